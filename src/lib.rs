@@ -1,0 +1,2 @@
+/*! ctxbridge */
+pub mod patch;

@@ -1,0 +1,392 @@
+/*!
+The catalogue: what each patch is, read from `patches/<id>/patch.toml` and `patches/<id>/runtime.js`.
+
+```toml
+title = "…"                         # one line for people
+versions = ">=1.0.60"               # releases of the client the patch is for (semver)
+default = true                      # applied without being named
+runtime = "site.name"               # runtime.js goes before the top-level item that holds this site
+
+[context.NAME]                      # a kind of function that sites can be told to stand in
+kind = "async generator function"
+contains = ['pattern', …]           # it also contains all of these
+
+[[edit]]                            # at this site, the text bound to $REPLACE becomes the template `with`
+site = "site.name"
+replace = "MESSAGES"
+with = "$MESSAGES = f($MESSAGES)"
+
+[[site]]
+name = "site.name"
+required = true                     # (default) the patch is not applied when the site is missing
+versions = "…"                      # releases that have the site; all by default
+
+[[site.signature]]                  # one for each shape the site has had
+id = "…"
+versions = "…"                      # releases in which it looks like this
+pattern = "…"                       # see `pattern`
+inside = "NAME"                     # the innermost function around it is of this context
+contains = ['pattern', …]           # the matched code itself contains all of these
+anchors = ["text", …]               # literal text that the item contains, beside the words of the patterns
+where = { NAME = "pattern" }        # what a metavariable is bound to looks like this
+assignable = ["NAME"]               # bound to a variable of that function that can be assigned to
+after = "site.name"                 # stands behind that site in the same function; `before` likewise
+using = ["site.name"]               # metavariables of the same name mean the same thing there and here
+```
+
+`after` and `before` include `using`. A signature whose pattern declares a function named by a metavariable that another site
+binds is looked up by that name among the functions of the module.
+*/
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, include_dir};
+use semver::{Version, VersionReq};
+use serde::Deserialize;
+
+use super::signature::{Signature, SignatureError};
+use super::syntax::{Goal, SyntaxError, for_each_item};
+
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/patches");
+
+/// All patches that are known.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    patches: Vec<Patch>,
+}
+
+/// One patch.
+#[derive(Debug, Clone)]
+pub struct Patch {
+    /// The name of its folder.
+    pub id: String,
+    /// One line for people.
+    pub title: String,
+    /// The releases it is for.
+    pub versions: VersionReq,
+    /// Whether it is applied without being named.
+    pub default: bool,
+    /// What is injected.
+    pub runtime: Option<Runtime>,
+    /// What is changed at the sites.
+    pub edits: Vec<EditRule>,
+    /// The sites it needs to find.
+    pub sites: Vec<SiteRule>,
+}
+
+/// Code that a patch adds.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    /// The JavaScript, one function declaration.
+    pub source: String,
+    /// It goes before the top-level item that holds this site.
+    pub site: String,
+}
+
+/// A change at a site.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EditRule {
+    /// The site.
+    pub site: String,
+    /// The metavariable whose text is replaced.
+    pub replace: String,
+    /// What replaces it; metavariables in it stand for their text.
+    pub with: String,
+}
+
+/// A place in the client, in all the shapes it has had.
+#[derive(Debug, Clone)]
+pub struct SiteRule {
+    /// Its name, the same in all patches.
+    pub name: String,
+    /// Whether the patch can do without.
+    pub required: bool,
+    /// The releases that have it.
+    pub versions: VersionReq,
+    /// Its shapes.
+    pub signatures: Vec<Signature>,
+}
+
+/// A catalogue that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// A file or folder could not be read.
+    #[error("cannot read {path}: {cause}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// There is no patch in it.
+    #[error("no patch in {0}: a catalogue has a folder with a patch.toml for each patch")]
+    Empty(PathBuf),
+    /// `patch.toml` is not what it should be.
+    #[error("{patch}/patch.toml: {cause}")]
+    Toml {
+        /// The patch's id.
+        patch: String,
+        /// Where and why.
+        cause: Box<toml::de::Error>,
+    },
+    /// A pattern does not compile.
+    #[error("{patch}/patch.toml: site {site}: {cause}")]
+    Pattern {
+        /// The patch's id.
+        patch: String,
+        /// The site.
+        site: String,
+        /// Why.
+        cause: SignatureError,
+    },
+    /// `runtime.js` is not JavaScript.
+    #[error("{patch}/runtime.js: {cause}")]
+    Runtime {
+        /// The patch's id.
+        patch: String,
+        /// Where and why.
+        cause: SyntaxError,
+    },
+    /// Something else does not fit together.
+    #[error("{patch}: {message}")]
+    Invalid {
+        /// The patch's id.
+        patch: String,
+        /// What.
+        message: String,
+    },
+    /// A patch was asked for that is not there.
+    #[error("no patch named `{id}`; there are: {}", known.join(", "))]
+    Unknown {
+        /// The id that was asked for.
+        id: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+}
+
+impl Catalogue {
+    /// The one that is built in.
+    ///
+    /// # Errors
+    /// Only when a patch of this build is wrong, which a test excludes.
+    pub fn embedded() -> Result<Self, CatalogueError> {
+        let mut patches = Vec::new();
+        for dir in EMBEDDED.dirs() {
+            let id = dir.path().to_string_lossy().into_owned();
+            let text = |name: &str| EMBEDDED.get_file(dir.path().join(name)).and_then(|file| file.contents_utf8());
+            let Some(toml) = text("patch.toml") else { continue };
+            patches.push(Patch::parse(&id, toml, text("runtime.js"))?);
+        }
+        Ok(Self::sorted(patches))
+    }
+
+    /// From a folder that has a folder for each patch.
+    ///
+    /// # Errors
+    /// When a file cannot be read or a patch is wrong.
+    pub fn load(folder: &Path) -> Result<Self, CatalogueError> {
+        let fail = |path: &Path, cause| CatalogueError::Read { path: path.to_owned(), cause };
+        let mut patches = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(|cause| fail(folder, cause))? {
+            let path = entry.map_err(|cause| fail(folder, cause))?.path();
+            let file = path.join("patch.toml");
+            if !file.is_file() {
+                continue;
+            }
+            let toml = std::fs::read_to_string(&file).map_err(|cause| fail(&file, cause))?;
+            let file = path.join("runtime.js");
+            let runtime = match std::fs::read_to_string(&file) {
+                Ok(text) => Some(text),
+                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
+                Err(cause) => return Err(fail(&file, cause)),
+            };
+            let id = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            patches.push(Patch::parse(&id, &toml, runtime.as_deref())?);
+        }
+        if patches.is_empty() {
+            return Err(CatalogueError::Empty(folder.to_owned()));
+        }
+        Ok(Self::sorted(patches))
+    }
+
+    fn sorted(mut patches: Vec<Patch>) -> Self {
+        patches.sort_by(|one, other| one.id.cmp(&other.id));
+        Self { patches }
+    }
+
+    /// Every patch, by id.
+    pub fn patches(&self) -> &[Patch] {
+        &self.patches
+    }
+
+    /// The named patches, or the default ones when none is named.
+    ///
+    /// # Errors
+    /// When a name is unknown.
+    pub fn select(&self, ids: &[String]) -> Result<Vec<&Patch>, CatalogueError> {
+        if ids.is_empty() {
+            return Ok(self.patches.iter().filter(|patch| patch.default).collect());
+        }
+        for id in ids {
+            if !self.patches.iter().any(|patch| patch.id == *id) {
+                let known = self.patches.iter().map(|patch| patch.id.clone()).collect();
+                return Err(CatalogueError::Unknown { id: id.clone(), known });
+            }
+        }
+        Ok(self.patches.iter().filter(|patch| ids.contains(&patch.id)).collect())
+    }
+}
+
+/// Whether a release is in a range; a pre-release counts as the release it precedes.
+pub fn in_range(range: &VersionReq, version: Option<&Version>) -> bool {
+    version.is_none_or(|version| range.matches(&Version::new(version.major, version.minor, version.patch)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PatchToml {
+    title: String,
+    versions: VersionReq,
+    #[serde(default)]
+    default: bool,
+    runtime: Option<String>,
+    #[serde(default)]
+    context: BTreeMap<String, ContextToml>,
+    #[serde(default)]
+    edit: Vec<EditRule>,
+    site: Vec<SiteToml>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ContextToml {
+    pub kind: String,
+    #[serde(default)]
+    pub contains: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SiteToml {
+    name: String,
+    #[serde(default = "yes")]
+    required: bool,
+    #[serde(default)]
+    versions: VersionReq,
+    signature: Vec<SignatureToml>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SignatureToml {
+    pub id: String,
+    #[serde(default)]
+    pub versions: VersionReq,
+    pub pattern: String,
+    pub inside: Option<String>,
+    #[serde(default)]
+    pub contains: Vec<String>,
+    #[serde(default)]
+    pub anchors: Vec<String>,
+    #[serde(default, rename = "where")]
+    pub looks_like: BTreeMap<String, String>,
+    #[serde(default)]
+    pub assignable: Vec<String>,
+    pub after: Option<String>,
+    pub before: Option<String>,
+    #[serde(default)]
+    pub using: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Patch {
+    fn parse(id: &str, toml: &str, runtime: Option<&str>) -> Result<Self, CatalogueError> {
+        let patch: PatchToml =
+            toml::from_str(toml).map_err(|cause| CatalogueError::Toml { patch: id.to_owned(), cause: Box::new(cause) })?;
+        let mut sites = Vec::new();
+        for site in patch.site {
+            let mut signatures = Vec::new();
+            for signature in site.signature {
+                let fail = |cause| CatalogueError::Pattern { patch: id.to_owned(), site: site.name.clone(), cause };
+                let edits = patch.edit.iter().filter(|edit| edit.site == site.name);
+                signatures.push(Signature::compile(signature, &patch.context, edits).map_err(fail)?);
+            }
+            sites.push(SiteRule { name: site.name, required: site.required, versions: site.versions, signatures });
+        }
+        let runtime = match (patch.runtime, runtime) {
+            (Some(site), Some(source)) => Some(Runtime { source: source.trim_end().to_owned(), site }),
+            (None, None) => None,
+            (Some(_), None) => return Err(invalid(id, "patch.toml names a site for the runtime, but there is no runtime.js")),
+            (None, Some(_)) => {
+                return Err(invalid(id, "there is a runtime.js, but patch.toml does not say `runtime = \"SITE\"`"));
+            }
+        };
+        let patch = Self {
+            id: id.to_owned(),
+            title: patch.title,
+            versions: patch.versions,
+            default: patch.default,
+            runtime,
+            edits: patch.edit,
+            sites,
+        };
+        patch.check()?;
+        Ok(patch)
+    }
+
+    /// The site's rule.
+    pub fn site(&self, name: &str) -> Option<&SiteRule> {
+        self.sites.iter().find(|site| site.name == name)
+    }
+
+    /// Whether the patch is for this release; an unknown version may be anything.
+    pub fn applies_to(&self, version: Option<&Version>) -> bool {
+        in_range(&self.versions, version)
+    }
+
+    fn check(&self) -> Result<(), CatalogueError> {
+        let known = |name: &String| match self.site(name) {
+            Some(_) => Ok(()),
+            None => Err(invalid(&self.id, &format!("there is no site named `{name}`"))),
+        };
+        self.edits.iter().map(|edit| &edit.site).try_for_each(known)?;
+        self.runtime.iter().map(|runtime| &runtime.site).try_for_each(known)?;
+        for site in &self.sites {
+            site.signatures.iter().flat_map(Signature::depends_on).try_for_each(known)?;
+        }
+        self.sites.iter().try_for_each(|site| self.check_cycle(&site.name, &mut vec![&site.name]))?;
+        let Some(runtime) = &self.runtime else { return Ok(()) };
+        if !runtime.source.is_ascii() {
+            return Err(invalid(&self.id, "runtime.js has to be ASCII: executables keep their modules in Latin-1"));
+        }
+        let mut functions = Vec::new();
+        for_each_item(&runtime.source, Goal::Module, |item| functions.push(item.function_name().map(str::to_owned)))
+            .map_err(|cause| CatalogueError::Runtime { patch: self.id.clone(), cause })?;
+        match functions.as_slice() {
+            [Some(_)] => Ok(()),
+            _ => Err(invalid(&self.id, "runtime.js has to be one function declaration: it is hoisted, wherever it is put")),
+        }
+    }
+
+    fn check_cycle<'s>(&'s self, name: &'s str, path: &mut Vec<&'s String>) -> Result<(), CatalogueError> {
+        for next in self.site(name).iter().flat_map(|site| &site.signatures).flat_map(Signature::depends_on) {
+            if path.contains(&next) {
+                return Err(invalid(&self.id, &format!("site `{next}` depends on itself")));
+            }
+            path.push(next);
+            self.check_cycle(next, path)?;
+            path.pop();
+        }
+        Ok(())
+    }
+}
+
+fn invalid(patch: &str, message: &str) -> CatalogueError {
+    CatalogueError::Invalid { patch: patch.to_owned(), message: message.to_owned() }
+}

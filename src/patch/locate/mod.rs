@@ -1,0 +1,322 @@
+/*!
+Finds the sites of patches in a client.
+
+One pass over the modules collects, for each signature, the places that fit it by themselves; only top-level items that contain
+all of a signature's literal words are looked at. Then the sites are resolved in the order of their dependencies, with what
+relates them (same names, same function, before or behind). A site is found when exactly one place fits one of its signatures;
+anything else is drift, and the [`Attempt`]s say how far each signature got.
+*/
+
+mod report;
+mod scan;
+
+use std::collections::BTreeMap;
+
+use semver::Version;
+
+use super::catalogue::{Patch, SiteRule, in_range};
+use super::container::{Container, Module};
+use super::pattern::{Nearest, same};
+use super::signature::{Bound, Candidate, Form, Rejected, Signature};
+use super::syntax::{Span, SyntaxError, for_each_item_in, line_and_column};
+
+pub use report::Excerpts;
+use scan::Scan;
+
+/// A client whose modules cannot be searched.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum LocateError {
+    /// A module is not JavaScript.
+    #[error("{module} is not JavaScript: {cause}")]
+    Syntax {
+        /// The module.
+        module: String,
+        /// Where and why.
+        cause: SyntaxError,
+    },
+}
+
+/// A site that was found.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// The patch that asked for it.
+    pub patch: String,
+    /// Its name.
+    pub site: String,
+    /// The signature that matched.
+    pub signature: String,
+    /// The index of the module in the container.
+    pub module: usize,
+    /// The module's name.
+    pub module_name: String,
+    /// The matched code.
+    pub span: Span,
+    /// The top-level item it is in.
+    pub item: Span,
+    /// 1-based line of the matched code.
+    pub line: u32,
+    /// 1-based column, in characters.
+    pub column: u32,
+    /// The named function it is in, or that it is.
+    pub function: Option<String>,
+    /// What the metavariables stand for.
+    pub bindings: BTreeMap<String, Bound>,
+}
+
+impl Site {
+    /// Metavariables that stand for names, in lower case, with the names.
+    pub fn names(&self) -> BTreeMap<String, String> {
+        let names = self.bindings.iter().filter_map(|(metavariable, bound)| Some((metavariable, bound.node.name()?)));
+        names.map(|(metavariable, name)| (metavariable.to_ascii_lowercase(), name.to_owned())).collect()
+    }
+}
+
+/// A site that was not found, and why.
+#[derive(Debug, Clone)]
+pub struct Missing {
+    /// The patch that asked for it.
+    pub patch: String,
+    /// The site.
+    pub site: String,
+    /// Whether the patch can do without it.
+    pub required: bool,
+    /// How far each signature got.
+    pub attempts: Vec<Attempt>,
+}
+
+/// How far one signature got.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// The signature.
+    pub signature: String,
+    /// What it found.
+    pub outcome: Outcome,
+}
+
+/// What a signature found that did not make a site. Places are a module's index and a span.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// The literal words it needs are nowhere.
+    NoAnchor {
+        /// The words that do not occur.
+        words: Vec<String>,
+    },
+    /// The pattern matches nowhere.
+    NoMatch {
+        /// The best attempt.
+        nearest: Option<(usize, Nearest)>,
+    },
+    /// The pattern matches, but never where it must stand.
+    Rejected(Vec<(usize, Rejected)>),
+    /// Several places fit.
+    Several(Vec<(usize, Span)>),
+    /// Another site has to be found first.
+    Needs(String),
+    /// It names a function that the module does not declare.
+    NoFunction(String),
+}
+
+/// Everything that was looked for.
+#[derive(Debug, Default)]
+pub struct Located {
+    /// What was found, in the order of the catalogue.
+    pub sites: Vec<Site>,
+    /// What was not.
+    pub missing: Vec<Missing>,
+    /// Top-level items of all parsed modules.
+    pub items: usize,
+}
+
+impl Located {
+    /// A site that was found.
+    pub fn site(&self, patch: &str, name: &str) -> Option<&Site> {
+        self.sites.iter().find(|site| site.patch == patch && site.site == name)
+    }
+
+    /// Required sites of a patch that were not found.
+    pub fn lacking<'l>(&'l self, patch: &'l str) -> impl Iterator<Item = &'l Missing> {
+        self.missing.iter().filter(move |missing| missing.patch == patch && missing.required)
+    }
+}
+
+/// Looks for the sites of these patches. `version` chooses among signatures; without it, all are tried.
+///
+/// # Errors
+/// When a module is not JavaScript.
+pub fn locate(container: &Container, patches: &[&Patch], version: Option<&Version>, form: Form) -> Result<Located, LocateError> {
+    let modules = container.modules();
+    let scan = Scan::run(&modules, patches, version, form)?;
+    let mut located = Located { items: scan.items, ..Located::default() };
+    for (index, patch) in patches.iter().enumerate() {
+        let mut resolver = Resolver { modules: &modules, scan: &scan, patch, index, version, form, found: BTreeMap::new() };
+        for rule in patch.sites.iter().filter(|site| in_range(&site.versions, version)) {
+            resolver.resolve(&rule.name);
+        }
+        for rule in &patch.sites {
+            match resolver.found.remove(&rule.name) {
+                Some(Ok((signature, module, candidate))) => {
+                    located.sites.push(site(patch, rule, signature, module, &modules[module], candidate));
+                }
+                Some(Err(attempts)) => located.missing.push(Missing {
+                    patch: patch.id.clone(),
+                    site: rule.name.clone(),
+                    required: rule.required,
+                    attempts,
+                }),
+                None => {}
+            }
+        }
+    }
+    Ok(located)
+}
+
+fn site(patch: &Patch, rule: &SiteRule, signature: String, index: usize, module: &Module<'_>, candidate: Candidate) -> Site {
+    let (line, column) = line_and_column(module.text, candidate.span.lo);
+    Site {
+        patch: patch.id.clone(),
+        site: rule.name.clone(),
+        signature,
+        module: index,
+        module_name: module.name.to_owned(),
+        span: candidate.span,
+        item: candidate.item,
+        line,
+        column,
+        function: candidate.function,
+        bindings: candidate.bindings,
+    }
+}
+
+/// Signature, module, place; or how far each signature got.
+type Resolution = Result<(String, usize, Candidate), Vec<Attempt>>;
+
+/// Resolves the sites of one patch.
+struct Resolver<'a> {
+    modules: &'a [Module<'a>],
+    scan: &'a Scan,
+    patch: &'a Patch,
+    index: usize,
+    version: Option<&'a Version>,
+    form: Form,
+    found: BTreeMap<String, Resolution>,
+}
+
+impl Resolver<'_> {
+    /// Resolves a site, those it depends on first. The catalogue has no cycles.
+    fn resolve(&mut self, name: &str) {
+        if self.found.contains_key(name) {
+            return;
+        }
+        let Some((site, rule)) = self.patch.sites.iter().enumerate().find(|(_, site)| site.name == name) else { return };
+        let mut places = Vec::new();
+        let mut attempts = Vec::new();
+        for (number, signature) in rule.signatures.iter().enumerate() {
+            if !in_range(&signature.versions, self.version) {
+                continue;
+            }
+            signature.depends_on().for_each(|needed| self.resolve(needed));
+            match self.places(site, number, signature) {
+                Ok(found) => places.extend(found.into_iter().map(|(module, place)| (signature.id.clone(), module, place))),
+                Err(outcome) => attempts.push(Attempt { signature: signature.id.clone(), outcome }),
+            }
+        }
+        let resolution = match places.len() {
+            0 => Err(attempts),
+            1 => Ok(places.remove(0)),
+            _ => {
+                let signature = places.iter().map(|(id, ..)| id.as_str()).collect::<Vec<_>>().join(", ");
+                let spans = places.iter().map(|(_, module, place)| (*module, place.span)).collect();
+                Err(vec![Attempt { signature, outcome: Outcome::Several(spans) }])
+            }
+        };
+        self.found.insert(name.to_owned(), resolution);
+    }
+
+    /// The places of one signature that also fit what is known of other sites.
+    fn places(&self, site: usize, number: usize, signature: &Signature) -> Result<Vec<(usize, Candidate)>, Outcome> {
+        let mut known = Vec::new();
+        for needed in signature.depends_on() {
+            match self.found.get(needed) {
+                Some(Ok((_, module, place))) => known.push((needed, *module, place)),
+                _ => return Err(Outcome::Needs(needed.clone())),
+            }
+        }
+        let looked_up;
+        let (candidates, mut rejected, nearest) = match self.look_up(signature, &known)? {
+            Some((module, found)) => {
+                let tag = |candidate| (module, candidate);
+                let rejected = found.rejected.into_iter().map(|rejected| (module, rejected)).collect();
+                looked_up = found.candidates.into_iter().map(tag).collect();
+                (&looked_up, rejected, found.nearest.map(|nearest| (module, nearest)))
+            }
+            None => {
+                let result = self.scan.result(self.index, site, number);
+                if !result.missing_words.is_empty() {
+                    return Err(Outcome::NoAnchor { words: result.missing_words.clone() });
+                }
+                (&result.candidates, result.rejected.clone(), result.nearest.clone())
+            }
+        };
+        let mut fitting = Vec::new();
+        for (module, candidate) in candidates {
+            match relate(signature, *module, candidate, &known) {
+                Ok(candidate) => fitting.push((*module, candidate)),
+                Err(reason) => rejected.push((*module, Rejected { span: candidate.span, reason })),
+            }
+        }
+        match (fitting.is_empty(), rejected.is_empty()) {
+            (false, _) => Ok(fitting),
+            (true, false) => Err(Outcome::Rejected(rejected)),
+            (true, true) => Err(Outcome::NoMatch { nearest }),
+        }
+    }
+
+    /// For a signature that declares a function another site names: that function.
+    fn look_up(
+        &self,
+        signature: &Signature,
+        known: &[(&String, usize, &Candidate)],
+    ) -> Result<Option<(usize, super::signature::Found)>, Outcome> {
+        let Some(metavariable) = signature.pattern(self.form).declared_function() else { return Ok(None) };
+        let bound = known.iter().find_map(|(_, module, place)| Some((*module, place.bindings.get(metavariable)?.node.name()?)));
+        let Some((module, name)) = bound else { return Ok(None) };
+        let span = self.scan.function(module, name).ok_or_else(|| Outcome::NoFunction(name.to_owned()))?;
+        let mut found = super::signature::Found::default();
+        let Module { text, goal, .. } = self.modules[module];
+        // The item parsed a moment ago, so it parses again.
+        let parsed = for_each_item_in(text, span, goal, |item| found = signature.candidates(self.form, &item.lower(), item.span));
+        parsed.map_err(|_| Outcome::NoFunction(name.to_owned()))?;
+        Ok(Some((module, found)))
+    }
+}
+
+/// What a candidate has to share with sites that are known; takes over what they bound.
+fn relate(
+    signature: &Signature,
+    module: usize,
+    candidate: &Candidate,
+    known: &[(&String, usize, &Candidate)],
+) -> Result<Candidate, String> {
+    let mut related = candidate.clone();
+    for (name, other_module, other) in known {
+        for (metavariable, bound) in &other.bindings {
+            if let Some(own) = candidate.bindings.get(metavariable)
+                && !same(&own.node, &bound.node)
+            {
+                return Err(format!("${metavariable} is not what it is at {name}"));
+            }
+        }
+        let neighbours = [(&signature.after, "behind"), (&signature.before, "before")];
+        for (_, side) in neighbours.into_iter().filter(|(site, _)| site.as_ref() == Some(name)) {
+            let same_function = module == *other_module && candidate.function_span == other.function_span;
+            let in_order = if side == "behind" { other.span.hi <= candidate.span.lo } else { candidate.span.hi <= other.span.lo };
+            if !(same_function && in_order) {
+                return Err(format!("does not stand {side} {name} in the same function"));
+            }
+            for (metavariable, bound) in &other.bindings {
+                related.bindings.entry(metavariable.clone()).or_insert_with(|| bound.clone());
+            }
+        }
+    }
+    Ok(related)
+}

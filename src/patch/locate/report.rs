@@ -1,0 +1,92 @@
+//! Drift, told to people: what was looked for, how far it got, what stands there.
+
+use std::fmt::Write as _;
+
+use super::{Attempt, Missing, Outcome};
+use crate::patch::container::Container;
+use crate::patch::syntax::{Span, line_and_column};
+
+/// Shows places of a client by line, column and a few characters.
+pub struct Excerpts<'c> {
+    container: &'c Container,
+}
+
+impl<'c> Excerpts<'c> {
+    /// For this client.
+    pub fn of(container: &'c Container) -> Self {
+        Self { container }
+    }
+
+    /// Why a site is missing, in one paragraph.
+    pub fn reason(&self, missing: &Missing) -> String {
+        if missing.attempts.is_empty() {
+            return "no signature is known for this version".to_owned();
+        }
+        missing.attempts.iter().map(|attempt| self.attempt(attempt)).collect::<Vec<_>>().join("; ")
+    }
+
+    fn attempt(&self, attempt: &Attempt) -> String {
+        const SHOWN: usize = 3;
+        let mut text = format!("signature `{}` ", attempt.signature);
+        // Writing to a string cannot fail.
+        let _ = match &attempt.outcome {
+            Outcome::NoAnchor { words } => {
+                let words = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+                write!(text, "needs {words}, which the client does not contain")
+            }
+            Outcome::NoMatch { nearest: None } => write!(text, "matches nowhere"),
+            Outcome::NoMatch { nearest: Some((module, nearest)) } => write!(
+                text,
+                "matches nowhere; the nearest try matched {} nodes of the pattern, then at {} expected {} and found `{}`",
+                nearest.matched,
+                self.place(*module, nearest.found),
+                if nearest.expected.is_empty() { "the end".to_owned() } else { format!("`{}`", shorten(&nearest.expected)) },
+                shorten(self.excerpt(*module, nearest.found)),
+            ),
+            Outcome::Rejected(places) => {
+                let shown = places.iter().take(SHOWN);
+                let shown =
+                    shown.map(|(module, rejected)| format!("at {} it {}", self.place(*module, rejected.span), rejected.reason));
+                let more = if places.len() > SHOWN { format!(", and {} more", places.len() - SHOWN) } else { String::new() };
+                write!(text, "matches {}, but {}{more}", times(places.len()), shown.collect::<Vec<_>>().join(", "))
+            }
+            Outcome::Several(places) => {
+                let shown = places.iter().map(|(module, span)| self.place(*module, *span)).collect::<Vec<_>>().join(", ");
+                write!(text, "matches {}, not once: at {shown}", times(places.len()))
+            }
+            Outcome::Needs(site) => write!(text, "needs the site {site}, which was not found"),
+            Outcome::NoFunction(name) => write!(text, "needs a top-level function `{name}`, which the module does not declare"),
+        };
+        text
+    }
+
+    fn text(&self, module: usize) -> &'c str {
+        self.container.modules().get(module).map_or("", |module| module.text)
+    }
+
+    fn excerpt(&self, module: usize, span: Span) -> &'c str {
+        self.text(module).get(span.range()).unwrap_or_default()
+    }
+
+    /// `line:column`.
+    fn place(&self, module: usize, span: Span) -> String {
+        let (line, column) = line_and_column(self.text(module), span.lo);
+        format!("{line}:{column}")
+    }
+}
+
+fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+fn shorten(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

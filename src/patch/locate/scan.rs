@@ -1,0 +1,131 @@
+//! The one pass over all modules: what fits a signature by itself.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use memchr::memmem;
+use semver::Version;
+
+use super::LocateError;
+use crate::patch::catalogue::{Patch, in_range};
+use crate::patch::container::Module;
+use crate::patch::pattern::Nearest;
+use crate::patch::signature::{Candidate, Form, Rejected, Signature};
+use crate::patch::syntax::{Item, Node, Span, for_each_item};
+
+/// What one signature found; places come with the index of their module.
+#[derive(Debug, Default)]
+pub(super) struct SignatureResult {
+    pub candidates: Vec<(usize, Candidate)>,
+    pub rejected: Vec<(usize, Rejected)>,
+    pub nearest: Option<(usize, Nearest)>,
+    /// Words it needs that occur in no module.
+    pub missing_words: Vec<String>,
+}
+
+/// What the pass found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub items: usize,
+    /// By patch, site and signature.
+    results: HashMap<(usize, usize, usize), SignatureResult>,
+    /// Top-level functions, by module and name.
+    functions: HashMap<(usize, String), Span>,
+}
+
+/// A signature to look for, with the words that lead to it.
+struct Wanted<'p> {
+    key: (usize, usize, usize),
+    signature: &'p Signature,
+    words: BTreeSet<&'p str>,
+}
+
+impl Scan {
+    pub fn run(modules: &[Module<'_>], patches: &[&Patch], version: Option<&Version>, form: Form) -> Result<Self, LocateError> {
+        let mut scan = Self::default();
+        let wanted = wanted(patches, version, form);
+        let all_words: BTreeSet<&str> = wanted.iter().flat_map(|wanted| wanted.words.iter().copied()).collect();
+        let mut seen = BTreeSet::new();
+        for (index, module) in modules.iter().enumerate() {
+            let places = Places::find(module.text, &all_words);
+            seen.extend(places.words());
+            let visit = |item: Item<'_>| scan.visit(index, &item, &wanted, &places, form);
+            let items = for_each_item(module.text, module.goal, visit);
+            scan.items += items.map_err(|cause| LocateError::Syntax { module: module.name.to_owned(), cause })?;
+        }
+        for wanted in wanted {
+            let missing = wanted.words.iter().filter(|word| !seen.contains(*word)).map(|word| (*word).to_owned()).collect();
+            scan.results.entry(wanted.key).or_default().missing_words = missing;
+        }
+        Ok(scan)
+    }
+
+    pub fn result(&self, patch: usize, site: usize, signature: usize) -> &SignatureResult {
+        &self.results[&(patch, site, signature)]
+    }
+
+    pub fn function(&self, module: usize, name: &str) -> Option<Span> {
+        self.functions.get(&(module, name.to_owned())).copied()
+    }
+
+    fn visit(&mut self, module: usize, item: &Item<'_>, wanted: &[Wanted<'_>], places: &Places<'_>, form: Form) {
+        if let Some(name) = item.function_name() {
+            self.functions.insert((module, name.to_owned()), item.span);
+        }
+        let mut lowered: Option<Node> = None;
+        for wanted in wanted {
+            // Without a word to look for, a signature would have to be tried on everything; such a one is looked up by name.
+            if wanted.words.is_empty() || !wanted.words.iter().all(|word| places.within(word, item.span)) {
+                continue;
+            }
+            let node = lowered.get_or_insert_with(|| item.lower());
+            let found = wanted.signature.candidates(form, node, item.span);
+            let result = self.results.entry(wanted.key).or_default();
+            result.candidates.extend(found.candidates.into_iter().map(|candidate| (module, candidate)));
+            result.rejected.extend(found.rejected.into_iter().map(|rejected| (module, rejected)));
+            if let Some(nearest) = found.nearest
+                && nearest.matched > result.nearest.as_ref().map_or(0, |(_, best)| best.matched)
+            {
+                result.nearest = Some((module, nearest));
+            }
+        }
+    }
+}
+
+fn wanted<'p>(patches: &[&'p Patch], version: Option<&Version>, form: Form) -> Vec<Wanted<'p>> {
+    let mut wanted = Vec::new();
+    for (patch_index, patch) in patches.iter().enumerate() {
+        for (site_index, site) in patch.sites.iter().enumerate() {
+            for (index, signature) in site.signatures.iter().enumerate() {
+                if in_range(&site.versions, version) && in_range(&signature.versions, version) {
+                    wanted.push(Wanted { key: (patch_index, site_index, index), signature, words: signature.anchors(form) });
+                }
+            }
+        }
+    }
+    wanted
+}
+
+/// Where each word stands in a module, in order.
+struct Places<'w> {
+    by_word: BTreeMap<&'w str, Vec<u32>>,
+}
+
+impl<'w> Places<'w> {
+    fn find(text: &str, words: &BTreeSet<&'w str>) -> Self {
+        let places = |word: &&'w str| {
+            let found = memmem::find_iter(text.as_bytes(), word.as_bytes()).map(|at| at as u32);
+            (*word, found.collect())
+        };
+        Self { by_word: words.iter().map(places).collect() }
+    }
+
+    fn words(&self) -> impl Iterator<Item = &'w str> {
+        self.by_word.iter().filter(|(_, places)| !places.is_empty()).map(|(word, _)| *word)
+    }
+
+    fn within(&self, word: &str, span: Span) -> bool {
+        let Some(places) = self.by_word.get(word) else { return false };
+        let first = places.partition_point(|at| *at < span.lo);
+        places.get(first).is_some_and(|at| *at < span.hi)
+    }
+}

@@ -1,0 +1,249 @@
+//! Looks for a pattern in a canonical tree.
+
+use super::{Pattern, Shape};
+use crate::patch::syntax::{Kind, Node, Span};
+
+/// What each metavariable stands for, in the order of binding.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings<'n> {
+    bound: Vec<(String, &'n Node)>,
+}
+
+impl<'n> Bindings<'n> {
+    /// The node a metavariable is bound to.
+    pub fn get(&self, name: &str) -> Option<&'n Node> {
+        self.bound.iter().find(|(bound, _)| bound == name).map(|(_, node)| *node)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'n Node)> {
+        self.bound.iter().map(|(name, node)| (name.as_str(), *node))
+    }
+}
+
+/// One place where a pattern matches.
+#[derive(Clone, Debug)]
+pub struct Match<'n> {
+    /// From the first matched unit or expression to the last.
+    pub span: Span,
+    /// What the metavariables stand for.
+    pub bindings: Bindings<'n>,
+    /// The functions around it, outermost first.
+    pub functions: Vec<&'n Node>,
+    /// The matched nodes.
+    pub nodes: &'n [Node],
+}
+
+/// How far the best attempt that failed got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// Nodes of the pattern that had matched by then.
+    pub matched: usize,
+    /// The part of the pattern that did not match, as written.
+    pub expected: String,
+    /// What stands there instead.
+    pub found: Span,
+}
+
+/// A search for one pattern.
+pub struct Search<'p> {
+    pattern: &'p Pattern,
+    matched: usize,
+    nearest: Option<(usize, Span, Span)>,
+}
+
+impl<'p> Search<'p> {
+    /// A search that has seen nothing yet.
+    pub fn new(pattern: &'p Pattern) -> Self {
+        Self { pattern, matched: 0, nearest: None }
+    }
+
+    /// Every place below `root` where the pattern matches, given what is already bound.
+    pub fn all<'n>(&mut self, root: &'n Node, given: &Bindings<'n>) -> Vec<Match<'n>> {
+        let mut found = Vec::new();
+        self.visit(root, given, &mut Vec::new(), &mut |found_here| {
+            found.push(found_here);
+            true
+        });
+        found
+    }
+
+    /// The first place below `root`.
+    pub fn first<'n>(&mut self, root: &'n Node, given: &Bindings<'n>) -> Option<Match<'n>> {
+        let mut found = None;
+        self.visit(root, given, &mut Vec::new(), &mut |found_here| {
+            found = Some(found_here);
+            false
+        });
+        found
+    }
+
+    /// How far the best failed attempt of this search got; nothing unless it got past the first node.
+    pub fn nearest(&self) -> Option<Nearest> {
+        let (matched, expected, found) = self.nearest?;
+        Some(Nearest { matched, expected: self.pattern.excerpt(expected).to_owned(), found })
+    }
+
+    /// Calls `report` with each match until it says to stop; returns whether it never did.
+    fn visit<'n>(
+        &mut self,
+        node: &'n Node,
+        given: &Bindings<'n>,
+        functions: &mut Vec<&'n Node>,
+        report: &mut dyn FnMut(Match<'n>) -> bool,
+    ) -> bool {
+        let pattern = self.pattern;
+        match &pattern.shape {
+            Shape::Expr(expr) => {
+                let mut bindings = given.clone();
+                self.matched = 0;
+                if self.node(expr, node, &mut bindings) {
+                    let nodes = std::slice::from_ref(node);
+                    if !report(Match { span: node.span, bindings, functions: functions.clone(), nodes }) {
+                        return false;
+                    }
+                }
+            }
+            Shape::Units(units) if node.kind == Kind::Body => {
+                for start in 0..node.kids.len() {
+                    let mut bindings = given.clone();
+                    self.matched = 0;
+                    if let Some(length) = self.run(units, &node.kids[start..], &mut bindings, false) {
+                        let nodes = &node.kids[start..start + length];
+                        let span = match nodes {
+                            [first, .., last] => Span::new(first.span.lo, last.span.hi),
+                            [only] => only.span,
+                            [] => continue,
+                        };
+                        if !report(Match { span, bindings, functions: functions.clone(), nodes }) {
+                            return false;
+                        }
+                    }
+                }
+            }
+            Shape::Units(_) => {}
+        }
+        if node.kind.is_function() {
+            functions.push(node);
+        }
+        let all = node.kids.iter().all(|kid| self.visit(kid, given, functions, report));
+        if node.kind.is_function() {
+            functions.pop();
+        }
+        all
+    }
+
+    fn node<'n>(&mut self, pattern: &'p Node, target: &'n Node, bindings: &mut Bindings<'n>) -> bool {
+        let fits = match pattern.kind {
+            Kind::Metavariable => is_operand(target.kind) && bind(&pattern.text, target, bindings),
+            Kind::List | Kind::Body if pattern.kind == target.kind => {
+                return self.run(&pattern.kids, &target.kids, bindings, true).is_some();
+            }
+            kind => kind == target.kind && same_text(pattern, target) && pattern.kids.len() == target.kids.len(),
+        };
+        if !fits {
+            self.note(pattern.span, target.span);
+            return false;
+        }
+        self.matched += 1;
+        pattern.kids.iter().zip(&target.kids).all(|(pattern, target)| self.node(pattern, target, bindings))
+    }
+
+    /// Matches a list from its start; `whole` asks for its end, too. Returns how many targets were used.
+    fn run<'n>(&mut self, patterns: &'p [Node], targets: &'n [Node], bindings: &mut Bindings<'n>, whole: bool) -> Option<usize> {
+        let Some((pattern, rest)) = patterns.split_first() else {
+            if whole && let Some(extra) = targets.first() {
+                self.note(Span::new(u32::MAX, u32::MAX), extra.span);
+                return None;
+            }
+            return Some(0);
+        };
+        let (matched, bound) = (self.matched, bindings.bound.len());
+        if pattern.kind == Kind::Ellipsis {
+            // The shortest run that lets the rest match; what a longer try bound is taken back.
+            for skipped in 0..=targets.len() {
+                if let Some(used) = self.run(rest, &targets[skipped..], bindings, whole) {
+                    return Some(skipped + used);
+                }
+                self.matched = matched;
+                bindings.bound.truncate(bound);
+            }
+            return None;
+        }
+        let Some((target, behind)) = targets.split_first() else {
+            return None;
+        };
+        let used = if self.node(pattern, target, bindings) { self.run(rest, behind, bindings, whole) } else { None };
+        if used.is_none() {
+            self.matched = matched;
+            bindings.bound.truncate(bound);
+        }
+        used.map(|used| used + 1)
+    }
+
+    fn note(&mut self, expected: Span, found: Span) {
+        if self.matched > self.nearest.map_or(0, |(matched, ..)| matched) {
+            self.nearest = Some((self.matched, expected, found));
+        }
+    }
+}
+
+/// What `$NAME` can stand for: one expression, identifier, name or parameter; no statement, no list.
+pub(super) fn is_operand(kind: Kind) -> bool {
+    use Kind as K;
+    !matches!(
+        kind,
+        K::Absent
+            | K::List
+            | K::Body
+            | K::Property
+            | K::Method
+            | K::Computed
+            | K::Declare
+            | K::FunctionDecl
+            | K::ClassDecl
+            | K::If
+            | K::Return
+            | K::Throw
+            | K::Block
+            | K::For
+            | K::ForIn
+            | K::ForOf
+            | K::While
+            | K::DoWhile
+            | K::Try
+            | K::Switch
+            | K::Case
+            | K::Labeled
+            | K::Jump
+            | K::Export
+            | K::Opaque
+            | K::Ellipsis
+            | K::Metavariable
+    )
+}
+
+fn bind<'n>(name: &str, target: &'n Node, bindings: &mut Bindings<'n>) -> bool {
+    if name == "_" {
+        return true;
+    }
+    match bindings.get(name) {
+        Some(bound) => same(bound, target),
+        None => {
+            bindings.bound.push((name.to_owned(), target));
+            true
+        }
+    }
+}
+
+/// Whether two nodes are the same thing: an identifier and a property's name are, when they read the same.
+pub(crate) fn same(one: &Node, other: &Node) -> bool {
+    match (one.name(), other.name()) {
+        (Some(one), Some(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+fn same_text(pattern: &Node, target: &Node) -> bool {
+    pattern.text == target.text || (pattern.kind == Kind::Declare && pattern.text == "var")
+}

@@ -1,0 +1,288 @@
+/*!
+A signature: a pattern and where it must stand.
+
+What can be told from one top-level item alone is decided in [`Signature::candidates`]; what relates sites to each other is left
+to [`locate`](super::locate).
+*/
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semver::VersionReq;
+
+use super::catalogue::{ContextToml, EditRule, SignatureToml};
+use super::pattern::{Bindings, Match, Nearest, Pattern, PatternError, Search};
+use super::syntax::{Kind, Node, Span};
+
+/// One shape of a site.
+#[derive(Debug, Clone)]
+pub struct Signature {
+    /// Its name within the site.
+    pub id: String,
+    /// The releases in which the site looks like this.
+    pub versions: VersionReq,
+    /// Sites it stands behind, in the same function.
+    pub after: Option<String>,
+    /// Sites it stands before, in the same function.
+    pub before: Option<String>,
+    /// Sites whose metavariables it shares.
+    pub using: Vec<String>,
+    pattern: Pattern,
+    edited: Pattern,
+    inside: Option<Context>,
+    contains: Vec<Pattern>,
+    looks_like: BTreeMap<String, Pattern>,
+    assignable: Vec<String>,
+    anchors: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Context {
+    name: String,
+    kind: String,
+    contains: Vec<Pattern>,
+}
+
+/// A signature that cannot be compiled.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SignatureError {
+    /// One of its patterns is wrong.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// `inside` names nothing.
+    #[error("inside = \"{0}\", but there is no [context.{0}]")]
+    NoContext(String),
+}
+
+/// Which text is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The client as published.
+    Original,
+    /// The client after the patch's edits.
+    Edited,
+}
+
+/// A place that fits a signature by itself.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The matched code.
+    pub span: Span,
+    /// The top-level item it is in.
+    pub item: Span,
+    /// The name of the nearest named function around it, or of the matched function.
+    pub function: Option<String>,
+    /// The innermost function around it.
+    pub function_span: Option<Span>,
+    /// What the metavariables stand for.
+    pub bindings: BTreeMap<String, Bound>,
+}
+
+/// What a metavariable stands for.
+#[derive(Debug, Clone)]
+pub struct Bound {
+    /// The node, in canonical form; its span is where the metavariable first matched.
+    pub node: Node,
+}
+
+/// A place that fits the pattern, but not where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// The matched code.
+    pub span: Span,
+    /// The constraint that failed.
+    pub reason: String,
+}
+
+/// What one item had to offer.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Places that fit.
+    pub candidates: Vec<Candidate>,
+    /// Places that fit but for a constraint.
+    pub rejected: Vec<Rejected>,
+    /// The best attempt that failed in the pattern.
+    pub nearest: Option<Nearest>,
+}
+
+impl Signature {
+    pub(super) fn compile<'e>(
+        toml: SignatureToml,
+        contexts: &BTreeMap<String, ContextToml>,
+        edits: impl Iterator<Item = &'e EditRule>,
+    ) -> Result<Self, SignatureError> {
+        let compile = |sources: &[String]| sources.iter().map(|source| Pattern::parse(source)).collect::<Result<Vec<_>, _>>();
+        let pattern = Pattern::parse(&toml.pattern)?;
+        let mut edited = pattern.clone();
+        for edit in edits {
+            edited = edited.replacing(&edit.replace, &edit.with)?;
+        }
+        let inside = match toml.inside {
+            None => None,
+            Some(name) => {
+                let context = contexts.get(&name).ok_or_else(|| SignatureError::NoContext(name.clone()))?;
+                Some(Context { name, kind: context.kind.clone(), contains: compile(&context.contains)? })
+            }
+        };
+        let looks_like = toml.looks_like.iter().map(|(name, source)| Ok((name.clone(), Pattern::parse(source)?)));
+        Ok(Self {
+            id: toml.id,
+            versions: toml.versions,
+            after: toml.after,
+            before: toml.before,
+            using: toml.using,
+            pattern,
+            edited,
+            inside,
+            contains: compile(&toml.contains)?,
+            looks_like: looks_like.collect::<Result<_, PatternError>>()?,
+            assignable: toml.assignable,
+            anchors: toml.anchors,
+        })
+    }
+
+    /// The pattern for this form of the text.
+    pub fn pattern(&self, form: Form) -> &Pattern {
+        match form {
+            Form::Original => &self.pattern,
+            Form::Edited => &self.edited,
+        }
+    }
+
+    /// The sites that have to be known before this one can be.
+    pub fn depends_on(&self) -> impl Iterator<Item = &String> {
+        self.after.iter().chain(&self.before).chain(&self.using)
+    }
+
+    /// Words that the item around any match contains literally.
+    pub fn anchors(&self, form: Form) -> BTreeSet<&str> {
+        let around = self.inside.iter().flat_map(|context| &context.contains).chain(&self.contains);
+        let words = around.chain([self.pattern(form)]).flat_map(Pattern::anchors);
+        words.chain(self.anchors.iter().map(String::as_str)).collect()
+    }
+
+    /// The places in one item that fit, as far as the item alone can tell.
+    pub fn candidates(&self, form: Form, item: &Node, item_span: Span) -> Found {
+        let mut search = Search::new(self.pattern(form));
+        let mut found = Found::default();
+        for place in search.all(item, &Bindings::default()) {
+            match self.examine(place) {
+                Ok((place, bindings)) => found.candidates.push(Candidate {
+                    span: place.span,
+                    item: item_span,
+                    function: function_name(&place),
+                    function_span: place.functions.last().map(|function| function.span),
+                    bindings: bindings.iter().map(|(name, node)| (name.to_owned(), Bound { node: node.clone() })).collect(),
+                }),
+                Err(rejected) => found.rejected.push(rejected),
+            }
+        }
+        found.nearest = search.nearest();
+        found
+    }
+
+    fn examine<'n>(&self, place: Match<'n>) -> Result<(Match<'n>, Bindings<'n>), Rejected> {
+        let span = place.span;
+        let reject = |reason: String| Rejected { span, reason };
+        let mut bindings = place.bindings.clone();
+        for (name, pattern) in &self.looks_like {
+            // In the edited form the metavariable may have become the edit.
+            let Some(node) = bindings.get(name) else { continue };
+            let fits = Search::new(pattern).all(node, &bindings).iter().any(|found| found.span == node.span);
+            if !fits {
+                return Err(reject(format!("${name} does not look like `{}`", pattern.source())));
+            }
+        }
+        if let Some(context) = &self.inside {
+            let function = place.functions.last().copied();
+            let function = function.ok_or_else(|| reject(format!("is not in a function, let alone a {}", context.name)))?;
+            if kind_name(function) != context.kind {
+                return Err(reject(format!(
+                    "is in {} {}, not {}",
+                    article(kind_name(function)),
+                    kind_name(function),
+                    context.kind
+                )));
+            }
+            for pattern in &context.contains {
+                let inner = Search::new(pattern).first(function, &bindings);
+                let inner = inner.ok_or_else(|| reject(format!("the function around it has no `{}`", pattern.source())))?;
+                bindings = inner.bindings;
+            }
+        }
+        for pattern in &self.contains {
+            let inner = place.nodes.iter().find_map(|node| Search::new(pattern).first(node, &bindings));
+            let inner = inner.ok_or_else(|| reject(format!("has no `{}` in it", pattern.source())))?;
+            bindings = inner.bindings;
+        }
+        for name in &self.assignable {
+            let (Some(node), Some(function)) = (bindings.get(name), place.functions.last()) else { continue };
+            let variable = node.name().ok_or_else(|| reject(format!("${name} is not a variable")))?;
+            match declared_as(function, variable).as_deref() {
+                None => return Err(reject(format!("`{variable}` (${name}) is not a variable of the function around it"))),
+                Some("const") => return Err(reject(format!("`{variable}` (${name}) is a constant and cannot be assigned to"))),
+                Some(_) => {}
+            }
+        }
+        Ok((place, bindings))
+    }
+}
+
+/// `async generator function`, `arrow function` and so on.
+fn kind_name(function: &Node) -> &'static str {
+    match (function.kind, &*function.text) {
+        (Kind::Arrow, "async") => "async arrow function",
+        (Kind::Arrow, _) => "arrow function",
+        (_, "async*") => "async generator function",
+        (_, "async") => "async function",
+        (_, "*") => "generator function",
+        _ => "function",
+    }
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with('a') { "an" } else { "a" }
+}
+
+fn function_name(place: &Match<'_>) -> Option<String> {
+    let own = place.nodes.first().filter(|node| node.kind.is_function());
+    let named = |node: &&&Node| node.kind != Kind::Arrow && node.kids[0].name().is_some();
+    let function = own.or_else(|| place.functions.iter().rev().find(named).copied())?;
+    function.kids.first().and_then(Node::name).map(str::to_owned)
+}
+
+/// How a function declares a variable: `var`, `let`, `const`, `param`, `function`, `class`; the strictest if it does so twice.
+fn declared_as(function: &Node, variable: &str) -> Option<String> {
+    let mut kinds = Vec::new();
+    let (parameters, body) = match (function.kind, function.kids.as_slice()) {
+        (Kind::Arrow, [parameters, body]) | (_, [_, parameters, body]) => (parameters, body),
+        _ => return None,
+    };
+    if binds(parameters, variable) {
+        kinds.push("param".to_owned());
+    }
+    declarations(body, variable, &mut kinds);
+    kinds.iter().find(|kind| *kind == "const").or(kinds.first()).cloned()
+}
+
+fn declarations(node: &Node, variable: &str, kinds: &mut Vec<String>) {
+    match node.kind {
+        Kind::Declare if binds(&node.kids[0], variable) => kinds.push(node.text.to_string()),
+        Kind::FunctionDecl | Kind::ClassDecl if node.kids[0].name() == Some(variable) => kinds.push("function".to_owned()),
+        Kind::Try if binds(&node.kids[1], variable) => kinds.push("param".to_owned()),
+        _ => {}
+    }
+    if !node.kind.is_function() {
+        node.kids.iter().for_each(|kid| declarations(kid, variable, kinds));
+    }
+}
+
+/// Whether a pattern (in JavaScript's sense) introduces the variable.
+fn binds(pattern: &Node, variable: &str) -> bool {
+    match pattern.kind {
+        Kind::Ident => pattern.text == variable,
+        Kind::Property => binds(&pattern.kids[1], variable),
+        Kind::Default => binds(&pattern.kids[0], variable),
+        Kind::List | Kind::ObjectPattern | Kind::ArrayPattern | Kind::Rest => pattern.kids.iter().any(|kid| binds(kid, variable)),
+        _ => false,
+    }
+}
