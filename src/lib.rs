@@ -1,2 +1,11 @@
 /*! ctxbridge */
+pub mod cli;
+pub mod client;
+pub mod demo;
+pub mod digest;
 pub mod patch;
+pub mod paths;
+pub mod prune;
+pub mod releases;
+pub mod sqlite;
+pub mod stub;

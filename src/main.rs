@@ -1,1 +1,7 @@
-fn main() {}
+//! The `ctxbridge` command: everything is in the library, see [`ctxbridge::cli`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ctxbridge::cli::main()
+}

@@ -48,8 +48,8 @@ function ctxbridgeAggressiveTextPrune(messages) {
   const stringLength = (value) =>
     typeof value === "string" ? value.length : 0;
 
-  // Keys and strings only: far cheaper than JSON.stringify, and the same in
-  // every language, whatever the order of keys and the format of numbers.
+  // Keys and strings only: unlike the length as JSON, this does not hang on how
+  // a language writes numbers.
   const nestedLength = (value) => {
     if (typeof value === "string") return value.length;
     if (typeof value !== "object" || value === null) return 0;
@@ -64,9 +64,10 @@ function ctxbridgeAggressiveTextPrune(messages) {
     return length;
   };
 
-  const estimateTokens = () => {
+  // Counts no further than it has to: a long conversation is large at its start.
+  const reachesThreshold = (threshold) => {
     let chars = 0;
-    let mediaBlocks = 0;
+    let mediaTokens = 0;
     const addContent = (content) => {
       if (Array.isArray(content)) content.forEach(addBlock);
       else chars += stringLength(content);
@@ -87,16 +88,14 @@ function ctxbridgeAggressiveTextPrune(messages) {
           break;
         case "image":
         case "document":
-          mediaBlocks += 1;
+          mediaTokens += TOKENS_PER_MEDIA_BLOCK;
           break;
       }
     };
-    for (const message of messages) {
+    return messages.some((message) => {
       if (isConversation(message)) addContent(message.message?.content);
-    }
-    return (
-      Math.ceil(chars / CHARS_PER_TOKEN) + mediaBlocks * TOKENS_PER_MEDIA_BLOCK
-    );
+      return Math.ceil(chars / CHARS_PER_TOKEN) + mediaTokens >= threshold;
+    });
   };
 
   const shorten = (text, maxChars) => {
@@ -159,7 +158,7 @@ function ctxbridgeAggressiveTextPrune(messages) {
       DEFAULT_MAX_CHARS,
     );
     const boundary = findBoundary(keep);
-    if (boundary === 0 || estimateTokens() < threshold) return messages;
+    if (boundary === 0 || !reachesThreshold(threshold)) return messages;
     return mapChanged(messages, boundary, (message) =>
       pruneMessage(message, maxChars),
     );

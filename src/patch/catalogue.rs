@@ -80,8 +80,26 @@ pub struct Patch {
 pub struct Runtime {
     /// The JavaScript, one function declaration.
     pub source: String,
+    /// The function's name.
+    pub function: String,
     /// It goes before the top-level item that holds this site.
     pub site: String,
+}
+
+impl Runtime {
+    fn parse(patch: &str, site: String, source: &str) -> Result<Self, CatalogueError> {
+        let source = source.trim_end().to_owned();
+        if !source.is_ascii() {
+            return Err(invalid(patch, "runtime.js has to be ASCII: executables keep their modules in Latin-1"));
+        }
+        let mut functions = Vec::new();
+        for_each_item(&source, Goal::Module, |item| functions.push(item.function_name().map(str::to_owned)))
+            .map_err(|cause| CatalogueError::Runtime { patch: patch.to_owned(), cause })?;
+        match functions.as_mut_slice() {
+            [Some(function)] => Ok(Self { function: std::mem::take(function), source, site }),
+            _ => Err(invalid(patch, "runtime.js has to be one function declaration: it is hoisted, wherever it is put")),
+        }
+    }
 }
 
 /// A change at a site.
@@ -320,7 +338,7 @@ impl Patch {
             sites.push(SiteRule { name: site.name, required: site.required, versions: site.versions, signatures });
         }
         let runtime = match (patch.runtime, runtime) {
-            (Some(site), Some(source)) => Some(Runtime { source: source.trim_end().to_owned(), site }),
+            (Some(site), Some(source)) => Some(Runtime::parse(id, site, source)?),
             (None, None) => None,
             (Some(_), None) => return Err(invalid(id, "patch.toml names a site for the runtime, but there is no runtime.js")),
             (None, Some(_)) => {
@@ -360,18 +378,7 @@ impl Patch {
         for site in &self.sites {
             site.signatures.iter().flat_map(Signature::depends_on).try_for_each(known)?;
         }
-        self.sites.iter().try_for_each(|site| self.check_cycle(&site.name, &mut vec![&site.name]))?;
-        let Some(runtime) = &self.runtime else { return Ok(()) };
-        if !runtime.source.is_ascii() {
-            return Err(invalid(&self.id, "runtime.js has to be ASCII: executables keep their modules in Latin-1"));
-        }
-        let mut functions = Vec::new();
-        for_each_item(&runtime.source, Goal::Module, |item| functions.push(item.function_name().map(str::to_owned)))
-            .map_err(|cause| CatalogueError::Runtime { patch: self.id.clone(), cause })?;
-        match functions.as_slice() {
-            [Some(_)] => Ok(()),
-            _ => Err(invalid(&self.id, "runtime.js has to be one function declaration: it is hoisted, wherever it is put")),
-        }
+        self.sites.iter().try_for_each(|site| self.check_cycle(&site.name, &mut vec![&site.name]))
     }
 
     fn check_cycle<'s>(&'s self, name: &'s str, path: &mut Vec<&'s String>) -> Result<(), CatalogueError> {

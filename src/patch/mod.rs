@@ -1,7 +1,22 @@
 /*! Patching */
+pub mod backup;
 pub mod catalogue;
+pub mod check;
 pub mod container;
+pub mod diff;
+pub mod era;
+mod foreign;
+pub mod inspect;
+pub mod install;
+pub mod journal;
 pub mod locate;
+pub mod lock;
+pub mod marker;
+pub mod patcher;
 pub mod pattern;
+pub mod plan;
 pub mod signature;
+pub mod smoke;
+pub mod splice;
+pub mod swap;
 pub mod syntax;

@@ -40,7 +40,7 @@ impl Span {
     }
 
     /// From swc's span, whose positions count from 1.
-    pub(super) fn of(span: swc_common::Span) -> Self {
+    pub(in crate::patch) fn of(span: swc_common::Span) -> Self {
         Self { lo: span.lo.0.saturating_sub(1), hi: span.hi.0.saturating_sub(1) }
     }
 

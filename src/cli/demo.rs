@@ -1,0 +1,156 @@
+//! `ctxbridge demo`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+
+use super::output::{BOLD, DIM, GOOD, duration, size, styled};
+use super::{Answer, Output};
+use crate::demo::{self, PROMPT_CHARS, PROMPTS, RELEASE, bars};
+use crate::patch::catalogue::Catalogue;
+use crate::patch::inspect::State;
+use crate::patch::install::{CLIENT_PACKAGE, Target};
+use crate::patch::locate::locate;
+use crate::patch::patcher::Patcher;
+use crate::patch::signature::Form;
+use crate::patch::syntax::with_deep_stack;
+use crate::{digest, patch, releases};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge demo
+  ctxbridge demo ~/.npm-global/lib/node_modules/@anthropic-ai/claude-code
+
+Works on a copy in a temporary folder, against a stub of the Messages API on loopback: no account, and no network beyond npm.")]
+pub(super) struct DemoArgs {
+    /// A cli.js or package folder to show it on [default: release 2.1.112, fetched with npm]
+    #[arg(value_name = "PATH", conflicts_with = "release")]
+    path: Option<PathBuf>,
+    /// The release to fetch
+    #[arg(long, value_name = "VERSION", default_value = RELEASE)]
+    release: String,
+}
+
+impl DemoArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let begun = Instant::now();
+        let source = match &self.path {
+            Some(path) => Target::at(path)?,
+            None => {
+                output.note(&format!("fetching {CLIENT_PACKAGE}@{} with npm, unless it is in the cache", self.release));
+                Target::at(&releases::fetch(CLIENT_PACKAGE, &self.release)?)?
+            }
+        };
+        let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let client = demo::copy_client(&source.path, &scratch.path().join("client"))?;
+        let target = Target::at(&client)?;
+        let original = digest::of_file(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
+        let mut story = Story { output, step: 0 };
+
+        story.tell(&format!("Claude Code {}, a copy in {}", target.version_text(), scratch.path().display()))?;
+        story.detail(&format!("SHA-256 {original}"))?;
+
+        let catalogue = Catalogue::embedded()?;
+        story.tell("its compaction sites, found by the shape of the syntax tree")?;
+        let sites = self.sites(&target, &catalogue)?;
+        for site in &sites {
+            story.detail(site)?;
+        }
+
+        story.tell(&format!("a conversation of {PROMPTS} prompts of {PROMPT_CHARS} characters with the unpatched client"))?;
+        let unpatched = demo::converse(&target.path, target.version.as_ref())?;
+        story.detail(&summary(&unpatched))?;
+
+        let notice = |_: &str| {};
+        let patcher = Patcher::new(&scratch.path().join("data"), catalogue, &notice);
+        let applied = patcher.apply(&target, &[], true)?;
+        story.tell(&format!("patched with {}", applied.patches.join(", ")))?;
+        story.detail(&format!(
+            "it grew by {}, and runs: {} ({})",
+            size(applied.grew_by_bytes),
+            applied.smoke.output,
+            duration(applied.elapsed_ms)
+        ))?;
+
+        story.tell("the same conversation with the patched client")?;
+        let patched = demo::converse(&target.path, target.version.as_ref())?;
+        story.detail(&summary(&patched))?;
+        story.chart(&bars(&unpatched, &patched))?;
+
+        let state = patcher.verify(&target)?.state;
+        ensure!(state == State::Patched, "the patched copy does not verify: {state:?}");
+        story.tell("verify: patched, every byte as written")?;
+
+        let reverted = patcher.revert(&target)?;
+        let now = digest::of_file(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
+        ensure!(now == original && reverted.restored_sha256 == original, "the reverted copy is not the original: {now}");
+        story.tell("revert: the original is back")?;
+        story.detail(&format!("SHA-256 {now}"))?;
+
+        let elapsed_ms = begun.elapsed().as_millis() as u64;
+        if output.json {
+            output.value(&json!({
+                "version": target.version, "sites": sites, "unpatched_tokens": unpatched, "patched_tokens": patched,
+                "original_sha256": original, "patched_sha256": applied.patched_sha256, "reverted_sha256": now,
+                "grew_by_bytes": applied.grew_by_bytes, "elapsed_ms": elapsed_ms,
+            }))?;
+        } else {
+            output.line("")?;
+            output.line(format!("{} `ctxbridge patch apply` does this to your own client.", styled(GOOD, "done.")))?;
+        }
+        Ok(Answer::Yes)
+    }
+
+    fn sites(&self, target: &Target, catalogue: &Catalogue) -> anyhow::Result<Vec<String>> {
+        let bytes = std::fs::read(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
+        let container = patch::container::Container::open("cli.js", bytes).with_context(|| target.path.display().to_string())?;
+        let patches = catalogue.select(&[])?;
+        let located = with_deep_stack(|| locate(&container, &patches, target.version.as_ref(), Form::Original))?;
+        let sites = located.sites.iter().map(|site| {
+            let names = site.names().into_iter().map(|(metavariable, name)| format!("{metavariable}={name}")).collect::<Vec<_>>();
+            format!("{:<24} {:>5}:{:<6} {}", site.site, site.line, site.column, names.join(" "))
+        });
+        Ok(sites.collect())
+    }
+}
+
+fn summary(tokens: &[u64]) -> String {
+    let total: u64 = tokens.iter().sum();
+    let last = tokens.last().copied().unwrap_or(0);
+    format!("{} requests, {:.0}K input tokens in all, {:.0}K in the last", tokens.len(), total as f64 / 1e3, last as f64 / 1e3)
+}
+
+/// Tells what happens, step by step; says nothing when the result is to be JSON.
+struct Story<'o> {
+    output: &'o mut Output,
+    step: usize,
+}
+
+impl Story<'_> {
+    fn tell(&mut self, text: &str) -> anyhow::Result<()> {
+        self.step += 1;
+        let text = format!("{} {}", styled(BOLD, format!("{}.", self.step)), text);
+        if !self.output.json {
+            self.output.line(text)?;
+        }
+        Ok(())
+    }
+
+    fn detail(&mut self, text: &str) -> anyhow::Result<()> {
+        if !self.output.json {
+            self.output.line(styled(DIM, format!("   {text}")))?;
+        }
+        Ok(())
+    }
+
+    fn chart(&mut self, chart: &str) -> anyhow::Result<()> {
+        if !self.output.json {
+            for line in chart.lines() {
+                self.output.line(format!("   {line}"))?;
+            }
+        }
+        Ok(())
+    }
+}

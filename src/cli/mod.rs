@@ -1,0 +1,124 @@
+/*!
+The command line: arguments in, text or JSON out, no logic.
+
+One file a command. Results go to stdout, everything else to stderr. Exit codes: 0 done or yes, 1 the answer is no, 2 wrong usage,
+3 could not be done.
+*/
+
+mod completions;
+mod demo;
+mod output;
+mod patch;
+
+use std::process::ExitCode;
+
+use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
+
+use output::Output;
+
+/// Keeps Claude Code's context window lean without losing anything.
+#[derive(Debug, Parser)]
+#[command(name = "ctxbridge", version, propagate_version = true, infer_subcommands = false, after_help = EXAMPLES)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  ctxbridge patch apply     patch the `claude` that your shell runs
+  ctxbridge patch verify    is it patched, by ctxbridge, intact
+  ctxbridge patch revert    put the original back
+  ctxbridge demo            see the effect on a copy, with no account";
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// Print one JSON value on stdout and nothing else
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say less
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    verbose: bool,
+    /// When to use colours; NO_COLOR is honoured
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: ColorChoice,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Patch the installed client, check it, put it back
+    Patch(patch::PatchArgs),
+    /// Patch a copy of a real release and watch it talk to a stub, with no account
+    Demo(demo::DemoArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page
+    Man,
+}
+
+/// What a command answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// Done, or yes.
+    Yes,
+    /// No: not patched, drifted, nothing found.
+    No,
+}
+
+/// Parses the arguments, does what they say, and turns the outcome into an exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let choice = match cli.global.color {
+        ColorChoice::Auto => anstream::ColorChoice::Auto,
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+    };
+    choice.write_global();
+    let mut output = Output::new(cli.global.json, cli.global.quiet, cli.global.verbose);
+    match dispatch(&cli.command, &mut output) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        // Whoever read our output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
+    match command {
+        Command::Patch(args) => args.run(output),
+        Command::Demo(args) => args.run(output),
+        Command::Completions(args) => args.run(&mut Cli::command(), output),
+        Command::Man => completions::man(Cli::command(), output),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_are_well_formed_and_each_has_an_example() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        let mut stack: Vec<_> = command.get_subcommands().collect();
+        while let Some(command) = stack.pop().filter(|command| command.get_name() != "help") {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example") || command.get_name() == "help", "`{}` has no example", command.get_name());
+            stack.extend(command.get_subcommands());
+        }
+    }
+}

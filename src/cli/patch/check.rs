@@ -1,0 +1,59 @@
+//! `ctxbridge patch check`
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Answer, Output};
+use crate::cli::output::{BAD, DIM, GOOD, styled};
+use crate::patch::catalogue::Catalogue;
+use crate::patch::check::{CheckState, CheckedRelease, check};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  npm pack @anthropic-ai/claude-code@2.1.112 && tar xzf *.tgz && ctxbridge patch check package/cli.js
+
+Exit code 1 when a signature drifted, 3 when a file could not be checked.")]
+pub(super) struct CheckArgs {
+    /// Files or package folders of the client
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+impl CheckArgs {
+    pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut releases = Vec::new();
+        for path in &self.paths {
+            let release = check(catalogue, path).map_err(|error| anyhow::anyhow!("{error}"))?;
+            if !output.json {
+                tell(&release, output)?;
+            }
+            releases.push(release);
+        }
+        let drifted: usize = releases.iter().map(CheckedRelease::drifted).sum();
+        if output.json {
+            output.value(&json!({ "releases": releases, "drifted": drifted }))?;
+        }
+        Ok(if drifted == 0 { Answer::Yes } else { Answer::No })
+    }
+}
+
+fn tell(release: &CheckedRelease, output: &mut Output) -> anyhow::Result<()> {
+    let version = release.version.as_ref().map_or_else(|| "unknown version".to_owned(), ToString::to_string);
+    output.line(format!("{} ({version})", release.path.display()))?;
+    for patch in &release.patches {
+        let state = match patch.state {
+            CheckState::Match => styled(GOOD, "match"),
+            CheckState::Drift => styled(BAD, "drift"),
+            CheckState::NotApplicable => styled(DIM, "not applicable"),
+        };
+        output.line(format!("  {:<26} {state} {}", patch.id, patch.reason.as_deref().unwrap_or_default()))?;
+        if output.verbose {
+            for site in &patch.sites {
+                let names = site.names.iter().map(|(metavariable, name)| format!("{metavariable}={name}")).collect::<Vec<_>>();
+                output.line(format!("    {:<25} {:<18} {}", site.site, site.signature, styled(DIM, names.join(" "))))?;
+            }
+        }
+    }
+    Ok(())
+}

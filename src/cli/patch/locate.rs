@@ -1,0 +1,123 @@
+//! `ctxbridge patch locate`
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Answer, Output, TargetArg};
+use crate::cli::output::{BAD, BOLD, DIM, styled};
+use crate::digest;
+use crate::patch::catalogue::{Catalogue, Patch};
+use crate::patch::check::open_original;
+use crate::patch::locate::{Excerpts, Site, locate};
+use crate::patch::signature::Form;
+use crate::patch::syntax::with_deep_stack;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge patch locate node_modules/@anthropic-ai/claude-code/cli.js
+
+Of a patched client, the sites are those of its original. Exit code 1 when a required site is missing.")]
+pub(super) struct LocateArgs {
+    #[command(flatten)]
+    target: TargetArg,
+}
+
+#[derive(Serialize)]
+struct SiteJson<'a> {
+    patch: &'a str,
+    signature: &'a str,
+    site: &'a str,
+    module: &'a str,
+    offset: u32,
+    line: u32,
+    column: u32,
+    function: Option<&'a str>,
+    names: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct MissingJson {
+    patch: String,
+    site: String,
+    reason: String,
+}
+
+impl LocateArgs {
+    pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+        let target = self.target.resolve()?;
+        let bytes = std::fs::read(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
+        let sha256 = digest::of_bytes(&bytes);
+        let name = target.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let container = open_original(&name, bytes).with_context(|| target.path.display().to_string())?;
+        let version = target.version.as_ref();
+        let patches: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
+        let located = with_deep_stack(|| locate(&container, &patches, version, Form::Original));
+        let located = located.with_context(|| target.path.display().to_string())?;
+        let excerpts = Excerpts::of(&container);
+        let mut missing = Vec::new();
+        let mut required = false;
+        for site in &located.missing {
+            required |= site.required;
+            missing.push(MissingJson { patch: site.patch.clone(), site: site.site.clone(), reason: excerpts.reason(site) });
+        }
+        // A release that no default patch is for has none of its sites.
+        for patch in catalogue.patches().iter().filter(|patch| patch.default && !patch.applies_to(version)) {
+            required = true;
+            let reason =
+                format!("no signature is known for {}: the patch is for releases {}", target.version_text(), patch.versions);
+            let sites = patch.sites.iter().filter(|site| site.required);
+            missing.extend(sites.map(|site| MissingJson {
+                patch: patch.id.clone(),
+                site: site.name.clone(),
+                reason: reason.clone(),
+            }));
+        }
+        if output.json {
+            let sites: Vec<SiteJson<'_>> = located.sites.iter().map(site_json).collect();
+            output.value(&json!({
+                "target": target.path, "kind": container.kind(), "package": target.package, "version": target.version,
+                "sha256": sha256, "sites": sites, "missing": missing,
+            }))?;
+        } else {
+            let package = target.package.as_deref().unwrap_or("no package");
+            output.line(format!("{} ({}, {package}, {})", target.path.display(), container.kind(), target.version_text()))?;
+            tell(&located.sites, &missing, output)?;
+        }
+        Ok(if required { Answer::No } else { Answer::Yes })
+    }
+}
+
+fn site_json(site: &Site) -> SiteJson<'_> {
+    SiteJson {
+        patch: &site.patch,
+        signature: &site.signature,
+        site: &site.site,
+        module: &site.module_name,
+        offset: site.span.lo,
+        line: site.line,
+        column: site.column,
+        function: site.function.as_deref(),
+        names: site.names(),
+    }
+}
+
+fn tell(sites: &[Site], missing: &[MissingJson], output: &mut Output) -> anyhow::Result<()> {
+    let mut patch = "";
+    for site in sites {
+        if site.patch != patch {
+            patch = &site.patch;
+            output.line(styled(BOLD, patch))?;
+        }
+        let names = site.names().into_iter().map(|(metavariable, name)| format!("{metavariable}={name}")).collect::<Vec<_>>();
+        let function = site.function.as_deref().map_or_else(String::new, |function| format!("in {function}"));
+        let place = format!("{}:{}", site.line, site.column);
+        output.line(format!("  {:<25} {place:<12} {function:<10} {}", site.site, styled(DIM, names.join(" "))))?;
+    }
+    for MissingJson { patch, site, reason } in missing {
+        output.line(format!("{} {patch} {site}: {reason}", styled(BAD, "missing:")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! `ctxbridge patch …`
+
+mod apply;
+mod check;
+mod list;
+mod locate;
+mod revert;
+mod verify;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::{Answer, Output};
+use crate::patch::catalogue::Catalogue;
+use crate::patch::install::Target;
+use crate::patch::patcher::Patcher;
+use crate::paths;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ctxbridge patch apply")]
+pub(super) struct PatchArgs {
+    /// Use the patches in this folder instead of the built-in ones
+    #[arg(long, global = true, value_name = "DIR")]
+    catalogue: Option<PathBuf>,
+    #[command(subcommand)]
+    command: PatchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PatchCommand {
+    /// Show the installed clients
+    List(list::ListArgs),
+    /// Show the sites that each patch would use
+    Locate(locate::LocateArgs),
+    /// Patch a client
+    Apply(apply::ApplyArgs),
+    /// Say whether a client is patched, by ctxbridge, and intact
+    Verify(verify::VerifyArgs),
+    /// Put a client's original back
+    Revert(revert::RevertArgs),
+    /// Say whether the signatures match these releases, for CI
+    Check(check::CheckArgs),
+}
+
+/// The client that a command is about.
+#[derive(Debug, clap::Args)]
+struct TargetArg {
+    /// A cli.js, a package folder, or a link or launcher that leads to one [default: the `claude` on the PATH]
+    #[arg(value_name = "TARGET")]
+    target: Option<PathBuf>,
+}
+
+impl TargetArg {
+    fn resolve(&self) -> anyhow::Result<Target> {
+        Ok(Target::resolve(self.target.as_deref())?)
+    }
+}
+
+impl PatchArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let catalogue = match &self.catalogue {
+            Some(folder) => Catalogue::load(folder)?,
+            None => Catalogue::embedded()?,
+        };
+        match &self.command {
+            PatchCommand::List(args) => args.run(catalogue, output),
+            PatchCommand::Locate(args) => args.run(&catalogue, output),
+            PatchCommand::Apply(args) => args.run(catalogue, output),
+            PatchCommand::Verify(args) => args.run(catalogue, output),
+            PatchCommand::Revert(args) => args.run(catalogue, output),
+            PatchCommand::Check(args) => args.run(&catalogue, output),
+        }
+    }
+}
+
+/// Calls `work` with a patcher that works in the user's data directory and tells `output` what goes on.
+fn with_patcher<T>(
+    catalogue: Catalogue,
+    output: &Output,
+    work: impl FnOnce(&Patcher<'_>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let notice = |text: &str| output.note(text);
+    work(&Patcher::new(&paths::data_dir()?, catalogue, &notice))
+}

@@ -1,0 +1,33 @@
+//! `ctxbridge patch revert`
+
+use super::{Answer, Output, TargetArg, with_patcher};
+use crate::cli::output::{DIM, GOOD, styled};
+use crate::patch::catalogue::Catalogue;
+use crate::patch::patcher::RevertedState;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge patch revert
+
+Refuses when the client is not what ctxbridge wrote, or the backup of the original fails its checksum.")]
+pub(super) struct RevertArgs {
+    #[command(flatten)]
+    target: TargetArg,
+}
+
+impl RevertArgs {
+    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+        let target = self.target.resolve()?;
+        let reverted = with_patcher(catalogue, output, |patcher| Ok(patcher.revert(&target)?))?;
+        let done = reverted.state == RevertedState::Reverted;
+        if output.json {
+            output.value(&reverted)?;
+        } else if done {
+            output.line(format!("{} {} is the original again", styled(GOOD, "reverted:"), reverted.target.display()))?;
+            output.line(styled(DIM, format!("SHA-256 {}", reverted.restored_sha256)))?;
+        } else {
+            output.line(format!("not patched: {} has nothing of ctxbridge in it", reverted.target.display()))?;
+        }
+        Ok(if done { Answer::Yes } else { Answer::No })
+    }
+}

@@ -1,0 +1,67 @@
+//! `ctxbridge patch verify`
+
+use serde_json::json;
+
+use super::{Answer, Output, TargetArg, with_patcher};
+use crate::cli::output::{BAD, DIM, GOOD, styled};
+use crate::patch::catalogue::Catalogue;
+use crate::patch::inspect::{Inspection, State};
+use crate::patch::install::Target;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge patch verify || ctxbridge patch apply
+
+Exit code 0 only for `patched`. States: patched, unpatched, upgraded (the client changed since it was patched),
+modified (patched, and changed afterwards), foreign (patched by another tool).")]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    target: TargetArg,
+}
+
+impl VerifyArgs {
+    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+        let target = self.target.resolve()?;
+        let inspection = with_patcher(catalogue, output, |patcher| Ok(patcher.verify(&target)?))?;
+        if output.json {
+            let Inspection { state, patches, original_sha256, patched_sha256, current_sha256, reason } = &inspection;
+            output.value(&json!({
+                "target": target.path, "version": target.version, "state": state, "patches": patches,
+                "original_sha256": original_sha256, "patched_sha256": patched_sha256, "current_sha256": current_sha256,
+                "reason": reason,
+            }))?;
+        } else {
+            tell(&target, &inspection, output)?;
+        }
+        Ok(if inspection.state == State::Patched { Answer::Yes } else { Answer::No })
+    }
+}
+
+fn tell(target: &Target, inspection: &Inspection, output: &mut Output) -> anyhow::Result<()> {
+    let place = format!("{} ({})", target.path.display(), target.version_text());
+    let patches = inspection.patches.join(", ");
+    let (state, details, next) = match inspection.state {
+        State::Patched => (styled(GOOD, "patched:"), format!("{place} with {patches}"), None),
+        State::Unpatched => (styled(BAD, "unpatched:"), place, Some("`ctxbridge patch apply` patches it")),
+        State::Upgraded => (
+            styled(BAD, "upgraded:"),
+            format!("{place} was installed after the patch"),
+            Some("`ctxbridge patch apply` patches it"),
+        ),
+        State::Modified => (
+            styled(BAD, "modified:"),
+            format!("{place} carries {patches}, but has been changed since"),
+            Some("Reinstall the client, then `ctxbridge patch apply`"),
+        ),
+        State::Foreign => (
+            styled(BAD, "foreign:"),
+            format!("{place}: {}", inspection.reason.as_deref().unwrap_or("patched by another tool")),
+            Some("Undo that with the other tool or reinstall the client, then `ctxbridge patch apply`"),
+        ),
+    };
+    output.line(format!("{state} {details}"))?;
+    if let Some(next) = next {
+        output.line(styled(DIM, next))?;
+    }
+    Ok(())
+}

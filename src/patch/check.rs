@@ -1,0 +1,129 @@
+/*!
+Do the signatures match these files? What CI and the maintainer of the catalogue ask after each release.
+*/
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use semver::Version;
+use serde::Serialize;
+
+use super::catalogue::{Catalogue, Patch};
+use super::container::{Container, Kind};
+use super::install::Target;
+use super::locate::{Excerpts, Located, locate};
+use super::signature::Form;
+use super::syntax::with_deep_stack;
+use crate::patch::marker;
+
+/// One file, checked against the catalogue.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckedRelease {
+    /// The file.
+    pub path: PathBuf,
+    /// The client's version.
+    pub version: Option<Version>,
+    /// What kind of file it is.
+    pub kind: Kind,
+    /// What each patch finds.
+    pub patches: Vec<CheckedPatch>,
+}
+
+/// What one patch finds.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckedPatch {
+    /// The patch.
+    pub id: String,
+    /// Whether it would fit.
+    pub state: CheckState,
+    /// The sites that were found, with the signature that found them and the names there.
+    pub sites: Vec<CheckedSite>,
+    /// Why it would not fit.
+    pub reason: Option<String>,
+}
+
+/// A site that was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckedSite {
+    /// Its name.
+    pub site: String,
+    /// The signature.
+    pub signature: String,
+    /// What the metavariables stand for.
+    pub names: std::collections::BTreeMap<String, String>,
+}
+
+/// Whether a patch would fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckState {
+    /// Every required site is found once.
+    Match,
+    /// A required site is not.
+    Drift,
+    /// The patch is not for this release.
+    NotApplicable,
+}
+
+impl CheckedRelease {
+    /// How many patches drifted.
+    pub fn drifted(&self) -> usize {
+        self.patches.iter().filter(|patch| patch.state == CheckState::Drift).count()
+    }
+}
+
+/// Looks for the sites of all patches in a file. Only a file that cannot be read at all is an error; one that is not the client
+/// has drifted.
+///
+/// # Errors
+/// As the system, or the search for the client at `path`, says.
+pub fn check(catalogue: &Catalogue, path: &Path) -> Result<CheckedRelease, Box<dyn std::error::Error + Send + Sync>> {
+    let target = Target::at(path)?;
+    let bytes = fs::read(&target.path).map_err(|cause| format!("cannot read {}: {cause}", target.path.display()))?;
+    let name = target.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let container = open_original(&name, bytes).map_err(|cause| format!("{}: {cause}", target.path.display()))?;
+    let version = target.version.as_ref();
+    let applicable: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
+    let located = with_deep_stack(|| locate(&container, &applicable, version, Form::Original));
+    let located = located.map_err(|cause| format!("{}: {cause}", target.path.display()))?;
+    let patches = catalogue.patches().iter().map(|patch| checked(patch, version, &located, &container));
+    Ok(CheckedRelease {
+        path: path.to_owned(),
+        version: target.version.clone(),
+        kind: container.kind(),
+        patches: patches.collect(),
+    })
+}
+
+/// Opens a client, as published: where it carries our patch, that is taken out in memory.
+///
+/// # Errors
+/// When it holds no module that can be read.
+pub fn open_original(name: &str, bytes: Vec<u8>) -> Result<Container, super::container::ContainerError> {
+    let restored = std::str::from_utf8(&bytes).ok().and_then(|text| {
+        let markers = marker::find(text);
+        if markers.is_empty() { None } else { marker::undo(text, &markers) }
+    });
+    Container::open(name, restored.map_or(bytes, String::into_bytes))
+}
+
+fn checked(patch: &Patch, version: Option<&Version>, located: &Located, container: &Container) -> CheckedPatch {
+    if !patch.applies_to(version) {
+        let reason = format!("for releases {}", patch.versions);
+        return CheckedPatch { id: patch.id.clone(), state: CheckState::NotApplicable, sites: Vec::new(), reason: Some(reason) };
+    }
+    let excerpts = Excerpts::of(container);
+    let reasons: Vec<String> =
+        located.lacking(&patch.id).map(|missing| format!("{}: {}", missing.site, excerpts.reason(missing))).collect();
+    let sites = located.sites.iter().filter(|site| site.patch == patch.id).map(|site| CheckedSite {
+        site: site.site.clone(),
+        signature: site.signature.clone(),
+        names: site.names(),
+    });
+    CheckedPatch {
+        id: patch.id.clone(),
+        state: if reasons.is_empty() { CheckState::Match } else { CheckState::Drift },
+        sites: sites.collect(),
+        reason: if reasons.is_empty() { None } else { Some(reasons.join("\n")) },
+    }
+}

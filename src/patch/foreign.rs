@@ -1,0 +1,63 @@
+/*!
+Files that another tool has patched.
+
+Patching those would back up something that is not the original. They are known by text that the tools leave behind
+(`patches/foreign.toml`), and, for releases whose hash is known, by not having that hash.
+*/
+
+use std::sync::LazyLock;
+
+use memchr::memmem;
+use serde::Deserialize;
+
+use super::install::Target;
+use crate::{digest, releases};
+
+#[derive(Deserialize)]
+struct Tools {
+    tool: Vec<Tool>,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+    marks: Vec<String>,
+}
+
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    toml::from_str::<Tools>(include_str!("../../patches/foreign.toml")).map_or_else(|_| Vec::new(), |tools| tools.tool)
+});
+
+/// Why these bytes are not what was published; nothing when they may be.
+pub(super) fn recognise(target: &Target, bytes: &[u8], sha256: &str) -> Option<String> {
+    if let Some(release) = releases::published(target.package.as_deref(), target.version.as_ref()) {
+        if release.sha256 == sha256 || digest::of_bytes(&with_published_shebang(bytes)) == release.sha256 {
+            return None;
+        }
+        let tool = tool(bytes).map_or_else(String::new, |tool| format!(", and contains the marks of {tool}"));
+        return Some(format!("it is not the published {} {}{tool}", release.package, release.version));
+    }
+    tool(bytes).map(|tool| format!("it contains the marks of {tool}"))
+}
+
+fn tool(bytes: &[u8]) -> Option<&'static str> {
+    let has = |tool: &&Tool| tool.marks.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some());
+    TOOLS.iter().find(has).map(|tool| tool.name.as_str())
+}
+
+/// Distributions that keep Node.js elsewhere change the first line, and nothing else.
+fn with_published_shebang(bytes: &[u8]) -> Vec<u8> {
+    let end = memchr::memchr(b'\n', bytes).unwrap_or(0);
+    if bytes.starts_with(b"#!") { [b"#!/usr/bin/env node".as_slice(), &bytes[end..]].concat() } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_tools_is_readable() {
+        assert!(!TOOLS.is_empty());
+        assert!(TOOLS.iter().all(|tool| !tool.marks.is_empty() && tool.marks.iter().all(|mark| mark.len() >= 4)));
+    }
+}

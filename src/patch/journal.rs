@@ -1,0 +1,358 @@
+/*!
+What was done to which installation, in `state.db`: applications, backups, and a journal of intents.
+
+An intent is written before the first byte beside a target is, and closed after the target has been replaced. A process killed
+in between leaves it open, and the next command finishes or undoes what it describes ([`recover`](super::recover)).
+*/
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use serde::{Deserialize, Serialize};
+
+use crate::sqlite::{self, OpenError};
+
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE installations (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    package TEXT,
+    first_seen INTEGER NOT NULL
+) STRICT;
+CREATE TABLE applications (
+    id INTEGER PRIMARY KEY,
+    installation INTEGER NOT NULL REFERENCES installations (id),
+    version TEXT,
+    patches TEXT NOT NULL,
+    original_sha256 TEXT NOT NULL,
+    patched_sha256 TEXT NOT NULL,
+    tool_version TEXT NOT NULL,
+    applied_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    ended_by TEXT CHECK (ended_by IN ('revert', 'apply'))
+) STRICT;
+CREATE INDEX applications_current ON applications (installation) WHERE ended_at IS NULL;
+CREATE TABLE backups (
+    sha256 TEXT PRIMARY KEY,
+    version TEXT,
+    size INTEGER NOT NULL,
+    linked INTEGER NOT NULL,
+    mode INTEGER NOT NULL,
+    uid INTEGER NOT NULL,
+    gid INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE intents (
+    id INTEGER PRIMARY KEY,
+    installation INTEGER NOT NULL REFERENCES installations (id),
+    intent TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    finished_at INTEGER,
+    outcome TEXT CHECK (outcome IN ('done', 'undone'))
+) STRICT;
+CREATE INDEX intents_open ON intents (installation) WHERE finished_at IS NULL;
+"];
+
+/// A journal that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The file cannot be opened.
+    #[error("cannot open {path}: {cause}")]
+    Open {
+        /// The database.
+        path: PathBuf,
+        /// Why.
+        cause: OpenError,
+    },
+    /// A statement failed.
+    #[error("{path}: {cause}")]
+    Sqlite {
+        /// The database.
+        path: PathBuf,
+        /// Why.
+        cause: rusqlite::Error,
+    },
+}
+
+/// The open journal.
+#[derive(Debug)]
+pub struct Journal {
+    db: Connection,
+    path: PathBuf,
+}
+
+/// An installation that was patched and not put back since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Application {
+    /// The client's version at that time.
+    pub version: Option<String>,
+    /// The patches, sorted.
+    pub patches: Vec<String>,
+    /// The file before.
+    pub original_sha256: String,
+    /// The file after.
+    pub patched_sha256: String,
+}
+
+/// What was known of an original when it was backed up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupRecord {
+    /// The original's hash, which names the file in `backups/`.
+    pub sha256: String,
+    /// The client's version.
+    pub version: Option<String>,
+    /// Bytes.
+    pub size: u64,
+    /// Whether the backup is the original file itself, by a hard link.
+    pub linked: bool,
+    /// Permission bits; 0 where the system has none.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Last modification, nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
+/// What a command is about to do to a target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// `apply` or `revert`.
+    pub action: Action,
+    /// The new file beside the target, renamed over it when it is ready.
+    pub temporary: PathBuf,
+    /// The target's hash before.
+    pub from_sha256: String,
+    /// The target's hash after.
+    pub to_sha256: String,
+    /// The hash of the unpatched file.
+    pub original_sha256: String,
+    /// The patches that are applied; none for a revert.
+    pub patches: Vec<String>,
+    /// The client's version.
+    pub version: Option<String>,
+}
+
+/// What is done to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// A patched file takes the place of the client's.
+    Apply,
+    /// The original takes its place back.
+    Revert,
+}
+
+/// An intent that nobody closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenIntent {
+    /// Its number.
+    pub id: i64,
+    /// What it was about.
+    pub intent: Intent,
+}
+
+impl Journal {
+    /// Opens `state.db` in the data directory.
+    ///
+    /// # Errors
+    /// When it cannot be opened. A damaged file is not an error: it is moved aside, and `notice` is told; markers in patched
+    /// files say enough to go on.
+    pub fn open(data_dir: &Path, notice: &dyn Fn(&str)) -> Result<Self, JournalError> {
+        let path = data_dir.join("state.db");
+        let opened = match sqlite::open(&path, MIGRATIONS) {
+            Err(OpenError::Sqlite(error)) if is_damage(&error) => {
+                let aside = data_dir.join(format!("state.db.damaged-{}", seconds_now()));
+                notice(&format!("{} is damaged; it is now {} and a new one was begun", path.display(), aside.display()));
+                for suffix in ["-wal", "-shm"] {
+                    // What belongs to the damaged file must not be read into the new one.
+                    drop(std::fs::remove_file(data_dir.join(format!("state.db{suffix}"))));
+                }
+                std::fs::rename(&path, &aside).ok();
+                sqlite::open(&path, MIGRATIONS)
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(db) => Ok(Self { db, path }),
+            Err(cause) => Err(JournalError::Open { path, cause }),
+        }
+    }
+
+    fn fail(&self, cause: rusqlite::Error) -> JournalError {
+        JournalError::Sqlite { path: self.path.clone(), cause }
+    }
+
+    /// The application in force, if any.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn application(&self, target: &Path) -> Result<Option<Application>, JournalError> {
+        let sql = "SELECT a.version, a.patches, a.original_sha256, a.patched_sha256 FROM applications a
+                   JOIN installations i ON i.id = a.installation
+                   WHERE i.path = ?1 AND a.ended_at IS NULL ORDER BY a.id DESC LIMIT 1";
+        let read = |row: &Row<'_>| {
+            let patches: String = row.get(1)?;
+            Ok(Application {
+                version: row.get(0)?,
+                patches: patches.split(',').map(str::to_owned).collect(),
+                original_sha256: row.get(2)?,
+                patched_sha256: row.get(3)?,
+            })
+        };
+        self.db.query_row(sql, [text(target)], read).optional().map_err(|cause| self.fail(cause))
+    }
+
+    /// Writes down what is about to be done; returns its number.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn begin(&mut self, target: &Path, kind: &str, package: Option<&str>, intent: &Intent) -> Result<i64, JournalError> {
+        let json = serde_json::to_string(intent).unwrap_or_default();
+        let path = self.path.clone();
+        let mut work = || {
+            let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let sql = "INSERT INTO installations (path, kind, package, first_seen) VALUES (?1, ?2, ?3, ?4)
+                       ON CONFLICT (path) DO UPDATE SET kind = excluded.kind, package = excluded.package";
+            transaction.execute(sql, params![text(target), kind, package, seconds_now()])?;
+            let sql = "INSERT INTO intents (installation, intent, started_at)
+                       SELECT id, ?2, ?3 FROM installations WHERE path = ?1";
+            transaction.execute(sql, params![text(target), json, seconds_now()])?;
+            let id = transaction.last_insert_rowid();
+            transaction.commit()?;
+            Ok(id)
+        };
+        work().map_err(|cause| JournalError::Sqlite { path, cause })
+    }
+
+    /// Closes an intent whose target was replaced, and keeps what follows from it.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn done(&mut self, id: i64, intent: &Intent) -> Result<(), JournalError> {
+        let path = self.path.clone();
+        let mut work = || {
+            let now = seconds_now();
+            let transaction = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let ended_by = match intent.action {
+                Action::Apply => "apply",
+                Action::Revert => "revert",
+            };
+            let sql = "UPDATE applications SET ended_at = ?2, ended_by = ?3
+                       WHERE ended_at IS NULL AND installation = (SELECT installation FROM intents WHERE id = ?1)";
+            transaction.execute(sql, params![id, now, ended_by])?;
+            if intent.action == Action::Apply {
+                let sql = "INSERT INTO applications
+                           (installation, version, patches, original_sha256, patched_sha256, tool_version, applied_at)
+                           SELECT installation, ?2, ?3, ?4, ?5, ?6, ?7 FROM intents WHERE id = ?1";
+                let patches = intent.patches.join(",");
+                let version = env!("CARGO_PKG_VERSION");
+                transaction
+                    .execute(sql, params![id, intent.version, patches, intent.original_sha256, intent.to_sha256, version, now])?;
+            }
+            transaction.execute("UPDATE intents SET finished_at = ?2, outcome = 'done' WHERE id = ?1", params![id, now])?;
+            transaction.commit()
+        };
+        work().map_err(|cause| JournalError::Sqlite { path, cause })
+    }
+
+    /// Closes an intent whose target was not touched.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn undone(&mut self, id: i64) -> Result<(), JournalError> {
+        let sql = "UPDATE intents SET finished_at = ?2, outcome = 'undone' WHERE id = ?1";
+        self.db.execute(sql, params![id, seconds_now()]).map(drop).map_err(|cause| self.fail(cause))
+    }
+
+    /// Intents of a target that nobody closed, oldest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn open_intents(&self, target: &Path) -> Result<Vec<OpenIntent>, JournalError> {
+        let work = || {
+            let sql = "SELECT n.id, n.intent FROM intents n JOIN installations i ON i.id = n.installation
+                       WHERE i.path = ?1 AND n.finished_at IS NULL ORDER BY n.id";
+            let mut statement = self.db.prepare(sql)?;
+            let rows = statement.query_map([text(target)], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        let rows = work().map_err(|cause| self.fail(cause))?;
+        let parse = |(id, json): (i64, String)| Some(OpenIntent { id, intent: serde_json::from_str(&json).ok()? });
+        Ok(rows.into_iter().filter_map(parse).collect())
+    }
+
+    /// Keeps what is known of a backup.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn record_backup(&self, backup: &BackupRecord) -> Result<(), JournalError> {
+        let sql = "INSERT OR REPLACE INTO backups (sha256, version, size, linked, mode, uid, gid, mtime_ns, created_at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let BackupRecord { sha256, version, size, linked, mode, uid, gid, mtime_ns } = backup;
+        let values = params![sha256, version, *size as i64, linked, mode, uid, gid, mtime_ns, seconds_now()];
+        self.db.execute(sql, values).map(drop).map_err(|cause| self.fail(cause))
+    }
+
+    /// What is known of a backup.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn backup(&self, sha256: &str) -> Result<Option<BackupRecord>, JournalError> {
+        let sql = "SELECT sha256, version, size, linked, mode, uid, gid, mtime_ns FROM backups WHERE sha256 = ?1";
+        let read = |row: &Row<'_>| {
+            Ok(BackupRecord {
+                sha256: row.get(0)?,
+                version: row.get(1)?,
+                size: row.get::<_, i64>(2)? as u64,
+                linked: row.get(3)?,
+                mode: row.get(4)?,
+                uid: row.get(5)?,
+                gid: row.get(6)?,
+                mtime_ns: row.get(7)?,
+            })
+        };
+        self.db.query_row(sql, [sha256], read).optional().map_err(|cause| self.fail(cause))
+    }
+
+    /// Backups that no application in force needs and that none needed since `before` (seconds since 1970).
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn backups_unused_since(&self, before: i64) -> Result<Vec<String>, JournalError> {
+        let work = || {
+            let sql = "SELECT b.sha256 FROM backups b WHERE b.created_at < ?1 AND NOT EXISTS (
+                           SELECT 1 FROM applications a WHERE a.original_sha256 = b.sha256
+                           AND (a.ended_at IS NULL OR a.ended_at >= ?1))";
+            let mut statement = self.db.prepare(sql)?;
+            statement.query_map([before], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()
+        };
+        work().map_err(|cause| self.fail(cause))
+    }
+
+    /// Forgets a backup.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn forget_backup(&self, sha256: &str) -> Result<(), JournalError> {
+        self.db.execute("DELETE FROM backups WHERE sha256 = ?1", [sha256]).map(drop).map_err(|cause| self.fail(cause))
+    }
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Seconds since 1970.
+pub(super) fn seconds_now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs() as i64)
+}

@@ -1,0 +1,62 @@
+//! One command at a time on one target.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::swap::{SwapError, step};
+use crate::{digest, paths};
+
+/// How long a command waits for another.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// No turn on a target.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another command has it.
+    #[error("another ctxbridge is working on {target} and has not finished within {} seconds; try again when it has", PATIENCE.as_secs())]
+    Busy {
+        /// The target.
+        target: PathBuf,
+    },
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    Io(#[from] SwapError),
+}
+
+/// A turn on a target; ends when dropped, or with the process.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for a turn; tells `notice` when it has to.
+    ///
+    /// # Errors
+    /// When the other command takes too long or the lock file cannot be made.
+    pub fn acquire(data_dir: &Path, target: &Path, notice: &dyn Fn(&str)) -> Result<Self, LockError> {
+        let folder = data_dir.join("locks");
+        paths::create_private_dir(&folder).map_err(step("create", &folder))?;
+        let path = folder.join(&digest::of_bytes(target.as_os_str().as_encoded_bytes())[..32]);
+        let file = File::options().create(true).append(true).open(&path).map_err(step("open", &path))?;
+        let begun = Instant::now();
+        let mut told = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+                    if !std::mem::replace(&mut told, true) {
+                        notice(&format!("waiting for another ctxbridge that is working on {}", target.display()));
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(TryLockError::WouldBlock) => return Err(LockError::Busy { target: target.to_owned() }),
+                // A file system without locks: the swap is atomic all the same.
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(Self { _file: file }),
+                Err(TryLockError::Error(error)) => return Err(LockError::Io(step("lock", &path)(error))),
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+/*!
+From sites to a patched file: which bytes change, and the proof that nothing else did.
+*/
+
+use std::collections::BTreeMap;
+
+use semver::Version;
+
+use super::catalogue::{EditRule, Patch};
+use super::container::{Container, ContainerError, Rewritten};
+use super::locate::{Excerpts, LocateError, Located, Site, locate};
+use super::marker::Marker;
+use super::signature::Form;
+use super::splice::{Edit, SpliceError, splice};
+use super::syntax::Span;
+
+/// A patched file, not written anywhere yet.
+#[derive(Debug)]
+pub struct Plan {
+    /// The bytes of the patched file.
+    pub bytes: Vec<u8>,
+    /// What each patch changes.
+    pub changes: Vec<Change>,
+    /// The sites as they were found.
+    pub located: Located,
+}
+
+/// One change of a module.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The patch.
+    pub patch: String,
+    /// The site, or nothing for what is injected beside it.
+    pub site: Option<String>,
+    /// The module's index.
+    pub module: usize,
+    /// The top-level item it is in or goes before.
+    pub item: Span,
+    /// The bytes that go.
+    pub span: Span,
+    /// What they are.
+    pub old: String,
+    /// What comes instead.
+    pub new: String,
+}
+
+/// A file that cannot be patched.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A module is not JavaScript.
+    #[error(transparent)]
+    Locate(#[from] LocateError),
+    /// The patch is not for this release.
+    #[error("{patch} is for releases {versions}, and this is {version}")]
+    NotApplicable {
+        /// The patch.
+        patch: String,
+        /// The releases it is for.
+        versions: String,
+        /// The release.
+        version: String,
+    },
+    /// A site is not there, or not once.
+    #[error("{patch}: site {site} was not found: {reason}")]
+    Drift {
+        /// The patch.
+        patch: String,
+        /// The site.
+        site: String,
+        /// How far each signature got.
+        reason: String,
+    },
+    /// The client uses a name of ours.
+    #[error("{patch}: the client already contains `{name}`, the name of what would be injected")]
+    NameTaken {
+        /// The patch.
+        patch: String,
+        /// The function's name.
+        name: String,
+    },
+    /// Patches get in each other's way.
+    #[error("the patches do not fit together: {0}")]
+    Splice(#[from] SpliceError),
+    /// What came out is not what was meant.
+    #[error("the patched file fails its check: {0}; nothing was written. Please report this")]
+    Check(String),
+}
+
+/// Patches a client in memory: finds the sites, splices, parses the result and finds the edited sites in it.
+///
+/// # Errors
+/// When a site is missing or the result fails its check.
+pub fn plan(
+    container: &Container,
+    patches: &[&Patch],
+    version: Option<&Version>,
+    original_sha256: &str,
+) -> Result<Plan, PlanError> {
+    for patch in patches.iter().filter(|patch| !patch.applies_to(version)) {
+        let version = version.map_or_else(String::new, Version::to_string);
+        return Err(PlanError::NotApplicable { patch: patch.id.clone(), versions: patch.versions.to_string(), version });
+    }
+    let located = locate(container, patches, version, Form::Original)?;
+    let mut changes = Vec::new();
+    for patch in patches {
+        if let Some(missing) = located.lacking(&patch.id).next() {
+            let reason = Excerpts::of(container).reason(missing);
+            return Err(PlanError::Drift { patch: patch.id.clone(), site: missing.site.clone(), reason });
+        }
+        changes.extend(patch_changes(container, patch, &located, original_sha256)?);
+    }
+    let bytes = container.rewrite(rewrite_modules(container, &changes)?);
+    let plan = Plan { bytes, changes, located };
+    check(container, patches, version, &plan)?;
+    Ok(plan)
+}
+
+fn patch_changes(container: &Container, patch: &Patch, located: &Located, original: &str) -> Result<Vec<Change>, PlanError> {
+    let modules = container.modules();
+    let mut changes = Vec::new();
+    // By module: where the marker goes, and what else changes.
+    let mut touched: BTreeMap<usize, (Span, Vec<(u32, String, String)>)> = BTreeMap::new();
+    for edit in &patch.edits {
+        // Required sites are there; an edit at an optional one that is missing is left out.
+        let Some(site) = located.site(&patch.id, &edit.site) else { continue };
+        let text = modules[site.module].text;
+        let (span, new) = expand(edit, site, text);
+        let old = text[span.range()].to_owned();
+        touched.entry(site.module).or_insert((site.item, Vec::new())).1.push((span.lo, old.clone(), new.clone()));
+        changes.push(Change {
+            patch: patch.id.clone(),
+            site: Some(edit.site.clone()),
+            module: site.module,
+            item: site.item,
+            span,
+            old,
+            new,
+        });
+    }
+    for (module, (mut item, edits)) in touched {
+        let mut source = "";
+        if let Some(runtime) = &patch.runtime
+            && let Some(site) = located.site(&patch.id, &runtime.site).filter(|site| site.module == module)
+        {
+            let name = &runtime.function;
+            if memchr::memmem::find(modules[module].text.as_bytes(), name.as_bytes()).is_some() {
+                return Err(PlanError::NameTaken { patch: patch.id.clone(), name: name.clone() });
+            }
+            (item, source) = (site.item, &runtime.source);
+        }
+        let marker = Marker::new(&patch.id, original, item.lo, source, &edits);
+        changes.push(Change {
+            patch: patch.id.clone(),
+            site: None,
+            module,
+            item,
+            span: Span::new(item.lo, item.lo),
+            old: String::new(),
+            new: marker.comment() + source,
+        });
+    }
+    Ok(changes)
+}
+
+/// Where an edit goes and what it reads there.
+fn expand(edit: &EditRule, site: &Site, text: &str) -> (Span, String) {
+    let mut new = edit.with.clone();
+    // The longest names first: $A must not be replaced inside $AB.
+    let mut names: Vec<&String> = site.bindings.keys().collect();
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    for name in names {
+        new = new.replace(&format!("${name}"), &text[site.bindings[name].node.span.range()]);
+    }
+    (site.bindings[&edit.replace].node.span, new)
+}
+
+fn rewrite_modules(container: &Container, changes: &[Change]) -> Result<Vec<Rewritten>, SpliceError> {
+    let mut rewritten = Vec::new();
+    for (index, module) in container.modules().iter().enumerate() {
+        let own = changes.iter().filter(|change| change.module == index);
+        let edits: Vec<Edit> = own.map(|change| Edit { span: change.span, text: change.new.clone() }).collect();
+        if !edits.is_empty() {
+            rewritten.push(Rewritten { name: module.name.to_owned(), text: splice(module.text, edits)? });
+        }
+    }
+    Ok(rewritten)
+}
+
+/// Reads the result as if it were a stranger's: it parses, it has as many items more as functions were injected, and every site
+/// is where it has to be, edited or not.
+fn check(container: &Container, patches: &[&Patch], version: Option<&Version>, plan: &Plan) -> Result<(), PlanError> {
+    let fail = |message: String| PlanError::Check(message);
+    let name = container.modules().first().map_or_else(String::new, |module| module.name.to_owned());
+    let patched = Container::open(&name, plan.bytes.clone()).map_err(|error: ContainerError| fail(error.to_string()))?;
+    let after = locate(&patched, patches, version, Form::Edited).map_err(|error| fail(error.to_string()))?;
+    let injected = plan.changes.iter().filter(|change| change.site.is_none() && !change.new.ends_with("*/")).count();
+    if after.items != plan.located.items + injected {
+        return Err(fail(format!("{} top-level items became {}", plan.located.items, after.items)));
+    }
+    for before in &plan.located.sites {
+        let expected = i64::from(before.span.lo) + shift(&plan.changes, before);
+        match after.site(&before.patch, &before.site) {
+            Some(site) if i64::from(site.span.lo) == expected && site.signature == before.signature => {}
+            Some(site) => return Err(fail(format!("{} is at byte {}, not {expected}", site.site, site.span.lo))),
+            None => {
+                let missing = after.missing.iter().find(|missing| missing.site == before.site);
+                let reason = missing.map_or_else(String::new, |missing| Excerpts::of(&patched).reason(missing));
+                return Err(fail(format!("{} is gone: {reason}", before.site)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// By how much a site moves: what changes before it grows.
+fn shift(changes: &[Change], site: &Site) -> i64 {
+    let before = changes.iter().filter(|change| change.module == site.module && change.span.hi <= site.span.lo);
+    before.map(|change| change.new.len() as i64 - change.old.len() as i64).sum()
+}

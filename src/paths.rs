@@ -1,0 +1,69 @@
+/*!
+Where ctxbridge keeps its own files, and the rules for them: folders 0700, since what lies there is private.
+*/
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use directories::BaseDirs;
+
+/// No place to keep data.
+#[derive(Debug, thiserror::Error)]
+pub enum PathsError {
+    /// There is no home directory and no variable that says otherwise.
+    #[error("no home directory; set {0} to a folder that ctxbridge may use")]
+    NoHome(&'static str),
+    /// The folder cannot be made.
+    #[error("cannot create {path}: {cause}; set {variable} to a folder that ctxbridge may use")]
+    Create {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+        /// The variable that moves it.
+        variable: &'static str,
+    },
+}
+
+/// `$CTXBRIDGE_DATA_DIR`, else `ctxbridge` in the platform's data directory. Holds backups and the journal; made when missing.
+///
+/// # Errors
+/// When there is no such place or it cannot be made.
+pub fn data_dir() -> Result<PathBuf, PathsError> {
+    private_dir("CTXBRIDGE_DATA_DIR", |base| base.data_dir().join("ctxbridge"))
+}
+
+/// `$CTXBRIDGE_CACHE_DIR`, else `ctxbridge` in the platform's cache directory. Holds what can be fetched again.
+///
+/// # Errors
+/// When there is no such place or it cannot be made.
+pub fn cache_dir() -> Result<PathBuf, PathsError> {
+    private_dir("CTXBRIDGE_CACHE_DIR", |base| base.cache_dir().join("ctxbridge"))
+}
+
+/// The user's home directory.
+pub fn home_dir() -> Option<PathBuf> {
+    BaseDirs::new().map(|base| base.home_dir().to_owned())
+}
+
+fn private_dir(variable: &'static str, default: impl FnOnce(&BaseDirs) -> PathBuf) -> Result<PathBuf, PathsError> {
+    let path = match std::env::var_os(variable).filter(|value| !value.is_empty()) {
+        Some(path) => PathBuf::from(path),
+        None => default(&BaseDirs::new().ok_or(PathsError::NoHome(variable))?),
+    };
+    let path = std::path::absolute(&path).unwrap_or(path);
+    create_private_dir(&path).map_err(|cause| PathsError::Create { path: path.clone(), cause, variable })?;
+    Ok(path)
+}
+
+/// Makes a folder, and those above it, that only the user can enter.
+///
+/// # Errors
+/// As the system says.
+pub fn create_private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}

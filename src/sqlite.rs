@@ -1,0 +1,101 @@
+/*!
+How every database here is opened: private, in WAL mode, patient, and at the newest schema.
+*/
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+/// How long a writer waits for another before it gives up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A database that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// SQLite says no.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// It was written by a newer version.
+    #[error("its schema is version {found}, newer than this ctxbridge knows ({known}); upgrade ctxbridge")]
+    Newer {
+        /// The schema of the file.
+        found: u32,
+        /// The newest this version knows.
+        known: u32,
+    },
+}
+
+/// Opens or creates a database and brings it to the newest schema. `migrations` only ever grows: entry `n` leads from version
+/// `n` to `n + 1`.
+///
+/// # Errors
+/// When the file cannot be opened or is newer than this version.
+pub fn open(path: &Path, migrations: &[&str]) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    create_private(path);
+    let mut db = Connection::open_with_flags(path, flags)?;
+    // Before anything else: the very first statement may already find the file locked.
+    db.busy_timeout(PATIENCE)?;
+    db.pragma_update(None, "journal_mode", "wal")?;
+    db.pragma_update(None, "synchronous", "full")?;
+    db.pragma_update(None, "foreign_keys", true)?;
+    let version = |db: &Connection| db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
+    let known = migrations.len() as u32;
+    if version(&db)? < known {
+        let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Read again under the lock: another process may have migrated meanwhile.
+        for (number, migration) in (1_u32..).zip(migrations).skip(version(&transaction)? as usize) {
+            transaction.execute_batch(migration)?;
+            transaction.pragma_update(None, "user_version", number)?;
+        }
+        transaction.commit()?;
+    }
+    match version(&db)? {
+        found if found > known => Err(OpenError::Newer { found, known }),
+        _ => Ok(db),
+    }
+}
+
+/// SQLite would create the file with the default mode; its companions (`-wal`, `-shm`) copy the mode of the file.
+fn create_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // When it exists or cannot be made, opening says so.
+    drop(options.open(path));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrations_only_go_forward() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.db");
+        let first = ["CREATE TABLE a (x) STRICT".replace("(x)", "(x INT)")];
+        let first: Vec<&str> = first.iter().map(String::as_str).collect();
+        open(&path, &first).expect("opens").execute("INSERT INTO a VALUES (1)", []).expect("inserts");
+        let second = [first[0], "ALTER TABLE a ADD COLUMN y INT"];
+        let kept: i64 =
+            open(&path, &second).expect("migrates").query_row("SELECT x FROM a", [], |row| row.get(0)).expect("a row");
+        assert_eq!(kept, 1);
+        assert!(matches!(open(&path, &first), Err(OpenError::Newer { found: 2, known: 1 })));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_files_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.db");
+        let _db = open(&path, &["CREATE TABLE a (x INT) STRICT"]).expect("opens");
+        for entry in std::fs::read_dir(folder.path()).expect("readable") {
+            let entry = entry.expect("an entry");
+            let mode = entry.metadata().expect("metadata").permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{:?}", entry.file_name());
+        }
+    }
+}

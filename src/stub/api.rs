@@ -1,0 +1,122 @@
+//! The routes: bytes in, JSON or an event stream out.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::post;
+use serde_json::{Value, json};
+
+use super::Desk;
+use super::request::{Kind, Request};
+use super::respond::{self, Usage};
+use super::validate::{Violation, validate, validate_prompt};
+
+/// The API's endpoints; whatever else is asked for gets an API-shaped 404.
+pub(super) fn router(desk: Arc<Desk>) -> Router {
+    let limit = DefaultBodyLimit::max(desk.options.max_body);
+    Router::new()
+        .route("/v1/messages", post(messages))
+        .route("/v1/messages/count_tokens", post(count_tokens))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_found)
+        .layer(limit)
+        .with_state(desk)
+}
+
+async fn messages(State(desk): State<Arc<Desk>>, body: Result<Bytes, BytesRejection>) -> Result<Response, ApiError> {
+    let mut state = desk.lock();
+    if state.admitted >= desk.options.max_requests {
+        return Err(ApiError::Overloaded);
+    }
+    state.admitted += 1;
+
+    let body = match read_json(body) {
+        Ok(body) => body,
+        Err(error) => {
+            state.violations.push(error.to_string());
+            return Err(error);
+        }
+    };
+    let kind = Kind::of(&body);
+    let number = 1 + state.requests.iter().filter(|seen| seen.kind == kind).count();
+    let verdict = validate(&body);
+    let request = Arc::new(Request::new(number, kind, body, verdict.as_ref().err()));
+    state.requests.push(Arc::clone(&request));
+    if let Err(violation) = verdict {
+        state.violations.push(violation.to_string());
+        return Err(violation.into());
+    }
+
+    let reply = match kind {
+        Kind::Main => state.responder.reply(&request),
+        Kind::Side | Kind::Compaction => state.responder.side_reply(&request),
+    };
+    // The client takes answers with the same id for parts of one answer, so ids never repeat.
+    let message = respond::message(state.admitted, &request.model, &reply, Usage::of(&request, &reply));
+    Ok(if request.streams() {
+        let events = respond::event_stream(&message);
+        ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response()
+    } else {
+        Json(message).into_response()
+    })
+}
+
+async fn count_tokens(body: Result<Bytes, BytesRejection>) -> Result<Json<Value>, ApiError> {
+    let body = read_json(body)?;
+    validate_prompt(&body)?;
+    Ok(Json(json!({ "input_tokens": super::request::prompt_tokens(&body) })))
+}
+
+async fn not_found() -> ApiError {
+    ApiError::NotFound
+}
+
+fn read_json(body: Result<Bytes, BytesRejection>) -> Result<Value, ApiError> {
+    let bytes = body.map_err(ApiError::Body)?;
+    serde_json::from_slice(&bytes).map_err(ApiError::Json)
+}
+
+/// Every way in which the stub says no, in the API's words.
+#[derive(Debug, thiserror::Error)]
+enum ApiError {
+    #[error(transparent)]
+    Invalid(#[from] Violation),
+    /// Among others what half a surrogate pair in a string comes to.
+    #[error("The request body is not valid JSON: {0}")]
+    Json(serde_json::Error),
+    #[error("{}", .0.body_text())]
+    Body(BytesRejection),
+    #[error("Not found")]
+    NotFound,
+    #[error("Overloaded")]
+    Overloaded,
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, kind) = match &self {
+            Self::Invalid(_) | Self::Json(_) => (StatusCode::BAD_REQUEST, "invalid_request_error"),
+            Self::Body(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large")
+            }
+            Self::Body(_) => (StatusCode::BAD_REQUEST, "invalid_request_error"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not_found_error"),
+            Self::Overloaded => (overloaded(), "overloaded_error"),
+        };
+        let body = json!({
+            "type": "error",
+            "error": { "type": kind, "message": self.to_string() },
+        });
+        (status, Json(body)).into_response()
+    }
+}
+
+/// 529, the API's own status for "try again later"; it has no name in the registry.
+fn overloaded() -> StatusCode {
+    StatusCode::from_u16(529).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
+}

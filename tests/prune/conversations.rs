@@ -1,0 +1,203 @@
+//! Generated conversations, in the shape of Claude Code's internal messages.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+use crate::messages::{assistant, user};
+
+/// Whole conversations, well-formed for the most part: prompts, answers, rounds of parallel tool
+/// calls, and whatever else the client keeps in its array.
+pub fn conversations() -> impl Strategy<Value = Vec<Value>> {
+    let segment = prop_oneof![
+        7 => prompt().prop_map(|message| vec![message]),
+        5 => answer().prop_map(|message| vec![message]),
+        4 => tool_round(),
+        3 => bystander().prop_map(|message| vec![message]),
+        1 => malformed().prop_map(|message| vec![message]),
+    ];
+    vec(segment, 0..30).prop_map(|segments| {
+        let mut messages: Vec<Value> = segments.into_iter().flatten().collect();
+        for (index, message) in messages.iter_mut().enumerate() {
+            if let Value::Object(fields) = message {
+                fields.insert("uuid".into(), json!(format!("uuid-{index}")));
+            }
+        }
+        messages
+    })
+}
+
+fn prompt() -> impl Strategy<Value = Value> {
+    let blocks = vec(prop_oneof![3 => text_block(), 1 => media_block(), 1 => odd_block()], 0..4);
+    let content = prop_oneof![text().prop_map(Value::from), blocks.prop_map(Value::from)];
+    content.prop_map(user::<Value>)
+}
+
+fn answer() -> impl Strategy<Value = Value> {
+    let block = prop_oneof![
+        4 => text_block(),
+        2 => thinking_block(),
+        1 => odd_block(),
+    ];
+    let content = prop_oneof![
+        1 => text().prop_map(Value::from),
+        5 => vec(block, 0..4).prop_map(Value::from),
+    ];
+    content.prop_map(assistant::<Value>)
+}
+
+/// An assistant message with parallel tool calls, and the user message with their results.
+fn tool_round() -> impl Strategy<Value = Vec<Value>> {
+    let call = (any_json(), tool_output());
+    (option::of(text_block()), vec(call, 1..4), option::of(text_block())).prop_map(|(preamble, calls, reminder)| {
+        let (inputs, outputs): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
+        let calls = inputs.into_iter().enumerate().map(|(index, input)| {
+            let id = format!("toolu_{index}");
+            json!({"type": "tool_use", "id": id, "name": "Bash", "input": input})
+        });
+        let results = outputs.into_iter().enumerate().map(|(index, output)| {
+            let id = format!("toolu_{index}");
+            json!({"type": "tool_result", "tool_use_id": id, "content": output})
+        });
+        vec![assistant(preamble.into_iter().chain(calls).collect::<Value>()), user(results.chain(reminder).collect::<Value>())]
+    })
+}
+
+fn tool_output() -> impl Strategy<Value = Value> {
+    let block = prop_oneof![4 => text_block(), 1 => media_block(), 1 => odd_block()];
+    prop_oneof![
+        4 => text().prop_map(Value::from),
+        3 => vec(block, 0..3).prop_map(Value::from),
+        1 => odd_value(),
+    ]
+}
+
+/// What stands between the turns, and is neither a prompt nor to be cut.
+fn bystander() -> impl Strategy<Value = Value> {
+    let flagged = (
+        prop_oneof![prompt(), answer()],
+        select(vec!["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly"]),
+        // Falsy values leave a message what it is.
+        select(vec![json!(true), json!(1), json!("yes"), json!(false), json!(0), json!(""), Value::Null]),
+    );
+    let other_type = select(vec!["system", "attachment", "progress", "tombstone"]);
+    prop_oneof![
+        4 => flagged.prop_map(|(mut message, flag, value)| {
+            message[flag] = value;
+            message
+        }),
+        1 => text().prop_map(|text| json!({"type": "system", "subtype": "local", "content": text})),
+        1 => text().prop_map(|text| json!({"type": "attachment", "attachment": {"content": text}})),
+        1 => answer().prop_map(|inner| json!({"type": "progress", "data": {"message": inner}})),
+        1 => (prompt(), other_type).prop_map(|(mut message, kind)| {
+            message["type"] = json!(kind);
+            message
+        }),
+    ]
+}
+
+fn malformed() -> impl Strategy<Value = Value> {
+    let kind = select(vec!["user", "assistant"]);
+    prop_oneof![
+        odd_value(),
+        kind.clone().prop_map(|kind| json!({ "type": kind })),
+        (kind.clone(), odd_value()).prop_map(|(kind, message)| json!({"type": kind, "message": message})),
+        (kind, odd_value()).prop_map(|(kind, content)| json!({"type": kind, "message": {"content": content}})),
+        odd_value().prop_map(|kind| json!({"type": kind, "message": {"content": "a text of no type"}})),
+        text().prop_map(|text| json!({"message": {"content": text}})),
+    ]
+}
+
+fn text_block() -> impl Strategy<Value = Value> {
+    (text(), option::weighted(0.2, Just(json!({"type": "ephemeral"})))).prop_map(|(text, cache)| {
+        let mut block = json!({"type": "text", "text": text});
+        if let Some(cache) = cache {
+            block["cache_control"] = cache;
+        }
+        block
+    })
+}
+
+fn thinking_block() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        text().prop_map(|text| json!({"type": "thinking", "thinking": text, "signature": "c2ln"})),
+        text().prop_map(|text| json!({"type": "redacted_thinking", "data": text})),
+    ]
+}
+
+fn media_block() -> impl Strategy<Value = Value> {
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="});
+    select(vec!["image", "document"]).prop_map(move |kind| json!({"type": kind, "source": source}))
+}
+
+fn odd_block() -> impl Strategy<Value = Value> {
+    let known = ["text", "thinking", "tool_use", "tool_result", "image", "server_tool_use"];
+    let kind = select(known.to_vec());
+    prop_oneof![
+        odd_value(),
+        kind.clone().prop_map(|kind| json!({ "type": kind })),
+        (kind, odd_value()).prop_map(|(kind, value)| {
+            let mut block = json!({ "type": kind });
+            for field in ["text", "thinking", "input", "content"] {
+                block[field] = value.clone();
+            }
+            block
+        }),
+        text().prop_map(|text| json!({ "text": text })),
+    ]
+}
+
+fn odd_value() -> impl Strategy<Value = Value> {
+    let values = [json!(null), json!(true), json!(0), json!(42), json!(""), json!("odd"), json!([]), json!([[]]), json!({})];
+    select(values.to_vec())
+}
+
+/// Arguments of a tool. Numbers are whole, since what is compared is the policy, not how two
+/// languages print a fraction.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    let key = prop_oneof!["[a-z_]{1,12}", "[0-9]{1,3}", "\\PC{0,4}", Just("__proto__".to_owned())];
+    leaf.prop_recursive(3, 12, 4, move |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            vec((key.clone(), inner), 0..4).prop_map(|entries| entries.into_iter().collect()),
+        ]
+    })
+}
+
+/// Texts around the sizes at which something is decided, many of them with surrogate pairs where
+/// the cut falls.
+fn text() -> impl Strategy<Value = String> {
+    let characters = [
+        'a',
+        'b',
+        ' ',
+        '\n',
+        '"',
+        '\\',
+        '\0',
+        'é',
+        '\u{301}',
+        '\u{2028}',
+        '漢',
+        '\u{ffff}',
+        '\u{10000}',
+        '😀',
+        '\u{1f468}',
+        '\u{200d}',
+        '\u{10ffff}',
+    ];
+    prop_oneof![
+        2 => "\\PC{0,30}",
+        4 => vec(select(characters.to_vec()), 0..160).prop_map(String::from_iter),
+        2 => (0..140_usize, "[a-z]{0,3}").prop_map(|(pairs, shift)| shift + &"😀".repeat(pairs)),
+        1 => (1..3_000_usize).prop_map(|length| "x".repeat(length)),
+    ]
+}

@@ -1,0 +1,49 @@
+// Runs runtime.js on cases from stdin, one JSON line each, and answers each with a line.
+// The first line says what to load: {source, name}.
+
+async function* lines(stream) {
+  // Not node:readline, which also breaks lines at U+2028 and U+2029: JSON may hold those.
+  let rest = "";
+  for await (const chunk of stream.setEncoding("utf8")) {
+    const parts = (rest + chunk).split("\n");
+    rest = parts.pop();
+    yield* parts;
+  }
+}
+
+// The runtime is loaded in strict mode, where writing to what is frozen throws. It would catch that
+// and return its input, which the comparison with Rust then shows.
+function deepFreeze(value) {
+  if (typeof value !== "object" || value === null) return value;
+  Object.values(value).forEach(deepFreeze);
+  return Object.freeze(value);
+}
+
+// [message index, block index or null] of everything that is not identical.
+function changedPlaces(before, after) {
+  return before.flatMap((message, i) => {
+    if (message === after[i]) return [];
+    const [old, now] = [message.message.content, after[i].message.content];
+    if (typeof old === "string") return [[i, null]];
+    return old.flatMap((block, j) => (block === now[j] ? [] : [[i, j]]));
+  });
+}
+
+const input = lines(process.stdin);
+const { source, name } = JSON.parse((await input.next()).value);
+const prune = new Function(`"use strict"; ${source}; return ${name};`)();
+
+for await (const line of input) {
+  const { environment, messages } = JSON.parse(line);
+  for (const key of Object.keys(process.env)) {
+    if (key.startsWith("CLAUDE_TEXT_PRUNE")) delete process.env[key];
+  }
+  Object.assign(process.env, environment);
+  const pruned = prune(deepFreeze(messages));
+  const answer = {
+    messages: pruned,
+    sameArray: pruned === messages,
+    changed: changedPlaces(messages, pruned),
+  };
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
