@@ -1,5 +1,6 @@
 //! The pruning policy: its rules one by one, its invariants on generated conversations, and that
 //! the Rust and the injected JavaScript agree on every conversation that appears in either.
+#![allow(clippy::unwrap_used)]
 
 #[path = "prune/conversations.rs"]
 mod conversations;

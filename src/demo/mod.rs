@@ -48,25 +48,26 @@ pub enum DemoError {
     Conversation(String),
 }
 
-/// A copy of the package that holds `cli_js`, in `folder`; returns the copied `cli.js`.
+/// A copy of the package that holds `cli_js`, in `folder`; returns the copied `cli.js`. What lies in folders of the package (search
+/// tools of 30 MB) is linked where the file system allows, since nobody writes to it.
 ///
 /// # Errors
 /// When something cannot be copied.
 pub fn copy_client(cli_js: &Path, folder: &Path) -> Result<PathBuf, DemoError> {
     let package = cli_js.parent().unwrap_or(Path::new("."));
-    copy_folder(package, folder)?;
+    copy_folder(package, folder, false)?;
     Ok(folder.join(cli_js.file_name().unwrap_or("cli.js".as_ref())))
 }
 
-fn copy_folder(from: &Path, to: &Path) -> Result<(), DemoError> {
+fn copy_folder(from: &Path, to: &Path, link: bool) -> Result<(), DemoError> {
     let fail = |cause| DemoError::Copy { from: from.to_owned(), to: to.to_owned(), cause };
     fs::create_dir_all(to).map_err(fail)?;
     for entry in fs::read_dir(from).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy_folder(&entry.path(), &target)?;
-        } else {
+            copy_folder(&entry.path(), &target, true)?;
+        } else if !(link && fs::hard_link(entry.path(), &target).is_ok()) {
             fs::copy(entry.path(), &target).map_err(fail)?;
         }
     }

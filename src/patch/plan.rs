@@ -96,7 +96,7 @@ pub fn plan(
     version: Option<&Version>,
     original_sha256: &str,
 ) -> Result<Plan, PlanError> {
-    for patch in patches.iter().filter(|patch| !patch.applies_to(version)) {
+    if let Some(patch) = patches.iter().find(|patch| !patch.applies_to(version)) {
         let version = version.map_or_else(String::new, Version::to_string);
         return Err(PlanError::NotApplicable { patch: patch.id.clone(), versions: patch.versions.to_string(), version });
     }
@@ -115,18 +115,24 @@ pub fn plan(
     Ok(plan)
 }
 
+/// What a patch changes in one module: where the marker goes, and where, what and by what each edit replaces.
+struct Touched {
+    item: Span,
+    edits: Vec<(u32, String, String)>,
+}
+
 fn patch_changes(container: &Container, patch: &Patch, located: &Located, original: &str) -> Result<Vec<Change>, PlanError> {
     let modules = container.modules();
     let mut changes = Vec::new();
-    // By module: where the marker goes, and what else changes.
-    let mut touched: BTreeMap<usize, (Span, Vec<(u32, String, String)>)> = BTreeMap::new();
+    let mut touched: BTreeMap<usize, Touched> = BTreeMap::new();
     for edit in &patch.edits {
         // Required sites are there; an edit at an optional one that is missing is left out.
         let Some(site) = located.site(&patch.id, &edit.site) else { continue };
         let text = modules[site.module].text;
         let (span, new) = expand(edit, site, text);
         let old = text[span.range()].to_owned();
-        touched.entry(site.module).or_insert((site.item, Vec::new())).1.push((span.lo, old.clone(), new.clone()));
+        let touched = touched.entry(site.module).or_insert_with(|| Touched { item: site.item, edits: Vec::new() });
+        touched.edits.push((span.lo, old.clone(), new.clone()));
         changes.push(Change {
             patch: patch.id.clone(),
             site: Some(edit.site.clone()),
@@ -137,7 +143,7 @@ fn patch_changes(container: &Container, patch: &Patch, located: &Located, origin
             new,
         });
     }
-    for (module, (mut item, edits)) in touched {
+    for (module, Touched { mut item, edits }) in touched {
         let mut source = "";
         if let Some(runtime) = &patch.runtime
             && let Some(site) = located.site(&patch.id, &runtime.site).filter(|site| site.module == module)

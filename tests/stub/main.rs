@@ -1,4 +1,5 @@
 //! The stub of the Messages API over real HTTP.
+#![allow(clippy::unwrap_used)]
 
 mod http;
 mod rules;

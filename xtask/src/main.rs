@@ -1,1 +1,59 @@
-fn main() {}
+//! Everything a maintainer of ctxbridge runs: `cargo xtask --help`.
+
+mod bench;
+mod picture;
+mod releases;
+mod signatures;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "Everything a maintainer of ctxbridge runs")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything that CI runs: formatting, lints, licences, tests on real releases
+    Test(test::TestArgs),
+    /// Fetch releases of the client into the cache, or remove them
+    Releases(releases::ReleasesArgs),
+    /// Check the signatures against the whole list of releases, or the newest
+    Signatures(signatures::SignaturesArgs),
+    /// Measure, as ratios against a reference in the same run
+    Bench(bench::BenchArgs),
+    /// Make the picture in README.md from a run of `ctxbridge demo`
+    Picture,
+    /// Parse a file with swc and nothing else: a reference of `bench`
+    #[command(hide = true)]
+    ReferenceParse(bench::Reference),
+    /// Read and hash a file and nothing else: a reference of `bench`
+    #[command(hide = true)]
+    ReferenceHash(bench::Reference),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Test(args) => test::run(&args),
+        Command::Releases(args) => releases::run(&args),
+        Command::Signatures(args) => signatures::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Picture => picture::run(),
+        Command::ReferenceParse(file) => bench::parse(&file),
+        Command::ReferenceHash(file) => bench::hash(&file),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(3)
+        }
+    }
+}

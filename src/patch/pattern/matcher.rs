@@ -170,9 +170,7 @@ impl<'p> Search<'p> {
             }
             return None;
         }
-        let Some((target, behind)) = targets.split_first() else {
-            return None;
-        };
+        let (target, behind) = targets.split_first()?;
         let used = if self.node(pattern, target, bindings) { self.run(rest, behind, bindings, whole) } else { None };
         if used.is_none() {
             self.matched = matched;

@@ -1,0 +1,77 @@
+//! The real client, from the release cache, run against the stub of the Messages API: unpatched and patched.
+//!
+//! Releases that are not in the cache are fetched with npm.
+#![allow(clippy::unwrap_used)]
+
+mod prune;
+mod stub;
+
+use std::fs;
+use std::path::PathBuf;
+
+use ctxbridge::client::{Client, Conversation, Limits};
+use ctxbridge::demo;
+use ctxbridge::digest;
+use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::install::{CLIENT_PACKAGE, Target};
+use ctxbridge::patch::patcher::{Applied, Patcher, RevertedState};
+use ctxbridge::releases;
+use ctxbridge::stub::Stub;
+use tempfile::TempDir;
+
+/// A copy of a release, with a data directory of its own.
+struct Installation {
+    cli_js: PathBuf,
+    original_sha256: String,
+    folder: TempDir,
+}
+
+impl Installation {
+    fn of(version: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let release = releases::fetch(CLIENT_PACKAGE, version).unwrap_or_else(|error| panic!("{error}"));
+        let cli_js = demo::copy_client(&release.join("cli.js"), &folder.path().join("client")).unwrap();
+        let original_sha256 = digest::of_file(&cli_js).unwrap();
+        Self { cli_js, original_sha256, folder }
+    }
+
+    fn target(&self) -> Target {
+        Target::at(&self.cli_js).unwrap()
+    }
+
+    fn with_patcher<T>(&self, work: impl FnOnce(&Patcher<'_>) -> T) -> T {
+        let data = self.folder.path().join("data");
+        fs::create_dir_all(&data).unwrap();
+        work(&Patcher::new(&data, Catalogue::embedded().unwrap(), &|_| {}))
+    }
+
+    fn apply(&self) -> Applied {
+        let applied = self.with_patcher(|patcher| patcher.apply(&self.target(), &[], true));
+        let applied = applied.unwrap_or_else(|error| panic!("{error}"));
+        assert!(applied.smoke.ran);
+        assert_eq!(applied.original_sha256, self.original_sha256);
+        assert_eq!(digest::of_file(&self.cli_js).unwrap(), applied.patched_sha256);
+        applied
+    }
+
+    /// Puts the original back and checks that it is, to the byte.
+    fn revert(&self) {
+        let reverted = self.with_patcher(|patcher| patcher.revert(&self.target())).unwrap();
+        assert_eq!(reverted.state, RevertedState::Reverted);
+        assert_eq!(digest::of_file(&self.cli_js).unwrap(), self.original_sha256);
+    }
+
+    fn client(&self) -> Client {
+        demo::offline(Client::node_script(&self.cli_js).unwrap(), self.target().version.as_ref())
+    }
+
+    fn converse(&self, stub: &Stub, prompts: &[String]) -> Conversation {
+        self.client().api(&stub.url()).converse(prompts, Limits::default()).unwrap()
+    }
+}
+
+#[track_caller]
+fn ended_well(stub: &Stub, conversation: &Conversation) {
+    assert!(conversation.ended_well(), "{conversation:#?}");
+    assert_eq!(stub.violations(), [""; 0], "the real API would have refused a request");
+}

@@ -1,0 +1,148 @@
+//! What the first patch does to what the client sends.
+
+use std::fs;
+
+use ctxbridge::client::Limits;
+use ctxbridge::demo;
+use ctxbridge::prune::{DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, MARKER};
+use ctxbridge::stub::{Options, Reply, Request, Stub};
+use serde_json::json;
+
+use super::{Installation, ended_well};
+
+/// Eight prompts of 20,000 characters: the unpatched client sends all of them whole every time, the patched one the newest four.
+fn old_text_is_cut(version: &str) {
+    let installation = Installation::of(version);
+    let prompts = demo::prompts();
+
+    let stub = Stub::start().unwrap();
+    ended_well(&stub, &installation.converse(&stub, &prompts));
+    let unpatched = stub.main_requests();
+    assert_eq!(unpatched.len(), prompts.len(), "one request a prompt");
+    for (index, request) in unpatched.iter().enumerate() {
+        assert_eq!(request.turns(), whole(&prompts[..=index]), "{version}, request {}: all that was said", index + 1);
+    }
+
+    installation.apply();
+    let stub = Stub::start().unwrap();
+    ended_well(&stub, &installation.converse(&stub, &prompts));
+    let patched = stub.main_requests();
+    assert_eq!(patched.len(), prompts.len(), "one request a prompt");
+    for (index, request) in patched.iter().enumerate() {
+        let turns = request.turns();
+        let protected = turns.len().saturating_sub(DEFAULT_KEEP_TURNS as usize);
+        assert_eq!(
+            turns[protected..],
+            whole(&prompts[..=index])[protected..],
+            "{version}, request {}: the newest turns",
+            index + 1
+        );
+        for (turn, prompt) in turns[..protected].iter().zip(&prompts) {
+            let kept = &prompt[..DEFAULT_MAX_CHARS as usize];
+            assert_eq!(*turn, format!("{kept}{MARKER}"), "{version}, request {}: an old turn", index + 1);
+        }
+        assert_eq!(request.messages().len(), unpatched[index].messages().len(), "no message is lost");
+    }
+    let (before, after) = (unpatched[7].tokens, patched[7].tokens);
+    assert!(after < before * 3 / 4, "{version}: the last request has {after} tokens, {before} unpatched");
+    println!("{version}: the last of 8 requests has {after} estimated tokens patched, {before} unpatched");
+
+    installation.revert();
+}
+
+/// As [`Request::turns`] gives them.
+fn whole(prompts: &[String]) -> Vec<String> {
+    prompts.iter().map(|prompt| prompt.trim().to_owned()).collect()
+}
+
+#[test]
+fn old_text_is_cut_2_0_76() {
+    old_text_is_cut("2.0.76");
+}
+
+#[test]
+fn old_text_is_cut_2_1_112() {
+    old_text_is_cut("2.1.112");
+}
+
+/// Starts and answers one prompt after patching.
+fn answers_patched(version: &str) {
+    let installation = Installation::of(version);
+    installation.apply();
+    let stub = Stub::start().unwrap();
+    let conversation = installation.converse(&stub, &["Hello".to_owned()]);
+    ended_well(&stub, &conversation);
+    assert_eq!(conversation.turns[0].text, "Answer 1.", "{version}");
+    assert_eq!(stub.main_requests()[0].turns(), ["Hello"], "{version}");
+    installation.revert();
+}
+
+macro_rules! answers_patched {
+    ($($name:ident: $version:literal,)*) => {
+        $(#[test] fn $name() { answers_patched($version); })*
+    };
+}
+
+answers_patched! {
+    answers_patched_1_0_60: "1.0.60",
+    answers_patched_1_0_128: "1.0.128",
+    answers_patched_2_0_30: "2.0.30",
+    answers_patched_2_1_20: "2.1.20",
+    answers_patched_2_1_50: "2.1.50",
+    answers_patched_2_1_63: "2.1.63",
+    answers_patched_2_1_80: "2.1.80",
+    answers_patched_2_1_100: "2.1.100",
+}
+
+#[test]
+fn the_patch_can_be_switched_off_and_tuned_by_environment() {
+    let installation = Installation::of("2.1.112");
+    installation.apply();
+    let prompts = &demo::prompts()[..3];
+
+    let stub = Stub::start().unwrap();
+    let client = installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE", "0").env("CLAUDE_TEXT_PRUNE_KEEP", "1");
+    ended_well(&stub, &client.converse(prompts, Limits::default()).unwrap());
+    assert_eq!(stub.main_requests()[2].turns(), whole(prompts), "switched off");
+
+    let stub = Stub::start().unwrap();
+    let client =
+        installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_MAX_CHARS", "30");
+    let client = client.env("CLAUDE_TEXT_PRUNE_THRESHOLD", "1000");
+    ended_well(&stub, &client.converse(prompts, Limits::default()).unwrap());
+    let turns = stub.main_requests()[2].turns();
+    let cut = |prompt: &String| format!("{}{MARKER}", &prompt[..30]);
+    assert_eq!(turns, [cut(&prompts[0]), cut(&prompts[1]), prompts[2].trim().to_owned()]);
+}
+
+/// Tool calls and their results are not text: they reach the API as before, in pairs.
+#[test]
+fn a_conversation_with_tools_works_patched() {
+    for version in ["2.0.76", "2.1.112"] {
+        let installation = Installation::of(version);
+        installation.apply();
+        let client = installation.client();
+        // A file each time: the newest clients say of one that they read before that it has not changed.
+        let words = ["heron", "osprey", "plover"];
+        let paths: Vec<String> = words.iter().map(|word| client.project().join(word).to_str().unwrap().to_owned()).collect();
+        for (path, word) in paths.iter().zip(words) {
+            fs::write(path, format!("The word is {word}.\n")).unwrap();
+        }
+        let script = move |request: &Request| match request.brings_tool_result() {
+            true => Reply::Text("Read it.".into()),
+            false => Reply::ToolUse { name: "Read".into(), input: json!({ "file_path": paths[request.turns().len() - 1] }) },
+        };
+        let stub = Stub::start_with(script, Options::default()).unwrap();
+        let client = client.api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_THRESHOLD", "0");
+        let prompts = [format!("Read it. {}", "x".repeat(500)), format!("Again. {}", "y".repeat(500)), "And again.".to_owned()];
+        ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
+        let requests = stub.main_requests();
+        assert_eq!(requests.len(), 6, "{version}: a call and an answer for each prompt");
+        let last = requests.last().unwrap();
+        assert!(last.turns()[0].ends_with(MARKER), "{version}: the first prompt is cut: {:?}", last.turns());
+        let sent = last.body["messages"].to_string();
+        for word in words {
+            assert!(sent.contains(&format!("The word is {word}.")), "{version}: every tool result is whole");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Real releases, one of each era and more: the sites are found under the names that `releases.toml` has, and the patched file is
+//! the original but for the edits. `cargo xtask signatures` does the same for the whole list.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use ctxbridge::digest;
+use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::check::{CheckState, check};
+use ctxbridge::patch::container::Container;
+use ctxbridge::patch::marker;
+use ctxbridge::patch::plan::plan;
+use ctxbridge::patch::syntax::{Goal, for_each_item, with_deep_stack};
+use ctxbridge::releases::{self, Release};
+
+fn tested() -> impl Iterator<Item = &'static Release> {
+    releases::known().iter().filter(|release| release.tested)
+}
+
+fn cli_js(release: &Release) -> std::path::PathBuf {
+    let folder = releases::fetch(&release.package, &release.version.to_string());
+    let path = folder.unwrap_or_else(|error| panic!("{error}")).join("cli.js");
+    assert_eq!(digest::of_file(&path).unwrap(), release.sha256, "{} {} is the published one", release.package, release.version);
+    path
+}
+
+#[test]
+fn every_era_is_tested_and_the_list_is_long_enough() {
+    let eras: std::collections::BTreeSet<&str> = tested().map(|release| release.era.as_str()).collect();
+    assert_eq!(Vec::from_iter(eras), ["E1a", "E1b", "E2", "E3a", "E3b"]);
+    let of = |package: &str| releases::known().iter().filter(|release| release.package.ends_with(package)).count();
+    assert!(of("claude-code") >= 24 && of("claude-agent-sdk") >= 4);
+}
+
+#[test]
+fn the_sites_are_where_other_tools_found_them() {
+    let catalogue = Catalogue::embedded().unwrap();
+    for release in tested() {
+        let checked = check(&catalogue, &cli_js(release)).unwrap();
+        let name = format!("{} {}", release.package, release.version);
+        assert_eq!(checked.version.as_ref(), Some(release.client_version()), "{name}");
+        assert!(checked.patches.iter().all(|patch| patch.state != CheckState::Drift), "{name}: {checked:#?}");
+        for (site, names) in &release.sites {
+            let found = checked.patches.iter().flat_map(|patch| &patch.sites).find(|found| found.site == *site);
+            let found = found.unwrap_or_else(|| panic!("{name}: {site} is not found"));
+            for (metavariable, expected) in names {
+                assert_eq!(found.names.get(metavariable), Some(expected), "{name}: {site}: {metavariable}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_patched_release_is_the_original_but_for_the_edits() {
+    let catalogue = Catalogue::embedded().unwrap();
+    for release in tested() {
+        let name = format!("{} {}", release.package, release.version);
+        let original = fs::read(cli_js(release)).unwrap();
+        let version = release.client_version();
+        let patches: Vec<_> = catalogue.patches().iter().filter(|patch| patch.applies_to(Some(version))).collect();
+        let container = Container::open("cli.js", original.clone()).unwrap();
+        let planned = with_deep_stack(|| plan(&container, &patches, Some(version), &release.sha256));
+        let planned = planned.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let grown: i64 = planned.changes.iter().map(|change| change.new.len() as i64 - change.old.len() as i64).sum();
+        assert_eq!(planned.bytes.len() as i64, original.len() as i64 + grown, "{name}");
+
+        let text = String::from_utf8(planned.bytes).unwrap();
+        let restored = marker::undo(&text, &marker::find(&text)).unwrap_or_else(|| panic!("{name}: the marker undoes nothing"));
+        assert!(restored.into_bytes() == original, "{name}: what was put in can be taken out to the byte");
+        // Not in pieces, as the patcher checks it, but as Node.js would read it.
+        let mut items = 0;
+        with_deep_stack(|| for_each_item(&text, Goal::Module, |_| items += 1)).unwrap();
+        assert!(items > planned.located.items, "{name}");
+    }
+}

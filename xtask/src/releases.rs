@@ -1,0 +1,74 @@
+//! `cargo xtask releases`: the cache of published releases.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Subcommand;
+use ctxbridge::patch::install::CLIENT_PACKAGE;
+use ctxbridge::releases::{self, Release};
+use ctxbridge::{digest, paths};
+
+#[derive(Debug, clap::Args)]
+pub struct ReleasesArgs {
+    #[command(subcommand)]
+    command: ReleasesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ReleasesCommand {
+    /// Fetch these versions of the client, or, without any, those that the tests use
+    Fetch {
+        /// Versions, as `2.1.112`, or `@anthropic-ai/claude-agent-sdk@0.1.76` for another package
+        versions: Vec<String>,
+    },
+    /// Remove all fetched releases
+    Clean,
+}
+
+pub fn run(args: &ReleasesArgs) -> Result<bool> {
+    match &args.command {
+        ReleasesCommand::Fetch { versions } if versions.is_empty() => fetch_tested()?,
+        ReleasesCommand::Fetch { versions } => {
+            for version in versions {
+                let (package, version) = match version.rsplit_once('@') {
+                    Some((package, version)) if !package.is_empty() => (package, version),
+                    _ => (CLIENT_PACKAGE, version.as_str()),
+                };
+                println!("{}", releases::fetch(package, version)?.display());
+            }
+        }
+        ReleasesCommand::Clean => {
+            let folder = paths::cache_dir()?.join("releases");
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot remove {}", folder.display()));
+                }
+                _ => println!("removed {}", folder.display()),
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Fetches the releases that the tests use.
+pub fn fetch_tested() -> Result<()> {
+    eprintln!("== releases of the client, from the cache or with npm");
+    for release in releases::known().iter().filter(|release| release.tested) {
+        fetch(release)?;
+    }
+    Ok(())
+}
+
+/// Fetches a known release and checks that it is the one that was published.
+pub fn fetch(release: &Release) -> Result<std::path::PathBuf> {
+    let folder = releases::fetch(&release.package, &release.version.to_string())?;
+    let path = folder.join("cli.js");
+    let sha256 = digest::of_file(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    ensure!(
+        sha256 == release.sha256,
+        "{} has SHA-256 {sha256}, not {} as releases.toml says; `cargo xtask releases clean` and try again",
+        path.display(),
+        release.sha256
+    );
+    Ok(path)
+}

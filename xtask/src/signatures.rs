@@ -1,0 +1,136 @@
+//! `cargo xtask signatures`: do the patterns still find every site, under the names that other tools found?
+
+use std::time::Instant;
+
+use anyhow::Result;
+use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::check::{CheckState, CheckedRelease, check};
+use ctxbridge::patch::install::CLIENT_PACKAGE;
+use ctxbridge::releases::{self, Release};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::releases::fetch;
+use crate::tools::require_node;
+
+#[derive(Debug, clap::Args)]
+pub struct SignaturesArgs {
+    /// Check the newest published release instead of the list
+    #[arg(long)]
+    latest: bool,
+    /// Print one JSON value
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    package: String,
+    version: String,
+    era: Option<String>,
+    elapsed_ms: u64,
+    sites: Vec<SiteRow>,
+    problems: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct SiteRow {
+    site: String,
+    signature: String,
+    names: std::collections::BTreeMap<String, String>,
+}
+
+pub fn run(args: &SignaturesArgs) -> Result<bool> {
+    require_node()?;
+    let catalogue = Catalogue::embedded()?;
+    let mut rows = Vec::new();
+    if args.latest {
+        let version = releases::newest()?;
+        let begun = Instant::now();
+        let checked = releases::fetch(CLIENT_PACKAGE, &version).map_err(Into::into).and_then(|folder| check(&catalogue, &folder));
+        rows.push(match checked {
+            Ok(checked) => row(CLIENT_PACKAGE, &version, None, begun, &checked),
+            Err(error) => failed(CLIENT_PACKAGE, &version, None, begun, error.to_string()),
+        });
+    } else {
+        for release in releases::known() {
+            let path = fetch(release)?;
+            let begun = Instant::now();
+            let mut row = match check(&catalogue, &path) {
+                Ok(checked) => row(&release.package, &release.version.to_string(), Some(&release.era), begun, &checked),
+                Err(error) => {
+                    failed(&release.package, &release.version.to_string(), Some(&release.era), begun, error.to_string())
+                }
+            };
+            compare(release, &mut row);
+            if !args.json {
+                tell(&row);
+            }
+            rows.push(row);
+        }
+    }
+    let drifted = rows.iter().filter(|row| !row.problems.is_empty()).count();
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&json!({ "releases": rows, "drifted": drifted }))?);
+    } else {
+        if args.latest {
+            rows.iter().for_each(tell);
+        }
+        println!("{} releases, {} sites, {drifted} drifted", rows.len(), rows.iter().map(|row| row.sites.len()).sum::<usize>());
+    }
+    Ok(drifted == 0)
+}
+
+fn row(package: &str, version: &str, era: Option<&str>, begun: Instant, checked: &CheckedRelease) -> Row {
+    let sites = checked.patches.iter().flat_map(|patch| &patch.sites);
+    let drifted = checked.patches.iter().filter(|patch| patch.state == CheckState::Drift);
+    let mut problems: Vec<String> =
+        drifted.map(|patch| format!("{}: {}", patch.id, patch.reason.as_deref().unwrap_or("drift"))).collect();
+    if checked.patches.iter().all(|patch| patch.state == CheckState::NotApplicable) {
+        problems.push("no patch is for this release".to_owned());
+    }
+    Row {
+        package: package.to_owned(),
+        version: version.to_owned(),
+        era: era.map(str::to_owned),
+        elapsed_ms: begun.elapsed().as_millis() as u64,
+        sites: sites
+            .map(|site| SiteRow { site: site.site.clone(), signature: site.signature.clone(), names: site.names.clone() })
+            .collect(),
+        problems,
+    }
+}
+
+fn failed(package: &str, version: &str, era: Option<&str>, begun: Instant, problem: String) -> Row {
+    let elapsed_ms = begun.elapsed().as_millis() as u64;
+    let (package, version, era) = (package.to_owned(), version.to_owned(), era.map(str::to_owned));
+    Row { package, version, era, elapsed_ms, sites: Vec::new(), problems: vec![problem] }
+}
+
+/// The names have to be those that other tools found.
+fn compare(release: &Release, row: &mut Row) {
+    for (site, expected) in &release.sites {
+        let Some(found) = row.sites.iter().find(|found| found.site == *site) else {
+            row.problems.push(format!("{site} was not found"));
+            continue;
+        };
+        for (metavariable, expected) in expected {
+            let found = found.names.get(metavariable);
+            if found != Some(expected) {
+                let found = found.map_or("nothing", String::as_str);
+                row.problems.push(format!("{site}: {metavariable} is {found}, not {expected}"));
+            }
+        }
+    }
+}
+
+fn tell(row: &Row) {
+    let package = row.package.rsplit('/').next().unwrap_or_default();
+    let sites: Vec<String> = row.sites.iter().map(|site| format!("{}[{}]", site.site, site.signature)).collect();
+    let verdict = if row.problems.is_empty() { "ok" } else { "DRIFT" };
+    let era = row.era.as_deref().unwrap_or("?");
+    println!("{verdict:<6}{package:<17}{:<9}{era:<5}{:>5} ms  {}", row.version, row.elapsed_ms, sites.join(" "));
+    for problem in &row.problems {
+        println!("      {problem}");
+    }
+}

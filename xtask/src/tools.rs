@@ -1,0 +1,71 @@
+//! Running other programs, and getting those that are missing.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+/// The root of the workspace.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_owned)
+}
+
+/// The build folder.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// The cargo that runs us.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a step, says what it is, and fails with what to do when it fails.
+pub fn step(what: &str, command: &mut Command, hint: &str) -> Result<()> {
+    eprintln!("\n== {what}");
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    if !status.success() {
+        bail!("{what}: failed ({status}). {hint}");
+    }
+    Ok(())
+}
+
+/// Whether a program runs at all.
+pub fn runs(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// What tests need and cannot install themselves.
+pub fn require_node() -> Result<()> {
+    let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
+    for (program, why) in [("node", "the real client runs on it"), (npm, "releases are fetched with it")] {
+        if !runs(Command::new(program).arg("--version")) {
+            bail!("there is no `{program}` on the PATH, and {why}; install Node.js 18 or newer with npm");
+        }
+    }
+    Ok(())
+}
+
+/// `cargo deny`, installed into the build folder where it is missing.
+pub fn cargo_deny() -> Result<Command> {
+    if runs(cargo().args(["deny", "--version"])) {
+        let mut command = cargo();
+        command.arg("deny");
+        return Ok(command);
+    }
+    let home = target().join("tools");
+    let program = home.join("bin").join(if cfg!(windows) { "cargo-deny.exe" } else { "cargo-deny" });
+    if !program.is_file() {
+        let mut install = cargo();
+        // Its own build folder: ours is locked by the cargo that runs us, and it need not be optimised.
+        install.args(["install", "cargo-deny", "--locked", "--debug", "--root"]).arg(&home);
+        install.env("CARGO_TARGET_DIR", home.join("build")).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        step("installing cargo-deny, once (a few minutes)", &mut install, "Is crates.io reachable?")?;
+        std::fs::remove_dir_all(home.join("build")).ok();
+    }
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    Ok(command)
+}
