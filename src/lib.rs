@@ -1,4 +1,20 @@
-/*! ctxbridge */
+/*!
+ctxbridge keeps Claude Code's context window lean without losing anything.
+
+The map of the house:
+
+- [`patch`] finds the compaction sites of an installed client by the shape of its syntax tree, patches it, checks that it runs,
+  and puts the original back, to the byte.
+- [`prune`] is what the first patch injects: the policy by which old text leaves a request, in Rust and in JavaScript.
+- [`archive`] is where turns will be kept; so far, how they are ranked.
+- [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API; [`demo`] lets them talk.
+- [`releases`] knows published releases and fetches them; [`paths`], [`sqlite`] and [`digest`] are what everybody stands on.
+- [`cli`] turns arguments into calls.
+
+Arrows point one way: cli → demo → patch, prune, stub → client, releases → paths, sqlite, digest.
+*/
+
+pub mod archive;
 pub mod cli;
 pub mod client;
 pub mod demo;

@@ -80,7 +80,7 @@ pub fn main() -> ExitCode {
     };
     choice.write_global();
     let mut output = Output::new(cli.global.json, cli.global.quiet, cli.global.verbose);
-    match dispatch(&cli.command, &mut output) {
+    match guarded(|| dispatch(&cli.command, &mut output)) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         // Whoever read our output has seen enough.
@@ -90,6 +90,21 @@ pub fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+/// No panic reaches a user: it is a bug of ours, and is said as such.
+fn guarded(work: impl FnOnce() -> anyhow::Result<Answer>) -> anyhow::Result<Answer> {
+    let report = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let kept = report.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        if let Ok(mut kept) = kept.lock() {
+            *kept = panic.to_string();
+        }
+    }));
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let what = report.lock().map_or_else(|_| String::new(), |report| report.replace('\n', " "));
+        Err(anyhow::anyhow!("a bug in ctxbridge {}: {what}. Please report it", env!("CARGO_PKG_VERSION")))
+    })
 }
 
 fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {

@@ -73,6 +73,11 @@ pub enum TargetError {
         "{0} is a launcher script, and the client it starts cannot be told from it; name the client's cli.js (`npm root -g` says where global packages are)"
     )]
     Shim(PathBuf),
+    /// What npm installs until the package's postinstall script has put the executable there.
+    #[error(
+        "{0} is a placeholder: the package's postinstall script has not put the native executable in its place. ctxbridge patches releases up to 2.1.112, which are a cli.js"
+    )]
+    Placeholder(PathBuf),
     /// The version is not one.
     #[error("{path} says its version is `{version}`, which is no version number; reinstall the client")]
     BadVersion {
@@ -126,6 +131,9 @@ impl Target {
     }
 
     fn describe(path: PathBuf, head: &[u8]) -> Result<Self, TargetError> {
+        if path.extension().is_some_and(|extension| extension == "exe") && Kind::of(head) == Kind::Script {
+            return Err(TargetError::Placeholder(path));
+        }
         let package = Package::around(&path)?;
         let stated = match header_version(head) {
             Some(version) => Some((path.clone(), version)),
