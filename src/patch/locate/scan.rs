@@ -10,7 +10,7 @@ use crate::patch::catalogue::{Patch, in_range};
 use crate::patch::container::Module;
 use crate::patch::pattern::Nearest;
 use crate::patch::signature::{Candidate, Form, Rejected, Signature};
-use crate::patch::syntax::{Item, Node, Span, for_each_item};
+use crate::patch::syntax::{Item, Node, Span, fold_items};
 
 /// What one signature found; places come with the index of their module.
 #[derive(Debug, Default)]
@@ -20,6 +20,17 @@ pub(super) struct SignatureResult {
     pub nearest: Option<(usize, Nearest)>,
     /// Words it needs that occur in no module.
     pub missing_words: Vec<String>,
+}
+
+impl SignatureResult {
+    fn add(&mut self, later: Self) {
+        let best = |result: &Self| result.nearest.as_ref().map_or(0, |(_, nearest)| nearest.matched);
+        if best(&later) > best(self) {
+            self.nearest = later.nearest;
+        }
+        self.candidates.extend(later.candidates);
+        self.rejected.extend(later.rejected);
+    }
 }
 
 /// What the pass found.
@@ -48,9 +59,10 @@ impl Scan {
         for (index, module) in modules.iter().enumerate() {
             let places = Places::find(module.text, &all_words);
             seen.extend(places.words());
-            let visit = |item: Item<'_>| scan.visit(index, &item, &wanted, &places, form);
-            let items = for_each_item(module.text, module.goal, visit);
-            scan.items += items.map_err(|cause| LocateError::Syntax { module: module.name.to_owned(), cause })?;
+            let visit = |part: &mut Self, item: Item<'_>| part.visit(index, &item, &wanted, &places, form);
+            let parts = fold_items(module.text, module.goal, Self::default, visit);
+            let parts = parts.map_err(|cause| LocateError::Syntax { module: module.name.to_owned(), cause })?;
+            parts.into_iter().for_each(|part| scan.merge(part));
         }
         for wanted in wanted {
             let missing = wanted.words.iter().filter(|word| !seen.contains(*word)).map(|word| (*word).to_owned()).collect();
@@ -67,7 +79,17 @@ impl Scan {
         self.functions.get(&(module, name.to_owned())).copied()
     }
 
+    /// Adds what was found further on.
+    fn merge(&mut self, later: Self) {
+        self.items += later.items;
+        self.functions.extend(later.functions);
+        for (key, result) in later.results {
+            self.results.entry(key).or_default().add(result);
+        }
+    }
+
     fn visit(&mut self, module: usize, item: &Item<'_>, wanted: &[Wanted<'_>], places: &Places<'_>, form: Form) {
+        self.items += 1;
         if let Some(name) = item.function_name() {
             self.functions.insert((module, name.to_owned()), item.span);
         }
@@ -80,13 +102,12 @@ impl Scan {
             let node = lowered.get_or_insert_with(|| item.lower());
             let found = wanted.signature.candidates(form, node, item.span);
             let result = self.results.entry(wanted.key).or_default();
-            result.candidates.extend(found.candidates.into_iter().map(|candidate| (module, candidate)));
-            result.rejected.extend(found.rejected.into_iter().map(|rejected| (module, rejected)));
-            if let Some(nearest) = found.nearest
-                && nearest.matched > result.nearest.as_ref().map_or(0, |(_, best)| best.matched)
-            {
-                result.nearest = Some((module, nearest));
-            }
+            result.add(SignatureResult {
+                candidates: found.candidates.into_iter().map(|candidate| (module, candidate)).collect(),
+                rejected: found.rejected.into_iter().map(|rejected| (module, rejected)).collect(),
+                nearest: found.nearest.map(|nearest| (module, nearest)),
+                missing_words: Vec::new(),
+            });
         }
     }
 }

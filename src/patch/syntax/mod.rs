@@ -10,6 +10,7 @@ are equal.
 */
 
 mod lower;
+mod parallel;
 pub mod tree;
 
 use swc_common::{BytePos, Spanned};
@@ -17,6 +18,7 @@ use swc_ecma_ast::{EsVersion, ModuleItem};
 use swc_ecma_parser::{Context, EsSyntax, Parser, StringInput, Syntax, input::Tokens, lexer::Lexer};
 
 pub use lower::lower_items;
+pub use parallel::fold_items;
 pub use tree::{Kind, Node, Span};
 
 /// How the text of a module is to be read.
@@ -147,15 +149,19 @@ pub fn line_and_column(text: &str, offset: u32) -> (u32, u32) {
 /// swc grows its stack while it parses, but dropping the tree and lowering it are plain recursion; a hostile file of a million
 /// parentheses would end the process. The stack is reserved, not used, so its size costs nothing.
 pub fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    const STACK: usize = if cfg!(target_pointer_width = "64") { 1 << 30 } else { 64 << 20 };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = deep_thread().spawn_scoped(scope, work);
         match thread.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(value)) => value,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(error) => panic!("cannot start a thread: {error}"),
         }
     })
+}
+
+fn deep_thread() -> std::thread::Builder {
+    const STACK: usize = if cfg!(target_pointer_width = "64") { 1 << 30 } else { 64 << 20 };
+    std::thread::Builder::new().stack_size(STACK)
 }
 
 #[cfg(test)]
