@@ -163,11 +163,11 @@ impl Pattern {
         Self::parse(&source)
     }
 
-    /// The part of the pattern's source that a node of it came from.
+    /// The part of the pattern's source that a node of it came from; nothing when it is the pattern's end.
     fn excerpt(&self, span: Span) -> &str {
         let start = (span.lo as usize).saturating_sub(PROLOGUE.len());
         let end = (span.hi as usize).saturating_sub(PROLOGUE.len()).min(self.source.len());
-        self.source.get(start..end).unwrap_or(&self.source)
+        self.source.get(start..end).unwrap_or_default()
     }
 }
 
