@@ -89,7 +89,7 @@ pub struct Bound {
 pub struct Rejected {
     /// The matched code.
     pub span: Span,
-    /// The constraint that failed.
+    /// The constraint that failed, as a clause.
     pub reason: String,
 }
 
@@ -194,12 +194,13 @@ impl Signature {
         }
         if let Some(context) = &self.inside {
             let function = place.functions.last().copied();
-            let function = function.ok_or_else(|| reject(format!("is not in a function, let alone a {}", context.name)))?;
+            let function = function.ok_or_else(|| reject(format!("it is not in a function, let alone a {}", context.name)))?;
             if kind_name(function) != context.kind {
                 return Err(reject(format!(
-                    "is in {} {}, not {}",
+                    "it is in {} {}, not {} {}",
                     article(kind_name(function)),
                     kind_name(function),
+                    article(&context.kind),
                     context.kind
                 )));
             }
@@ -211,7 +212,7 @@ impl Signature {
         }
         for pattern in &self.contains {
             let inner = place.nodes.iter().find_map(|node| Search::new(pattern).first(node, &bindings));
-            let inner = inner.ok_or_else(|| reject(format!("has no `{}` in it", pattern.source())))?;
+            let inner = inner.ok_or_else(|| reject(format!("it has no `{}` in it", pattern.source())))?;
             bindings = inner.bindings;
         }
         for name in &self.assignable {
