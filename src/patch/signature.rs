@@ -51,6 +51,11 @@ pub enum SignatureError {
     /// `inside` names nothing.
     #[error("inside = \"{0}\", but there is no [context.{0}]")]
     NoContext(String),
+    /// Nothing leads to it: it would have to be tried on all code there is.
+    #[error(
+        "pattern `{0}` has no string or property name that leads to it, and it declares no function that another site names; give it `anchors`"
+    )]
+    NoAnchor(String),
 }
 
 /// Which text is looked at.
@@ -124,7 +129,7 @@ impl Signature {
             }
         };
         let looks_like = toml.looks_like.iter().map(|(name, source)| Ok((name.clone(), Pattern::parse(source)?)));
-        Ok(Self {
+        let signature = Self {
             id: toml.id,
             versions: toml.versions,
             after: toml.after,
@@ -137,7 +142,11 @@ impl Signature {
             looks_like: looks_like.collect::<Result<_, PatternError>>()?,
             assignable: toml.assignable,
             anchors: toml.anchors,
-        })
+        };
+        if signature.anchors(Form::Original).is_empty() && signature.pattern.declared_function().is_none() {
+            return Err(SignatureError::NoAnchor(toml.pattern));
+        }
+        Ok(signature)
     }
 
     /// The pattern for this form of the text.
