@@ -64,11 +64,8 @@ pub fn inspect(target: &Target, bytes: &[u8], known: Option<&Application>) -> In
         current_sha256: current.clone(),
         reason: None,
     };
-    // Text with our comment in it is text; anything else has none.
-    let text = std::str::from_utf8(bytes).unwrap_or_default();
-    let markers = marker::find(text);
-    if !markers.is_empty() {
-        judge_marked(&mut inspection, text, &markers, known);
+    if marker::occurs_in(bytes) {
+        judge_marked(&mut inspection, bytes, known);
         return inspection;
     }
     inspection.original_sha256 = known.map(|known| known.original_sha256.clone());
@@ -95,12 +92,18 @@ pub fn inspect(target: &Target, bytes: &[u8], known: Option<&Application>) -> In
 }
 
 /// A file that carries our comment: intact when taking out what we put in gives the original.
-fn judge_marked(inspection: &mut Inspection, text: &str, markers: &[marker::Found], known: Option<&Application>) {
+fn judge_marked(inspection: &mut Inspection, bytes: &[u8], known: Option<&Application>) {
+    // What we wrote is text. Where it no longer is, what stands before the damage says at least which patches there were.
+    let (text, is_text) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text, true),
+        Err(error) => (std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), false),
+    };
+    let markers = marker::find(text);
     inspection.patches = markers.iter().filter_map(|found| Some(found.marker.as_ref()?.patch.clone())).collect();
     inspection.patches.sort();
     let original = markers.iter().find_map(|found| Some(found.marker.as_ref()?.original.clone()));
-    let intact = marker::undo(text, markers).is_some_and(|restored| Some(digest::of_bytes(restored.as_bytes())) == original);
-    if intact {
+    let restored = marker::undo(text, &markers).map(|restored| digest::of_bytes(restored.as_bytes()));
+    if is_text && restored.is_some() && restored == original {
         inspection.state = State::Patched;
         inspection.patched_sha256 = Some(inspection.current_sha256.clone());
     } else {

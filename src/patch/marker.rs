@@ -5,9 +5,10 @@
 //! /*! ctxbridge {"version":"0.1.0","patch":"…","original":"<sha256>","payload":"<sha256>","runtime":[at,length],"edits":[[at,"old",length],…]}*/
 //! ```
 //!
-//! `original` is the SHA-256 of the whole unpatched file, `payload` that of everything the patch inserted but this comment itself.
-//! Positions are bytes in the unpatched module, lengths those of what was inserted there. With them the edits can be undone in
+//! `original` is the SHA-256 of the whole unpatched file, `payload` that of everything the patch inserted: the other fields of this
+//! comment, the runtime, the edits. Positions are bytes in the unpatched module, lengths those of what was inserted there. With them the edits can be undone in
 //! memory, and if what comes out has the hash `original`, then every byte is either the client's or ours.
+//! A comment that says the same in other bytes (a space more) is none that we wrote.
 
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ pub struct Marker {
     pub patch: String,
     /// SHA-256 of the whole unpatched file.
     pub original: String,
-    /// SHA-256 of what was inserted: the runtime, then the text of each edit.
+    /// SHA-256 of what was inserted: the other fields, the runtime, then the text of each edit.
     pub payload: String,
     /// Where the comment and the runtime behind it were inserted, and the runtime's length.
     pub runtime: (u32, u32),
@@ -40,14 +41,21 @@ impl Marker {
     /// The marker of a patch that inserts `runtime` at `at` and makes these edits.
     pub fn new(patch: &str, original: &str, at: u32, runtime: &str, edits: &[(u32, String, String)]) -> Self {
         let inserted = edits.iter().fold(runtime.to_owned(), |all, (_, _, new)| all + new);
-        Self {
+        let marker = Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             patch: patch.to_owned(),
             original: original.to_owned(),
-            payload: digest::of_bytes(inserted.as_bytes()),
+            payload: String::new(),
             runtime: (at, runtime.len() as u32),
             edits: edits.iter().map(|(at, old, new)| (*at, old.clone(), new.len() as u32)).collect(),
-        }
+        };
+        Self { payload: marker.payload_of(&inserted), ..marker }
+    }
+
+    /// The hash of these fields and of the code that was inserted with them.
+    fn payload_of(&self, inserted: &str) -> String {
+        let fields = Self { payload: String::new(), ..self.clone() };
+        digest::of_bytes((fields.comment() + inserted).as_bytes())
     }
 
     /// The comment.
@@ -67,10 +75,15 @@ fn escape(c: char) -> String {
 /// A marker and where its comment stands.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What it says; nothing when it cannot be read.
+    /// What it says; nothing when it cannot be read or is not as we write it.
     pub marker: Option<Marker>,
     /// The comment.
     pub comment: Span,
+}
+
+/// Whether a file carries a comment of ours, readable or not.
+pub fn occurs_in(bytes: &[u8]) -> bool {
+    memmem::find(bytes, OPEN.as_bytes()).is_some()
 }
 
 /// Every comment of ours in a module, in order.
@@ -80,7 +93,8 @@ pub fn find(text: &str) -> Vec<Found> {
         let Some(length) = memmem::find(&text.as_bytes()[start..], CLOSE.as_bytes()) else { break };
         let comment = Span::new(start as u32, (start + length + CLOSE.len()) as u32);
         let json = &text[start + OPEN.len()..start + length];
-        found.push(Found { marker: serde_json::from_str(json).ok(), comment });
+        let marker = serde_json::from_str(json).ok().filter(|marker: &Marker| marker.comment() == text[comment.range()]);
+        found.push(Found { marker, comment });
     }
     found
 }
@@ -127,7 +141,7 @@ fn payloads_match(text: &str, found: &[Found], edits: &[Edit], places: &[Place<'
             let (_, edit) = places.iter().zip(edits).find(wanted)?;
             inserted.push_str(text.get(edit.span.range())?);
         }
-        if digest::of_bytes(inserted.as_bytes()) != marker.payload {
+        if marker.payload_of(&inserted) != marker.payload {
             return None;
         }
     }

@@ -51,6 +51,11 @@ pub enum SignatureError {
     /// `inside` names nothing.
     #[error("inside = \"{0}\", but there is no [context.{0}]")]
     NoContext(String),
+    /// Nothing leads to it: it would have to be tried on all code there is.
+    #[error(
+        "pattern `{0}` has no string or property name that leads to it, and it declares no function that another site names; give it `anchors`"
+    )]
+    NoAnchor(String),
 }
 
 /// Which text is looked at.
@@ -89,7 +94,7 @@ pub struct Bound {
 pub struct Rejected {
     /// The matched code.
     pub span: Span,
-    /// The constraint that failed.
+    /// The constraint that failed, as a clause.
     pub reason: String,
 }
 
@@ -124,7 +129,7 @@ impl Signature {
             }
         };
         let looks_like = toml.looks_like.iter().map(|(name, source)| Ok((name.clone(), Pattern::parse(source)?)));
-        Ok(Self {
+        let signature = Self {
             id: toml.id,
             versions: toml.versions,
             after: toml.after,
@@ -137,7 +142,11 @@ impl Signature {
             looks_like: looks_like.collect::<Result<_, PatternError>>()?,
             assignable: toml.assignable,
             anchors: toml.anchors,
-        })
+        };
+        if signature.anchors(Form::Original).is_empty() && signature.pattern.declared_function().is_none() {
+            return Err(SignatureError::NoAnchor(toml.pattern));
+        }
+        Ok(signature)
     }
 
     /// The pattern for this form of the text.
@@ -194,12 +203,13 @@ impl Signature {
         }
         if let Some(context) = &self.inside {
             let function = place.functions.last().copied();
-            let function = function.ok_or_else(|| reject(format!("is not in a function, let alone a {}", context.name)))?;
+            let function = function.ok_or_else(|| reject(format!("it is not in a function, let alone a {}", context.name)))?;
             if kind_name(function) != context.kind {
                 return Err(reject(format!(
-                    "is in {} {}, not {}",
+                    "it is in {} {}, not {} {}",
                     article(kind_name(function)),
                     kind_name(function),
+                    article(&context.kind),
                     context.kind
                 )));
             }
@@ -211,7 +221,7 @@ impl Signature {
         }
         for pattern in &self.contains {
             let inner = place.nodes.iter().find_map(|node| Search::new(pattern).first(node, &bindings));
-            let inner = inner.ok_or_else(|| reject(format!("has no `{}` in it", pattern.source())))?;
+            let inner = inner.ok_or_else(|| reject(format!("it has no `{}` in it", pattern.source())))?;
             bindings = inner.bindings;
         }
         for name in &self.assignable {

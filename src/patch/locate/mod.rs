@@ -311,7 +311,7 @@ fn relate(
             let same_function = module == *other_module && candidate.function_span == other.function_span;
             let in_order = if side == "behind" { other.span.hi <= candidate.span.lo } else { candidate.span.hi <= other.span.lo };
             if !(same_function && in_order) {
-                return Err(format!("does not stand {side} {name} in the same function"));
+                return Err(format!("it does not stand {side} {name} in the same function"));
             }
             for (metavariable, bound) in &other.bindings {
                 related.bindings.entry(metavariable.clone()).or_insert_with(|| bound.clone());

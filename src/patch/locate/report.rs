@@ -46,7 +46,7 @@ impl<'c> Excerpts<'c> {
             Outcome::Rejected(places) => {
                 let shown = places.iter().take(SHOWN);
                 let shown =
-                    shown.map(|(module, rejected)| format!("at {} it {}", self.place(*module, rejected.span), rejected.reason));
+                    shown.map(|(module, rejected)| format!("at {} {}", self.place(*module, rejected.span), rejected.reason));
                 let more = if places.len() > SHOWN { format!(", and {} more", places.len() - SHOWN) } else { String::new() };
                 write!(text, "matches {}, but {}{more}", times(places.len()), shown.collect::<Vec<_>>().join(", "))
             }

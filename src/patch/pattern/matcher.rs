@@ -160,6 +160,10 @@ impl<'p> Search<'p> {
         };
         let (matched, bound) = (self.matched, bindings.bound.len());
         if pattern.kind == Kind::Ellipsis {
+            // Nothing follows: no shorter run is worth a try, and none that failed worth a mention.
+            if rest.is_empty() {
+                return Some(if whole { targets.len() } else { 0 });
+            }
             // The shortest run that lets the rest match; what a longer try bound is taken back.
             for skipped in 0..=targets.len() {
                 if let Some(used) = self.run(rest, &targets[skipped..], bindings, whole) {

@@ -72,7 +72,12 @@ impl Pattern {
     pub fn parse(source: &str) -> Result<Self, PatternError> {
         let text = format!("{PROLOGUE}{source}\n}}");
         let mut bodies = Vec::new();
-        let fail = |cause| PatternError::Syntax { pattern: source.to_owned(), cause };
+        // Where it is wrong, counted in what was written.
+        let fail = |SyntaxError { message, offset, line, column }: SyntaxError| {
+            let offset = (offset as usize).saturating_sub(PROLOGUE.len()).min(source.len()) as u32;
+            let column = if line == 1 { column.saturating_sub(PROLOGUE.len() as u32).max(1) } else { column };
+            PatternError::Syntax { pattern: source.to_owned(), cause: SyntaxError { message, offset, line, column } }
+        };
         for_each_item(&text, Goal::Module, |item| bodies.push(item.lower())).map_err(fail)?;
         // More than one item: the source closed the function and went on behind it.
         let [body] = bodies.as_mut_slice() else {
@@ -163,11 +168,11 @@ impl Pattern {
         Self::parse(&source)
     }
 
-    /// The part of the pattern's source that a node of it came from.
+    /// The part of the pattern's source that a node of it came from; nothing when it is the pattern's end.
     fn excerpt(&self, span: Span) -> &str {
         let start = (span.lo as usize).saturating_sub(PROLOGUE.len());
         let end = (span.hi as usize).saturating_sub(PROLOGUE.len()).min(self.source.len());
-        self.source.get(start..end).unwrap_or(&self.source)
+        self.source.get(start..end).unwrap_or_default()
     }
 }
 

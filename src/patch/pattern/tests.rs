@@ -196,6 +196,21 @@ fn the_nearest_attempt_is_remembered() {
 }
 
 #[test]
+fn a_last_ellipsis_is_no_failed_attempt() {
+    let nearest = |pattern: &str, source: &str| {
+        let pattern = Pattern::parse(pattern).expect("compiles");
+        let tree = tree(source);
+        let mut search = Search::new(&pattern);
+        assert!(search.first(&tree, &Bindings::default()).is_none());
+        let nearest = search.nearest().expect("got somewhere");
+        (nearest.expected, source[nearest.found.range()].to_owned())
+    };
+    let of = |expected: &str, found: &str| (expected.to_owned(), found.to_owned());
+    assert_eq!(nearest("f($M, $$$).messages", "f(m,1,2).history"), of("messages", "history"));
+    assert_eq!(nearest("f($M)", "f(m,1)"), of("", "1"));
+}
+
+#[test]
 fn bad_patterns_say_why() {
     assert!(matches!(Pattern::parse("let = "), Err(PatternError::Syntax { .. })));
     assert!(matches!(Pattern::parse("}{"), Err(PatternError::Syntax { .. })));
