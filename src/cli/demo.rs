@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
+use clap::builder::styling::AnsiColor;
 use serde_json::json;
 
 use super::output::{BOLD, DIM, GOOD, duration, size, styled};
@@ -59,7 +60,10 @@ impl DemoArgs {
             story.detail(site)?;
         }
 
-        story.tell(&format!("a conversation of {PROMPTS} prompts of {PROMPT_CHARS} characters with the unpatched client"))?;
+        story.tell(&format!(
+            "a conversation of {PROMPTS} prompts of {}K characters with the unpatched client",
+            PROMPT_CHARS / 1_000
+        ))?;
         let unpatched = demo::converse(&target.path, target.version.as_ref())?;
         story.detail(&summary(&unpatched))?;
 
@@ -148,7 +152,8 @@ impl Story<'_> {
     fn chart(&mut self, chart: &str) -> anyhow::Result<()> {
         if !self.output.json {
             for line in chart.lines() {
-                self.output.line(format!("   {line}"))?;
+                let style = if line.contains('█') { AnsiColor::Green.on_default() } else { DIM };
+                self.output.line(styled(style, format!("   {line}")))?;
             }
         }
         Ok(())

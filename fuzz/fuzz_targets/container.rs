@@ -1,0 +1,11 @@
+//! Any bytes as a file of the client.
+#![no_main]
+
+use ctxbridge::patch::container::Container;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(container) = Container::open("cli.js", bytes.to_vec()) {
+        assert_eq!(container.rewrite(Vec::new()), bytes);
+    }
+});
