@@ -1,0 +1,8 @@
+//! The command as users and their scripts meet it: what it prints, on which stream, and how it exits.
+#![allow(clippy::unwrap_used)]
+#![cfg(unix)]
+
+mod general;
+mod patch;
+mod sandbox;
+mod targets;
