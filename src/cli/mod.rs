@@ -16,6 +16,9 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use output::Output;
 
+use crate::patch::catalogue::CatalogueError;
+use crate::patch::patcher::PatchError;
+
 /// Keeps Claude Code's context window lean without losing anything.
 #[derive(Debug, Parser)]
 #[command(name = "ctxbridge", version, propagate_version = true, infer_subcommands = false, after_help = EXAMPLES)]
@@ -87,7 +90,7 @@ pub fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output.error(&error);
-            ExitCode::from(3)
+            ExitCode::from(if is_usage(&error) { 2 } else { 3 })
         }
     }
 }
@@ -114,6 +117,11 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
         Command::Completions(args) => args.run(&mut Cli::command(), output),
         Command::Man => completions::man(Cli::command(), output),
     }
+}
+
+/// A patch that does not exist is a mistake in the arguments, like an option that does not exist.
+fn is_usage(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(PatchError::Catalogue(CatalogueError::Unknown { .. })))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,6 +1,7 @@
 //! Where a command's words go.
 
-use std::io::{self, Write};
+use std::cell::Cell;
+use std::io::{self, IsTerminal, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
@@ -12,6 +13,8 @@ pub(super) struct Output {
     /// Whether to say more.
     pub verbose: bool,
     quiet: bool,
+    /// Whether a line of progress is on the terminal.
+    in_progress: Cell<bool>,
 }
 
 /// Something went well.
@@ -25,7 +28,7 @@ pub(super) const BOLD: Style = Style::new().bold();
 
 impl Output {
     pub fn new(json: bool, quiet: bool, verbose: bool) -> Self {
-        Self { json, verbose, quiet }
+        Self { json, verbose, quiet, in_progress: Cell::new(false) }
     }
 
     /// One line of result.
@@ -46,8 +49,27 @@ impl Output {
         Ok(self.line(serde_json::to_string_pretty(value)?)?)
     }
 
+    /// Which step of something long begins; on a terminal only, and gone when the result comes.
+    pub fn progress(&self, step: &str) {
+        if !self.quiet && io::stderr().is_terminal() {
+            self.clear_progress();
+            let mut stderr = anstream::stderr().lock();
+            write!(stderr, "{DIM}{step} …{DIM:#}").and_then(|()| stderr.flush()).ok();
+            self.in_progress.set(true);
+        }
+    }
+
+    /// Takes the line of progress away.
+    pub fn clear_progress(&self) {
+        const BACK_AND_ERASE: &str = "\r\u{1b}[2K";
+        if self.in_progress.replace(false) {
+            write!(io::stderr(), "{BACK_AND_ERASE}").ok();
+        }
+    }
+
     /// What a person should know meanwhile.
     pub fn note(&self, text: &str) {
+        self.clear_progress();
         if !self.quiet {
             // There is nobody to tell that stderr is gone.
             writeln!(anstream::stderr().lock(), "{text}").ok();

@@ -164,6 +164,7 @@ pub struct Patcher<'n> {
     catalogue: Catalogue,
     backups: Backups,
     notice: &'n dyn Fn(&str),
+    progress: &'n dyn Fn(&str),
 }
 
 /// A target whose turn it is.
@@ -179,7 +180,12 @@ struct Turn<'t> {
 impl<'n> Patcher<'n> {
     /// Works with the backups and the journal in `data_dir`; tells `notice` what a person should know meanwhile.
     pub fn new(data_dir: &Path, catalogue: Catalogue, notice: &'n dyn Fn(&str)) -> Self {
-        Self { backups: Backups::in_dir(data_dir), data_dir: data_dir.to_owned(), catalogue, notice }
+        Self { backups: Backups::in_dir(data_dir), data_dir: data_dir.to_owned(), catalogue, notice, progress: &|_| {} }
+    }
+
+    /// Tells `progress` which step begins.
+    pub fn with_progress(self, progress: &'n dyn Fn(&str)) -> Self {
+        Self { progress, ..self }
     }
 
     /// The patches it knows.
@@ -237,6 +243,7 @@ impl<'n> Patcher<'n> {
         self.exchange(&mut turn, &intent, |temporary, _| {
             swap::write(temporary, &bytes, Ownership::Like(&metadata))?;
             if smoke {
+                (self.progress)("running the patched client");
                 let output = smoke::run(temporary, &target.path, target.version.as_ref())?;
                 ran = Smoke { ran: true, output };
             }
@@ -320,6 +327,7 @@ impl<'n> Patcher<'n> {
 
     /// Waits for the target's turn, settles what a killed command left, and looks at the target.
     fn turn<'t>(&self, target: &'t Target) -> Result<Turn<'t>, PatchError> {
+        (self.progress)("reading the client");
         let lock = Lock::acquire(&self.data_dir, &target.path, self.notice)?;
         let mut journal = Journal::open(&self.data_dir, self.notice)?;
         self.settle(target, &mut journal)?;
@@ -395,6 +403,7 @@ impl<'n> Patcher<'n> {
     }
 
     fn plan(&self, container: &Container, target: &Target, patches: &[&Patch], sha256: &str) -> Result<Plan, PatchError> {
+        (self.progress)("finding the sites and checking the result");
         let plan = with_deep_stack(|| plan(container, patches, target.version.as_ref(), sha256));
         plan.map_err(|cause| PatchError::Plan { path: target.path.clone(), cause: Box::new(cause) })
     }

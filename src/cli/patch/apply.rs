@@ -49,7 +49,8 @@ fn tell(applied: &Applied, output: &mut Output) -> anyhow::Result<()> {
     if output.json {
         return output.value(applied);
     }
-    let Applied { target, version, state, patches, backup, grew_by_bytes, smoke, elapsed_ms, .. } = applied;
+    let Applied { target, version, state, patches, backup, grew_by_bytes, smoke, elapsed_ms, original_sha256, patched_sha256 } =
+        applied;
     let version = version.as_deref().unwrap_or("unknown version");
     let patches = patches.join(", ");
     if *state == AppliedState::AlreadyPatched {
@@ -61,6 +62,9 @@ fn tell(applied: &Applied, output: &mut Output) -> anyhow::Result<()> {
     let smoke = if smoke.ran { format!("it runs and says `{}`", smoke.output) } else { "not run (--no-smoke)".to_owned() };
     output.line(format!("  smoke run {smoke}"))?;
     output.line(format!("  original  {}", backup.display()))?;
+    if output.verbose {
+        output.line(format!("  SHA-256   {original_sha256} before, {patched_sha256} now"))?;
+    }
     output.line(styled(
         DIM,
         "Sessions that are running go on unpatched; new ones are patched. `ctxbridge patch revert` undoes this.",

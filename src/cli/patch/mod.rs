@@ -81,5 +81,8 @@ fn with_patcher<T>(
     work: impl FnOnce(&Patcher<'_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let notice = |text: &str| output.note(text);
-    work(&Patcher::new(&paths::data_dir()?, catalogue, &notice))
+    let progress = |step: &str| output.progress(step);
+    let result = work(&Patcher::new(&paths::data_dir()?, catalogue, &notice).with_progress(&progress));
+    output.clear_progress();
+    result
 }
