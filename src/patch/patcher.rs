@@ -40,7 +40,7 @@ pub enum PatchError {
         cause: ContainerError,
     },
     /// The target cannot be patched.
-    #[error("{}: {cause}", path.display())]
+    #[error("{}: {cause}{}", path.display(), next_step(.cause))]
     Plan {
         /// The target.
         path: PathBuf,
@@ -418,6 +418,20 @@ fn remove_leftover(path: &Path) -> Result<(), SwapError> {
     match fs::remove_file(path) {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(step("remove", path)(cause)),
         _ => Ok(()),
+    }
+}
+
+/// What a user can do about it.
+fn next_step(cause: &PlanError) -> &'static str {
+    match cause {
+        PlanError::Locate(_) => "; is this the client's cli.js? If so, reinstall the client",
+        PlanError::NotApplicable { .. } => {
+            "; no signature is known for this release: use one that the patch is for, or upgrade ctxbridge"
+        }
+        PlanError::Drift { .. } => "; upgrade ctxbridge, or report this release if there is nothing newer",
+        PlanError::NameTaken { .. } => "; reinstall the client to get its original back",
+        PlanError::Splice(_) => "; apply them one at a time, and please report this",
+        PlanError::Check(_) => "",
     }
 }
 
