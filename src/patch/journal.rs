@@ -2,7 +2,7 @@
 What was done to which installation, in `state.db`: applications, backups, and a journal of intents.
 
 An intent is written before the first byte beside a target is, and closed after the target has been replaced. A process killed
-in between leaves it open, and the next command finishes or undoes what it describes ([`recover`](super::recover)).
+in between leaves it open, and the next command finishes or undoes what it describes ([`Patcher`](super::patcher::Patcher)).
 */
 
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
+use super::lock::{Lock, LockError};
 use crate::sqlite::{self, OpenError};
 
 const MIGRATIONS: &[&str] = &["
@@ -60,7 +61,7 @@ CREATE INDEX intents_open ON intents (installation) WHERE finished_at IS NULL;
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file cannot be opened.
-    #[error("cannot open {path}: {cause}")]
+    #[error("cannot open {path}: {cause}{}", match cause { OpenError::Sqlite(cause) => hint(cause), OpenError::Newer { .. } => "" })]
     Open {
         /// The database.
         path: PathBuf,
@@ -68,13 +69,28 @@ pub enum JournalError {
         cause: OpenError,
     },
     /// A statement failed.
-    #[error("{path}: {cause}")]
+    #[error("{path}: {cause}{}", hint(.cause))]
     Sqlite {
         /// The database.
         path: PathBuf,
         /// Why.
         cause: rusqlite::Error,
     },
+    /// It is damaged, and another command is at that.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+fn hint(cause: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, PermissionDenied, ReadOnly, SystemIoFailure};
+    match cause.sqlite_error_code() {
+        Some(DiskFull | SystemIoFailure) => "; see that the disk is well, free some space and try again. Nothing was changed",
+        Some(CannotOpen | PermissionDenied | ReadOnly) => {
+            "; see that you may write there, or set CTXBRIDGE_DATA_DIR to a folder that ctxbridge may use"
+        }
+        Some(DatabaseBusy) => "; another ctxbridge is writing, try again when it has finished",
+        _ => "",
+    }
 }
 
 /// The open journal.
@@ -164,7 +180,23 @@ impl Journal {
     /// files say enough to go on.
     pub fn open(data_dir: &Path, notice: &dyn Fn(&str)) -> Result<Self, JournalError> {
         let path = data_dir.join("state.db");
-        let opened = match sqlite::open(&path, MIGRATIONS) {
+        let opened = match open_sound(&path) {
+            Err(OpenError::Sqlite(error)) if is_damage(&error) => {
+                // One command does this: a second one would move the new journal of the first away.
+                let _turn = Lock::acquire(data_dir, &path, notice)?;
+                Self::renew(data_dir, &path, notice)
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(db) => Ok(Self { db, path }),
+            Err(cause) => Err(JournalError::Open { path, cause }),
+        }
+    }
+
+    /// Moves a damaged journal aside and begins a new one, unless that has been done meanwhile.
+    fn renew(data_dir: &Path, path: &Path, notice: &dyn Fn(&str)) -> Result<Connection, OpenError> {
+        match open_sound(path) {
             Err(OpenError::Sqlite(error)) if is_damage(&error) => {
                 let aside = data_dir.join(format!("state.db.damaged-{}", seconds_now()));
                 notice(&format!("{} is damaged; it is now {} and a new one was begun", path.display(), aside.display()));
@@ -172,14 +204,11 @@ impl Journal {
                     // What belongs to the damaged file must not be read into the new one.
                     drop(std::fs::remove_file(data_dir.join(format!("state.db{suffix}"))));
                 }
-                std::fs::rename(&path, &aside).ok();
-                sqlite::open(&path, MIGRATIONS)
+                // When that fails, opening says so again.
+                std::fs::rename(path, &aside).ok();
+                open_sound(path)
             }
             opened => opened,
-        };
-        match opened {
-            Ok(db) => Ok(Self { db, path }),
-            Err(cause) => Err(JournalError::Open { path, cause }),
         }
     }
 
@@ -341,6 +370,18 @@ impl Journal {
     pub fn forget_backup(&self, sha256: &str) -> Result<(), JournalError> {
         self.db.execute("DELETE FROM backups WHERE sha256 = ?1", [sha256]).map(drop).map_err(|cause| self.fail(cause))
     }
+}
+
+/// Opens the journal and reads it through once. It is small, and a page that is torn in the middle of it would otherwise fail
+/// every command that comes across it, instead of being dealt with here.
+fn open_sound(path: &Path) -> Result<Connection, OpenError> {
+    let db = sqlite::open(path, MIGRATIONS)?;
+    let verdict: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if verdict == "ok" {
+        return Ok(db);
+    }
+    let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    Err(rusqlite::Error::SqliteFailure(corrupt, Some(verdict)).into())
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
