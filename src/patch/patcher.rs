@@ -6,7 +6,7 @@ only then does its work. Anything that fails leaves the target as it was.
 */
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -323,8 +323,11 @@ impl<'n> Patcher<'n> {
         let lock = Lock::acquire(&self.data_dir, &target.path, self.notice)?;
         let mut journal = Journal::open(&self.data_dir, self.notice)?;
         self.settle(target, &mut journal)?;
-        let bytes = fs::read(&target.path).map_err(step("read", &target.path))?;
-        let metadata = fs::metadata(&target.path).map_err(step("look at", &target.path))?;
+        // Of one open file: an updater that replaces it in between shows in `unchanged`.
+        let mut file = fs::File::open(&target.path).map_err(step("read", &target.path))?;
+        let metadata = file.metadata().map_err(step("look at", &target.path))?;
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        file.read_to_end(&mut bytes).map_err(step("read", &target.path))?;
         let known = journal.application(&target.path)?;
         let inspection = inspect(target, &bytes, known.as_ref());
         Ok(Turn { target, journal, bytes, metadata, inspection, _lock: lock })
