@@ -367,7 +367,13 @@ impl<'n> Patcher<'n> {
             Ok(swap::replace(path, &intent.temporary)?)
         });
         match made {
-            Ok(()) => Ok(turn.journal.done(id, intent)?),
+            Ok(()) => {
+                // It is done all the same, and the next command finds it done.
+                if let Err(error) = turn.journal.done(id, intent) {
+                    (self.notice)(&format!("this could not be written down, which the next command will do: {error}"));
+                }
+                Ok(())
+            }
             Err(error) => {
                 remove_leftover(&intent.temporary).ok();
                 turn.journal.undone(id).ok();
