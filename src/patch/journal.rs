@@ -2,7 +2,8 @@
 What was done to which installation, in `state.db`: applications, backups, and a journal of intents.
 
 An intent is written before the first byte beside a target is, and closed after the target has been replaced. A process killed
-in between leaves it open, and the next command finishes or undoes what it describes ([`Patcher`](super::patcher::Patcher)).
+in between leaves it open, and the next command on that target finishes or undoes what it describes
+([`Patcher`](super::patcher::Patcher)).
 */
 
 use std::path::{Path, PathBuf};
@@ -12,9 +13,11 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
 use super::lock::{Lock, LockError};
+use super::swap::Attributes;
 use crate::sqlite::{self, OpenError};
 
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE installations (
     id INTEGER PRIMARY KEY,
     path TEXT NOT NULL UNIQUE,
@@ -55,7 +58,17 @@ CREATE TABLE intents (
     outcome TEXT CHECK (outcome IN ('done', 'undone'))
 ) STRICT;
 CREATE INDEX intents_open ON intents (installation) WHERE finished_at IS NULL;
-"];
+",
+    // Two installations of one release have one backup, but each its own mode, owner and times. `original` is JSON.
+    "
+ALTER TABLE applications ADD COLUMN original TEXT;
+ALTER TABLE backups DROP COLUMN linked;
+ALTER TABLE backups DROP COLUMN mode;
+ALTER TABLE backups DROP COLUMN uid;
+ALTER TABLE backups DROP COLUMN gid;
+ALTER TABLE backups DROP COLUMN mtime_ns;
+",
+];
 
 /// A journal that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -111,9 +124,11 @@ pub struct Application {
     pub original_sha256: String,
     /// The file after.
     pub patched_sha256: String,
+    /// What belonged to the file before, where that is known.
+    pub original: Option<Attributes>,
 }
 
-/// What was known of an original when it was backed up.
+/// What is known of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupRecord {
     /// The original's hash, which names the file in `backups/`.
@@ -122,16 +137,6 @@ pub struct BackupRecord {
     pub version: Option<String>,
     /// Bytes.
     pub size: u64,
-    /// Whether the backup is the original file itself, by a hard link.
-    pub linked: bool,
-    /// Permission bits; 0 where the system has none.
-    pub mode: u32,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-    /// Last modification, nanoseconds since 1970.
-    pub mtime_ns: i64,
 }
 
 /// What a command is about to do to a target.
@@ -151,6 +156,9 @@ pub struct Intent {
     pub patches: Vec<String>,
     /// The client's version.
     pub version: Option<String>,
+    /// What belongs to the unpatched file, where that is known.
+    #[serde(default)]
+    pub original: Option<Attributes>,
 }
 
 /// What is done to a target.
@@ -221,7 +229,7 @@ impl Journal {
     /// # Errors
     /// When the journal cannot be read.
     pub fn application(&self, target: &Path) -> Result<Option<Application>, JournalError> {
-        let sql = "SELECT a.version, a.patches, a.original_sha256, a.patched_sha256 FROM applications a
+        let sql = "SELECT a.version, a.patches, a.original_sha256, a.patched_sha256, a.original FROM applications a
                    JOIN installations i ON i.id = a.installation
                    WHERE i.path = ?1 AND a.ended_at IS NULL ORDER BY a.id DESC LIMIT 1";
         let read = |row: &Row<'_>| {
@@ -231,6 +239,7 @@ impl Journal {
                 patches: patches.split(',').map(str::to_owned).collect(),
                 original_sha256: row.get(2)?,
                 patched_sha256: row.get(3)?,
+                original: row.get::<_, Option<String>>(4)?.and_then(|json| serde_json::from_str(&json).ok()),
             })
         };
         self.db.query_row(sql, [text(target)], read).optional().map_err(|cause| self.fail(cause))
@@ -276,12 +285,13 @@ impl Journal {
             transaction.execute(sql, params![id, now, ended_by])?;
             if intent.action == Action::Apply {
                 let sql = "INSERT INTO applications
-                           (installation, version, patches, original_sha256, patched_sha256, tool_version, applied_at)
-                           SELECT installation, ?2, ?3, ?4, ?5, ?6, ?7 FROM intents WHERE id = ?1";
+                           (installation, version, patches, original_sha256, patched_sha256, tool_version, applied_at, original)
+                           SELECT installation, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM intents WHERE id = ?1";
                 let patches = intent.patches.join(",");
-                let version = env!("CARGO_PKG_VERSION");
-                transaction
-                    .execute(sql, params![id, intent.version, patches, intent.original_sha256, intent.to_sha256, version, now])?;
+                let tool = env!("CARGO_PKG_VERSION");
+                let original = intent.original.as_ref().and_then(|original| serde_json::to_string(original).ok());
+                let Intent { version, original_sha256, to_sha256, .. } = intent;
+                transaction.execute(sql, params![id, version, patches, original_sha256, to_sha256, tool, now, original])?;
             }
             transaction.execute("UPDATE intents SET finished_at = ?2, outcome = 'done' WHERE id = ?1", params![id, now])?;
             transaction.commit()
@@ -315,40 +325,28 @@ impl Journal {
         Ok(rows.into_iter().filter_map(parse).collect())
     }
 
-    /// Keeps what is known of a backup.
+    /// Keeps what is known of a backup, which is needed as of now.
     ///
     /// # Errors
     /// When the journal cannot be written.
     pub fn record_backup(&self, backup: &BackupRecord) -> Result<(), JournalError> {
-        let sql = "INSERT OR REPLACE INTO backups (sha256, version, size, linked, mode, uid, gid, mtime_ns, created_at)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let BackupRecord { sha256, version, size, linked, mode, uid, gid, mtime_ns } = backup;
-        let values = params![sha256, version, *size as i64, linked, mode, uid, gid, mtime_ns, seconds_now()];
+        let sql = "INSERT OR REPLACE INTO backups (sha256, version, size, created_at) VALUES (?1, ?2, ?3, ?4)";
+        let BackupRecord { sha256, version, size } = backup;
+        let values = params![sha256, version, *size as i64, seconds_now()];
         self.db.execute(sql, values).map(drop).map_err(|cause| self.fail(cause))
     }
 
-    /// What is known of a backup.
+    /// Whether a target other than this one is patched and has its original in this backup.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn backup(&self, sha256: &str) -> Result<Option<BackupRecord>, JournalError> {
-        let sql = "SELECT sha256, version, size, linked, mode, uid, gid, mtime_ns FROM backups WHERE sha256 = ?1";
-        let read = |row: &Row<'_>| {
-            Ok(BackupRecord {
-                sha256: row.get(0)?,
-                version: row.get(1)?,
-                size: row.get::<_, i64>(2)? as u64,
-                linked: row.get(3)?,
-                mode: row.get(4)?,
-                uid: row.get(5)?,
-                gid: row.get(6)?,
-                mtime_ns: row.get(7)?,
-            })
-        };
-        self.db.query_row(sql, [sha256], read).optional().map_err(|cause| self.fail(cause))
+    pub fn is_needed_elsewhere(&self, target: &Path, sha256: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM applications a JOIN installations i ON i.id = a.installation
+                   WHERE a.original_sha256 = ?1 AND a.ended_at IS NULL AND i.path != ?2)";
+        self.db.query_row(sql, [sha256, &text(target)], |row| row.get(0)).map_err(|cause| self.fail(cause))
     }
 
-    /// Backups that no application in force needs and that none needed since `before` (seconds since 1970).
+    /// Backups that no application in force needs and that nothing needed since `before` (seconds since 1970).
     ///
     /// # Errors
     /// When the journal cannot be read.
