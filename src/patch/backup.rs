@@ -2,17 +2,21 @@
 Originals, kept under their SHA-256 in `backups/`.
 
 Where the file system allows, a backup is a hard link: the original file itself, which outlives the rename that replaces it, and
-comes back with its mode, owner and times. Elsewhere it is a copy. Either way it is hashed when it is made and again before it is
-used.
+comes back as what it was, a link into a package manager's store included. Elsewhere it is a copy. Either way it is hashed before
+it gets its name and again before it is used.
+
+Installations of the same release share a backup. What is theirs alone (mode, owner, times) is in the journal with the
+[`Application`](super::journal::Application).
 */
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::journal::{BackupRecord, Journal, JournalError};
-use super::swap::{self, Ownership, SwapError, step};
+use super::lock::{Lock, LockError};
+use super::swap::{self, Attributes, Ownership, SwapError, remove, step};
 use crate::{digest, paths};
 
 /// How long a backup that nothing needs any more is kept.
@@ -34,9 +38,23 @@ pub enum BackupError {
         /// What it is.
         found: String,
     },
+    /// It cannot be read.
+    #[error("the backup {} cannot be read: {cause}; make it readable, or reinstall the client to get its original back", path.display())]
+    Unreadable {
+        /// The backup.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The file that was to be backed up is another one by now.
+    #[error("{} was changed by somebody else in the meantime; nothing was written, try again", .0.display())]
+    Raced(PathBuf),
     /// The system says no.
     #[error(transparent)]
     Io(#[from] SwapError),
+    /// Another command is at work on it.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The journal says no.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -45,13 +63,14 @@ pub enum BackupError {
 /// The folder of backups.
 #[derive(Debug, Clone)]
 pub struct Backups {
+    data_dir: PathBuf,
     folder: PathBuf,
 }
 
 impl Backups {
     /// In a data directory.
     pub fn in_dir(data_dir: &Path) -> Self {
-        Self { folder: data_dir.join("backups") }
+        Self { data_dir: data_dir.to_owned(), folder: data_dir.join("backups") }
     }
 
     /// Where the original with this hash is, or would be.
@@ -67,21 +86,53 @@ impl Backups {
         paths::create_private_dir(&self.folder).map_err(step("create", &self.folder))?;
         let path = self.path(sha256);
         let metadata = fs::metadata(target).map_err(step("look at", target))?;
-        if journal.backup(sha256)?.is_some() && self.verify(sha256).is_ok() {
-            return Ok(path);
+        let _turn = self.turn(sha256)?;
+        if !(self.is_apart(&path, &Attributes::of(&metadata)) && self.verify(sha256).is_ok()) {
+            self.make(target, sha256, &Attributes::of(&metadata))?;
         }
-        remove(&path)?;
-        let linked = fs::hard_link(target, &path).is_ok();
-        if !linked {
-            let partial = path.with_extension("partial");
-            let bytes = fs::read(target).map_err(step("read", target))?;
-            swap::write(&partial, &bytes, Ownership::Private)?;
-            fs::rename(&partial, &path).map_err(step("name", &path))?;
-        }
-        swap::sync_folder(&self.folder);
-        self.verify(sha256)?;
-        journal.record_backup(&record(sha256, version, linked, &metadata))?;
+        // Also of one that was there: it is needed from now on, and must not be collected before that is written down.
+        journal.record_backup(&BackupRecord { sha256: sha256.to_owned(), version, size: metadata.len() })?;
         Ok(path)
+    }
+
+    /// Installations of one release take turns at their backup.
+    fn turn(&self, sha256: &str) -> Result<Lock, LockError> {
+        Lock::acquire(&self.data_dir, &self.path(sha256), &|_| ())
+    }
+
+    /// Whether a backup is a file that nobody else has, or the very file that is about to be replaced. A backup that is another
+    /// installation's file would change with that.
+    fn is_apart(&self, backup: &Path, target: &Attributes) -> bool {
+        fs::metadata(backup).is_ok_and(|metadata| {
+            #[cfg(unix)]
+            let alone = std::os::unix::fs::MetadataExt::nlink(&metadata) == 1;
+            #[cfg(not(unix))]
+            let alone = true;
+            alone || Attributes::of(&metadata).inode == target.inode
+        })
+    }
+
+    /// Links or copies the target. The backup gets its name when it is whole: until then, one that was there stays.
+    fn make(&self, target: &Path, sha256: &str, attributes: &Attributes) -> Result<(), BackupError> {
+        let path = self.path(sha256);
+        let partial = path.with_extension("partial");
+        remove(&partial)?;
+        if fs::hard_link(target, &partial).is_ok() {
+            // Whoever installed it may not have synced it. Where that takes the right to write, it stays as durable as it was.
+            fs::File::open(&partial).and_then(|file| file.sync_all()).ok();
+        } else {
+            let bytes = fs::read(target).map_err(step("read", target))?;
+            swap::write(&partial, &bytes, Ownership::Private(attributes))?;
+        }
+        if digest::of_file(&partial).map_err(step("read", &partial))? != sha256 {
+            remove(&partial)?;
+            return Err(BackupError::Raced(target.to_owned()));
+        }
+        fs::rename(&partial, &path).map_err(step("name", &path))?;
+        // A rename from one name of a file to another does nothing.
+        remove(&partial)?;
+        swap::sync_folder(&self.folder);
+        Ok(())
     }
 
     /// The path of an original, after a look at its bytes.
@@ -89,44 +140,50 @@ impl Backups {
     /// # Errors
     /// When it is missing or not what it was.
     pub fn verify(&self, sha256: &str) -> Result<PathBuf, BackupError> {
+        self.read(sha256).map(|_| self.path(sha256))
+    }
+
+    /// The bytes of an original.
+    ///
+    /// # Errors
+    /// When it is missing or not what it was.
+    pub fn read(&self, sha256: &str) -> Result<Vec<u8>, BackupError> {
         let path = self.path(sha256);
-        match digest::of_file(&path) {
-            Ok(found) if found == sha256 => Ok(path),
-            Ok(found) => Err(BackupError::Damaged { path, expected: sha256.to_owned(), found }),
+        match fs::read(&path) {
+            Ok(bytes) => match digest::of_bytes(&bytes) {
+                found if found == sha256 => Ok(bytes),
+                found => Err(BackupError::Damaged { path, expected: sha256.to_owned(), found }),
+            },
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(BackupError::Missing(path)),
-            Err(cause) => Err(step("read", &path)(cause).into()),
+            Err(cause) => Err(BackupError::Unreadable { path, cause }),
         }
     }
 
-    /// Puts an original under the name `to`, with the mode, owner and times it had; `current` is the file it will replace.
+    /// Puts an original under the name `to`, with the mode, owner and times it had: those in `original`, or, when that is not
+    /// known any more, the mode and owner of `current`, the file that it will replace. `needed` tells whether another
+    /// installation needs the backup.
     ///
     /// # Errors
     /// When the backup is missing or damaged, or the file cannot be made.
-    pub fn bring_back(&self, sha256: &str, to: &Path, current: &Metadata, journal: &Journal) -> Result<(), BackupError> {
-        let path = self.verify(sha256)?;
-        let record = journal.backup(sha256)?;
-        // Only a backup that is the original file may become it again; a copy has our owner and mode.
-        if record.as_ref().is_some_and(|record| record.linked) && fs::hard_link(&path, to).is_ok() {
+    pub fn bring_back(
+        &self,
+        sha256: &str,
+        to: &Path,
+        original: Option<&Attributes>,
+        current: &Attributes,
+        needed: bool,
+    ) -> Result<(), BackupError> {
+        let bytes = self.read(sha256)?;
+        let path = self.path(sha256);
+        let backup = fs::metadata(&path).map_err(step("look at", &path))?;
+        let backup = Attributes::of(&backup);
+        // Only what is this very original may become it again, and what others rely on must not: a file in use gets edited.
+        if original == Some(&backup) && backup.inode != (0, 0) && !needed && fs::hard_link(&path, to).is_ok() {
             return Ok(());
         }
-        let bytes = fs::read(&path).map_err(step("read", &path))?;
-        if digest::of_bytes(&bytes) != sha256 {
-            return Err(BackupError::Damaged { path, expected: sha256.to_owned(), found: digest::of_bytes(&bytes) });
-        }
-        swap::write(to, &bytes, Ownership::Like(current))?;
-        if let Some(record) = record {
-            let mtime = UNIX_EPOCH + Duration::from_nanos(record.mtime_ns.max(0) as u64);
-            let file = fs::OpenOptions::new().write(true).open(to).map_err(step("open", to))?;
-            #[cfg(unix)]
-            {
-                use std::os::unix::fs::PermissionsExt;
-                let mode = fs::Permissions::from_mode(record.mode);
-                file.set_permissions(mode).map_err(step("set the mode of", to))?;
-            }
-            file.set_modified(mtime).map_err(step("set the times of", to))?;
-            file.sync_all().map_err(step("sync", to))?;
-        }
-        Ok(())
+        // A copy keeps the times, too.
+        let unknown = Attributes { mtime_ns: backup.mtime_ns, ..*current };
+        Ok(swap::write(to, &bytes, Ownership::As(original.unwrap_or(&unknown)))?)
     }
 
     /// Removes backups that nothing has needed for 30 days before `now` (seconds since 1970).
@@ -134,31 +191,17 @@ impl Backups {
     /// # Errors
     /// When a file cannot be removed.
     pub fn collect(&self, journal: &Journal, now: i64) -> Result<usize, BackupError> {
-        let unused = journal.backups_unused_since(now - KEPT.as_secs() as i64)?;
-        for sha256 in &unused {
-            remove(&self.path(sha256))?;
-            journal.forget_backup(sha256)?;
+        let before = now - KEPT.as_secs() as i64;
+        let mut collected = 0;
+        for sha256 in journal.backups_unused_since(before)? {
+            let _turn = self.turn(&sha256)?;
+            // Asked again: somebody may have come to need it while we waited.
+            if journal.backups_unused_since(before)?.contains(&sha256) {
+                remove(&self.path(&sha256))?;
+                journal.forget_backup(&sha256)?;
+                collected += 1;
+            }
         }
-        Ok(unused.len())
+        Ok(collected)
     }
-}
-
-fn remove(path: &Path) -> Result<(), SwapError> {
-    match fs::remove_file(path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(step("remove", path)(cause)),
-        _ => Ok(()),
-    }
-}
-
-fn record(sha256: &str, version: Option<String>, linked: bool, metadata: &Metadata) -> BackupRecord {
-    let since_1970 = metadata.modified().ok().and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
-    #[cfg(unix)]
-    let (mode, uid, gid) = {
-        use std::os::unix::fs::MetadataExt;
-        (metadata.mode() & 0o7777, metadata.uid(), metadata.gid())
-    };
-    #[cfg(not(unix))]
-    let (mode, uid, gid) = (0, 0, 0);
-    let mtime_ns = since_1970.map_or(0, |elapsed| elapsed.as_nanos() as i64);
-    BackupRecord { sha256: sha256.to_owned(), version, size: metadata.len(), linked, mode, uid, gid, mtime_ns }
 }

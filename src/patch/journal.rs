@@ -2,7 +2,8 @@
 What was done to which installation, in `state.db`: applications, backups, and a journal of intents.
 
 An intent is written before the first byte beside a target is, and closed after the target has been replaced. A process killed
-in between leaves it open, and the next command finishes or undoes what it describes ([`recover`](super::recover)).
+in between leaves it open, and the next command on that target finishes or undoes what it describes
+([`Patcher`](super::patcher::Patcher)).
 */
 
 use std::path::{Path, PathBuf};
@@ -11,9 +12,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
+use super::lock::{Lock, LockError};
+use super::swap::Attributes;
 use crate::sqlite::{self, OpenError};
 
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE installations (
     id INTEGER PRIMARY KEY,
     path TEXT NOT NULL UNIQUE,
@@ -54,13 +58,23 @@ CREATE TABLE intents (
     outcome TEXT CHECK (outcome IN ('done', 'undone'))
 ) STRICT;
 CREATE INDEX intents_open ON intents (installation) WHERE finished_at IS NULL;
-"];
+",
+    // Two installations of one release have one backup, but each its own mode, owner and times. `original` is JSON.
+    "
+ALTER TABLE applications ADD COLUMN original TEXT;
+ALTER TABLE backups DROP COLUMN linked;
+ALTER TABLE backups DROP COLUMN mode;
+ALTER TABLE backups DROP COLUMN uid;
+ALTER TABLE backups DROP COLUMN gid;
+ALTER TABLE backups DROP COLUMN mtime_ns;
+",
+];
 
 /// A journal that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file cannot be opened.
-    #[error("cannot open {path}: {cause}")]
+    #[error("cannot open {path}: {cause}{}", match cause { OpenError::Sqlite(cause) => hint(cause), OpenError::Newer { .. } => "" })]
     Open {
         /// The database.
         path: PathBuf,
@@ -68,13 +82,28 @@ pub enum JournalError {
         cause: OpenError,
     },
     /// A statement failed.
-    #[error("{path}: {cause}")]
+    #[error("{path}: {cause}{}", hint(.cause))]
     Sqlite {
         /// The database.
         path: PathBuf,
         /// Why.
         cause: rusqlite::Error,
     },
+    /// It is damaged, and another command is at that.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+fn hint(cause: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, PermissionDenied, ReadOnly, SystemIoFailure};
+    match cause.sqlite_error_code() {
+        Some(DiskFull | SystemIoFailure) => "; see that the disk is well, free some space and try again. Nothing was changed",
+        Some(CannotOpen | PermissionDenied | ReadOnly) => {
+            "; see that you may write there, or set CTXBRIDGE_DATA_DIR to a folder that ctxbridge may use"
+        }
+        Some(DatabaseBusy) => "; another ctxbridge is writing, try again when it has finished",
+        _ => "",
+    }
 }
 
 /// The open journal.
@@ -95,9 +124,11 @@ pub struct Application {
     pub original_sha256: String,
     /// The file after.
     pub patched_sha256: String,
+    /// What belonged to the file before, where that is known.
+    pub original: Option<Attributes>,
 }
 
-/// What was known of an original when it was backed up.
+/// What is known of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupRecord {
     /// The original's hash, which names the file in `backups/`.
@@ -106,16 +137,6 @@ pub struct BackupRecord {
     pub version: Option<String>,
     /// Bytes.
     pub size: u64,
-    /// Whether the backup is the original file itself, by a hard link.
-    pub linked: bool,
-    /// Permission bits; 0 where the system has none.
-    pub mode: u32,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-    /// Last modification, nanoseconds since 1970.
-    pub mtime_ns: i64,
 }
 
 /// What a command is about to do to a target.
@@ -135,6 +156,9 @@ pub struct Intent {
     pub patches: Vec<String>,
     /// The client's version.
     pub version: Option<String>,
+    /// What belongs to the unpatched file, where that is known.
+    #[serde(default)]
+    pub original: Option<Attributes>,
 }
 
 /// What is done to a target.
@@ -164,7 +188,23 @@ impl Journal {
     /// files say enough to go on.
     pub fn open(data_dir: &Path, notice: &dyn Fn(&str)) -> Result<Self, JournalError> {
         let path = data_dir.join("state.db");
-        let opened = match sqlite::open(&path, MIGRATIONS) {
+        let opened = match open_sound(&path) {
+            Err(OpenError::Sqlite(error)) if is_damage(&error) => {
+                // One command does this: a second one would move the new journal of the first away.
+                let _turn = Lock::acquire(data_dir, &path, notice)?;
+                Self::renew(data_dir, &path, notice)
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(db) => Ok(Self { db, path }),
+            Err(cause) => Err(JournalError::Open { path, cause }),
+        }
+    }
+
+    /// Moves a damaged journal aside and begins a new one, unless that has been done meanwhile.
+    fn renew(data_dir: &Path, path: &Path, notice: &dyn Fn(&str)) -> Result<Connection, OpenError> {
+        match open_sound(path) {
             Err(OpenError::Sqlite(error)) if is_damage(&error) => {
                 let aside = data_dir.join(format!("state.db.damaged-{}", seconds_now()));
                 notice(&format!("{} is damaged; it is now {} and a new one was begun", path.display(), aside.display()));
@@ -172,14 +212,11 @@ impl Journal {
                     // What belongs to the damaged file must not be read into the new one.
                     drop(std::fs::remove_file(data_dir.join(format!("state.db{suffix}"))));
                 }
-                std::fs::rename(&path, &aside).ok();
-                sqlite::open(&path, MIGRATIONS)
+                // When that fails, opening says so again.
+                std::fs::rename(path, &aside).ok();
+                open_sound(path)
             }
             opened => opened,
-        };
-        match opened {
-            Ok(db) => Ok(Self { db, path }),
-            Err(cause) => Err(JournalError::Open { path, cause }),
         }
     }
 
@@ -192,7 +229,7 @@ impl Journal {
     /// # Errors
     /// When the journal cannot be read.
     pub fn application(&self, target: &Path) -> Result<Option<Application>, JournalError> {
-        let sql = "SELECT a.version, a.patches, a.original_sha256, a.patched_sha256 FROM applications a
+        let sql = "SELECT a.version, a.patches, a.original_sha256, a.patched_sha256, a.original FROM applications a
                    JOIN installations i ON i.id = a.installation
                    WHERE i.path = ?1 AND a.ended_at IS NULL ORDER BY a.id DESC LIMIT 1";
         let read = |row: &Row<'_>| {
@@ -202,6 +239,7 @@ impl Journal {
                 patches: patches.split(',').map(str::to_owned).collect(),
                 original_sha256: row.get(2)?,
                 patched_sha256: row.get(3)?,
+                original: row.get::<_, Option<String>>(4)?.and_then(|json| serde_json::from_str(&json).ok()),
             })
         };
         self.db.query_row(sql, [text(target)], read).optional().map_err(|cause| self.fail(cause))
@@ -247,12 +285,13 @@ impl Journal {
             transaction.execute(sql, params![id, now, ended_by])?;
             if intent.action == Action::Apply {
                 let sql = "INSERT INTO applications
-                           (installation, version, patches, original_sha256, patched_sha256, tool_version, applied_at)
-                           SELECT installation, ?2, ?3, ?4, ?5, ?6, ?7 FROM intents WHERE id = ?1";
+                           (installation, version, patches, original_sha256, patched_sha256, tool_version, applied_at, original)
+                           SELECT installation, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM intents WHERE id = ?1";
                 let patches = intent.patches.join(",");
-                let version = env!("CARGO_PKG_VERSION");
-                transaction
-                    .execute(sql, params![id, intent.version, patches, intent.original_sha256, intent.to_sha256, version, now])?;
+                let tool = env!("CARGO_PKG_VERSION");
+                let original = intent.original.as_ref().and_then(|original| serde_json::to_string(original).ok());
+                let Intent { version, original_sha256, to_sha256, .. } = intent;
+                transaction.execute(sql, params![id, version, patches, original_sha256, to_sha256, tool, now, original])?;
             }
             transaction.execute("UPDATE intents SET finished_at = ?2, outcome = 'done' WHERE id = ?1", params![id, now])?;
             transaction.commit()
@@ -286,40 +325,28 @@ impl Journal {
         Ok(rows.into_iter().filter_map(parse).collect())
     }
 
-    /// Keeps what is known of a backup.
+    /// Keeps what is known of a backup, which is needed as of now.
     ///
     /// # Errors
     /// When the journal cannot be written.
     pub fn record_backup(&self, backup: &BackupRecord) -> Result<(), JournalError> {
-        let sql = "INSERT OR REPLACE INTO backups (sha256, version, size, linked, mode, uid, gid, mtime_ns, created_at)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let BackupRecord { sha256, version, size, linked, mode, uid, gid, mtime_ns } = backup;
-        let values = params![sha256, version, *size as i64, linked, mode, uid, gid, mtime_ns, seconds_now()];
+        let sql = "INSERT OR REPLACE INTO backups (sha256, version, size, created_at) VALUES (?1, ?2, ?3, ?4)";
+        let BackupRecord { sha256, version, size } = backup;
+        let values = params![sha256, version, *size as i64, seconds_now()];
         self.db.execute(sql, values).map(drop).map_err(|cause| self.fail(cause))
     }
 
-    /// What is known of a backup.
+    /// Whether a target other than this one is patched and has its original in this backup.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn backup(&self, sha256: &str) -> Result<Option<BackupRecord>, JournalError> {
-        let sql = "SELECT sha256, version, size, linked, mode, uid, gid, mtime_ns FROM backups WHERE sha256 = ?1";
-        let read = |row: &Row<'_>| {
-            Ok(BackupRecord {
-                sha256: row.get(0)?,
-                version: row.get(1)?,
-                size: row.get::<_, i64>(2)? as u64,
-                linked: row.get(3)?,
-                mode: row.get(4)?,
-                uid: row.get(5)?,
-                gid: row.get(6)?,
-                mtime_ns: row.get(7)?,
-            })
-        };
-        self.db.query_row(sql, [sha256], read).optional().map_err(|cause| self.fail(cause))
+    pub fn is_needed_elsewhere(&self, target: &Path, sha256: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM applications a JOIN installations i ON i.id = a.installation
+                   WHERE a.original_sha256 = ?1 AND a.ended_at IS NULL AND i.path != ?2)";
+        self.db.query_row(sql, [sha256, &text(target)], |row| row.get(0)).map_err(|cause| self.fail(cause))
     }
 
-    /// Backups that no application in force needs and that none needed since `before` (seconds since 1970).
+    /// Backups that no application in force needs and that nothing needed since `before` (seconds since 1970).
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -341,6 +368,18 @@ impl Journal {
     pub fn forget_backup(&self, sha256: &str) -> Result<(), JournalError> {
         self.db.execute("DELETE FROM backups WHERE sha256 = ?1", [sha256]).map(drop).map_err(|cause| self.fail(cause))
     }
+}
+
+/// Opens the journal and reads it through once. It is small, and a page that is torn in the middle of it would otherwise fail
+/// every command that comes across it, instead of being dealt with here.
+fn open_sound(path: &Path) -> Result<Connection, OpenError> {
+    let db = sqlite::open(path, MIGRATIONS)?;
+    let verdict: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if verdict == "ok" {
+        return Ok(db);
+    }
+    let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    Err(rusqlite::Error::SqliteFailure(corrupt, Some(verdict)).into())
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {

@@ -6,7 +6,7 @@ only then does its work. Anything that fails leaves the target as it was.
 */
 
 use std::fs;
-use std::io;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -17,11 +17,11 @@ use super::catalogue::{Catalogue, CatalogueError, Patch};
 use super::container::{Container, ContainerError};
 use super::inspect::{Inspection, State, inspect};
 use super::install::Target;
-use super::journal::{Action, Intent, Journal, JournalError, seconds_now};
+use super::journal::{Action, Application, Intent, Journal, JournalError, seconds_now};
 use super::lock::{Lock, LockError};
 use super::plan::{Change, Plan, PlanError, plan};
 use super::smoke::{self, SmokeError};
-use super::swap::{self, Ownership, SwapError, step, temporary_name};
+use super::swap::{self, Attributes, Ownership, SwapError, remove, step, temporary_name};
 use super::syntax::with_deep_stack;
 use crate::digest;
 
@@ -40,7 +40,7 @@ pub enum PatchError {
         cause: ContainerError,
     },
     /// The target cannot be patched.
-    #[error("{}: {cause}", path.display())]
+    #[error("{}: {cause}{}", path.display(), next_step(.cause))]
     Plan {
         /// The target.
         path: PathBuf,
@@ -173,6 +173,7 @@ struct Turn<'t> {
     journal: Journal,
     bytes: Vec<u8>,
     metadata: fs::Metadata,
+    known: Option<Application>,
     inspection: Inspection,
     _lock: Lock,
 }
@@ -237,11 +238,12 @@ impl<'n> Patcher<'n> {
             original_sha256: original_sha256.clone(),
             patches: ids.clone(),
             version: version.clone(),
+            original: turn.original_attributes(&original_sha256),
         };
-        let metadata = turn.metadata.clone();
+        let attributes = Attributes::of(&turn.metadata);
         let mut ran = Smoke { ran: false, output: "--no-smoke".to_owned() };
-        self.exchange(&mut turn, &intent, |temporary, _| {
-            swap::write(temporary, &bytes, Ownership::Like(&metadata))?;
+        self.exchange(&mut turn, &intent, |temporary| {
+            swap::write(temporary, &bytes, Ownership::Like(&attributes))?;
             if smoke {
                 (self.progress)("running the patched client");
                 let output = smoke::run(temporary, &target.path, target.version.as_ref())?;
@@ -317,10 +319,13 @@ impl<'n> Patcher<'n> {
             original_sha256: original_sha256.clone(),
             patches: Vec::new(),
             version: target.version.as_ref().map(ToString::to_string),
+            original: turn.original_attributes(&original_sha256),
         };
-        let metadata = turn.metadata.clone();
-        self.exchange(&mut turn, &intent, |temporary, journal| {
-            Ok(self.backups.bring_back(&original_sha256, temporary, &metadata, journal)?)
+        let current = Attributes::of(&turn.metadata);
+        let needed = turn.journal.is_needed_elsewhere(&target.path, &original_sha256)?;
+        self.exchange(&mut turn, &intent, |temporary| {
+            let original = intent.original.as_ref();
+            Ok(self.backups.bring_back(&original_sha256, temporary, original, &current, needed)?)
         })?;
         Ok(Reverted { target: target.path.clone(), state: RevertedState::Reverted, restored_sha256: original_sha256 })
     }
@@ -331,18 +336,21 @@ impl<'n> Patcher<'n> {
         let lock = Lock::acquire(&self.data_dir, &target.path, self.notice)?;
         let mut journal = Journal::open(&self.data_dir, self.notice)?;
         self.settle(target, &mut journal)?;
-        let bytes = fs::read(&target.path).map_err(step("read", &target.path))?;
-        let metadata = fs::metadata(&target.path).map_err(step("look at", &target.path))?;
+        // Of one open file: an updater that replaces it in between shows in `unchanged`.
+        let mut file = fs::File::open(&target.path).map_err(step("read", &target.path))?;
+        let metadata = file.metadata().map_err(step("look at", &target.path))?;
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        file.read_to_end(&mut bytes).map_err(step("read", &target.path))?;
         let known = journal.application(&target.path)?;
         let inspection = inspect(target, &bytes, known.as_ref());
-        Ok(Turn { target, journal, bytes, metadata, inspection, _lock: lock })
+        Ok(Turn { target, journal, bytes, metadata, known, inspection, _lock: lock })
     }
 
     /// Finishes or undoes what commands began and did not live to end.
     fn settle(&self, target: &Target, journal: &mut Journal) -> Result<(), PatchError> {
         for open in journal.open_intents(&target.path)? {
             let current = digest::of_file(&target.path).map_err(step("read", &target.path))?;
-            remove_leftover(&open.intent.temporary)?;
+            remove(&open.intent.temporary)?;
             if current == open.intent.to_sha256 {
                 journal.done(open.id, &open.intent)?;
                 (self.notice)(&format!(
@@ -363,18 +371,26 @@ impl<'n> Patcher<'n> {
         &self,
         turn: &mut Turn<'_>,
         intent: &Intent,
-        make: impl FnOnce(&Path, &Journal) -> Result<(), PatchError>,
+        make: impl FnOnce(&Path) -> Result<(), PatchError>,
     ) -> Result<(), PatchError> {
         let Target { path, kind, package, .. } = turn.target;
+        // Of a process that was killed, had our number, and whose journal is lost.
+        remove(&intent.temporary)?;
         let id = turn.journal.begin(path, &kind.to_string(), package.as_deref(), intent)?;
-        let made = make(&intent.temporary, &turn.journal).and_then(|()| {
+        let made = make(&intent.temporary).and_then(|()| {
             unchanged(path, &turn.metadata)?;
             Ok(swap::replace(path, &intent.temporary)?)
         });
         match made {
-            Ok(()) => Ok(turn.journal.done(id, intent)?),
+            Ok(()) => {
+                // It is done all the same, and the next command finds it done.
+                if let Err(error) = turn.journal.done(id, intent) {
+                    (self.notice)(&format!("this could not be written down, which the next command will do: {error}"));
+                }
+                Ok(())
+            }
             Err(error) => {
-                remove_leftover(&intent.temporary).ok();
+                remove(&intent.temporary).ok();
                 turn.journal.undone(id).ok();
                 Err(error)
             }
@@ -390,8 +406,7 @@ impl<'n> Patcher<'n> {
             State::Unpatched | State::Upgraded => Ok((turn.inspection.current_sha256.clone(), std::mem::take(&mut turn.bytes))),
             State::Patched => {
                 let sha256 = turn.inspection.original_sha256.clone().unwrap_or_default();
-                let backup = self.backups.verify(&sha256)?;
-                let bytes = fs::read(&backup).map_err(step("read", &backup))?;
+                let bytes = self.backups.read(&sha256)?;
                 Ok((sha256, bytes))
             }
         }
@@ -416,6 +431,16 @@ impl<'n> Patcher<'n> {
     }
 }
 
+impl Turn<'_> {
+    /// What belongs to the unpatched file: of a patched one, what was noted when it was patched.
+    fn original_attributes(&self, original_sha256: &str) -> Option<Attributes> {
+        match self.inspection.state {
+            State::Patched => self.known.as_ref().filter(|known| known.original_sha256 == original_sha256)?.original,
+            _ => Some(Attributes::of(&self.metadata)),
+        }
+    }
+}
+
 fn name(action: Action) -> &'static str {
     match action {
         Action::Apply => "apply",
@@ -423,10 +448,17 @@ fn name(action: Action) -> &'static str {
     }
 }
 
-fn remove_leftover(path: &Path) -> Result<(), SwapError> {
-    match fs::remove_file(path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(step("remove", path)(cause)),
-        _ => Ok(()),
+/// What a user can do about it.
+fn next_step(cause: &PlanError) -> &'static str {
+    match cause {
+        PlanError::Locate(_) => "; is this the client's cli.js? If so, reinstall the client",
+        PlanError::NotApplicable { .. } => {
+            "; no signature is known for this release: use one that the patch is for, or upgrade ctxbridge"
+        }
+        PlanError::Drift { .. } => "; upgrade ctxbridge, or report this release if there is nothing newer",
+        PlanError::NameTaken { .. } => "; reinstall the client to get its original back",
+        PlanError::Splice(_) => "; apply them one at a time, and please report this",
+        PlanError::Check(_) => "",
     }
 }
 

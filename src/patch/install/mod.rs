@@ -25,6 +25,10 @@ pub const SDK_PACKAGE: &str = "@anthropic-ai/claude-agent-sdk";
 /// How many links and shims are followed before it counts as a circle.
 const LONGEST_CHAIN: usize = 16;
 
+/// What to do when there is no client where it was looked for.
+const NAME_IT: &str = "name the client's cli.js or its package folder (`ctxbridge patch list` shows what there is)";
+const RUN_AS_OWNER: &str = "run as the user who owns the client";
+
 /// A file of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -47,7 +51,7 @@ pub enum TargetError {
     )]
     NotOnPath,
     /// There is no such file.
-    #[error("{0} does not exist")]
+    #[error("{0} does not exist; {NAME_IT}")]
     Missing(PathBuf),
     /// A link leads nowhere.
     #[error("{link} is a link to {to}, which does not exist; reinstall the client or name it where it is")]
@@ -58,10 +62,10 @@ pub enum TargetError {
         to: PathBuf,
     },
     /// Links and shims that lead in a circle.
-    #[error("{0} leads in a circle of links")]
+    #[error("{0} leads in a circle of links; reinstall the client, or {NAME_IT}")]
     Circle(PathBuf),
     /// A folder with no client in it.
-    #[error("no client in {folder}: looked for {}", looked_for.join(", "))]
+    #[error("no client in {folder}: looked for {}; {NAME_IT}", looked_for.join(", "))]
     NoClient {
         /// The folder.
         folder: PathBuf,
@@ -87,7 +91,7 @@ pub enum TargetError {
         version: String,
     },
     /// A file cannot be read.
-    #[error("cannot read {path}: {cause}")]
+    #[error("cannot read {path}: {cause}; {}", if cause.kind() == io::ErrorKind::PermissionDenied { RUN_AS_OWNER } else { NAME_IT })]
     Read {
         /// The file.
         path: PathBuf,
@@ -172,12 +176,27 @@ fn on_path(path: Option<&OsStr>) -> Option<PathBuf> {
 fn real_path(path: &Path) -> Result<PathBuf, TargetError> {
     match path.canonicalize() {
         Ok(real) => Ok(real),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => match std::fs::read_link(path) {
-            Ok(to) => Err(TargetError::Dangling { link: path.to_owned(), to }),
-            Err(_) => Err(TargetError::Missing(path.to_owned())),
-        },
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            match std::fs::read_link(path) {
+                Ok(to) => Err(TargetError::Dangling { link: path.to_owned(), to }),
+                Err(_) => Err(TargetError::Missing(path.to_owned())),
+            }
+        }
+        Err(_) if is_circle(path) => Err(TargetError::Circle(path.to_owned())),
         Err(cause) => Err(TargetError::Read { path: path.to_owned(), cause }),
     }
+}
+
+/// Whether a link leads to itself in the end. The system says so with an error that Rust has no stable name for.
+fn is_circle(link: &Path) -> bool {
+    let mut current = link.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        match std::fs::read_link(&current) {
+            Ok(to) => current = current.with_file_name(to),
+            Err(_) => return false,
+        }
+    }
+    true
 }
 
 /// The client in a package folder, or in a project or prefix that has the package installed.

@@ -1,0 +1,159 @@
+//! A disk that is full, and files and folders that are not ours to write.
+
+use std::fs;
+
+use super::bundle::Bundle;
+use super::sandbox::{Sandbox, give_away, is_root, other_file_system, set_mode};
+
+/// Larger than any file that the journal needs.
+const LARGE: usize = 3_000_000;
+
+/// What a full disk is here: no file may grow beyond some 512-byte blocks, and who tries gets an error instead of a signal.
+fn full_beyond(blocks: usize) -> String {
+    format!("trap '' XFSZ; ulimit -f {blocks}")
+}
+
+/// Room for the journal, but not for the client. (POSIX counts in 512 bytes, some shells in 1024.)
+const JOURNAL_ONLY: usize = 1_000_000 / 512;
+
+#[test]
+fn no_room_for_the_patched_file() {
+    let sandbox = Sandbox::new(Bundle::new().bytes(LARGE));
+    let before = sandbox.photo();
+    let words = ["cannot write", ".ctxbridge-", "File too large", "free some space and try again"];
+    sandbox.run_behind(&full_beyond(JOURNAL_ONLY), &["apply", "--no-smoke"]).refused(&words);
+    sandbox.assert_untouched(&before);
+    sandbox.run(&["apply", "--no-smoke"]).done();
+}
+
+#[test]
+fn no_room_for_the_backup() {
+    let Some(elsewhere) = other_file_system() else { return };
+    let sandbox = Sandbox::new(Bundle::new().bytes(LARGE)).data_in(elsewhere.path());
+    let before = sandbox.photo();
+    let words = ["cannot write", "backups", "File too large", "free some space and try again"];
+    sandbox.run_behind(&full_beyond(JOURNAL_ONLY), &["apply", "--no-smoke"]).refused(&words);
+    sandbox.assert_untouched(&before);
+}
+
+#[test]
+fn no_room_for_the_original() {
+    // The backup is a copy, so that it takes room to bring it back.
+    let Some(elsewhere) = other_file_system() else { return };
+    let sandbox = Sandbox::new(Bundle::new().bytes(LARGE)).data_in(elsewhere.path());
+    let original = sandbox.bytes();
+    sandbox.run(&["apply", "--no-smoke"]).done();
+    let before = sandbox.photo();
+    let words = ["cannot write", ".ctxbridge-", "File too large", "free some space and try again"];
+    sandbox.run_behind(&full_beyond(JOURNAL_ONLY), &["revert"]).refused(&words);
+    sandbox.assert_untouched(&before);
+    sandbox.run(&["revert"]).done();
+    assert_eq!(sandbox.bytes(), original);
+}
+
+#[test]
+fn no_room_for_anything() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let before = sandbox.photo();
+    for blocks in [0, 8, 16] {
+        for command in ["apply", "verify", "revert"] {
+            let ran = sandbox.run_behind(&full_beyond(blocks), &[command]);
+            ran.refused(&["state.db", "free some space and try again"]);
+            sandbox.assert_untouched(&before);
+        }
+    }
+    // What the attempts left of the journal is no obstacle, and nothing to be told about.
+    let original = sandbox.bytes();
+    assert_eq!(sandbox.run(&["apply", "--no-smoke"]).done().stderr, "");
+
+    let before = sandbox.photo();
+    sandbox.run_behind(&full_beyond(0), &["revert"]).refused(&["state.db", "free some space and try again"]);
+    sandbox.assert_untouched(&before);
+    sandbox.run(&["revert"]).done();
+    assert_eq!(sandbox.bytes(), original);
+}
+
+#[test]
+fn a_folder_that_is_read_only() {
+    let sandbox = Sandbox::new(Bundle::new());
+    give_away(&sandbox.target());
+    give_away(&sandbox.package());
+    let original = sandbox.bytes();
+    let words = ["cannot write", "Permission denied", "run as the user who owns the client"];
+
+    set_mode(&sandbox.package(), 0o555);
+    let before = sandbox.photo();
+    sandbox.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
+    sandbox.assert_untouched(&before);
+
+    set_mode(&sandbox.package(), 0o755);
+    sandbox.run_unprivileged(&["apply", "--no-smoke"]).done();
+    set_mode(&sandbox.package(), 0o555);
+    let before = sandbox.photo();
+    sandbox.run_unprivileged(&["revert"]).refused(&words);
+    sandbox.assert_untouched(&before);
+    set_mode(&sandbox.package(), 0o755);
+    sandbox.run_unprivileged(&["revert"]).done();
+    assert_eq!(sandbox.bytes(), original);
+}
+
+#[test]
+fn a_file_that_may_not_be_read() {
+    let sandbox = Sandbox::new(Bundle::new());
+    give_away(&sandbox.target());
+    give_away(&sandbox.package());
+    set_mode(&sandbox.target(), 0o000);
+    let before = sandbox.photo();
+    for command in ["apply", "verify", "revert"] {
+        let words = ["cannot read", "cli.js", "Permission denied", "run as the user who owns the client"];
+        sandbox.run_unprivileged(&[command]).refused(&words);
+    }
+    sandbox.assert_untouched(&before);
+}
+
+#[test]
+fn a_folder_of_somebody_else() {
+    if !is_root() {
+        println!("NOT TESTED: only root can give a file away");
+        return;
+    }
+    let sandbox = Sandbox::new(Bundle::new());
+    let before = sandbox.photo();
+    let words = ["cannot write", "Permission denied", "run as the user who owns the client"];
+    sandbox.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
+    sandbox.assert_untouched(&before);
+}
+
+#[test]
+fn a_file_of_somebody_else_in_a_folder_of_ours() {
+    if !is_root() {
+        println!("NOT TESTED: only root can give a file away");
+        return;
+    }
+    // A new file could take the place of it, but not with its owner.
+    let sandbox = Sandbox::new(Bundle::new());
+    give_away(&sandbox.package());
+    let before = sandbox.photo();
+    let words = ["cannot give the client's owner to", "not permitted", "run as the user who owns the client"];
+    sandbox.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
+    sandbox.assert_untouched(&before);
+}
+
+#[test]
+fn a_data_folder_that_is_read_only() {
+    let sandbox = Sandbox::new(Bundle::new());
+    give_away(&sandbox.target());
+    give_away(&sandbox.package());
+    sandbox.run_unprivileged(&["apply", "--no-smoke"]).done();
+    let before = sandbox.photo();
+    for folder in ["", "locks", "backups"] {
+        set_mode(&sandbox.data().join(folder), 0o555);
+    }
+    for file in fs::read_dir(sandbox.data()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+        set_mode(&file, 0o444);
+    }
+    let ran = sandbox.run_unprivileged(&["revert"]);
+    ran.refused(&["state.db", "CTXBRIDGE_DATA_DIR"]);
+    set_mode(sandbox.data(), 0o755);
+    sandbox.assert_untouched(&before);
+}

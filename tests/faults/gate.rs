@@ -1,0 +1,41 @@
+//! A client that waits in the middle of its smoke run, so that a test can do something meanwhile.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::bundle::Bundle;
+use super::sandbox::Sandbox;
+
+/// Asked for its version, the client makes one file and waits for another one.
+pub struct Gate {
+    reached: PathBuf,
+    open: PathBuf,
+}
+
+impl Gate {
+    /// A sandbox whose client has such a gate.
+    pub fn install() -> (Sandbox, Self) {
+        let sandbox = Sandbox::new(Bundle::new());
+        let gate = Self { reached: sandbox.path("reached"), open: sandbox.path("open") };
+        sandbox.install(&gate.bundle().into_bytes());
+        (sandbox, gate)
+    }
+
+    fn bundle(&self) -> Bundle {
+        let Self { reached, open } = self;
+        // It does not wait for ever, should the test be gone.
+        Bundle::new().start(&format!(
+            r#"if(A.includes("--version")){{fs.writeFileSync({reached:?},"");for(let i=0;i<1200&&!fs.existsSync({open:?});i++)await new Promise((r)=>setTimeout(r,25));}}"#
+        ))
+    }
+
+    /// Whether a smoke run has come to it.
+    pub fn is_reached(&self) -> bool {
+        self.reached.exists()
+    }
+
+    /// Lets this smoke run, and all that follow, go on.
+    pub fn open(&self) {
+        fs::write(&self.open, "").unwrap();
+    }
+}

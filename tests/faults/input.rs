@@ -1,0 +1,175 @@
+//! Targets that cannot be patched: each is refused with its cause and the next step, and stays as it is.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::bundle::{Bundle, VERSION};
+use super::sandbox::Sandbox;
+
+/// `apply` refuses these bytes, with or without a smoke run, and `revert` finds nothing of ours in them.
+#[track_caller]
+fn refuses(bytes: &[u8], words: &[&str]) {
+    let sandbox = Sandbox::with_bytes(bytes);
+    let before = sandbox.photo();
+    sandbox.run(&["apply"]).refused(words);
+    sandbox.run(&["apply", "--json", "--no-smoke"]).refused(words);
+    sandbox.run(&["apply", "--dry-run"]).refused(words);
+    sandbox.assert_untouched(&before);
+    assert!(sandbox.run(&["revert"]).says_no().stdout.contains("not patched"));
+    assert_eq!(sandbox.state(), "unpatched");
+    sandbox.assert_untouched(&before);
+}
+
+#[test]
+fn not_javascript() {
+    refuses(b"Dear diary,\ntoday I was installed.\n", &["cli.js is not JavaScript", "line 1", "reinstall the client"]);
+}
+
+#[test]
+fn javascript_cut_in_half() {
+    let whole = Bundle::new().into_bytes();
+    let mut half = whole.len() / 2;
+    while std::str::from_utf8(&whole[..half]).is_err() {
+        half -= 1;
+    }
+    // Not between two functions, where the half would be a whole.
+    while whole[half - 1] != b'{' {
+        half -= 1;
+    }
+    refuses(&whole[..half], &["cli.js is not JavaScript", "reinstall the client"]);
+}
+
+#[test]
+fn an_empty_file() {
+    refuses(b"", &["the file is empty", "reinstall the client"]);
+}
+
+#[test]
+fn not_utf8() {
+    let mut bytes = Bundle::new().into_bytes();
+    let offset = bytes.len() / 3;
+    bytes[offset] = 0xFF;
+    refuses(&bytes, &["not text: byte ", "is not UTF-8", "is this the client's cli.js?"]);
+}
+
+#[test]
+fn a_native_executable() {
+    let words = |kind| [kind, "cannot be patched by this version", "only its cli.js"];
+    refuses(b"\x7FELF\x02\x01\x01 and so on", &words("Linux executable"));
+    refuses(b"\xCF\xFA\xED\xFE and so on", &words("macOS executable"));
+    refuses(b"MZ\x90 and so on", &words("Windows executable"));
+}
+
+#[test]
+fn a_release_with_no_known_signature() {
+    for version in ["1.0.0", "0.2.9"] {
+        let bytes = Bundle::new().version(version).into_bytes();
+        refuses(
+            &bytes,
+            &["is for releases >=1.0.60", &format!("and this is {version}"), "no signature is known", "upgrade ctxbridge"],
+        );
+    }
+}
+
+#[test]
+fn a_release_whose_sites_have_moved() {
+    let drifted = Bundle::new().text().replace("compactionResult", "compactionOutcome");
+    refuses(drifted.as_bytes(), &["site autocompact.call was not found", "upgrade ctxbridge"]);
+}
+
+#[test]
+fn a_version_in_the_header_that_is_none() {
+    let sandbox = Sandbox::new(Bundle::new().version("two point oh"));
+    let before = sandbox.photo();
+    for command in ["apply", "verify", "revert"] {
+        let words = ["cli.js says its version is `two point oh`", "no version number", "reinstall the client"];
+        sandbox.run(&[command]).refused(&words);
+    }
+    sandbox.assert_untouched(&before);
+}
+
+#[test]
+fn a_version_in_the_manifest_that_is_none() {
+    let headless = Bundle::new().text().replace(&format!("// Version: {VERSION}\n"), "");
+    let sandbox = Sandbox::with_bytes(headless.as_bytes());
+    sandbox.manifest("latest");
+    let before = sandbox.photo();
+    let words = ["package.json says its version is `latest`", "no version number", "reinstall the client"];
+    sandbox.run(&["apply"]).refused(&words);
+    sandbox.assert_untouched(&before);
+
+    // The header goes first: it tells the client's version in packages that have another.
+    sandbox.install(&Bundle::new().into_bytes());
+    sandbox.run(&["apply", "--no-smoke"]).done();
+}
+
+#[test]
+fn a_dangling_link() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let link = sandbox.path("claude");
+    symlink(sandbox.path("gone/cli.js"), &link).unwrap();
+    let before = sandbox.photo();
+    for command in ["apply", "verify", "revert"] {
+        let ran = sandbox.run_on(&link, &[command]);
+        ran.refused(&["claude is a link to", "gone/cli.js, which does not exist", "reinstall the client or name it"]);
+    }
+    sandbox.assert_untouched(&before);
+}
+
+#[test]
+fn a_circle_of_links() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let (one, other) = (sandbox.path("one"), sandbox.path("other"));
+    symlink(&one, &other).unwrap();
+    symlink(&other, &one).unwrap();
+    sandbox.run_on(&one, &["apply"]).refused(&["one leads in a circle", "name the client's cli.js"]);
+    // Neither does a launcher that starts itself through another end.
+    let (sh, bash) = (sandbox.path("claude.sh"), sandbox.path("claude.bash"));
+    for (path, next) in [(&sh, &bash), (&bash, &sh)] {
+        fs::write(path, format!("#!/bin/sh\nexec {} \"$@\"\n", next.display())).unwrap();
+    }
+    sandbox.run_on(&sh, &["apply"]).refused(&["claude.sh", "name the client's cli.js"]);
+}
+
+#[test]
+fn a_folder_without_a_client() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let empty = sandbox.path("home");
+    for command in ["apply", "verify", "revert"] {
+        let ran = sandbox.run_on(&empty, &[command]);
+        ran.refused(&["no client in", "looked for cli.js", "name the client's cli.js"]);
+    }
+}
+
+#[test]
+fn a_target_that_is_not_there() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let nowhere = sandbox.path("nowhere/cli.js");
+    sandbox.run_on(&nowhere, &["apply"]).refused(&["nowhere/cli.js does not exist", "name the client's cli.js"]);
+    // A file is no folder.
+    let below = sandbox.target().join("cli.js");
+    sandbox.run_on(&below, &["apply"]).refused(&["cli.js/cli.js", "name the client's cli.js"]);
+}
+
+#[test]
+fn no_client_on_the_path() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let mut command = sandbox.bare(&["apply"]);
+    command.env("PATH", sandbox.path("home"));
+    super::sandbox::Ran::of(&mut command).refused(&["no `claude` on the PATH", "name the client"]);
+}
+
+#[test]
+fn what_leads_to_the_client_is_followed_and_stays() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let link = sandbox.path("claude");
+    symlink(sandbox.target(), &link).unwrap();
+    let original = sandbox.bytes();
+    let applied = sandbox.run_on(&link, &["apply", "--json", "--no-smoke"]).done().json();
+    assert_eq!(Path::new(applied["target"].as_str().unwrap()), sandbox.target());
+    assert_eq!(fs::read_link(&link).unwrap(), sandbox.target(), "the link is no link any more");
+    assert_ne!(sandbox.bytes(), original);
+    sandbox.run_on(&link, &["revert"]).done();
+    assert_eq!(sandbox.bytes(), original);
+}

@@ -1,0 +1,301 @@
+//! Commands that are killed with SIGKILL, which nothing can be done about: at random moments, and at the moments that matter.
+//!
+//! After each the target is the original or the patched file, byte for byte; the next command settles the rest; and `apply` and
+//! `revert` work.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::bundle::Bundle;
+use super::gate::Gate;
+use super::sandbox::{Ran, Sandbox};
+
+/// How long a test waits for something that has to happen. No assertion hangs on how long it took.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Numbers that look random and are the same in each run.
+struct Dice(u64);
+
+impl Dice {
+    /// Between 0 and 1 (SplitMix64).
+    fn roll(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Where the kills of a test hit.
+#[derive(Debug, Default)]
+struct Tally {
+    /// The command was faster.
+    too_late: usize,
+    /// Nothing was begun.
+    before_the_intent: usize,
+    /// The intent was written down, the new file was not there yet.
+    intent_only: usize,
+    /// The new file lay beside the target.
+    leftover: usize,
+    /// The target was replaced, the intent still open.
+    after_the_swap: usize,
+    /// All was done and written down, but the process had not ended.
+    at_the_very_end: usize,
+}
+
+impl Tally {
+    fn alive(&self) -> usize {
+        let Self { before_the_intent, intent_only, leftover, after_the_swap, at_the_very_end, too_late: _ } = self;
+        before_the_intent + intent_only + leftover + after_the_swap + at_the_very_end
+    }
+}
+
+/// A sandbox whose client may be killed at, with its two possible contents.
+struct Range {
+    sandbox: Sandbox,
+    original: Vec<u8>,
+    patched: Vec<u8>,
+    tally: Tally,
+}
+
+impl Range {
+    fn new(sandbox: Sandbox) -> Self {
+        let original = sandbox.bytes();
+        sandbox.run(&["apply", "--no-smoke"]).done();
+        let patched = sandbox.bytes();
+        sandbox.run(&["revert"]).done();
+        assert_eq!(sandbox.bytes(), original);
+        Self { sandbox, original, patched, tally: Tally::default() }
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Victim {
+        let mut command = self.sandbox.command(arguments);
+        Victim(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Kills `apply` or `revert` when `aim` says so, and looks at what it left and how the next command deals with it.
+    fn shoot(&mut self, arguments: &[&str], aim: impl FnOnce(&Sandbox, &mut Victim)) {
+        let (before, after) =
+            if arguments[0] == "apply" { (&self.original, &self.patched) } else { (&self.patched, &self.original) };
+        let mut victim = self.spawn(arguments);
+        aim(&self.sandbox, &mut victim);
+        let killed = victim.kill();
+        let now = self.sandbox.bytes();
+        assert!(now == *before || now == *after, "the target is neither file");
+        let leftover = !self.sandbox.leftovers().is_empty();
+
+        // The next command says what it did about it, and no more.
+        let verified = self.sandbox.run(&["verify", "--json"]);
+        let state = if now == self.original { "unpatched" } else { "patched" };
+        assert_eq!(verified.json()["state"], state);
+        let notice = verified.stderr.lines().collect::<Vec<_>>();
+        let told = |what: &str| notice.len() == 1 && notice[0].ends_with(&format!("an interrupted {} {what}", arguments[0]));
+        let tally = &mut self.tally;
+        let hit = match (killed, now == *after) {
+            (false, true) => &mut tally.too_late,
+            (false, false) => panic!("it ended without doing its work"),
+            (true, true) if told("had come through") => &mut tally.after_the_swap,
+            (true, true) => &mut tally.at_the_very_end,
+            (true, false) if leftover => &mut tally.leftover,
+            (true, false) if told("was undone") => &mut tally.intent_only,
+            (true, false) => &mut tally.before_the_intent,
+        };
+        *hit += 1;
+        if !told("had come through") && !told("was undone") {
+            assert_eq!(notice, [""; 0], "a notice about nothing");
+            assert!(!leftover, "a new file that no intent was written down for");
+        }
+        self.sandbox.assert_settled();
+        assert_eq!(self.sandbox.bytes(), now, "looking has changed the target");
+        assert_eq!(self.sandbox.run(&["verify"]).stderr, "", "said twice");
+
+        let again = Ran::of(&mut self.sandbox.command(arguments));
+        assert!(matches!(again.code, Some(0 | 1)), "{again:?}");
+        assert_eq!(self.sandbox.bytes(), *after);
+        self.sandbox.assert_settled();
+    }
+
+    /// How long a command takes, alone, on what the target is now and back again.
+    fn measure(&self, arguments: &[&str], back: &[&str]) -> Duration {
+        let run = || {
+            let begun = Instant::now();
+            self.sandbox.run(arguments).done();
+            let elapsed = begun.elapsed();
+            self.sandbox.run(back).done();
+            elapsed
+        };
+        (0..3).map(|_| run()).max().unwrap()
+    }
+
+    /// Kills `apply` and `revert` in turns, `rounds` times each, at moments spread over the time that they take.
+    fn shoot_at_random(&mut self, apply: &[&str], rounds: usize, seed: u64) {
+        let revert = ["revert"];
+        let applying = self.measure(apply, &revert);
+        self.sandbox.run(apply).done();
+        let reverting = self.measure(&revert, apply);
+        self.sandbox.run(&revert).done();
+        let mut dice = Dice(seed);
+        for _ in 0..rounds {
+            let (one, other) = (dice.roll(), dice.roll());
+            self.shoot(apply, |_, _| sleep(applying.mul_f64(one)));
+            self.shoot(&revert, |_, _| sleep(reverting.mul_f64(other)));
+        }
+        println!("apply takes {applying:?}, revert {reverting:?}; {:?}", self.tally);
+        assert_eq!(self.tally.alive() + self.tally.too_late, 2 * rounds);
+        assert!(self.tally.alive() > 0, "all kills came too late");
+        assert!(self.tally.alive() > self.tally.at_the_very_end, "no kill came before the end");
+    }
+}
+
+/// A child that is going to be killed, by its id.
+struct Victim(Child);
+
+impl Victim {
+    /// Waits until `it` is so; ends early when the child does.
+    fn wait_until(&mut self, mut it: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !it() && self.0.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < PATIENCE, "it never came to pass");
+            // Without a pause: the moments that are waited for are short.
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Kills it; whether it was alive.
+    fn kill(&mut self) -> bool {
+        self.0.kill().unwrap();
+        let status = self.0.wait().unwrap();
+        assert!(status.signal() == Some(9) || status.success(), "{status}");
+        !status.success()
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // Of a test that failed.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// 25 kills; four of them make the hundred, side by side.
+fn quarter(seed: u64) {
+    let mut range = Range::new(Sandbox::new(Bundle::new().bytes(150_000)));
+    range.shoot_at_random(&["apply", "--no-smoke"], 13, seed);
+}
+
+#[test]
+fn at_random_moments_1() {
+    quarter(1);
+}
+
+#[test]
+fn at_random_moments_2() {
+    quarter(2);
+}
+
+#[test]
+fn at_random_moments_3() {
+    quarter(3);
+}
+
+#[test]
+fn at_random_moments_4() {
+    quarter(4);
+}
+
+#[test]
+fn at_random_moments_with_a_smoke_run() {
+    let mut range = Range::new(Sandbox::new(Bundle::new()));
+    range.shoot_at_random(&["apply"], 6, 5);
+}
+
+#[test]
+fn at_random_moments_with_copies_for_backups() {
+    let Some(elsewhere) = super::sandbox::other_file_system() else { return };
+    let mut range = Range::new(Sandbox::new(Bundle::new().bytes(150_000)).data_in(elsewhere.path()));
+    range.shoot_at_random(&["apply", "--no-smoke"], 6, 6);
+}
+
+#[test]
+fn as_soon_as_the_new_file_appears() {
+    let mut range = Range::new(Sandbox::new(Bundle::new().bytes(1_000_000)));
+    for _ in 0..4 {
+        for arguments in [&["apply", "--no-smoke"][..], &["revert"]] {
+            range.shoot(arguments, |sandbox, victim| victim.wait_until(|| !sandbox.leftovers().is_empty()));
+        }
+    }
+    println!("{:?}", range.tally);
+}
+
+#[test]
+fn as_soon_as_the_target_is_replaced() {
+    let mut range = Range::new(Sandbox::new(Bundle::new()));
+    for _ in 0..6 {
+        for arguments in [&["apply", "--no-smoke"][..], &["revert"]] {
+            range.shoot(arguments, |sandbox, victim| {
+                let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(sandbox.target()).unwrap());
+                let before = inode();
+                victim.wait_until(|| inode() != before);
+            });
+        }
+    }
+    println!("{:?}", range.tally);
+    assert!(range.tally.after_the_swap + range.tally.at_the_very_end > 0, "{:?}", range.tally);
+}
+
+/// A range whose client has a gate in it.
+fn gated() -> (Range, Gate) {
+    let (sandbox, gate) = Gate::install();
+    (Range::new(sandbox), gate)
+}
+
+#[test]
+fn in_the_middle_of_the_smoke_run() {
+    let (mut range, gate) = gated();
+    range.shoot(&["apply"], |_, victim| {
+        victim.wait_until(|| gate.is_reached());
+        // Also lets the orphan end, and the command that comes after.
+        gate.open();
+        victim.kill();
+    });
+    println!("{:?}", range.tally);
+}
+
+#[test]
+fn a_leftover_of_the_same_number_whose_journal_is_lost() {
+    // A `revert` was killed, which left a link to the backup; then the journal was lost, and the number was given out again: `$$`
+    // stays the same through `exec`. What is written under that name must not get into the backup or, as here, the target.
+    let Range { sandbox, original, patched, .. } = Range::new(Sandbox::new(Bundle::new()));
+    let backup = sandbox.backup_of(&original);
+    let link = format!("ln '{}' '{}'/.ctxbridge-$$-cli.js", backup.display(), sandbox.package().display());
+    sandbox.run_behind(&link, &["apply", "--no-smoke"]).done();
+    assert_eq!(sandbox.bytes(), patched);
+    assert_eq!(fs::read(&backup).unwrap(), original);
+    sandbox.assert_settled();
+    sandbox.run_behind(&link, &["revert"]).done();
+    assert_eq!(sandbox.bytes(), original);
+    sandbox.assert_settled();
+}
+
+#[test]
+fn between_the_swap_and_the_journal() {
+    let (mut range, gate) = gated();
+    let patched = range.patched.clone();
+    range.shoot(&["apply"], |sandbox, victim| {
+        victim.wait_until(|| gate.is_reached());
+        // While we hold the journal, the swap can be done but not be written down.
+        let journal = sandbox.journal();
+        journal.execute_batch("BEGIN IMMEDIATE").unwrap();
+        gate.open();
+        victim.wait_until(|| sandbox.bytes() == patched);
+        victim.kill();
+        journal.execute_batch("ROLLBACK").unwrap();
+    });
+    println!("{:?}", range.tally);
+    assert_eq!(range.tally.after_the_swap, 1, "{:?}", range.tally);
+}
