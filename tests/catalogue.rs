@@ -132,7 +132,7 @@ fn keys_that_mean_nothing_are_refused() {
        |
     22 | within = "loop"
        | ^^^^^^
-    unknown field `within`, expected one of `id`, `versions`, `pattern`, `inside`, `contains`, `anchors`, `where`, `assignable`, `after`, `before`, `using`
+    unknown field `within`, expected one of `id`, `versions`, `pattern`, `inside`, `contains`, `anchors`, `where`, `identifiers`, `assignable`, `after`, `before`, `using`
     "#);
 }
 

@@ -29,6 +29,7 @@ inside = "NAME"                     # the innermost function around it is of thi
 contains = ['pattern', …]           # the matched code itself contains all of these
 anchors = ["text", …]               # literal text that the item contains, beside the words of the patterns
 where = { NAME = "pattern" }        # what a metavariable is bound to looks like this
+identifiers = ["NAME"]              # bound to plain names, not to other expressions
 assignable = ["NAME"]               # bound to a variable of that function that can be assigned to
 after = "site.name"                 # stands behind that site in the same function; `before` likewise
 using = ["site.name"]               # metavariables of the same name mean the same thing there and here
@@ -311,6 +312,8 @@ pub(super) struct SignatureToml {
     pub anchors: Vec<String>,
     #[serde(default, rename = "where")]
     pub looks_like: BTreeMap<String, String>,
+    #[serde(default)]
+    pub identifiers: Vec<String>,
     #[serde(default)]
     pub assignable: Vec<String>,
     pub after: Option<String>,

@@ -32,6 +32,7 @@ pub struct Signature {
     contains: Vec<Pattern>,
     looks_like: BTreeMap<String, Pattern>,
     assignable: Vec<String>,
+    identifiers: Vec<String>,
     anchors: Vec<String>,
 }
 
@@ -141,6 +142,7 @@ impl Signature {
             contains: compile(&toml.contains)?,
             looks_like: looks_like.collect::<Result<_, PatternError>>()?,
             assignable: toml.assignable,
+            identifiers: toml.identifiers,
             anchors: toml.anchors,
         };
         if signature.anchors(Form::Original).is_empty() && signature.pattern.declared_function().is_none() {
@@ -223,6 +225,11 @@ impl Signature {
             let inner = place.nodes.iter().find_map(|node| Search::new(pattern).first(node, &bindings));
             let inner = inner.ok_or_else(|| reject(format!("it has no `{}` in it", pattern.source())))?;
             bindings = inner.bindings;
+        }
+        for name in &self.identifiers {
+            if bindings.get(name).is_some_and(|node| node.kind != Kind::Ident) {
+                return Err(reject(format!("${name} is no plain name")));
+            }
         }
         for name in &self.assignable {
             let (Some(node), Some(function)) = (bindings.get(name), place.functions.last()) else { continue };

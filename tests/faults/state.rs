@@ -46,7 +46,8 @@ fn a_release_with_another_hash_than_published() {
 
 #[test]
 fn a_patched_file_that_was_edited_afterwards() {
-    let edits: [(&str, fn(&str) -> String); 5] = [
+    type Edit = fn(&str) -> String;
+    let edits: [(&str, Edit); 5] = [
         ("one byte of the client", |text| text.replacen("kept:", "kepd:", 1)),
         ("one byte of the runtime", |text| text.replacen("DEFAULT_KEEP_TURNS = 4", "DEFAULT_KEEP_TURNS = 5", 1)),
         ("the call taken out", |text| {

@@ -220,11 +220,20 @@ impl Resolver<'_> {
                 Err(outcome) => attempts.push(Attempt { signature: signature.id.clone(), outcome }),
             }
         }
+        // Signatures of several eras may all fit one place, where the version does not choose among them.
+        let mut seen = Vec::new();
+        places.retain(|(_, module, place): &(String, usize, Candidate)| {
+            let new = !seen.contains(&(*module, place.span));
+            seen.push((*module, place.span));
+            new
+        });
         let resolution = match places.len() {
             0 => Err(attempts),
             1 => Ok(places.remove(0)),
             _ => {
-                let signature = places.iter().map(|(id, ..)| id.as_str()).collect::<Vec<_>>().join(", ");
+                let mut ids: Vec<&str> = places.iter().map(|(id, ..)| id.as_str()).collect();
+                ids.dedup();
+                let signature = ids.join(", ");
                 let spans = places.iter().map(|(_, module, place)| (*module, place.span)).collect();
                 Err(vec![Attempt { signature, outcome: Outcome::Several(spans) }])
             }

@@ -10,7 +10,7 @@ use crate::patch::catalogue::{Patch, in_range};
 use crate::patch::container::Module;
 use crate::patch::pattern::Nearest;
 use crate::patch::signature::{Candidate, Form, Rejected, Signature};
-use crate::patch::syntax::{Item, Node, Span, fold_items};
+use crate::patch::syntax::{Item, Node, Span, fold_items, for_each_item, for_each_item_in};
 
 /// What one signature found; places come with the index of their module.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct SignatureResult {
 
 impl SignatureResult {
     fn add(&mut self, later: Self) {
-        let best = |result: &Self| result.nearest.as_ref().map_or(0, |(_, nearest)| nearest.matched);
+        let best = |result: &Self| result.nearest.as_ref().map_or((0, 0), |(_, nearest)| (nearest.alike, nearest.matched));
         if best(&later) > best(self) {
             self.nearest = later.nearest;
         }
@@ -64,11 +64,51 @@ impl Scan {
             let parts = parts.map_err(|cause| LocateError::Syntax { module: module.name.to_owned(), cause })?;
             parts.into_iter().for_each(|part| scan.merge(part));
         }
+        scan.look_closer(modules, &wanted, form);
         for wanted in wanted {
             let missing = wanted.words.iter().filter(|word| !seen.contains(*word)).map(|word| (*word).to_owned()).collect();
             scan.results.entry(wanted.key).or_default().missing_words = missing;
         }
         Ok(scan)
+    }
+
+    /// For signatures that found nothing because no item has all of their words: how far they get in the item that has the most.
+    /// A second pass, for the report on a client that has drifted.
+    fn look_closer(&mut self, modules: &[Module<'_>], wanted: &[Wanted<'_>], form: Form) {
+        let found = |site: (usize, usize)| {
+            let of_site = |(key, result): (&(usize, usize, usize), &SignatureResult)| {
+                (key.0, key.1) == site && !(result.candidates.is_empty() && result.rejected.is_empty())
+            };
+            self.results.iter().any(of_site)
+        };
+        let lost = wanted.iter().filter(|wanted| !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
+        let lost: Vec<&Wanted<'_>> = lost.collect();
+        let words: BTreeSet<&str> = lost.iter().flat_map(|wanted| wanted.words.iter().copied()).collect();
+        // For each, how many words the best item has, and where it is.
+        let mut best: Vec<Option<(usize, usize, Span)>> = vec![None; lost.len()];
+        for (index, module) in modules.iter().enumerate().filter(|_| !lost.is_empty()) {
+            let places = Places::find(module.text, &words);
+            let visit = |item: Item<'_>| {
+                for (wanted, best) in lost.iter().zip(&mut best) {
+                    let count = wanted.words.iter().filter(|word| places.within(word, item.span)).count();
+                    if count > best.map_or(0, |(count, ..)| count) {
+                        *best = Some((count, index, item.span));
+                    }
+                }
+            };
+            // It parsed before.
+            for_each_item(module.text, module.goal, visit).ok();
+        }
+        for (wanted, best) in lost.into_iter().zip(best) {
+            let Some((_, module, span)) = best else { continue };
+            let Module { text, goal, .. } = modules[module];
+            let visit = |item: Item<'_>| {
+                let nearest = wanted.signature.candidates(form, &item.lower(), item.span).nearest;
+                let result = SignatureResult { nearest: nearest.map(|nearest| (module, nearest)), ..SignatureResult::default() };
+                self.results.entry(wanted.key).or_default().add(result);
+            };
+            for_each_item_in(text, span, goal, visit).ok();
+        }
     }
 
     pub fn result(&self, patch: usize, site: usize, signature: usize) -> &SignatureResult {

@@ -37,6 +37,8 @@ pub struct Match<'n> {
 /// How far the best attempt that failed got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nearest {
+    /// Nodes of the pattern that have their like in the same place, also past the one that did not match.
+    pub alike: usize,
     /// Nodes of the pattern that had matched by then.
     pub matched: usize,
     /// The part of the pattern that did not match, as written.
@@ -49,13 +51,16 @@ pub struct Nearest {
 pub struct Search<'p> {
     pattern: &'p Pattern,
     matched: usize,
-    nearest: Option<(usize, Span, Span)>,
+    /// Of the attempt under way: how many nodes had matched where it got furthest, what was expected there, what was found.
+    furthest: Option<(usize, Span, Span)>,
+    /// The best attempt that failed, by how alike it is as a whole, and then by how far it got.
+    nearest: Option<(usize, (usize, Span, Span))>,
 }
 
 impl<'p> Search<'p> {
     /// A search that has seen nothing yet.
     pub fn new(pattern: &'p Pattern) -> Self {
-        Self { pattern, matched: 0, nearest: None }
+        Self { pattern, matched: 0, furthest: None, nearest: None }
     }
 
     /// Every place below `root` where the pattern matches, given what is already bound.
@@ -80,8 +85,8 @@ impl<'p> Search<'p> {
 
     /// How far the best failed attempt of this search got; nothing unless it got past the first node.
     pub fn nearest(&self) -> Option<Nearest> {
-        let (matched, expected, found) = self.nearest?;
-        Some(Nearest { matched, expected: self.pattern.excerpt(expected).to_owned(), found })
+        let (alike, (matched, expected, found)) = self.nearest?;
+        Some(Nearest { alike, matched, expected: self.pattern.excerpt(expected).to_owned(), found })
     }
 
     /// Calls `report` with each match until it says to stop; returns whether it never did.
@@ -96,18 +101,20 @@ impl<'p> Search<'p> {
         match &pattern.shape {
             Shape::Expr(expr) => {
                 let mut bindings = given.clone();
-                self.matched = 0;
+                self.begin();
                 if self.node(expr, node, &mut bindings) {
                     let nodes = std::slice::from_ref(node);
                     if !report(Match { span: node.span, bindings, functions: functions.clone(), nodes }) {
                         return false;
                     }
+                } else {
+                    self.failed(std::slice::from_ref(expr), std::slice::from_ref(node));
                 }
             }
             Shape::Units(units) if node.kind == Kind::Body => {
                 for start in 0..node.kids.len() {
                     let mut bindings = given.clone();
-                    self.matched = 0;
+                    self.begin();
                     if let Some(length) = self.run(units, &node.kids[start..], &mut bindings, false) {
                         let nodes = &node.kids[start..start + length];
                         let span = match nodes {
@@ -118,6 +125,8 @@ impl<'p> Search<'p> {
                         if !report(Match { span, bindings, functions: functions.clone(), nodes }) {
                             return false;
                         }
+                    } else {
+                        self.failed(units, &node.kids[start..]);
                     }
                 }
             }
@@ -184,10 +193,37 @@ impl<'p> Search<'p> {
     }
 
     fn note(&mut self, expected: Span, found: Span) {
-        if self.matched > self.nearest.map_or(0, |(matched, ..)| matched) {
-            self.nearest = Some((self.matched, expected, found));
+        if self.matched > self.furthest.map_or(0, |(matched, ..)| matched) {
+            self.furthest = Some((self.matched, expected, found));
         }
     }
+
+    fn begin(&mut self) {
+        self.matched = 0;
+        self.furthest = None;
+    }
+
+    fn failed(&mut self, patterns: &[Node], targets: &[Node]) {
+        let Some(furthest) = self.furthest else { return };
+        let likeness = likeness(patterns, targets);
+        if self.nearest.is_none_or(|(best, (matched, ..))| (best, matched) < (likeness, furthest.0)) {
+            self.nearest = Some((likeness, furthest));
+        }
+    }
+}
+
+/// How many nodes of a pattern have their like in the same place of a target, past those that differ. Only for reports: in the
+/// place that drifted, what is around the difference is still the same.
+fn likeness(patterns: &[Node], targets: &[Node]) -> usize {
+    let pairs = patterns.iter().take_while(|pattern| pattern.kind != Kind::Ellipsis).zip(targets);
+    let alike = pairs.map(|(pattern, target)| {
+        let own = match pattern.kind {
+            Kind::Metavariable => is_operand(target.kind),
+            kind => kind == target.kind && same_text(pattern, target),
+        };
+        usize::from(own) + likeness(&pattern.kids, &target.kids)
+    });
+    alike.sum()
 }
 
 /// What `$NAME` can stand for: one expression, identifier, name or parameter; no statement, no list.

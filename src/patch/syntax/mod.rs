@@ -111,8 +111,9 @@ pub fn for_each_item_in<'a>(
     let fail = |error: swc_ecma_parser::error::Error| SyntaxError::at(text, error.span().lo, &error.kind().msg());
     parser.parse_shebang().map_err(fail)?;
     let mut count = 0;
-    // The lexer stands on end-of-file exactly when its current token starts at the end of the input.
-    while parser.input().cur_pos() < end {
+    // The lexer stands on end-of-file when its current token starts at the end of the input; where there are only comments, swc
+    // puts an empty token at the start.
+    while parser.input().cur_pos() < end && parser.input().cur_span().lo != parser.input().cur_span().hi {
         let ast = parser.parse_module_item().map_err(fail)?;
         if let Some(error) = parser.take_errors().into_iter().next() {
             return Err(fail(error));
@@ -189,6 +190,13 @@ mod tests {
         assert_eq!((error.line, error.column), (2, 9));
         assert!(items("function f(){ if(1){", Goal::Module).is_err());
         assert!(items("PK\u{3}\u{4}\u{0}", Goal::Module).is_err());
+    }
+
+    #[test]
+    fn text_without_code_has_no_items() {
+        for text in ["", " \n", "// a", "/* a */ // b\n"] {
+            assert_eq!(items(text, Goal::Module), Ok(Vec::new()), "{text:?}");
+        }
     }
 
     #[test]
