@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use semver::{Version, VersionReq};
 use serde::Deserialize;
 
-use super::catalogue::in_range;
+use super::schema::in_range;
 
 #[derive(Deserialize)]
 struct Eras {

@@ -2,7 +2,7 @@
 Patching the installed client.
 
 From the outside in: [`install`] says which file the client is, [`container`] which modules that file holds, [`syntax`] reads
-their JavaScript, [`pattern`] and [`signature`] describe a site, [`catalogue`] holds the patches, [`locate`] finds their sites,
+their JavaScript, [`pattern`] and [`signature`] describe a site, [`schema`] and [`catalogue`] hold the patches, [`locate`] finds their sites,
 [`plan`] makes the patched file out of them in memory ([`splice`], [`marker`]), [`smoke`] runs it, [`swap`] puts it in place, and
 [`backup`], [`journal`] and [`lock`] see to it that all of this can be undone, also when it is killed halfway. [`patcher`] is
 `apply`, `verify` and `revert`; [`inspect`] tells what a file is now; [`check`] asks whether signatures still match.
@@ -24,6 +24,7 @@ pub mod marker;
 pub mod patcher;
 pub mod pattern;
 pub mod plan;
+pub mod schema;
 pub mod signature;
 pub mod smoke;
 pub mod splice;

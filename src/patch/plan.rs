@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use semver::Version;
 
-use super::catalogue::{EditRule, Patch};
+use super::catalogue::Patch;
 use super::container::{Container, ContainerError, Rewritten};
 use super::locate::{Excerpts, LocateError, Located, Site, locate};
 use super::marker::Marker;
+use super::schema::EditRule;
 use super::signature::Form;
 use super::splice::{Edit, SpliceError, splice};
 use super::syntax::Span;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use semver::VersionReq;
 
-use super::catalogue::{ContextToml, EditRule, SignatureToml};
 use super::pattern::{Bindings, Match, Nearest, Pattern, PatternError, Search};
+use super::schema::{ContextToml, EditRule, SignatureToml};
 use super::syntax::{Kind, Node, Span};
 
 /// One shape of a site.

@@ -14,9 +14,10 @@ use std::collections::BTreeMap;
 
 use semver::Version;
 
-use super::catalogue::{Patch, SiteRule, in_range};
+use super::catalogue::{Patch, SiteRule};
 use super::container::{Container, Module};
 use super::pattern::{Nearest, same};
+use super::schema::in_range;
 use super::signature::{Bound, Candidate, Form, Rejected, Signature};
 use super::syntax::{Span, SyntaxError, for_each_item_in, line_and_column};
 

@@ -6,9 +6,10 @@ use memchr::memmem;
 use semver::Version;
 
 use super::LocateError;
-use crate::patch::catalogue::{Patch, in_range};
+use crate::patch::catalogue::Patch;
 use crate::patch::container::Module;
 use crate::patch::pattern::Nearest;
+use crate::patch::schema::in_range;
 use crate::patch::signature::{Candidate, Form, Rejected, Signature};
 use crate::patch::syntax::{Item, Node, Span, fold_items, for_each_item, for_each_item_in};
 
