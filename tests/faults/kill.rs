@@ -92,23 +92,21 @@ impl Range {
         let verified = self.sandbox.run(&["verify", "--json"]);
         let state = if now == self.original { "unpatched" } else { "patched" };
         assert_eq!(verified.json()["state"], state);
-        let notice = verified.stderr.lines().collect::<Vec<_>>();
-        let told = |what: &str| notice.len() == 1 && notice[0].ends_with(&format!("an interrupted {} {what}", arguments[0]));
+        let interrupted = format!("{}: an interrupted {} ", self.sandbox.target().display(), arguments[0]);
+        let notice = verified.stderr.trim_end();
+        let notice = notice.strip_prefix(&interrupted).unwrap_or(notice);
         let tally = &mut self.tally;
-        let hit = match (killed, now == *after) {
-            (false, true) => &mut tally.too_late,
-            (false, false) => panic!("it ended without doing its work"),
-            (true, true) if told("had come through") => &mut tally.after_the_swap,
-            (true, true) => &mut tally.at_the_very_end,
-            (true, false) if leftover => &mut tally.leftover,
-            (true, false) if told("was undone") => &mut tally.intent_only,
-            (true, false) => &mut tally.before_the_intent,
+        let hit = match (killed, now == *after, leftover, notice) {
+            (false, true, false, "") => &mut tally.too_late,
+            (true, false, false, "") => &mut tally.before_the_intent,
+            (true, false, false, "was undone") => &mut tally.intent_only,
+            (true, false, true, "was undone") => &mut tally.leftover,
+            (true, true, false, "had come through") => &mut tally.after_the_swap,
+            (true, true, false, "") => &mut tally.at_the_very_end,
+            // Such as a new file that no intent was written down for, or a notice that is not true.
+            impossible => panic!("killed, swapped, leftover, notice: {impossible:?}"),
         };
         *hit += 1;
-        if !told("had come through") && !told("was undone") {
-            assert_eq!(notice, [""; 0], "a notice about nothing");
-            assert!(!leftover, "a new file that no intent was written down for");
-        }
         self.sandbox.assert_settled();
         assert_eq!(self.sandbox.bytes(), now, "looking has changed the target");
         assert_eq!(self.sandbox.run(&["verify"]).stderr, "", "said twice");
@@ -128,25 +126,25 @@ impl Range {
             self.sandbox.run(back).done();
             elapsed
         };
-        (0..3).map(|_| run()).max().unwrap()
+        // The shortest: others that are at work must not make all shots come too late. And a little more, to reach the end.
+        (0..3).map(|_| run()).min().unwrap().mul_f64(1.2)
     }
 
-    /// Kills `apply` and `revert` in turns, `rounds` times each, at moments spread over the time that they take.
-    fn shoot_at_random(&mut self, apply: &[&str], rounds: usize, seed: u64) {
+    /// Kills `apply` and `revert` in turns, at moments spread over the time that they take, until `kills` have hit.
+    fn shoot_at_random(&mut self, apply: &[&str], kills: usize, seed: u64) {
         let revert = ["revert"];
         let applying = self.measure(apply, &revert);
         self.sandbox.run(apply).done();
         let reverting = self.measure(&revert, apply);
         self.sandbox.run(&revert).done();
         let mut dice = Dice(seed);
-        for _ in 0..rounds {
+        while self.tally.alive() < kills {
+            assert!(self.tally.too_late < 10 * kills, "most kills come too late: {:?}", self.tally);
             let (one, other) = (dice.roll(), dice.roll());
             self.shoot(apply, |_, _| sleep(applying.mul_f64(one)));
             self.shoot(&revert, |_, _| sleep(reverting.mul_f64(other)));
         }
         println!("apply takes {applying:?}, revert {reverting:?}; {:?}", self.tally);
-        assert_eq!(self.tally.alive() + self.tally.too_late, 2 * rounds);
-        assert!(self.tally.alive() > 0, "all kills came too late");
         assert!(self.tally.alive() > self.tally.at_the_very_end, "no kill came before the end");
     }
 }
@@ -185,7 +183,7 @@ impl Drop for Victim {
 /// 25 kills; four of them make the hundred, side by side.
 fn quarter(seed: u64) {
     let mut range = Range::new(Sandbox::new(Bundle::new().bytes(150_000)));
-    range.shoot_at_random(&["apply", "--no-smoke"], 13, seed);
+    range.shoot_at_random(&["apply", "--no-smoke"], 25, seed);
 }
 
 #[test]
@@ -211,14 +209,14 @@ fn at_random_moments_4() {
 #[test]
 fn at_random_moments_with_a_smoke_run() {
     let mut range = Range::new(Sandbox::new(Bundle::new()));
-    range.shoot_at_random(&["apply"], 6, 5);
+    range.shoot_at_random(&["apply"], 10, 5);
 }
 
 #[test]
 fn at_random_moments_with_copies_for_backups() {
     let Some(elsewhere) = super::sandbox::other_file_system() else { return };
     let mut range = Range::new(Sandbox::new(Bundle::new().bytes(150_000)).data_in(elsewhere.path()));
-    range.shoot_at_random(&["apply", "--no-smoke"], 6, 6);
+    range.shoot_at_random(&["apply", "--no-smoke"], 10, 6);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The long way of an installation: patched, upgraded, patched otherwise, put back, with everything that belongs to the file.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -173,15 +174,27 @@ fn two_installations_of_one_release_keep_what_is_theirs() {
     }
     sandbox.run_on(&one, &["revert"]).done();
     // Somebody adds a line to the one that is the original again, in place: that must not reach what the other one needs.
-    fs::OpenOptions::new()
-        .append(true)
-        .open(&one)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, b"// mine\n"))
-        .unwrap();
+    fs::OpenOptions::new().append(true).open(&one).and_then(|mut file| file.write_all(b"// mine\n")).unwrap();
     sandbox.run_on(&other, &["revert"]).done();
     let after = [&one, &other].map(|path| (belongings(path), fs::read(path).unwrap()));
     assert_eq!(after[1], before[1]);
     assert_eq!(after[0].1, [before[0].1.as_slice(), b"// mine\n"].concat());
+}
+
+#[test]
+fn a_backup_that_is_the_live_file_of_another_installation_is_not_relied_on() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let (one, other) = (sandbox.target(), sandbox.path("other/cli.js"));
+    fs::create_dir(sandbox.path("other")).unwrap();
+    fs::copy(&one, &other).unwrap();
+    let original = sandbox.bytes();
+    // The first is the original again, the very file that is the backup, when the second one is patched.
+    sandbox.run(&["apply", "--no-smoke"]).done();
+    sandbox.run(&["revert"]).done();
+    sandbox.run_on(&other, &["apply", "--no-smoke"]).done();
+    fs::OpenOptions::new().append(true).open(&one).and_then(|mut file| file.write_all(b"// mine\n")).unwrap();
+    sandbox.run_on(&other, &["revert"]).done();
+    assert_eq!(fs::read(&other).unwrap(), original);
 }
 
 #[test]

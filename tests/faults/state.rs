@@ -164,6 +164,27 @@ fn a_journal_from_the_future() {
 }
 
 #[test]
+fn a_journal_from_the_past() {
+    let (sandbox, original) = patched();
+    let first_schema = "ALTER TABLE applications DROP COLUMN original;
+        ALTER TABLE backups ADD COLUMN linked INTEGER NOT NULL DEFAULT 1;
+        ALTER TABLE backups ADD COLUMN mode INTEGER NOT NULL DEFAULT 493;
+        ALTER TABLE backups ADD COLUMN uid INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE backups ADD COLUMN gid INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE backups ADD COLUMN mtime_ns INTEGER NOT NULL DEFAULT 0;
+        PRAGMA user_version = 1;";
+    sandbox.journal().execute_batch(first_schema).unwrap();
+    assert_eq!(sandbox.run(&["verify"]).done().stderr, "");
+    let backed_up = fs::metadata(sandbox.backup_of(&original)).unwrap().modified().unwrap();
+    sandbox.run(&["revert"]).done();
+    assert_eq!(sandbox.bytes(), original);
+    // The times are the backup's, where nothing else is known of them.
+    assert_eq!(fs::metadata(sandbox.target()).unwrap().modified().unwrap(), backed_up);
+    sandbox.run(&["apply", "--no-smoke"]).done();
+    sandbox.assert_settled();
+}
+
+#[test]
 fn a_journal_that_cannot_be_opened() {
     let (sandbox, _) = patched();
     for name in ["state.db", "state.db-wal", "state.db-shm"] {
