@@ -1,7 +1,7 @@
 /*!
 `apply`, `verify` and `revert`: the operations on one target, and what they have in common.
 
-Each takes the lock of its target, finishes or undoes what a killed command left ([`Patcher::open`]), looks at the target, and
+Each takes the lock of its target, finishes or undoes what a killed command left (`settle`), looks at the target, and
 only then does its work. Anything that fails leaves the target as it was.
 */
 
