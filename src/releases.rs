@@ -15,8 +15,12 @@ use std::sync::LazyLock;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use crate::patch::install::CLIENT_PACKAGE;
 use crate::paths::{self, PathsError};
+
+/// The npm package of the client.
+pub const CLIENT_PACKAGE: &str = "@anthropic-ai/claude-code";
+/// The npm package of the Agent SDK, which carries the client.
+pub const SDK_PACKAGE: &str = "@anthropic-ai/claude-agent-sdk";
 
 /// A release whose hash and sites are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,11 +12,12 @@ use super::{Answer, Output};
 use crate::demo::{self, PROMPT_CHARS, PROMPTS, RELEASE, bars};
 use crate::patch::catalogue::Catalogue;
 use crate::patch::inspect::State;
-use crate::patch::install::{CLIENT_PACKAGE, Target};
+use crate::patch::install::Target;
 use crate::patch::locate::locate;
 use crate::patch::patcher::Patcher;
 use crate::patch::signature::Form;
 use crate::patch::syntax::with_deep_stack;
+use crate::releases::CLIENT_PACKAGE;
 use crate::{digest, patch, releases};
 
 #[derive(Debug, clap::Args)]

@@ -61,6 +61,7 @@ enum Command {
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
+    #[command(after_help = "Example:\n  ctxbridge man > ~/.local/share/man/man1/ctxbridge.1")]
     Man,
 }
 
@@ -121,7 +122,7 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
 
 /// A patch that does not exist is a mistake in the arguments, like an option that does not exist.
 fn is_usage(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(PatchError::Catalogue(CatalogueError::Unknown { .. })))
+    matches!(error.downcast_ref(), Some(PatchError::Catalogue(CatalogueError::Unknown { .. } | CatalogueError::NoDefault)))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -138,10 +139,17 @@ mod tests {
         command.build();
         command.clone().debug_assert();
         let mut stack: Vec<_> = command.get_subcommands().collect();
-        while let Some(command) = stack.pop().filter(|command| command.get_name() != "help") {
+        let mut seen = 0;
+        while let Some(command) = stack.pop() {
+            // Clap's own, which only shows the help of others.
+            if command.get_name() == "help" {
+                continue;
+            }
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains("Example") || command.get_name() == "help", "`{}` has no example", command.get_name());
+            assert!(help.contains("Example"), "`{}` has no example", command.get_name());
             stack.extend(command.get_subcommands());
+            seen += 1;
         }
+        assert!(seen >= 10, "only {seen} commands were looked at");
     }
 }

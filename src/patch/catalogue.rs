@@ -127,6 +127,9 @@ pub enum CatalogueError {
         /// What.
         message: String,
     },
+    /// None was asked for, and none is applied unasked.
+    #[error("no patch of this catalogue is a default one; name one with --patch")]
+    NoDefault,
     /// A patch was asked for that is not there.
     #[error("no patch named `{id}`; there are: {}", known.join(", "))]
     Unknown {
@@ -198,7 +201,8 @@ impl Catalogue {
     /// When a name is unknown.
     pub fn select(&self, ids: &[String]) -> Result<Vec<&Patch>, CatalogueError> {
         if ids.is_empty() {
-            return Ok(self.patches.iter().filter(|patch| patch.default).collect());
+            let patches: Vec<&Patch> = self.patches.iter().filter(|patch| patch.default).collect();
+            return if patches.is_empty() { Err(CatalogueError::NoDefault) } else { Ok(patches) };
         }
         for id in ids {
             if !self.patches.iter().any(|patch| patch.id == *id) {

@@ -72,11 +72,10 @@ impl CheckedRelease {
     }
 }
 
-/// Looks for the sites of all patches in a file. Only a file that cannot be read at all is an error; one that is not the client
-/// has drifted.
+/// Looks for the sites of all patches in a file.
 ///
 /// # Errors
-/// As the system, or the search for the client at `path`, says.
+/// When there is no client at `path`, or what is there cannot be read or is not JavaScript.
 pub fn check(catalogue: &Catalogue, path: &Path) -> Result<CheckedRelease, Box<dyn std::error::Error + Send + Sync>> {
     let target = Target::at(path)?;
     let bytes = fs::read(&target.path).map_err(|cause| format!("cannot read {}: {cause}", target.path.display()))?;

@@ -21,7 +21,7 @@ pub enum LockError {
         target: PathBuf,
     },
     /// The lock file cannot be used.
-    #[error(transparent)]
+    #[error("ctxbridge's own folder cannot be used: cannot {} {}: {}; set CTXBRIDGE_DATA_DIR to a folder that you may write to", .0.step, .0.path.display(), .0.cause)]
     Io(#[from] SwapError),
 }
 

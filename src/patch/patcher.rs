@@ -14,9 +14,9 @@ use serde::Serialize;
 
 use super::backup::{BackupError, Backups};
 use super::catalogue::{Catalogue, CatalogueError, Patch};
-use super::container::{Container, ContainerError};
+use super::container::{Container, ContainerError, Kind};
 use super::inspect::{Inspection, State, inspect};
-use super::install::Target;
+use super::install::{Target, TargetError};
 use super::journal::{Action, Application, Intent, Journal, JournalError, seconds_now};
 use super::lock::{Lock, LockError};
 use super::plan::{Change, Plan, PlanError, plan};
@@ -73,6 +73,9 @@ pub enum PatchError {
     /// There is no backup that can be used.
     #[error(transparent)]
     Backup(#[from] BackupError),
+    /// The client is not there any more.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// Another command is at work.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -168,8 +171,9 @@ pub struct Patcher<'n> {
 }
 
 /// A target whose turn it is.
-struct Turn<'t> {
-    target: &'t Target,
+struct Turn {
+    /// As it is under the lock: while it was waited for, the client may have been upgraded.
+    target: Target,
     journal: Journal,
     bytes: Vec<u8>,
     metadata: fs::Metadata,
@@ -203,8 +207,9 @@ impl<'n> Patcher<'n> {
         let selected = self.catalogue.select(patches)?;
         let ids: Vec<String> = selected.iter().map(|patch| patch.id.clone()).collect();
         let mut turn = self.turn(target)?;
+        let target = &turn.target.clone();
         let version = target.version.as_ref().map(ToString::to_string);
-        if turn.inspection.state == State::Patched && turn.inspection.patches == ids && self.is_current(&turn) {
+        if turn.inspection.state == State::Patched && turn.inspection.patches == ids && self.is_current(&turn, &selected) {
             let original_sha256 = turn.inspection.original_sha256.clone().unwrap_or_default();
             let backup = self.backups.path(&original_sha256);
             let original_length = fs::metadata(&backup).map_or(turn.bytes.len(), |metadata| metadata.len() as usize);
@@ -276,6 +281,7 @@ impl<'n> Patcher<'n> {
     pub fn dry_run(&self, target: &Target, patches: &[String]) -> Result<DryRun, PatchError> {
         let selected = self.catalogue.select(patches)?;
         let mut turn = self.turn(target)?;
+        let target = &turn.target.clone();
         let (original_sha256, original) = self.original(&mut turn)?;
         let container = self.container(target, original)?;
         let Plan { changes, .. } = self.plan(&container, target, &selected, &original_sha256)?;
@@ -287,7 +293,15 @@ impl<'n> Patcher<'n> {
     /// # Errors
     /// When it cannot be read.
     pub fn verify(&self, target: &Target) -> Result<Inspection, PatchError> {
-        Ok(self.turn(target)?.inspection)
+        match self.turn(target) {
+            // Who may not write where the journal is still may look: what was written carries all that it takes.
+            Err(error @ (PatchError::Lock(LockError::Io(_)) | PatchError::Journal(_))) => {
+                (self.notice)(&format!("looking at the file alone: {error}"));
+                let bytes = fs::read(&target.path).map_err(step("read", &target.path))?;
+                Ok(inspect(target, &bytes, None))
+            }
+            turn => Ok(turn?.inspection),
+        }
     }
 
     /// Puts the original back.
@@ -296,6 +310,7 @@ impl<'n> Patcher<'n> {
     /// When the target is not what we wrote, or there is no backup that can be used.
     pub fn revert(&self, target: &Target) -> Result<Reverted, PatchError> {
         let mut turn = self.turn(target)?;
+        let target = &turn.target.clone();
         let original_sha256 = match (turn.inspection.state, &turn.inspection.original_sha256) {
             (State::Modified, _) => return Err(PatchError::Modified { path: target.path.clone() }),
             (State::Foreign, _) => {
@@ -331,7 +346,7 @@ impl<'n> Patcher<'n> {
     }
 
     /// Waits for the target's turn, settles what a killed command left, and looks at the target.
-    fn turn<'t>(&self, target: &'t Target) -> Result<Turn<'t>, PatchError> {
+    fn turn(&self, target: &Target) -> Result<Turn, PatchError> {
         (self.progress)("reading the client");
         let lock = Lock::acquire(&self.data_dir, &target.path, self.notice)?;
         let mut journal = Journal::open(&self.data_dir, self.notice)?;
@@ -341,8 +356,12 @@ impl<'n> Patcher<'n> {
         let metadata = file.metadata().map_err(step("look at", &target.path))?;
         let mut bytes = Vec::with_capacity(metadata.len() as usize);
         file.read_to_end(&mut bytes).map_err(step("read", &target.path))?;
+        let target = Target::at(&target.path)?;
+        if target.kind != Kind::Script {
+            return Err(PatchError::Container { path: target.path, cause: ContainerError::Unsupported(target.kind) });
+        }
         let known = journal.application(&target.path)?;
-        let inspection = inspect(target, &bytes, known.as_ref());
+        let inspection = inspect(&target, &bytes, known.as_ref());
         Ok(Turn { target, journal, bytes, metadata, known, inspection, _lock: lock })
     }
 
@@ -369,11 +388,11 @@ impl<'n> Patcher<'n> {
     /// Writes down the intent, lets `make` make the new file, and puts that in the target's place.
     fn exchange(
         &self,
-        turn: &mut Turn<'_>,
+        turn: &mut Turn,
         intent: &Intent,
         make: impl FnOnce(&Path) -> Result<(), PatchError>,
     ) -> Result<(), PatchError> {
-        let Target { path, kind, package, .. } = turn.target;
+        let Target { path, kind, package, .. } = &turn.target;
         // Of a process that was killed, had our number, and whose journal is lost.
         remove(&intent.temporary)?;
         let id = turn.journal.begin(path, &kind.to_string(), package.as_deref(), intent)?;
@@ -398,7 +417,7 @@ impl<'n> Patcher<'n> {
     }
 
     /// The unpatched client: the target itself, or its backup when it is patched.
-    fn original(&self, turn: &mut Turn<'_>) -> Result<(String, Vec<u8>), PatchError> {
+    fn original(&self, turn: &mut Turn) -> Result<(String, Vec<u8>), PatchError> {
         let path = turn.target.path.clone();
         match turn.inspection.state {
             State::Foreign => Err(PatchError::Foreign { path, reason: turn.inspection.reason.clone().unwrap_or_default() }),
@@ -423,15 +442,22 @@ impl<'n> Patcher<'n> {
         plan.map_err(|cause| PatchError::Plan { path: target.path.clone(), cause: Box::new(cause) })
     }
 
-    /// Whether a patched file was written by this very version; an older patch is replaced.
-    fn is_current(&self, turn: &Turn<'_>) -> bool {
+    /// Whether a patched file carries these very patches, as this version would write them; anything older is replaced.
+    fn is_current(&self, turn: &Turn, patches: &[&Patch]) -> bool {
         let text = std::str::from_utf8(&turn.bytes).unwrap_or_default();
-        let markers = super::marker::find(text);
-        markers.iter().all(|found| found.marker.as_ref().is_some_and(|marker| marker.version == env!("CARGO_PKG_VERSION")))
+        super::marker::find(text).iter().all(|found| {
+            let Some(marker) = found.marker.as_ref().filter(|marker| marker.version == env!("CARGO_PKG_VERSION")) else {
+                return false;
+            };
+            let Some(patch) = patches.iter().find(|patch| patch.id == marker.patch) else { return false };
+            let runtime = patch.runtime.as_ref().map_or("", |runtime| runtime.source.as_str());
+            let behind = &text[found.comment.hi as usize..];
+            marker.runtime.1 as usize == runtime.len() && behind.starts_with(runtime)
+        })
     }
 }
 
-impl Turn<'_> {
+impl Turn {
     /// What belongs to the unpatched file: of a patched one, what was noted when it was patched.
     fn original_attributes(&self, original_sha256: &str) -> Option<Attributes> {
         match self.inspection.state {

@@ -171,13 +171,23 @@ fn patch_changes(container: &Container, patch: &Patch, located: &Located, origin
 
 /// Where an edit goes and what it reads there.
 fn expand(edit: &EditRule, site: &Site, text: &str) -> (Span, String) {
-    let mut new = edit.with.clone();
-    // The longest names first: $A must not be replaced inside $AB.
-    let mut names: Vec<&String> = site.bindings.keys().collect();
-    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    for name in names {
-        new = new.replace(&format!("${name}"), &text[site.bindings[name].node.span.range()]);
+    let mut new = String::new();
+    // In one pass: what stands in for a name is the client's code, in which a `$` means nothing.
+    let mut rest = edit.with.as_str();
+    while let Some(at) = rest.find('$') {
+        new.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let length = rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
+        match site.bindings.get(&rest[..length]) {
+            Some(bound) => new.push_str(&text[bound.node.span.range()]),
+            None => {
+                new.push('$');
+                new.push_str(&rest[..length]);
+            }
+        }
+        rest = &rest[length..];
     }
+    new.push_str(rest);
     (site.bindings[&edit.replace].node.span, new)
 }
 

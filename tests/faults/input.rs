@@ -55,10 +55,58 @@ fn not_utf8() {
 
 #[test]
 fn a_native_executable() {
-    let words = |kind| [kind, "cannot be patched by this version", "only its cli.js"];
-    refuses(b"\x7FELF\x02\x01\x01 and so on", &words("Linux executable"));
-    refuses(b"\xCF\xFA\xED\xFE and so on", &words("macOS executable"));
-    refuses(b"MZ\x90 and so on", &words("Windows executable"));
+    for (bytes, kind) in [
+        (b"\x7FELF\x02\x01\x01 and so on".as_slice(), "Linux executable"),
+        (b"\xCF\xFA\xED\xFE and so on", "macOS executable"),
+        (b"MZ\x90 and so on", "Windows executable"),
+    ] {
+        let sandbox = Sandbox::with_bytes(bytes);
+        let before = sandbox.photo();
+        for command in ["apply", "verify", "revert"] {
+            sandbox.run(&[command]).refused(&[kind, "cannot be patched by this version", "only its cli.js"]);
+        }
+        sandbox.assert_untouched(&before);
+    }
+}
+
+/// A pipe would wait for somebody to write into it, a device may never end.
+#[test]
+fn what_is_no_file() {
+    let sandbox = Sandbox::new(Bundle::new());
+    let pipe = sandbox.target().with_file_name("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [&pipe, Path::new("/dev/zero"), Path::new("/dev/null")] {
+        for command in ["apply", "verify", "revert", "locate", "check"] {
+            sandbox.run_on(path, &[command]).refused(&["is no client", "name the client's cli.js"]);
+        }
+    }
+}
+
+/// Deeper than anything could be walked without overflowing the stack, which would end the process.
+#[test]
+fn nesting_without_end() {
+    for (open, close) in [("(", ")"), ("[", "]")] {
+        let deep = format!("x={}1{}", open.repeat(1_000_000), close.repeat(1_000_000));
+        refuses(deep.as_bytes(), &["cli.js is not JavaScript", "brackets are open", "reinstall the client"]);
+    }
+}
+
+#[test]
+fn a_path_that_is_not_unicode() {
+    use std::os::unix::ffi::OsStrExt;
+    let sandbox = Sandbox::new(Bundle::new());
+    let odd = sandbox.target().with_file_name(std::ffi::OsStr::from_bytes(b"odd\xFF"));
+    // Not every file system takes such a name.
+    if fs::create_dir(&odd).is_err() {
+        return;
+    }
+    fs::copy(sandbox.target(), odd.join("cli.js")).unwrap();
+    fs::copy(sandbox.target().with_file_name("package.json"), odd.join("package.json")).unwrap();
+    let link = sandbox.target().with_file_name("even");
+    symlink(&odd, &link).unwrap();
+    for command in ["apply", "verify", "revert", "locate"] {
+        sandbox.run_on(&link, &[command, "--json"]).refused(&["is not Unicode", "rename"]);
+    }
 }
 
 #[test]

@@ -13,9 +13,10 @@ use ctxbridge::client::{Client, Conversation, Limits};
 use ctxbridge::demo;
 use ctxbridge::digest;
 use ctxbridge::patch::catalogue::Catalogue;
-use ctxbridge::patch::install::{CLIENT_PACKAGE, Target};
+use ctxbridge::patch::install::Target;
 use ctxbridge::patch::patcher::{Applied, Patcher, RevertedState};
 use ctxbridge::releases;
+use ctxbridge::releases::CLIENT_PACKAGE;
 use ctxbridge::stub::Stub;
 use tempfile::TempDir;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Subcommand;
-use ctxbridge::patch::install::CLIENT_PACKAGE;
+use ctxbridge::releases::CLIENT_PACKAGE;
 use ctxbridge::{demo, releases};
 use sha2::{Digest, Sha256};
 use swc_common::BytePos;

@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Subcommand;
-use ctxbridge::patch::install::CLIENT_PACKAGE;
+use ctxbridge::releases::CLIENT_PACKAGE;
 use ctxbridge::releases::{self, Release};
 use ctxbridge::{digest, paths};
 

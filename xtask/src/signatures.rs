@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::check::{CheckState, CheckedRelease, check};
-use ctxbridge::patch::install::CLIENT_PACKAGE;
+use ctxbridge::releases::CLIENT_PACKAGE;
 use ctxbridge::releases::{self, Release};
 use serde::Serialize;
 use serde_json::json;
@@ -31,6 +31,8 @@ struct Row {
     elapsed_ms: u64,
     sites: Vec<SiteRow>,
     problems: Vec<String>,
+    /// Why it could not be checked: it is no `cli.js`.
+    unsupported: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -47,9 +49,14 @@ pub fn run(args: &SignaturesArgs) -> Result<bool> {
     if args.latest {
         let version = releases::newest()?;
         let begun = Instant::now();
-        let checked = releases::fetch(CLIENT_PACKAGE, &version).map_err(Into::into).and_then(|folder| check(&catalogue, &folder));
-        rows.push(match checked {
+        let folder = releases::fetch(CLIENT_PACKAGE, &version)?;
+        rows.push(match check(&catalogue, &folder) {
             Ok(checked) => row(CLIENT_PACKAGE, &version, None, begun, &checked),
+            // That a release is an executable is no drift, and an alarm that always rings says nothing.
+            Err(_) if !folder.join("cli.js").is_file() => Row {
+                unsupported: Some("it is a native executable, which this version of ctxbridge cannot patch yet".to_owned()),
+                ..failed(CLIENT_PACKAGE, &version, None, begun, String::new())
+            },
             Err(error) => failed(CLIENT_PACKAGE, &version, None, begun, error.to_string()),
         });
     } else {
@@ -69,14 +76,19 @@ pub fn run(args: &SignaturesArgs) -> Result<bool> {
             rows.push(row);
         }
     }
-    let drifted = rows.iter().filter(|row| !row.problems.is_empty()).count();
+    let drifted = rows.iter().filter(|row| row.unsupported.is_none() && !row.problems.is_empty()).count();
+    let unsupported = rows.iter().filter(|row| row.unsupported.is_some()).count();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&json!({ "releases": rows, "drifted": drifted }))?);
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&json!({ "releases": rows, "drifted": drifted, "unsupported": unsupported }))?
+        );
     } else {
         if args.latest {
             rows.iter().for_each(tell);
         }
-        println!("{} releases, {} sites, {drifted} drifted", rows.len(), rows.iter().map(|row| row.sites.len()).sum::<usize>());
+        let sites: usize = rows.iter().map(|row| row.sites.len()).sum();
+        println!("{} releases, {sites} sites, {drifted} drifted, {unsupported} not supported", rows.len());
     }
     Ok(drifted == 0)
 }
@@ -98,13 +110,14 @@ fn row(package: &str, version: &str, era: Option<&str>, begun: Instant, checked:
             .map(|site| SiteRow { site: site.site.clone(), signature: site.signature.clone(), names: site.names.clone() })
             .collect(),
         problems,
+        unsupported: None,
     }
 }
 
 fn failed(package: &str, version: &str, era: Option<&str>, begun: Instant, problem: String) -> Row {
     let elapsed_ms = begun.elapsed().as_millis() as u64;
     let (package, version, era) = (package.to_owned(), version.to_owned(), era.map(str::to_owned));
-    Row { package, version, era, elapsed_ms, sites: Vec::new(), problems: vec![problem] }
+    Row { package, version, era, elapsed_ms, sites: Vec::new(), problems: vec![problem], unsupported: None }
 }
 
 /// The names have to be those that other tools found.
@@ -127,10 +140,14 @@ fn compare(release: &Release, row: &mut Row) {
 fn tell(row: &Row) {
     let package = row.package.rsplit('/').next().unwrap_or_default();
     let sites: Vec<String> = row.sites.iter().map(|site| format!("{}[{}]", site.site, site.signature)).collect();
-    let verdict = if row.problems.is_empty() { "ok" } else { "DRIFT" };
+    let verdict = match (&row.unsupported, row.problems.is_empty()) {
+        (Some(_), _) => "-",
+        (None, true) => "ok",
+        (None, false) => "DRIFT",
+    };
     let era = row.era.as_deref().unwrap_or("?");
     println!("{verdict:<6}{package:<17}{:<9}{era:<5}{:>5} ms  {}", row.version, row.elapsed_ms, sites.join(" "));
-    for problem in &row.problems {
+    for problem in row.unsupported.iter().chain(row.problems.iter().filter(|problem| !problem.is_empty())) {
         println!("      {problem}");
     }
 }

@@ -23,17 +23,31 @@ pub(super) struct CheckArgs {
 impl CheckArgs {
     pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
         let mut releases = Vec::new();
+        let mut errors = Vec::new();
         for path in &self.paths {
-            let release = check(catalogue, path).map_err(|error| anyhow::anyhow!("{error}"))?;
-            if !output.json {
-                tell(&release, output)?;
+            output.progress(&format!("checking {}", path.display()));
+            let checked = check(catalogue, path);
+            output.clear_progress();
+            match checked {
+                Ok(release) => {
+                    if !output.json {
+                        tell(&release, output)?;
+                    }
+                    releases.push(release);
+                }
+                // One that cannot be read does not keep the others from being checked.
+                Err(error) => {
+                    output.error(&anyhow::anyhow!("{error}"));
+                    errors.push(json!({ "path": path, "message": error.to_string() }));
+                }
             }
-            releases.push(release);
         }
         let drifted: usize = releases.iter().map(CheckedRelease::drifted).sum();
+        let unreadable = errors.len();
         if output.json {
-            output.value(&json!({ "releases": releases, "drifted": drifted }))?;
+            output.value(&json!({ "releases": releases, "drifted": drifted, "errors": errors }))?;
         }
+        anyhow::ensure!(unreadable == 0, "{unreadable} of {} files could not be checked", self.paths.len());
         Ok(if drifted == 0 { Answer::Yes } else { Answer::No })
     }
 }

@@ -54,7 +54,9 @@ impl LocateArgs {
         let container = open_original(&name, bytes).with_context(|| target.path.display().to_string())?;
         let version = target.version.as_ref();
         let patches: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
+        output.progress("finding the sites");
         let located = with_deep_stack(|| locate(&container, &patches, version, Form::Original));
+        output.clear_progress();
         let located = located.with_context(|| target.path.display().to_string())?;
         let excerpts = Excerpts::of(&container);
         let mut missing = Vec::new();

@@ -58,7 +58,7 @@ pub fn discover(project: Option<&Path>) -> Vec<Target> {
     let above = project.into_iter().flat_map(Path::ancestors).map(|folder| folder.join("node_modules"));
     for folder in beside_node.chain(PLACES.iter().flat_map(|place| expand(place))).chain(above) {
         add(Target::at(&folder.join("cli.js")));
-        for package in [super::CLIENT_PACKAGE, super::SDK_PACKAGE] {
+        for package in [crate::releases::CLIENT_PACKAGE, crate::releases::SDK_PACKAGE] {
             add(Target::at(&folder.join(package).join("cli.js")));
         }
     }

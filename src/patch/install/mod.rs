@@ -16,11 +16,10 @@ use serde::Deserialize;
 pub use discover::discover;
 
 use super::container::Kind;
+use crate::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
 
-/// The npm package of the client.
-pub const CLIENT_PACKAGE: &str = "@anthropic-ai/claude-code";
-/// The npm package of the Agent SDK, which carries the client.
-pub const SDK_PACKAGE: &str = "@anthropic-ai/claude-agent-sdk";
+/// No client is larger, in bytes; positions in modules are 32 bits wide.
+const LARGEST: u64 = 1 << 30;
 
 /// How many links and shims are followed before it counts as a circle.
 const LONGEST_CHAIN: usize = 16;
@@ -82,6 +81,12 @@ pub enum TargetError {
         "{0} is a placeholder: the package's postinstall script has not put the native executable in its place. ctxbridge patches releases up to 2.1.112, which are a cli.js"
     )]
     Placeholder(PathBuf),
+    /// A pipe, a device, or larger than any client.
+    #[error("{0} is no client: {1}; name the client's cli.js or its package folder (`ctxbridge patch list` shows what there is)")]
+    NotAFile(PathBuf, &'static str),
+    /// The journal and JSON keep paths as text.
+    #[error("the path {} is not Unicode; rename the folder that is not", .0.display())]
+    NotUnicode(PathBuf),
     /// The version is not one.
     #[error("{path} says its version is `{version}`, which is no version number; reinstall the client")]
     BadVersion {
@@ -124,6 +129,14 @@ impl Target {
                 current = in_folder(&real)?;
                 continue;
             }
+            let metadata = std::fs::metadata(&real).map_err(|cause| TargetError::Read { path: real.clone(), cause })?;
+            // Before it is opened: a pipe would wait for somebody to write into it.
+            if !metadata.is_file() {
+                return Err(TargetError::NotAFile(real, "it is a pipe, a device or the like"));
+            }
+            if metadata.len() > LARGEST {
+                return Err(TargetError::NotAFile(real, "it is larger than a gigabyte"));
+            }
             let head = head(&real)?;
             match shim::leads_to(&real, &head) {
                 Some(shim::Lead::To(next)) => current = next,
@@ -135,6 +148,9 @@ impl Target {
     }
 
     fn describe(path: PathBuf, head: &[u8]) -> Result<Self, TargetError> {
+        if path.to_str().is_none() {
+            return Err(TargetError::NotUnicode(path));
+        }
         if path.extension().is_some_and(|extension| extension == "exe") && Kind::of(head) == Kind::Script {
             return Err(TargetError::Placeholder(path));
         }

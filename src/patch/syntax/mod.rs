@@ -98,6 +98,7 @@ pub fn for_each_item_in<'a>(
     goal: Goal,
     mut visit: impl FnMut(Item<'a>),
 ) -> Result<usize, SyntaxError> {
+    refuse_abyss(text, part)?;
     let end = BytePos(part.hi + 1);
     let input = StringInput::new(&text[part.range()], BytePos(part.lo + 1), end);
     let mut lexer = Lexer::new(Syntax::Es(EsSyntax::default()), EsVersion::EsNext, input, None);
@@ -128,6 +129,27 @@ pub fn for_each_item_in<'a>(
     }
 }
 
+/// Brackets that may be open at once. The client has some dozens; parsing and dropping this many fits [`with_deep_stack`].
+const DEEPEST: usize = 100_000;
+
+/// Refuses text whose tree would be too deep to be walked: it would end the process, which nothing can catch. Brackets in strings
+/// count, too, which errs by no more than there are in the client's strings.
+fn refuse_abyss(text: &str, part: Span) -> Result<(), SyntaxError> {
+    let mut open = 0_usize;
+    for (at, byte) in text.as_bytes()[part.range()].iter().enumerate() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => continue,
+        }
+        if open > DEEPEST {
+            let pos = BytePos(part.lo + at as u32 + 1);
+            return Err(SyntaxError::at(text, pos, &format!("more than {DEEPEST} brackets are open; this is no client")));
+        }
+    }
+    Ok(())
+}
+
 impl SyntaxError {
     fn at(text: &str, pos: BytePos, message: &str) -> Self {
         let offset = pos.0.saturating_sub(1).min(text.len() as u32);
@@ -150,19 +172,33 @@ pub fn line_and_column(text: &str, offset: u32) -> (u32, u32) {
 /// swc grows its stack while it parses, but dropping the tree and lowering it are plain recursion; a hostile file of a million
 /// parentheses would end the process. The stack is reserved, not used, so its size costs nothing.
 pub fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = deep_thread().spawn_scoped(scope, work);
-        match thread.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(value)) => value,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => panic!("cannot start a thread: {error}"),
+    let mut work = Some(work);
+    let mut result = None;
+    for stack in STACKS {
+        let (work, result) = (&mut work, &mut result);
+        let ran = std::thread::scope(|scope| {
+            let run = || *result = work.take().map(|work| work());
+            let thread = std::thread::Builder::new().stack_size(stack).spawn_scoped(scope, run);
+            thread.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).is_ok()
+        });
+        if ran {
+            break;
         }
-    })
+    }
+    match (result, work) {
+        (Some(value), _) => value,
+        // Not even a small thread can be had: what is not hostile fits the stack that is there.
+        (None, Some(work)) => work(),
+        (None, None) => unreachable!("work that was taken has run, or its panic has gone on"),
+    }
 }
 
+/// Stacks to ask for, in order: some systems limit how much address space may be reserved.
+const STACKS: [usize; 3] =
+    if cfg!(target_pointer_width = "64") { [1 << 30, 256 << 20, 32 << 20] } else { [64 << 20, 32 << 20, 8 << 20] };
+
 fn deep_thread() -> std::thread::Builder {
-    const STACK: usize = if cfg!(target_pointer_width = "64") { 1 << 30 } else { 64 << 20 };
-    std::thread::Builder::new().stack_size(STACK)
+    std::thread::Builder::new().stack_size(STACKS[0])
 }
 
 #[cfg(test)]
@@ -208,8 +244,12 @@ mod tests {
 
     #[test]
     fn deep_nesting_is_no_crash() {
-        let deep = format!("{}1{}", "(".repeat(100_000), ")".repeat(100_000));
-        let counted = with_deep_stack(|| for_each_item(&deep, Goal::Module, |item| drop(item.lower())));
-        assert_eq!(counted, Ok(1));
+        for (open, close) in [("(", ")"), ("[", "]"), ("{", "}"), ("(()=>", ")"), ("function f(){", "}"), ("`${", "}`")] {
+            let nested = |depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            let read = |text: &str| with_deep_stack(|| for_each_item(text, Goal::Module, |item| drop(item.lower())));
+            assert_eq!(read(&nested(DEEPEST / 4)), Ok(1), "{open}");
+            let error = read(&nested(DEEPEST * 10)).expect_err("too deep");
+            assert!(error.message.contains("brackets are open"), "{open}: {error}");
+        }
     }
 }
