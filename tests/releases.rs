@@ -2,7 +2,9 @@
 //! the original but for the edits. `cargo xtask signatures` does the same for the whole list.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 
 use ctxbridge::digest;
 use ctxbridge::patch::catalogue::Catalogue;
@@ -71,5 +73,48 @@ fn a_patched_release_is_the_original_but_for_the_edits() {
         let mut items = 0;
         with_deep_stack(|| for_each_item(&text, Goal::Module, |_| items += 1)).unwrap();
         assert!(items > planned.located.items, "{name}");
+    }
+}
+
+/// What two texts may have in common by chance, or because the signatures need it: the longest such piece has 39 bytes.
+const LONGEST_SHARED: usize = 39;
+
+/// Every run that is one byte longer, with its hash, which rolls: a release is read once, not once for each run.
+fn runs(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    const LENGTH: usize = LONGEST_SHARED + 1;
+    const BASE: u64 = 0x0100_0000_01B3;
+    let leading = (1..LENGTH).fold(1_u64, |power, _| power.wrapping_mul(BASE));
+    let add = |hash: u64, byte: u8| hash.wrapping_mul(BASE).wrapping_add(byte.into());
+    let first = bytes.iter().take(LENGTH - 1).fold(0, |hash, byte| add(hash, *byte));
+    bytes.windows(LENGTH).scan(first, move |rest, run| {
+        let hash = add(*rest, run[LENGTH - 1]);
+        *rest = hash.wrapping_sub(leading.wrapping_mul(run[0].into()));
+        Some((hash, run))
+    })
+}
+
+/// Not a byte of the client is ours to publish: the bundles have its shape, and their own words.
+#[test]
+fn no_fixture_shares_a_long_run_with_a_release() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cli-js");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let bundles: Vec<_> = paths.filter(|path| path.extension().is_some_and(|extension| extension == "js")).collect();
+    assert!(bundles.len() >= 10, "{bundles:?}");
+    let texts: Vec<Vec<u8>> = bundles.iter().map(|path| fs::read(path).unwrap()).collect();
+    // Where a hash comes from; runs that several bundles have are found in one of them.
+    let own: HashMap<u64, (usize, &[u8])> =
+        texts.iter().enumerate().flat_map(|(at, text)| runs(text).map(move |(hash, run)| (hash, (at, run)))).collect();
+    // Most hashes are not there, and this says so faster than the map.
+    let slot = |hash: u64| (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44) as usize;
+    let mut there = vec![false; 1 << 20];
+    own.keys().for_each(|hash| there[slot(*hash)] = true);
+    for release in tested() {
+        let bytes = fs::read(cli_js(release)).unwrap();
+        for (hash, run) in runs(&bytes).filter(|(hash, _)| there[slot(*hash)]) {
+            if let Some((at, _)) = own.get(&hash).filter(|(_, own)| *own == run) {
+                let (bundle, name) = (bundles[*at].display(), &release.package);
+                panic!("{bundle} has this run of {name} {}: `{}`", release.version, String::from_utf8_lossy(run));
+            }
+        }
     }
 }
