@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 
 use crate::client::{Client, ClientError, Limits};
+use crate::patch::marker;
 use crate::stub::{Stub, StubError};
 
 pub use bars::bars;
@@ -48,7 +49,7 @@ pub enum DemoError {
     Conversation(String),
 }
 
-/// A copy of the package that holds `cli_js`, in `folder`; returns the copied `cli.js`. What lies in folders of the package (search
+/// An unpatched copy of the package that holds `cli_js`, in `folder`; returns the copied `cli.js`. What lies in folders of the package (search
 /// tools of 30 MB) is linked where the file system allows, since nobody writes to it.
 ///
 /// # Errors
@@ -56,7 +57,21 @@ pub enum DemoError {
 pub fn copy_client(cli_js: &Path, folder: &Path) -> Result<PathBuf, DemoError> {
     let package = cli_js.parent().unwrap_or(Path::new("."));
     copy_folder(package, folder, false)?;
-    Ok(folder.join(cli_js.file_name().unwrap_or("cli.js".as_ref())))
+    let copy = folder.join(cli_js.file_name().unwrap_or("cli.js".as_ref()));
+    take_patch_out(&copy)?;
+    Ok(copy)
+}
+
+/// The demo begins with an unpatched client: where the one that was copied carries our patch, the copy does not.
+fn take_patch_out(cli_js: &Path) -> Result<(), DemoError> {
+    let fail = |cause| DemoError::Copy { from: cli_js.to_owned(), to: cli_js.to_owned(), cause };
+    let bytes = fs::read(cli_js).map_err(fail)?;
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    let markers = marker::find(text);
+    match marker::undo(text, &markers) {
+        Some(original) if !markers.is_empty() => fs::write(cli_js, original).map_err(fail),
+        _ => Ok(()),
+    }
 }
 
 fn copy_folder(from: &Path, to: &Path, link: bool) -> Result<(), DemoError> {

@@ -4,6 +4,7 @@ use std::fs;
 
 use ctxbridge::client::Limits;
 use ctxbridge::demo;
+use ctxbridge::digest;
 use ctxbridge::prune::{DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, MARKER};
 use ctxbridge::stub::{Options, Reply, Request, Stub};
 use serde_json::json;
@@ -63,6 +64,15 @@ fn old_text_is_cut_2_0_76() {
 #[test]
 fn old_text_is_cut_2_1_112() {
     old_text_is_cut("2.1.112");
+}
+
+/// The demo shows the difference, so its copy of a patched client is unpatched.
+#[test]
+fn a_copy_for_the_demo_is_the_original() {
+    let installation = Installation::of("2.0.76");
+    installation.apply();
+    let copy = demo::copy_client(&installation.cli_js, &installation.folder.path().join("copy")).unwrap();
+    assert_eq!(digest::of_file(&copy).unwrap(), installation.original_sha256);
 }
 
 /// Starts and answers one prompt after patching.
