@@ -143,7 +143,7 @@ fn side_requests_use_up_no_step_of_the_script() {
 
     let mut deferring = request(json!([user("Hi")]));
     deferring["system"] = json!([text("You are an interactive tool.")]);
-    let summary = "Your task is to create a detailed summary of it all.";
+    let summary = "Now create a detailed summary, please: all of it all.";
     assert_eq!(said(request(json!([user("Warmup")]))), "OK.");
     assert_eq!(said(main_request(json!([user("Hi")]))), "Step 0.");
     assert_eq!(said(main_request(json!([user(json!([text("Hi"), text(summary)]))]))), "OK.");
