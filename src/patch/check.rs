@@ -79,7 +79,7 @@ impl CheckedRelease {
 pub fn check(catalogue: &Catalogue, path: &Path) -> Result<CheckedRelease, Box<dyn std::error::Error + Send + Sync>> {
     let target = Target::at(path)?;
     let bytes = fs::read(&target.path).map_err(|cause| format!("cannot read {}: {cause}", target.path.display()))?;
-    let name = target.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let name = target.file_name();
     let container = open_original(&name, bytes).map_err(|cause| format!("{}: {cause}", target.path.display()))?;
     let version = target.version.as_ref();
     let applicable: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();

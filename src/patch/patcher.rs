@@ -432,7 +432,7 @@ impl<'n> Patcher<'n> {
     }
 
     fn container(&self, target: &Target, bytes: Vec<u8>) -> Result<Container, PatchError> {
-        let name = target.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let name = target.file_name();
         Container::open(&name, bytes).map_err(|cause| PatchError::Container { path: target.path.clone(), cause })
     }
 

@@ -50,7 +50,7 @@ impl LocateArgs {
         let target = self.target.resolve()?;
         let bytes = std::fs::read(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
         let sha256 = digest::of_bytes(&bytes);
-        let name = target.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let name = target.file_name();
         let container = open_original(&name, bytes).with_context(|| target.path.display().to_string())?;
         let version = target.version.as_ref();
         let patches: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();

@@ -173,6 +173,11 @@ impl Target {
         Ok(Self { kind: Kind::of(head), package: package.map(|package| package.name), version, path })
     }
 
+    /// The file's own name, which is that of a script's one module.
+    pub fn file_name(&self) -> String {
+        self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
     /// The version, for people.
     pub fn version_text(&self) -> String {
         self.version.as_ref().map_or_else(|| "unknown version".to_owned(), Version::to_string)
