@@ -87,7 +87,7 @@ impl Backups {
         let path = self.path(sha256);
         let metadata = fs::metadata(target).map_err(step("look at", target))?;
         let _turn = self.turn(sha256)?;
-        if !(self.is_apart(&path, &Attributes::of(&metadata)) && self.verify(sha256).is_ok()) {
+        if !(self.is_apart(&path, &Attributes::of(&metadata)) && self.read(sha256).is_ok()) {
             self.make(target, sha256, &Attributes::of(&metadata))?;
         }
         // Also of one that was there: it is needed from now on, and must not be collected before that is written down.
@@ -133,14 +133,6 @@ impl Backups {
         remove(&partial)?;
         swap::sync_folder(&self.folder);
         Ok(())
-    }
-
-    /// The path of an original, after a look at its bytes.
-    ///
-    /// # Errors
-    /// When it is missing or not what it was.
-    pub fn verify(&self, sha256: &str) -> Result<PathBuf, BackupError> {
-        self.read(sha256).map(|_| self.path(sha256))
     }
 
     /// The bytes of an original.

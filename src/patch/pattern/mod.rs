@@ -124,19 +124,6 @@ impl Pattern {
         found
     }
 
-    /// The names it binds.
-    pub fn metavariables(&self) -> BTreeSet<&str> {
-        let mut found = BTreeSet::new();
-        for root in self.roots() {
-            root.walk(&mut |node| {
-                if node.kind == Kind::Metavariable && node.text != "_" {
-                    found.insert(&*node.text);
-                }
-            });
-        }
-        found
-    }
-
     /// The metavariable that names the declared function, if the pattern is a function declaration.
     pub fn declared_function(&self) -> Option<&str> {
         match self.roots() {

@@ -242,11 +242,4 @@ impl Node {
             kid.walk(visit);
         }
     }
-
-    /// How many nodes there are.
-    pub fn size(&self) -> usize {
-        let mut count = 0;
-        self.walk(&mut |_| count += 1);
-        count
-    }
 }

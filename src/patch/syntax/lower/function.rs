@@ -3,7 +3,7 @@
 use swc_common::Spanned;
 use swc_ecma_ast::{
     ArrowExpr, ArrowFunctionBody, Class, ClassMember, Function, FunctionBody, Ident, Key, MethodKind, ParamOrTsParamProp,
-    PrivateName, PropName,
+    PrivateName,
 };
 
 use super::{Lower, list, named};
@@ -97,12 +97,8 @@ impl Lower<'_> {
     fn key(self, key: &Key) -> Node {
         match key {
             Key::Private(name) => private(name),
-            Key::Public(name) => self.public(name),
+            Key::Public(name) => self.prop_name(name),
         }
-    }
-
-    fn public(self, name: &PropName) -> Node {
-        self.prop_name(name)
     }
 }
 
