@@ -101,7 +101,9 @@ pub fn for_each_item_in<'a>(
     refuse_abyss(text, part)?;
     let end = BytePos(part.hi + 1);
     let input = StringInput::new(&text[part.range()], BytePos(part.lo + 1), end);
-    let mut lexer = Lexer::new(Syntax::Es(EsSyntax::default()), EsVersion::EsNext, input, None);
+    // `using` declarations: the client has them since its modules are split.
+    let syntax = EsSyntax { explicit_resource_management: true, import_attributes: true, ..EsSyntax::default() };
+    let mut lexer = Lexer::new(Syntax::Es(syntax), EsVersion::EsNext, input, None);
     if goal == Goal::Module {
         lexer.set_ctx(Context::Module | Context::Strict);
     }
@@ -226,6 +228,14 @@ mod tests {
         assert_eq!((error.line, error.column), (2, 9));
         assert!(items("function f(){ if(1){", Goal::Module).is_err());
         assert!(items("PK\u{3}\u{4}\u{0}", Goal::Module).is_err());
+    }
+
+    #[test]
+    fn what_newer_releases_are_written_in_can_be_read() {
+        for text in ["function f(){using a=b();}", "async function f(){await using a=b();}", "import a from'b'with{type:'file'};"]
+        {
+            assert!(items(text, Goal::Module).is_ok(), "{text}");
+        }
     }
 
     #[test]
