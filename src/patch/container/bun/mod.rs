@@ -1,0 +1,189 @@
+/*!
+Executables made by Bun: the client since 2.1.113.
+
+Bun puts a module graph into a section of its own executable. [`graph`] reads and edits that section; [`elf`], [`macho`] and [`pe`]
+know where it is in a file, and what else has to change when it grows.
+*/
+
+mod codesign;
+mod compare;
+mod elf;
+mod graph;
+mod macho;
+mod pe;
+
+#[cfg(test)]
+#[path = "../../../../tests/native/builder/mod.rs"]
+mod builder;
+
+use std::ops::Range;
+
+use super::{Encoding, Kind, ModuleEntry, Pieces, Source};
+use crate::patch::syntax::Goal;
+use graph::Graph;
+
+/// A layout that is not understood. Nothing is guessed: a file is patched when all of it is known, or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LayoutError(String);
+
+impl LayoutError {
+    pub(super) fn new(what: String) -> Self {
+        Self(what)
+    }
+}
+
+/// The executable around the graph.
+#[derive(Clone, Debug)]
+enum Executable {
+    Elf(elf::Elf),
+    Macho(Box<macho::Macho>),
+    Pe(pe::Pe),
+}
+
+impl Executable {
+    fn parse(kind: Kind, file: &[u8]) -> Result<Self, LayoutError> {
+        match kind {
+            Kind::BunElf => elf::Elf::parse(file).map(Self::Elf),
+            Kind::BunMacho => macho::Macho::parse(file).map(|macho| Self::Macho(Box::new(macho))),
+            Kind::BunPe => pe::Pe::parse(file).map(Self::Pe),
+            Kind::Script => Err(LayoutError::new("a script is no executable".to_owned())),
+        }
+    }
+
+    /// Where the section with the graph is, in the file.
+    fn section(&self) -> Range<usize> {
+        match self {
+            Self::Elf(elf) => elf.section(),
+            Self::Macho(macho) => macho.section(),
+            Self::Pe(pe) => pe.section(),
+        }
+    }
+
+    /// The whole new file, when the section becomes `section`, whose kept pieces are ranges of the file. Where there is a signature
+    /// or a checksum, its place is there, and [`Self::finish`] fills it.
+    fn with_section(&self, file: &[u8], section: Pieces) -> Result<Pieces, LayoutError> {
+        match self {
+            Self::Elf(elf) => elf.with_section(file, section),
+            Self::Macho(macho) => macho.with_section(file, section),
+            Self::Pe(pe) => pe.with_section(file, section),
+        }
+    }
+}
+
+impl Executable {
+    /// Fills in what is computed from all the rest of the file.
+    fn finish(&self, file: &Source, new: Pieces) -> Result<Pieces, LayoutError> {
+        match self {
+            Self::Elf(_) => Ok(new),
+            Self::Macho(macho) => macho.finish(file, new),
+            Self::Pe(pe) => pe.finish(file, new),
+        }
+    }
+}
+
+/// An executable and its graph.
+#[derive(Clone, Debug)]
+pub(super) struct Bun {
+    executable: Executable,
+    graph: Graph,
+    /// The index in the graph of each module that is JavaScript.
+    scripts: Vec<usize>,
+}
+
+/// What Bun calls JavaScript, and the formats it has.
+const JAVASCRIPT: u8 = 1;
+const COMMON_JS: u8 = 2;
+
+/// What stands around the code of a CommonJS module: the head up to here, and this at the end.
+const WRAPPER: (&[u8], &[u8]) = (b"(function(exports, require, module, __filename, __dirname) {", b"})");
+/// The longest head: a line of comments for Bun stands before the wrapper.
+const LONGEST_HEAD: usize = 256;
+
+impl Bun {
+    /// Reads an executable; also returns its modules of JavaScript, in the order of the graph.
+    pub(super) fn open(kind: Kind, file: &[u8]) -> Result<(Self, Vec<ModuleEntry>), LayoutError> {
+        let executable = Executable::parse(kind, file)?;
+        let section = executable.section();
+        let graph = Graph::parse(&file[section.clone()])?;
+        let blob = section.start + 8;
+        let mut modules = Vec::new();
+        let mut scripts = Vec::new();
+        for (index, entry) in graph.entries.iter().enumerate().filter(|(_, entry)| entry.loader == JAVASCRIPT) {
+            let name = entry.name();
+            let name = String::from_utf8_lossy(&file[blob + name.start..blob + name.end]).into_owned();
+            let encoding = match entry.encoding {
+                1 => Encoding::Latin1,
+                2 => Encoding::Utf8,
+                _ => continue,
+            };
+            let contents = blob + entry.contents().start..blob + entry.contents().end;
+            let start = contents.start;
+            let (code, goal) = match entry.format {
+                COMMON_JS => match unwrap(&file[contents.clone()]) {
+                    Some(code) => (contents.start + code.start..contents.start + code.end, Goal::FunctionBody),
+                    // Not made by this bundler, and so none of the client's own code.
+                    None => continue,
+                },
+                _ => (contents, Goal::Module),
+            };
+            modules.push(ModuleEntry::new(name, code, encoding, goal).behind(start));
+            scripts.push(index);
+        }
+        if modules.is_empty() {
+            return Err(LayoutError::new("the module graph has no JavaScript in it".to_owned()));
+        }
+        Ok((Self { executable, graph, scripts }, modules))
+    }
+
+    /// The index of the module that runs first, among those of JavaScript.
+    pub(super) fn entry_point(&self) -> Option<usize> {
+        self.scripts.iter().position(|index| *index == self.graph.entry_point)
+    }
+
+    /// The file with other code in these modules: index among the modules of JavaScript, where the old code was, the new code.
+    pub(super) fn rewrite(&self, file: &[u8], code: Vec<(usize, Range<usize>, Vec<u8>)>) -> Result<Pieces, LayoutError> {
+        if code.is_empty() {
+            return Ok(Pieces::kept(0..file.len()));
+        }
+        let section = self.executable.section();
+        let blob = section.start + 8;
+        let edits = code.into_iter().map(|(module, old, new)| {
+            let index = self.scripts[module];
+            let contents = self.graph.entries[index].contents();
+            let (head, tail) = (&file[blob + contents.start..old.start], &file[old.end..blob + contents.end]);
+            graph::Edit { index, contents: [head, &new, tail].concat() }
+        });
+        let bytes = &file[section.clone()];
+        let mut new = self.graph.edit(bytes, edits.collect())?;
+        new.keep(self.graph.used()..bytes.len());
+        self.executable.with_section(file, new.within(section.start))
+    }
+
+    /// Where the file's own checksum or signature is.
+    pub(super) fn made_last(&self) -> Vec<Range<usize>> {
+        match &self.executable {
+            Executable::Elf(_) => Vec::new(),
+            Executable::Macho(macho) => vec![macho.signature()],
+            Executable::Pe(pe) => vec![pe.checksum()],
+        }
+    }
+
+    /// Whether this executable and another are the same but for these modules; says what was compared, or what differs.
+    pub(super) fn compare(&self, file: &Source, new: &Self, new_file: &Source, edited: &[usize]) -> Result<String, String> {
+        compare::compare(compare::Side { bun: self, file }, compare::Side { bun: new, file: new_file }, edited)
+    }
+
+    /// Fills in what is computed from all the rest of the file.
+    pub(super) fn finish(&self, file: &Source, new: Pieces) -> Result<Pieces, LayoutError> {
+        self.executable.finish(file, new)
+    }
+}
+
+/// The code within the wrapper of a CommonJS module.
+fn unwrap(contents: &[u8]) -> Option<Range<usize>> {
+    let head = &contents[..contents.len().min(LONGEST_HEAD)];
+    let start = memchr::memmem::find(head, WRAPPER.0)? + WRAPPER.0.len();
+    let end = contents.trim_ascii_end().len().checked_sub(WRAPPER.1.len()).filter(|end| *end >= start)?;
+    contents[end..].starts_with(WRAPPER.1).then_some(start..end)
+}
