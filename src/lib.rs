@@ -8,7 +8,8 @@ The map of the house:
 - [`prune`] is what the first patch injects: the policy by which old text leaves a request, in Rust and in JavaScript.
 - [`archive`] is where turns will be kept; so far, how they are ranked.
 - [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API; [`demo`] lets them talk.
-- [`releases`] knows published releases and fetches them; [`paths`], [`sqlite`] and [`digest`] are what everybody stands on.
+- [`releases`] knows published releases and fetches them; [`paths`], [`sqlite`], [`digest`] and
+  [`parallel`] are what everybody stands on.
 - [`cli`] turns arguments into calls.
 
 Arrows point one way: cli → demo → patch, prune, stub → client, releases → paths, sqlite, digest.
@@ -19,6 +20,7 @@ pub mod cli;
 pub mod client;
 pub mod demo;
 pub mod digest;
+pub mod parallel;
 pub mod patch;
 pub mod paths;
 pub mod prune;

@@ -35,8 +35,9 @@ after = "site.name"                 # stands behind that site in the same functi
 using = ["site.name"]               # metavariables of the same name mean the same thing there and here
 ```
 
-`after` and `before` include `using`. A signature whose pattern declares a function named by a metavariable that another site
-binds is looked up by that name among the functions of the module.
+A site with `versions` is not required of a client that does not say its release. `after` and `before` include `using`. A signature
+whose pattern declares a function named by a metavariable that another site binds is looked up by that name among the functions of
+the module.
 */
 
 use std::collections::BTreeMap;

@@ -171,6 +171,12 @@ impl Signature {
         words.chain(self.anchors.iter().map(String::as_str)).collect()
     }
 
+    /// Whether it is found by a name that another site binds, and not by its words: it declares a function, and shares names with
+    /// that site.
+    pub fn is_looked_up(&self) -> bool {
+        !self.using.is_empty() && self.pattern.declared_function().is_some()
+    }
+
     /// The places in one item that fit, as far as the item alone can tell.
     pub fn candidates(&self, form: Form, item: &Node, item_span: Span) -> Found {
         let mut search = Search::new(self.pattern(form));
@@ -236,7 +242,9 @@ impl Signature {
             let variable = node.name().ok_or_else(|| reject(format!("${name} is not a variable")))?;
             match declared_as(function, variable).as_deref() {
                 None => return Err(reject(format!("`{variable}` (${name}) is not a variable of the function around it"))),
-                Some("const") => return Err(reject(format!("`{variable}` (${name}) is a constant and cannot be assigned to"))),
+                Some("const" | "using" | "await using") => {
+                    return Err(reject(format!("`{variable}` (${name}) is a constant and cannot be assigned to")));
+                }
                 Some(_) => {}
             }
         }
@@ -267,7 +275,7 @@ fn function_name(place: &Match<'_>) -> Option<String> {
     function.kids.first().and_then(Node::name).map(str::to_owned)
 }
 
-/// How a function declares a variable: `var`, `let`, `const`, `param`, `function`, `class`; the strictest if it does so twice.
+/// How a function declares a variable: `var`, `let`, `const`, `using`, `param`, `function`, `class`; the strictest if it does so twice.
 fn declared_as(function: &Node, variable: &str) -> Option<String> {
     let mut kinds = Vec::new();
     let (parameters, body) = match (function.kind, function.kids.as_slice()) {
@@ -278,7 +286,7 @@ fn declared_as(function: &Node, variable: &str) -> Option<String> {
         kinds.push("param".to_owned());
     }
     declarations(body, variable, &mut kinds);
-    kinds.iter().find(|kind| *kind == "const").or(kinds.first()).cloned()
+    kinds.iter().find(|kind| matches!(kind.as_str(), "const" | "using" | "await using")).or(kinds.first()).cloned()
 }
 
 fn declarations(node: &Node, variable: &str, kinds: &mut Vec<String>) {

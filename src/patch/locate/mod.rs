@@ -7,19 +7,20 @@ relates them (same names, same function, before or behind). A site is found when
 anything else is drift, and the [`Attempt`]s say how far each signature got.
 */
 
+mod names;
 mod report;
 mod scan;
 
 use std::collections::BTreeMap;
 
-use semver::Version;
+use semver::{Version, VersionReq};
 
 use super::catalogue::{Patch, SiteRule};
-use super::container::{Container, Module};
+use super::container::{Container, ContainerError, Module};
 use super::pattern::{Nearest, same};
 use super::schema::in_range;
 use super::signature::{Bound, Candidate, Form, Rejected, Signature};
-use super::syntax::{Span, SyntaxError, for_each_item_in, line_and_column};
+use super::syntax::{Span, SyntaxError, for_each_item_in};
 
 pub use report::Excerpts;
 use scan::Scan;
@@ -35,6 +36,9 @@ pub enum LocateError {
         /// Where and why.
         cause: SyntaxError,
     },
+    /// A module is not even text.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
 }
 
 /// A site that was found.
@@ -54,6 +58,8 @@ pub struct Site {
     pub span: Span,
     /// The top-level item it is in.
     pub item: Span,
+    /// Where the matched code begins in the bytes of the module.
+    pub offset: usize,
     /// 1-based line of the matched code.
     pub line: u32,
     /// 1-based column, in characters.
@@ -124,8 +130,8 @@ pub struct Located {
     pub sites: Vec<Site>,
     /// What was not.
     pub missing: Vec<Missing>,
-    /// Top-level items of all parsed modules.
-    pub items: usize,
+    /// Top-level items of each module that was parsed, by its index.
+    pub items: BTreeMap<usize, usize>,
 }
 
 impl Located {
@@ -145,23 +151,37 @@ impl Located {
 /// # Errors
 /// When a module is not JavaScript.
 pub fn locate(container: &Container, patches: &[&Patch], version: Option<&Version>, form: Form) -> Result<Located, LocateError> {
-    let modules = container.modules();
-    let scan = Scan::run(&modules, patches, version, form)?;
-    let mut located = Located { items: scan.items, ..Located::default() };
+    locate_in(container, patches, version, form, |_| true)
+}
+
+/// The same, but looks only into modules whose index is `wanted`. Functions that those import are followed anywhere.
+///
+/// # Errors
+/// When a module is not JavaScript.
+pub fn locate_in(
+    container: &Container,
+    patches: &[&Patch],
+    version: Option<&Version>,
+    form: Form,
+    wanted: impl Fn(usize) -> bool,
+) -> Result<Located, LocateError> {
+    let mut scan = Scan::run(container, patches, version, form, wanted)?;
+    let mut located = Located { items: std::mem::take(&mut scan.items), ..Located::default() };
     for (index, patch) in patches.iter().enumerate() {
-        let mut resolver = Resolver { modules: &modules, scan: &scan, patch, index, version, form, found: BTreeMap::new() };
+        let mut resolver = Resolver { container, scan: &scan, patch, index, version, form, found: BTreeMap::new() };
         for rule in patch.sites.iter().filter(|site| in_range(&site.versions, version)) {
             resolver.resolve(&rule.name);
         }
         for rule in &patch.sites {
             match resolver.found.remove(&rule.name) {
                 Some(Ok((signature, module, candidate))) => {
-                    located.sites.push(site(patch, rule, signature, module, &modules[module], candidate));
+                    located.sites.push(site(patch, rule, signature, module, &container.module(module)?, candidate));
                 }
                 Some(Err(attempts)) => located.missing.push(Missing {
                     patch: patch.id.clone(),
                     site: rule.name.clone(),
-                    required: rule.required,
+                    // A client that does not say what release it is may be one that never had the site.
+                    required: rule.required && (version.is_some() || rule.versions == VersionReq::STAR),
                     attempts,
                 }),
                 None => {}
@@ -172,7 +192,7 @@ pub fn locate(container: &Container, patches: &[&Patch], version: Option<&Versio
 }
 
 fn site(patch: &Patch, rule: &SiteRule, signature: String, index: usize, module: &Module<'_>, candidate: Candidate) -> Site {
-    let (line, column) = line_and_column(module.text, candidate.span.lo);
+    let (line, column) = module.position(candidate.span.lo);
     Site {
         patch: patch.id.clone(),
         site: rule.name.clone(),
@@ -181,6 +201,7 @@ fn site(patch: &Patch, rule: &SiteRule, signature: String, index: usize, module:
         module_name: module.name.to_owned(),
         span: candidate.span,
         item: candidate.item,
+        offset: module.byte_offset(candidate.span.lo),
         line,
         column,
         function: candidate.function,
@@ -193,7 +214,7 @@ type Resolution = Result<(String, usize, Candidate), Vec<Attempt>>;
 
 /// Resolves the sites of one patch.
 struct Resolver<'a> {
-    modules: &'a [Module<'a>],
+    container: &'a Container,
     scan: &'a Scan,
     patch: &'a Patch,
     index: usize,
@@ -260,7 +281,9 @@ impl Resolver<'_> {
                 (&looked_up, rejected, found.nearest.map(|nearest| (module, nearest)))
             }
             None => {
-                let result = self.scan.result(self.index, site, number);
+                // One that is looked up by name, and no site has told the name.
+                let nothing = Outcome::NoMatch { nearest: None };
+                let result = self.scan.result(self.index, site, number).ok_or(nothing)?;
                 if !result.missing_words.is_empty() {
                     return Err(Outcome::NoAnchor { words: result.missing_words.clone() });
                 }
@@ -290,12 +313,13 @@ impl Resolver<'_> {
         let Some(metavariable) = signature.pattern(self.form).declared_function() else { return Ok(None) };
         let bound = known.iter().find_map(|(_, module, place)| Some((*module, place.bindings.get(metavariable)?.node.name()?)));
         let Some((module, name)) = bound else { return Ok(None) };
-        let span = self.scan.function(module, name).ok_or_else(|| Outcome::NoFunction(name.to_owned()))?;
+        let no_function = || Outcome::NoFunction(name.to_owned());
+        let (module, span) = self.scan.function(self.container, module, name).ok_or_else(no_function)?;
         let mut found = super::signature::Found::default();
-        let Module { text, goal, .. } = self.modules[module];
+        let Module { text, goal, .. } = self.container.module(module).map_err(|_| no_function())?;
         // The item parsed a moment ago, so it parses again.
         let parsed = for_each_item_in(text, span, goal, |item| found = signature.candidates(self.form, &item.lower(), item.span));
-        parsed.map_err(|_| Outcome::NoFunction(name.to_owned()))?;
+        parsed.map_err(|_| no_function())?;
         Ok(Some((module, found)))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Attempt, Missing, Outcome};
 use crate::patch::container::Container;
-use crate::patch::syntax::{Span, line_and_column};
+use crate::patch::syntax::Span;
 
 /// Shows places of a client by line, column and a few characters.
 pub struct Excerpts<'c> {
@@ -55,23 +55,22 @@ impl<'c> Excerpts<'c> {
                 write!(text, "matches {}, not once: at {shown}", times(places.len()))
             }
             Outcome::Needs(site) => write!(text, "needs the site {site}, which was not found"),
-            Outcome::NoFunction(name) => write!(text, "needs a top-level function `{name}`, which the module does not declare"),
+            Outcome::NoFunction(name) => write!(text, "needs a top-level function `{name}`, which no module declares"),
         };
         text
     }
 
-    fn text(&self, module: usize) -> &'c str {
-        self.container.modules().get(module).map_or("", |module| module.text)
-    }
-
     fn excerpt(&self, module: usize, span: Span) -> &'c str {
-        self.text(module).get(span.range()).unwrap_or_default()
+        let module = self.container.module(module).ok();
+        module.and_then(|module| module.text.get(span.range())).unwrap_or_default()
     }
 
-    /// `line:column`.
+    /// `line:column`, and in which module when there are several.
     fn place(&self, module: usize, span: Span) -> String {
-        let (line, column) = line_and_column(self.text(module), span.lo);
-        format!("{line}:{column}")
+        let Ok(module) = self.container.module(module) else { return String::new() };
+        let (line, column) = module.position(span.lo);
+        let short = module.name.rsplit('/').next().unwrap_or_default();
+        if self.container.modules().len() > 1 { format!("{short}:{line}:{column}") } else { format!("{line}:{column}") }
     }
 }
 

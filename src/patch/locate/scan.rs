@@ -6,8 +6,9 @@ use memchr::memmem;
 use semver::Version;
 
 use super::LocateError;
+use super::names::{self, Names};
 use crate::patch::catalogue::Patch;
-use crate::patch::container::Module;
+use crate::patch::container::{Container, Module};
 use crate::patch::pattern::Nearest;
 use crate::patch::schema::in_range;
 use crate::patch::signature::{Candidate, Form, Rejected, Signature};
@@ -37,45 +38,64 @@ impl SignatureResult {
 /// What the pass found.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    pub items: usize,
+    /// Top-level items of each module that was parsed.
+    pub items: BTreeMap<usize, usize>,
     /// By patch, site and signature.
     results: HashMap<(usize, usize, usize), SignatureResult>,
-    /// Top-level functions, by module and name.
-    functions: HashMap<(usize, String), Span>,
+    /// The top-level names of each module that was parsed.
+    names: HashMap<usize, Names>,
 }
 
-/// A signature to look for, with the words that lead to it.
+/// A signature to look for, with the words that lead to it, the longest first: it is in the fewest modules.
 struct Wanted<'p> {
     key: (usize, usize, usize),
     signature: &'p Signature,
-    words: BTreeSet<&'p str>,
+    words: Vec<&'p str>,
+}
+
+impl Wanted<'_> {
+    /// Whether a module may have it.
+    fn is_wanted_in(&self, bytes: &[u8]) -> bool {
+        // Without a word to look for, a signature would have to be tried on everything; such a one is looked up by name.
+        let has = |word: &&str| !word.is_ascii() || memmem::find(bytes, word.as_bytes()).is_some();
+        !self.words.is_empty() && self.words.iter().all(has)
+    }
 }
 
 impl Scan {
-    pub fn run(modules: &[Module<'_>], patches: &[&Patch], version: Option<&Version>, form: Form) -> Result<Self, LocateError> {
+    pub fn run(
+        container: &Container,
+        patches: &[&Patch],
+        version: Option<&Version>,
+        form: Form,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Result<Self, LocateError> {
         let mut scan = Self::default();
         let wanted = wanted(patches, version, form);
-        let all_words: BTreeSet<&str> = wanted.iter().flat_map(|wanted| wanted.words.iter().copied()).collect();
-        let mut seen = BTreeSet::new();
-        for (index, module) in modules.iter().enumerate() {
-            let places = Places::find(module.text, &all_words);
-            seen.extend(places.words());
+        for (index, raw) in container.modules().enumerate().filter(|(index, _)| is_wanted(*index)) {
+            // Of thousands of modules, a few have the words of any signature, as bytes. Only those are decoded and parsed.
+            let wanted: Vec<&Wanted<'_>> = wanted.iter().filter(|wanted| wanted.is_wanted_in(raw.bytes)).collect();
+            if wanted.is_empty() && container.kind().is_native() {
+                continue;
+            }
+            let module = container.module(index)?;
+            let words = wanted.iter().flat_map(|wanted| wanted.words.iter().copied()).collect();
+            let places = Places::find(module.text, &words);
             let visit = |part: &mut Self, item: Item<'_>| part.visit(index, &item, &wanted, &places, form);
             let parts = fold_items(module.text, module.goal, Self::default, visit);
             let parts = parts.map_err(|cause| LocateError::Syntax { module: module.name.to_owned(), cause })?;
             parts.into_iter().for_each(|part| scan.merge(part));
         }
-        scan.look_closer(modules, &wanted, form);
-        for wanted in wanted {
-            let missing = wanted.words.iter().filter(|word| !seen.contains(*word)).map(|word| (*word).to_owned()).collect();
-            scan.results.entry(wanted.key).or_default().missing_words = missing;
+        for wanted in &wanted {
+            scan.results.entry(wanted.key).or_default();
         }
+        scan.look_closer(container, &wanted, form);
         Ok(scan)
     }
 
     /// For signatures that found nothing because no item has all of their words: how far they get in the item that has the most.
     /// A second pass, for the report on a client that has drifted.
-    fn look_closer(&mut self, modules: &[Module<'_>], wanted: &[Wanted<'_>], form: Form) {
+    fn look_closer(&mut self, container: &Container, wanted: &[Wanted<'_>], form: Form) {
         let found = |site: (usize, usize)| {
             let of_site = |(key, result): (&(usize, usize, usize), &SignatureResult)| {
                 (key.0, key.1) == site && !(result.candidates.is_empty() && result.rejected.is_empty())
@@ -84,60 +104,62 @@ impl Scan {
         };
         let lost = wanted.iter().filter(|wanted| !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
         let lost: Vec<&Wanted<'_>> = lost.collect();
-        let words: BTreeSet<&str> = lost.iter().flat_map(|wanted| wanted.words.iter().copied()).collect();
-        // For each, how many words the best item has, and where it is.
-        let mut best: Vec<Option<(usize, usize, Span)>> = vec![None; lost.len()];
-        for (index, module) in modules.iter().enumerate().filter(|_| !lost.is_empty()) {
-            let places = Places::find(module.text, &words);
+        for wanted in lost {
+            let words: BTreeSet<&str> = wanted.words.iter().copied().collect();
+            let has = |bytes: &[u8]| words.iter().filter(|word| memmem::find(bytes, word.as_bytes()).is_some()).count();
+            let result = self.results.entry(wanted.key).or_default();
+            let nowhere = |word: &&&str| container.modules().all(|raw| memmem::find(raw.bytes, word.as_bytes()).is_none());
+            result.missing_words = words.iter().filter(nowhere).map(|word| (*word).to_owned()).collect();
+            let Some((index, _)) = container.modules().map(|raw| has(raw.bytes)).enumerate().max_by_key(|(_, count)| *count)
+            else {
+                continue;
+            };
+            let Ok(Module { text, goal, .. }) = container.module(index) else { continue };
+            let places = Places::find(text, &words);
+            // How many words the best item has, and where it is.
+            let mut best: Option<(usize, Span)> = None;
             let visit = |item: Item<'_>| {
-                for (wanted, best) in lost.iter().zip(&mut best) {
-                    let count = wanted.words.iter().filter(|word| places.within(word, item.span)).count();
-                    if count > best.map_or(0, |(count, ..)| count) {
-                        *best = Some((count, index, item.span));
-                    }
+                let count = words.iter().filter(|word| places.within(word, item.span)).count();
+                if count > best.map_or(0, |(count, _)| count) {
+                    best = Some((count, item.span));
                 }
             };
-            // It parsed before.
-            for_each_item(module.text, module.goal, visit).ok();
-        }
-        for (wanted, best) in lost.into_iter().zip(best) {
-            let Some((_, module, span)) = best else { continue };
-            let Module { text, goal, .. } = modules[module];
+            // Where it does not parse, what came before is still told.
+            for_each_item(text, goal, visit).ok();
+            let Some((_, span)) = best else { continue };
             let visit = |item: Item<'_>| {
                 let nearest = wanted.signature.candidates(form, &item.lower(), item.span).nearest;
-                let result = SignatureResult { nearest: nearest.map(|nearest| (module, nearest)), ..SignatureResult::default() };
-                self.results.entry(wanted.key).or_default().add(result);
+                let nearest = nearest.map(|nearest| (index, nearest));
+                result.add(SignatureResult { nearest, ..SignatureResult::default() });
             };
             for_each_item_in(text, span, goal, visit).ok();
         }
     }
 
-    pub fn result(&self, patch: usize, site: usize, signature: usize) -> &SignatureResult {
-        &self.results[&(patch, site, signature)]
+    pub fn result(&self, patch: usize, site: usize, signature: usize) -> Option<&SignatureResult> {
+        self.results.get(&(patch, site, signature))
     }
 
-    pub fn function(&self, module: usize, name: &str) -> Option<Span> {
-        self.functions.get(&(module, name.to_owned())).copied()
+    /// The function that a top-level name of a module stands for.
+    pub fn function(&self, container: &Container, module: usize, name: &str) -> Option<(usize, Span)> {
+        names::function(container, &self.names, module, name)
     }
 
     /// Adds what was found further on.
     fn merge(&mut self, later: Self) {
-        self.items += later.items;
-        self.functions.extend(later.functions);
+        later.items.into_iter().for_each(|(module, count)| *self.items.entry(module).or_default() += count);
+        later.names.into_iter().for_each(|(module, names)| self.names.entry(module).or_default().merge(names));
         for (key, result) in later.results {
             self.results.entry(key).or_default().add(result);
         }
     }
 
-    fn visit(&mut self, module: usize, item: &Item<'_>, wanted: &[Wanted<'_>], places: &Places<'_>, form: Form) {
-        self.items += 1;
-        if let Some(name) = item.function_name() {
-            self.functions.insert((module, name.to_owned()), item.span);
-        }
+    fn visit(&mut self, module: usize, item: &Item<'_>, wanted: &[&Wanted<'_>], places: &Places<'_>, form: Form) {
+        *self.items.entry(module).or_default() += 1;
+        self.names.entry(module).or_default().add(item);
         let mut lowered: Option<Node> = None;
         for wanted in wanted {
-            // Without a word to look for, a signature would have to be tried on everything; such a one is looked up by name.
-            if wanted.words.is_empty() || !wanted.words.iter().all(|word| places.within(word, item.span)) {
+            if !wanted.words.iter().all(|word| places.within(word, item.span)) {
                 continue;
             }
             let node = lowered.get_or_insert_with(|| item.lower());
@@ -158,8 +180,11 @@ fn wanted<'p>(patches: &[&'p Patch], version: Option<&Version>, form: Form) -> V
     for (patch_index, patch) in patches.iter().enumerate() {
         for (site_index, site) in patch.sites.iter().enumerate() {
             for (index, signature) in site.signatures.iter().enumerate() {
-                if in_range(&site.versions, version) && in_range(&signature.versions, version) {
-                    wanted.push(Wanted { key: (patch_index, site_index, index), signature, words: signature.anchors(form) });
+                let scanned = in_range(&site.versions, version) && in_range(&signature.versions, version);
+                if scanned && !signature.is_looked_up() {
+                    let mut words: Vec<&str> = signature.anchors(form).into_iter().collect();
+                    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+                    wanted.push(Wanted { key: (patch_index, site_index, index), signature, words });
                 }
             }
         }
@@ -179,10 +204,6 @@ impl<'w> Places<'w> {
             (*word, found.collect())
         };
         Self { by_word: words.iter().map(places).collect() }
-    }
-
-    fn words(&self) -> impl Iterator<Item = &'w str> {
-        self.by_word.iter().filter(|(_, places)| !places.is_empty()).map(|(word, _)| *word)
     }
 
     fn within(&self, word: &str, span: Span) -> bool {
