@@ -37,6 +37,7 @@ mod tests {
             assert_eq!(era(release.client_version()), Some(release.era.as_str()), "{} {}", release.package, release.version);
         }
         assert_eq!(era(&Version::new(1, 0, 0)), Some("E0"));
-        assert_eq!(era(&Version::new(2, 1, 260)), None);
+        assert_eq!(era(&Version::new(2, 1, 260)), Some("E5a"));
+        assert_eq!(era(&Version::new(2, 2, 0)), Some("E5d"), "the newest is open-ended");
     }
 }
