@@ -7,6 +7,22 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+/// A digest in the making.
+#[derive(Clone, Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all bytes that were added.
+    pub fn finish(self) -> String {
+        hex(self.0.finalize().as_slice())
+    }
+}
+
 /// The digest of bytes in memory.
 pub fn of_bytes(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).as_slice())
@@ -18,11 +34,11 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 /// When it cannot be read.
 pub fn of_file(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; 1 << 20];
     loop {
         match file.read(&mut buffer) {
-            Ok(0) => return Ok(hex(hasher.finalize().as_slice())),
+            Ok(0) => return Ok(hasher.finish()),
             Ok(length) => hasher.update(&buffer[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

@@ -14,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::container::{Pieces, Source};
 use super::journal::{BackupRecord, Journal, JournalError};
 use super::lock::{Lock, LockError};
 use super::swap::{self, Attributes, Ownership, SwapError, remove, step};
@@ -78,20 +79,30 @@ impl Backups {
         self.folder.join(sha256)
     }
 
-    /// Makes sure that `target`, whose hash is `sha256`, is backed up.
+    /// Makes sure that `target` is backed up, whose bytes are `source` with the hash `sha256` and which is the file with these
+    /// attributes.
     ///
     /// # Errors
     /// When it cannot be copied, or what was copied is not the target.
-    pub fn keep(&self, target: &Path, sha256: &str, version: Option<String>, journal: &Journal) -> Result<PathBuf, BackupError> {
+    pub fn keep(
+        &self,
+        target: &Path,
+        source: &Source,
+        attributes: &Attributes,
+        sha256: &str,
+        version: Option<String>,
+        journal: &Journal,
+    ) -> Result<PathBuf, BackupError> {
         paths::create_private_dir(&self.folder).map_err(step("create", &self.folder))?;
         let path = self.path(sha256);
-        let metadata = fs::metadata(target).map_err(step("look at", target))?;
         let _turn = self.turn(sha256)?;
-        if !(self.is_apart(&path, &Attributes::of(&metadata)) && self.read(sha256).is_ok()) {
-            self.make(target, sha256, &Attributes::of(&metadata))?;
+        // The very file that was hashed a moment ago need not be hashed again.
+        let there = self.is(&path, attributes) || (self.is_apart(&path) && self.open(sha256).is_ok());
+        if !there {
+            self.make(target, source, attributes, sha256)?;
         }
         // Also of one that was there: it is needed from now on, and must not be collected before that is written down.
-        journal.record_backup(&BackupRecord { sha256: sha256.to_owned(), version, size: metadata.len() })?;
+        journal.record_backup(&BackupRecord { sha256: sha256.to_owned(), version, size: source.len() as u64 })?;
         Ok(path)
     }
 
@@ -100,20 +111,24 @@ impl Backups {
         Lock::acquire(&self.data_dir, &self.path(sha256), &|_| ())
     }
 
-    /// Whether a backup is a file that nobody else has, or the very file that is about to be replaced. A backup that is another
-    /// installation's file would change with that.
-    fn is_apart(&self, backup: &Path, target: &Attributes) -> bool {
+    /// Whether a backup is the very file with these attributes, unchanged.
+    fn is(&self, backup: &Path, attributes: &Attributes) -> bool {
+        attributes.inode != (0, 0) && fs::metadata(backup).is_ok_and(|metadata| Attributes::of(&metadata) == *attributes)
+    }
+
+    /// Whether a backup is a file that nobody else has. One that is another installation's file would change with that.
+    fn is_apart(&self, backup: &Path) -> bool {
         fs::metadata(backup).is_ok_and(|metadata| {
             #[cfg(unix)]
             let alone = std::os::unix::fs::MetadataExt::nlink(&metadata) == 1;
             #[cfg(not(unix))]
-            let alone = true;
-            alone || Attributes::of(&metadata).inode == target.inode
+            let alone = metadata.is_file();
+            alone
         })
     }
 
     /// Links or copies the target. The backup gets its name when it is whole: until then, one that was there stays.
-    fn make(&self, target: &Path, sha256: &str, attributes: &Attributes) -> Result<(), BackupError> {
+    fn make(&self, target: &Path, source: &Source, attributes: &Attributes, sha256: &str) -> Result<(), BackupError> {
         let path = self.path(sha256);
         let partial = path.with_extension("partial");
         remove(&partial)?;
@@ -121,10 +136,9 @@ impl Backups {
             // Whoever installed it may not have synced it. Where that takes the right to write, it stays as durable as it was.
             fs::File::open(&partial).and_then(|file| file.sync_all()).ok();
         } else {
-            let bytes = fs::read(target).map_err(step("read", target))?;
-            swap::write(&partial, &bytes, Ownership::Private(attributes))?;
+            swap::write(&partial, &Pieces::kept(0..source.len()), source, Ownership::Private(attributes))?;
         }
-        if digest::of_file(&partial).map_err(step("read", &partial))? != sha256 {
+        if !self.is(&partial, attributes) && digest::of_file(&partial).map_err(step("read", &partial))? != sha256 {
             remove(&partial)?;
             return Err(BackupError::Raced(target.to_owned()));
         }
@@ -135,18 +149,21 @@ impl Backups {
         Ok(())
     }
 
-    /// The bytes of an original.
+    /// An original, looked through.
     ///
     /// # Errors
     /// When it is missing or not what it was.
-    pub fn read(&self, sha256: &str) -> Result<Vec<u8>, BackupError> {
+    pub fn open(&self, sha256: &str) -> Result<Source, BackupError> {
         let path = self.path(sha256);
-        match fs::read(&path) {
-            Ok(bytes) => match digest::of_bytes(&bytes) {
-                found if found == sha256 => Ok(bytes),
-                found => Err(BackupError::Damaged { path, expected: sha256.to_owned(), found }),
-            },
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(BackupError::Missing(path)),
+        let read = || {
+            let source = Source::of(fs::File::open(&path)?)?;
+            let found = source.sha256()?;
+            Ok((source, found))
+        };
+        match read() {
+            Ok((source, found)) if found == sha256 => Ok(source),
+            Ok((_, found)) => Err(BackupError::Damaged { path, expected: sha256.to_owned(), found }),
+            Err(cause) if io::Error::kind(&cause) == io::ErrorKind::NotFound => Err(BackupError::Missing(path)),
             Err(cause) => Err(BackupError::Unreadable { path, cause }),
         }
     }
@@ -165,7 +182,7 @@ impl Backups {
         current: &Attributes,
         needed: bool,
     ) -> Result<(), BackupError> {
-        let bytes = self.read(sha256)?;
+        let source = self.open(sha256)?;
         let path = self.path(sha256);
         let backup = fs::metadata(&path).map_err(step("look at", &path))?;
         let backup = Attributes::of(&backup);
@@ -175,7 +192,8 @@ impl Backups {
         }
         // A copy keeps the times, too.
         let unknown = Attributes { mtime_ns: backup.mtime_ns, ..*current };
-        Ok(swap::write(to, &bytes, Ownership::As(original.unwrap_or(&unknown)))?)
+        let whole = Pieces::kept(0..source.len());
+        Ok(swap::write(to, &whole, &source, Ownership::As(original.unwrap_or(&unknown)))?)
     }
 
     /// Removes backups that nothing has needed for 30 days before `now` (seconds since 1970).

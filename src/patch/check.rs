@@ -2,7 +2,6 @@
 Do the signatures match these files? What CI and the maintainer of the catalogue ask after each release.
 */
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use semver::Version;
@@ -10,11 +9,11 @@ use serde::Serialize;
 
 use super::catalogue::{Catalogue, Patch};
 use super::container::{Container, Kind};
+use super::inspect::as_published;
 use super::install::Target;
 use super::locate::{Excerpts, Located, locate};
 use super::signature::Form;
 use super::syntax::with_deep_stack;
-use crate::patch::marker;
 
 /// One file, checked against the catalogue.
 #[derive(Debug, Clone, Serialize)]
@@ -78,9 +77,7 @@ impl CheckedRelease {
 /// When there is no client at `path`, or what is there cannot be read or is not JavaScript.
 pub fn check(catalogue: &Catalogue, path: &Path) -> Result<CheckedRelease, Box<dyn std::error::Error + Send + Sync>> {
     let target = Target::at(path)?;
-    let bytes = fs::read(&target.path).map_err(|cause| format!("cannot read {}: {cause}", target.path.display()))?;
-    let name = target.file_name();
-    let container = open_original(&name, bytes).map_err(|cause| format!("{}: {cause}", target.path.display()))?;
+    let container = as_published(target.open()?);
     let version = target.version.as_ref();
     let applicable: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
     let located = with_deep_stack(|| locate(&container, &applicable, version, Form::Original));
@@ -92,18 +89,6 @@ pub fn check(catalogue: &Catalogue, path: &Path) -> Result<CheckedRelease, Box<d
         kind: container.kind(),
         patches: patches.collect(),
     })
-}
-
-/// Opens a client, as published: where it carries our patch, that is taken out in memory.
-///
-/// # Errors
-/// When it holds no module that can be read.
-pub fn open_original(name: &str, bytes: Vec<u8>) -> Result<Container, super::container::ContainerError> {
-    let restored = std::str::from_utf8(&bytes).ok().and_then(|text| {
-        let markers = marker::find(text);
-        if markers.is_empty() { None } else { marker::undo(text, &markers) }
-    });
-    Container::open(name, restored.map_or(bytes, String::into_bytes))
 }
 
 fn checked(patch: &Patch, version: Option<&Version>, located: &Located, container: &Container) -> CheckedPatch {

@@ -16,7 +16,7 @@ use swc_ecma_visit::{Visit, VisitWith};
 use super::container::Module;
 use super::plan::Change;
 use super::splice::{Edit, splice};
-use super::syntax::{Goal, Span, for_each_item, for_each_item_in, line_and_column};
+use super::syntax::{Goal, Span, for_each_item, for_each_item_in};
 
 /// Lines of context around each change.
 const CONTEXT: usize = 3;
@@ -40,10 +40,10 @@ pub fn unified(module: &Module<'_>, changes: &[&Change]) -> String {
             Edit { span, text: change.new.clone() }
         });
         let Ok(after) = splice(before, edits.collect()) else { continue };
-        let (line, column) = line_and_column(module.text, region.lo);
+        let (line, column) = module.position(region.lo);
         let (before, after) = (pretty(before), pretty(&after));
         let diff = TextDiff::from_lines(&before, &after);
-        let place = format!("{} at {line}:{column}", module.name);
+        let place = format!("{} at {line}:{column}", module.name.trim_start_matches('/'));
         text.push_str(
             &diff.unified_diff().context_radius(CONTEXT).header(&format!("a/{place}"), &format!("b/{place}")).to_string(),
         );

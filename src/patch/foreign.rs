@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use serde::Deserialize;
 
+use super::container::Container;
 use super::install::Target;
 use crate::{digest, releases};
 
@@ -29,15 +30,30 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
 });
 
 /// Why these bytes are not what was published; nothing when they may be.
-pub(super) fn recognise(target: &Target, bytes: &[u8], sha256: &str) -> Option<String> {
+pub(super) fn recognise(target: &Target, bytes: &[u8], container: Option<&Container>, sha256: &str) -> Option<String> {
+    if releases::is_published(sha256) {
+        return None;
+    }
+    // Of an executable, what tools change are its modules; the rest is a program that may well contain any word.
+    let tool = match container.filter(|container| container.kind().is_native()) {
+        Some(container) => container.modules().find_map(|raw| tool(raw.bytes)),
+        None => tool(bytes),
+    };
     if let Some(release) = releases::published(target.package.as_deref(), target.version.as_ref()) {
-        if release.sha256 == sha256 || digest::of_bytes(&with_published_shebang(bytes)) == release.sha256 {
+        if digest::of_bytes(&with_published_shebang(bytes)) == release.sha256 {
             return None;
         }
-        let tool = tool(bytes).map_or_else(String::new, |tool| format!(", and contains the marks of {tool}"));
+        let tool = tool.map_or_else(String::new, |tool| format!(", and contains the marks of {tool}"));
         return Some(format!("it is not the published {} {}{tool}", release.package, release.version));
     }
-    tool(bytes).map(|tool| format!("it contains the marks of {tool}"))
+    if let Some(tool) = tool {
+        return Some(format!("it contains the marks of {tool}"));
+    }
+    // An executable outside of its package: one of that version and that very size is that build, or was.
+    let version = target.version.as_ref().filter(|_| target.kind.is_native())?;
+    let is_this = |release: &&releases::Release| release.is_native() && release.version == *version;
+    let build = releases::known().iter().filter(is_this).find(|release| release.size_bytes == bytes.len() as u64)?;
+    Some(format!("it is not the published {} {}, whose size it has", build.package, build.version))
 }
 
 fn tool(bytes: &[u8]) -> Option<&'static str> {

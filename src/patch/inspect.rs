@@ -2,13 +2,16 @@
 What a target is now: as published, patched by us and intact, or something else.
 */
 
+use std::io;
+
 use serde::Serialize;
 
-use super::foreign;
-use super::install::Target;
+use super::container::{Container, Rewritten, Source};
+use super::install::{OpenError, Target};
 use super::journal::Application;
-use super::marker;
-use crate::digest;
+use super::marker::Found;
+use super::{foreign, marker, seal};
+use crate::{digest, releases};
 
 /// The state of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,18 +46,20 @@ pub struct Inspection {
     pub reason: Option<String>,
 }
 
-/// Looks at the bytes of a target, in the light of what the journal knows of it, if anything.
-pub fn inspect(target: &Target, bytes: &[u8], known: Option<&Application>) -> Inspection {
-    let current = digest::of_bytes(bytes);
+/// Looks at a target whose hash is known, in the light of what the journal knows of it, if anything.
+///
+/// # Errors
+/// When it cannot be read (any more), or is an executable that is laid out in an unknown way: what it carries is not known then.
+pub fn inspect(target: &Target, source: &Source, current: String, known: Option<&Application>) -> Result<Inspection, OpenError> {
     if let Some(known) = known.filter(|known| known.patched_sha256 == current) {
-        return Inspection {
+        return Ok(Inspection {
             state: State::Patched,
             patches: known.patches.clone(),
             original_sha256: Some(known.original_sha256.clone()),
             patched_sha256: Some(current.clone()),
             current_sha256: current,
             reason: None,
-        };
+        });
     }
     let mut inspection = Inspection {
         state: State::Unpatched,
@@ -64,19 +69,32 @@ pub fn inspect(target: &Target, bytes: &[u8], known: Option<&Application>) -> In
         current_sha256: current.clone(),
         reason: None,
     };
-    if marker::occurs_in(bytes) {
-        judge_marked(&mut inspection, bytes, known);
-        return inspection;
+    // Of an executable it is the modules that may carry marks.
+    let container = match target.container(source.clone()) {
+        // Patched, and damaged since: that it is not what we wrote is known all the same.
+        Err(error) if target.kind.is_native() && !marker::occurs_in(source) => return Err(error),
+        container => container.ok(),
+    };
+    let marked = match &container {
+        // What was published carries nothing of ours.
+        _ if releases::is_published(&current) => false,
+        Some(container) if target.kind.is_native() => container.modules().any(|raw| marker::occurs_in(raw.bytes)),
+        _ => marker::occurs_in(source),
+    };
+    if marked {
+        let judged = judge_marked(&mut inspection, source, container.as_ref(), known);
+        judged.map_err(|cause| OpenError::Read { path: target.path.clone(), cause })?;
+        return Ok(inspection);
     }
     inspection.original_sha256 = known.map(|known| known.original_sha256.clone());
     inspection.patched_sha256 = known.map(|known| known.patched_sha256.clone());
     if known.is_some_and(|known| known.original_sha256 == current) {
-        return inspection;
+        return Ok(inspection);
     }
-    if let Some(reason) = foreign::recognise(target, bytes, &current) {
+    if let Some(reason) = foreign::recognise(target, source, container.as_ref(), &current) {
         inspection.state = State::Foreign;
         inspection.reason = Some(reason);
-        return inspection;
+        return Ok(inspection);
     }
     if let Some(known) = known {
         let version = target.version.as_ref().map(ToString::to_string);
@@ -88,22 +106,36 @@ pub fn inspect(target: &Target, bytes: &[u8], known: Option<&Application>) -> In
             inspection.state = State::Upgraded;
         }
     }
-    inspection
+    Ok(inspection)
 }
 
-/// A file that carries our comment: intact when taking out what we put in gives the original.
-fn judge_marked(inspection: &mut Inspection, bytes: &[u8], known: Option<&Application>) {
-    // What we wrote is text. Where it no longer is, what stands before the damage says at least which patches there were.
-    let (text, is_text) = match std::str::from_utf8(bytes) {
-        Ok(text) => (text, true),
-        Err(error) => (std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), false),
+/// A file that carries our comment: intact when taking out what we put in gives the original, or when its seal is right.
+fn judge_marked(
+    inspection: &mut Inspection,
+    source: &Source,
+    container: Option<&Container>,
+    known: Option<&Application>,
+) -> io::Result<()> {
+    let markers = match container {
+        Some(container) => marked_modules(container).into_iter().flat_map(|(_, found)| found).collect(),
+        // What we wrote is text. Where it no longer is, what stands before the damage says at least which patches there were.
+        None => {
+            let valid = std::str::from_utf8(source).map_or_else(|error| error.valid_up_to(), str::len);
+            marker::find(std::str::from_utf8(&source[..valid]).unwrap_or_default())
+        }
     };
-    let markers = marker::find(text);
     inspection.patches = markers.iter().filter_map(|found| Some(found.marker.as_ref()?.patch.clone())).collect();
     inspection.patches.sort();
     let original = markers.iter().find_map(|found| Some(found.marker.as_ref()?.original.clone()));
-    let restored = marker::undo(text, &markers).map(|restored| digest::of_bytes(restored.as_bytes()));
-    if is_text && restored.is_some() && restored == original {
+    let intact = match container {
+        None => false,
+        Some(container) => match taken_out(container) {
+            None => false,
+            Some(_) if container.kind().is_native() => seal::is_intact(container)?,
+            Some(restored) => restored.iter().any(|module| Some(digest::of_bytes(module.text.as_bytes())) == original),
+        },
+    };
+    if intact {
         inspection.state = State::Patched;
         inspection.patched_sha256 = Some(inspection.current_sha256.clone());
     } else {
@@ -112,4 +144,28 @@ fn judge_marked(inspection: &mut Inspection, bytes: &[u8], known: Option<&Applic
         inspection.reason = Some("it carries our patch, but has been changed since".to_owned());
     }
     inspection.original_sha256 = original;
+    Ok(())
+}
+
+/// The modules that carry comments of ours, with those.
+pub(super) fn marked_modules(container: &Container) -> Vec<(usize, Vec<Found>)> {
+    let marked = container.modules().enumerate().filter(|(_, raw)| marker::occurs_in(raw.bytes));
+    marked.filter_map(|(index, _)| Some((index, marker::find(container.module(index).ok()?.text)))).collect()
+}
+
+/// The modules that carry comments of ours, as they were before we edited them; nothing when what the comments say does not fit.
+pub fn taken_out(container: &Container) -> Option<Vec<Rewritten>> {
+    let restore = |(module, found): (usize, Vec<Found>)| {
+        let text = marker::undo(container.module(module).ok()?.text, &found)?;
+        Some(Rewritten { module, text })
+    };
+    marked_modules(container).into_iter().map(restore).collect()
+}
+
+/// A client as published: where it carries our patch, that is taken out in memory.
+pub fn as_published(container: Container) -> Container {
+    match taken_out(&container) {
+        Some(restored) if !restored.is_empty() => container.with(&restored),
+        _ => container,
+    }
 }

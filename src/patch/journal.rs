@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
 use super::lock::{Lock, LockError};
-use super::swap::Attributes;
+use super::swap::{Attributes, Fingerprint};
 use crate::sqlite::{self, OpenError};
 
 const MIGRATIONS: &[&str] = &[
@@ -67,6 +67,14 @@ ALTER TABLE backups DROP COLUMN mode;
 ALTER TABLE backups DROP COLUMN uid;
 ALTER TABLE backups DROP COLUMN gid;
 ALTER TABLE backups DROP COLUMN mtime_ns;
+",
+    // What a file's hash was when it was last gone through, and which file that was (JSON).
+    "
+CREATE TABLE hashes (
+    path TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    sha256 TEXT NOT NULL
+) STRICT;
 ",
 ];
 
@@ -267,6 +275,16 @@ impl Journal {
         work().map_err(|cause| JournalError::Sqlite { path, cause })
     }
 
+    /// Adds to an open intent what was not known when it was begun.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn amend(&mut self, id: i64, intent: &Intent) -> Result<(), JournalError> {
+        let json = serde_json::to_string(intent).unwrap_or_default();
+        let sql = "UPDATE intents SET intent = ?2 WHERE id = ?1";
+        self.db.execute(sql, params![id, json]).map(drop).map_err(|cause| self.fail(cause))
+    }
+
     /// Closes an intent whose target was replaced, and keeps what follows from it.
     ///
     /// # Errors
@@ -334,6 +352,39 @@ impl Journal {
         let BackupRecord { sha256, version, size } = backup;
         let values = params![sha256, version, *size as i64, seconds_now()];
         self.db.execute(sql, values).map(drop).map_err(|cause| self.fail(cause))
+    }
+
+    /// The hash of a file that has not changed since it was last gone through.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn known_hash(&self, target: &Path, fingerprint: &Fingerprint) -> Result<Option<String>, JournalError> {
+        let sql = "SELECT sha256 FROM hashes WHERE path = ?1 AND fingerprint = ?2";
+        let found = self.db.query_row(sql, [text(target), fingerprint.to_json()], |row| row.get(0));
+        found.optional().map_err(|cause| self.fail(cause))
+    }
+
+    /// Keeps the hash of a file, unless it changed so lately that it could change again without a trace.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn remember_hash(&self, target: &Path, fingerprint: &Fingerprint, sha256: &str) -> Result<(), JournalError> {
+        if !fingerprint.is_settled(SystemTime::now()) {
+            return Ok(());
+        }
+        let sql = "INSERT OR REPLACE INTO hashes (path, fingerprint, sha256) VALUES (?1, ?2, ?3)";
+        let values = params![text(target), fingerprint.to_json(), sha256];
+        self.db.execute(sql, values).map(drop).map_err(|cause| self.fail(cause))
+    }
+
+    /// How large an original is, as was noted when it was backed up.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn backup_size(&self, sha256: &str) -> Result<Option<u64>, JournalError> {
+        let sql = "SELECT size FROM backups WHERE sha256 = ?1";
+        let size = self.db.query_row(sql, [sha256], |row| row.get::<_, i64>(0)).optional();
+        size.map(|size| size.map(|size| size as u64)).map_err(|cause| self.fail(cause))
     }
 
     /// Whether a target other than this one is patched and has its original in this backup.

@@ -22,7 +22,14 @@ pub enum LockError {
     },
     /// The lock file cannot be used.
     #[error("ctxbridge's own folder cannot be used: cannot {} {}: {}; set CTXBRIDGE_DATA_DIR to a folder that you may write to", .0.step, .0.path.display(), .0.cause)]
-    Io(#[from] SwapError),
+    Io(SwapError),
+}
+
+// Not as its source: the message above says it all, with another next step.
+impl From<SwapError> for LockError {
+    fn from(cause: SwapError) -> Self {
+        Self::Io(cause)
+    }
 }
 
 /// A turn on a target; ends when dropped, or with the process.

@@ -3,12 +3,16 @@
 //!
 //! ```text
 //! /*! ctxbridge {"version":"0.1.0","patch":"…","original":"<sha256>","payload":"<sha256>","runtime":[at,length],"edits":[[at,"old",length],…]}*/
+//! /*! ctxbridge {…,"seal":"<sha256>"}*/                                                                          in an executable
 //! ```
 //!
 //! `original` is the SHA-256 of the whole unpatched file, `payload` that of everything the patch inserted: the other fields of this
 //! comment, the runtime, the edits. Positions are bytes in the unpatched module, lengths those of what was inserted there. With them the edits can be undone in
 //! memory, and if what comes out has the hash `original`, then every byte is either the client's or ours.
+//! Of an executable the module comes out, but not the file around it. There the [`seal`](super::seal) takes its place.
 //! A comment that says the same in other bytes (a space more) is none that we wrote.
+
+use std::ops::Range;
 
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
@@ -19,6 +23,10 @@ use crate::digest;
 
 const OPEN: &str = "/*! ctxbridge ";
 const CLOSE: &str = "*/";
+
+/// What stands in the place of a seal until it is known; as long as one.
+pub(super) const NO_SEAL: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const SEAL: &str = "\"seal\":\"";
 
 /// What one patch did to one module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +43,9 @@ pub struct Marker {
     pub runtime: (u32, u32),
     /// Where each edit was made, what it replaced, and the length of what replaced it.
     pub edits: Vec<(u32, String, u32)>,
+    /// In an executable, the hash of all the rest of it; see [`seal`](super::seal).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
 }
 
 impl Marker {
@@ -48,13 +59,21 @@ impl Marker {
             payload: String::new(),
             runtime: (at, runtime.len() as u32),
             edits: edits.iter().map(|(at, old, new)| (*at, old.clone(), new.len() as u32)).collect(),
+            seal: None,
         };
         Self { payload: marker.payload_of(&inserted), ..marker }
     }
 
+    /// With room for a seal.
+    #[must_use]
+    pub fn sealable(self) -> Self {
+        Self { seal: Some(NO_SEAL.to_owned()), ..self }
+    }
+
     /// The hash of these fields and of the code that was inserted with them.
     fn payload_of(&self, inserted: &str) -> String {
-        let fields = Self { payload: String::new(), ..self.clone() };
+        // The seal comes last, and is over this.
+        let fields = Self { payload: String::new(), seal: None, ..self.clone() };
         digest::of_bytes((fields.comment() + inserted).as_bytes())
     }
 
@@ -97,6 +116,31 @@ pub fn find(text: &str) -> Vec<Found> {
         found.push(Found { marker, comment });
     }
     found
+}
+
+/// Where seals stand in these bytes of a module: after the comment's beginning, and before its end.
+pub(super) fn seals(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut seals = Vec::new();
+    for start in memmem::find_iter(bytes, OPEN) {
+        let comment = &bytes[start..];
+        let comment = &comment[..memmem::find(comment, CLOSE.as_bytes()).unwrap_or(comment.len())];
+        if let Some(at) = memmem::rfind(comment, SEAL.as_bytes()) {
+            let seal = start + at + SEAL.len();
+            if seal + NO_SEAL.len() <= start + comment.len() {
+                seals.push(seal..seal + NO_SEAL.len());
+            }
+        }
+    }
+    seals
+}
+
+/// A module's text as it was before it was sealed.
+pub(super) fn without_seals(text: &str) -> String {
+    let mut text = text.to_owned();
+    for seal in seals(text.as_bytes()) {
+        text.replace_range(seal, NO_SEAL);
+    }
+    text
 }
 
 /// Takes everything out again that these markers say was put in. Nothing when they do not fit the text.

@@ -8,18 +8,18 @@ use semver::Version;
 
 use super::catalogue::Patch;
 use super::container::{Container, ContainerError, Rewritten};
-use super::locate::{Excerpts, LocateError, Located, Site, locate};
+use super::locate::{Excerpts, LocateError, Located, Site, locate, locate_in};
 use super::marker::Marker;
 use super::schema::EditRule;
 use super::signature::Form;
 use super::splice::{Edit, SpliceError, splice};
 use super::syntax::Span;
 
-/// A patched file, not written anywhere yet.
+/// What a patched client will be.
 #[derive(Debug)]
 pub struct Plan {
-    /// The bytes of the patched file.
-    pub bytes: Vec<u8>,
+    /// The modules that change, with their new text.
+    pub modules: Vec<Rewritten>,
     /// What each patch changes.
     pub changes: Vec<Change>,
     /// The sites as they were found.
@@ -51,6 +51,9 @@ pub enum PlanError {
     /// A module is not JavaScript.
     #[error(transparent)]
     Locate(#[from] LocateError),
+    /// A module is not text, or what is to be in it cannot be.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
     /// The patch is not for this release.
     #[error("{patch} is for releases {versions}, and this is {version}")]
     NotApplicable {
@@ -97,11 +100,25 @@ pub fn plan(
     version: Option<&Version>,
     original_sha256: &str,
 ) -> Result<Plan, PlanError> {
+    plan_at(container, patches, version, original_sha256, None)
+}
+
+/// The same, when the sites may be known already.
+///
+/// # Errors
+/// See [`plan`].
+pub fn plan_at(
+    container: &Container,
+    patches: &[&Patch],
+    version: Option<&Version>,
+    original_sha256: &str,
+    located: Option<Located>,
+) -> Result<Plan, PlanError> {
     if let Some(patch) = patches.iter().find(|patch| !patch.applies_to(version)) {
         let version = version.map_or_else(String::new, Version::to_string);
         return Err(PlanError::NotApplicable { patch: patch.id.clone(), versions: patch.versions.to_string(), version });
     }
-    let located = locate(container, patches, version, Form::Original)?;
+    let located = located.map_or_else(|| locate(container, patches, version, Form::Original), Ok)?;
     let mut changes = Vec::new();
     for patch in patches {
         if let Some(missing) = located.lacking(&patch.id).next() {
@@ -110,8 +127,8 @@ pub fn plan(
         }
         changes.extend(patch_changes(container, patch, &located, original_sha256)?);
     }
-    let bytes = container.rewrite(rewrite_modules(container, &changes)?);
-    let plan = Plan { bytes, changes, located };
+    let modules = rewrite_modules(container, &changes)?;
+    let plan = Plan { modules, changes, located };
     check(container, patches, version, &plan)?;
     Ok(plan)
 }
@@ -123,13 +140,13 @@ struct Touched {
 }
 
 fn patch_changes(container: &Container, patch: &Patch, located: &Located, original: &str) -> Result<Vec<Change>, PlanError> {
-    let modules = container.modules();
+    let native = container.kind().is_native();
     let mut changes = Vec::new();
     let mut touched: BTreeMap<usize, Touched> = BTreeMap::new();
     for edit in &patch.edits {
         // Required sites are there; an edit at an optional one that is missing is left out.
         let Some(site) = located.site(&patch.id, &edit.site) else { continue };
-        let text = modules[site.module].text;
+        let text = container.module(site.module)?.text;
         let (span, new) = expand(edit, site, text);
         let old = text[span.range()].to_owned();
         let touched = touched.entry(site.module).or_insert_with(|| Touched { item: site.item, edits: Vec::new() });
@@ -150,12 +167,14 @@ fn patch_changes(container: &Container, patch: &Patch, located: &Located, origin
             && let Some(site) = located.site(&patch.id, &runtime.site).filter(|site| site.module == module)
         {
             let name = &runtime.function;
-            if memchr::memmem::find(modules[module].text.as_bytes(), name.as_bytes()).is_some() {
+            if memchr::memmem::find(container.module(module)?.text.as_bytes(), name.as_bytes()).is_some() {
                 return Err(PlanError::NameTaken { patch: patch.id.clone(), name: name.clone() });
             }
             (item, source) = (site.item, &runtime.source);
         }
         let marker = Marker::new(&patch.id, original, item.lo, source, &edits);
+        // Of an executable, the marker alone cannot give the original back: headers and signatures change, too.
+        let marker = if native { marker.sealable() } else { marker };
         changes.push(Change {
             patch: patch.id.clone(),
             site: None,
@@ -191,28 +210,30 @@ fn expand(edit: &EditRule, site: &Site, text: &str) -> (Span, String) {
     (site.bindings[&edit.replace].node.span, new)
 }
 
-fn rewrite_modules(container: &Container, changes: &[Change]) -> Result<Vec<Rewritten>, SpliceError> {
-    let mut rewritten = Vec::new();
-    for (index, module) in container.modules().iter().enumerate() {
-        let own = changes.iter().filter(|change| change.module == index);
-        let edits: Vec<Edit> = own.map(|change| Edit { span: change.span, text: change.new.clone() }).collect();
-        if !edits.is_empty() {
-            rewritten.push(Rewritten { name: module.name.to_owned(), text: splice(module.text, edits)? });
-        }
+fn rewrite_modules(container: &Container, changes: &[Change]) -> Result<Vec<Rewritten>, PlanError> {
+    let mut edits: BTreeMap<usize, Vec<Edit>> = BTreeMap::new();
+    for change in changes {
+        edits.entry(change.module).or_default().push(Edit { span: change.span, text: change.new.clone() });
     }
-    Ok(rewritten)
+    let rewrite = |(module, edits)| Ok(Rewritten { module, text: splice(container.module(module)?.text, edits)? });
+    edits.into_iter().map(rewrite).collect()
 }
 
 /// Reads the result as if it were a stranger's: it parses, it has as many items more as functions were injected, and every site
 /// is where it has to be, edited or not.
 fn check(container: &Container, patches: &[&Patch], version: Option<&Version>, plan: &Plan) -> Result<(), PlanError> {
     let fail = |message: String| PlanError::Check(message);
-    let name = container.modules().first().map_or_else(String::new, |module| module.name.to_owned());
-    let patched = Container::open(&name, plan.bytes.clone()).map_err(|error: ContainerError| fail(error.to_string()))?;
-    let after = locate(&patched, patches, version, Form::Edited).map_err(|error| fail(error.to_string()))?;
-    let injected = plan.changes.iter().filter(|change| change.site.is_none() && !change.new.ends_with("*/")).count();
-    if after.items != plan.located.items + injected {
-        return Err(fail(format!("{} top-level items became {}", plan.located.items, after.items)));
+    let patched = container.with(&plan.modules);
+    // That there is one place alone is known; now it is about where that has gone.
+    let after = locate_in(&patched, patches, version, Form::Edited, |module| plan.located.items.contains_key(&module))
+        .map_err(|error| fail(error.to_string()))?;
+    for Rewritten { module, .. } in &plan.modules {
+        let injected = |change: &&Change| change.module == *module && change.site.is_none() && !change.new.ends_with("*/");
+        let expected = plan.located.items.get(module).map(|items| items + plan.changes.iter().filter(injected).count());
+        let found = after.items.get(module);
+        if found != expected.as_ref() {
+            return Err(fail(format!("{} top-level items of a module, not {}", found.unwrap_or(&0), expected.unwrap_or(0))));
+        }
     }
     for before in &plan.located.sites {
         let expected = i64::from(before.span.lo) + shift(&plan.changes, before);

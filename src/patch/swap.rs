@@ -6,11 +6,13 @@ its name; then the folder is synced. A running client keeps the old file open.
 */
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+
+use super::container::{Piece, Pieces, Source};
 
 /// A step that failed.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +72,43 @@ impl Attributes {
     }
 }
 
+/// Which file it is and when it was last changed: as long as this is the same, so are the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Fingerprint {
+    size: u64,
+    mtime_ns: i64,
+    /// Last change of the file or of what belongs to it, which nobody can set; where the system has none, its creation.
+    ctime_ns: i64,
+    inode: (u64, u64),
+}
+
+/// Clocks of file systems may be this coarse: what changed so lately may change again and keep its times.
+const COARSEST_CLOCK: Duration = Duration::from_secs(2);
+
+impl Fingerprint {
+    /// Of a file.
+    pub fn of(metadata: &Metadata) -> Self {
+        let Attributes { mtime_ns, inode, .. } = Attributes::of(metadata);
+        #[cfg(unix)]
+        let ctime_ns = {
+            use std::os::unix::fs::MetadataExt;
+            metadata.ctime().saturating_mul(1_000_000_000).saturating_add(metadata.ctime_nsec())
+        };
+        #[cfg(not(unix))]
+        let ctime_ns = metadata.created().map_or(0, nanoseconds);
+        Self { size: metadata.len(), mtime_ns, ctime_ns, inode }
+    }
+
+    /// Whether a change after `now` would show.
+    pub fn is_settled(&self, now: SystemTime) -> bool {
+        nanoseconds(now).saturating_sub(self.mtime_ns.max(self.ctime_ns)) > COARSEST_CLOCK.as_nanos() as i64
+    }
+
+    pub(super) fn to_json(self) -> String {
+        serde_json::to_string(&self).unwrap_or_default()
+    }
+}
+
 fn nanoseconds(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => since.as_nanos() as i64,
@@ -100,20 +139,31 @@ pub enum Ownership<'a> {
     Private(&'a Attributes),
 }
 
-/// Writes a new file, synced.
+/// Writes a new file made of `old` and what comes between, synced.
 ///
 /// # Errors
 /// When a step fails, or there is a file of that name already. What was begun is removed again.
-pub fn write(path: &Path, bytes: &[u8], ownership: Ownership<'_>) -> Result<(), SwapError> {
+pub fn write(path: &Path, pieces: &Pieces, old: &Source, ownership: Ownership<'_>) -> Result<(), SwapError> {
+    write_with(path, ownership, |file| fill(file, pieces, old).map_err(step("write", path)))
+}
+
+/// The same, with what `fill` puts into it.
+///
+/// # Errors
+/// See [`write()`], and those of `fill`.
+pub fn write_with<E: From<SwapError>>(
+    path: &Path,
+    ownership: Ownership<'_>,
+    fill: impl FnOnce(&File) -> Result<(), E>,
+) -> Result<(), E> {
     let mut options = OpenOptions::new();
     // Never into a file that is there: it may have other names, the backup's for one.
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).map_err(step("write", path))?;
+    let file = options.open(path).map_err(step("write", path))?;
     // All through the handle: with the mode, the right to open it again may go.
-    let mut work = || {
-        file.write_all(bytes).map_err(step("write", path))?;
+    let complete = || {
         if let Ownership::Like(of) | Ownership::As(of) = ownership {
             adopt(&file, path, of)?;
         }
@@ -122,7 +172,68 @@ pub fn write(path: &Path, bytes: &[u8], ownership: Ownership<'_>) -> Result<(), 
         }
         file.sync_all().map_err(step("sync", path))
     };
-    work().inspect_err(|_| drop(fs::remove_file(path)))
+    let written = fill(&file).and_then(|()| Ok(complete()?));
+    written.inspect_err(|_| drop(fs::remove_file(path)))
+}
+
+/// The block size of common file systems: ranges that begin at one may be shared instead of copied.
+const BLOCK: usize = 4096;
+
+/// Writes all of a new file into one that is empty.
+///
+/// # Errors
+/// As the system says.
+pub fn fill(mut file: &File, pieces: &Pieces, old: &Source) -> io::Result<()> {
+    let mut written = 0;
+    for piece in pieces.iter() {
+        // Where reading moves a file's own position, another thread that reads it would be in the way.
+        let (range, mut from) = match (piece, old.file().filter(|_| cfg!(unix))) {
+            (Piece::New(bytes), _) => {
+                file.write_all(bytes)?;
+                written += bytes.len();
+                continue;
+            }
+            (Piece::Kept(range), None) => {
+                let mut result = Ok(());
+                old.stream(range.clone(), &mut |bytes| {
+                    if result.is_ok() {
+                        result = file.write_all(bytes);
+                    }
+                })?;
+                result?;
+                written += range.len();
+                continue;
+            }
+            (Piece::Kept(range), Some(from)) => (range.clone(), from),
+        };
+        from.seek(SeekFrom::Start(range.start as u64))?;
+        // Up to a block in both files, then the rest: between whole blocks the system can share what it would have to copy.
+        let head = if written % BLOCK == range.start % BLOCK { (BLOCK - written % BLOCK) % BLOCK } else { 0 };
+        for length in [head.min(range.len()), range.len() - head.min(range.len())] {
+            // On Linux this is copy_file_range: the bytes do not come into this process.
+            if io::copy(&mut from.take(length as u64), &mut file)? != length as u64 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        written += range.len();
+    }
+    Ok(())
+}
+
+/// Writes again what is not from the old file, into one that was filled with a version of the same layout.
+///
+/// # Errors
+/// As the system says.
+pub fn amend(mut file: &File, pieces: &Pieces) -> io::Result<()> {
+    let mut at = 0;
+    for piece in pieces.iter() {
+        if let Piece::New(bytes) = piece {
+            file.seek(SeekFrom::Start(at))?;
+            file.write_all(bytes)?;
+        }
+        at += piece.len() as u64;
+    }
+    Ok(())
 }
 
 #[cfg(unix)]

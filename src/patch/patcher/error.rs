@@ -1,0 +1,101 @@
+//! What keeps an operation from being done.
+
+use std::path::PathBuf;
+
+use crate::patch::backup::BackupError;
+use crate::patch::catalogue::CatalogueError;
+use crate::patch::install::{OpenError, TargetError};
+use crate::patch::journal::JournalError;
+use crate::patch::lock::LockError;
+use crate::patch::plan::PlanError;
+use crate::patch::seal::AssembleError;
+use crate::patch::smoke::SmokeError;
+use crate::patch::structure::StructureError;
+use crate::patch::swap::SwapError;
+
+/// An operation that could not be done. The target is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum PatchError {
+    /// The catalogue has no such patch.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The target holds no module that can be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The patched file cannot be put together.
+    #[error("{}: {cause}", path.display())]
+    Assemble {
+        /// The target.
+        path: PathBuf,
+        /// Why.
+        cause: AssembleError,
+    },
+    /// The patched file is not what was meant.
+    #[error("{}: {cause}", path.display())]
+    Structure {
+        /// The target.
+        path: PathBuf,
+        /// Why.
+        cause: StructureError,
+    },
+    /// The target cannot be patched.
+    #[error("{}: {cause}{}", path.display(), next_step(.cause))]
+    Plan {
+        /// The target.
+        path: PathBuf,
+        /// Why.
+        cause: Box<PlanError>,
+    },
+    /// The target was changed by somebody else.
+    #[error("{} was patched by another tool: {reason}. Undo that with the other tool or reinstall the client, then try again", path.display())]
+    Foreign {
+        /// The target.
+        path: PathBuf,
+        /// How that is known.
+        reason: String,
+    },
+    /// The target carries our patch, and changes that are not ours.
+    #[error("{} was changed after it was patched, so neither patching nor reverting it would be safe; reinstall the client to get its original back", path.display())]
+    Modified {
+        /// The target.
+        path: PathBuf,
+    },
+    /// The target changed while it was worked on.
+    #[error("{} was changed by somebody else in the meantime; nothing was written, try again", path.display())]
+    Raced {
+        /// The target.
+        path: PathBuf,
+    },
+    /// The smoke run failed.
+    #[error(transparent)]
+    Smoke(#[from] SmokeError),
+    /// There is no backup that can be used.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// The client is not there any more.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// Another command is at work.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The journal says no.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The system says no.
+    #[error(transparent)]
+    Swap(#[from] SwapError),
+}
+
+/// What a user can do about it.
+fn next_step(cause: &PlanError) -> &'static str {
+    match cause {
+        PlanError::Locate(_) => "; is this the client's cli.js? If so, reinstall the client",
+        PlanError::NotApplicable { .. } => {
+            "; no signature is known for this release: use one that the patch is for, or upgrade ctxbridge"
+        }
+        PlanError::Drift { .. } => "; upgrade ctxbridge, or report this release if there is nothing newer",
+        PlanError::NameTaken { .. } => "; reinstall the client to get its original back",
+        PlanError::Splice(_) => "; apply them one at a time, and please report this",
+        PlanError::Check(_) | PlanError::Container(_) => "",
+    }
+}

@@ -1,0 +1,308 @@
+/*!
+`apply`, `verify` and `revert`: the operations on one target, and what they have in common.
+
+Each takes the lock of its target, finishes or undoes what a killed command left (`settle`), looks at the target, and
+only then does its work. Anything that fails leaves the target as it was.
+*/
+
+mod error;
+mod outcome;
+mod turn;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+pub use error::PatchError;
+pub use outcome::{Applied, AppliedState, DryRun, EditedSite, Reverted, RevertedState, Smoke};
+
+use super::backup::Backups;
+use super::catalogue::{Catalogue, Patch};
+use super::container::{Container, Source};
+use super::inspect::{Inspection, State, inspect, marked_modules};
+use super::install::Target;
+use super::journal::{Action, Intent, seconds_now};
+use super::locate::{Located, locate};
+use super::lock::LockError;
+use super::plan::{Plan, plan_at};
+use super::seal::{Assembled, assemble};
+use super::signature::Form;
+use super::swap::{self, Attributes, Ownership, step, temporary_name};
+use super::syntax::with_deep_stack;
+use super::{smoke, structure};
+use crate::parallel::beside;
+use turn::{Trust, Turn};
+
+/// Does the operations.
+pub struct Patcher<'n> {
+    data_dir: PathBuf,
+    catalogue: Catalogue,
+    backups: Backups,
+    notice: &'n dyn Fn(&str),
+    progress: &'n dyn Fn(&str),
+}
+
+impl<'n> Patcher<'n> {
+    /// Works with the backups and the journal in `data_dir`; tells `notice` what a person should know meanwhile.
+    pub fn new(data_dir: &Path, catalogue: Catalogue, notice: &'n dyn Fn(&str)) -> Self {
+        Self { backups: Backups::in_dir(data_dir), data_dir: data_dir.to_owned(), catalogue, notice, progress: &|_| {} }
+    }
+
+    /// Tells `progress` which step begins.
+    pub fn with_progress(self, progress: &'n dyn Fn(&str)) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// The patches it knows.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Patches a target with the named patches, or the default ones.
+    ///
+    /// # Errors
+    /// When it cannot be done; the target is as it was.
+    pub fn apply(&self, target: &Target, patches: &[String], smoke: bool) -> Result<Applied, PatchError> {
+        let begun = Instant::now();
+        let selected = self.catalogue.select(patches)?;
+        let ids: Vec<String> = selected.iter().map(|patch| patch.id.clone()).collect();
+        let found = |target: &Target, source: &Source| self.find(target, source, &selected);
+        let (mut turn, found) = self.turn_and(target, Trust::Nothing, found)?;
+        let target = &turn.target.clone();
+        let version = target.version.as_ref().map(ToString::to_string);
+        if turn.inspection.state == State::Patched && turn.inspection.patches == ids && self.is_current(&turn, &selected) {
+            let original_sha256 = turn.inspection.original_sha256.clone().unwrap_or_default();
+            let backup = self.backups.path(&original_sha256);
+            if !backup.is_file() {
+                (self.notice)(&format!(
+                    "the backup of the original is gone: {}; reinstall the client to be able to undo this",
+                    backup.display()
+                ));
+            }
+            let length = turn.journal.backup_size(&original_sha256)?.unwrap_or(turn.source.len() as u64);
+            return Ok(Applied {
+                target: target.path.clone(),
+                version,
+                state: AppliedState::AlreadyPatched,
+                patches: ids,
+                sites: Vec::new(),
+                backup,
+                original_sha256,
+                patched_sha256: turn.inspection.current_sha256.clone(),
+                grew_by_bytes: turn.source.len() as i64 - length as i64,
+                smoke: Smoke { ran: false, output: "already patched".to_owned() },
+                elapsed_ms: begun.elapsed().as_millis() as u64,
+            });
+        }
+        let attributes = Attributes::of(&turn.metadata);
+        let (original_sha256, original) = self.original(&turn)?;
+        let original_length = original.len();
+        let (container, plan) = self.plan(&turn, original, found, &selected, &original_sha256)?;
+        let sites = EditedSite::of(&plan);
+        let Plan { modules, .. } = plan;
+        let fail = |cause| PatchError::Assemble { path: target.path.clone(), cause };
+        let pieces = container.rewrite(&modules).map_err(|cause| fail(cause.into()))?;
+        let patched_length = pieces.len();
+        let is_patched = turn.inspection.state == State::Patched;
+        let intent = Intent {
+            action: Action::Apply,
+            temporary: temporary_name(&target.path),
+            from_sha256: turn.inspection.current_sha256.clone(),
+            // It is hashed while it is written.
+            to_sha256: String::new(),
+            original_sha256: original_sha256.clone(),
+            patches: ids.clone(),
+            version: version.clone(),
+            original: turn.original_attributes(&original_sha256),
+        };
+        let mut patched_sha256 = String::new();
+        let mut ran = Smoke { ran: false, output: "--no-smoke".to_owned() };
+        self.exchange(&mut turn, intent, |intent, journal, id| {
+            (self.progress)("writing the patched client");
+            let source = container.source();
+            swap::write_with(&intent.temporary, Ownership::Like(&attributes), |file| {
+                let write = || swap::fill(file, &pieces, source).map_err(step("write", &intent.temporary));
+                let (assembled, written) = beside(|| assemble(&container, pieces.clone()), write);
+                written?;
+                let Assembled { pieces, sha256 } = assembled.map_err(fail)?;
+                patched_sha256 = sha256;
+                Ok::<_, PatchError>(swap::amend(file, &pieces).map_err(step("write", &intent.temporary))?)
+            })?;
+            intent.to_sha256.clone_from(&patched_sha256);
+            journal.amend(id, intent)?;
+            // Not before it is known that a new file can be made: an original may have hundreds of megabytes.
+            if !is_patched {
+                self.backups.keep(&target.path, source, &attributes, &original_sha256, version.clone(), journal)?;
+            }
+            if let Some(reason) = smoke::cannot_run(container.kind(), source) {
+                (self.progress)("comparing the patched client with the original");
+                let structure = structure::verify(&container, &modules, &intent.temporary);
+                let compared = structure.map_err(|cause| PatchError::Structure { path: target.path.clone(), cause })?;
+                ran = Smoke { ran: false, output: format!("{reason}; read back instead: {compared}") };
+            } else if smoke {
+                (self.progress)("running the patched client");
+                let output = smoke::run(container.kind(), &intent.temporary, &target.path, target.version.as_ref())?;
+                ran = Smoke { ran: true, output };
+            }
+            // Some systems replace no file that is mapped.
+            drop(container);
+            Ok(())
+        })?;
+        // Old backups are collected when there is something to do anyway; that it fails must not undo what was done.
+        if let Err(error) = self.backups.collect(&turn.journal, seconds_now()) {
+            (self.notice)(&format!("an old backup could not be removed: {error}"));
+        }
+        Ok(Applied {
+            target: target.path.clone(),
+            version,
+            state: AppliedState::Patched,
+            patches: ids,
+            sites,
+            backup: self.backups.path(&original_sha256),
+            original_sha256,
+            patched_sha256,
+            grew_by_bytes: patched_length as i64 - original_length as i64,
+            smoke: ran,
+            elapsed_ms: begun.elapsed().as_millis() as u64,
+        })
+    }
+
+    /// What `apply` would change.
+    ///
+    /// # Errors
+    /// When it could not be done.
+    pub fn dry_run(&self, target: &Target, patches: &[String]) -> Result<DryRun, PatchError> {
+        let selected = self.catalogue.select(patches)?;
+        let found = |target: &Target, source: &Source| self.find(target, source, &selected);
+        let (turn, found) = self.turn_and(target, Trust::Nothing, found)?;
+        let (original_sha256, original) = self.original(&turn)?;
+        let (container, Plan { changes, .. }) = self.plan(&turn, original, found, &selected, &original_sha256)?;
+        Ok(DryRun { container, changes })
+    }
+
+    /// Looks at a target.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn verify(&self, target: &Target) -> Result<Inspection, PatchError> {
+        match self.turn(target, Trust::Journal) {
+            // Who may not write where the journal is still may look: what was written carries all that it takes.
+            Err(error @ (PatchError::Lock(LockError::Io(_)) | PatchError::Journal(_))) => {
+                (self.notice)(&format!("looking at the file alone: {error}"));
+                let read = || {
+                    let source = Source::of(fs::File::open(&target.path)?)?;
+                    source.sha256().map(|sha256| (source, sha256))
+                };
+                let (source, sha256) = read().map_err(step("read", &target.path))?;
+                Ok(inspect(target, &source, sha256, None)?)
+            }
+            turn => Ok(turn?.inspection),
+        }
+    }
+
+    /// Puts the original back.
+    ///
+    /// # Errors
+    /// When the target is not what we wrote, or there is no backup that can be used.
+    pub fn revert(&self, target: &Target) -> Result<Reverted, PatchError> {
+        let mut turn = self.turn(target, Trust::Nothing)?;
+        let target = &turn.target.clone();
+        let original_sha256 = match (turn.inspection.state, &turn.inspection.original_sha256) {
+            (State::Modified, _) => return Err(PatchError::Modified { path: target.path.clone() }),
+            (State::Foreign, _) => {
+                let reason = turn.inspection.reason.unwrap_or_default();
+                return Err(PatchError::Foreign { path: target.path.clone(), reason });
+            }
+            (State::Patched, Some(original)) => original.clone(),
+            _ => {
+                return Ok(Reverted {
+                    target: target.path.clone(),
+                    state: RevertedState::NotPatched,
+                    restored_sha256: turn.inspection.current_sha256,
+                });
+            }
+        };
+        let intent = Intent {
+            action: Action::Revert,
+            temporary: temporary_name(&target.path),
+            from_sha256: turn.inspection.current_sha256.clone(),
+            to_sha256: original_sha256.clone(),
+            original_sha256: original_sha256.clone(),
+            patches: Vec::new(),
+            version: target.version.as_ref().map(ToString::to_string),
+            original: turn.original_attributes(&original_sha256),
+        };
+        let current = Attributes::of(&turn.metadata);
+        let needed = turn.journal.is_needed_elsewhere(&target.path, &original_sha256)?;
+        self.exchange(&mut turn, intent, |intent, _, _| {
+            let original = intent.original.as_ref();
+            Ok(self.backups.bring_back(&original_sha256, &intent.temporary, original, &current, needed)?)
+        })?;
+        Ok(Reverted { target: target.path.clone(), state: RevertedState::Reverted, restored_sha256: original_sha256 })
+    }
+
+    /// The unpatched client: the target itself, or its backup when it is patched.
+    fn original(&self, turn: &Turn) -> Result<(String, Source), PatchError> {
+        let path = turn.target.path.clone();
+        match turn.inspection.state {
+            State::Foreign => Err(PatchError::Foreign { path, reason: turn.inspection.reason.clone().unwrap_or_default() }),
+            State::Modified => Err(PatchError::Modified { path }),
+            State::Unpatched | State::Upgraded => Ok((turn.inspection.current_sha256.clone(), turn.source.clone())),
+            State::Patched => {
+                let sha256 = turn.inspection.original_sha256.clone().unwrap_or_default();
+                let source = self.backups.open(&sha256)?;
+                Ok((sha256, source))
+            }
+        }
+    }
+
+    /// The sites in a target of which it is not known yet what it is: most often it is unpatched, and these are the sites. When
+    /// they cannot be found, [`Self::plan`] says why.
+    fn find(&self, target: &Target, source: &Source, patches: &[&Patch]) -> Option<(Container, Located)> {
+        (self.progress)("reading the client and finding the sites");
+        let version = target.version.as_ref();
+        if patches.iter().any(|patch| !patch.applies_to(version)) {
+            return None;
+        }
+        let container = target.container(source.clone()).ok()?;
+        let located = with_deep_stack(|| locate(&container, patches, version, Form::Original)).ok()?;
+        Some((container, located))
+    }
+
+    /// What the patched client will be. `found` is of the target itself, `original` may be its backup.
+    fn plan(
+        &self,
+        turn: &Turn,
+        original: Source,
+        found: Option<(Container, Located)>,
+        patches: &[&Patch],
+        sha256: &str,
+    ) -> Result<(Container, Plan), PatchError> {
+        (self.progress)("checking the result");
+        let (container, located) = match found.filter(|_| turn.inspection.state != State::Patched) {
+            Some((container, located)) => (container, Some(located)),
+            None => (turn.target.container(original)?, None),
+        };
+        let target = &turn.target;
+        let plan = with_deep_stack(|| plan_at(&container, patches, target.version.as_ref(), sha256, located));
+        let plan = plan.map_err(|cause| PatchError::Plan { path: target.path.clone(), cause: Box::new(cause) })?;
+        Ok((container, plan))
+    }
+
+    /// Whether a patched file carries these very patches, as this version would write them; anything older is replaced.
+    fn is_current(&self, turn: &Turn, patches: &[&Patch]) -> bool {
+        let Ok(container) = turn.target.container(turn.source.clone()) else { return false };
+        marked_modules(&container).iter().all(|(module, found)| {
+            let text = container.module(*module).map_or("", |module| module.text);
+            found.iter().all(|found| {
+                let Some(marker) = found.marker.as_ref().filter(|marker| marker.version == env!("CARGO_PKG_VERSION")) else {
+                    return false;
+                };
+                let Some(patch) = patches.iter().find(|patch| patch.id == marker.patch) else { return false };
+                let runtime = patch.runtime.as_ref().map_or("", |runtime| runtime.source.as_str());
+                let behind = &text[found.comment.hi as usize..];
+                marker.runtime.1 as usize == runtime.len() && behind.starts_with(runtime)
+            })
+        })
+    }
+}

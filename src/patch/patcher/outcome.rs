@@ -1,0 +1,120 @@
+//! What came of an operation.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::patch::container::Container;
+use crate::patch::locate::Site;
+use crate::patch::plan::{Change, Plan};
+
+/// What `apply` did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Applied {
+    /// The patched file.
+    pub target: PathBuf,
+    /// The client's version.
+    pub version: Option<String>,
+    /// Whether anything had to be done.
+    pub state: AppliedState,
+    /// The patches it now has.
+    pub patches: Vec<String>,
+    /// Where it was edited; empty when there was nothing to do.
+    pub sites: Vec<EditedSite>,
+    /// The hash of the unpatched file.
+    pub original_sha256: String,
+    /// The hash of the file now.
+    pub patched_sha256: String,
+    /// Where the original is kept.
+    pub backup: PathBuf,
+    /// By how much it is longer than the original, in bytes.
+    pub grew_by_bytes: i64,
+    /// The smoke run.
+    pub smoke: Smoke,
+    /// How long it took, in milliseconds.
+    pub elapsed_ms: u64,
+}
+
+/// A place that was edited.
+#[derive(Debug, Clone, Serialize)]
+pub struct EditedSite {
+    /// The patch.
+    pub patch: String,
+    /// The site.
+    pub site: String,
+    /// The module it is in.
+    pub module: String,
+    /// The function around it.
+    pub function: Option<String>,
+    /// 1-based line in the unpatched module.
+    pub line: u32,
+    /// 1-based column, in characters.
+    pub column: u32,
+}
+
+impl EditedSite {
+    /// The sites of a plan that it edits.
+    pub(super) fn of(plan: &Plan) -> Vec<Self> {
+        let edited = |site: &&Site| {
+            plan.changes.iter().any(|change| change.patch == site.patch && change.site.as_deref() == Some(&site.site))
+        };
+        let describe = |site: &Site| Self {
+            patch: site.patch.clone(),
+            site: site.site.clone(),
+            module: site.module_name.clone(),
+            function: site.function.clone(),
+            line: site.line,
+            column: site.column,
+        };
+        plan.located.sites.iter().filter(edited).map(describe).collect()
+    }
+}
+
+/// Whether `apply` had anything to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppliedState {
+    /// It was patched.
+    Patched,
+    /// It had these patches already.
+    AlreadyPatched,
+}
+
+/// A smoke run, made or not.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Smoke {
+    /// Whether the patched client was run.
+    pub ran: bool,
+    /// What it printed, or why it was not run.
+    pub output: String,
+}
+
+/// What `revert` did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Reverted {
+    /// The file.
+    pub target: PathBuf,
+    /// Whether anything had to be done.
+    pub state: RevertedState,
+    /// The hash of the file now.
+    pub restored_sha256: String,
+}
+
+/// Whether `revert` had anything to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RevertedState {
+    /// The original is back.
+    Reverted,
+    /// It was not patched.
+    NotPatched,
+}
+
+/// What `apply` would do.
+#[derive(Debug)]
+pub struct DryRun {
+    /// The unpatched client.
+    pub container: Container,
+    /// What would change.
+    pub changes: Vec<Change>,
+}
