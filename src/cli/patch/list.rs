@@ -1,24 +1,30 @@
 //! `ctxbridge patch list`
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Answer, Output, with_patcher};
+use super::{Answer, Output};
 use crate::cli::output::{DIM, GOOD, styled};
 use crate::patch::catalogue::Catalogue;
 use crate::patch::container::Kind;
 use crate::patch::era::era;
 use crate::patch::inspect::State;
-use crate::patch::install::{Target, discover};
+use crate::patch::install::{Installation, OpenError, discover};
+use crate::patch::patcher::{PatchError, Patcher};
+use crate::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge patch list --json")]
 pub(super) struct ListArgs {}
 
 #[derive(Serialize)]
-struct Installation {
-    path: std::path::PathBuf,
-    kind: Kind,
+struct Entry {
+    path: String,
+    same_file: Vec<String>,
+    on_path: bool,
+    kind: Option<Kind>,
     package: Option<String>,
     version: Option<String>,
     era: Option<&'static str>,
@@ -29,24 +35,25 @@ struct Installation {
 
 impl ListArgs {
     pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+        output.progress("looking for clients");
         let project = std::env::current_dir().ok();
-        let targets = discover(project.as_deref());
-        let installations: Vec<Installation> = with_patcher(catalogue, output, |patcher| {
-            let looked_at = targets.into_iter().map(|target| {
-                let inspection = match target.kind {
-                    Kind::Script => patcher.verify(&target).map_err(|error| error.to_string()),
-                    other => Err(format!("this version of ctxbridge cannot patch a {other}")),
-                };
-                installation(target, inspection)
-            });
-            Ok(looked_at.collect())
-        })?;
-        let found = !installations.is_empty();
+        let installations = discover(project.as_deref());
+        let notice = |text: &str| output.note(text);
+        let patcher = Patcher::new(&paths::data_dir()?, catalogue, &notice);
+        let count = installations.len();
+        let mut entries = Vec::new();
+        for (index, installation) in installations.into_iter().enumerate() {
+            // An executable that was not looked at before is read whole, which takes a second.
+            output.progress(&format!("reading client {} of {count}, {}", index + 1, installation.path.display()));
+            entries.push(entry(installation, &patcher));
+        }
+        output.clear_progress();
+        let found = !entries.is_empty();
         if output.json {
-            output.value(&json!({ "installations": installations }))?;
+            output.value(&json!({ "installations": entries }))?;
         } else if found {
-            for installation in &installations {
-                tell(installation, output)?;
+            for entry in &entries {
+                tell(entry, output)?;
             }
         } else {
             output.line("no client found; name one: ctxbridge patch apply PATH")?;
@@ -55,25 +62,48 @@ impl ListArgs {
     }
 }
 
-fn installation(target: Target, inspection: Result<crate::patch::inspect::Inspection, String>) -> Installation {
-    let (state, patches, problem) = match inspection {
-        Ok(inspection) => (Some(inspection.state), inspection.patches, inspection.reason),
-        Err(problem) => (None, Vec::new(), Some(problem)),
+fn entry(installation: Installation, patcher: &Patcher<'_>) -> Entry {
+    let Installation { path, same_file, on_path, client } = installation;
+    let mut entry = Entry {
+        path: text(&path),
+        same_file: same_file.iter().map(|path| text(path)).collect(),
+        on_path,
+        kind: None,
+        package: None,
+        version: None,
+        era: None,
+        state: None,
+        patches: Vec::new(),
+        problem: None,
     };
-    Installation {
-        kind: target.kind,
-        package: target.package,
-        era: target.version.as_ref().and_then(era),
-        version: target.version.map(|version| version.to_string()),
-        path: target.path,
-        state,
-        patches,
-        problem,
+    let target = match client {
+        Ok(target) => target,
+        Err(error) => return Entry { problem: Some(error.to_string()), ..entry },
+    };
+    match patcher.verify(&target) {
+        Ok(inspection) => {
+            entry.state = Some(inspection.state);
+            entry.patches = inspection.patches;
+            entry.problem = inspection.reason;
+        }
+        // The path is told anyway.
+        Err(PatchError::Open(OpenError::Container { cause, .. })) => entry.problem = Some(cause.to_string()),
+        Err(error) => entry.problem = Some(error.to_string()),
     }
+    entry.kind = Some(target.kind);
+    entry.package = target.package;
+    entry.era = target.version.as_ref().and_then(era);
+    entry.version = target.version.map(|version| version.to_string());
+    entry
 }
 
-fn tell(installation: &Installation, output: &mut Output) -> anyhow::Result<()> {
-    let state = match installation.state {
+/// A path for people and JSON; what is not Unicode is listed, with that as its problem.
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn tell(entry: &Entry, output: &mut Output) -> anyhow::Result<()> {
+    let state = match entry.state {
         Some(State::Patched) => styled(GOOD, format!("{:<10}", "patched")),
         Some(State::Unpatched) => format!("{:<10}", "unpatched"),
         Some(State::Upgraded) => format!("{:<10}", "upgraded"),
@@ -81,10 +111,18 @@ fn tell(installation: &Installation, output: &mut Output) -> anyhow::Result<()> 
         Some(State::Foreign) => format!("{:<10}", "foreign"),
         None => format!("{:<10}", "-"),
     };
-    let version = installation.version.as_deref().unwrap_or("?");
-    let era = installation.era.unwrap_or("?");
-    output.line(format!("{version:<10} {era:<4} {state} {}", installation.path.display()))?;
-    if let Some(problem) = &installation.problem {
+    let version = entry.version.as_deref().unwrap_or("?");
+    let era = entry.era.unwrap_or("?");
+    let kind = entry.kind.filter(|kind| kind.is_native()).map(|kind| kind.to_string());
+    let runs = entry.on_path.then(|| "what `claude` runs".to_owned());
+    let remarks = kind.into_iter().chain(runs).collect::<Vec<_>>().join(", ");
+    let remarks = if remarks.is_empty() { String::new() } else { styled(DIM, format!(" ({remarks})")) };
+    output.line(format!("{version:<10} {era:<4} {state} {}{remarks}", entry.path))?;
+    for path in &entry.same_file {
+        let told = format!("{:<26} the same file as {}, which a patch leaves as it is", "", path);
+        output.line(styled(DIM, told))?;
+    }
+    if let Some(problem) = &entry.problem {
         output.line(styled(DIM, format!("{:<26} {problem}", "")))?;
     }
     Ok(())

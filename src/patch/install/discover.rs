@@ -1,78 +1,53 @@
-/*!
-Every client that is installed where installers are known to put it.
+//! Every client that is installed where installers are known to put it, also those that cannot be patched.
 
-A place is a pattern of paths, with `~` for the home directory; a new installer is a new line in [`PLACES`].
-*/
-
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::Target;
+use super::{Target, TargetError, links, places};
 
-/// Folders that hold `node_modules`, and files that are the client.
-const PLACES: &[&str] = &[
-    // The client's own local installer.
-    "~/.claude/local/node_modules",
-    // npm, by prefix.
-    "/usr/lib/node_modules",
-    "/usr/local/lib/node_modules",
-    "/opt/homebrew/lib/node_modules",
-    "~/.npm-global/lib/node_modules",
-    "~/.local/lib/node_modules",
-    "~/AppData/Roaming/npm/node_modules",
-    // Version managers.
-    "~/.nvm/versions/node/*/lib/node_modules",
-    "~/.local/share/fnm/node-versions/*/installation/lib/node_modules",
-    "~/.fnm/node-versions/*/installation/lib/node_modules",
-    "~/.volta/tools/image/packages/@anthropic-ai/claude-code/lib/node_modules",
-    "~/.asdf/installs/nodejs/*/lib/node_modules",
-    "~/.asdf/installs/nodejs/*/.npm/lib/node_modules",
-    "~/.local/share/mise/installs/node/*/lib/node_modules",
-    "~/.local/share/mise/installs/npm-anthropic-ai-claude-code/*/lib/node_modules",
-    // Other package managers.
-    "~/.local/share/pnpm/global/*/node_modules",
-    "~/Library/pnpm/global/*/node_modules",
-    "~/.config/yarn/global/node_modules",
-    "~/.bun/install/global/node_modules",
-    // Editor extensions.
-    "~/.vscode/extensions/anthropic.claude-code-*/resources/claude-code",
-    "~/.vscode-server/extensions/anthropic.claude-code-*/resources/claude-code",
-    "~/.cursor/extensions/anthropic.claude-code-*/resources/claude-code",
-];
+/// A client that is installed, or a place where one ought to be.
+#[derive(Debug)]
+pub struct Installation {
+    /// The client's file; where there is none, what is in its place.
+    pub path: PathBuf,
+    /// Other paths of the same file: npm hard-links executables. A patch, which is a new file, leaves them as they are.
+    pub same_file: Vec<PathBuf>,
+    /// Whether it is what the shell runs as `claude`.
+    pub on_path: bool,
+    /// The client, or why it is none.
+    pub client: Result<Target, TargetError>,
+}
 
 /// The clients that are installed, the one on the `PATH` first; each real file once. `project` is a folder whose own
-/// `node_modules`, and those above it, are looked into.
-pub fn discover(project: Option<&Path>) -> Vec<Target> {
+/// packages, and those above it, are looked into.
+pub fn discover(project: Option<&Path>) -> Vec<Installation> {
+    let path = std::env::var_os("PATH");
     let mut found = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut add = |target: Result<Target, super::TargetError>| {
-        if let Ok(target) = target
-            && seen.insert(target.path.clone())
-        {
-            found.push(target);
-        }
-    };
-    add(Target::resolve(None));
-    let beside_node = std::env::var_os("PATH").into_iter().flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
-    let beside_node = beside_node.filter_map(|bin| Some(bin.parent()?.join("lib/node_modules")));
-    let above = project.into_iter().flat_map(Path::ancestors).map(|folder| folder.join("node_modules"));
-    for folder in beside_node.chain(PLACES.iter().flat_map(|place| expand(place))).chain(above) {
-        add(Target::at(&folder.join("cli.js")));
-        for package in [crate::releases::CLIENT_PACKAGE, crate::releases::SDK_PACKAGE] {
-            add(Target::at(&folder.join(package).join("cli.js")));
-        }
+    for (index, command) in links::on_path(path.as_deref()).iter().enumerate() {
+        add(&mut found, command, index == 0);
+    }
+    let folders = path.iter().flat_map(std::env::split_paths).collect::<Vec<_>>();
+    for place in places::all(&folders, project) {
+        add(&mut found, &place, false);
     }
     found
 }
 
-fn expand(place: &str) -> Vec<PathBuf> {
-    let pattern = match place.strip_prefix("~/") {
-        None => place.to_owned(),
-        Some(rest) => match crate::paths::home_dir() {
-            // A home directory may contain characters that mean something in a pattern.
-            Some(home) => format!("{}/{rest}", glob::Pattern::escape(&home.to_string_lossy())),
-            None => return Vec::new(),
-        },
+fn add(found: &mut Vec<Installation>, place: &Path, on_path: bool) {
+    let client = Target::at(place);
+    // A half-installed package of another platform is nobody's client; for this platform the package it belongs to says so.
+    if client.is_err() && places::is_platform(place) {
+        return;
+    }
+    let path = match &client {
+        Ok(target) => target.path.clone(),
+        Err(error) => error.path().unwrap_or(place).to_owned(),
     };
-    glob::glob(&pattern).map_or_else(|_| Vec::new(), |paths| paths.filter_map(Result::ok).collect())
+    if found.iter().any(|known| known.path == path || known.same_file.contains(&path)) {
+        return;
+    }
+    let id = client.as_ref().ok().and_then(|_| links::file_id(&path));
+    match found.iter_mut().find(|known| id.is_some() && links::file_id(&known.path) == id) {
+        Some(known) => known.same_file.push(path),
+        None => found.push(Installation { path, same_file: Vec::new(), on_path, client }),
+    }
 }

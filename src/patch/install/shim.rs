@@ -1,30 +1,68 @@
 /*!
-Launcher scripts: package managers put a small script on the `PATH` that starts the client somewhere else.
+Launchers: package managers put a small script or program on the `PATH` that starts the client somewhere else.
 
-npm on Unix uses a link; npm on Windows, pnpm, yarn and the client's own local installer write scripts for `sh` or `cmd`. What
-they start is written in them, most often relative to themselves. Version managers (asdf, mise, volta) start a program that
-decides at run time; from their scripts nothing can be told.
+npm on Unix uses a link; npm on Windows, pnpm, yarn and the client's own local installer write scripts for `sh`, `cmd` or PowerShell.
+What they start is written in them, most often relative to themselves. Scoop and Nix use programs, and write or put beside them what
+those start. Version managers (asdf, mise, volta) start a program that decides at run time; from their launchers nothing can be told.
 */
 
 use std::path::{Path, PathBuf};
 
-/// What a launcher script leads to.
+use crate::patch::container::Kind;
+
+/// What a launcher leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lead {
     /// This file.
     To(PathBuf),
-    /// It is a launcher, but the script does not say of what.
-    Unknown,
+    /// It is a launcher, but does not say of what.
+    Unknown {
+        /// The command that knows.
+        ask: &'static str,
+    },
 }
 
-/// Longer files are no launchers.
+/// Longer files are no launcher scripts.
 const LONGEST: usize = 8 << 10;
 
-/// Where the script at `path` leads; nothing when it is no launcher.
+/// Programs that version managers have their links called `claude` lead to, and what they answer to.
+const MANAGERS: &[(&str, &str)] = &[
+    ("mise", "mise which claude"),
+    ("rtx", "rtx which claude"),
+    ("volta-shim", "volta which claude"),
+    ("proto-shim", "proto bin claude"),
+    ("aqua-proxy", "aqua which claude"),
+];
+
+/// Words that tell a version manager's script, and what that manager answers to.
+const SCRIPTS: &[(&str, &str)] = &[
+    ("asdf exec", "asdf which claude"),
+    ("mise exec", "mise which claude"),
+    ("mise x ", "mise which claude"),
+    ("volta run", "volta which claude"),
+    ("nodenv", "nodenv which claude"),
+];
+
+/// What knows where npm has put things, for all other scripts.
+const ASK_NPM: &str = "npm root -g";
+
+/// What a client is called where a launcher names it.
+const CLIENTS: &[&str] = &["cli.js", super::WRAPPER, "claude", "claude.exe", NIX];
+
+/// What Nix calls the program that its launcher replaces.
+const NIX: &str = ".claude-wrapped";
+
+/// Where the launcher at `path` leads; nothing when it is none.
 pub(super) fn leads_to(path: &Path, head: &[u8]) -> Option<Lead> {
+    if let Some((_, ask)) = manager(path) {
+        return Some(Lead::Unknown { ask });
+    }
+    if Kind::of(head).is_native() {
+        return program(path).map(Lead::To);
+    }
     let text = std::str::from_utf8(head).ok().filter(|text| text.len() <= LONGEST)?;
-    let first = text.lines().next().unwrap_or_default();
-    let shell = first.starts_with("#!") && ["sh", "bash", "zsh", "dash"].iter().any(|shell| first.trim_end().ends_with(shell));
+    let mut interpreter = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default().split_whitespace();
+    let shell = interpreter.any(|word| ["sh", "bash", "zsh", "dash", "ash"].contains(&word.rsplit('/').next().unwrap_or(word)));
     let batch =
         path.extension().is_some_and(|extension| ["cmd", "bat", "ps1"].iter().any(|known| extension.eq_ignore_ascii_case(known)));
     if !shell && !batch {
@@ -33,7 +71,31 @@ pub(super) fn leads_to(path: &Path, head: &[u8]) -> Option<Lead> {
     let folder = path.parent()?;
     let words = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(words);
     let target = words.map(|word| expand(&word, folder)).find(|target| is_client(target) && target != path && target.exists());
-    Some(target.map_or(Lead::Unknown, Lead::To))
+    let ask = || SCRIPTS.iter().find(|(mark, _)| text.contains(mark)).map_or(ASK_NPM, |(_, ask)| ask);
+    Some(target.map_or_else(|| Lead::Unknown { ask: ask() }, Lead::To))
+}
+
+/// The name by which people know a launcher: not that of the version manager's program that the link to it leads to.
+pub(super) fn named(link: &Path, real: PathBuf) -> PathBuf {
+    if manager(&real).is_none() { real } else { std::path::absolute(link).unwrap_or(real) }
+}
+
+fn manager(path: &Path) -> Option<&'static (&'static str, &'static str)> {
+    let name = path.file_stem()?.to_str()?;
+    MANAGERS.iter().find(|(program, _)| name.eq_ignore_ascii_case(program))
+}
+
+/// What a launcher that is a program itself starts.
+fn program(path: &Path) -> Option<PathBuf> {
+    let wrapped = path.with_file_name(NIX);
+    if wrapped != path && wrapped.is_file() {
+        return Some(wrapped);
+    }
+    // Scoop's launchers are all the same program, which reads this file.
+    let shim = std::fs::read_to_string(path.with_extension("shim")).ok()?;
+    let target = shim.lines().find_map(|line| line.trim().strip_prefix("path")?.trim_start().strip_prefix('='))?;
+    let target = PathBuf::from(target.trim().trim_matches('"'));
+    (target != path && target.exists()).then_some(target)
 }
 
 /// The words of a line, quotes removed.
@@ -74,7 +136,7 @@ fn expand(word: &str, folder: &Path) -> PathBuf {
 
 fn is_client(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
-    name.is_some_and(|name| ["cli.js", "claude", "claude.exe"].contains(&name.as_str()))
+    name.is_some_and(|name| CLIENTS.contains(&name.as_str()))
 }
 
 #[cfg(test)]
@@ -106,6 +168,10 @@ mod tests {
             "#!/bin/sh\nbasedir=$(dirname \"$(echo \"$0\")\")\nif [ -x \"$basedir/node\" ]; then\n  exec \"$basedir/node\"  \"$basedir/node_modules/@anthropic-ai/claude-code/cli.js\" \"$@\"\nfi\n",
         );
         assert_found(
+            "claude.ps1",
+            "#!/usr/bin/env pwsh\n$basedir=Split-Path $MyInvocation.MyCommand.Definition -Parent\n& \"$basedir/node_modules/@anthropic-ai/claude-code/cli.js\" $args\n",
+        );
+        assert_found(
             "claude.cmd",
             "@ECHO off\r\n\"%_prog%\"  \"%dp0%\\node_modules\\@anthropic-ai\\claude-code\\cli.js\" %*\r\n",
         );
@@ -113,7 +179,34 @@ mod tests {
 
     #[test]
     fn a_launcher_that_says_nothing_is_known_as_one() {
-        assert_eq!(lead("claude", "#!/usr/bin/env bash\nexec asdf exec \"claude\" \"$@\"\n").1, Some(Lead::Unknown));
+        let unknown = |script| match lead("claude", script).1 {
+            Some(Lead::Unknown { ask }) => ask,
+            lead => panic!("{lead:?}"),
+        };
+        assert_eq!(unknown("#!/usr/bin/env bash\nexec asdf exec \"claude\" \"$@\"\n"), "asdf which claude");
+        assert_eq!(unknown("#!/bin/sh -e\nexec somewhere/else\n"), "npm root -g");
+        assert_eq!(leads_to(Path::new("/usr/bin/mise"), b"\x7fELF"), Some(Lead::Unknown { ask: "mise which claude" }));
+    }
+
+    #[test]
+    fn follows_launchers_that_are_programs() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(&path, text).expect("writable");
+            path
+        };
+        let client = write("apps/claude.exe", "MZ");
+        let launcher = write("shims/claude.exe", "MZ");
+        assert_eq!(leads_to(&launcher, b"MZ"), None);
+        write("shims/claude.shim", &format!("path = \"{}\"\nargs = --flag\n", client.display()));
+        assert_eq!(leads_to(&launcher, b"MZ"), Some(Lead::To(client)));
+
+        let launcher = write("nix/claude", "\u{7f}ELF");
+        let wrapped = write("nix/.claude-wrapped", "\u{7f}ELF");
+        assert_eq!(leads_to(&launcher, b"\x7fELF"), Some(Lead::To(wrapped.clone())));
+        assert_eq!(leads_to(&wrapped, b"\x7fELF"), None);
     }
 
     #[test]
