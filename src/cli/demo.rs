@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::output::{BOLD, DIM, GOOD, duration, size, styled};
 use super::{Answer, Output};
-use crate::demo::{self, PROMPT_CHARS, PROMPTS, RELEASE, bars};
+use crate::demo::{self, PROMPT_CHARS, PROMPTS, bars};
 use crate::patch::catalogue::Catalogue;
 use crate::patch::inspect::State;
 use crate::patch::install::Target;
@@ -17,22 +17,22 @@ use crate::patch::locate::locate;
 use crate::patch::patcher::Patcher;
 use crate::patch::signature::Form;
 use crate::patch::syntax::with_deep_stack;
-use crate::releases::CLIENT_PACKAGE;
-use crate::{digest, patch, releases};
+use crate::{digest, releases};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge demo
+  ctxbridge demo --release 2.1.112
   ctxbridge demo ~/.npm-global/lib/node_modules/@anthropic-ai/claude-code
 
 Works on a copy in a temporary folder, against a stub of the Messages API on loopback: no account, and no network beyond npm.")]
 pub(super) struct DemoArgs {
-    /// A cli.js or package folder to show it on [default: release 2.1.112, fetched with npm]
+    /// A client to show it on: an executable, a cli.js, a package folder [default: the newest release for this machine, by npm]
     #[arg(value_name = "PATH", conflicts_with = "release")]
     path: Option<PathBuf>,
-    /// The release to fetch
-    #[arg(long, value_name = "VERSION", default_value = RELEASE)]
-    release: String,
+    /// Another release to fetch, as 2.1.112
+    #[arg(long, value_name = "VERSION")]
+    release: Option<String>,
 }
 
 impl DemoArgs {
@@ -41,12 +41,13 @@ impl DemoArgs {
         let source = match &self.path {
             Some(path) => Target::at(path)?,
             None => {
-                output.note(&format!("fetching {CLIENT_PACKAGE}@{} with npm, unless it is in the cache", self.release));
-                Target::at(&releases::fetch(CLIENT_PACKAGE, &self.release)?)?
+                let release = self.release.clone().map_or_else(releases::newest, Ok)?;
+                output.note(&format!("fetching Claude Code {release} with npm (up to 180 MB), unless it is in the cache"));
+                Target::at(&releases::fetch_client(&release)?)?
             }
         };
         let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let client = demo::copy_client(&source.path, &scratch.path().join("client"))?;
+        let client = demo::copy_client(&source, &scratch.path().join("client"))?;
         let target = Target::at(&client)?;
         let original = digest::of_file(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
         let mut story = Story { output, step: 0 };
@@ -65,7 +66,7 @@ impl DemoArgs {
             "a conversation of {PROMPTS} prompts of {}K characters with the unpatched client",
             PROMPT_CHARS / 1_000
         ))?;
-        let unpatched = demo::converse(&target.path, target.version.as_ref())?;
+        let unpatched = demo::converse(&target)?;
         story.detail(&summary(&unpatched))?;
 
         let notice = |_: &str| {};
@@ -80,7 +81,7 @@ impl DemoArgs {
         ))?;
 
         story.tell("the same conversation with the patched client")?;
-        let patched = demo::converse(&target.path, target.version.as_ref())?;
+        let patched = demo::converse(&target)?;
         story.detail(&summary(&patched))?;
         story.chart(&bars(&unpatched, &patched))?;
 
@@ -109,13 +110,13 @@ impl DemoArgs {
     }
 
     fn sites(&self, target: &Target, catalogue: &Catalogue) -> anyhow::Result<Vec<String>> {
-        let bytes = std::fs::read(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
-        let container = patch::container::Container::open("cli.js", bytes).with_context(|| target.path.display().to_string())?;
+        let container = target.open()?;
         let patches = catalogue.select(&[])?;
         let located = with_deep_stack(|| locate(&container, &patches, target.version.as_ref(), Form::Original))?;
         let sites = located.sites.iter().map(|site| {
             let names = site.names().into_iter().map(|(metavariable, name)| format!("{metavariable}={name}")).collect::<Vec<_>>();
-            format!("{:<24} {:>5}:{:<6} {}", site.site, site.line, site.column, names.join(" "))
+            let module = site.module_name.rsplit('/').next().unwrap_or_default();
+            format!("{:<24} {:<28} {}", site.site, format!("{module}:{}:{}", site.line, site.column), names.join(" "))
         });
         Ok(sites.collect())
     }

@@ -77,6 +77,20 @@ impl Client {
         }
     }
 
+    /// A release that is an executable.
+    pub fn executable(program: impl AsRef<Path>) -> Result<Self, ClientError> {
+        let program = program.as_ref();
+        match path::absolute(program) {
+            Ok(absolute) if absolute.is_file() => Self::new(absolute, std::iter::empty::<OsString>()),
+            _ => Err(ClientError::NoScript(program.to_owned())),
+        }
+    }
+
+    /// The file of a release, whichever it is.
+    pub fn installed(native: bool, file: impl AsRef<Path>) -> Result<Self, ClientError> {
+        if native { Self::executable(file) } else { Self::node_script(file) }
+    }
+
     /// Sends API requests to `url`, e.g. a stub's.
     pub fn api(self, url: &str) -> Self {
         self.env("ANTHROPIC_BASE_URL", url)

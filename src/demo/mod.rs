@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 
 use crate::client::{Client, ClientError, Limits};
-use crate::patch::marker;
+use crate::patch::inspect::taken_out;
+use crate::patch::install::{OpenError, Target, TargetError};
+use crate::patch::swap::{self, Attributes, Ownership, SwapError};
 use crate::stub::{Stub, StubError};
 
 pub use bars::bars;
 
-/// The release that the demo fetches: the last one that is a `cli.js`.
-pub const RELEASE: &str = "2.1.112";
 /// Prompts in the conversation.
 pub const PROMPTS: usize = 8;
 /// Characters in each prompt.
@@ -44,34 +44,54 @@ pub enum DemoError {
     /// The client did not run.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// There is no client to copy.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The copy cannot be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The patch could not be taken out of the copy.
+    #[error(transparent)]
+    Swap(#[from] SwapError),
     /// The conversation did not end well.
     #[error("the conversation did not end well: {0}")]
     Conversation(String),
 }
 
-/// An unpatched copy of the package that holds `cli_js`, in `folder`; returns the copied `cli.js`. What lies in folders of the package (search
-/// tools of 30 MB) is linked where the file system allows, since nobody writes to it.
+/// An unpatched copy of a client in `folder`. A `cli.js` is copied with its package; what lies in folders of that (search tools of
+/// 30 MB) is linked where the file system allows, since nobody writes to it.
 ///
 /// # Errors
 /// When something cannot be copied.
-pub fn copy_client(cli_js: &Path, folder: &Path) -> Result<PathBuf, DemoError> {
-    let package = cli_js.parent().unwrap_or(Path::new("."));
-    copy_folder(package, folder, false)?;
-    let copy = folder.join(cli_js.file_name().unwrap_or("cli.js".as_ref()));
-    take_patch_out(&copy)?;
+pub fn copy_client(client: &Target, folder: &Path) -> Result<PathBuf, DemoError> {
+    let copy = folder.join(client.file_name());
+    if client.kind.is_native() {
+        let fail = |cause| DemoError::Copy { from: client.path.clone(), to: copy.clone(), cause };
+        fs::create_dir_all(folder).map_err(fail)?;
+        fs::copy(&client.path, &copy).map_err(fail)?;
+    } else {
+        copy_folder(client.path.parent().unwrap_or(Path::new(".")), folder, false)?;
+    }
+    take_patch_out(&Target::at(&copy)?)?;
     Ok(copy)
 }
 
 /// The demo begins with an unpatched client: where the one that was copied carries our patch, the copy does not.
-fn take_patch_out(cli_js: &Path) -> Result<(), DemoError> {
-    let fail = |cause| DemoError::Copy { from: cli_js.to_owned(), to: cli_js.to_owned(), cause };
-    let bytes = fs::read(cli_js).map_err(fail)?;
-    let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    let markers = marker::find(text);
-    match marker::undo(text, &markers) {
-        Some(original) if !markers.is_empty() => fs::write(cli_js, original).map_err(fail),
-        _ => Ok(()),
+fn take_patch_out(copy: &Target) -> Result<(), DemoError> {
+    let container = copy.open()?;
+    let restored = taken_out(&container).unwrap_or_default();
+    if restored.is_empty() {
+        return Ok(());
     }
+    let pieces = container.rewrite(&restored).and_then(|pieces| container.finish(pieces));
+    let pieces = pieces.map_err(|cause| OpenError::Container { path: copy.path.clone(), cause })?;
+    let new = swap::temporary_name(&copy.path);
+    let metadata = fs::metadata(&copy.path);
+    let fail = |cause| DemoError::Copy { from: copy.path.clone(), to: new.clone(), cause };
+    let attributes = Attributes::of(&metadata.map_err(fail)?);
+    swap::write(&new, &pieces, container.source(), Ownership::Like(&attributes))?;
+    drop(container);
+    Ok(swap::replace(&copy.path, &new)?)
 }
 
 fn copy_folder(from: &Path, to: &Path, link: bool) -> Result<(), DemoError> {
@@ -106,13 +126,13 @@ pub fn prompts() -> Vec<String> {
         .collect()
 }
 
-/// Has the conversation with the client at `cli_js` and returns the estimated input tokens of each request.
+/// Has the conversation with a client and returns the estimated input tokens of each request.
 ///
 /// # Errors
 /// When the client does not run, breaks a rule of the API, or reports an error.
-pub fn converse(cli_js: &Path, version: Option<&Version>) -> Result<Vec<u64>, DemoError> {
+pub fn converse(client: &Target) -> Result<Vec<u64>, DemoError> {
     let stub = Stub::start()?;
-    let conversation = offline(Client::node_script(cli_js)?, version).api(&stub.url()).converse(&prompts(), Limits::default())?;
+    let conversation = offline(client)?.api(&stub.url()).converse(&prompts(), Limits::default())?;
     if let Some(violation) = stub.violations().first() {
         return Err(DemoError::Conversation(format!("the API would have refused a request: {violation}")));
     }
@@ -122,10 +142,14 @@ pub fn converse(cli_js: &Path, version: Option<&Version>) -> Result<Vec<u64>, De
     Ok(stub.main_requests().iter().map(|request| request.tokens).collect())
 }
 
-/// The client, cut off from the network as far as its release bears it.
-pub fn offline(client: Client, version: Option<&Version>) -> Client {
-    match version {
+/// A client to run, cut off from the network as far as its release bears it.
+///
+/// # Errors
+/// When there is no scratch home to be had.
+pub fn offline(target: &Target) -> Result<Client, ClientError> {
+    let client = Client::installed(target.kind.is_native(), &target.path)?;
+    Ok(match &target.version {
         Some(version) if *version < Version::new(1, 0, 100) => client.without_fence(),
         _ => client,
-    }
+    })
 }

@@ -1,5 +1,7 @@
 //! `ctxbridge patch apply`
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::json;
 
@@ -8,7 +10,7 @@ use crate::cli::output::{DIM, GOOD, duration, size, styled};
 use crate::patch::catalogue::Catalogue;
 use crate::patch::diff;
 use crate::patch::install::Target;
-use crate::patch::patcher::{Applied, AppliedState, DryRun};
+use crate::patch::patcher::{Applied, AppliedState, DryRun, EditedSite};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -49,8 +51,7 @@ fn tell(applied: &Applied, output: &mut Output) -> anyhow::Result<()> {
     if output.json {
         return output.value(applied);
     }
-    let Applied { target, version, state, patches, backup, grew_by_bytes, smoke, elapsed_ms, original_sha256, patched_sha256 } =
-        applied;
+    let Applied { target, version, state, patches, sites, backup, grew_by_bytes, smoke, elapsed_ms, .. } = applied;
     let version = version.as_deref().unwrap_or("unknown version");
     let patches = patches.join(", ");
     if *state == AppliedState::AlreadyPatched {
@@ -58,12 +59,19 @@ fn tell(applied: &Applied, output: &mut Output) -> anyhow::Result<()> {
         return Ok(());
     }
     output.line(format!("{} {} ({version}) with {patches}", styled(GOOD, "patched:"), target.display()))?;
-    output.line(format!("  grew by   {} in {}", size(*grew_by_bytes), duration(*elapsed_ms)))?;
-    let smoke = if smoke.ran { format!("it runs and says `{}`", smoke.output) } else { "not run (--no-smoke)".to_owned() };
+    for EditedSite { site, module, function, line, column, .. } in sites {
+        let module = module.rsplit('/').next().unwrap_or(module);
+        let function = function.as_deref().map_or_else(String::new, |function| format!(", in {function}"));
+        output.line(format!("  edited    {site} at {module}:{line}:{column}{function}"))?;
+    }
+    // Where a publisher's signature goes, more may go than comes.
+    let grew = if *grew_by_bytes < 0 { "shrank by" } else { "grew by  " };
+    output.line(format!("  {grew} {} in {}", size(grew_by_bytes.abs()), duration(*elapsed_ms)))?;
+    let smoke = if smoke.ran { format!("it runs and says `{}`", smoke.output) } else { format!("not made: {}", smoke.output) };
     output.line(format!("  smoke run {smoke}"))?;
     output.line(format!("  original  {}", backup.display()))?;
     if output.verbose {
-        output.line(format!("  SHA-256   {original_sha256} before, {patched_sha256} now"))?;
+        output.line(format!("  SHA-256   {} before, {} now", applied.original_sha256, applied.patched_sha256))?;
     }
     output.line(styled(
         DIM,
@@ -78,33 +86,33 @@ struct EditJson<'a> {
     patch: &'a str,
     site: Option<&'a str>,
     module: &'a str,
-    offset: u32,
+    offset: usize,
     removed: &'a str,
     inserted: &'a str,
 }
 
 fn show(target: &Target, dry_run: &DryRun, output: &mut Output) -> anyhow::Result<()> {
-    let modules = dry_run.container.modules();
-    if output.json {
-        let edits: Vec<EditJson<'_>> = dry_run
-            .changes
-            .iter()
-            .map(|change| EditJson {
-                patch: &change.patch,
-                site: change.site.as_deref(),
-                module: modules[change.module].name,
-                offset: change.span.lo,
-                removed: &change.old,
-                inserted: &change.new,
-            })
-            .collect();
-        return output.value(&json!({ "target": target.path, "version": target.version, "edits": edits }));
-    }
-    for (index, module) in modules.iter().enumerate() {
+    let modules: BTreeSet<usize> = dry_run.changes.iter().map(|change| change.module).collect();
+    let mut edits = Vec::new();
+    for index in modules {
+        let module = dry_run.container.module(index)?;
         let changes: Vec<_> = dry_run.changes.iter().filter(|change| change.module == index).collect();
-        for line in diff::unified(module, &changes).lines() {
-            output.line(coloured(line))?;
+        if !output.json {
+            for line in diff::unified(&module, &changes).lines() {
+                output.line(coloured(line))?;
+            }
         }
+        edits.extend(changes.into_iter().map(|change| EditJson {
+            patch: &change.patch,
+            site: change.site.as_deref(),
+            module: module.name,
+            offset: module.byte_offset(change.span.lo),
+            removed: &change.old,
+            inserted: &change.new,
+        }));
+    }
+    if output.json {
+        output.value(&json!({ "target": target.path, "version": target.version, "edits": edits }))?;
     }
     Ok(())
 }

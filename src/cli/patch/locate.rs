@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::{Answer, Output, TargetArg};
 use crate::cli::output::{BAD, BOLD, DIM, styled};
-use crate::digest;
+use crate::parallel::beside;
 use crate::patch::catalogue::{Catalogue, Patch};
-use crate::patch::check::open_original;
+use crate::patch::inspect::as_published;
 use crate::patch::locate::{Excerpts, Site, locate};
 use crate::patch::signature::Form;
 use crate::patch::syntax::with_deep_stack;
@@ -31,7 +31,7 @@ struct SiteJson<'a> {
     signature: &'a str,
     site: &'a str,
     module: &'a str,
-    offset: u32,
+    offset: usize,
     line: u32,
     column: u32,
     function: Option<&'a str>,
@@ -48,14 +48,16 @@ struct MissingJson {
 impl LocateArgs {
     pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
         let target = self.target.resolve()?;
-        let bytes = std::fs::read(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
-        let sha256 = digest::of_bytes(&bytes);
-        let name = target.file_name();
-        let container = open_original(&name, bytes).with_context(|| target.path.display().to_string())?;
+        output.progress("reading the client");
+        let container = target.open()?;
+        let source = container.source().clone();
+        let container = as_published(container);
         let version = target.version.as_ref();
         let patches: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
         output.progress("finding the sites");
-        let located = with_deep_stack(|| locate(&container, &patches, version, Form::Original));
+        let locate = || with_deep_stack(|| locate(&container, &patches, version, Form::Original));
+        let (sha256, located) = beside(|| source.sha256(), locate);
+        let sha256 = sha256.with_context(|| format!("cannot read {}", target.path.display()))?;
         output.clear_progress();
         let located = located.with_context(|| target.path.display().to_string())?;
         let excerpts = Excerpts::of(&container);
@@ -86,7 +88,7 @@ impl LocateArgs {
         } else {
             let package = target.package.as_deref().unwrap_or("no package");
             output.line(format!("{} ({}, {package}, {})", target.path.display(), container.kind(), target.version_text()))?;
-            tell(&located.sites, &missing, output)?;
+            tell(&located.sites, container.kind().is_native(), &missing, output)?;
         }
         Ok(if required { Answer::No } else { Answer::Yes })
     }
@@ -98,7 +100,7 @@ fn site_json(site: &Site) -> SiteJson<'_> {
         signature: &site.signature,
         site: &site.site,
         module: &site.module_name,
-        offset: site.span.lo,
+        offset: site.offset,
         line: site.line,
         column: site.column,
         function: site.function.as_deref(),
@@ -106,7 +108,12 @@ fn site_json(site: &Site) -> SiteJson<'_> {
     }
 }
 
-fn tell(sites: &[Site], missing: &[MissingJson], output: &mut Output) -> anyhow::Result<()> {
+/// A module's name without the folder that all are in.
+fn short(module: &str) -> &str {
+    module.rsplit('/').next().unwrap_or(module)
+}
+
+fn tell(sites: &[Site], native: bool, missing: &[MissingJson], output: &mut Output) -> anyhow::Result<()> {
     let mut patch = "";
     for site in sites {
         if site.patch != patch {
@@ -115,7 +122,9 @@ fn tell(sites: &[Site], missing: &[MissingJson], output: &mut Output) -> anyhow:
         }
         let names = site.names().into_iter().map(|(metavariable, name)| format!("{metavariable}={name}")).collect::<Vec<_>>();
         let function = site.function.as_deref().map_or_else(String::new, |function| format!("in {function}"));
-        let place = format!("{}:{}", site.line, site.column);
+        // Of a script the module is the file, which is named above.
+        let module = if native { format!("{}:", short(&site.module_name)) } else { String::new() };
+        let place = format!("{module}{}:{}", site.line, site.column);
         output.line(format!("  {:<25} {place:<12} {function:<10} {}", site.site, styled(DIM, names.join(" "))))?;
     }
     for MissingJson { patch, site, reason } in missing {

@@ -46,7 +46,7 @@ enum PatchCommand {
 /// The client that a command is about.
 #[derive(Debug, clap::Args)]
 struct TargetArg {
-    /// A cli.js, a package folder, or a link or launcher that leads to one [default: the `claude` on the PATH]
+    /// An executable, a cli.js, a package folder, or a link or launcher that leads to one [default: the `claude` on the PATH]
     #[arg(value_name = "TARGET")]
     target: Option<PathBuf>,
 }
