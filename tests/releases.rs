@@ -9,8 +9,11 @@ use std::path::Path;
 use ctxbridge::digest;
 use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::check::{CheckState, check};
-use ctxbridge::patch::container::Container;
+use ctxbridge::patch::container::{Container, Pieces, RawModule};
+use ctxbridge::patch::inspect::State;
+use ctxbridge::patch::install::Target;
 use ctxbridge::patch::marker;
+use ctxbridge::patch::patcher::Patcher;
 use ctxbridge::patch::plan::plan;
 use ctxbridge::patch::syntax::{Goal, for_each_item, with_deep_stack};
 use ctxbridge::releases::{self, Release};
@@ -19,9 +22,8 @@ fn tested() -> impl Iterator<Item = &'static Release> {
     releases::known().iter().filter(|release| release.tested)
 }
 
-fn cli_js(release: &Release) -> std::path::PathBuf {
-    let folder = releases::fetch(&release.package, &release.version.to_string());
-    let path = folder.unwrap_or_else(|error| panic!("{error}")).join("cli.js");
+fn fetched(release: &Release) -> std::path::PathBuf {
+    let path = release.fetch().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(digest::of_file(&path).unwrap(), release.sha256, "{} {} is the published one", release.package, release.version);
     path
 }
@@ -29,16 +31,19 @@ fn cli_js(release: &Release) -> std::path::PathBuf {
 #[test]
 fn every_era_is_tested_and_the_list_is_long_enough() {
     let eras: std::collections::BTreeSet<&str> = tested().map(|release| release.era.as_str()).collect();
-    assert_eq!(Vec::from_iter(eras), ["E1a", "E1b", "E2", "E3a", "E3b"]);
+    assert_eq!(Vec::from_iter(eras), ["E1a", "E1b", "E2", "E3a", "E3b", "E4a", "E4d", "E5d"]);
     let of = |package: &str| releases::known().iter().filter(|release| release.package.ends_with(package)).count();
-    assert!(of("claude-code") >= 24 && of("claude-agent-sdk") >= 4);
+    assert!(of("claude-code") >= 24 && of("claude-agent-sdk") >= 4 && of("claude-code-linux-x64") >= 16);
+    for platform in ["linux-arm64", "linux-x64-musl", "darwin-arm64", "darwin-x64", "win32-x64", "win32-arm64"] {
+        assert!(of(&format!("claude-code-{platform}")) >= 1, "{platform}");
+    }
 }
 
 #[test]
 fn the_sites_are_where_other_tools_found_them() {
     let catalogue = Catalogue::embedded().unwrap();
     for release in tested() {
-        let checked = check(&catalogue, &cli_js(release)).unwrap();
+        let checked = check(&catalogue, &fetched(release)).unwrap();
         let name = format!("{} {}", release.package, release.version);
         assert_eq!(checked.version.as_ref(), Some(release.client_version()), "{name}");
         assert!(checked.patches.iter().all(|patch| patch.state != CheckState::Drift), "{name}: {checked:#?}");
@@ -55,24 +60,63 @@ fn the_sites_are_where_other_tools_found_them() {
 #[test]
 fn a_patched_release_is_the_original_but_for_the_edits() {
     let catalogue = Catalogue::embedded().unwrap();
-    for release in tested() {
+    for release in tested().filter(|release| !release.is_native()) {
         let name = format!("{} {}", release.package, release.version);
-        let original = fs::read(cli_js(release)).unwrap();
+        let original = fs::read(fetched(release)).unwrap();
         let version = release.client_version();
         let patches: Vec<_> = catalogue.patches().iter().filter(|patch| patch.applies_to(Some(version))).collect();
         let container = Container::open("cli.js", original.clone()).unwrap();
         let planned = with_deep_stack(|| plan(&container, &patches, Some(version), &release.sha256));
         let planned = planned.unwrap_or_else(|error| panic!("{name}: {error}"));
         let grown: i64 = planned.changes.iter().map(|change| change.new.len() as i64 - change.old.len() as i64).sum();
-        assert_eq!(planned.bytes.len() as i64, original.len() as i64 + grown, "{name}");
+        let bytes = container.rewrite(&planned.modules).unwrap().to_bytes(container.source());
+        assert_eq!(bytes.len() as i64, original.len() as i64 + grown, "{name}");
 
-        let text = String::from_utf8(planned.bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
         let restored = marker::undo(&text, &marker::find(&text)).unwrap_or_else(|| panic!("{name}: the marker undoes nothing"));
         assert!(restored.into_bytes() == original, "{name}: what was put in can be taken out to the byte");
         // Not in pieces, as the patcher checks it, but as Node.js would read it.
         let mut items = 0;
         with_deep_stack(|| for_each_item(&text, Goal::Module, |_| items += 1)).unwrap();
-        assert!(items > planned.located.items, "{name}");
+        assert!(items > planned.located.items[&0], "{name}");
+    }
+}
+
+/// Of an executable: with no edits it is written as it was, and after apply and revert it is what it was. What is in between has
+/// grown by no more than what is injected, and is the original but for one module.
+#[test]
+fn an_executable_comes_back_to_the_byte() {
+    for release in tested().filter(|release| release.is_native()) {
+        let name = format!("{} {}", release.package, release.version);
+        let path = fetched(release);
+        let container = Target::at(&path).unwrap().open().unwrap();
+        assert_eq!(container.rewrite(&[]).unwrap(), Pieces::kept(0..container.source().len()), "{name}: nothing is new");
+
+        let scratch = tempfile::tempdir().unwrap();
+        let copy = scratch.path().join(path.file_name().unwrap());
+        fs::copy(&path, &copy).unwrap();
+        let target = Target::at(&copy).unwrap();
+        assert_eq!(target.version.as_ref(), Some(&release.version), "{name}: the version is read from the code");
+        let catalogue = Catalogue::embedded().unwrap();
+        let data = scratch.path().join("data");
+        fs::create_dir(&data).unwrap();
+        let patcher = Patcher::new(&data, catalogue, &|_| {});
+        let applied = patcher.apply(&target, &[], false).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!((1..=64 << 10).contains(&applied.grew_by_bytes), "{name} grew by {}", applied.grew_by_bytes);
+        assert_eq!(digest::of_file(&copy).unwrap(), applied.patched_sha256, "{name}");
+
+        let patched = Target::at(&copy).unwrap().open().unwrap();
+        let marked = |(index, module): (usize, RawModule<'_>)| marker::occurs_in(module.bytes).then_some(index);
+        let edited: Vec<usize> = patched.modules().enumerate().filter_map(marked).collect();
+        assert_eq!(edited.len(), 1, "{name}: one module is edited");
+        container.compare(&patched, &edited).unwrap_or_else(|difference| panic!("{name}: {difference}"));
+        // Nobody's word but the file's own.
+        let elsewhere = tempfile::tempdir().unwrap();
+        let stranger = Patcher::new(elsewhere.path(), Catalogue::embedded().unwrap(), &|_| {});
+        assert_eq!(stranger.verify(&target).unwrap().state, State::Patched, "{name}");
+
+        patcher.revert(&target).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(digest::of_file(&copy).unwrap(), release.sha256, "{name}");
     }
 }
 
@@ -97,7 +141,8 @@ fn runs(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 #[test]
 fn no_fixture_shares_a_long_run_with_a_release() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cli-js");
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = [folder.join("e5"), folder].into_iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+    let paths = paths.map(|entry| entry.unwrap().path());
     let bundles: Vec<_> = paths.filter(|path| path.extension().is_some_and(|extension| extension == "js")).collect();
     assert!(bundles.len() >= 10, "{bundles:?}");
     let texts: Vec<Vec<u8>> = bundles.iter().map(|path| fs::read(path).unwrap()).collect();
@@ -109,8 +154,9 @@ fn no_fixture_shares_a_long_run_with_a_release() {
     let mut there = vec![false; 1 << 20];
     own.keys().for_each(|hash| there[slot(*hash)] = true);
     for release in tested() {
-        let bytes = fs::read(cli_js(release)).unwrap();
-        for (hash, run) in runs(&bytes).filter(|(hash, _)| there[slot(*hash)]) {
+        let container = Target::at(&fetched(release)).unwrap().open().unwrap();
+        let modules = container.modules().map(|module| module.bytes);
+        for (hash, run) in modules.flat_map(runs).filter(|(hash, _)| there[slot(*hash)]) {
             if let Some((at, _)) = own.get(&hash).filter(|(_, own)| *own == run) {
                 let (bundle, name) = (bundles[*at].display(), &release.package);
                 panic!("{bundle} has this run of {name} {}: `{}`", release.version, String::from_utf8_lossy(run));

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod general;
+mod installations;
 mod patch;
 mod sandbox;
 mod targets;

@@ -26,14 +26,26 @@ fn no_room_for_the_patched_file() {
     sandbox.run(&["apply", "--no-smoke"]).done();
 }
 
+/// The new file is there by then, and goes again.
 #[test]
-fn no_room_for_the_backup() {
+fn no_place_for_the_backup() {
+    let sandbox = Sandbox::new(Bundle::new());
+    fs::create_dir_all(sandbox.data()).unwrap();
+    fs::write(sandbox.data().join("backups"), "a file where a folder should be").unwrap();
+    let before = sandbox.photo();
+    sandbox.run(&["apply", "--no-smoke"]).refused(&["cannot create", "backups"]);
+    sandbox.assert_untouched(&before);
+}
+
+/// Nothing is backed up for an apply that cannot write beside the client.
+#[test]
+fn no_room_for_the_patched_file_leaves_no_backup() {
     let Some(elsewhere) = other_file_system() else { return };
     let sandbox = Sandbox::new(Bundle::new().bytes(LARGE)).data_in(elsewhere.path());
     let before = sandbox.photo();
-    let words = ["cannot write", "backups", "File too large", "free some space and try again"];
-    sandbox.run_behind(&full_beyond(JOURNAL_ONLY), &["apply", "--no-smoke"]).refused(&words);
+    sandbox.run_behind(&full_beyond(JOURNAL_ONLY), &["apply", "--no-smoke"]).refused(&["cannot write", ".ctxbridge-"]);
     sandbox.assert_untouched(&before);
+    assert!(!sandbox.data().join("backups").exists(), "an original was backed up for nothing");
 }
 
 #[test]

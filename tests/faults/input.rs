@@ -62,8 +62,8 @@ fn a_native_executable() {
     ] {
         let sandbox = Sandbox::with_bytes(bytes);
         let before = sandbox.photo();
-        for command in ["apply", "verify", "revert"] {
-            sandbox.run(&[command]).refused(&[kind, "cannot be patched by this version", "only its cli.js"]);
+        for command in ["apply", "verify", "revert", "locate"] {
+            sandbox.run(&[command]).refused(&[kind, "laid out in a way that ctxbridge does not know", "upgrade ctxbridge"]);
         }
         sandbox.assert_untouched(&before);
     }
@@ -77,7 +77,7 @@ fn what_is_no_file() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [&pipe, Path::new("/dev/zero"), Path::new("/dev/null")] {
         for command in ["apply", "verify", "revert", "locate", "check"] {
-            sandbox.run_on(path, &[command]).refused(&["is no client", "name the client's cli.js"]);
+            sandbox.run_on(path, &[command]).refused(&["is no client", "name the client's executable"]);
         }
     }
 }
@@ -171,13 +171,13 @@ fn a_circle_of_links() {
     let (one, other) = (sandbox.path("one"), sandbox.path("other"));
     symlink(&one, &other).unwrap();
     symlink(&other, &one).unwrap();
-    sandbox.run_on(&one, &["apply"]).refused(&["one leads in a circle", "name the client's cli.js"]);
+    sandbox.run_on(&one, &["apply"]).refused(&["one leads in a circle", "name the client's executable"]);
     // Neither does a launcher that starts itself through another end.
     let (sh, bash) = (sandbox.path("claude.sh"), sandbox.path("claude.bash"));
     for (path, next) in [(&sh, &bash), (&bash, &sh)] {
         fs::write(path, format!("#!/bin/sh\nexec {} \"$@\"\n", next.display())).unwrap();
     }
-    sandbox.run_on(&sh, &["apply"]).refused(&["claude.sh", "name the client's cli.js"]);
+    sandbox.run_on(&sh, &["apply"]).refused(&["claude.sh", "name the client's executable"]);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_folder_without_a_client() {
     let empty = sandbox.path("home");
     for command in ["apply", "verify", "revert"] {
         let ran = sandbox.run_on(&empty, &[command]);
-        ran.refused(&["no client in", "looked for cli.js", "name the client's cli.js"]);
+        ran.refused(&["no client in", "looked for cli.js", "name the client's executable"]);
     }
 }
 
@@ -194,10 +194,10 @@ fn a_folder_without_a_client() {
 fn a_target_that_is_not_there() {
     let sandbox = Sandbox::new(Bundle::new());
     let nowhere = sandbox.path("nowhere/cli.js");
-    sandbox.run_on(&nowhere, &["apply"]).refused(&["nowhere/cli.js does not exist", "name the client's cli.js"]);
+    sandbox.run_on(&nowhere, &["apply"]).refused(&["nowhere/cli.js does not exist", "name the client's executable"]);
     // A file is no folder.
     let below = sandbox.target().join("cli.js");
-    sandbox.run_on(&below, &["apply"]).refused(&["cli.js/cli.js", "name the client's cli.js"]);
+    sandbox.run_on(&below, &["apply"]).refused(&["cli.js/cli.js", "name the client's executable"]);
 }
 
 #[test]

@@ -16,13 +16,12 @@ use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::install::Target;
 use ctxbridge::patch::patcher::{Applied, Patcher, RevertedState};
 use ctxbridge::releases;
-use ctxbridge::releases::CLIENT_PACKAGE;
 use ctxbridge::stub::Stub;
 use tempfile::TempDir;
 
 /// A copy of a release, with a data directory of its own.
 struct Installation {
-    cli_js: PathBuf,
+    path: PathBuf,
     original_sha256: String,
     folder: TempDir,
 }
@@ -30,14 +29,14 @@ struct Installation {
 impl Installation {
     fn of(version: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let release = releases::fetch(CLIENT_PACKAGE, version).unwrap_or_else(|error| panic!("{error}"));
-        let cli_js = demo::copy_client(&release.join("cli.js"), &folder.path().join("client")).unwrap();
-        let original_sha256 = digest::of_file(&cli_js).unwrap();
-        Self { cli_js, original_sha256, folder }
+        let release = releases::fetch_client(version).unwrap_or_else(|error| panic!("{error}"));
+        let path = demo::copy_client(&Target::at(&release).unwrap(), &folder.path().join("client")).unwrap();
+        let original_sha256 = digest::of_file(&path).unwrap();
+        Self { path, original_sha256, folder }
     }
 
     fn target(&self) -> Target {
-        Target::at(&self.cli_js).unwrap()
+        Target::at(&self.path).unwrap()
     }
 
     fn with_patcher<T>(&self, work: impl FnOnce(&Patcher<'_>) -> T) -> T {
@@ -51,7 +50,7 @@ impl Installation {
         let applied = applied.unwrap_or_else(|error| panic!("{error}"));
         assert!(applied.smoke.ran);
         assert_eq!(applied.original_sha256, self.original_sha256);
-        assert_eq!(digest::of_file(&self.cli_js).unwrap(), applied.patched_sha256);
+        assert_eq!(digest::of_file(&self.path).unwrap(), applied.patched_sha256);
         applied
     }
 
@@ -59,11 +58,11 @@ impl Installation {
     fn revert(&self) {
         let reverted = self.with_patcher(|patcher| patcher.revert(&self.target())).unwrap();
         assert_eq!(reverted.state, RevertedState::Reverted);
-        assert_eq!(digest::of_file(&self.cli_js).unwrap(), self.original_sha256);
+        assert_eq!(digest::of_file(&self.path).unwrap(), self.original_sha256);
     }
 
     fn client(&self) -> Client {
-        demo::offline(Client::node_script(&self.cli_js).unwrap(), self.target().version.as_ref())
+        demo::offline(&self.target()).unwrap()
     }
 
     fn converse(&self, stub: &Stub, prompts: &[String]) -> Conversation {

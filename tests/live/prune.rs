@@ -46,6 +46,7 @@ fn old_text_is_cut(version: &str) {
     }
     let (before, after) = (unpatched[7].tokens, patched[7].tokens);
     assert!(after < before * 3 / 4, "{version}: the last request has {after} tokens, {before} unpatched");
+    assert!(patched[7].tokens < patched[5].tokens * 5 / 4, "{version}: what is sent stays bounded");
     println!("{version}: the last of 8 requests has {after} estimated tokens patched, {before} unpatched");
 
     installation.revert();
@@ -66,12 +67,73 @@ fn old_text_is_cut_2_1_112() {
     old_text_is_cut("2.1.112");
 }
 
+#[test]
+fn old_text_is_cut_2_1_113() {
+    old_text_is_cut("2.1.113");
+}
+
+#[test]
+fn old_text_is_cut_2_1_240() {
+    old_text_is_cut("2.1.240");
+}
+
+#[test]
+fn old_text_is_cut_2_1_330() {
+    old_text_is_cut("2.1.330");
+}
+
+/// Long prompts that make an unpatched client send ever more: the patched one's fourth request is less than half of it.
+#[test]
+fn the_fourth_request_is_less_than_half() {
+    let installation = Installation::of("2.1.330");
+    let prompts: Vec<String> = (1..=4).map(|n| format!("Prompt {n}. {}", "All is well here. ".repeat(7_700))).collect();
+    let fourth = |installation: &Installation| {
+        let stub = Stub::start().unwrap();
+        let client = installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1");
+        ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
+        stub.main_requests()[3].tokens
+    };
+    let before = fourth(&installation);
+    installation.apply();
+    let after = fourth(&installation);
+    println!("2.1.330: the fourth request has {after} estimated tokens patched, {before} unpatched");
+    assert!(after * 2 < before, "{after} of {before} tokens");
+    installation.revert();
+}
+
+/// The help text is made by another part of the program than conversations are.
+#[test]
+fn executables_say_what_they_are_patched() {
+    for version in ["2.1.113", "2.1.330"] {
+        let installation = Installation::of(version);
+        let help = || {
+            let output = std::process::Command::new(&installation.path)
+                .arg("--help")
+                .env_clear()
+                .env("HOME", installation.folder.path())
+                .env("DISABLE_AUTOUPDATER", "1")
+                .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let before = help();
+        let applied = installation.apply();
+        assert_eq!(applied.smoke.output, format!("{version} (Claude Code)"));
+        assert!((1..=64 << 10).contains(&applied.grew_by_bytes), "{version}: {}", applied.grew_by_bytes);
+        assert!(before.contains("--resume"), "{before}");
+        assert_eq!(help(), before, "{version}");
+        installation.revert();
+    }
+}
+
 /// The demo shows the difference, so its copy of a patched client is unpatched.
 #[test]
 fn a_copy_for_the_demo_is_the_original() {
     let installation = Installation::of("2.0.76");
     installation.apply();
-    let copy = demo::copy_client(&installation.cli_js, &installation.folder.path().join("copy")).unwrap();
+    let copy = demo::copy_client(&installation.target(), &installation.folder.path().join("copy")).unwrap();
     assert_eq!(digest::of_file(&copy).unwrap(), installation.original_sha256);
 }
 
@@ -126,33 +188,55 @@ fn the_patch_can_be_switched_off_and_tuned_by_environment() {
 }
 
 /// Tool calls and their results are not text: they reach the API as before, in pairs.
-#[test]
-fn a_conversation_with_tools_works_patched() {
-    for version in ["2.0.76", "2.1.112"] {
-        let installation = Installation::of(version);
-        installation.apply();
-        let client = installation.client();
-        // A file each time: the newest clients say of one that they read before that it has not changed.
-        let words = ["heron", "osprey", "plover"];
-        let paths: Vec<String> = words.iter().map(|word| client.project().join(word).to_str().unwrap().to_owned()).collect();
-        for (path, word) in paths.iter().zip(words) {
-            fs::write(path, format!("The word is {word}.\n")).unwrap();
-        }
-        let script = move |request: &Request| match request.brings_tool_result() {
-            true => Reply::Text("Read it.".into()),
-            false => Reply::ToolUse { name: "Read".into(), input: json!({ "file_path": paths[request.turns().len() - 1] }) },
-        };
-        let stub = Stub::start_with(script, Options::default()).unwrap();
-        let client = client.api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_THRESHOLD", "0");
-        let prompts = [format!("Read it. {}", "x".repeat(500)), format!("Again. {}", "y".repeat(500)), "And again.".to_owned()];
-        ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
-        let requests = stub.main_requests();
-        assert_eq!(requests.len(), 6, "{version}: a call and an answer for each prompt");
-        let last = requests.last().unwrap();
-        assert!(last.turns()[0].ends_with(MARKER), "{version}: the first prompt is cut: {:?}", last.turns());
-        let sent = last.body["messages"].to_string();
-        for word in words {
-            assert!(sent.contains(&format!("The word is {word}.")), "{version}: every tool result is whole");
-        }
+fn works_with_tools(version: &str) {
+    let installation = Installation::of(version);
+    installation.apply();
+    let client = installation.client();
+    // A file each time: the newest clients say of one that they read before that it has not changed.
+    let words = ["heron", "osprey", "plover"];
+    let paths: Vec<String> = words.iter().map(|word| client.project().join(word).to_str().unwrap().to_owned()).collect();
+    for (path, word) in paths.iter().zip(words) {
+        fs::write(path, format!("The word is {word}.\n")).unwrap();
     }
+    let script = move |request: &Request| match request.brings_tool_result() {
+        true => Reply::Text("Read it.".into()),
+        false => Reply::ToolUse { name: "Read".into(), input: json!({ "file_path": paths[request.turns().len() - 1] }) },
+    };
+    let stub = Stub::start_with(script, Options::default()).unwrap();
+    let client = client.api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_THRESHOLD", "0");
+    let prompts = [format!("Read it. {}", "x".repeat(500)), format!("Again. {}", "y".repeat(500)), "And again.".to_owned()];
+    ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
+    let requests = stub.main_requests();
+    assert_eq!(requests.len(), 6, "{version}: a call and an answer for each prompt");
+    let last = requests.last().unwrap();
+    assert!(last.turns()[0].ends_with(MARKER), "{version}: the first prompt is cut: {:?}", last.turns());
+    let sent = last.body["messages"].to_string();
+    for word in words {
+        assert!(sent.contains(&format!("The word is {word}.")), "{version}: every tool result is whole");
+    }
+}
+
+#[test]
+fn a_conversation_with_tools_works_patched_2_0_76() {
+    works_with_tools("2.0.76");
+}
+
+#[test]
+fn a_conversation_with_tools_works_patched_2_1_112() {
+    works_with_tools("2.1.112");
+}
+
+#[test]
+fn a_conversation_with_tools_works_patched_2_1_113() {
+    works_with_tools("2.1.113");
+}
+
+#[test]
+fn a_conversation_with_tools_works_patched_2_1_240() {
+    works_with_tools("2.1.240");
+}
+
+#[test]
+fn a_conversation_with_tools_works_patched_2_1_330() {
+    works_with_tools("2.1.330");
 }
