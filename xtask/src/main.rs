@@ -3,6 +3,7 @@
 mod bench;
 mod picture;
 mod releases;
+mod roundtrip;
 mod signatures;
 mod test;
 mod tools;
@@ -36,6 +37,9 @@ enum Command {
     /// Read and hash a file and nothing else: a reference of `bench`
     #[command(hide = true)]
     ReferenceHash(bench::Reference),
+    /// Copy a file, hash the copy and nothing else: a reference of `bench`
+    #[command(hide = true)]
+    ReferenceCopy(bench::Reference),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         Command::Picture => picture::run(),
         Command::ReferenceParse(file) => bench::parse(&file),
         Command::ReferenceHash(file) => bench::hash(&file),
+        Command::ReferenceCopy(file) => bench::copy(&file),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
 //! `cargo xtask releases`: the cache of published releases.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Subcommand;
@@ -18,11 +19,35 @@ pub struct ReleasesArgs {
 enum ReleasesCommand {
     /// Fetch these versions of the client, or, without any, those that the tests use
     Fetch {
-        /// Versions, as `2.1.112`, or `@anthropic-ai/claude-agent-sdk@0.1.76` for another package
+        /// Versions, as `2.1.330` (its executable for this machine), or `@anthropic-ai/claude-agent-sdk@0.1.76` for another package
         versions: Vec<String>,
+    },
+    /// Remove executables that were not used for longest, until the others fit
+    Trim {
+        #[command(flatten)]
+        budget: Budget,
     },
     /// Remove all fetched releases
     Clean,
+}
+
+/// How much of the disk releases may take: an executable has 200 to 400 MB, and there are hundreds of them.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Budget {
+    /// How much fetched executables may take, in GB; those used longest ago go first
+    #[arg(long = "budget-gb", value_name = "GB", default_value_t = 8.0)]
+    gigabytes: f64,
+}
+
+impl Budget {
+    /// Removes what is too much, but none of these.
+    pub fn keep_to(self, kept: &[PathBuf]) -> Result<()> {
+        let bytes = (self.gigabytes * 1e9) as u64;
+        for removed in releases::trim(bytes, kept).context("cannot tidy the cache of releases")? {
+            eprintln!("removed {}, to keep to {} GB", removed.display(), self.gigabytes);
+        }
+        Ok(())
+    }
 }
 
 pub fn run(args: &ReleasesArgs) -> Result<bool> {
@@ -34,9 +59,14 @@ pub fn run(args: &ReleasesArgs) -> Result<bool> {
                     Some((package, version)) if !package.is_empty() => (package, version),
                     _ => (CLIENT_PACKAGE, version.as_str()),
                 };
-                println!("{}", releases::fetch(package, version)?.display());
+                let path = match package {
+                    CLIENT_PACKAGE => releases::fetch_client(version)?,
+                    other => releases::fetch(other, version)?,
+                };
+                println!("{}", path.display());
             }
         }
+        ReleasesCommand::Trim { budget } => budget.keep_to(&[])?,
         ReleasesCommand::Clean => {
             let folder = paths::cache_dir()?.join("releases");
             match fs::remove_dir_all(&folder) {
@@ -60,9 +90,8 @@ pub fn fetch_tested() -> Result<()> {
 }
 
 /// Fetches a known release and checks that it is the one that was published.
-pub fn fetch(release: &Release) -> Result<std::path::PathBuf> {
-    let folder = releases::fetch(&release.package, &release.version.to_string())?;
-    let path = folder.join("cli.js");
+pub fn fetch(release: &Release) -> Result<PathBuf> {
+    let path = release.fetch()?;
     let sha256 = digest::of_file(&path).with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(
         sha256 == release.sha256,

@@ -5,19 +5,27 @@ use std::time::Instant;
 use anyhow::Result;
 use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::check::{CheckState, CheckedRelease, check};
-use ctxbridge::releases::CLIENT_PACKAGE;
 use ctxbridge::releases::{self, Release};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::releases::fetch;
+use crate::releases::{Budget, fetch};
+use crate::roundtrip;
 use crate::tools::require_node;
 
 #[derive(Debug, clap::Args)]
 pub struct SignaturesArgs {
     /// Check the newest published release instead of the list
-    #[arg(long)]
+    #[arg(long, conflicts_with = "all")]
     latest: bool,
+    /// Check all releases of the list; without this, of the executables only those that the tests use
+    #[arg(long)]
+    all: bool,
+    /// Also patch a copy of each, run it where it can run, and put it back
+    #[arg(long, conflicts_with = "latest")]
+    apply: bool,
+    #[command(flatten)]
+    budget: Budget,
     /// Print one JSON value
     #[arg(long)]
     json: bool,
@@ -31,8 +39,8 @@ struct Row {
     elapsed_ms: u64,
     sites: Vec<SiteRow>,
     problems: Vec<String>,
-    /// Why it could not be checked: it is no `cli.js`.
-    unsupported: Option<String>,
+    /// What came of patching it.
+    applied: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -48,20 +56,18 @@ pub fn run(args: &SignaturesArgs) -> Result<bool> {
     let mut rows = Vec::new();
     if args.latest {
         let version = releases::newest()?;
+        let client = releases::fetch_client(&version)?;
+        args.budget.keep_to(std::slice::from_ref(&client))?;
         let begun = Instant::now();
-        let folder = releases::fetch(CLIENT_PACKAGE, &version)?;
-        rows.push(match check(&catalogue, &folder) {
-            Ok(checked) => row(CLIENT_PACKAGE, &version, None, begun, &checked),
-            // That a release is an executable is no drift, and an alarm that always rings says nothing.
-            Err(_) if !folder.join("cli.js").is_file() => Row {
-                unsupported: Some("it is a native executable, which this version of ctxbridge cannot patch yet".to_owned()),
-                ..failed(CLIENT_PACKAGE, &version, None, begun, String::new())
-            },
-            Err(error) => failed(CLIENT_PACKAGE, &version, None, begun, error.to_string()),
+        let package = releases::native_package()?;
+        rows.push(match check(&catalogue, &client) {
+            Ok(checked) => row(&package, &version, None, begun, &checked),
+            Err(error) => failed(&package, &version, None, begun, error.to_string()),
         });
     } else {
-        for release in releases::known() {
+        for release in releases::known().iter().filter(|release| args.all || release.tested || !release.is_native()) {
             let path = fetch(release)?;
+            args.budget.keep_to(std::slice::from_ref(&path))?;
             let begun = Instant::now();
             let mut row = match check(&catalogue, &path) {
                 Ok(checked) => row(&release.package, &release.version.to_string(), Some(&release.era), begun, &checked),
@@ -70,25 +76,27 @@ pub fn run(args: &SignaturesArgs) -> Result<bool> {
                 }
             };
             compare(release, &mut row);
+            if args.apply {
+                match roundtrip::run(&path, &release.sha256) {
+                    Ok(applied) => row.applied = Some(applied),
+                    Err(error) => row.problems.push(format!("{error:#}")),
+                }
+            }
             if !args.json {
                 tell(&row);
             }
             rows.push(row);
         }
     }
-    let drifted = rows.iter().filter(|row| row.unsupported.is_none() && !row.problems.is_empty()).count();
-    let unsupported = rows.iter().filter(|row| row.unsupported.is_some()).count();
+    let drifted = rows.iter().filter(|row| !row.problems.is_empty()).count();
     if args.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&json!({ "releases": rows, "drifted": drifted, "unsupported": unsupported }))?
-        );
+        println!("{}", serde_json::to_string_pretty(&json!({ "releases": rows, "drifted": drifted }))?);
     } else {
         if args.latest {
             rows.iter().for_each(tell);
         }
         let sites: usize = rows.iter().map(|row| row.sites.len()).sum();
-        println!("{} releases, {sites} sites, {drifted} drifted, {unsupported} not supported", rows.len());
+        println!("{} releases, {sites} sites, {drifted} drifted", rows.len());
     }
     Ok(drifted == 0)
 }
@@ -110,14 +118,14 @@ fn row(package: &str, version: &str, era: Option<&str>, begun: Instant, checked:
             .map(|site| SiteRow { site: site.site.clone(), signature: site.signature.clone(), names: site.names.clone() })
             .collect(),
         problems,
-        unsupported: None,
+        applied: None,
     }
 }
 
 fn failed(package: &str, version: &str, era: Option<&str>, begun: Instant, problem: String) -> Row {
     let elapsed_ms = begun.elapsed().as_millis() as u64;
     let (package, version, era) = (package.to_owned(), version.to_owned(), era.map(str::to_owned));
-    Row { package, version, era, elapsed_ms, sites: Vec::new(), problems: vec![problem], unsupported: None }
+    Row { package, version, era, elapsed_ms, sites: Vec::new(), problems: vec![problem], applied: None }
 }
 
 /// The names have to be those that other tools found.
@@ -140,14 +148,13 @@ fn compare(release: &Release, row: &mut Row) {
 fn tell(row: &Row) {
     let package = row.package.rsplit('/').next().unwrap_or_default();
     let sites: Vec<String> = row.sites.iter().map(|site| format!("{}[{}]", site.site, site.signature)).collect();
-    let verdict = match (&row.unsupported, row.problems.is_empty()) {
-        (Some(_), _) => "-",
-        (None, true) => "ok",
-        (None, false) => "DRIFT",
-    };
+    let verdict = if row.problems.is_empty() { "ok" } else { "DRIFT" };
     let era = row.era.as_deref().unwrap_or("?");
-    println!("{verdict:<6}{package:<17}{:<9}{era:<5}{:>5} ms  {}", row.version, row.elapsed_ms, sites.join(" "));
-    for problem in row.unsupported.iter().chain(row.problems.iter().filter(|problem| !problem.is_empty())) {
+    println!("{verdict:<6}{package:<27}{:<9}{era:<5}{:>5} ms  {}", row.version, row.elapsed_ms, sites.join(" "));
+    if let Some(applied) = &row.applied {
+        println!("      {applied}");
+    }
+    for problem in &row.problems {
         println!("      {problem}");
     }
 }
