@@ -87,13 +87,20 @@ impl Elf {
         if address != Some(bun.sh_addr(endian)) {
             return Err(refuse("has `.bun` at an address that is not that of its bytes"));
         }
-        let overlaps = |other: &elf::SectionHeader64<Endianness>| {
+        let overlaps = |other: &elf::SectionHeader64<Endianness>, part: &Range<usize>| {
             let (offset, size) = (other.sh_offset(endian), other.sh_size(endian));
             let in_file = other.sh_type(endian) != elf::SHT_NOBITS && size > 0;
-            in_file && offset < bytes.end as u64 && offset.saturating_add(size) > section.start as u64
+            in_file && offset < part.end as u64 && offset.saturating_add(size) > part.start as u64
         };
-        if sections.iter().any(|other| !std::ptr::eq(other, bun) && overlaps(other)) {
-            return Err(refuse("has sections that overlap `.bun`"));
+        let (phoff, whole) = (header.e_phoff(endian) as usize, section.start..bytes.end);
+        let rewritten = [0..size_of::<Header>(), phoff..segments_end, shoff..headers_end];
+        for other in sections.iter().filter(|other| !std::ptr::eq(*other, bun)) {
+            if overlaps(other, &whole) {
+                return Err(refuse("has sections that overlap `.bun`"));
+            }
+            if rewritten.iter().any(|part| overlaps(other, part)) {
+                return Err(refuse("has sections that overlap its headers"));
+            }
         }
         if file[section.end..bytes.end].iter().any(|byte| *byte != 0) {
             return Err(refuse("has something behind `.bun` in its segment"));

@@ -229,6 +229,9 @@ const CASES: &[Case] = &[
     ("has something behind `.bun` in its segment", |file| file[0x2000 + 1300] = 1),
     ("has sections that overlap `.bun`", |file| set(file, COMMENT, SH_OFFSET, 0x2100)),
     ("has sections that overlap `.bun`", |file| set(file, TEXT, SH_SIZE, 0x1c01)),
+    ("has sections that overlap its headers", |file| set(file, TEXT, SH_OFFSET, 63)),
+    ("has sections that overlap its headers", |file| set(file, TEXT, SH_OFFSET, 64 + 3 * 56)),
+    ("has sections that overlap its headers", |file| set(file, COMMENT, SH_SIZE, 0x1000)),
 ];
 
 #[test]
