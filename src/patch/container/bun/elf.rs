@@ -95,6 +95,10 @@ impl Elf {
         let (phoff, whole) = (header.e_phoff(endian) as usize, section.start..bytes.end);
         let rewritten = [0..size_of::<Header>(), phoff..segments_end, shoff..headers_end];
         for other in sections.iter().filter(|other| !std::ptr::eq(*other, bun)) {
+            let (offset, size) = (other.sh_offset(endian), other.sh_size(endian));
+            if other.sh_type(endian) != elf::SHT_NOBITS && size > 0 && range(offset, size, file).is_none() {
+                return Err(refuse("ends within its sections"));
+            }
             if overlaps(other, &whole) {
                 return Err(refuse("has sections that overlap `.bun`"));
             }

@@ -231,7 +231,9 @@ const CASES: &[Case] = &[
     ("has sections that overlap `.bun`", |file| set(file, TEXT, SH_SIZE, 0x1c01)),
     ("has sections that overlap its headers", |file| set(file, TEXT, SH_OFFSET, 63)),
     ("has sections that overlap its headers", |file| set(file, TEXT, SH_OFFSET, 64 + 3 * 56)),
-    ("has sections that overlap its headers", |file| set(file, COMMENT, SH_SIZE, 0x1000)),
+    ("has sections that overlap its headers", |file| set(file, COMMENT, SH_SIZE, 0x200)),
+    ("ends within its sections", |file| set(file, COMMENT, SH_SIZE, 0x1000)),
+    ("ends within its sections", |file| set(file, COMMENT, SH_OFFSET, u64::MAX)),
 ];
 
 #[test]
