@@ -5,6 +5,7 @@ The client's executables hold thousands of ES modules that import from each othe
 of them may name a function that another one declares.
 */
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use swc_ecma_ast::{Decl, DefaultDecl, ExportSpecifier, ImportSpecifier, ModuleDecl, ModuleExportName, ModuleItem, Str};
@@ -16,7 +17,7 @@ use crate::patch::syntax::{Item, Span, fold_items};
 const LONGEST_CHAIN: usize = 16;
 
 /// The names at the top level of a module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     functions: HashMap<String, Span>,
     /// Local name to the specifier of a module and the name there.
@@ -90,6 +91,14 @@ impl Names {
         self.passed_on.extend(later.passed_on);
     }
 
+    /// The names of a module, known already or not.
+    fn get<'k>(container: &Container, known: &'k HashMap<usize, Self>, module: usize) -> Option<Cow<'k, Self>> {
+        match known.get(&module) {
+            Some(names) => Some(Cow::Borrowed(names)),
+            None => Self::of(container, module).map(Cow::Owned),
+        }
+    }
+
     /// The names of a module that was not parsed yet.
     fn of(container: &Container, module: usize) -> Option<Self> {
         let module = container.module(module).ok()?;
@@ -105,14 +114,7 @@ impl Names {
 pub(super) fn function(container: &Container, known: &HashMap<usize, Names>, module: usize, name: &str) -> Option<(usize, Span)> {
     let (mut module, mut name) = (module, name.to_owned());
     for _ in 0..LONGEST_CHAIN {
-        let parsed;
-        let names = match known.get(&module) {
-            Some(names) => names,
-            None => {
-                parsed = Names::of(container, module)?;
-                &parsed
-            }
-        };
+        let names = Names::get(container, known, module)?;
         if let Some(span) = names.functions.get(&name) {
             return Some((module, *span));
         }
@@ -126,14 +128,7 @@ pub(super) fn function(container: &Container, known: &HashMap<usize, Names>, mod
 fn exporter(container: &Container, known: &HashMap<usize, Names>, module: usize, exported: &str) -> Option<(usize, String)> {
     let (mut module, mut exported) = (module, exported.to_owned());
     for _ in 0..LONGEST_CHAIN {
-        let parsed;
-        let names = match known.get(&module) {
-            Some(names) => names,
-            None => {
-                parsed = Names::of(container, module)?;
-                &parsed
-            }
-        };
+        let names = Names::get(container, known, module)?;
         match (names.exports.get(&exported), names.passed_on.as_slice()) {
             (Some(Export::Local(local)), _) => return Some((module, local.clone())),
             (Some(Export::From(from, name)), _) => (module, exported) = (resolve(container, module, from)?, name.clone()),
