@@ -69,21 +69,12 @@ impl Client {
 
     /// A release that is a script for Node.js: `cli.js` of the npm package up to 2.1.112.
     pub fn node_script(script: impl AsRef<Path>) -> Result<Self, ClientError> {
-        let script = script.as_ref();
-        // The client starts in a folder of its own: a relative path would not lead there.
-        match path::absolute(script) {
-            Ok(absolute) if absolute.is_file() => Self::new("node", [absolute]),
-            _ => Err(ClientError::NoScript(script.to_owned())),
-        }
+        Self::new("node", [existing(script.as_ref())?])
     }
 
     /// A release that is an executable.
     pub fn executable(program: impl AsRef<Path>) -> Result<Self, ClientError> {
-        let program = program.as_ref();
-        match path::absolute(program) {
-            Ok(absolute) if absolute.is_file() => Self::new(absolute, std::iter::empty::<OsString>()),
-            _ => Err(ClientError::NoScript(program.to_owned())),
-        }
+        Self::new(existing(program.as_ref())?, std::iter::empty::<OsString>())
     }
 
     /// The file of a release, whichever it is.
@@ -237,5 +228,13 @@ impl Client {
     fn name(&self) -> String {
         let named = self.args.first().unwrap_or(&self.program);
         named.to_string_lossy().into_owned()
+    }
+}
+
+/// A file's absolute path: the client starts in a folder of its own, where a relative one would not lead there.
+fn existing(file: &Path) -> Result<PathBuf, ClientError> {
+    match path::absolute(file) {
+        Ok(absolute) if absolute.is_file() => Ok(absolute),
+        _ => Err(ClientError::NoScript(file.to_owned())),
     }
 }
