@@ -29,11 +29,8 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     toml::from_str::<Tools>(include_str!("../../patches/foreign.toml")).map_or_else(|_| Vec::new(), |tools| tools.tool)
 });
 
-/// Why these bytes are not what was published; nothing when they may be.
-pub(super) fn recognise(target: &Target, bytes: &[u8], container: Option<&Container>, sha256: &str) -> Option<String> {
-    if releases::is_published(sha256) {
-        return None;
-    }
+/// Why these bytes, whose hash is not that of a known release, are not what was published; nothing when they may be.
+pub(super) fn recognise(target: &Target, bytes: &[u8], container: Option<&Container>) -> Option<String> {
     // Of an executable, what tools change are its modules; the rest is a program that may well contain any word.
     let tool = match container.filter(|container| container.kind().is_native()) {
         Some(container) => container.modules().find_map(|raw| tool(raw.bytes)),

@@ -69,15 +69,15 @@ pub fn inspect(target: &Target, source: &Source, current: String, known: Option<
         current_sha256: current.clone(),
         reason: None,
     };
-    // Of an executable it is the modules that may carry marks.
-    let container = match target.container(source.clone()) {
+    // What was published carries nothing, of ours or of others. Of any other executable it is the modules that may carry marks.
+    let is_published = releases::is_published(&current);
+    let container = match (!is_published).then(|| target.container(source.clone())).transpose() {
         // Patched, and damaged since: that it is not what we wrote is known all the same.
         Err(error) if target.kind.is_native() && !marker::occurs_in(source) => return Err(error),
-        container => container.ok(),
+        container => container.ok().flatten(),
     };
     let marked = match &container {
-        // What was published carries nothing of ours.
-        _ if releases::is_published(&current) => false,
+        _ if is_published => false,
         Some(container) if target.kind.is_native() => container.modules().any(|raw| marker::occurs_in(raw.bytes)),
         _ => marker::occurs_in(source),
     };
@@ -91,7 +91,7 @@ pub fn inspect(target: &Target, source: &Source, current: String, known: Option<
     if known.is_some_and(|known| known.original_sha256 == current) {
         return Ok(inspection);
     }
-    if let Some(reason) = foreign::recognise(target, source, container.as_ref(), &current) {
+    if !is_published && let Some(reason) = foreign::recognise(target, source, container.as_ref()) {
         inspection.state = State::Foreign;
         inspection.reason = Some(reason);
         return Ok(inspection);
