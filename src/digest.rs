@@ -5,7 +5,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use sha2::digest::common::hazmat::SerializableState;
 use sha2::{Digest, Sha256};
+
+/// A digest as it is stored.
+pub type Bytes = [u8; 32];
 
 /// A digest in the making.
 #[derive(Clone, Default)]
@@ -20,6 +24,22 @@ impl Hasher {
     /// The digest of all bytes that were added.
     pub fn finish(self) -> String {
         hex(self.0.finalize().as_slice())
+    }
+
+    /// The same, not spelled out.
+    pub fn finish_bytes(self) -> Bytes {
+        self.0.finalize().into()
+    }
+
+    /// What it takes to go on later, in another process.
+    pub fn suspend(&self) -> String {
+        hex(self.0.serialize().as_slice())
+    }
+
+    /// Goes on from where [`suspend`](Self::suspend) was; nothing when that is not what `suspended` is.
+    pub fn resume(suspended: &str) -> Option<Self> {
+        let bytes = unhex(suspended)?;
+        Sha256::deserialize(bytes.as_slice().try_into().ok()?).ok().map(Self)
     }
 }
 
@@ -46,7 +66,8 @@ pub fn of_file(path: &Path) -> io::Result<String> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -54,9 +75,48 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
+/// Written as hexadecimal, as in [`Hasher::suspend`].
+impl serde::Serialize for Hasher {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.suspend())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Hasher {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        Self::resume(&text).ok_or_else(|| serde::de::Error::custom("not a digest in the making"))
+    }
+}
+
+impl std::fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Hasher").field(&self.suspend()).finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn goes_on_where_it_was_suspended() {
+        let text = "x".repeat(1000);
+        for at in [0, 1, 63, 64, 65, 999, 1000] {
+            let mut first = Hasher::default();
+            first.update(&text.as_bytes()[..at]);
+            let mut second = Hasher::resume(&first.suspend()).expect("its own state");
+            second.update(&text.as_bytes()[at..]);
+            assert_eq!(second.finish(), of_bytes(text.as_bytes()), "{at}");
+        }
+        assert!(Hasher::resume("").is_none() && Hasher::resume("xyz").is_none() && Hasher::resume("é").is_none());
+    }
 
     #[test]
     fn agrees_with_the_standard() {

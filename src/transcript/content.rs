@@ -1,0 +1,157 @@
+//! The words of a turn, the way it is searched, shown and told apart from others: what a human typed, what the model said, which
+//! tools it called and what they returned. Ids, times and the model's thinking are not among them.
+
+use std::fmt::Write as _;
+
+use super::record::{Block, Content, Kind, Record};
+use super::repair::whole_characters;
+use crate::digest;
+
+/// Hands over the pieces of a line, in order. Joined, the pieces of all lines of a turn are its content.
+pub(super) fn pieces(record: &Record<'_>, kind: Kind, sink: &mut dyn FnMut(&str)) {
+    let Some(content) = record.content() else {
+        if let Some(prompt) = record.queued_prompt() {
+            said("Human", prompt, sink);
+        }
+        return;
+    };
+    match kind {
+        Kind::Prompt => said("Human", content, sink),
+        Kind::Echo => said("Output", content, sink),
+        Kind::Answer => match content {
+            Content::Text(text) => piece(&["Assistant: ", text], sink),
+            Content::Blocks(blocks) => blocks.iter().for_each(|block| answered(block, sink)),
+        },
+        Kind::ToolResults => {
+            for block in content.blocks() {
+                match block.tool_result() {
+                    Some((result, is_error)) => returned(result.as_ref(), is_error, sink),
+                    None => said_block("Human", block, sink),
+                }
+            }
+        }
+        Kind::Added | Kind::CompactSummary | Kind::CompactBoundary | Kind::Bookkeeping => {}
+    }
+}
+
+/// The content of a turn from the bytes that it takes in its transcript; lines that cannot be read are left out.
+pub fn text_of(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        if let Ok(record) = Record::parse(&whole_characters(line.as_bytes())) {
+            pieces(&record, record.kind(), &mut |piece| text.push_str(piece));
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// What the model says to the user in the bytes of a turn; not what tools returned, whatever that looks like.
+pub fn answers_of(bytes: &[u8]) -> Vec<String> {
+    let mut answers = Vec::new();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        if let Ok(record) = Record::parse(line.as_bytes())
+            && record.kind() == Kind::Answer
+            && !record.is_sidechain()
+            && let Some(content) = record.content()
+        {
+            answers.extend(content.texts().map(str::to_owned));
+        }
+    }
+    answers
+}
+
+fn piece(parts: &[&str], sink: &mut dyn FnMut(&str)) {
+    parts.iter().for_each(|part| sink(part));
+    sink("\n\n");
+}
+
+fn said(who: &str, content: &Content<'_>, sink: &mut dyn FnMut(&str)) {
+    match content {
+        Content::Text(text) => piece(&[who, ": ", text], sink),
+        Content::Blocks(blocks) => blocks.iter().for_each(|block| said_block(who, block, sink)),
+    }
+}
+
+fn said_block(who: &str, block: &Block<'_>, sink: &mut dyn FnMut(&str)) {
+    match block.text() {
+        Some(text) => piece(&[who, ": ", text], sink),
+        None => piece(&[who, ": ", &stand_in(block)], sink),
+    }
+}
+
+fn answered(block: &Block<'_>, sink: &mut dyn FnMut(&str)) {
+    if let Some((name, input)) = block.tool_call() {
+        piece(&["Tool ", name, ": ", input], sink);
+    } else if !block.is("thinking") && !block.is("redacted_thinking") {
+        said_block("Assistant", block, sink);
+    }
+}
+
+fn returned(result: Option<&Content<'_>>, is_error: bool, sink: &mut dyn FnMut(&str)) {
+    let label = if is_error { "Error" } else { "Result" };
+    match result {
+        None => piece(&[label, ":"], sink),
+        Some(content) => said(label, content, sink),
+    }
+}
+
+/// What stands for a block that is no text: an image is as large as a book, and says nothing as letters.
+fn stand_in(block: &Block<'_>) -> String {
+    let mut text = format!("[{}", block.kind());
+    if let Some(source) = block.source() {
+        // Enough of the hash to tell two images apart.
+        let _ = write!(text, ", {} bytes, sha256 {}", source.len(), &digest::of_bytes(source.as_bytes())[..16]);
+    }
+    text + "]"
+}
+
+/// A prompt as it was typed: without what the client puts before it, a slash command as `/name arguments`.
+pub(super) fn as_typed(text: &str) -> String {
+    const PUT_BEFORE: [&str; 5] =
+        ["system-reminder", "ide_opened_file", "ide_selection", "local-command-caveat", "available-deferred-tools"];
+    let mut rest = text.trim_start();
+    while let Some(tag) = PUT_BEFORE.iter().find(|tag| inside(rest, tag).is_some_and(|(at, _)| at == 0)) {
+        let close = format!("</{tag}>");
+        rest = rest.find(&close).map_or("", |at| rest[at + close.len()..].trim_start());
+    }
+    match inside(rest, "command-name") {
+        Some((_, name)) if rest.starts_with("<command-") => {
+            let arguments = inside(rest, "command-args").map_or("", |(_, arguments)| arguments);
+            format!("{} {}", name.trim(), arguments.trim()).trim_end().to_owned()
+        }
+        _ => rest.to_owned(),
+    }
+}
+
+/// Where an element begins and what is in it.
+fn inside<'a>(text: &'a str, tag: &str) -> Option<(usize, &'a str)> {
+    let open = format!("<{tag}>");
+    let at = text.find(&open)?;
+    let rest = &text[at + open.len()..];
+    Some((at, rest.find(&format!("</{tag}>")).map_or(rest, |end| &rest[..end])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_as_they_were_typed() {
+        for (text, typed) in [
+            ("Fix it.", "Fix it."),
+            ("<system-reminder>x</system-reminder>\n<ide_opened_file>y</ide_opened_file> Fix it.", "Fix it."),
+            (
+                "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>now </command-args>",
+                "/review now",
+            ),
+            ("<command-name>/compact</command-name><command-args></command-args>", "/compact"),
+            ("Why is <command-name>x</command-name> here?", "Why is <command-name>x</command-name> here?"),
+            ("<system-reminder>never closed", ""),
+        ] {
+            assert_eq!(as_typed(text), typed);
+        }
+    }
+}

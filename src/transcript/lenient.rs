@@ -1,0 +1,127 @@
+//! Reading JSON of which any part may be missing or of another type: such a part counts as absent, and the rest is read.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// A value if it has the type that is asked for, or nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Lenient<T>(pub Option<T>);
+
+impl<T> Default for Lenient<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+/// What can be read leniently: whichever of these a type overrides is what it is made of.
+pub(crate) trait FromAny<'de>: Sized {
+    fn from_str(_text: Cow<'de, str>) -> Option<Self> {
+        None
+    }
+    fn from_bool(_value: bool) -> Option<Self> {
+        None
+    }
+    fn from_u64(_value: u64) -> Option<Self> {
+        None
+    }
+    fn from_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+    fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+impl<'de, T: FromAny<'de>> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyVisitor(PhantomData))
+    }
+}
+
+struct AnyVisitor<T>(PhantomData<T>);
+
+impl<'de, T: FromAny<'de>> Visitor<'de> for AnyVisitor<T> {
+    type Value = Lenient<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Lenient(T::from_str(Cow::Borrowed(text))))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Lenient(T::from_str(Cow::Owned(text.to_owned()))))
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Lenient(T::from_bool(value)))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Lenient(T::from_u64(value)))
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        T::from_seq(seq).map(Lenient)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::from_map(map).map(Lenient)
+    }
+}
+
+impl<'de: 'a, 'a> FromAny<'de> for Cow<'a, str> {
+    fn from_str(text: Cow<'de, str>) -> Option<Self> {
+        Some(text)
+    }
+}
+
+impl FromAny<'_> for bool {
+    fn from_bool(value: bool) -> Option<Self> {
+        Some(value)
+    }
+}
+
+impl FromAny<'_> for u64 {
+    fn from_u64(value: u64) -> Option<Self> {
+        Some(value)
+    }
+}
+
+impl<'de, T: FromAny<'de>> FromAny<'de> for Vec<T> {
+    fn from_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
+        let mut items = Self::new();
+        while let Some(Lenient(item)) = seq.next_element()? {
+            items.extend(item);
+        }
+        Ok(Some(items))
+    }
+}
+
+/// Reads a struct whose fields are all lenient from a map.
+pub(crate) fn object<'de, T: Deserialize<'de>, A: MapAccess<'de>>(map: A) -> Result<Option<T>, A::Error> {
+    T::deserialize(MapAccessDeserializer::new(map)).map(Some)
+}
+
+/// Makes structs of lenient fields readable where an object is expected, and absent where something else stands.
+macro_rules! lenient_object {
+    ($($name:ident $(<$life:lifetime>)?),*) => {
+        $(impl<'de $(: $life, $life)?> crate::transcript::lenient::FromAny<'de> for $name $(<$life>)? {
+            fn from_map<A: serde::de::MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+                crate::transcript::lenient::object(map)
+            }
+        })*
+    };
+}
+pub(crate) use lenient_object;

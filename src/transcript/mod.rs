@@ -1,0 +1,21 @@
+/*!
+Claude Code's transcripts: JSON lines of which new kinds come with every release.
+
+[`Record`] reads a line, [`Splitter`] makes turns of lines, [`Interpreter`] finds the lines in bytes that come in pieces and never
+stops at one that is damaged. Nothing here opens a file.
+*/
+
+mod content;
+mod input;
+mod interpret;
+pub(crate) mod lenient;
+mod record;
+mod repair;
+pub mod summary;
+mod turns;
+mod work;
+
+pub use content::{answers_of, text_of};
+pub use interpret::{Interpreter, MAX_LINE_BYTES, Seen};
+pub use record::{Block, Content, Kind, Record};
+pub use turns::{CompactSummary, Splitter, Turn};

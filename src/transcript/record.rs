@@ -1,0 +1,341 @@
+/*!
+One line of a transcript.
+
+New types of lines and new fields come with every release of the client, so whatever is missing, unknown or of another type is
+passed over, and only a line that is no JSON object is an error. Strings are borrowed from the line where they have no escapes: an
+archive pass reads megabytes of which it keeps little.
+*/
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::{MapAccess, SeqAccess};
+use serde_json::value::RawValue;
+
+use super::lenient::{FromAny, Lenient, lenient_object};
+
+type Text<'a> = Lenient<Cow<'a, str>>;
+
+/// A line, as far as we know its fields.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Record<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    subtype: Text<'a>,
+    #[serde(borrow)]
+    uuid: Text<'a>,
+    #[serde(borrow)]
+    session_id: Text<'a>,
+    #[serde(borrow)]
+    timestamp: Text<'a>,
+    #[serde(borrow)]
+    cwd: Text<'a>,
+    #[serde(borrow)]
+    version: Text<'a>,
+    is_meta: Lenient<bool>,
+    is_sidechain: Lenient<bool>,
+    is_compact_summary: Lenient<bool>,
+    #[serde(borrow)]
+    message: Lenient<Message<'a>>,
+    #[serde(borrow)]
+    tool_use_result: Lenient<ToolUseResult<'a>>,
+    #[serde(borrow)]
+    attachment: Lenient<Attachment<'a>>,
+    model_usage: Lenient<Windows>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    model: Text<'a>,
+    #[serde(borrow)]
+    content: Lenient<Content<'a>>,
+    usage: Lenient<Usage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ToolUseResult<'a> {
+    #[serde(borrow)]
+    agent_id: Text<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Attachment<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    prompt: Lenient<Content<'a>>,
+}
+
+/// Tokens of one answer, as the API counted them.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    input_tokens: Lenient<u64>,
+    cache_read_input_tokens: Lenient<u64>,
+    cache_creation_input_tokens: Lenient<u64>,
+    output_tokens: Lenient<u64>,
+}
+
+impl Copy for Lenient<u64> {}
+
+lenient_object!(Message<'a>, ToolUseResult<'a>, Attachment<'a>, Usage, Block<'a>, WindowOf);
+
+/// What is said: a string, or blocks.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// A plain string.
+    Text(Cow<'a, str>),
+    /// Blocks; those that are no objects are left out.
+    Blocks(Vec<Block<'a>>),
+}
+
+impl<'de: 'a, 'a> FromAny<'de> for Content<'a> {
+    fn from_str(text: Cow<'de, str>) -> Option<Self> {
+        Some(Self::Text(text))
+    }
+    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Option<Self>, A::Error> {
+        Ok(<Vec<Block<'a>> as FromAny<'de>>::from_seq(seq)?.map(Self::Blocks))
+    }
+}
+
+/// A content block; which fields it has depends on its type.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow)]
+    text: Text<'a>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    is_error: Lenient<bool>,
+    #[serde(borrow)]
+    source: Option<&'a RawValue>,
+}
+
+/// The window of each model that took part.
+#[derive(Debug, Default)]
+struct Windows(Option<u64>);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WindowOf {
+    context_window: Lenient<u64>,
+}
+
+impl<'de> FromAny<'de> for Windows {
+    fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        // Small models that help on the side have small windows; the conversation's model has the largest.
+        let mut largest = None;
+        while let Some((_, Lenient(window))) = map.next_entry::<serde::de::IgnoredAny, Lenient<WindowOf>>()? {
+            largest = largest.max(window.and_then(|of| of.context_window.0));
+        }
+        Ok(Some(Self(largest)))
+    }
+}
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A human typed it: a turn starts.
+    Prompt,
+    /// The model's answer or a part of it.
+    Answer,
+    /// What tools returned.
+    ToolResults,
+    /// A command of the client itself and what it printed, a sub-agent's end, an interruption: no prompt, and not marked as none.
+    Echo,
+    /// The client's own additions, and what sub-agents are told.
+    Added,
+    /// The summary that takes the conversation's place after a compaction.
+    CompactSummary,
+    /// Where a compaction happened.
+    CompactBoundary,
+    /// Something else that the client notes down.
+    Bookkeeping,
+}
+
+/// How an echo begins. A command of the client itself begins with its name; one that is a prompt, with its message.
+const ECHOES: [&str; 8] = [
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<command-name>",
+    "<task-notification>",
+    "[Request interrupted by user",
+    // 2.0.76 in print mode.
+    "Unknown slash command: ",
+];
+
+impl<'a> Record<'a> {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// When it is no JSON object.
+    pub fn parse(line: &'a [u8]) -> Result<Self, serde_json::Error> {
+        // A list would be taken for the fields in their order.
+        if line.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
+            return Err(serde::de::Error::custom("it is no JSON object"));
+        }
+        serde_json::from_slice(line)
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        let is = |flag: &Lenient<bool>| flag.0 == Some(true);
+        match self.kind.0.as_deref() {
+            Some("assistant") => Kind::Answer,
+            Some("user") if is(&self.is_compact_summary) => Kind::CompactSummary,
+            Some("user") => match self.content() {
+                Some(Content::Blocks(blocks)) if blocks.iter().any(|block| block.is("tool_result")) => Kind::ToolResults,
+                Some(_) if is(&self.is_meta) || self.is_sidechain() => Kind::Added,
+                Some(content) if content.is_echo() => Kind::Echo,
+                Some(_) => Kind::Prompt,
+                None => Kind::Bookkeeping,
+            },
+            Some("system") if self.subtype.0.as_deref() == Some("compact_boundary") => Kind::CompactBoundary,
+            _ => Kind::Bookkeeping,
+        }
+    }
+
+    /// Whether it belongs to a sub-agent's work rather than to the conversation that the user sees.
+    pub fn is_sidechain(&self) -> bool {
+        self.is_sidechain.0 == Some(true)
+    }
+
+    /// What is said; none in lines that are no conversation.
+    pub fn content(&self) -> Option<&Content<'a>> {
+        self.message.0.as_ref()?.content.0.as_ref()
+    }
+
+    /// What a human typed while the model was working.
+    pub fn queued_prompt(&self) -> Option<&Content<'a>> {
+        let attachment = self.attachment.0.as_ref()?;
+        (attachment.kind.0.as_deref() == Some("queued_command")).then_some(attachment.prompt.0.as_ref()?)
+    }
+
+    /// Its id.
+    pub fn uuid(&self) -> Option<&str> {
+        self.uuid.0.as_deref()
+    }
+
+    /// The session that it says it belongs to.
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.0.as_deref()
+    }
+
+    /// The folder that the client worked in.
+    pub fn cwd(&self) -> Option<&str> {
+        self.cwd.0.as_deref()
+    }
+
+    /// The client's version.
+    pub fn version(&self) -> Option<&str> {
+        self.version.0.as_deref()
+    }
+
+    /// The model that answered; the client's own messages in its name do not count.
+    pub fn model(&self) -> Option<&str> {
+        self.message.0.as_ref()?.model.0.as_deref().filter(|model| !model.starts_with('<'))
+    }
+
+    /// The sub-agent whose result it brings.
+    pub fn agent_id(&self) -> Option<&str> {
+        self.tool_use_result.0.as_ref()?.agent_id.0.as_deref()
+    }
+
+    /// When it was written, in milliseconds since 1970.
+    pub fn timestamp(&self) -> Option<i64> {
+        self.timestamp.0.as_ref()?.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
+    }
+
+    /// The answer that it is a part of: one answer is several lines with the same id, and the same usage.
+    pub fn message_id(&self) -> Option<&str> {
+        self.message.0.as_ref()?.id.0.as_deref()
+    }
+
+    /// Tokens that the model read for this answer, from the cache or not: the size of the context.
+    pub fn context_tokens(&self) -> Option<u64> {
+        let usage = self.message.0.as_ref()?.usage.0?;
+        let parts = [usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens];
+        // The client writes answers of its own, about errors for one, with nothing but zeros.
+        Some(parts.iter().filter_map(|part| part.0).fold(0, u64::saturating_add)).filter(|sum| *sum > 0)
+    }
+
+    /// Tokens of the answer.
+    pub fn output_tokens(&self) -> Option<u64> {
+        self.message.0.as_ref()?.usage.0?.output_tokens.0
+    }
+
+    /// The size of the model's window, where the client notes it down.
+    pub fn window(&self) -> Option<u64> {
+        self.model_usage.0.as_ref()?.0
+    }
+}
+
+impl<'a> Content<'a> {
+    /// Its texts: the string that it is, or its text blocks.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let (text, blocks) = match self {
+            Self::Text(text) => (Some(&**text), None),
+            Self::Blocks(blocks) => (None, Some(blocks.iter().filter_map(Block::text))),
+        };
+        text.into_iter().chain(blocks.into_iter().flatten())
+    }
+
+    /// Its blocks; a string is none.
+    pub fn blocks(&self) -> &[Block<'a>] {
+        if let Self::Blocks(blocks) = self { blocks } else { &[] }
+    }
+
+    fn is_echo(&self) -> bool {
+        self.texts().next().is_some_and(|text| ECHOES.iter().any(|echo| text.starts_with(echo)))
+    }
+}
+
+impl<'a> Block<'a> {
+    /// Whether it is of this type.
+    pub fn is(&self, kind: &str) -> bool {
+        self.kind.0.as_deref() == Some(kind)
+    }
+
+    /// Its type; empty when it says none.
+    pub fn kind(&self) -> &str {
+        self.kind.0.as_deref().unwrap_or_default()
+    }
+
+    /// The text of a text block.
+    pub fn text(&self) -> Option<&str> {
+        if self.is("text") { self.text.0.as_deref() } else { None }
+    }
+
+    /// Name and input (JSON) of a tool call, also of one that runs on the API's side.
+    pub fn tool_call(&self) -> Option<(&str, &'a str)> {
+        let is_call = self.is("tool_use") || self.is("server_tool_use");
+        is_call.then_some((self.name.0.as_deref()?, self.input.map_or("{}", RawValue::get)))
+    }
+
+    /// What a tool returned, and whether that is an error.
+    pub fn tool_result(&self) -> Option<(Option<Content<'a>>, bool)> {
+        let content = || serde_json::from_str::<Lenient<Content<'a>>>(self.content?.get()).ok()?.0;
+        self.is("tool_result").then(|| (content(), self.is_error.0 == Some(true)))
+    }
+
+    /// The source of an image or a document, as JSON.
+    pub fn source(&self) -> Option<&'a str> {
+        self.source.map(RawValue::get)
+    }
+}

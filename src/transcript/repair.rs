@@ -1,0 +1,53 @@
+//! Half characters: JavaScript may cut a text between the two halves of a surrogate pair, and writes what is left as an escape that
+//! is JSON, but no text.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memmem};
+
+/// Bytes of an escape such as `\ud83d`.
+const ESCAPE: usize = 6;
+
+/// What stands for half a character; it has the length of what it replaces.
+const REPLACEMENT: &[u8; ESCAPE] = br"\ufffd";
+
+/// A line with a replacement character for each half one; the line itself where there is none.
+pub(super) fn whole_characters(line: &[u8]) -> Cow<'_, [u8]> {
+    if !memmem::find_iter(line, br"\u").any(|at| half(&line[at..]).is_some()) {
+        return Cow::Borrowed(line);
+    }
+    let mut repaired = line.to_vec();
+    let mut at = 0;
+    while let Some(next) = memchr(b'\\', &line[at..]) {
+        at += next;
+        at += match (half(&line[at..]), line.get(at + ESCAPE..).and_then(half)) {
+            (Some(Half::High), Some(Half::Low)) => 2 * ESCAPE,
+            (Some(_), _) => {
+                repaired[at..at + ESCAPE].copy_from_slice(REPLACEMENT);
+                ESCAPE
+            }
+            // A backslash and what it escapes, which may be another one.
+            (None, _) => 2,
+        };
+        if at >= line.len() {
+            break;
+        }
+    }
+    Cow::Owned(repaired)
+}
+
+#[derive(Clone, Copy)]
+enum Half {
+    High,
+    Low,
+}
+
+/// Which half the escape is that stands first.
+fn half(bytes: &[u8]) -> Option<Half> {
+    let digits = bytes.get(..ESCAPE)?.strip_prefix(br"\u")?;
+    match u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()? {
+        0xd800..=0xdbff => Some(Half::High),
+        0xdc00..=0xdfff => Some(Half::Low),
+        _ => None,
+    }
+}
