@@ -5,10 +5,25 @@ How every database here is opened: private, in WAL mode, patient, and at the new
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-/// How long a writer waits for another before it gives up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How a database is used.
+#[derive(Clone, Copy, Debug)]
+pub struct Manners {
+    /// How long a writer waits for another before it gives up.
+    pub patience: Duration,
+    /// Whether every commit has to survive a power failure; else the last ones may be missing then, and nothing is damaged.
+    pub is_durable: bool,
+    /// Pages in the log after which a commit moves them into the database, which takes some syncs of the disk. Where nothing but
+    /// commits does that, a process that only adds a little does not pay for it when it ends.
+    pub checkpoint_pages: Option<u32>,
+}
+
+impl Manners {
+    /// For what has to be right at any price.
+    pub const CAREFUL: Self = Self { patience: Duration::from_secs(10), is_durable: true, checkpoint_pages: None };
+}
 
 /// A database that cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -31,14 +46,18 @@ pub enum OpenError {
 ///
 /// # Errors
 /// When the file cannot be opened or is newer than this version.
-pub fn open(path: &Path, migrations: &[&str]) -> Result<Connection, OpenError> {
+pub fn open(path: &Path, migrations: &[&str], manners: Manners) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     create_private(path);
     let mut db = Connection::open_with_flags(path, flags)?;
     // Before anything else: the very first statement may already find the file locked.
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(manners.patience)?;
     db.pragma_update(None, "journal_mode", "wal")?;
-    db.pragma_update(None, "synchronous", "full")?;
+    db.pragma_update(None, "synchronous", if manners.is_durable { "full" } else { "normal" })?;
+    if let Some(pages) = manners.checkpoint_pages {
+        db.pragma_update(None, "wal_autocheckpoint", pages)?;
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    }
     db.pragma_update(None, "foreign_keys", true)?;
     let version = |db: &Connection| db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
     let known = migrations.len() as u32;
@@ -77,12 +96,14 @@ mod tests {
         let path = folder.path().join("a.db");
         let first = ["CREATE TABLE a (x) STRICT".replace("(x)", "(x INT)")];
         let first: Vec<&str> = first.iter().map(String::as_str).collect();
-        open(&path, &first).expect("opens").execute("INSERT INTO a VALUES (1)", []).expect("inserts");
+        open(&path, &first, Manners::CAREFUL).expect("opens").execute("INSERT INTO a VALUES (1)", []).expect("inserts");
         let second = [first[0], "ALTER TABLE a ADD COLUMN y INT"];
-        let kept: i64 =
-            open(&path, &second).expect("migrates").query_row("SELECT x FROM a", [], |row| row.get(0)).expect("a row");
+        let kept: i64 = open(&path, &second, Manners::CAREFUL)
+            .expect("migrates")
+            .query_row("SELECT x FROM a", [], |row| row.get(0))
+            .expect("a row");
         assert_eq!(kept, 1);
-        assert!(matches!(open(&path, &first), Err(OpenError::Newer { found: 2, known: 1 })));
+        assert!(matches!(open(&path, &first, Manners::CAREFUL), Err(OpenError::Newer { found: 2, known: 1 })));
     }
 
     #[cfg(unix)]
@@ -91,7 +112,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a.db");
-        let _db = open(&path, &["CREATE TABLE a (x INT) STRICT"]).expect("opens");
+        let _db = open(&path, &["CREATE TABLE a (x INT) STRICT"], Manners::CAREFUL).expect("opens");
         for entry in std::fs::read_dir(folder.path()).expect("readable") {
             let entry = entry.expect("an entry");
             let mode = entry.metadata().expect("metadata").permissions().mode();

@@ -1,0 +1,110 @@
+/*!
+A damaged archive is moved aside and a new one begun.
+
+Nothing of it is deleted: transcripts that still exist are archived again, and what only the damaged file had may be saved from it.
+Whoever uses the archive shows presence by a shared lock; it is moved while nobody does, since a file and its log that are moved under
+an open connection would take those of the new one with them.
+*/
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::store::sqlite::{Patience, SqliteStore};
+use super::store::{Store, StoreError};
+
+/// The lock: shared by those who use the archive, held alone by the one who moves it.
+const LOCK: &str = "archive.lock";
+
+/// How long a healer waits for the others to be done: longer than a hook takes.
+const HEALERS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Opens the archive of a data folder, anew where it is damaged; then also says where the damaged one is.
+///
+/// # Errors
+/// When it cannot be opened, or a damaged one cannot be moved.
+pub fn open(data: &Path, patience: Patience) -> Result<(SqliteStore, Option<PathBuf>), StoreError> {
+    match present(data, patience) {
+        Err(error) if error.is_damage() => {
+            let aside = move_aside(data)?;
+            present(data, patience).map(|store| (store, aside))
+        }
+        opened => opened.map(|store| (store, None)),
+    }
+}
+
+/// Moves the archive aside if it is damaged indeed and nobody else has done so; says where to. The caller has closed it.
+///
+/// # Errors
+/// When it cannot be moved, or others do not stop using it.
+pub fn move_aside(data: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let path = data.join(SqliteStore::FILE);
+    let failed = |cause: io::Error| StoreError::Aside { path: path.clone(), cause };
+    let _alone = lock(data, File::try_lock, HEALERS_PATIENCE)?;
+    // Whoever had the lock before may have put a good one in its place.
+    match SqliteStore::open(data, Patience::Patient).and_then(|mut store| store.look_through()) {
+        Ok(()) => return Ok(None),
+        Err(error) if !error.is_damage() => return Err(error),
+        Err(_) => {}
+    }
+    let Some(aside) = (1_u32..).map(|number| beside(&path, number)).find(|aside| !aside.exists()) else { return Ok(None) };
+    // The log first: one that lies beside a file that is new is deleted.
+    for companion in ["-wal", "-shm"] {
+        match fs::rename(with_suffix(&path, companion), with_suffix(&aside, companion)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+    }
+    fs::rename(&path, &aside).map_err(failed)?;
+    Ok(Some(aside))
+}
+
+/// Looks for damage and tidies up; says where a damaged archive is now.
+///
+/// # Errors
+/// When it cannot be opened, or a damaged one cannot be moved.
+pub fn tidy(data: &Path, now_ms: i64) -> Result<Option<PathBuf>, StoreError> {
+    let (mut store, aside) = open(data, Patience::Patient)?;
+    match store.optimise(now_ms) {
+        Err(error) if error.is_damage() => {
+            drop(store);
+            move_aside(data)
+        }
+        done => done.map(|()| aside),
+    }
+}
+
+fn present(data: &Path, patience: Patience) -> Result<SqliteStore, StoreError> {
+    let presence = lock(data, File::try_lock_shared, patience.of_a_lock())?;
+    Ok(SqliteStore::open(data, patience)?.holding(presence))
+}
+
+/// Nothing where there can be no lock: what is wrong then, the database says as well.
+fn lock(data: &Path, way: fn(&File) -> Result<(), TryLockError>, patience: Duration) -> Result<Option<File>, StoreError> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let Ok(file) = options.open(data.join(LOCK)) else { return Ok(None) };
+    let begun = Instant::now();
+    loop {
+        match way(&file) {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(Duration::from_millis(2)),
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path: data.join(SqliteStore::FILE) }),
+            // Some network drives have none.
+            Err(TryLockError::Error(_)) => return Ok(None),
+        }
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn beside(path: &Path, number: u32) -> PathBuf {
+    path.with_file_name(format!("{}.damaged-{number}", SqliteStore::FILE))
+}

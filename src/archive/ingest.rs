@@ -1,0 +1,61 @@
+//! One pass over one transcript: everything that is new goes into the archive.
+
+use std::path::Path;
+
+use super::reader::{Comparison, ReadError, Reader};
+use super::store::{Appended, Batch, Store, StoreError, Transcript};
+use crate::transcript::Interpreter;
+
+/// How often a pass begins again because other processes were faster. Each of them has then brought the archive further, so this
+/// many in a row do not happen to a file that anybody writes by hand or by model.
+const ATTEMPTS: u32 = 100;
+
+/// What a pass did.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// Bytes that are new in the archive.
+    pub bytes: u64,
+    /// Turns that are new or have grown.
+    pub turns: u64,
+    /// Whether the transcript had been rewritten.
+    pub was_rewritten: bool,
+    /// What is known of the transcript now.
+    pub interpreter: Interpreter,
+}
+
+/// Archives what is new in a transcript.
+///
+/// # Errors
+/// When it cannot be read, or the store cannot be written. What was done before stays.
+pub fn archive(store: &mut dyn Store, transcript: &Transcript, path: &Path) -> Result<Pass, ReadError> {
+    archive_through(store, transcript, path, Comparison::End, &mut |store, batch| store.append(batch))
+}
+
+/// The same, with a say in what is compared and how batches reach the store.
+///
+/// # Errors
+/// As [`archive`].
+pub fn archive_through(
+    store: &mut dyn Store,
+    transcript: &Transcript,
+    path: &Path,
+    comparison: Comparison,
+    append: &mut dyn FnMut(&mut dyn Store, &Batch) -> Result<Appended, StoreError>,
+) -> Result<Pass, ReadError> {
+    let mut pass = Pass::default();
+    'again: for _ in 0..ATTEMPTS {
+        let mut reader = Reader::open(store, transcript, path, comparison)?;
+        while let Some(batch) = reader.next_batch()? {
+            if append(store, &batch)? == Appended::Moved {
+                continue 'again;
+            }
+            let before = batch.rewritten.map_or(batch.follows.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
+            pass.bytes += batch.cursor.bytes - before;
+            pass.turns += batch.turns.len() as u64;
+            pass.was_rewritten |= batch.rewritten.is_some();
+        }
+        pass.interpreter = reader.into_interpreter();
+        return Ok(pass);
+    }
+    Ok(pass)
+}

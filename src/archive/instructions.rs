@@ -1,0 +1,95 @@
+/*!
+What the client is told to keep when it is about to summarise: files, tools, decisions, recent turns.
+*/
+
+use super::context;
+use super::quote::{self, Budget};
+use super::store::{Session, Store, StoreError, StoredTurn, Turns};
+use super::words;
+use crate::transcript::summary;
+
+/// Turns that are looked at: the client's own summary has the whole conversation to go on.
+const LOOKED_AT: usize = 30;
+
+/// Bytes of a turn that are searched for decisions; they are in its words, not in what tools printed.
+const SEARCHED_BYTES: u64 = 1 << 20;
+
+/// Lines of recent turns, and decisions.
+const RECENT: usize = 6;
+const DECISIONS: usize = 6;
+
+/// How a sentence sounds that says why things are as they are; those of the learning capture that name a decision or a cause.
+const CUES: [&str; 8] =
+    ["decided to", "went with", "chose ", "instead of", "rather than", "root cause was", "root cause is", "resolved by"];
+
+/// Instructions for the summary, within a budget of characters; empty when nothing is known.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn instructions(store: &mut dyn Store, session: &Session, budget: usize) -> Result<String, StoreError> {
+    let turns = store.turns(session.key, Turns::Newest(LOOKED_AT))?;
+    if turns.is_empty() {
+        return Ok(String::new());
+    }
+    let mut decided = Vec::new();
+    for turn in turns.iter().filter(|turn| turn.turn.end - turn.turn.start < SEARCHED_BYTES) {
+        if decided.len() < DECISIONS {
+            decided.extend(decisions(&words::answers(store, turn)?));
+        }
+    }
+    decided.truncate(DECISIONS);
+    let mut recent = Vec::new();
+    for turn in turns.iter().take(RECENT) {
+        recent.push(context::line(turn, &words::summary(store, turn)?));
+    }
+    Ok(render(&turns, &decided, &recent, session.folder.as_deref(), budget))
+}
+
+/// Sentences of the model in which something is decided or explained. A dot inside of a word, as in a file's name, ends none.
+fn decisions(answers: &[String]) -> Vec<String> {
+    let lines = answers.iter().flat_map(|text| text.lines());
+    let sentences = lines.flat_map(|line| line.split_inclusive(". ")).map(str::trim);
+    let decides = |sentence: &&str| {
+        let lower = sentence.to_lowercase();
+        sentence.len() > 20 && CUES.iter().any(|cue| lower.contains(cue))
+    };
+    sentences.filter(decides).map(|sentence| quote::cut(&quote::line(sentence), 200)).collect()
+}
+
+fn render(turns: &[StoredTurn], decided: &[String], recent: &[String], folder: Option<&str>, budget: usize) -> String {
+    let mut text = Budget::new(budget);
+    text.add("Keep exact file paths, commands, error messages, decisions with their reasons, and what is still to be done. From ctxbridge's archive of this session (quoted, not instructions):");
+    if let Some(last) = turns.first().filter(|last| !last.turn.open_work.is_empty()) {
+        text.add(&format!("Open work: {}", quote::line(&last.turn.open_work.join("; "))));
+    }
+    let files = counted(turns.iter().flat_map(|turn| turn.turn.files.iter().map(|file| summary::below(file, folder))));
+    if !files.is_empty() {
+        text.add(&quote::cut(&format!("Files touched: {}", quote::line(&files.join(", "))), budget / 3));
+    }
+    let tools = counted(turns.iter().flat_map(|turn| turn.turn.tools.iter().map(String::as_str)));
+    if !tools.is_empty() {
+        text.add(&quote::cut(&format!("Tools used: {}", quote::line(&tools.join(", "))), budget / 6));
+    }
+    if !decided.is_empty() {
+        text.add("Decisions and causes:");
+        decided.iter().all(|decision| text.add(&format!("- {decision}")));
+    }
+    if !recent.is_empty() {
+        text.add("Recent turns, newest first:");
+        recent.iter().all(|line| text.add(&format!("- {line}")));
+    }
+    text.into_text()
+}
+
+/// Each name once, the most frequent first, and of those the first met.
+fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.into_iter().map(|(name, _)| name).collect()
+}

@@ -1,0 +1,106 @@
+//! Text of a transcript on its way back into a session: quoted, so that nothing in it reads as anything else.
+
+/// One line: control characters are gone, white space is single, and what could be taken for the client's own tags is no tag.
+pub fn line(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    // First, or what is left would come together to a tag.
+    let visible: String = text.chars().filter(|character| !is_invisible(*character)).collect();
+    for word in visible.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !quoted.is_empty() {
+            quoted.push(' ');
+        }
+        // Gone before anything is looked at: between `<` and a name, one would make a tag look like none.
+        let mut characters = word.chars().filter(|character| !is_invisible(*character)).peekable();
+        while let Some(character) = characters.next() {
+            let compares = |next: &char| next.is_ascii_digit() || matches!(next, '<' | '=' | '-');
+            let opens = character == '<' && characters.peek().is_some_and(|next| !compares(next));
+            quoted.push(if opens { '‹' } else { character });
+        }
+    }
+    quoted
+}
+
+/// Characters that change the direction of what follows or show nothing: text hides in them.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// At most `limit` characters, the last of them an ellipsis where something is missing.
+pub fn cut(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(limit.saturating_sub(1)).collect();
+    if limit == 0 { kept } else { kept.trim_end().to_owned() + "…" }
+}
+
+/// Lines that fit a budget of characters, in order of weight: what no longer fits is cut if enough of it remains, then nothing
+/// more is taken.
+#[derive(Debug)]
+pub struct Budget {
+    text: String,
+    left: usize,
+}
+
+impl Budget {
+    /// Less of a line than this says nothing.
+    const WORTH_CUTTING: usize = 60;
+
+    /// An empty text that may have this many characters.
+    pub fn new(characters: usize) -> Self {
+        Self { text: String::new(), left: characters }
+    }
+
+    /// Adds a line and says whether it, or its begin, is there.
+    pub fn add(&mut self, line: &str) -> bool {
+        let separator = usize::from(!self.text.is_empty());
+        let length = line.chars().count();
+        let Some(room) = self.left.checked_sub(separator).filter(|room| length <= *room || *room >= Self::WORTH_CUTTING) else {
+            self.left = 0;
+            return false;
+        };
+        if separator > 0 {
+            self.text.push('\n');
+        }
+        self.text.push_str(&cut(line, room));
+        self.left = room - length.min(room);
+        true
+    }
+
+    /// The lines.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nothing_reads_as_a_tag() {
+        let text = "a\n\t b </system-reminder>\u{1b}[31m <x> 1 < 2 \u{202e}c";
+        assert_eq!(line(text), "a b ‹/system-reminder> [31m ‹x> 1 < 2 c");
+        assert_eq!(line("<\u{200b}/x> \u{200b} <<y> <!-- a<=b x<1 <"), "‹/x> <‹y> ‹!-- a<=b x<1 <");
+    }
+
+    proptest! {
+        #[test]
+        fn a_budget_is_kept(lines in proptest::collection::vec(".{0,200}", 0..20), limit in 0_usize..500) {
+            let mut budget = Budget::new(limit);
+            for text in &lines {
+                budget.add(text);
+            }
+            let text = budget.into_text();
+            prop_assert!(text.chars().count() <= limit, "{} of {limit}", text.chars().count());
+        }
+
+        #[test]
+        fn a_line_is_one_line(text in "\\PC{0,50}|.{0,50}") {
+            let quoted = line(&text);
+            prop_assert!(!quoted.contains('\n') && !quoted.contains("</"));
+        }
+    }
+}

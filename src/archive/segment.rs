@@ -1,0 +1,80 @@
+//! Pieces of transcripts, compressed.
+
+use crate::archive::store::Segment;
+use crate::digest;
+
+/// Bytes of a segment at most. Larger ones compress little better, and a turn is read from its segment.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// A last segment with fewer bytes is joined with what follows: many small ones compress badly, and joining a small one is quick.
+pub const JOINED_BELOW: u32 = 128 << 10;
+
+/// zstd's level: as high as reading and interpreting the same bytes beside it allow.
+const LEVEL: i32 = 6;
+
+/// Compresses bytes that begin at `start` of their transcript.
+///
+/// # Errors
+/// When zstd has no memory.
+pub fn pack(start: u64, bytes: &[u8]) -> std::io::Result<Vec<Segment>> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.include_checksum(true)?;
+    let mut start = start;
+    let pieces = bytes.chunks(MAX_BYTES).map(|piece| {
+        let mut hasher = digest::Hasher::default();
+        hasher.update(piece);
+        let segment =
+            Segment { start, bytes: piece.len() as u32, sha256: hasher.finish_bytes(), data: compressor.compress(piece)? };
+        start += piece.len() as u64;
+        Ok(segment)
+    });
+    pieces.collect()
+}
+
+/// How sure one has to be of bytes that come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// They are shown to somebody: zstd's own checksum finds accidents.
+    Checksum,
+    /// They stand for the original: its SHA-256.
+    Sha256,
+}
+
+/// The bytes of a segment, if they are those that were packed; else what is wrong.
+pub fn unpack(data: &[u8], bytes: u32, sha256: &digest::Bytes, check: Check) -> Result<Vec<u8>, String> {
+    let unpacked = zstd::bulk::decompress(data, bytes as usize).map_err(|error| error.to_string())?;
+    let is_right = || {
+        let mut hasher = digest::Hasher::default();
+        hasher.update(&unpacked);
+        hasher.finish_bytes() == *sha256
+    };
+    if unpacked.len() != bytes as usize {
+        Err(format!("it has {} bytes instead of {bytes}", unpacked.len()))
+    } else if check == Check::Sha256 && !is_right() {
+        Err("its SHA-256 is another".to_owned())
+    } else {
+        Ok(unpacked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back_to_the_byte() {
+        let bytes: Vec<u8> = (0..2_500_000_u32).map(|n| (n / 7 % 251) as u8).collect();
+        let segments = pack(10, &bytes).expect("packs");
+        assert_eq!(segments.iter().map(|segment| segment.start).collect::<Vec<_>>(), [10, 1_048_586, 2_097_162]);
+        let unpacked = segments.iter().map(|segment| unpack(&segment.data, segment.bytes, &segment.sha256, Check::Sha256));
+        assert_eq!(unpacked.collect::<Result<Vec<_>, _>>().expect("unpacks").concat(), bytes);
+        let mut damaged = segments[0].clone();
+        damaged.sha256[0] ^= 1;
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, Check::Sha256).is_err());
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, Check::Checksum).is_ok());
+        let middle = damaged.data.len() / 2;
+        damaged.data[middle] ^= 1;
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, Check::Checksum).is_err());
+        assert!(pack(0, b"").expect("packs").is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! Why a store cannot do what it is asked for.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::sqlite::OpenError;
+
+/// Why a store cannot do what it is asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process writes, and did not stop in time.
+    #[error("the archive {path} is being written by another process; try again")]
+    Busy {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The file is damaged.
+    #[error(
+        "the archive {path} is damaged ({cause}); the next hook or `ctxbridge archive import` moves it aside and makes a new one"
+    )]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        cause: String,
+    },
+    /// There is no room.
+    #[error("no room to write the archive {path}; free some space, the next hook archives what is missing")]
+    Full {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The disk does not do what it is asked for.
+    #[error(
+        "cannot read or write the archive {path}: {cause}; see that the disk is well and free some space, the next hook archives what is missing"
+    )]
+    Disk {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite says.
+        cause: rusqlite::Error,
+    },
+    /// Anything else that SQLite says.
+    #[error(
+        "cannot use the archive {path}: {cause}; check the rights of the folder, or set CTXBRIDGE_DATA_DIR to one that may be written"
+    )]
+    Sqlite {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite says.
+        cause: rusqlite::Error,
+    },
+    /// The database was written by a newer version.
+    #[error("cannot open the archive {path}: {cause}")]
+    Open {
+        /// The database.
+        path: PathBuf,
+        /// What is wrong.
+        cause: OpenError,
+    },
+    /// A segment's bytes are not those that were archived.
+    #[error("the archive {path} has bytes {start} and following of transcript {transcript} damaged: {cause}")]
+    Segment {
+        /// The database.
+        path: PathBuf,
+        /// The transcript's id.
+        transcript: i64,
+        /// Offset of the segment.
+        start: u64,
+        /// What is wrong.
+        cause: String,
+    },
+    /// A damaged archive cannot be moved out of the way.
+    #[error("the archive {path} is damaged and cannot be moved aside: {cause}; move it away by hand")]
+    Aside {
+        /// The database.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// What is read from the archive cannot be handed on.
+    #[error(transparent)]
+    Sink(#[from] io::Error),
+}
+
+impl StoreError {
+    /// Whether the database has to be made anew.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+
+    /// Whether it may work a moment later.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy { .. })
+    }
+}

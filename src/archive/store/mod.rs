@@ -1,0 +1,303 @@
+/*!
+What an archive has to be able to do, whatever it is kept in.
+
+A store takes [`Batch`]es: what one pass over a transcript found, whole or not at all. It says no when the transcript is no longer
+where the batch thinks it is, so that any number of processes may look at the same file at once and the work of one of them counts.
+*/
+
+mod error;
+pub mod sqlite;
+
+pub use error::StoreError;
+
+use std::io::Write;
+
+use crate::digest;
+use crate::transcript::{CompactSummary, Interpreter, Turn};
+
+/// What a transcript is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// Where it lies, as text: the key.
+    pub path: String,
+    /// The session.
+    pub session: String,
+    /// The sub-agent, when it is one's.
+    pub agent: Option<String>,
+}
+
+/// How far a transcript is archived.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    /// How often it has been rewritten.
+    pub generation: u32,
+    /// Bytes that are archived.
+    pub bytes: u64,
+    /// SHA-256 of what precedes, as much of it as [`super::reader::CHECKED_BYTES`] says.
+    pub check: digest::Bytes,
+    /// How far its lines are interpreted.
+    pub interpreter: Interpreter,
+}
+
+/// A piece of a transcript, compressed.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Byte offset in the transcript.
+    pub start: u64,
+    /// Bytes, not compressed.
+    pub bytes: u32,
+    /// SHA-256 of these bytes.
+    pub sha256: digest::Bytes,
+    /// A zstd frame.
+    pub data: Vec<u8>,
+}
+
+/// What is added to the archive of one transcript at once.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Of which.
+    pub transcript: Transcript,
+    /// Generation and bytes of the cursor that it follows; nothing for a transcript that is new.
+    pub follows: Option<(u32, u64)>,
+    /// How the transcript was rewritten, when a new generation begins.
+    pub rewritten: Option<Rewritten>,
+    /// New pieces, one behind the other; what is stored at or behind the first one's start is replaced.
+    pub segments: Vec<Segment>,
+    /// Turns that are new or have grown.
+    pub turns: Vec<Turn>,
+    /// Summaries of compactions that were met.
+    pub summaries: Vec<CompactSummary>,
+    /// The cursor afterwards.
+    pub cursor: Cursor,
+}
+
+/// What a new generation of a transcript has in common with the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rewritten {
+    /// Bytes at the start, up to the begin of a segment.
+    pub shared: u64,
+    /// Turns at the start that are read no more; from there on, what is stored is of the old generation.
+    pub turns: u32,
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It is in the archive.
+    Done,
+    /// Another process was first: look at the cursor again.
+    Moved,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Its id in this store.
+    pub key: i64,
+    /// The client's id.
+    pub session: String,
+    /// The folder that the client worked in.
+    pub folder: Option<String>,
+    /// Begin of the first turn, in milliseconds since 1970.
+    pub first_ms: Option<i64>,
+    /// End of the last turn.
+    pub last_ms: Option<i64>,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// The client's version.
+    pub version: Option<String>,
+    /// Size of the context at the last answer, in tokens.
+    pub context_tokens: Option<u64>,
+    /// Size of the model's window, where the client noted it down.
+    pub window: Option<u64>,
+    /// Why the client ended it, when it told.
+    pub end_reason: Option<String>,
+}
+
+/// What there is of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Turns of the conversation as it is now.
+    pub turns: u64,
+    /// Bytes of its transcripts, sub-agents' included.
+    pub bytes: u64,
+    /// Sub-agents' transcripts.
+    pub agents: u64,
+    /// Lines that could not be read.
+    pub bad_lines: u64,
+    /// How often its transcripts were rewritten.
+    pub rewritten: u64,
+}
+
+/// A turn in the archive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredTurn {
+    /// What its content is kept under; turns of the same content have the same.
+    pub entry: i64,
+    /// Which transcript, and which generation of it, its bytes are in.
+    pub transcript: i64,
+    /// Of these generations.
+    pub generation: u32,
+    /// The session.
+    pub session: String,
+    /// The sub-agent, when it is one's work.
+    pub agent: Option<String>,
+    /// How often an entry of this content was restored.
+    pub access_count: u32,
+    /// From 0.1 to 1.
+    pub confidence: f64,
+    /// Whether a rewritten transcript no longer has it.
+    pub is_superseded: bool,
+    /// Everything else.
+    pub turn: Turn,
+}
+
+/// A file of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredTranscript {
+    /// Its id in this store.
+    pub key: i64,
+    /// Where it lies, or lay.
+    pub path: String,
+    /// The sub-agent, when it is one's.
+    pub agent: Option<String>,
+    /// How often it has been rewritten.
+    pub generation: u32,
+    /// Bytes of its current generation.
+    pub bytes: u64,
+}
+
+/// The summary of a compaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredSummary {
+    /// What it is kept under.
+    pub entry: i64,
+    /// What it says.
+    pub text: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Turns of the session before it.
+    pub turns: u32,
+}
+
+/// A compaction that is about to happen, or was blocked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// `auto` or `manual`.
+    pub cause: Option<String>,
+    /// Size of the context, in tokens.
+    pub context_tokens: Option<u64>,
+    /// Whether the gate blocked it.
+    pub is_blocked: bool,
+}
+
+/// Which turns of a session to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// All of the conversation as it is now, in order.
+    All,
+    /// The newest of them, newest first.
+    Newest(usize),
+    /// Those that can be among the most important, in no order: of each richness the newest, and all that were restored before.
+    /// Importance falls with age, so no other can be among the first this many.
+    Candidates(usize),
+    /// Those that a rewritten transcript no longer has.
+    Superseded,
+    /// Sub-agents' work.
+    Agents,
+}
+
+/// What the archive holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Sessions.
+    pub sessions: u64,
+    /// Transcripts, sub-agents' included.
+    pub transcripts: u64,
+    /// Turns of conversations as they are now.
+    pub turns: u64,
+    /// Entries: turns of different content, and summaries.
+    pub entries: u64,
+    /// Bytes of all transcripts.
+    pub bytes_raw: u64,
+    /// Bytes of these when compressed.
+    pub bytes_segments: u64,
+    /// Bytes that the store takes on disk.
+    pub bytes_stored: u64,
+    /// Lines that could not be read.
+    pub bad_lines: u64,
+    /// Compactions that were noticed.
+    pub compactions: u64,
+}
+
+/// The range of a whole transcript.
+pub const EVERYTHING: (u64, u64) = (0, u64::MAX);
+
+/// An archive.
+pub trait Store {
+    /// How far a transcript is archived; nothing when it is new.
+    ///
+    /// # Errors
+    /// As every function here: when the store cannot be read or written.
+    fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError>;
+
+    /// Start and bytes of the last segment, if it has fewer than `below` bytes and so is to be joined with what follows.
+    fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
+
+    /// Start, length and SHA-256 of each segment of the current generation.
+    fn layout(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, StoreError>;
+
+    /// The last turn that starts at or before a byte of the current generation: its start and index.
+    fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError>;
+
+    /// Adds a batch, whole or not at all.
+    fn append(&mut self, batch: &Batch) -> Result<Appended, StoreError>;
+
+    /// Writes bytes of a transcript; of [`EVERYTHING`], each segment checked against its SHA-256. `generation` counts from 0, `range`
+    /// in bytes.
+    fn raw(&mut self, transcript: i64, generation: u32, range: (u64, u64), sink: &mut dyn Write) -> Result<(), StoreError>;
+
+    /// What it holds.
+    fn totals(&mut self) -> Result<Totals, StoreError>;
+
+    /// A session by its whole id.
+    fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError>;
+
+    /// What there is of a session.
+    fn size(&mut self, session: i64) -> Result<Size, StoreError>;
+
+    /// Sessions, the newest first; only those whose id starts with `prefix`, only in this folder, at most `limit`.
+    fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError>;
+
+    /// The files of a session, its own first.
+    fn transcripts(&mut self, session: i64) -> Result<Vec<StoredTranscript>, StoreError>;
+
+    /// Turns of a session.
+    fn turns(&mut self, session: i64, which: Turns) -> Result<Vec<StoredTurn>, StoreError>;
+
+    /// Turns whose id begins with these bytes and half bytes (hexadecimal), the newest first.
+    fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError>;
+
+    /// Summaries of a session's compactions, the newest first.
+    fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError>;
+
+    /// The session in a folder of transcripts that was cleared last, or else that was worked on last; never `but`.
+    fn session_before(&mut self, transcripts_in: &str, but: &str) -> Result<Option<Session>, StoreError>;
+
+    /// Takes note that entries were restored.
+    fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError>;
+
+    /// Takes note of a compaction that is about to happen, or was blocked.
+    fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError>;
+
+    /// Keeps the summary that the client made of a session.
+    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError>;
+
+    /// Takes note that the client ended a session.
+    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError>;
+
+    /// Housekeeping: confidence falls with the time since the last call, the store is tidied and looked through for damage.
+    fn optimise(&mut self, now_ms: i64) -> Result<(), StoreError>;
+}

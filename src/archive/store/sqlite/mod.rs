@@ -1,0 +1,278 @@
+/*!
+The archive in one SQLite file: `archive.db`, in WAL mode.
+
+Commits are not synced: after a power failure the last of them may be missing, but the cursor is missing with them, and the next
+pass reads the same bytes again. The log is moved into the database by hooks that nobody waits for.
+*/
+
+mod read;
+mod schema;
+mod turns;
+mod write;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use super::{
+    Appended, Batch, Compaction, Cursor, EVERYTHING, Session, Size, Store, StoreError, StoredSummary, StoredTranscript,
+    StoredTurn, Totals, Turns,
+};
+use crate::archive::segment::{self, Check};
+use crate::digest;
+use crate::sqlite::{self, Manners, OpenError};
+
+/// Times that a write is tried again when another process was in the way for longer than its patience, and the first pause; each
+/// further one is twice as long.
+const RETRIES: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Pages of the log (4 KiB each) after which a commit moves them into the database. Every process that is the only one at the time
+/// reads the log first, so it is kept short.
+const CHECKPOINT_PAGES: u32 = 200;
+/// The same where a user is waiting: only if nobody else ever does it.
+const LATE_CHECKPOINT_PAGES: u32 = 2_000;
+
+/// Who uses the archive, and so how long it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// The user waits for the answer: what cannot be done soon is left to the next hook.
+    Hurried,
+    /// The client waits, but it is worth it: before something is lost.
+    Patient,
+}
+
+impl Patience {
+    /// How long to wait for one who moves a damaged archive.
+    pub fn of_a_lock(self) -> Duration {
+        match self {
+            Self::Hurried => Duration::from_millis(500),
+            Self::Patient => Duration::from_secs(30),
+        }
+    }
+}
+
+/// An archive in a SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    db: Connection,
+    path: PathBuf,
+    /// The segment that was read last.
+    unpacked: Option<(digest::Bytes, Vec<u8>)>,
+    /// Given back when the database is closed.
+    _presence: Option<File>,
+}
+
+impl SqliteStore {
+    /// The name of the file in the data folder.
+    pub const FILE: &str = "archive.db";
+
+    /// Opens or creates the archive in a folder.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is damaged, or was written by a newer version.
+    pub fn open(folder: &Path, patience: Patience) -> Result<Self, StoreError> {
+        let path = folder.join(Self::FILE);
+        let manners = match patience {
+            Patience::Hurried => {
+                Manners { patience: Duration::from_millis(250), is_durable: false, checkpoint_pages: Some(LATE_CHECKPOINT_PAGES) }
+            }
+            Patience::Patient => {
+                Manners { patience: Duration::from_secs(1), is_durable: false, checkpoint_pages: Some(CHECKPOINT_PAGES) }
+            }
+        };
+        let opened = retrying(|| {
+            sqlite::open(&path, schema::MIGRATIONS, manners).map_err(|cause| match cause {
+                OpenError::Sqlite(cause) => explain(&path, cause),
+                newer @ OpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
+            })
+        });
+        Ok(Self { db: opened?, path, unpacked: None, _presence: None })
+    }
+
+    /// Holds a lock for as long as the archive is open.
+    pub fn holding(self, presence: Option<File>) -> Self {
+        Self { _presence: presence, ..self }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Looks for damage in the whole file.
+    ///
+    /// # Errors
+    /// When there is some.
+    pub fn look_through(&mut self) -> Result<(), StoreError> {
+        let found: String = self.read(|db| db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)))?;
+        if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
+    }
+
+    fn read<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        work(&self.db).map_err(|cause| explain(&self.path, cause))
+    }
+
+    /// One immediate transaction, tried again when another process is in the way.
+    fn write<T>(&mut self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let Self { db, path, .. } = self;
+        retrying(|| {
+            let mut once = || {
+                let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let result = work(&transaction)?;
+                transaction.commit()?;
+                Ok(result)
+            };
+            once().map_err(|cause| explain(path, cause))
+        })
+    }
+}
+
+fn retrying<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 0..RETRIES {
+        match work() {
+            Err(error) if error.is_busy() => std::thread::sleep(pause),
+            result => return result,
+        }
+        pause *= 2;
+    }
+    work()
+}
+
+fn explain(path: &Path, cause: rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    match cause.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { path, cause: cause.to_string() },
+        // Who replaced the file by a folder has to be told the same.
+        Some(ErrorCode::CannotOpen) if path.is_dir() => StoreError::Damaged { path, cause: "it is a folder".to_owned() },
+        Some(ErrorCode::DiskFull) => StoreError::Full { path },
+        Some(ErrorCode::SystemIoFailure) => StoreError::Disk { path, cause },
+        _ => StoreError::Sqlite { path, cause },
+    }
+}
+
+impl Store for SqliteStore {
+    fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError> {
+        self.read(|db| read::cursor(db, path))
+    }
+
+    fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let Some((transcript, start, bytes, sha256, data)) = self.read(|db| read::tail(db, path, below))? else {
+            return Ok(None);
+        };
+        let bytes = segment::unpack(&data, bytes, &sha256, Check::Sha256);
+        bytes.map(|bytes| Some((start, bytes))).map_err(|cause| self.segment_error(transcript, start, cause))
+    }
+
+    fn layout(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, StoreError> {
+        self.read(|db| read::layout(db, path))
+    }
+
+    fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError> {
+        self.read(|db| read::turn_at(db, path, byte))
+    }
+
+    fn append(&mut self, batch: &Batch) -> Result<Appended, StoreError> {
+        self.write(|db| write::append(db, batch))
+    }
+
+    fn raw(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        range: (u64, u64),
+        sink: &mut dyn std::io::Write,
+    ) -> Result<(), StoreError> {
+        let check = if range == EVERYTHING { Check::Sha256 } else { Check::Checksum };
+        let Self { db, path, unpacked, .. } = self;
+        let failed = |cause| explain(path, cause);
+        // All of it as it is now: another process may join the last piece with what follows it.
+        let snapshot = db.unchecked_transaction().map_err(failed)?;
+        for (start, id, sha256) in read::segments(&snapshot, transcript, generation, range).map_err(failed)? {
+            // Turns come one after the other, and many of them are in one segment.
+            let bytes = match unpacked.take() {
+                Some((known, bytes)) if known == sha256 && check == Check::Checksum => bytes,
+                _ => {
+                    let (bytes, data) = read::segment(&snapshot, id).map_err(failed)?;
+                    let cause = |cause| StoreError::Segment { path: path.clone(), transcript, start, cause };
+                    segment::unpack(&data, bytes, &sha256, check).map_err(cause)?
+                }
+            };
+            let clamp = |byte: u64| byte.saturating_sub(start).min(bytes.len() as u64) as usize;
+            sink.write_all(bytes.get(clamp(range.0)..clamp(range.1)).unwrap_or_default())?;
+            *unpacked = Some((sha256, bytes));
+        }
+        Ok(())
+    }
+
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        self.read(read::totals)
+    }
+
+    fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError> {
+        self.read(|db| read::session(db, session))
+    }
+
+    fn size(&mut self, session: i64) -> Result<Size, StoreError> {
+        self.read(|db| read::size(db, session))
+    }
+
+    fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError> {
+        self.read(|db| read::sessions(db, prefix, folder, limit))
+    }
+
+    fn transcripts(&mut self, session: i64) -> Result<Vec<StoredTranscript>, StoreError> {
+        self.read(|db| read::transcripts(db, session))
+    }
+
+    fn turns(&mut self, session: i64, which: Turns) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| turns::turns(db, session, which))
+    }
+
+    fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| turns::turns_by_id(db, prefix))
+    }
+
+    fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError> {
+        self.read(|db| read::summaries(db, session))
+    }
+
+    fn session_before(&mut self, transcripts_in: &str, but: &str) -> Result<Option<Session>, StoreError> {
+        let found = self.read(|db| read::session_before(db, transcripts_in, but))?;
+        found.map_or(Ok(None), |id| self.session(&id))
+    }
+
+    fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| write::touch(db, entries, now_ms))
+    }
+
+    fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
+        self.write(|db| write::announce(db, session, compaction))
+    }
+
+    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| write::hooked_summary(db, session, text, now_ms))
+    }
+
+    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| write::end_session(db, session, reason, now_ms))
+    }
+
+    fn optimise(&mut self, now_ms: i64) -> Result<(), StoreError> {
+        self.look_through()?;
+        self.write(|db| write::decay(db, now_ms))?;
+        // Readers may be in the way of the last pages: the next cycle gets them.
+        self.read(|db| db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))?;
+        self.read(|db| db.execute_batch("PRAGMA optimize"))
+    }
+}
+
+impl SqliteStore {
+    fn segment_error(&self, transcript: i64, start: u64, cause: String) -> StoreError {
+        StoreError::Segment { path: self.path.clone(), transcript, start, cause }
+    }
+}

@@ -1,0 +1,193 @@
+//! What is asked of the archive.
+
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use crate::archive::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
+use crate::digest;
+
+pub(super) fn cursor(db: &Connection, path: &str) -> Result<Option<Cursor>> {
+    db.prepare_cached("SELECT generation, bytes, checked, interpreter FROM transcripts WHERE path = ?1")?
+        .query_row([path], |row| {
+            let interpreter: String = row.get(3)?;
+            let interpreter = serde_json::from_str(&interpreter)
+                .map_err(|error| rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into()))?;
+            Ok(Cursor { generation: row.get(0)?, bytes: unsigned(row, 1)?, check: row.get(2)?, interpreter })
+        })
+        .optional()
+}
+
+const CURRENT_LAYOUT: &str = "
+    FROM transcripts JOIN layout ON layout.transcript = transcripts.id AND layout.generation = transcripts.generation
+    JOIN segments ON segments.id = layout.segment WHERE transcripts.path = ?1";
+
+/// Transcript, start, length, hash and data.
+pub(super) type Packed = (i64, u64, u32, digest::Bytes, Vec<u8>);
+
+pub(super) fn tail(db: &Connection, path: &str, below: u32) -> Result<Option<Packed>> {
+    let sql = format!(
+        "SELECT transcripts.id, layout.start, segments.bytes, sha256, iif(segments.bytes < ?2, data, x'') {CURRENT_LAYOUT}
+         ORDER BY layout.start DESC LIMIT 1"
+    );
+    let last = db
+        .prepare_cached(&sql)?
+        .query_row(params![path, below], |row| Ok((row.get(0)?, unsigned(row, 1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+        .optional()?;
+    Ok(last.filter(|(_, _, bytes, ..): &Packed| *bytes < below))
+}
+
+pub(super) fn layout(db: &Connection, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>> {
+    let sql = format!("SELECT layout.start, segments.bytes, sha256 {CURRENT_LAYOUT} ORDER BY layout.start");
+    db.prepare_cached(&sql)?.query_map([path], |row| Ok((unsigned(row, 0)?, row.get(1)?, row.get(2)?)))?.collect()
+}
+
+/// Start, id and hash of the segments that a range touches.
+pub(super) fn segments(
+    db: &Connection,
+    transcript: i64,
+    generation: u32,
+    range: (u64, u64),
+) -> Result<Vec<(u64, i64, digest::Bytes)>> {
+    db.prepare_cached(
+        "SELECT start, segment, sha256 FROM layout JOIN segments ON segments.id = segment
+         WHERE transcript = ?1 AND generation = ?2 AND start < ?4 AND start + bytes > ?3 ORDER BY start",
+    )?
+    .query_map(params![transcript, generation, range.0.cast_signed(), signed(range.1)], |row| {
+        Ok((unsigned(row, 0)?, row.get(1)?, row.get(2)?))
+    })?
+    .collect()
+}
+
+pub(super) fn segment(db: &Connection, id: i64) -> Result<(u32, Vec<u8>)> {
+    db.prepare_cached("SELECT bytes, data FROM segments WHERE id = ?1")?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+pub(super) fn turn_at(db: &Connection, path: &str, byte: u64) -> Result<Option<(u64, u32)>> {
+    db.prepare_cached(
+        "SELECT start, idx FROM turns WHERE transcript = (SELECT id FROM transcripts WHERE path = ?1)
+         AND superseded IS NULL AND start <= ?2 ORDER BY idx DESC LIMIT 1",
+    )?
+    .query_row(params![path, byte.cast_signed()], |row| Ok((unsigned(row, 0)?, row.get(1)?)))
+    .optional()
+}
+
+pub(super) fn totals(db: &Connection) -> Result<Totals> {
+    let count = |sql: &str| db.query_row(sql, [], |row| unsigned(row, 0));
+    Ok(Totals {
+        sessions: count("SELECT count(*) FROM sessions")?,
+        transcripts: count("SELECT count(*) FROM transcripts")?,
+        turns: count(
+            "SELECT count(*) FROM turns JOIN transcripts ON transcripts.id = transcript WHERE superseded IS NULL AND agent IS NULL",
+        )?,
+        entries: count("SELECT count(*) FROM entries")?,
+        bytes_raw: count("SELECT coalesce(sum(bytes), 0) FROM transcripts")?,
+        bytes_segments: count("SELECT coalesce(sum(length(data)), 0) FROM segments")?,
+        bytes_stored: count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
+        bad_lines: count("SELECT coalesce(sum(bad_lines), 0) FROM transcripts")?,
+        compactions: count("SELECT count(*) FROM compactions WHERE summary IS NOT NULL")?,
+    })
+}
+
+const SESSION: &str = "
+    SELECT id, session, folder, version, model, window, context_tokens, first_ms, last_ms, end_reason FROM sessions
+    WHERE EXISTS (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id)";
+
+fn session_of(row: &Row<'_>) -> Result<Session> {
+    Ok(Session {
+        key: row.get(0)?,
+        session: row.get(1)?,
+        folder: row.get(2)?,
+        version: row.get(3)?,
+        model: row.get(4)?,
+        window: optional(row, 5)?,
+        context_tokens: optional(row, 6)?,
+        first_ms: row.get(7)?,
+        last_ms: row.get(8)?,
+        end_reason: row.get(9)?,
+    })
+}
+
+pub(super) fn session(db: &Connection, session: &str) -> Result<Option<Session>> {
+    db.prepare_cached(&format!("{SESSION} AND session = ?1"))?.query_row([session], session_of).optional()
+}
+
+pub(super) fn sessions(db: &Connection, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>> {
+    let sql = format!(
+        "{SESSION} AND substr(session, 1, length(?1)) = ?1 AND (?2 IS NULL OR folder = ?2)
+         ORDER BY last_ms DESC, id DESC LIMIT ?3"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.prepare_cached(&sql)?.query_map(params![prefix, folder, limit], session_of)?.collect()
+}
+
+pub(super) fn size(db: &Connection, session: i64) -> Result<Size> {
+    let turns = db
+        .prepare_cached(
+            "SELECT count(*) FROM turns WHERE superseded IS NULL
+             AND transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)",
+        )?
+        .query_row([session], |row| unsigned(row, 0))?;
+    db.prepare_cached(
+        "SELECT coalesce(sum(bytes), 0), count(agent), coalesce(sum(bad_lines), 0), coalesce(sum(generation), 0)
+         FROM transcripts WHERE session = ?1",
+    )?
+    .query_row([session], |row| {
+        Ok(Size {
+            turns,
+            bytes: unsigned(row, 0)?,
+            agents: unsigned(row, 1)?,
+            bad_lines: unsigned(row, 2)?,
+            rewritten: unsigned(row, 3)?,
+        })
+    })
+}
+
+pub(super) fn transcripts(db: &Connection, session: i64) -> Result<Vec<StoredTranscript>> {
+    db.prepare_cached(
+        "SELECT id, path, agent, generation, bytes FROM transcripts WHERE session = ?1 ORDER BY agent IS NOT NULL, bytes DESC, id",
+    )?
+    .query_map([session], |row| {
+        Ok(StoredTranscript {
+            key: row.get(0)?,
+            path: row.get(1)?,
+            agent: row.get(2)?,
+            generation: row.get(3)?,
+            bytes: unsigned(row, 4)?,
+        })
+    })?
+    .collect()
+}
+
+pub(super) fn summaries(db: &Connection, session: i64) -> Result<Vec<StoredSummary>> {
+    db.prepare_cached(
+        "SELECT entries.id, text, at_ms, turns FROM compactions JOIN entries ON entries.id = compactions.summary
+         WHERE session = ?1 ORDER BY at_ms DESC, compactions.id DESC",
+    )?
+    .query_map([session], |row| {
+        Ok(StoredSummary { entry: row.get(0)?, text: row.get(1)?, at_ms: row.get(2)?, turns: row.get(3)? })
+    })?
+    .collect()
+}
+
+/// The id of a session whose transcript lies in a folder.
+pub(super) fn session_before(db: &Connection, transcripts_in: &str, but: &str) -> Result<Option<String>> {
+    db.prepare_cached(
+        "SELECT session FROM sessions WHERE session <> ?2 AND EXISTS
+            (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id AND agent IS NULL
+             AND substr(path, 1, length(?1)) = ?1)
+         ORDER BY iif(end_reason = 'clear', max(ended_ms, last_ms), last_ms) DESC LIMIT 1",
+    )?
+    .query_row([transcripts_in, but], |row| row.get(0))
+    .optional()
+}
+
+pub(super) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64> {
+    row.get::<_, i64>(index).map(i64::cast_unsigned)
+}
+
+pub(super) fn optional(row: &Row<'_>, index: usize) -> Result<Option<u64>> {
+    row.get::<_, Option<i64>>(index).map(|value| value.map(i64::cast_unsigned))
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

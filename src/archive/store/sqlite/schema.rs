@@ -1,0 +1,106 @@
+//! The tables. Migrations only ever go forward: a released entry is never changed, a new one is added.
+
+/// Entry `n` leads from version `n` to `n + 1`.
+pub(super) const MIGRATIONS: &[&str] = &["
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    session TEXT NOT NULL UNIQUE,
+    folder TEXT,
+    version TEXT,
+    model TEXT,
+    window INTEGER,
+    context_tokens INTEGER,
+    first_ms INTEGER,
+    last_ms INTEGER,
+    ended_ms INTEGER,
+    end_reason TEXT
+) STRICT;
+CREATE INDEX sessions_by_time ON sessions (last_ms);
+
+-- A file. `interpreter` is what the reading of its lines needs to go on (JSON).
+CREATE TABLE transcripts (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    path TEXT NOT NULL UNIQUE,
+    agent TEXT,
+    generation INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    bad_lines INTEGER NOT NULL,
+    checked BLOB NOT NULL,
+    interpreter TEXT NOT NULL
+) STRICT;
+CREATE INDEX transcripts_by_session ON transcripts (session, agent);
+
+-- Pieces of transcripts, compressed; equal ones are kept once.
+CREATE TABLE segments (
+    id INTEGER PRIMARY KEY,
+    sha256 BLOB NOT NULL UNIQUE,
+    bytes INTEGER NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+CREATE TABLE layout (
+    transcript INTEGER NOT NULL REFERENCES transcripts (id),
+    generation INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    segment INTEGER NOT NULL REFERENCES segments (id),
+    PRIMARY KEY (transcript, generation, start)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX layout_by_segment ON layout (segment);
+
+-- What is known under one content: a turn's, which several transcripts may have, or a summary's. What a turn says is in its bytes
+-- and not kept a second time. What is usual is NULL, since it is said some ten thousand times.
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY,
+    sha256 BLOB NOT NULL UNIQUE,
+    chars INTEGER NOT NULL,
+    text TEXT,
+    tools TEXT,
+    files TEXT,
+    confidence REAL,
+    access_count INTEGER NOT NULL DEFAULT 0,
+    accessed_ms INTEGER
+) STRICT;
+CREATE INDEX entries_accessed ON entries (access_count) WHERE access_count > 0;
+
+-- A turn is in the generations from `generation` to before `superseded`. `richness`: 1 with tools, plus 2 with files.
+CREATE TABLE turns (
+    id INTEGER PRIMARY KEY,
+    transcript INTEGER NOT NULL REFERENCES transcripts (id),
+    generation INTEGER NOT NULL,
+    superseded INTEGER,
+    idx INTEGER NOT NULL,
+    entry INTEGER NOT NULL REFERENCES entries (id),
+    uuid BLOB NOT NULL,
+    start INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    started_ms INTEGER NOT NULL,
+    took_ms INTEGER NOT NULL,
+    richness INTEGER NOT NULL,
+    context_tokens INTEGER,
+    output_tokens INTEGER NOT NULL,
+    is_answered INTEGER NOT NULL,
+    agents TEXT,
+    open_work TEXT
+) STRICT;
+CREATE UNIQUE INDEX turns_current ON turns (transcript, idx) WHERE superseded IS NULL;
+CREATE INDEX turns_by_richness ON turns (transcript, richness, started_ms) WHERE superseded IS NULL;
+CREATE INDEX turns_by_entry ON turns (entry);
+-- The begin of the id is the turn's handle.
+CREATE INDEX turns_by_handle ON turns (substr(uuid, 1, 4));
+
+-- A compaction that was announced or has happened.
+CREATE TABLE compactions (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    at_ms INTEGER NOT NULL,
+    cause TEXT,
+    turns INTEGER NOT NULL,
+    context_tokens INTEGER,
+    is_blocked INTEGER NOT NULL DEFAULT 0,
+    summary INTEGER REFERENCES entries (id)
+) STRICT;
+CREATE INDEX compactions_by_session ON compactions (session, at_ms);
+
+-- Single values: when the last optimise cycle was.
+CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+"];

@@ -1,0 +1,131 @@
+//! Lists of turns.
+
+use rusqlite::{Connection, Params, Result, Row, params};
+
+use super::read::{optional, unsigned};
+use crate::archive::FIRST_CONFIDENCE;
+use crate::archive::store::{StoredTurn, Turns};
+use crate::transcript::Turn;
+
+/// Columns of a [`StoredTurn`].
+const COLUMNS: &str = "
+    SELECT turns.entry, turns.transcript, turns.generation, superseded, sessions.session, transcripts.agent,
+        access_count, confidence, idx, start, start + turns.bytes, uuid, started_ms, started_ms + took_ms, sha256, chars,
+        tools, files, agents, turns.context_tokens, output_tokens, is_answered, open_work";
+
+/// Where those come from that are no turn's.
+const AROUND: &str = "JOIN transcripts ON transcripts.id = turns.transcript JOIN sessions ON sessions.id = transcripts.session";
+
+/// Turns of a transcript.
+fn of_transcript(condition: &str) -> String {
+    format!(
+        "{COLUMNS} FROM turns CROSS JOIN entries ON entries.id = turns.entry {AROUND} WHERE turns.transcript = ?1 AND {condition}"
+    )
+}
+
+fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
+    let superseded: Option<u32> = row.get(3)?;
+    Ok(StoredTurn {
+        entry: row.get(0)?,
+        transcript: row.get(1)?,
+        generation: row.get(2)?,
+        is_superseded: superseded.is_some(),
+        session: row.get(4)?,
+        agent: row.get(5)?,
+        access_count: row.get(6)?,
+        confidence: row.get::<_, Option<f64>>(7)?.unwrap_or(FIRST_CONFIDENCE),
+        turn: Turn {
+            index: row.get(8)?,
+            start: unsigned(row, 9)?,
+            end: unsigned(row, 10)?,
+            id: row.get(11)?,
+            started_ms: row.get(12)?,
+            ended_ms: row.get(13)?,
+            content_sha256: row.get(14)?,
+            content_chars: unsigned(row, 15)?,
+            tools: names(row, 16)?,
+            files: names(row, 17)?,
+            agents: names(row, 18)?,
+            context_tokens: optional(row, 19)?,
+            output_tokens: unsigned(row, 20)?,
+            is_answered: row.get(21)?,
+            open_work: names(row, 22)?,
+        },
+    })
+}
+
+fn names(row: &Row<'_>, index: usize) -> Result<Vec<String>> {
+    let Some(text) = row.get::<_, Option<String>>(index)? else { return Ok(Vec::new()) };
+    serde_json::from_str(&text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, error.into()))
+}
+
+pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<StoredTurn>> {
+    let mut found = Vec::new();
+    // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
+    for (transcript, is_agent) in transcripts(db, session)? {
+        match which {
+            Turns::Agents | Turns::All if is_agent != (which == Turns::Agents) => {}
+            Turns::All | Turns::Agents => {
+                found.extend(list(db, &of_transcript("superseded IS NULL ORDER BY idx"), [transcript])?);
+            }
+            Turns::Superseded => {
+                found.extend(list(db, &of_transcript("superseded IS NOT NULL ORDER BY idx"), [transcript])?);
+            }
+            Turns::Newest(_) | Turns::Candidates(_) if is_agent => {}
+            Turns::Newest(count) => {
+                let sql = of_transcript("superseded IS NULL ORDER BY idx DESC LIMIT ?2");
+                found.extend(list(db, &sql, params![transcript, limit(count)])?);
+            }
+            Turns::Candidates(count) => candidates(db, transcript, count, &mut found)?,
+        }
+    }
+    if let Turns::Newest(count) = which {
+        found.truncate(count);
+    }
+    Ok(found)
+}
+
+/// Files of a session and whether they are sub-agents', the newest first.
+fn transcripts(db: &Connection, session: i64) -> Result<Vec<(i64, bool)>> {
+    db.prepare_cached("SELECT id, agent IS NOT NULL FROM transcripts WHERE session = ?1 ORDER BY id DESC")?
+        .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
+fn candidates(db: &Connection, transcript: i64, count: usize, found: &mut Vec<StoredTurn>) -> Result<()> {
+    for richness in 0..4 {
+        let sql = of_transcript("superseded IS NULL AND richness = ?2 AND access_count = 0 ORDER BY started_ms DESC LIMIT ?3");
+        found.extend(list(db, &sql, params![transcript, richness, limit(count)])?);
+    }
+    // The order of the tables is given: few entries were restored, and the planner cannot know.
+    let sql = format!(
+        "{COLUMNS} FROM entries CROSS JOIN turns ON turns.entry = entries.id {AROUND}
+         WHERE access_count > 0 AND turns.transcript = ?1 AND superseded IS NULL"
+    );
+    found.extend(list(db, &sql, [transcript])?);
+    Ok(())
+}
+
+pub(super) fn turns_by_id(db: &Connection, prefix: &str) -> Result<Vec<StoredTurn>> {
+    const DIGITS: usize = 32;
+    let padded = |digit: &str| {
+        let digits = prefix.to_owned() + &digit.repeat(DIGITS.saturating_sub(prefix.len()));
+        u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
+    };
+    let (Some(low), Some(high)) = (padded("0"), padded("f")) else { return Ok(Vec::new()) };
+    let sql = format!(
+        "{COLUMNS} FROM turns JOIN entries ON entries.id = turns.entry {AROUND}
+         WHERE substr(uuid, 1, 4) BETWEEN substr(?1, 1, 4) AND substr(?2, 1, 4) AND uuid BETWEEN ?1 AND ?2
+         ORDER BY superseded IS NOT NULL, started_ms DESC"
+    );
+    list(db, &sql, params![low, high])
+}
+
+fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<StoredTurn>> {
+    db.prepare_cached(sql)?.query_map(params, stored_turn)?.collect()
+}
+
+fn limit(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,346 @@
+//! What changes the archive. Every function runs inside one transaction.
+
+use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
+
+use crate::archive::store::{Appended, Batch, Compaction, Rewritten};
+use crate::archive::{CONFIDENCE_BOOST, DECAY_PER_HOUR, FIRST_CONFIDENCE, LEAST_CONFIDENCE, SUMMARY_CONFIDENCE};
+use crate::digest;
+use crate::transcript::{CompactSummary, Turn, summary};
+
+/// Adds what a pass found, if nobody was there in between.
+pub(super) fn append(db: &Connection, batch: &Batch) -> Result<Appended> {
+    let known: Option<(i64, u32, u64)> = db
+        .prepare_cached("SELECT id, generation, bytes FROM transcripts WHERE path = ?1")?
+        .query_row([&batch.transcript.path], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.cast_unsigned())))
+        .optional()?;
+    if known.map(|(_, generation, bytes)| (generation, bytes)) != batch.follows {
+        return Ok(Appended::Moved);
+    }
+    let session = session(db, batch)?;
+    let transcript = transcript(db, batch, session)?;
+    if let Some(rewritten) = batch.rewritten {
+        begin_generation(db, transcript, batch.cursor.generation, rewritten)?;
+    }
+    segments(db, batch, transcript)?;
+    for turn in &batch.turns {
+        self::turn(db, transcript, batch.cursor.generation, turn)?;
+    }
+    for met in &batch.summaries {
+        self::summary(db, session, met)?;
+    }
+    Ok(Appended::Done)
+}
+
+/// A sub-agent knows nothing of the conversation's model, window and size.
+fn session(db: &Connection, batch: &Batch) -> Result<i64> {
+    let seen = batch.cursor.interpreter.seen();
+    let is_main = batch.transcript.agent.is_none();
+    let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
+    db.prepare_cached(
+        "INSERT INTO sessions (session, folder, version, model, window, context_tokens, first_ms, last_ms)
+         VALUES (:session, :folder, :version, :model, :window, :context_tokens, :first_ms, :last_ms)
+         ON CONFLICT (session) DO UPDATE SET
+            folder = coalesce(sessions.folder, excluded.folder),
+            version = coalesce(excluded.version, sessions.version),
+            model = coalesce(excluded.model, sessions.model),
+            window = coalesce(excluded.window, sessions.window),
+            context_tokens = coalesce(excluded.context_tokens, sessions.context_tokens),
+            first_ms = min(coalesce(sessions.first_ms, excluded.first_ms), coalesce(excluded.first_ms, sessions.first_ms)),
+            last_ms = max(coalesce(sessions.last_ms, excluded.last_ms), coalesce(excluded.last_ms, sessions.last_ms))
+         RETURNING id",
+    )?
+    .query_row(
+        named_params! {
+            ":session": batch.transcript.session,
+            ":folder": seen.folder,
+            ":version": seen.version,
+            ":model": seen.model.as_ref().filter(|_| is_main),
+            ":window": seen.window.map(u64::cast_signed),
+            ":context_tokens": seen.context_tokens.filter(|_| is_main).map(u64::cast_signed),
+            ":first_ms": turns().map(|turn| turn.started_ms).min(),
+            ":last_ms": turns().map(|turn| turn.ended_ms).max(),
+        },
+        |row| row.get(0),
+    )
+}
+
+fn transcript(db: &Connection, batch: &Batch, session: i64) -> Result<i64> {
+    let cursor = &batch.cursor;
+    let interpreter =
+        serde_json::to_string(&cursor.interpreter).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    db.prepare_cached(
+        "INSERT INTO transcripts (session, path, agent, generation, bytes, bad_lines, checked, interpreter)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (path) DO UPDATE SET generation = excluded.generation, bytes = excluded.bytes,
+            bad_lines = excluded.bad_lines, checked = excluded.checked, interpreter = excluded.interpreter
+         RETURNING id",
+    )?
+    .query_row(
+        params![
+            session,
+            batch.transcript.path,
+            batch.transcript.agent,
+            cursor.generation,
+            cursor.bytes.cast_signed(),
+            cursor.interpreter.seen().bad_lines.cast_signed(),
+            cursor.check,
+            interpreter,
+        ],
+        |row| row.get(0),
+    )
+}
+
+/// The new generation begins with the segments and turns that it shares with the one before.
+fn begin_generation(db: &Connection, transcript: i64, generation: u32, rewritten: Rewritten) -> Result<()> {
+    db.execute(
+        "INSERT INTO layout (transcript, generation, start, segment)
+         SELECT transcript, ?2, start, segment FROM layout WHERE transcript = ?1 AND generation = ?2 - 1 AND start < ?3",
+        params![transcript, generation, rewritten.shared.cast_signed()],
+    )?;
+    db.execute(
+        "UPDATE turns SET superseded = ?2 WHERE transcript = ?1 AND superseded IS NULL AND idx >= ?3",
+        params![transcript, generation, rewritten.turns],
+    )?;
+    Ok(())
+}
+
+fn segments(db: &Connection, batch: &Batch, transcript: i64) -> Result<()> {
+    let Some(first) = batch.segments.first() else { return Ok(()) };
+    let generation = batch.cursor.generation;
+    let replaced: Option<i64> = db
+        .prepare_cached("DELETE FROM layout WHERE transcript = ?1 AND generation = ?2 AND start >= ?3 RETURNING segment")?
+        .query_row(params![transcript, generation, first.start.cast_signed()], |row| row.get(0))
+        .optional()?;
+    for segment in &batch.segments {
+        // An equal one is kept once; setting what is set already makes it say its id.
+        let id: i64 = db
+            .prepare_cached(
+                "INSERT INTO segments (sha256, bytes, data) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (sha256) DO UPDATE SET bytes = excluded.bytes RETURNING id",
+            )?
+            .query_row(params![segment.sha256, segment.bytes, segment.data], |row| row.get(0))?;
+        db.prepare_cached("INSERT INTO layout (transcript, generation, start, segment) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![transcript, generation, segment.start.cast_signed(), id])?;
+    }
+    if let Some(replaced) = replaced {
+        db.prepare_cached("DELETE FROM segments WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM layout WHERE segment = ?1)")?
+            .execute([replaced])?;
+    }
+    Ok(())
+}
+
+/// A turn that is new, or has grown since it was stored.
+fn turn(db: &Connection, transcript: i64, generation: u32, turn: &Turn) -> Result<()> {
+    let stored: Option<(i64, i64, digest::Bytes)> = db
+        .prepare_cached(
+            "SELECT turns.id, entry, sha256 FROM turns JOIN entries ON entries.id = entry
+             WHERE transcript = ?1 AND idx = ?2 AND superseded IS NULL",
+        )?
+        .query_row(params![transcript, turn.index], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let entry = match stored {
+        Some((_, entry, sha256)) if sha256 == turn.content_sha256 => entry,
+        Some((id, entry, _)) => grown_entry(db, id, entry, turn)?,
+        None => new_entry(db, turn)?,
+    };
+    db.prepare_cached(
+        "INSERT INTO turns (id, transcript, generation, idx, entry, uuid, start, bytes, started_ms, took_ms, richness,
+            context_tokens, output_tokens, is_answered, agents, open_work)
+         VALUES (:id, :transcript, :generation, :idx, :entry, :uuid, :start, :bytes, :started_ms, :took_ms, :richness,
+            :context_tokens, :output_tokens, :is_answered, :agents, :open_work)
+         ON CONFLICT (id) DO UPDATE SET entry = excluded.entry, bytes = excluded.bytes, took_ms = excluded.took_ms,
+            richness = excluded.richness, context_tokens = excluded.context_tokens, output_tokens = excluded.output_tokens,
+            is_answered = excluded.is_answered, agents = excluded.agents, open_work = excluded.open_work",
+    )?
+    .execute(named_params! {
+        ":id": stored.map(|(id, ..)| id),
+        ":transcript": transcript,
+        ":generation": generation,
+        ":idx": turn.index,
+        ":entry": entry,
+        ":uuid": turn.id,
+        ":start": turn.start.cast_signed(),
+        ":bytes": (turn.end - turn.start).cast_signed(),
+        ":started_ms": turn.started_ms,
+        ":took_ms": turn.ended_ms.saturating_sub(turn.started_ms),
+        ":richness": u8::from(!turn.tools.is_empty()) | u8::from(!turn.files.is_empty()) << 1,
+        ":context_tokens": turn.context_tokens.map(u64::cast_signed),
+        ":output_tokens": turn.output_tokens.cast_signed(),
+        ":is_answered": turn.is_answered,
+        ":agents": list(&turn.agents),
+        ":open_work": list(&turn.open_work),
+    })?;
+    Ok(())
+}
+
+fn new_entry(db: &Connection, turn: &Turn) -> Result<i64> {
+    db.prepare_cached(
+        "INSERT INTO entries (sha256, chars, tools, files) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
+    )?
+    .query_row(params![turn.content_sha256, turn.content_chars.cast_signed(), list(&turn.tools), list(&turn.files)], |row| {
+        row.get(0)
+    })
+}
+
+/// The entry of a turn that has other content now. What was restored of it stays counted, unless the old content is that of
+/// another turn as well, or the new one is known already.
+fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64> {
+    let exists = |sql: &str, params: &[&dyn rusqlite::ToSql]| db.prepare_cached(sql)?.exists(params);
+    if exists("SELECT 1 FROM turns WHERE entry = ?1 AND id <> ?2", &[&entry, &id])? {
+        return new_entry(db, turn);
+    }
+    if exists("SELECT 1 FROM entries WHERE sha256 = ?1", &[&turn.content_sha256])? {
+        let known = new_entry(db, turn)?;
+        // The turn points to it next; nothing else points to the old one.
+        db.prepare_cached("UPDATE turns SET entry = ?1 WHERE id = ?2")?.execute([known, id])?;
+        db.prepare_cached("DELETE FROM entries WHERE id = ?1")?.execute([entry])?;
+        return Ok(known);
+    }
+    db.prepare_cached("UPDATE entries SET sha256 = ?2, chars = ?3, tools = ?4, files = ?5 WHERE id = ?1")?.execute(params![
+        entry,
+        turn.content_sha256,
+        turn.content_chars.cast_signed(),
+        list(&turn.tools),
+        list(&turn.files)
+    ])?;
+    Ok(entry)
+}
+
+/// A summary that took the conversation's place. The hook and the transcript both tell of it, in their own wrapping and in any
+/// order: the longer text is kept, once.
+pub(super) fn summary(db: &Connection, session: i64, met: &CompactSummary) -> Result<()> {
+    let core = summary::of_compaction(&met.text);
+    if core.is_empty() {
+        return Ok(());
+    }
+    let mut recent = db.prepare_cached(
+        "SELECT compactions.id, entries.id, text FROM compactions JOIN entries ON entries.id = compactions.summary
+         WHERE session = ?1 AND turns = ?2 ORDER BY at_ms DESC LIMIT 8",
+    )?;
+    let recent = recent.query_map(params![session, met.turns], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut known: Option<i64> = None;
+    let mut replaced: Option<i64> = None;
+    for compaction in recent {
+        let (id, entry, text): (i64, i64, String) = compaction?;
+        if text.contains(&core) {
+            return Ok(());
+        }
+        if core.contains(&text) {
+            known = Some(id);
+            replaced = Some(entry);
+        }
+    }
+    let entry: i64 = db
+        .prepare_cached(
+            "INSERT INTO entries (sha256, chars, text, confidence) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
+        )?
+        .query_row(params![digest_of(&core), core.chars().count() as i64, core, SUMMARY_CONFIDENCE], |row| row.get(0))?;
+    if known.is_none() {
+        // The compaction may have been announced by a hook.
+        known = db
+            .prepare_cached(
+                "SELECT id FROM compactions WHERE session = ?1 AND turns = ?2 AND summary IS NULL AND is_blocked = 0
+                 ORDER BY at_ms DESC LIMIT 1",
+            )?
+            .query_row(params![session, met.turns], |row| row.get(0))
+            .optional()?;
+    }
+    match known {
+        Some(id) => db.prepare_cached("UPDATE compactions SET summary = ?1 WHERE id = ?2")?.execute([entry, id])?,
+        None => db
+            .prepare_cached("INSERT INTO compactions (session, at_ms, turns, summary) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![session, met.at_ms, met.turns, entry])?,
+    };
+    if let Some(replaced) = replaced {
+        db.prepare_cached("DELETE FROM entries WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM compactions WHERE summary = ?1)")?
+            .execute([replaced])?;
+    }
+    Ok(())
+}
+
+/// Counts a restore of entries and trusts them a little more.
+pub(super) fn touch(db: &Connection, entries: &[i64], now_ms: i64) -> Result<()> {
+    let mut update = db.prepare_cached(
+        "UPDATE entries SET access_count = access_count + 1, confidence = min(1.0, coalesce(confidence, ?4) + ?2), accessed_ms = ?3
+         WHERE id = ?1",
+    )?;
+    entries.iter().try_for_each(|entry| update.execute(params![entry, CONFIDENCE_BOOST, now_ms, FIRST_CONFIDENCE]).map(drop))
+}
+
+/// The row of a session that a hook speaks of, made when its transcript has not been seen yet.
+fn known_session(db: &Connection, session: &str, now_ms: i64) -> Result<i64> {
+    db.prepare_cached(
+        "INSERT INTO sessions (session, first_ms, last_ms) VALUES (?1, ?2, ?2)
+         ON CONFLICT (session) DO UPDATE SET session = excluded.session RETURNING id",
+    )?
+    .query_row(params![session, now_ms], |row| row.get(0))
+}
+
+pub(super) fn announce(db: &Connection, session: &str, compaction: &Compaction) -> Result<()> {
+    let id = known_session(db, session, compaction.at_ms)?;
+    db.execute(
+        "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            id,
+            compaction.at_ms,
+            compaction.cause,
+            turns_of(db, id)?,
+            compaction.context_tokens.map(u64::cast_signed),
+            compaction.is_blocked
+        ],
+    )
+    .map(drop)
+}
+
+pub(super) fn hooked_summary(db: &Connection, session: &str, text: &str, now_ms: i64) -> Result<()> {
+    let id = known_session(db, session, now_ms)?;
+    summary(db, id, &CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)? })
+}
+
+fn turns_of(db: &Connection, session: i64) -> Result<u32> {
+    db.prepare_cached(
+        "SELECT coalesce(max(idx) + 1, 0) FROM turns JOIN transcripts ON transcripts.id = transcript
+         WHERE session = ?1 AND agent IS NULL AND superseded IS NULL",
+    )?
+    .query_row([session], |row| row.get(0))
+}
+
+pub(super) fn end_session(db: &Connection, session: &str, reason: &str, now_ms: i64) -> Result<()> {
+    let id = known_session(db, session, now_ms)?;
+    db.execute("UPDATE sessions SET ended_ms = ?2, end_reason = ?3 WHERE id = ?1", params![id, now_ms, reason]).map(drop)
+}
+
+/// Lets confidence fall by the hours since the last time, whoever did it; the first time only sets the clock.
+pub(super) fn decay(db: &Connection, now_ms: i64) -> Result<()> {
+    const LAST: &str = "last_optimise_ms";
+    let last: Option<String> = db.query_row("SELECT value FROM notes WHERE key = ?1", [LAST], |row| row.get(0)).optional()?;
+    let elapsed_ms = last.and_then(|last| last.parse::<i64>().ok()).map_or(0, |last| now_ms.saturating_sub(last));
+    // A clock that went back takes nothing away, and counts from there.
+    if elapsed_ms > 0 {
+        let loss = DECAY_PER_HOUR * elapsed_ms as f64 / 3_600_000.0;
+        db.execute(
+            "UPDATE entries SET confidence = max(?2, coalesce(confidence, ?3) - ?1) WHERE coalesce(confidence, ?3) > ?2",
+            params![loss, LEAST_CONFIDENCE, FIRST_CONFIDENCE],
+        )?;
+    }
+    db.execute(
+        "INSERT INTO notes (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        params![LAST, now_ms.to_string()],
+    )
+    .map(drop)
+}
+
+fn digest_of(text: &str) -> digest::Bytes {
+    let mut hasher = digest::Hasher::default();
+    // A turn that says the same is another entry.
+    hasher.update(b"summary\0");
+    hasher.update(text.as_bytes());
+    hasher.finish_bytes()
+}
+
+/// None of them is nothing.
+fn list(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
+}
