@@ -1,0 +1,178 @@
+//! The table of keys.
+
+use serde_json::{Value, json};
+
+use super::Config;
+use super::raw::Raw;
+use super::settings::Choice;
+
+/// A setting: what it is called everywhere, and how it is read.
+pub struct Key {
+    /// `section.name`, as in files.
+    pub name: &'static str,
+    /// The environment variable.
+    pub variable: &'static str,
+    /// Names from the designs, which are accepted as well.
+    pub also: &'static [Alias],
+    /// Whether a project's file may set it. No where it decides about data that is not the project's, or about safety.
+    pub by_project: bool,
+    /// What it does, on one line.
+    pub doc: &'static str,
+    /// Reads a value into the settings.
+    pub(super) set: fn(&mut Config, Raw<'_>) -> Result<(), String>,
+    /// The value; null when there is none.
+    pub(super) get: fn(&Config) -> Value,
+}
+
+/// Another environment variable for a key.
+#[derive(Debug)]
+pub struct Alias {
+    /// Its name.
+    pub variable: &'static str,
+    /// What its values are called here, where that differs.
+    pub means: &'static [(&'static str, &'static str)],
+}
+
+impl Key {
+    /// The value that holds when nobody sets it; null when there is none.
+    pub fn default(&self) -> Value {
+        (self.get)(&Config::default())
+    }
+
+    /// The key of a name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+const fn alias(variable: &'static str) -> Alias {
+    Alias { variable, means: &[] }
+}
+
+/// More than that would crowd out the conversation, in characters.
+const LARGEST_BUDGET: u64 = 100_000;
+
+/// Windows of models, in tokens: none is smaller, and none will be larger soon.
+pub(crate) const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
+
+/// A hundred years, in days.
+const LONGEST_RETENTION: u64 = 36_500;
+
+/// Every key.
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "archive.store",
+        variable: "CTXBRIDGE_ARCHIVE_STORE",
+        also: &[],
+        by_project: false,
+        doc: "Where turns are kept: sqlite, postgres or jsonl",
+        set: |config, raw| raw.choice().map(|store| config.archive.store = store),
+        get: |config| json!(config.archive.store.word()),
+    },
+    Key {
+        name: "archive.restore_budget",
+        variable: "CTXBRIDGE_ARCHIVE_RESTORE_BUDGET",
+        also: &[alias("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET")],
+        by_project: true,
+        doc: "Characters that may come back after a compaction; 0 restores nothing",
+        set: |config, raw| raw.count(0..=LARGEST_BUDGET).map(|budget| config.archive.restore_budget = budget as usize),
+        get: |config| json!(config.archive.restore_budget),
+    },
+    Key {
+        name: "archive.instruction_budget",
+        variable: "CTXBRIDGE_ARCHIVE_INSTRUCTION_BUDGET",
+        also: &[alias("CLAUDE_FLOW_COMPACT_INSTRUCTION_BUDGET")],
+        by_project: true,
+        doc: "Characters of instructions for a compaction; 0 gives none",
+        set: |config, raw| raw.count(0..=LARGEST_BUDGET).map(|budget| config.archive.instruction_budget = budget as usize),
+        get: |config| json!(config.archive.instruction_budget),
+    },
+    Key {
+        name: "archive.auto_optimize",
+        variable: "CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE",
+        also: &[alias("CLAUDE_FLOW_AUTO_OPTIMIZE")],
+        by_project: false,
+        doc: "Whether the end of a session starts an optimise cycle",
+        set: |config, raw| raw.switch().map(|on| config.archive.auto_optimize = on),
+        get: |config| json!(config.archive.auto_optimize),
+    },
+    Key {
+        name: "archive.retention_days",
+        variable: "CTXBRIDGE_ARCHIVE_RETENTION_DAYS",
+        also: &[alias("CLAUDE_FLOW_RETENTION_DAYS")],
+        by_project: false,
+        doc: "Days after which a turn that was never restored leaves the hot archive",
+        set: |config, raw| raw.count(1..=LONGEST_RETENTION).map(|days| config.archive.retention_days = days as u32),
+        get: |config| json!(config.archive.retention_days),
+    },
+    Key {
+        name: "autopilot.enabled",
+        variable: "CTXBRIDGE_AUTOPILOT_ENABLED",
+        also: &[alias("CLAUDE_FLOW_CONTEXT_AUTOPILOT")],
+        by_project: true,
+        doc: "Whether hooks watch how full the window is",
+        set: |config, raw| raw.switch().map(|on| config.autopilot.enabled = on),
+        get: |config| json!(config.autopilot.enabled),
+    },
+    Key {
+        name: "autopilot.window",
+        variable: "CTXBRIDGE_AUTOPILOT_WINDOW",
+        also: &[alias("CLAUDE_FLOW_CONTEXT_WINDOW")],
+        // The gate goes by it: with a window that is too large, it would never open.
+        by_project: false,
+        doc: "Tokens in the window where the client does not say; 200000 unless set",
+        set: |config, raw| raw.count(WINDOWS).map(|window| config.autopilot.window = Some(window)),
+        get: |config| json!(config.autopilot.window),
+    },
+    Key {
+        name: "autopilot.warn",
+        variable: "CTXBRIDGE_AUTOPILOT_WARN",
+        also: &[alias("CLAUDE_FLOW_AUTOPILOT_WARN")],
+        by_project: true,
+        doc: "Share of the window from which on the phase is `warn`",
+        set: |config, raw| raw.share().map(|share| config.autopilot.warn = share),
+        get: |config| json!(config.autopilot.warn),
+    },
+    Key {
+        name: "autopilot.optimise",
+        variable: "CTXBRIDGE_AUTOPILOT_OPTIMISE",
+        also: &[alias("CLAUDE_FLOW_AUTOPILOT_PRUNE")],
+        by_project: true,
+        doc: "Share of the window from which on the phase is `optimise`",
+        set: |config, raw| raw.share().map(|share| config.autopilot.optimise = share),
+        get: |config| json!(config.autopilot.optimise),
+    },
+    Key {
+        name: "autopilot.say",
+        variable: "CTXBRIDGE_AUTOPILOT_SAY",
+        also: &[],
+        by_project: true,
+        doc: "When a prompt gets a report: off, change (of the phase), warn (that, and from `warn` on), always",
+        set: |config, raw| raw.choice().map(|say| config.autopilot.say = say),
+        get: |config| json!(config.autopilot.say.word()),
+    },
+    Key {
+        name: "hooks.gate",
+        variable: "CTXBRIDGE_HOOKS_GATE",
+        also: &[Alias {
+            variable: "CLAUDE_FLOW_BLOCK_COMPACTION",
+            means: &[("true", "block-auto"), ("1", "block-auto"), ("false", "off"), ("0", "off")],
+        }],
+        by_project: false,
+        doc: "Which compactions are blocked: off, or block-auto (automatic ones, as long as that is safe)",
+        set: |config, raw| raw.choice().map(|gate| config.hooks.gate = gate),
+        get: |config| json!(config.hooks.gate.word()),
+    },
+];

@@ -1,0 +1,188 @@
+//! Reading the layers, one over the other.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::raw::{Raw, plain, quote};
+use super::{Config, KEYS, Key, Problem, Source};
+
+/// Larger files are no settings, in bytes.
+const LARGEST_FILE: u64 = 256 << 10;
+
+/// More problems of one file help nobody.
+const MOST_PROBLEMS: usize = 20;
+
+/// Where settings are looked for. Everything outside comes in here, so that a test can say what the world is like.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The user's file, which need not exist.
+    pub user_file: Option<PathBuf>,
+    /// The folder whose project it is about: the nearest `.ctxbridge/config.toml` here or above counts.
+    pub cwd: Option<PathBuf>,
+    /// Environment variables with their values.
+    pub variables: Vec<(String, String)>,
+    /// Keys with their values, from the command line.
+    pub flags: Vec<(String, String)>,
+}
+
+impl Sources {
+    /// Those of this process: `$CTXBRIDGE_CONFIG_DIR`, else `ctxbridge` in the platform's config directory, and the variables of
+    /// [`KEYS`]. Hooks give the client's `cwd`, commands their own.
+    pub fn of_process(cwd: Option<&Path>) -> Self {
+        let folder = match std::env::var_os("CTXBRIDGE_CONFIG_DIR").filter(|value| !value.is_empty()) {
+            Some(folder) => Some(PathBuf::from(folder)),
+            None => directories::BaseDirs::new().map(|base| base.config_dir().join("ctxbridge")),
+        };
+        let names = KEYS.iter().flat_map(|key| key.also.iter().map(|also| also.variable).chain([key.variable]));
+        // What is no text is no value of any key, and is reported as such.
+        let value = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        Self {
+            user_file: folder.map(|folder| folder.join("config.toml")),
+            cwd: cwd.map(Path::to_owned),
+            variables: names.filter_map(|name| Some((name.to_owned(), value(name)?))).collect(),
+            flags: Vec::new(),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.variables.iter().find(|(known, _)| known == name);
+        // An empty variable counts as unset: that is how shells switch one off.
+        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+}
+
+impl Config {
+    /// The settings in force. What is wrong somewhere is in [`Config::problems`].
+    pub fn load(sources: &Sources) -> Self {
+        let mut config = Self::default();
+        if let Some(path) = &sources.user_file {
+            config.layer(&Source::User(path.clone()), path);
+        }
+        if let Some(path) = sources.cwd.as_deref().and_then(project_file).filter(|path| sources.user_file.as_ref() != Some(path))
+        {
+            config.layer(&Source::Project(path.clone()), &path);
+        }
+        for key in KEYS {
+            config.environment(key, sources);
+        }
+        for (name, value) in &sources.flags {
+            match Key::named(name) {
+                Some(key) => config.set(key, Raw::Text(value), Source::Flag),
+                None => {
+                    config.problem(quote(name), &Source::Flag, "is no setting; `ctxbridge config show` lists them".to_owned())
+                }
+            }
+        }
+        config.settle();
+        config
+    }
+
+    fn layer(&mut self, source: &Source, path: &Path) {
+        let table = match read(path) {
+            Ok(Some(text)) => text.parse::<Table>().map_err(|error| syntax(&text, &error)),
+            Ok(None) => return,
+            Err(error) => Err(error.to_string()),
+        };
+        let table = match table {
+            Ok(table) => table,
+            Err(why) => return self.problem(String::new(), source, format!("cannot be read and is passed over: {why}")),
+        };
+        let before = self.problems.len();
+        for (section, values) in &table {
+            match values {
+                Value::Table(values) => values.iter().for_each(|(name, value)| self.file_key(source, section, name, value)),
+                _ => self.problem(quote(section), source, "stands outside of a section, such as [autopilot]".to_owned()),
+            }
+        }
+        if let Some(more) = self.problems.len().checked_sub(before + MOST_PROBLEMS).filter(|more| *more > 0) {
+            self.problems.truncate(before + MOST_PROBLEMS);
+            self.problem(String::new(), source, format!("has {more} more problems of this kind"));
+        }
+    }
+
+    fn file_key(&mut self, source: &Source, section: &str, name: &str, value: &Value) {
+        let full = format!("{section}.{name}");
+        match Key::named(&full) {
+            None => self.problem(quote(&full), source, "is no setting; `ctxbridge config show` lists them".to_owned()),
+            Some(key) if !key.by_project && matches!(source, Source::Project(_)) => {
+                let message = "is not for a project to set; put it into your own config.toml".to_owned();
+                self.problem(full, source, message);
+            }
+            Some(key) => self.set(key, Raw::Toml(value), source.clone()),
+        }
+    }
+
+    fn environment(&mut self, key: &'static Key, sources: &Sources) {
+        // Our own name counts most, so it comes last.
+        for also in key.also {
+            if let Some(value) = sources.variable(also.variable) {
+                let meant = also.means.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(value));
+                self.set(key, Raw::Text(meant.map_or(value, |(_, ours)| ours)), Source::Variable(also.variable));
+            }
+        }
+        if let Some(value) = sources.variable(key.variable) {
+            self.set(key, Raw::Text(value), Source::Variable(key.variable));
+        }
+    }
+
+    fn set(&mut self, key: &'static Key, raw: Raw<'_>, source: Source) {
+        match (key.set)(self, raw) {
+            Ok(()) => self.set_by.push((key.name, source)),
+            Err(why) => {
+                let stands = (key.get)(self);
+                let stands = if stands.is_null() { "is unset".to_owned() } else { format!("stays {stands}") };
+                self.problem(key.name.to_owned(), &source, format!("{why}; it {stands}"));
+            }
+        }
+    }
+
+    /// Values that only make sense together.
+    fn settle(&mut self) {
+        let (warn, optimise) = (self.autopilot.warn, self.autopilot.optimise);
+        if warn > optimise {
+            let source = self.source("autopilot.warn");
+            let message = format!("is {warn}, above autopilot.optimise, and counts as {optimise} like that");
+            self.problem("autopilot.warn".to_owned(), &source, message);
+            self.autopilot.warn = optimise;
+        }
+    }
+
+    fn problem(&mut self, key: String, source: &Source, message: String) {
+        self.problems.push(Problem { key, source: source.clone(), message });
+    }
+}
+
+/// The nearest project's file.
+fn project_file(cwd: &Path) -> Option<PathBuf> {
+    // What a relative folder is relative to is not known here.
+    let folders = cwd.ancestors().filter(|_| cwd.is_absolute());
+    folders.map(|folder| folder.join(".ctxbridge/config.toml")).find(|path| path.symlink_metadata().is_ok())
+}
+
+/// The text of a file; nothing when there is none.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // Before it is opened: a pipe would wait for somebody to write into it.
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_FILE {
+        return Err(io::Error::other(format!("it is larger than {} KB", LARGEST_FILE >> 10)));
+    }
+    Ok(Some(text))
+}
+
+fn syntax(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+    format!("line {line}: {}", plain(error.message()))
+}

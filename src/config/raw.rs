@@ -1,0 +1,95 @@
+//! A value as it was written, in a file or as text, and what can be made of it.
+
+use std::ops::RangeInclusive;
+
+use toml::Value;
+
+use super::settings::Choice;
+
+/// As written.
+#[derive(Clone, Copy)]
+pub enum Raw<'a> {
+    /// In a file.
+    Toml(&'a Value),
+    /// In the environment or on the command line.
+    Text(&'a str),
+}
+
+/// The longest piece of a value that is repeated in a message, in characters.
+const LONGEST_QUOTE: usize = 40;
+
+impl Raw<'_> {
+    /// A whole number in a range.
+    pub fn count(self, range: RangeInclusive<u64>) -> Result<u64, String> {
+        let number = match self {
+            Self::Toml(Value::Integer(number)) => u64::try_from(*number).ok(),
+            Self::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
+            _ => None,
+        };
+        number
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| self.not(&format!("a whole number from {} to {}", range.start(), range.end())))
+    }
+
+    /// A share of a whole: above 0, up to 1.
+    pub fn share(self) -> Result<f64, String> {
+        let number = match self {
+            Self::Toml(Value::Float(number)) => Some(*number),
+            Self::Toml(Value::Integer(number)) => Some(*number as f64),
+            Self::Text(text) => text.parse().ok(),
+            Self::Toml(_) => None,
+        };
+        number.filter(|number| *number > 0.0 && *number <= 1.0).ok_or_else(|| self.not("a share of the window, such as 0.70"))
+    }
+
+    /// On or off.
+    pub fn switch(self) -> Result<bool, String> {
+        let told = match self {
+            Self::Toml(Value::Boolean(told)) => Some(*told),
+            Self::Text(text) => match text.to_ascii_lowercase().as_str() {
+                "true" | "1" | "on" | "yes" => Some(true),
+                "false" | "0" | "off" | "no" => Some(false),
+                _ => None,
+            },
+            Self::Toml(_) => None,
+        };
+        told.ok_or_else(|| self.not("true or false"))
+    }
+
+    /// One of a few words.
+    pub fn choice<T: Choice>(self) -> Result<T, String> {
+        let word = match self {
+            Self::Toml(Value::String(word)) => Some(word.as_str()),
+            Self::Text(word) => Some(word),
+            Self::Toml(_) => None,
+        };
+        let found = word.and_then(|word| T::WORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)));
+        let words = || T::WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        found.map(|(_, value)| *value).ok_or_else(|| self.not(&format!("one of {}", words())))
+    }
+
+    fn not(self, expected: &str) -> String {
+        let quoted = match self {
+            Self::Toml(Value::String(text)) => format!("\"{}\"", quote(text)),
+            Self::Toml(value) if value.is_table() || value.is_array() => format!("this {}", value.type_str()),
+            Self::Toml(value) => quote(&value.to_string()),
+            Self::Text(text) => format!("\"{}\"", quote(text)),
+        };
+        format!("is {quoted}, not {expected}")
+    }
+}
+
+/// Foreign text for a message: short, and nothing in it that a terminal would obey.
+pub fn quote(text: &str) -> String {
+    let mut quoted = plain(&text.chars().take(LONGEST_QUOTE).collect::<String>());
+    if text.chars().nth(LONGEST_QUOTE).is_some() {
+        quoted.push('…');
+    }
+    quoted
+}
+
+/// Foreign text with everything escaped that a terminal would obey.
+pub fn plain(text: &str) -> String {
+    let harmless = |c: char| matches!(c, '\'' | '"' | '\\');
+    text.chars().map(|c| if harmless(c) { c.to_string() } else { c.escape_debug().to_string() }).collect()
+}

@@ -1,0 +1,127 @@
+//! The values and their defaults, which are those of the compaction-bridge design unless said otherwise.
+
+/// How turns are kept and brought back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archive {
+    /// Where turns are kept.
+    pub store: StoreKind,
+    /// Characters that a restore may add to the context.
+    pub restore_budget: usize,
+    /// Characters of instructions for a compaction.
+    pub instruction_budget: usize,
+    /// Whether the end of a session starts an optimise cycle.
+    pub auto_optimize: bool,
+    /// Days after which a turn that was never used leaves the hot archive.
+    pub retention_days: u32,
+}
+
+/// How full the window is, and who is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Autopilot {
+    /// Whether hooks watch the window at all.
+    pub enabled: bool,
+    /// Tokens in the window where the client says nothing.
+    pub window: Option<u64>,
+    /// Share of the window from which on the phase is `warn`.
+    pub warn: f64,
+    /// Share of the window from which on the phase is `optimise`; never below `warn`.
+    pub optimise: f64,
+    /// When the prompt hook says something.
+    pub say: Say,
+}
+
+/// What hooks may do besides.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hooks {
+    /// Whether compactions are blocked.
+    pub gate: Gate,
+}
+
+/// A kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StoreKind {
+    /// A database file.
+    #[default]
+    Sqlite,
+    /// A server that a team shares.
+    Postgres,
+    /// Files with one entry a line.
+    Jsonl,
+}
+
+/// When the prompt hook reports on the window. What it says costs tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Say {
+    /// Never.
+    Off,
+    /// When the phase changes.
+    Change,
+    /// When the phase changes, and on each prompt from the phase `warn` on.
+    #[default]
+    Warn,
+    /// On each prompt.
+    Always,
+}
+
+/// Which compactions the pre-compact hook blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Gate {
+    /// None.
+    #[default]
+    Off,
+    /// Automatic ones, as long as that is safe.
+    BlockAuto,
+}
+
+/// Tokens in the window when neither the client nor the user says: that of most models (claude-code-facts, section 5).
+pub(super) const DEFAULT_WINDOW: u64 = 200_000;
+
+impl Autopilot {
+    /// Tokens in the window: what the client told, else what the user set, else 200,000.
+    pub fn window_or(&self, told: Option<u64>) -> u64 {
+        told.or(self.window).unwrap_or(DEFAULT_WINDOW)
+    }
+}
+
+impl Default for Archive {
+    fn default() -> Self {
+        Self {
+            store: StoreKind::Sqlite,
+            restore_budget: 4_000,
+            instruction_budget: 2_000,
+            auto_optimize: true,
+            retention_days: 30,
+        }
+    }
+}
+
+impl Default for Autopilot {
+    fn default() -> Self {
+        Self { enabled: true, window: None, warn: 0.70, optimise: 0.85, say: Say::Warn }
+    }
+}
+
+/// A setting that is one of a few words.
+pub(super) trait Choice: Copy + PartialEq + 'static {
+    /// The words, with what they mean.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// The word for a value.
+    fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
+    }
+}
+
+impl Choice for StoreKind {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("sqlite", Self::Sqlite), ("postgres", Self::Postgres), ("jsonl", Self::Jsonl)];
+}
+
+impl Choice for Say {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("off", Self::Off), ("change", Self::Change), ("warn", Self::Warn), ("always", Self::Always)];
+}
+
+impl Choice for Gate {
+    const WORDS: &'static [(&'static str, Self)] = &[("off", Self::Off), ("block-auto", Self::BlockAuto)];
+}
