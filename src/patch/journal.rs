@@ -6,15 +6,19 @@ in between leaves it open, and the next command on that target finishes or undoe
 ([`Patcher`](super::patcher::Patcher)).
 */
 
+mod glance;
+
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
+pub use glance::InForce;
+
 use super::lock::{Lock, LockError};
 use super::swap::{Attributes, Fingerprint};
-use crate::sqlite::{self, OpenError};
+use crate::sqlite::{self, Manners, OpenError};
 
 const MIGRATIONS: &[&str] = &[
     "
@@ -75,6 +79,10 @@ CREATE TABLE hashes (
     fingerprint TEXT NOT NULL,
     sha256 TEXT NOT NULL
 ) STRICT;
+",
+    // Which file was put in place (JSON), so that it can be known again without reading it.
+    "
+ALTER TABLE applications ADD COLUMN placed TEXT;
 ",
 ];
 
@@ -197,7 +205,7 @@ impl Journal {
     pub fn open(data_dir: &Path, notice: &dyn Fn(&str)) -> Result<Self, JournalError> {
         let path = data_dir.join("state.db");
         let opened = match open_sound(&path) {
-            Err(OpenError::Sqlite(error)) if is_damage(&error) => {
+            Err(OpenError::Sqlite(error)) if is_damage(&error) || may_have_moved(&error) => {
                 // One command does this: a second one would move the new journal of the first away.
                 let _turn = Lock::acquire(data_dir, &path, notice)?;
                 Self::renew(data_dir, &path, notice)
@@ -285,11 +293,12 @@ impl Journal {
         self.db.execute(sql, params![id, json]).map(drop).map_err(|cause| self.fail(cause))
     }
 
-    /// Closes an intent whose target was replaced, and keeps what follows from it.
+    /// Closes an intent whose target was replaced, and keeps what follows from it; `placed` is which file is there now, where that
+    /// is known.
     ///
     /// # Errors
     /// When the journal cannot be written.
-    pub fn done(&mut self, id: i64, intent: &Intent) -> Result<(), JournalError> {
+    pub fn done(&mut self, id: i64, intent: &Intent, placed: Option<Fingerprint>) -> Result<(), JournalError> {
         let path = self.path.clone();
         let mut work = || {
             let now = seconds_now();
@@ -303,13 +312,15 @@ impl Journal {
             transaction.execute(sql, params![id, now, ended_by])?;
             if intent.action == Action::Apply {
                 let sql = "INSERT INTO applications
-                           (installation, version, patches, original_sha256, patched_sha256, tool_version, applied_at, original)
-                           SELECT installation, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM intents WHERE id = ?1";
+                           (installation, version, patches, original_sha256, patched_sha256, tool_version, applied_at, original, placed)
+                           SELECT installation, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM intents WHERE id = ?1";
                 let patches = intent.patches.join(",");
                 let tool = env!("CARGO_PKG_VERSION");
                 let original = intent.original.as_ref().and_then(|original| serde_json::to_string(original).ok());
                 let Intent { version, original_sha256, to_sha256, .. } = intent;
-                transaction.execute(sql, params![id, version, patches, original_sha256, to_sha256, tool, now, original])?;
+                let placed = placed.map(Fingerprint::to_json);
+                let values = params![id, version, patches, original_sha256, to_sha256, tool, now, original, placed];
+                transaction.execute(sql, values)?;
             }
             transaction.execute("UPDATE intents SET finished_at = ?2, outcome = 'done' WHERE id = ?1", params![id, now])?;
             transaction.commit()
@@ -424,7 +435,7 @@ impl Journal {
 /// Opens the journal and reads it through once. It is small, and a page that is torn in the middle of it would otherwise fail
 /// every command that comes across it, instead of being dealt with here.
 fn open_sound(path: &Path) -> Result<Connection, OpenError> {
-    let db = sqlite::open(path, MIGRATIONS)?;
+    let db = sqlite::open(path, MIGRATIONS, Manners::CAREFUL)?;
     let verdict: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict == "ok" {
         return Ok(db);
@@ -436,6 +447,11 @@ fn open_sound(path: &Path) -> Result<Connection, OpenError> {
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+/// What SQLite says, among other things, of a file that another command moves aside while it is opened.
+fn may_have_moved(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure)
 }
 
 fn text(path: &Path) -> String {

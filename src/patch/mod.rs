@@ -5,7 +5,7 @@ From the outside in: [`install`] says which file the client is, [`container`] wh
 their JavaScript, [`pattern`] and [`signature`] describe a site, [`schema`] and [`catalogue`] hold the patches, [`locate`] finds their sites,
 [`plan`] makes the patched file out of them in memory ([`splice`], [`marker`]), [`smoke`] runs it, [`swap`] puts it in place, and
 [`backup`], [`journal`] and [`lock`] see to it that all of this can be undone, also when it is killed halfway. [`patcher`] is
-`apply`, `verify` and `revert`; [`inspect`] tells what a file is now; [`check`] asks whether signatures still match.
+`apply`, `verify` and `revert`; [`inspect`] tells what a file is now, [`notice`] what it seems to be, at a glance; [`check`] asks whether signatures still match.
 */
 
 pub mod backup;
@@ -21,6 +21,7 @@ pub mod journal;
 pub mod locate;
 pub mod lock;
 pub mod marker;
+pub mod notice;
 pub mod patcher;
 pub mod pattern;
 pub mod plan;

@@ -73,7 +73,7 @@ impl Attributes {
 }
 
 /// Which file it is and when it was last changed: as long as this is the same, so are the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     size: u64,
     mtime_ns: i64,
@@ -97,6 +97,11 @@ impl Fingerprint {
         #[cfg(not(unix))]
         let ctime_ns = metadata.created().map_or(0, nanoseconds);
         Self { size: metadata.len(), mtime_ns, ctime_ns, inode }
+    }
+
+    /// Whether the bytes are most likely the same, also when the file was copied or its mode changed: good enough to tell people.
+    pub fn resembles(&self, other: &Self) -> bool {
+        (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
     }
 
     /// Whether a change after `now` would show.

@@ -9,6 +9,7 @@ all of these are installed.
 mod discover;
 mod error;
 mod folder;
+mod glance;
 mod links;
 mod package;
 mod places;
@@ -23,6 +24,7 @@ use semver::Version;
 
 pub use discover::{Installation, discover};
 pub use error::{OpenError, TargetError};
+pub use glance::{Glance, glance};
 pub use platform::NotThere;
 
 use super::container::{self, Container, Kind, Source};
@@ -75,38 +77,8 @@ impl Target {
     /// # Errors
     /// When there is none.
     pub fn at(path: &Path) -> Result<Self, TargetError> {
-        let mut current = path.to_owned();
-        for _ in 0..LONGEST_CHAIN {
-            let real = links::real_path(&current)?;
-            if real.is_dir() {
-                current = folder::client_in(&real)?;
-                continue;
-            }
-            let metadata = std::fs::metadata(&real).map_err(|cause| TargetError::Read { path: real.clone(), cause })?;
-            // Before it is opened: a pipe would wait for somebody to write into it.
-            if !metadata.is_file() {
-                return Err(TargetError::NotAFile(real, "it is a pipe, a device or the like"));
-            }
-            if metadata.len() > LARGEST {
-                return Err(TargetError::NotAFile(real, "it is larger than a gigabyte"));
-            }
-            if let Some(package) = client_package_of(&real, WRAPPER)? {
-                current = platform::executable(&package).map_err(|cause| TargetError::Wrapper { wrapper: real, cause })?;
-                continue;
-            }
-            let head = head(&real)?;
-            if !Kind::of(&head).is_native() && metadata.len() > LARGEST_SCRIPT {
-                return Err(TargetError::NotAFile(real, "it is no executable, and larger than any script of the client"));
-            }
-            match shim::leads_to(&real, &head) {
-                Some(shim::Lead::To(next)) => current = next,
-                Some(shim::Lead::Unknown { ask }) => {
-                    return Err(TargetError::Launcher { launcher: shim::named(&current, real), ask });
-                }
-                None => return Self::describe(real, &head),
-            }
-        }
-        Err(TargetError::Circle(path.to_owned()))
+        let (real, head) = follow(path)?;
+        Self::describe(real, &head)
     }
 
     fn describe(path: PathBuf, head: &[u8]) -> Result<Self, TargetError> {
@@ -172,6 +144,42 @@ impl Target {
     pub fn version_text(&self) -> String {
         self.version.as_ref().map_or_else(|| "unknown version".to_owned(), Version::to_string)
     }
+}
+
+/// The file at the end of all links, launchers and package folders, and how it begins.
+fn follow(path: &Path) -> Result<(PathBuf, Vec<u8>), TargetError> {
+    let mut current = path.to_owned();
+    for _ in 0..LONGEST_CHAIN {
+        let real = links::real_path(&current)?;
+        if real.is_dir() {
+            current = folder::client_in(&real)?;
+            continue;
+        }
+        let metadata = std::fs::metadata(&real).map_err(|cause| TargetError::Read { path: real.clone(), cause })?;
+        // Before it is opened: a pipe would wait for somebody to write into it.
+        if !metadata.is_file() {
+            return Err(TargetError::NotAFile(real, "it is a pipe, a device or the like"));
+        }
+        if metadata.len() > LARGEST {
+            return Err(TargetError::NotAFile(real, "it is larger than a gigabyte"));
+        }
+        if let Some(package) = client_package_of(&real, WRAPPER)? {
+            current = platform::executable(&package).map_err(|cause| TargetError::Wrapper { wrapper: real, cause })?;
+            continue;
+        }
+        let head = head(&real)?;
+        if !Kind::of(&head).is_native() && metadata.len() > LARGEST_SCRIPT {
+            return Err(TargetError::NotAFile(real, "it is no executable, and larger than any script of the client"));
+        }
+        match shim::leads_to(&real, &head) {
+            Some(shim::Lead::To(next)) => current = next,
+            Some(shim::Lead::Unknown { ask }) => {
+                return Err(TargetError::Launcher { launcher: shim::named(&current, real), ask });
+            }
+            None => return Ok((real, head)),
+        }
+    }
+    Err(TargetError::Circle(path.to_owned()))
 }
 
 /// The client's package, if this is the file of that name in it.

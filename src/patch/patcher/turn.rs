@@ -83,7 +83,7 @@ impl Patcher<'_> {
             let current = digest::of_file(&target.path).map_err(step("read", &target.path))?;
             remove(&open.intent.temporary)?;
             if current == open.intent.to_sha256 {
-                journal.done(open.id, &open.intent)?;
+                journal.done(open.id, &open.intent, fingerprint(&target.path))?;
                 (self.notice)(&format!(
                     "{}: an interrupted {} had come through",
                     target.path.display(),
@@ -118,7 +118,7 @@ impl Patcher<'_> {
         match made {
             Ok(()) => {
                 // It is done all the same, and the next command finds it done.
-                if let Err(error) = turn.journal.done(id, &intent) {
+                if let Err(error) = turn.journal.done(id, &intent, fingerprint(path)) {
                     (self.notice)(&format!("this could not be written down, which the next command will do: {error}"));
                 }
                 Ok(())
@@ -147,6 +147,11 @@ fn name(action: Action) -> &'static str {
         Action::Apply => "apply",
         Action::Revert => "revert",
     }
+}
+
+/// Which file is there now, where the system tells.
+fn fingerprint(path: &Path) -> Option<Fingerprint> {
+    fs::metadata(path).ok().map(|metadata| Fingerprint::of(&metadata))
 }
 
 /// Whether the target is still the file that was read: an updater may have replaced it while we worked.
