@@ -1,0 +1,65 @@
+//! Before and after a compaction.
+
+use std::time::Duration;
+
+use super::scene::{HookError, Scene};
+use super::{Event, Reply, SAFETY, prompt};
+use crate::archive::instructions;
+use crate::archive::store::{Compaction, Store};
+use crate::autopilot::{self, Decision, Observation, State, Trigger, gate};
+
+/// How long to wait for another process that is at the same session's state: what decides about blocking has to be right.
+const STATE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Everything is archived for the last time before it goes, the client is told what to keep, or held back.
+pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
+    let mut store = scene.open(SAFETY)?;
+    let archived = scene.archive(&mut store, true);
+    let observation = prompt::look(scene, archived.as_ref().ok().and_then(Option::as_ref), false);
+    // What could not be archived must not stay in the way of a compaction: only what is safe is held back.
+    let block = archived.as_ref().ok().and_then(|_| held_back(scene, observation.as_ref()));
+    let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
+    let compaction = Compaction {
+        at_ms: scene.now_ms,
+        cause: scene.input.trigger.clone(),
+        context_tokens: observation.map(|seen| seen.tokens),
+        is_blocked: block.is_some(),
+    };
+    store.announce(session, &compaction)?;
+    if block.is_some() {
+        return Ok(Reply { block, ..Reply::default() });
+    }
+    let text = match store.session(session)? {
+        Some(found) => instructions::instructions(&mut store, &found, scene.config.archive.instruction_budget)?,
+        None => String::new(),
+    };
+    drop(store);
+    if let Err(error) = archived {
+        scene.failed(Event::PreCompact, &error);
+    }
+    Ok(Reply { instructions: Some(text).filter(|text| !text.is_empty()), ..Reply::default() })
+}
+
+fn held_back(scene: &Scene, seen: Option<&Observation>) -> Option<String> {
+    let trigger = Trigger::named(scene.input.trigger.as_deref()?)?;
+    let session = scene.input.session.as_deref()?;
+    let decide = |state: &mut State| match gate(&scene.config.hooks, trigger, seen, state) {
+        Decision::Block { reason } => {
+            state.blocked(scene.now_ms);
+            Some(reason)
+        }
+        Decision::Allow => None,
+    };
+    // Where it cannot be remembered that this one was blocked, the next one would be as well.
+    autopilot::Store::in_dir(&scene.data).update(session, STATE_PATIENCE, decide).ok()?
+}
+
+/// What the client made of the conversation is worth keeping: it went on from there.
+pub(super) fn after(scene: &Scene) -> Result<Reply, HookError> {
+    let mut store = scene.open(SAFETY)?;
+    let archived = scene.archive(&mut store, false).map(drop);
+    if let (Some(session), Some(summary)) = (&scene.input.session, &scene.input.compact_summary) {
+        store.add_summary(session, summary, scene.now_ms)?;
+    }
+    archived.map(|()| Reply::default())
+}

@@ -1,0 +1,73 @@
+//! What the client tells a hook on stdin.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::transcript::lenient::{Lenient, lenient_object};
+
+/// The input of any event, as far as it is used. Anything may be missing or of another type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Input {
+    /// The session.
+    pub session: Option<String>,
+    /// Its transcript.
+    pub transcript: Option<PathBuf>,
+    /// The folder that the client works in.
+    pub cwd: Option<PathBuf>,
+    /// Why a session starts: startup, resume, clear, compact.
+    pub source: Option<String>,
+    /// What causes a compaction: auto, manual.
+    pub trigger: Option<String>,
+    /// The summary that a compaction made.
+    pub compact_summary: Option<String>,
+    /// Why a session ends.
+    pub reason: Option<String>,
+    /// The transcript of a sub-agent that is done.
+    pub agent_transcript: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Raw<'a> {
+    #[serde(borrow)]
+    session_id: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    transcript_path: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    cwd: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    source: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    trigger: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    compact_summary: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    reason: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    agent_transcript_path: Lenient<Cow<'a, str>>,
+}
+
+lenient_object!(Raw<'a>);
+
+impl Input {
+    /// Reads what stood on stdin.
+    ///
+    /// # Errors
+    /// When it is no JSON object.
+    pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        let raw: Raw<'_> = serde_json::from_slice(bytes)?;
+        let text = |field: Lenient<Cow<'_, str>>| field.0.map(Cow::into_owned).filter(|text| !text.is_empty());
+        Ok(Self {
+            session: text(raw.session_id),
+            transcript: text(raw.transcript_path).map(PathBuf::from),
+            cwd: text(raw.cwd).map(PathBuf::from),
+            source: text(raw.source),
+            trigger: text(raw.trigger),
+            compact_summary: text(raw.compact_summary),
+            reason: text(raw.reason),
+            agent_transcript: text(raw.agent_transcript_path).map(PathBuf::from),
+        })
+    }
+}

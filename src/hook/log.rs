@@ -1,0 +1,102 @@
+/*!
+Where failures of hooks go: one JSON object a line in `logs/hooks.log`, and once to the user.
+
+A hook must not fail the client, and must not repeat itself at every prompt either: the first failure is told, then nothing until
+something has worked again.
+*/
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::Event;
+use crate::paths;
+
+/// Bytes after which a log is put aside; one older one is kept.
+const LARGEST: u64 = 1 << 20;
+
+/// Characters of an error that are kept.
+const LONGEST: usize = 2_000;
+
+/// The log of a data folder.
+#[derive(Clone, Debug)]
+pub struct Log {
+    folder: PathBuf,
+}
+
+impl Log {
+    /// The name of the file.
+    pub const FILE: &str = "hooks.log";
+
+    /// In this data folder.
+    pub fn in_dir(data: &Path) -> Self {
+        Self { folder: data.join("logs") }
+    }
+
+    /// Writes a failure down and says whether it is the first since something worked. Where nothing can be written, nobody can
+    /// remember, and only the start of a session counts as the first.
+    pub fn failed(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> bool {
+        let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| time.to_string()).unwrap_or_default();
+        let error: String = error.chars().take(LONGEST).collect();
+        let line = json!({ "ts": time, "event": event.name(), "session": session, "error": error });
+        let written = self.append(&format!("{line}\n")).and_then(|()| private().create_new(true).open(self.told()));
+        match written {
+            Ok(_) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(_) => event == Event::SessionStart,
+        }
+    }
+
+    /// Something worked: the next failure is told again.
+    pub fn worked(&self) {
+        // Most often it is not there.
+        fs::remove_file(self.told()).ok();
+    }
+
+    /// Leaves a notice for the next hook that may speak: whoever has to say something may have nobody to say it to.
+    pub fn owe(&self, text: &str) {
+        let write = || {
+            paths::create_private_dir(&self.folder)?;
+            private().create(true).append(true).open(self.owed())?.write_all(format!("{text}\n").as_bytes())
+        };
+        // Where nothing can be written, there is nobody to remember.
+        write().ok();
+    }
+
+    /// What is owed to the user; to one who asks.
+    pub fn settle(&self) -> Option<String> {
+        let text = fs::read_to_string(self.owed()).ok()?;
+        // Of several, one gets to remove it.
+        fs::remove_file(self.owed()).ok()?;
+        Some(text.trim_end().to_owned())
+    }
+
+    fn owed(&self) -> PathBuf {
+        self.folder.join("owed")
+    }
+
+    fn told(&self) -> PathBuf {
+        self.folder.join("told")
+    }
+
+    fn append(&self, line: &str) -> io::Result<()> {
+        paths::create_private_dir(&self.folder)?;
+        let path = self.folder.join(Self::FILE);
+        if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LARGEST) {
+            fs::rename(&path, path.with_extension("log.1"))?;
+        }
+        let mut file: File = private().create(true).append(true).open(&path)?;
+        // One write, so that lines of several processes do not mix.
+        file.write_all(line.as_bytes())
+    }
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}

@@ -1,0 +1,68 @@
+/*!
+What the client runs at its events: one file an event, or two that belong together.
+
+A hook must never be noticed but for what it has to say. Whatever goes wrong ends in the log and with exit code 0; the user is told
+once. The only other exit code is 2, from `pre-compact`, when it means to block.
+*/
+
+mod background;
+mod compact;
+mod event;
+mod input;
+pub mod known;
+mod log;
+mod prompt;
+mod reply;
+mod scene;
+mod session_start;
+pub mod settings;
+mod stop;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub use background::{refill, settle, tell_of_damage};
+pub use event::Event;
+pub use input::Input;
+pub use known::known;
+pub use log::Log;
+pub use reply::{Printed, Reply};
+pub use scene::{HookError, Scene};
+
+use crate::archive::store::sqlite::Patience;
+
+/// How hooks open the archive that save what would be lost otherwise.
+const SAFETY: Patience = Patience::Patient;
+
+/// Bytes of input at most: a prompt may be long, but not this long.
+pub const MAX_INPUT_BYTES: u64 = 64 << 20;
+
+/// Does what an event asks for, whatever happens on the way.
+pub fn run(event: Event, scene: &Scene) -> Printed {
+    let work = || match event {
+        Event::SessionStart => session_start::run(scene),
+        Event::UserPromptSubmit => prompt::run(scene),
+        Event::PreCompact => compact::before(scene),
+        Event::PostCompact => compact::after(scene),
+        Event::Stop => stop::answer(scene),
+        Event::SubagentStop => stop::agent(scene),
+        Event::SessionEnd => stop::session(scene),
+        // Not wired, and nothing to do yet.
+        Event::PreToolUse | Event::PostToolUse => Ok(Reply::default()),
+    };
+    let result = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(reply)) => Ok(reply),
+        Ok(Err(error)) => Err(scene.failed(event, &error)),
+        Err(_) => {
+            let bug = format!("a bug in ctxbridge {}; please report it", env!("CARGO_PKG_VERSION"));
+            Err(scene.told_of(event, &bug))
+        }
+    };
+    let mut reply = result.unwrap_or_else(|told| told.map(Reply::notice).unwrap_or_default());
+    // What pre-compact says goes to the model.
+    if event != Event::PreCompact
+        && let Some(owed) = scene.log().settle()
+    {
+        reply.tell(&owed);
+    }
+    reply.print(event)
+}

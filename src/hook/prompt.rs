@@ -1,0 +1,73 @@
+//! The user sent a prompt: what is new is archived, and the window is looked at. The user waits for this.
+
+use std::time::Duration;
+
+use super::scene::{HookError, Scene};
+use super::{Event, Reply, background};
+use crate::archive::ingest::Pass;
+use crate::archive::store::sqlite::Patience;
+use crate::autopilot::{self, Observation, Phase, Seen, Usage};
+
+/// How long to wait for another process that is at the same session's state.
+const STATE_PATIENCE: Duration = Duration::from_millis(100);
+
+pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
+    let mut reply = Reply::default();
+    let archived = scene.open(Patience::Hurried).and_then(|mut store| scene.archive(&mut store, false));
+    if let Some(observation) = look(scene, archived.as_ref().ok().and_then(Option::as_ref), true)
+        && autopilot::should_say(&scene.config.autopilot, &observation)
+    {
+        let report = autopilot::report(&observation);
+        reply.tell(&report);
+        // The model has something to do with it when it begins to get tight; to repeat it costs tokens each time.
+        if observation.changed() {
+            reply.context = Some(report);
+        }
+    }
+    match archived {
+        Ok(_) => Ok(reply),
+        Err(error) => {
+            if let Some(told) = scene.failed(Event::UserPromptSubmit, &error) {
+                reply.tell(&told);
+            }
+            Ok(reply)
+        }
+    }
+}
+
+/// Takes note of how full the window is; nothing when that cannot be known or is not wanted.
+pub(super) fn look(scene: &Scene, pass: Option<&Pass>, is_prompt: bool) -> Option<Observation> {
+    let config = &scene.config.autopilot;
+    let session = scene.input.session.as_deref().filter(|_| config.enabled)?;
+    let (tokens, turns, window) = match pass {
+        Some(pass) => {
+            let interpreter = &pass.interpreter;
+            (interpreter.context_tokens(), Some(interpreter.turns().into()), interpreter.seen().window)
+        }
+        None => match autopilot::usage_at_end(&scene.transcript().ok()??) {
+            Usage::Tokens(tokens) => (tokens, None, None),
+            Usage::Compacted | Usage::Unknown => return None,
+        },
+    };
+    let states = autopilot::Store::in_dir(&scene.data);
+    let change = |state: &mut autopilot::State| {
+        state.window = window.or(state.window);
+        if is_prompt {
+            state.prompt_seen(tokens);
+        }
+        let turns = turns.unwrap_or_else(|| state.history.last().map_or(0, |point| point.turns));
+        let window = config.window_or(state.window);
+        let window = scene.compacts_at.map_or(window, |smaller| window.min(smaller));
+        let observation = state.observe(Seen { tokens, window, turns, at_ms: scene.now_ms }, config);
+        let is_tight = is_prompt && observation.changed() && observation.phase == Phase::Optimise;
+        if is_tight && scene.config.archive.auto_optimize {
+            state.optimised();
+        }
+        (observation, is_tight)
+    };
+    let (observation, is_tight) = states.update(session, STATE_PATIENCE, change).ok()?;
+    if is_tight && scene.config.archive.auto_optimize {
+        background::start(&scene.program, &["archive", "optimize", "--background"]).ok();
+    }
+    Some(observation)
+}

@@ -1,0 +1,89 @@
+//! What a hook tells the client.
+
+use serde_json::{Map, Value, json};
+
+use super::Event;
+
+/// What a hook has to say; nothing by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Text that the model gets to read. It costs tokens, in every later request.
+    pub context: Option<String>,
+    /// A line that the user gets to read, and the model does not.
+    pub notice: Option<String>,
+    /// Instructions for the summary of a compaction.
+    pub instructions: Option<String>,
+    /// Why what is about to happen must not.
+    pub block: Option<String>,
+}
+
+/// How a reply looks to the client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// On stdout.
+    pub stdout: String,
+    /// On stderr.
+    pub stderr: String,
+    /// 0, or 2 to block.
+    pub exit: u8,
+}
+
+impl Reply {
+    /// A notice alone.
+    pub fn notice(text: impl Into<String>) -> Self {
+        Self { notice: Some(text.into()), ..Self::default() }
+    }
+
+    /// Adds a line that the user gets to read.
+    pub fn tell(&mut self, text: &str) {
+        match &mut self.notice {
+            Some(notice) => {
+                notice.push('\n');
+                notice.push_str(text);
+            }
+            None => self.notice = Some(text.to_owned()),
+        }
+    }
+
+    /// What goes where. Instructions are plain text, and so leave no place for a notice.
+    pub fn print(&self, event: Event) -> Printed {
+        if let Some(reason) = &self.block {
+            return Printed { stderr: format!("{reason}\n"), exit: 2, ..Printed::default() };
+        }
+        if let Some(instructions) = &self.instructions {
+            return Printed { stdout: format!("{instructions}\n"), ..Printed::default() };
+        }
+        let mut object = Map::new();
+        if let Some(context) = &self.context {
+            object.insert("hookSpecificOutput".into(), json!({ "hookEventName": event.name(), "additionalContext": context }));
+        }
+        if let Some(notice) = &self.notice {
+            object.insert("systemMessage".into(), json!(notice));
+        }
+        let stdout = if object.is_empty() { String::new() } else { format!("{}\n", Value::Object(object)) };
+        Printed { stdout, ..Printed::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_nothing() {
+        assert_eq!(Reply::default().print(Event::Stop), Printed::default());
+    }
+
+    #[test]
+    fn each_thing_goes_where_the_client_looks_for_it() {
+        let mut reply = Reply { context: Some("a \"b\"".into()), ..Reply::default() };
+        reply.tell("c");
+        reply.tell("d");
+        let expected = "{\"hookSpecificOutput\":{\"hookEventName\":\"SessionStart\",\"additionalContext\":\"a \\\"b\\\"\"},\"systemMessage\":\"c\\nd\"}\n";
+        assert_eq!(reply.print(Event::SessionStart), Printed { stdout: expected.into(), ..Printed::default() });
+        let blocked = Reply { block: Some("no".into()), instructions: Some("x".into()), ..Reply::default() };
+        assert_eq!(blocked.print(Event::PreCompact), Printed { stderr: "no\n".into(), exit: 2, ..Printed::default() });
+        let told = Reply { instructions: Some("x".into()), notice: Some("y".into()), ..Reply::default() };
+        assert_eq!(told.print(Event::PreCompact), Printed { stdout: "x\n".into(), ..Printed::default() });
+    }
+}

@@ -1,0 +1,156 @@
+//! What every hook has to go on, and the pass over the session's transcript that most of them begin with.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::{Event, Input, Log};
+use crate::archive::ingest::{self, Pass};
+use crate::archive::reader::ReadError;
+use crate::archive::store::sqlite::{Patience, SqliteStore};
+use crate::archive::store::{Store, StoreError, Transcript, Turns};
+use crate::archive::{heal, place};
+use crate::config::Config;
+
+/// Bytes that a hook archives itself; what is more than that goes on in the background.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// What a hook knows.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// Our data folder.
+    pub data: PathBuf,
+    /// The client's folder, which transcripts have to lie in.
+    pub client: Option<PathBuf>,
+    /// This program.
+    pub program: PathBuf,
+    /// Where the user's shell looks for programs.
+    pub path_variable: Option<OsString>,
+    /// The window by which the client compacts, where the user set one, in tokens.
+    pub compacts_at: Option<u64>,
+    /// The settings.
+    pub config: Config,
+    /// What the client said.
+    pub input: Input,
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// Why a hook cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// The input is not what the client sends.
+    #[error("the input has no {0}; hooks are run by the client, with JSON on stdin")]
+    Missing(&'static str),
+    /// A transcript that is none of the client's.
+    #[error("{} is not a transcript in the client's folder; `ctxbridge archive import PATH` takes others", .0.display())]
+    Elsewhere(PathBuf),
+    /// The transcript cannot be archived.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The archive says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl HookError {
+    /// Whether the archive has to be made anew.
+    fn is_damage(&self) -> bool {
+        matches!(self, Self::Store(error) | Self::Read(ReadError::Store(error)) if error.is_damage())
+    }
+}
+
+impl Scene {
+    /// Opens the archive; a damaged one is replaced, and filled again in the background.
+    pub fn open(&self, patience: Patience) -> Result<SqliteStore, HookError> {
+        let (store, aside) = heal::open(&self.data, patience)?;
+        if let Some(aside) = aside {
+            super::refill(&self.data, &self.program, &aside);
+        }
+        Ok(store)
+    }
+
+    /// The session's transcript, if it exists.
+    ///
+    /// # Errors
+    /// When the client did not name it, or it is none of the client's.
+    pub fn transcript(&self) -> Result<Option<PathBuf>, HookError> {
+        let path = self.input.transcript.as_deref().ok_or(HookError::Missing("transcript_path"))?;
+        self.own(path)
+    }
+
+    /// A file in the client's folder; nothing when it does not exist (yet).
+    pub fn own(&self, path: &Path) -> Result<Option<PathBuf>, HookError> {
+        let elsewhere = || HookError::Elsewhere(path.to_owned());
+        let Ok(found) = path.canonicalize() else { return Ok(None) };
+        let client = self.client.as_deref().ok_or_else(elsewhere)?;
+        // People keep the folder, or the one with the transcripts, on another disk.
+        let folders = [client.to_owned(), client.join("projects")];
+        let is_inside = folders.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| found.starts_with(folder));
+        let is_transcript = found.extension().is_some_and(|extension| extension == "jsonl");
+        if is_inside && is_transcript { Ok(Some(path.to_owned())) } else { Err(elsewhere()) }
+    }
+
+    /// Archives what is new of the session; sub-agents' files as well where nobody waits.
+    pub fn archive(&self, store: &mut SqliteStore, with_agents: bool) -> Result<Option<Pass>, HookError> {
+        let Some(path) = self.transcript()? else { return Ok(None) };
+        let transcript = Transcript::at(&path);
+        let known = store.cursor(&transcript.path)?.map_or(0, |cursor| cursor.bytes);
+        if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len().saturating_sub(known) > MOST_BYTES) {
+            let path = path.to_string_lossy();
+            super::background::start(&self.program, &["archive", "import", "--background", &path])
+                .map_err(|cause| ReadError::Io { path: self.program.clone(), cause })?;
+            return Ok(None);
+        }
+        let pass = ingest::archive(store, &transcript, &path)?;
+        if with_agents {
+            self.archive_agents(store, &transcript.session, &path)?;
+        }
+        self.log().worked();
+        Ok(Some(pass))
+    }
+
+    fn archive_agents(&self, store: &mut SqliteStore, session: &str, path: &Path) -> Result<(), HookError> {
+        const RECENT: usize = 8;
+        let found = store.session(session)?;
+        let turns = found.map_or(Ok(Vec::new()), |session| store.turns(session.key, Turns::Newest(RECENT)))?;
+        let named: Vec<String> = turns.into_iter().flat_map(|turn| turn.turn.agents).collect();
+        for path in place::agents_of(path, &named) {
+            ingest::archive(store, &Transcript::at(&path), &path)?;
+        }
+        Ok(())
+    }
+
+    /// The log of failures.
+    pub fn log(&self) -> Log {
+        Log::in_dir(&self.data)
+    }
+
+    /// What the user is told of a failure, if it is the first. The archive is closed: if it is damaged, it is replaced, and the user
+    /// told of that instead.
+    pub fn failed(&self, event: Event, error: &HookError) -> Option<String> {
+        if !error.is_damage() {
+            return self.told_of(event, error);
+        }
+        match heal::move_aside(&self.data) {
+            Ok(Some(aside)) => {
+                super::refill(&self.data, &self.program, &aside);
+                None
+            }
+            // Somebody else was first.
+            Ok(None) => None,
+            Err(error) => self.told_of(event, &error),
+        }
+    }
+
+    /// What the user is told of a failure, if it is the first.
+    pub fn told_of(&self, event: Event, error: &dyn std::fmt::Display) -> Option<String> {
+        let error = error.to_string();
+        let is_first = self.log().failed(event, self.input.session.as_deref(), &error, self.now_ms);
+        is_first.then(|| {
+            format!(
+                "ctxbridge: {error}. (Told once; further failures are in {}.)",
+                self.data.join("logs").join(Log::FILE).display()
+            )
+        })
+    }
+}

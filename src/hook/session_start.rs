@@ -1,0 +1,55 @@
+//! A session starts: after a compaction or a clear, the best of what was before comes back.
+
+use std::path::Path;
+
+use super::Reply;
+use super::scene::{HookError, Scene};
+use crate::archive::context;
+use crate::archive::store::sqlite::Patience;
+use crate::archive::store::{Session, Store};
+use crate::patch::notice;
+
+pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
+    match scene.input.source.as_deref() {
+        Some("compact") => restored(scene, "before a compaction", |store, session| Ok(store.session(session)?)),
+        // The client goes on with a new session in the same folder; what was cleared is the one before.
+        Some("clear") => restored(scene, "before it was cleared", |store, session| {
+            let folder = scene.input.transcript.as_deref().and_then(Path::parent);
+            let folder = folder.map_or(String::new(), |folder| folder.join("").to_string_lossy().into_owned());
+            Ok(store.session_before(&folder, session)?)
+        }),
+        _ => Ok(notice::lost_patch(&scene.data, scene.path_variable.as_deref())
+            .map(|lost| Reply::notice(lost.text))
+            .unwrap_or_default()),
+    }
+}
+
+fn restored(
+    scene: &Scene,
+    why: &str,
+    find: impl Fn(&mut dyn Store, &str) -> Result<Option<Session>, HookError>,
+) -> Result<Reply, HookError> {
+    let mut store = scene.open(Patience::Hurried)?;
+    // What cannot be archived now is no reason not to restore what was.
+    let archived = scene.archive(&mut store, false).map(drop);
+    let mut reply = Reply::default();
+    let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
+    if let Some(session) = find(&mut store, session)? {
+        let budget = scene.config.archive.restore_budget;
+        let restored = context::restore(&mut store, &session, why, budget, scene.now_ms)?;
+        if !restored.text.is_empty() {
+            // That it was used is worth knowing, but less than that it is used.
+            if let Err(error) = store.touch(&restored.entries, scene.now_ms) {
+                scene.log().failed(super::Event::SessionStart, Some(&session.session), &error.to_string(), scene.now_ms);
+            }
+            reply.context = Some(restored.text);
+        }
+    }
+    drop(store);
+    if let Err(error) = archived
+        && let Some(told) = scene.failed(super::Event::SessionStart, &error)
+    {
+        reply.tell(&told);
+    }
+    Ok(reply)
+}

@@ -1,0 +1,155 @@
+//! The command of a hook: writing ours, and recognising it whoever wrote it.
+//!
+//! Ours is `PROGRAM hook SLUG`, where the program's file is called `ctxbridge` wherever it is. A line that does something else besides
+//! (`… && notify-send done`) is the user's.
+
+use crate::hook::Event;
+
+/// A command of ours, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ours<'a> {
+    /// The program, without quotes.
+    pub program: String,
+    /// Which hook it runs.
+    pub event: Event,
+    /// What stands behind, as it is: arguments that a user added.
+    pub rest: &'a str,
+}
+
+/// The command that runs the hook of an event.
+pub(super) fn of(program: &str, event: Event, windows: bool) -> String {
+    format!("{} hook {}", quoted(program, windows), event.slug())
+}
+
+fn quoted(program: &str, windows: bool) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
+    if windows && program.contains(['\\', '/']) {
+        // Some clients start Git Bash, others cmd.exe: both take slashes in double quotes.
+        format!("\"{}\"", program.trim_start_matches(r"\\?\").replace('\\', "/"))
+    } else if program.chars().all(plain) {
+        program.to_owned()
+    } else {
+        format!("'{}'", program.replace('\'', r"'\''"))
+    }
+}
+
+/// Ours, if it is.
+pub(super) fn parse(command: &str) -> Option<Ours<'_>> {
+    // A path of Windows may have been written without quotes, for a shell that knows no other backslash.
+    parse_with(command, true).or_else(|| parse_with(command, false))
+}
+
+fn parse_with(command: &str, escapes: bool) -> Option<Ours<'_>> {
+    let (program, rest) = word(command, escapes)?;
+    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    let extension = name.len().checked_sub(4).and_then(|at| name.split_at_checked(at));
+    let is_own = match extension {
+        Some((stem, extension)) if extension.eq_ignore_ascii_case(".exe") => stem.eq_ignore_ascii_case("ctxbridge"),
+        _ => name == "ctxbridge",
+    };
+    let (verb, rest) = word(rest, escapes).filter(|(verb, _)| is_own && verb == "hook")?;
+    debug_assert_eq!(verb, "hook");
+    let (slug, rest) = word(rest, escapes)?;
+    let event = Event::from_slug(&slug)?;
+    let mut arguments = rest;
+    while !arguments.trim().is_empty() {
+        arguments = word(arguments, escapes)?.1;
+    }
+    Some(Ours { program, event, rest })
+}
+
+/// The first word of a line and what follows; nothing when there is none, or the line is more than words.
+fn word(line: &str, escapes: bool) -> Option<(String, &str)> {
+    let line = line.trim_start_matches([' ', '\t']);
+    let mut word = String::new();
+    let mut quote = None;
+    let mut characters = line.char_indices().peekable();
+    let mut begun = false;
+    while let Some((at, character)) = characters.next() {
+        match (quote, character) {
+            (None, ' ' | '\t') => return begun.then(|| (word, &line[at..])),
+            (None, ';' | '&' | '|' | '<' | '>' | '(' | ')' | '\n' | '\r') | (None | Some('"'), '`') => return None,
+            (None | Some('"'), '$') if characters.peek().is_some_and(|(_, next)| *next == '(') => return None,
+            (None, '"' | '\'') => quote = Some(character),
+            (Some(open), _) if open == character => quote = None,
+            (None, '\\') if escapes => word.push(characters.next()?.1),
+            (Some('"'), '\\') if escapes && characters.peek().is_some_and(|(_, next)| "\"\\$`".contains(*next)) => {
+                word.push(characters.next()?.1);
+            }
+            _ => word.push(character),
+        }
+        begun = true;
+    }
+    (begun && quote.is_none()).then_some((word, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ours_is_recognised_however_it_was_written() {
+        for command in [
+            "ctxbridge hook stop",
+            "  /usr/local/bin/ctxbridge   hook\tstop ",
+            "'/home/a b/ctxbridge' hook stop",
+            "/home/a\\ b/ctxbridge hook stop",
+            "\"$HOME/.cargo/bin/ctxbridge\" hook stop",
+            r"C:\Users\a\ctxbridge.exe hook stop",
+            "\"C:/Program Files/CtxBridge.EXE\" hook stop",
+            "ctxbridge hook stop --verbose",
+        ] {
+            assert_eq!(parse(command).map(|ours| ours.event), Some(Event::Stop), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_is_more_or_other_than_ours_is_the_user_s() {
+        for command in [
+            "",
+            "ctxbridge",
+            "ctxbridge hook",
+            "ctxbridge hook nonsense",
+            "ctxbridge archive status",
+            "ctxbridge hook stop && notify-send done",
+            "ctxbridge hook stop; true",
+            "ctxbridge hook stop > log",
+            "ctxbridge hook stop\nrm x",
+            "$(which ctxbridge) hook stop",
+            "time ctxbridge hook stop",
+            "my-ctxbridge hook stop",
+            "/opt/ctxbridge/run hook stop",
+            "ctxbridge.sh hook stop",
+            "'ctxbridge hook stop",
+            "echo ctxbridge hook stop",
+        ] {
+            assert_eq!(parse(command), None, "{command}");
+        }
+    }
+
+    proptest! {
+        /// Whatever folder it is in, what is written is read again; and sh makes the same of it.
+        #[test]
+        fn any_path_comes_back(folder in "/[^\0/]{1,12}", index in 0..Event::ALL.len()) {
+            let program = format!("{folder}/ctxbridge");
+            let command = of(&program, Event::ALL[index], false);
+            let ours = parse_with(&command, true).expect("ours");
+            prop_assert_eq!((ours.program, ours.event, ours.rest), (program, Event::ALL[index], ""));
+        }
+
+        #[test]
+        fn any_path_of_windows_comes_back(folder in "[A-Z]:(\\\\[a-zA-Z0-9 .'&()-]{1,8}){0,3}", index in 0..Event::ALL.len()) {
+            let program = format!("{folder}\\ctxbridge.exe");
+            let ours = of(&program, Event::ALL[index], true);
+            let ours = parse(&ours).expect("ours");
+            prop_assert_eq!((ours.program, ours.event), (program.replace('\\', "/"), Event::ALL[index]));
+        }
+
+        #[test]
+        fn any_line_is_read_without_panic(line in "\\PC*") {
+            parse(&line);
+        }
+    }
+}

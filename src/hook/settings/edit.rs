@@ -1,0 +1,192 @@
+//! The edits, as text to text: what is not ours stays, byte for byte.
+
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use super::document::{Document, DocumentError, Found, decode, handlers, span};
+use super::layout::{Layout, Splice, string};
+use super::proof;
+use super::wiring::Hook;
+
+/// The text with these hooks wired, and no other of ours.
+///
+/// A hook of ours that is there already is brought up to date where it stands: its program is changed, and a time limit that is
+/// shorter than ours is raised; what a user added to it stays. New ones come last. The same text when there is nothing to do.
+///
+/// # Errors
+/// When the client could not read the text, or the result would not be what it has to be.
+pub fn install(bytes: &[u8], wanted: &[Hook]) -> Result<Vec<u8>, DocumentError> {
+    let (mark, text) = decode(bytes)?;
+    let document = Document::parse(text)?;
+    document.check_shape()?;
+    let mut seen = Vec::new();
+    let mut is_stale = |found: &Found| {
+        let wanted = found.is_at_home() && wanted.iter().any(|hook| hook.event == found.event);
+        let keep = wanted && !seen.contains(&found.event);
+        seen.extend(keep.then_some(found.event));
+        !keep
+    };
+    let stale: Vec<_> = document.ours().into_iter().filter(&mut is_stale).collect();
+    let kept = spliced(text, removals(&document, &stale));
+    let document = Document::parse(&kept)?;
+    let result = spliced(&kept, additions(&document, wanted));
+    proof::installed(text, &result, wanted)?;
+    Ok([mark, &result].concat().into_bytes())
+}
+
+/// The text with nothing of ours in it: hooks of ours, and what stood only around them. The same text when there are none.
+///
+/// # Errors
+/// When it is no JSON object, or the result would not be what it has to be.
+pub fn uninstall(bytes: &[u8]) -> Result<Vec<u8>, DocumentError> {
+    let (mark, text) = decode(bytes)?;
+    let document = Document::parse(text)?;
+    let result = spliced(text, removals(&document, &document.ours()));
+    proof::uninstalled(text, &result)?;
+    Ok([mark, &result].concat().into_bytes())
+}
+
+/// How many hooks of ours there are, under whatever name.
+pub(super) fn count(bytes: &[u8]) -> Result<usize, DocumentError> {
+    Ok(Document::parse(decode(bytes)?.1)?.ours().len())
+}
+
+/// Whether it is an object with nothing in it, or nothing at all.
+pub(super) fn is_empty(bytes: &[u8]) -> bool {
+    let document = decode(bytes).and_then(|(_, text)| Document::parse(text));
+    document.is_ok_and(|document| document.root.is_none_or(|root| root.properties.is_empty()))
+}
+
+fn additions(document: &Document<'_>, wanted: &[Hook]) -> Vec<Splice> {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let Some(root) = &document.root else {
+        let whole = Layout::of_new_file().whole(&json!({ "hooks": events(wanted.iter()) }));
+        // What white space there is stays behind it, instead of the end of the line.
+        let text = if document.text.is_empty() { whole } else { whole.trim_end().to_owned() };
+        return vec![Splice { at: 0..0, text }];
+    };
+    let root_items: Vec<_> = root.properties.iter().map(span).collect();
+    let layout = Layout::of(document.text, span(root), &root_items);
+    let Some(hooks) = document.hooks() else {
+        return vec![layout.append(document.text, span(root), &root_items, &[(Some("hooks"), events(wanted.iter()))])];
+    };
+    let ours = document.ours();
+    let mut splices = Vec::new();
+    let mut new = Vec::new();
+    for hook in wanted {
+        if let Some(found) = ours.iter().find(|found| found.event == hook.event) {
+            splices.extend(update(found, hook));
+            continue;
+        }
+        let event = document.events().iter().find(|event| event.name.as_str() == hook.event.name());
+        match event.and_then(|event| event.value.as_array()) {
+            Some(groups) => {
+                let items: Vec<_> = groups.elements.iter().map(span).collect();
+                splices.push(layout.append(document.text, span(groups), &items, &[(None, group(hook))]));
+            }
+            None => new.push((Some(hook.event.name()), json!([group(hook)]))),
+        }
+    }
+    if !new.is_empty() {
+        let items: Vec<_> = document.events().iter().map(span).collect();
+        splices.push(layout.append(document.text, span(&hooks.value), &items, &new));
+    }
+    splices
+}
+
+fn events<'a>(hooks: impl Iterator<Item = &'a Hook>) -> Value {
+    hooks.map(|hook| (hook.event.name().to_owned(), json!([group(hook)]))).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// No matcher: all sources, all triggers.
+fn group(hook: &Hook) -> Value {
+    json!({ "hooks": [{ "type": "command", "command": hook.command, "timeout": hook.timeout }] })
+}
+
+fn update(found: &Found, hook: &Hook) -> Vec<Splice> {
+    let mut splices = Vec::new();
+    let command = format!("{}{}", hook.command, found.rest);
+    if found.command != command {
+        splices.push(Splice { at: found.command_at.clone(), text: string(&command) });
+    }
+    // A longer one, or the client's own, which is 60 s, is the user's choice.
+    if let Some((_, at)) = found.timeout.as_ref().filter(|(seconds, _)| *seconds < f64::from(hook.timeout)) {
+        splices.push(Splice { at: at.clone(), text: hook.timeout.to_string() });
+    }
+    splices
+}
+
+/// Takes these hooks out: a group, an event and `hooks` itself go when nothing else was in them.
+fn removals(document: &Document<'_>, gone: &[Found]) -> Vec<Splice> {
+    let Some(root) = &document.root else { return Vec::new() };
+    let mut inner_of_hooks = Vec::new();
+    let mut events_gone = Vec::new();
+    for event in document.events() {
+        let here = |group: usize, index: usize| {
+            gone.iter().any(|found| found.under == event.name.as_str() && found.index == (group, index))
+        };
+        let groups = event.value.as_array().map_or(&[][..], |groups| &groups.elements);
+        let mut inner_of_event = Vec::new();
+        let mut groups_gone = Vec::new();
+        for (group_index, group) in groups.iter().enumerate() {
+            let object = group.as_object();
+            let list = object.and_then(handlers);
+            let of_list = list.map_or(&[][..], |list| &list.elements);
+            let hooks_gone: Vec<_> = (0..of_list.len()).map(|index| here(group_index, index)).collect();
+            // A group with anything else, a matcher for one, was made by the user.
+            let is_bare = object.is_some_and(|object| object.properties.len() == 1);
+            let all = is_bare && !of_list.is_empty() && hooks_gone.iter().all(|gone| *gone);
+            if !all && let Some(list) = list {
+                inner_of_event.extend(cuts(span(list), of_list.iter().map(span), &hooks_gone));
+            }
+            groups_gone.push(all);
+        }
+        let all = !groups.is_empty() && groups_gone.iter().all(|gone| *gone);
+        if !all && let Some(list) = event.value.as_array() {
+            inner_of_hooks.append(&mut inner_of_event);
+            inner_of_hooks.extend(cuts(span(list), groups.iter().map(span), &groups_gone));
+        }
+        events_gone.push(all);
+    }
+    let Some(hooks) = document.hooks() else { return Vec::new() };
+    let all = !events_gone.is_empty() && events_gone.iter().all(|gone| *gone);
+    let cut = if all {
+        let gone: Vec<_> = root.properties.iter().map(|property| property.name.as_str() == "hooks").collect();
+        cuts(span(root), root.properties.iter().map(span), &gone)
+    } else {
+        inner_of_hooks.extend(cuts(span(&hooks.value), document.events().iter().map(span), &events_gone));
+        inner_of_hooks
+    };
+    cut.into_iter().map(|at| Splice { at, text: String::new() }).collect()
+}
+
+/// What to cut out of a container so that some of its items are gone, with a comma each.
+fn cuts(container: Range<usize>, items: impl Iterator<Item = Range<usize>>, gone: &[bool]) -> Vec<Range<usize>> {
+    let items: Vec<_> = items.collect();
+    if !gone.contains(&true) {
+        return Vec::new();
+    }
+    let Some(first_kept) = gone.iter().position(|gone| !gone) else {
+        return std::iter::once(container.start + 1..container.end - 1).collect();
+    };
+    // Those before the first that stays go with what is behind them, the others with what is before.
+    let before = (first_kept > 0).then(|| items[0].start..items[first_kept].start);
+    let behind = (first_kept + 1..items.len()).filter(|index| gone[*index]).map(|index| items[index - 1].end..items[index].end);
+    before.into_iter().chain(behind).collect()
+}
+
+/// The text with splices made, none of which touch each other but at their ends.
+fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
+    splices.sort_by_key(|splice| (splice.at.start, splice.at.end));
+    let mut result = String::with_capacity(text.len());
+    let mut from = 0;
+    for Splice { at, text: new } in splices {
+        result += text.get(from..at.start).unwrap_or_default();
+        result += &new;
+        from = at.end;
+    }
+    result + text.get(from..).unwrap_or_default()
+}

@@ -1,0 +1,181 @@
+//! Reading a settings file, and replacing it so that it is the old one or the new one at every moment.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::SettingsError;
+use crate::patch::swap::sync_folder;
+
+/// No settings are larger, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// A settings file as it was read.
+#[derive(Debug)]
+pub(super) struct SettingsFile {
+    /// The real file: settings may be a link into a folder of dotfiles, which must stay one.
+    pub path: PathBuf,
+    /// What is in it; nothing when there is no such file.
+    pub content: Option<Vec<u8>>,
+}
+
+pub(super) fn io(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SettingsError {
+    let path = path.to_owned();
+    move |cause| SettingsError::Io { step, path, cause }
+}
+
+impl SettingsFile {
+    pub fn read(named: &Path) -> Result<Self, SettingsError> {
+        let path = match named.canonicalize() {
+            Ok(path) => path,
+            Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return match fs::read_link(named) {
+                    Ok(to) => Err(SettingsError::Dangling { link: named.to_owned(), to }),
+                    Err(_) => Ok(Self { path: beside_its_real_folder(named), content: None }),
+                };
+            }
+            Err(cause) => return Err(io("read", named)(cause)),
+        };
+        let metadata = fs::metadata(&path).map_err(io("read", &path))?;
+        // Before it is opened: a pipe would wait for somebody to write into it.
+        if !metadata.is_file() {
+            return Err(SettingsError::NotAFile { path, what: if metadata.is_dir() { "a folder" } else { "no regular file" } });
+        }
+        if metadata.len() > LARGEST {
+            return Err(SettingsError::NotAFile { path, what: "larger than 16 MB, which no settings are" });
+        }
+        let content = fs::read(&path).map_err(io("read", &path))?;
+        Ok(Self { path, content: Some(content) })
+    }
+
+    /// The bytes; none of a file that is not there.
+    pub fn bytes(&self) -> &[u8] {
+        self.content.as_deref().unwrap_or_default()
+    }
+
+    /// That it may be changed. A rename asks only the folder, but who makes a file read-only means it.
+    pub fn check_writable(&self) -> Result<(), SettingsError> {
+        if self.content.is_none() {
+            return Ok(());
+        }
+        let metadata = fs::metadata(&self.path).map_err(io("read", &self.path))?;
+        if metadata.permissions().readonly() {
+            return Err(SettingsError::ReadOnly(self.path.clone()));
+        }
+        match OpenOptions::new().append(true).open(&self.path) {
+            Ok(_) => Ok(()),
+            Err(cause) => Err(io("write", &self.path)(cause)),
+        }
+    }
+
+    /// Puts `new` in its place; a new file is the user's alone if `private`. False, with nothing done, when it is no longer what was read.
+    pub fn replace(&self, new: &[u8], private: bool) -> Result<bool, SettingsError> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".ctxbridge-").suffix(".tmp");
+        #[cfg(unix)]
+        if !private {
+            // Less what the user's mask takes away.
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        }
+        #[cfg(not(unix))]
+        let _ = private;
+        let mut file = builder.tempfile_in(folder).map_err(io("write a new file in", folder))?;
+        file.write_all(new).map_err(io("write", file.path()))?;
+        // What is gone has no owner to take over.
+        if self.content.is_some() && self.is_unchanged()? {
+            adopt(file.as_file(), &self.path)?;
+        }
+        file.as_file().sync_all().map_err(io("sync", file.path()))?;
+        if !self.is_unchanged()? {
+            return Ok(false);
+        }
+        let placed = if self.content.is_some() { file.persist(&self.path) } else { file.persist_noclobber(&self.path) };
+        match placed {
+            Ok(_) => sync_folder(folder),
+            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(failed) => return Err(io("replace", &self.path)(failed.error)),
+        }
+        Ok(true)
+    }
+
+    /// Removes it, and its folder when that is empty and `with_folder` says so. False when it is no longer what was read.
+    pub fn remove(&self, with_folder: bool) -> Result<bool, SettingsError> {
+        if !self.is_unchanged()? {
+            return Ok(false);
+        }
+        fs::remove_file(&self.path).map_err(io("remove", &self.path))?;
+        if let Some(folder) = self.path.parent() {
+            // Only an empty one can be: then nobody misses it.
+            if with_folder && fs::remove_dir(folder).is_ok() {
+                return Ok(true);
+            }
+            sync_folder(folder);
+        }
+        Ok(true)
+    }
+
+    fn is_unchanged(&self) -> Result<bool, SettingsError> {
+        match fs::read(&self.path) {
+            Ok(now) => Ok(self.content.as_ref() == Some(&now)),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(self.content.is_none()),
+            Err(cause) => Err(io("read", &self.path)(cause)),
+        }
+    }
+}
+
+/// The path of a file that is not there, by the real name of its folder as far as that is.
+fn beside_its_real_folder(named: &Path) -> PathBuf {
+    let named = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
+    let real = named.ancestors().skip(1).find_map(|folder| Some((folder.canonicalize().ok()?, named.strip_prefix(folder).ok()?)));
+    real.map_or_else(|| named.clone(), |(folder, rest)| folder.join(rest))
+}
+
+#[cfg(unix)]
+fn adopt(file: &File, from: &Path) -> Result<(), SettingsError> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let of = fs::metadata(from).map_err(io("read", from))?;
+    let own = file.metadata().map_err(io("read", from))?;
+    if (own.uid(), own.gid()) != (of.uid(), of.gid()) {
+        fchown(file, Some(of.uid()), Some(of.gid())).map_err(io("keep the owner of", from))?;
+    }
+    file.set_permissions(fs::Permissions::from_mode(of.mode() & 0o7777)).map_err(io("keep the mode of", from))
+}
+
+#[cfg(not(unix))]
+fn adopt(_: &File, _: &Path) -> Result<(), SettingsError> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between reading and renaming, another program writes, makes or removes the file: nothing of that may be lost.
+    #[test]
+    fn what_another_program_did_meanwhile_is_noticed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("settings.json");
+        let read = || SettingsFile::read(&path).expect("readable");
+        let now = || fs::read_to_string(&path).ok();
+
+        let absent = read();
+        fs::write(&path, "theirs").expect("writable");
+        assert!(!absent.replace(b"ours", true).expect("no error"));
+        assert_eq!(now().as_deref(), Some("theirs"));
+
+        let before = read();
+        fs::write(&path, "theirs, too").expect("writable");
+        assert!(!before.replace(b"ours", true).expect("no error") && !before.remove(true).expect("no error"));
+        assert_eq!(now().as_deref(), Some("theirs, too"));
+
+        let before = read();
+        fs::remove_file(&path).expect("removable");
+        assert!(!before.replace(b"ours", true).expect("no error"));
+        assert_eq!(now(), None);
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 0, "nothing is left beside it");
+
+        assert!(read().replace(b"ours", true).expect("no error"));
+        assert_eq!(now().as_deref(), Some("ours"));
+    }
+}

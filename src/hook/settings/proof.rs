@@ -1,0 +1,64 @@
+//! A look at an edited text before it is written: what is not ours must mean what it meant, and ours must be what was wanted.
+//!
+//! It works on values, and shares nothing with the edits but the recognition of our commands.
+
+use serde_json::{Map, Value};
+
+use super::command;
+use super::document::{Document, DocumentError};
+use super::wiring::Hook;
+
+pub(super) fn installed(before: &str, after: &str, wanted: &[Hook]) -> Result<(), DocumentError> {
+    same_but_for_ours(before, after)?;
+    let document = Document::parse(after)?;
+    document.check_shape()?;
+    let ours = document.ours();
+    let is_there = |hook: &&Hook| {
+        ours.iter()
+            .filter(|found| found.is_at_home() && found.event == hook.event && found.command.starts_with(&hook.command))
+            .count()
+            == 1
+    };
+    if ours.len() == wanted.len() && wanted.iter().filter(is_there).count() == wanted.len() {
+        Ok(())
+    } else {
+        Err(DocumentError::Unsound)
+    }
+}
+
+pub(super) fn uninstalled(before: &str, after: &str) -> Result<(), DocumentError> {
+    same_but_for_ours(before, after)?;
+    if Document::parse(after)?.ours().is_empty() { Ok(()) } else { Err(DocumentError::Unsound) }
+}
+
+fn same_but_for_ours(before: &str, after: &str) -> Result<(), DocumentError> {
+    if foreign(before)? == foreign(after)? { Ok(()) } else { Err(DocumentError::Unsound) }
+}
+
+/// The value of a text without our hooks and what they leave empty.
+fn foreign(text: &str) -> Result<Value, DocumentError> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    let mut value: Value = serde_json::from_str(text).map_err(|error| DocumentError::Json(error.to_string()))?;
+    let Some(events) = value.get_mut("hooks").and_then(Value::as_object_mut) else { return Ok(value) };
+    for groups in events.values_mut().filter_map(Value::as_array_mut) {
+        for list in groups.iter_mut().filter_map(|group| group.get_mut("hooks")?.as_array_mut()) {
+            list.retain(|hook| {
+                let is = |key: &str, wanted: &dyn Fn(&str) -> bool| hook.get(key).and_then(Value::as_str).is_some_and(wanted);
+                !(is("type", &|kind| kind == "command") && is("command", &|command| command::parse(command).is_some()))
+            });
+        }
+        groups.retain(|group| {
+            let is_bare = group.as_object().is_some_and(|group| group.len() == 1);
+            !(is_bare && group.get("hooks").and_then(Value::as_array).is_some_and(Vec::is_empty))
+        });
+    }
+    events.retain(|_, groups| !groups.as_array().is_some_and(Vec::is_empty));
+    if events.is_empty()
+        && let Some(root) = value.as_object_mut()
+    {
+        root.shift_remove("hooks");
+    }
+    Ok(value)
+}

@@ -1,0 +1,161 @@
+//! The settings files of the client, and which folder is the project.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::SettingsError;
+use super::wiring::BARE;
+
+/// Whom settings are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The user, in all projects.
+    User,
+    /// All who work on a project: the file is committed.
+    Project,
+    /// The user, in one project.
+    Local,
+}
+
+impl Scope {
+    /// All of them, in the order in which the client reads them: a later one has the last word.
+    pub const ALL: [Self; 3] = [Self::User, Self::Project, Self::Local];
+
+    /// Its name, as an argument.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+
+    /// Whether its file is nobody else's.
+    pub fn is_private(self) -> bool {
+        self != Self::Project
+    }
+
+    /// What its commands call: `own`, or the bare name where colleagues have the program elsewhere.
+    pub fn program(self, own: &str) -> &str {
+        if self == Self::Project { BARE } else { own }
+    }
+}
+
+/// Where the settings are, from here.
+#[derive(Debug, Clone)]
+pub struct Places {
+    home: Option<PathBuf>,
+    config_dir: Option<PathBuf>,
+    /// The project's folder.
+    pub project: PathBuf,
+}
+
+impl Places {
+    /// From the home directory, the value of `CLAUDE_CONFIG_DIR` and the current folder. The project is the nearest folder
+    /// above that has a `.claude` or `.git`; the `.claude` in the home directory makes no project.
+    pub fn new(home: Option<PathBuf>, config_dir: Option<PathBuf>, current: &Path) -> Self {
+        let is_home = |folder: &&Path| home.as_deref().is_some_and(|home| same(home, folder));
+        let is_project = |folder: &&Path| folder.join(".git").exists() || folder.join(".claude").is_dir() && !is_home(folder);
+        let project = current.ancestors().find(is_project).unwrap_or(current).to_owned();
+        let config_dir = config_dir.filter(|folder| !folder.as_os_str().is_empty());
+        Self { home, config_dir, project }
+    }
+
+    /// A scope's file, which may not be there.
+    ///
+    /// # Errors
+    /// When there is no home directory, or the project is the home directory.
+    pub fn file(&self, scope: Scope) -> Result<PathBuf, SettingsError> {
+        let user = || match (&self.config_dir, &self.home) {
+            (Some(folder), _) => Ok(std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).join("settings.json")),
+            (None, Some(home)) => Ok(home.join(".claude").join("settings.json")),
+            (None, None) => Err(SettingsError::NoHome),
+        };
+        let in_project = |name| self.project.join(".claude").join(name);
+        match scope {
+            Scope::User => user(),
+            Scope::Local => Ok(in_project("settings.local.json")),
+            Scope::Project => {
+                let file = in_project("settings.json");
+                match user() {
+                    Ok(user) if same(&user, &file) => Err(SettingsError::ProjectIsHome(self.project.clone())),
+                    _ => Ok(file),
+                }
+            }
+        }
+    }
+
+    /// Whether the client trusts the project, and so heeds its settings; nothing when that cannot be told.
+    pub fn is_trusted(&self) -> Option<bool> {
+        let folder = self.config_dir.as_ref().or(self.home.as_ref())?;
+        let state: Value = serde_json::from_slice(&std::fs::read(folder.join(".claude.json")).ok()?).ok()?;
+        let is_true = |value: Option<&Value>| value.and_then(Value::as_bool) == Some(true);
+        let projects = state.get("projects");
+        let real = self.project.canonicalize().unwrap_or_else(|_| self.project.clone());
+        // Trust in a folder is trust in those below it.
+        let mut folders = self.project.ancestors().chain(real.ancestors());
+        let trusted = folders.any(|folder| {
+            let project = folder.to_str().and_then(|folder| projects?.get(folder));
+            is_true(project.and_then(|project| project.get("hasTrustDialogAccepted")))
+        });
+        Some(trusted || is_true(state.get("bypassPermissionsModeAccepted")))
+    }
+}
+
+/// Whether two paths are the same, links resolved.
+fn same(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_project_is_the_nearest_folder_that_is_one() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = |path: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(&path).expect("a folder");
+            path
+        };
+        let home = folder("home");
+        folder("home/.claude");
+        let places =
+            |current: &Path, config_dir: Option<&str>| Places::new(Some(home.clone()), config_dir.map(PathBuf::from), current);
+        // The user's own settings make no project of the home directory.
+        let plain = folder("home/notes/today");
+        assert_eq!(places(&plain, None).project, plain);
+        let repository = folder("home/code/app");
+        folder("home/code/app/.git");
+        let deep = folder("home/code/app/src/deep");
+        let found = places(&deep, None);
+        assert_eq!(found.file(Scope::Local).expect("a file"), repository.join(".claude/settings.local.json"));
+        assert_eq!(found.file(Scope::User).expect("a file"), home.join(".claude/settings.json"));
+        assert_eq!(places(&deep, Some("/etc/c")).file(Scope::User).expect("a file"), Path::new("/etc/c/settings.json"));
+        assert_eq!(places(&deep, Some("")).file(Scope::User).expect("a file"), home.join(".claude/settings.json"));
+        assert!(matches!(places(&home, None).file(Scope::Project), Err(SettingsError::ProjectIsHome(_))));
+        assert!(matches!(Places::new(None, None, &deep).file(Scope::User), Err(SettingsError::NoHome)));
+    }
+
+    #[test]
+    fn trust_in_a_folder_is_trust_below() {
+        let root = tempfile::tempdir().expect("a folder");
+        let project = root.path().join("a/b");
+        std::fs::create_dir_all(project.join(".git")).expect("a folder");
+        let places = Places::new(Some(root.path().to_owned()), None, &project);
+        assert_eq!(places.is_trusted(), None);
+        let state = |folder: &Path, trusted: bool| {
+            let state =
+                serde_json::json!({ "projects": { folder.to_str().expect("Unicode"): { "hasTrustDialogAccepted": trusted } } });
+            std::fs::write(root.path().join(".claude.json"), state.to_string()).expect("writable");
+        };
+        state(&project, false);
+        assert_eq!(places.is_trusted(), Some(false));
+        state(&root.path().join("a"), true);
+        assert_eq!(places.is_trusted(), Some(true));
+    }
+}

@@ -1,0 +1,245 @@
+//! Running the hooks in a scratch home, and looking at what they answer and do.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::SettingsError;
+use super::sample::Scratch;
+use super::subprocess::{self, Finished};
+use super::wiring::WIRED;
+use crate::hook::Event;
+
+/// What a hook takes that a user would notice.
+pub const SLOW_MS: u64 = 500;
+
+/// How long to wait for the archive's status.
+const STATUS_LIMIT: Duration = Duration::from_secs(30);
+
+/// What is let through of the environment: enough to start a program.
+const KEPT_VARIABLES: &[&str] = &["PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
+
+/// What came out.
+#[derive(Debug, Serialize)]
+pub struct Verified {
+    /// Whether all is well.
+    pub ok: bool,
+    /// Each run, in order.
+    pub hooks: Vec<Run>,
+    /// What the archive holds afterwards; nothing when no hook that archives was run.
+    pub archive: Option<ArchiveCheck>,
+}
+
+/// One run of a hook.
+#[derive(Debug, Serialize)]
+pub struct Run {
+    /// The event.
+    pub event: Event,
+    /// Which of several inputs: the source of a session's start.
+    pub input: Option<&'static str>,
+    /// Whether it did what it should.
+    pub ok: bool,
+    /// Its exit code; nothing when it was ended by a signal.
+    pub exit_code: Option<i32>,
+    /// How long it took.
+    pub elapsed_ms: u64,
+    /// How much it printed on stdout, in bytes.
+    pub stdout_bytes: usize,
+    /// What is wrong.
+    pub problem: Option<String>,
+}
+
+/// What the archive says.
+#[derive(Debug, Default, Serialize)]
+pub struct ArchiveCheck {
+    /// Whether the session is in it.
+    pub ok: bool,
+    /// Sessions.
+    pub sessions: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Bytes of transcripts.
+    pub bytes_raw: u64,
+    /// What is wrong.
+    pub problem: Option<String>,
+}
+
+/// Runs the hooks of these events with `program`, in the order of a session that is compacted; `tell` hears which comes next.
+///
+/// # Errors
+/// When there is no place for it, or the program cannot be started.
+pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<Verified, SettingsError> {
+    let scratch_error = |step| move |cause| SettingsError::Scratch { step, cause };
+    let folder =
+        tempfile::Builder::new().prefix("ctxbridge-verify-").tempdir().map_err(scratch_error("make a scratch folder"))?;
+    let scratch = Scratch::new(folder.path()).map_err(scratch_error("write a sample session"))?;
+    let mut hooks = Vec::new();
+    let mut archive = None;
+    let mut logged = 0;
+    for (event, input) in plan(events) {
+        tell(event.name());
+        let json = if input == Some("compact") { scratch.input_after_compaction() } else { scratch.input(event) };
+        let limit = WIRED
+            .iter()
+            .find(|(wired, _)| *wired == event)
+            .map_or(STATUS_LIMIT, |(_, seconds)| Duration::from_secs((*seconds).into()));
+        let mut command = in_scratch(program, &scratch);
+        command.args(["hook", event.slug()]);
+        let finished = subprocess::run(&mut command, json.to_string().as_bytes(), limit).map_err(scratch_error("run a hook"))?;
+        let mut run = judged(event, input, &finished, limit);
+        // Hooks say 0 whatever happens: what did is in their log.
+        if let (None, Some(error)) = (&run.problem, scratch.new_failure(&mut logged)) {
+            run = Run { ok: false, problem: Some(error), ..run };
+        }
+        hooks.push(run);
+        let archives = !matches!(event, Event::SessionStart | Event::PreToolUse | Event::PostToolUse);
+        if archives && archive.is_none() {
+            let mut command = in_scratch(program, &scratch);
+            command.args(["archive", "status", "--json"]);
+            let finished = subprocess::run(&mut command, b"", STATUS_LIMIT).map_err(scratch_error("run `archive status`"))?;
+            archive = Some(archive_check(&finished, scratch.transcript_bytes));
+        }
+    }
+    folder.close().map_err(scratch_error("remove the scratch folder"))?;
+    let ok = hooks.iter().all(|run| run.ok) && archive.as_ref().is_none_or(|archive: &ArchiveCheck| archive.ok);
+    Ok(Verified { ok, hooks, archive })
+}
+
+/// The runs: after a compaction the session starts again.
+fn plan(events: &[Event]) -> Vec<(Event, Option<&'static str>)> {
+    let mut plan: Vec<_> = Event::ALL.into_iter().filter(|event| events.contains(event)).map(|event| (event, None)).collect();
+    if let Some(start) = plan.iter_mut().find(|(event, _)| *event == Event::SessionStart) {
+        start.1 = Some("startup");
+        let is_after = |event: Event| matches!(event, Event::Stop | Event::SubagentStop | Event::SessionEnd);
+        let at = plan.iter().position(|(event, _)| is_after(*event)).unwrap_or(plan.len());
+        plan.insert(at, (Event::SessionStart, Some("compact")));
+    }
+    plan
+}
+
+fn in_scratch(program: &Path, scratch: &Scratch) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().current_dir(&scratch.project);
+    command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    for name in ["HOME", "USERPROFILE"] {
+        command.env(name, &scratch.home);
+    }
+    command.env("CTXBRIDGE_DATA_DIR", &scratch.data).env("CTXBRIDGE_CACHE_DIR", scratch.home.join("cache"));
+    // What goes on behind a hook would outlive the scratch folder.
+    command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false");
+    command
+}
+
+fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit: Duration) -> Run {
+    let problem = match finished.code {
+        _ if finished.timed_out => {
+            Some(format!("it was not done after {} s, which is when the client gives up", limit.as_secs()))
+        }
+        _ if finished.held_open => {
+            Some("it left a process behind that holds its output open, and the client waits for that".to_owned())
+        }
+        Some(0) => invalid(event, &finished.stdout),
+        Some(code) => Some(format!("exit code {code}{}", said(&finished.stderr))),
+        None => Some(format!("it was ended by a signal{}", said(&finished.stderr))),
+    };
+    Run {
+        event,
+        input,
+        ok: problem.is_none(),
+        exit_code: finished.code,
+        elapsed_ms: finished.elapsed.as_millis() as u64,
+        stdout_bytes: finished.stdout.len(),
+        problem,
+    }
+}
+
+fn said(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if line.is_empty() { String::new() } else { format!(": {}", line.trim().chars().take(200).collect::<String>()) }
+}
+
+/// What is wrong with an answer: the client reads plain text at some events, and at each its own kind of JSON.
+fn invalid(event: Event, stdout: &[u8]) -> Option<String> {
+    let Ok(text) = std::str::from_utf8(stdout) else { return Some("its output is not UTF-8".to_owned()) };
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    // At the first two it becomes context, at the third instructions for the summary.
+    let takes_text = matches!(event, Event::SessionStart | Event::UserPromptSubmit | Event::PreCompact);
+    if !text.starts_with('{') {
+        return (!takes_text).then(|| format!("it prints text, which the client ignores at {}", event.name()));
+    }
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => return Some(format!("its output begins like JSON and is none: {error}")),
+    };
+    let specific = value.get("hookSpecificOutput")?;
+    let takes_context = matches!(event, Event::SessionStart | Event::UserPromptSubmit | Event::PreToolUse | Event::PostToolUse);
+    if !takes_context {
+        return Some(format!("`hookSpecificOutput` is not known at {}, and the client drops the whole answer", event.name()));
+    }
+    match specific.get("hookEventName").and_then(Value::as_str) {
+        Some(name) if name == event.name() => {}
+        name => return Some(format!("`hookEventName` is {}, not {}", name.unwrap_or("missing"), event.name())),
+    }
+    let context = specific.get("additionalContext");
+    context.is_some_and(|context| !context.is_string()).then(|| "`additionalContext` is no text".to_owned())
+}
+
+fn archive_check(finished: &Finished, transcript_bytes: u64) -> ArchiveCheck {
+    let failed = |problem: String| ArchiveCheck { problem: Some(problem), ..ArchiveCheck::default() };
+    let value: Value = match (finished.code, serde_json::from_slice(&finished.stdout)) {
+        (Some(0), Ok(value)) => value,
+        _ => return failed(format!("`ctxbridge archive status --json` failed{}", said(&finished.stderr))),
+    };
+    let number = |key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let (sessions, turns, bytes_raw) = (number("sessions"), number("turns"), number("bytes_raw"));
+    let problem = if sessions == 0 || turns == 0 {
+        Some("the session is not in the archive".to_owned())
+    } else if bytes_raw < transcript_bytes {
+        Some(format!("the archive has {bytes_raw} of the transcript's {transcript_bytes} bytes"))
+    } else {
+        None
+    };
+    ArchiveCheck { ok: problem.is_none(), sessions, turns, bytes_raw, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_judged_by_what_the_client_reads_at_the_event() {
+        let context = |name: &str| format!(r#"{{"hookSpecificOutput":{{"hookEventName":"{name}","additionalContext":"x"}}}}"#);
+        assert_eq!(invalid(Event::Stop, b" \n"), None);
+        assert_eq!(invalid(Event::SessionStart, context("SessionStart").as_bytes()), None);
+        assert_eq!(invalid(Event::PreCompact, b"Keep the names of files."), None);
+        assert_eq!(invalid(Event::Stop, br#"{"systemMessage":"x"}"#), None);
+        let wrong = |event, output: &str| invalid(event, output.as_bytes()).expect("wrong");
+        insta::assert_snapshot!(wrong(Event::SessionStart, &context("Stop")), @"`hookEventName` is Stop, not SessionStart");
+        insta::assert_snapshot!(wrong(Event::PostCompact, &context("PostCompact")), @"`hookSpecificOutput` is not known at PostCompact, and the client drops the whole answer");
+        insta::assert_snapshot!(wrong(Event::Stop, "done"), @"it prints text, which the client ignores at Stop");
+        insta::assert_snapshot!(wrong(Event::UserPromptSubmit, "{\"a\":"), @"its output begins like JSON and is none: EOF while parsing a value at line 1 column 5");
+        let number = r#"{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":1}}"#;
+        insta::assert_snapshot!(wrong(Event::SessionStart, number), @"`additionalContext` is no text");
+    }
+
+    #[test]
+    fn a_session_starts_again_after_its_compaction() {
+        let names = |events: &[Event]| {
+            plan(events)
+                .iter()
+                .map(|(event, input)| format!("{}{}", event.slug(), input.map_or(String::new(), |input| format!(":{input}"))))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let wired: Vec<_> = WIRED.iter().map(|(event, _)| *event).collect();
+        insta::assert_snapshot!(names(&wired), @"session-start:startup user-prompt-submit pre-compact post-compact session-start:compact stop subagent-stop session-end");
+        assert_eq!(names(&[Event::Stop]), "stop");
+    }
+}

@@ -1,0 +1,121 @@
+//! Which events are wired, and with which command.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use semver::Version;
+use serde::Serialize;
+
+use super::SettingsError;
+use super::clients::ClientVersion;
+use super::command;
+use crate::hook::Event;
+
+/// The events that are wired, with the seconds that the client waits for each, in the order of a session. A new one is a new line.
+///
+/// The client's own limit is 60 s, during which a hook that hangs holds it up. Ours take milliseconds; what is said here is for a
+/// slow disk and another process in the database, for which a hook waits a few seconds.
+pub const WIRED: &[(Event, u32)] = &[
+    // Restores turns: one query.
+    (Event::SessionStart, 10),
+    // The user waits for it at every prompt.
+    (Event::UserPromptSubmit, 5),
+    // May archive a whole session that was never archived before, and what it misses is lost to the summary.
+    (Event::PreCompact, 30),
+    (Event::PostCompact, 15),
+    (Event::Stop, 15),
+    (Event::SubagentStop, 15),
+    // Newer clients end it earlier when they exit; what is left is archived at the next start.
+    (Event::SessionEnd, 15),
+];
+
+/// A hook as it is to stand in the settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The event it is wired to.
+    pub event: Event,
+    /// The command, as a shell reads it.
+    pub command: String,
+    /// Seconds that the client waits for it.
+    pub timeout: u32,
+}
+
+/// What is left out, since a client that reads the settings does not know it and would ignore all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// The event.
+    pub event: Event,
+    /// The client, as a path and version, or the version that was named.
+    pub because_of: String,
+}
+
+/// The events to wire for these clients: those of [`WIRED`] that each of them knows, and those that one does not.
+///
+/// With no client, all of them.
+pub fn events_for(clients: &[ClientVersion], known: &dyn Fn(&Version) -> Vec<Event>) -> (Vec<Event>, Vec<LeftOut>) {
+    let mut wanted = Vec::new();
+    let mut left_out = Vec::new();
+    for &(event, _) in WIRED {
+        match clients.iter().find(|client| !known(&client.version).contains(&event)) {
+            None => wanted.push(event),
+            Some(client) => left_out.push(LeftOut { event, because_of: client.to_string() }),
+        }
+    }
+    (wanted, left_out)
+}
+
+/// The hooks for these events that run `program`, which is a bare name or an absolute path.
+pub fn hooks(events: &[Event], program: &str) -> Vec<Hook> {
+    let wired = WIRED.iter().filter(|(event, _)| events.contains(event));
+    wired.map(|&(event, timeout)| Hook { event, command: command::of(program, event, cfg!(windows)), timeout }).collect()
+}
+
+/// What settings shared with colleagues call: each has it somewhere else.
+pub const BARE: &str = "ctxbridge";
+
+/// The running program as an absolute path. Where the `PATH` leads to it by a link, that is the link: a package manager's
+/// stays through upgrades, while the file that it leads to has the version in its path.
+///
+/// # Errors
+/// When the path is not Unicode, which JSON cannot hold.
+pub fn own_program(current_exe: &Path, path: Option<&OsStr>) -> Result<String, SettingsError> {
+    let real = current_exe.canonicalize().unwrap_or_else(|_| current_exe.to_owned());
+    let name = format!("{BARE}{}", std::env::consts::EXE_SUFFIX);
+    let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
+    let mut links = folders.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
+    let program = links.find(|link| link.canonicalize().is_ok_and(|to| to == real)).unwrap_or_else(|| current_exe.to_owned());
+    program.to_str().map(str::to_owned).ok_or(SettingsError::NotUnicode(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(version: &Version) -> Vec<Event> {
+        Event::ALL.into_iter().filter(|event| *event != Event::PostCompact || version.minor > 0).collect()
+    }
+
+    #[test]
+    fn an_event_that_one_client_does_not_know_is_left_out() {
+        let client = |minor| ClientVersion { path: None, version: Version::new(2, minor, 0) };
+        let (wanted, left_out) = events_for(&[client(1), client(0)], &known);
+        assert!(wanted.len() + 1 == WIRED.len() && !wanted.contains(&Event::PostCompact));
+        assert_eq!(left_out, [LeftOut { event: Event::PostCompact, because_of: "2.0.0".to_owned() }]);
+        assert_eq!(events_for(&[client(1)], &known).1, []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_on_the_path_is_preferred_to_what_it_leads_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cellar = folder.path().join("cellar-1.0");
+        std::fs::create_dir(&cellar).expect("a folder");
+        let real = cellar.join("ctxbridge");
+        std::fs::write(&real, "").expect("a file");
+        assert_eq!(own_program(&real, None).expect("Unicode"), real.to_str().expect("Unicode"));
+        let link = folder.path().join("ctxbridge");
+        std::os::unix::fs::symlink(&real, &link).expect("a link");
+        let path = std::env::join_paths([folder.path()]).expect("a path");
+        assert_eq!(own_program(&real, Some(&path)).expect("Unicode"), link.to_str().expect("Unicode"));
+    }
+}

@@ -1,0 +1,40 @@
+//! An answer is complete, a sub-agent is done, a session is over: what is new is archived.
+
+use super::scene::{HookError, Scene};
+use super::{Reply, SAFETY, background};
+use crate::archive::ingest;
+use crate::archive::store::{Store, Transcript};
+
+pub(super) fn answer(scene: &Scene) -> Result<Reply, HookError> {
+    let mut store = scene.open(SAFETY)?;
+    scene.archive(&mut store, true)?;
+    Ok(Reply::default())
+}
+
+/// Some sub-agents of the client's own (for summaries, say) name a file that does not exist.
+pub(super) fn agent(scene: &Scene) -> Result<Reply, HookError> {
+    let mut store = scene.open(SAFETY)?;
+    let agent = scene.input.agent_transcript.as_deref().map_or(Ok(None), |path| scene.own(path))?;
+    if let Some(path) = agent {
+        ingest::archive(&mut store, &Transcript::at(&path), &path)?;
+    }
+    scene.archive(&mut store, false)?;
+    Ok(Reply::default())
+}
+
+pub(super) fn session(scene: &Scene) -> Result<Reply, HookError> {
+    let mut store = scene.open(SAFETY)?;
+    let archived = scene.archive(&mut store, true).map(drop);
+    if let Some(session) = &scene.input.session {
+        let reason = scene.input.reason.as_deref().unwrap_or("other");
+        store.end_session(session, reason, scene.now_ms)?;
+    }
+    if scene.config.archive.auto_optimize {
+        let path = scene.transcript()?.map(|path| path.to_string_lossy().into_owned());
+        let mut arguments = vec!["archive", "optimize", "--background"];
+        arguments.extend(path.as_deref());
+        // The next session's end does it as well.
+        background::start(&scene.program, &arguments).ok();
+    }
+    archived.map(|()| Reply::default())
+}
