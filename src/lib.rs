@@ -6,20 +6,26 @@ The map of the house:
 - [`patch`] finds the compaction sites of an installed client by the shape of its syntax tree, patches it, checks that it runs,
   and puts the original back, to the byte.
 - [`prune`] is what the first patch injects: the policy by which old text leaves a request, in Rust and in JavaScript.
-- [`archive`] is where turns will be kept; so far, how they are ranked.
+- [`transcript`] reads the client's JSON lines: records, turns, usage. [`archive`] keeps every byte of them, knows their turns, and
+  brings the best ones back.
+- [`hook`] is what the client runs at its events, and how that is wired into its settings. [`autopilot`] watches the window.
 - [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API; [`demo`] lets them talk.
-- [`releases`] knows published releases and fetches them; [`paths`], [`sqlite`], [`digest`] and
+- [`releases`] knows published releases and fetches them; [`config`] is what the user can set; [`paths`], [`sqlite`], [`digest`] and
   [`parallel`] are what everybody stands on.
 - [`cli`] turns arguments into calls.
 
-Arrows point one way: cli → demo → patch, prune, stub → client, releases → paths, sqlite, digest.
+Arrows point one way: cli → hook, demo → archive, autopilot, patch, stub → transcript, prune, client, releases → config, paths, sqlite,
+digest.
 */
 
 pub mod archive;
+pub mod autopilot;
 pub mod cli;
 pub mod client;
+pub mod config;
 pub mod demo;
 pub mod digest;
+pub mod hook;
 pub mod parallel;
 pub mod patch;
 pub mod paths;
@@ -27,3 +33,4 @@ pub mod prune;
 pub mod releases;
 pub mod sqlite;
 pub mod stub;
+pub mod transcript;

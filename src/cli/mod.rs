@@ -5,10 +5,17 @@ One file a command. Results go to stdout, everything else to stderr. Exit codes:
 3 could not be done.
 */
 
+mod archive;
+mod autopilot;
 mod completions;
+mod config;
 mod demo;
+mod hook;
+mod hooks;
 mod output;
 mod patch;
+mod recall;
+mod statusline;
 
 use std::process::ExitCode;
 
@@ -56,8 +63,22 @@ struct Global {
 enum Command {
     /// Patch the installed client, check it, put it back
     Patch(patch::PatchArgs),
+    /// What was said and done: import, look at, restore
+    Archive(archive::ArchiveArgs),
+    /// Print a turn in full, by the handle that stands in restored context
+    Recall(recall::RecallArgs),
+    /// Run by Claude Code at its events: JSON on stdin
+    Hook(hook::HookArgs),
+    /// Wire ctxbridge into the client's settings
+    Hooks(hooks::HooksArgs),
     /// Patch a copy of a real release and watch it talk to a stub, with no account
     Demo(demo::DemoArgs),
+    /// Show how full the context window is
+    Autopilot(autopilot::AutopilotArgs),
+    /// Print the line that Claude Code shows under its prompt, from its JSON on stdin
+    Statusline(statusline::StatuslineArgs),
+    /// Show the settings
+    Config(config::ConfigArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -76,13 +97,24 @@ enum Answer {
 
 /// Parses the arguments, does what they say, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        // What the client runs must not fail it, and exit code 2 would block: an older version may be called by newer settings.
+        let is_hook = std::env::args_os().nth(1).is_some_and(|command| command == "hook");
+        if is_hook && error.use_stderr() {
+            eprint!("{error}");
+            std::process::exit(0);
+        }
+        error.exit()
+    });
     let choice = match cli.global.color {
         ColorChoice::Auto => anstream::ColorChoice::Auto,
         ColorChoice::Always => anstream::ColorChoice::Always,
         ColorChoice::Never => anstream::ColorChoice::Never,
     };
     choice.write_global();
+    if let Command::Hook(args) = &cli.command {
+        return args.run();
+    }
     let mut output = Output::new(cli.global.json, cli.global.quiet, cli.global.verbose);
     match guarded(|| dispatch(&cli.command, &mut output)) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
@@ -114,7 +146,15 @@ fn guarded(work: impl FnOnce() -> anyhow::Result<Answer>) -> anyhow::Result<Answ
 fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
     match command {
         Command::Patch(args) => args.run(output),
+        // Has no output of the usual kind, see above.
+        Command::Hook(_) => Ok(Answer::Yes),
+        Command::Archive(args) => args.run(output),
+        Command::Recall(args) => args.run(output),
+        Command::Hooks(args) => args.run(output),
         Command::Demo(args) => args.run(output),
+        Command::Autopilot(args) => args.run(output),
+        Command::Statusline(args) => args.run(output),
+        Command::Config(args) => args.run(output),
         Command::Completions(args) => args.run(&mut Cli::command(), output),
         Command::Man => completions::man(Cli::command(), output),
     }

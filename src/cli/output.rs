@@ -1,7 +1,7 @@
 //! Where a command's words go.
 
-use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub(super) struct Output {
     pub verbose: bool,
     quiet: bool,
     /// Whether a line of progress is on the terminal.
-    in_progress: Cell<bool>,
+    in_progress: AtomicBool,
 }
 
 /// Something went well.
@@ -28,7 +28,7 @@ pub(super) const BOLD: Style = Style::new().bold();
 
 impl Output {
     pub fn new(json: bool, quiet: bool, verbose: bool) -> Self {
-        Self { json, verbose, quiet, in_progress: Cell::new(false) }
+        Self { json, verbose, quiet, in_progress: AtomicBool::new(false) }
     }
 
     /// One line of result.
@@ -55,14 +55,14 @@ impl Output {
             self.clear_progress();
             let mut stderr = anstream::stderr().lock();
             write!(stderr, "{DIM}{step} …{DIM:#}").and_then(|()| stderr.flush()).ok();
-            self.in_progress.set(true);
+            self.in_progress.store(true, Ordering::Relaxed);
         }
     }
 
     /// Takes the line of progress away.
     pub fn clear_progress(&self) {
         const BACK_AND_ERASE: &str = "\r\u{1b}[2K";
-        if self.in_progress.replace(false) {
+        if self.in_progress.swap(false, Ordering::Relaxed) {
             write!(io::stderr(), "{BACK_AND_ERASE}").ok();
         }
     }

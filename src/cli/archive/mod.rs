@@ -1,0 +1,98 @@
+//! `ctxbridge archive`
+
+mod import;
+mod optimize;
+mod restore;
+mod sessions;
+mod show;
+mod status;
+
+use anyhow::bail;
+use clap::Subcommand;
+
+use super::Answer;
+use super::output::Output;
+use crate::archive::heal;
+use crate::archive::store::sqlite::{Patience, SqliteStore};
+use crate::archive::store::{Session, Store};
+use crate::paths;
+
+pub(super) use show::show_handle;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge archive import                  everything in ~/.claude/projects
+  ctxbridge archive sessions
+  ctxbridge archive restore SESSION > file.jsonl")]
+pub(super) struct ArchiveArgs {
+    #[command(subcommand)]
+    command: ArchiveCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ArchiveCommand {
+    /// What the archive holds
+    Status(status::StatusArgs),
+    /// Archive transcripts: those given, or all that the client has
+    Import(import::ImportArgs),
+    /// The sessions in the archive, the newest first
+    Sessions(sessions::SessionsArgs),
+    /// A session's turns, or one turn in full
+    Show(show::ShowArgs),
+    /// Write a session's transcript, byte for byte
+    Restore(restore::RestoreArgs),
+    /// Tidy up: look for damage, let confidence decay, compare with the transcripts
+    Optimize(optimize::OptimizeArgs),
+}
+
+impl ArchiveArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        match &self.command {
+            ArchiveCommand::Status(args) => args.run(output),
+            ArchiveCommand::Import(args) => args.run(output),
+            ArchiveCommand::Sessions(args) => args.run(output),
+            ArchiveCommand::Show(args) => args.run(output),
+            ArchiveCommand::Restore(args) => args.run(output),
+            ArchiveCommand::Optimize(args) => args.run(output),
+        }
+    }
+}
+
+/// The archive; one that is damaged is moved aside, which is said.
+pub(super) fn open(output: &Output) -> anyhow::Result<SqliteStore> {
+    let (store, aside) = heal::open(&paths::data_dir()?, Patience::Patient)?;
+    if let Some(aside) = aside {
+        output.note(&format!(
+            "the archive was damaged and is now {}; `ctxbridge archive import` fills the new one from the transcripts that still exist",
+            aside.display()
+        ));
+    }
+    Ok(store)
+}
+
+/// The session whose id begins so.
+fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option<Session>> {
+    const SHOWN: usize = 5;
+    let mut found = store.sessions(prefix, None, SHOWN)?;
+    if let Some(exact) = found.iter().position(|session| session.session == prefix) {
+        return Ok(Some(found.swap_remove(exact)));
+    }
+    match found.len() {
+        0 | 1 => Ok(found.pop()),
+        _ => {
+            let ids: Vec<_> = found.iter().map(|session| session.session.as_str()).collect();
+            bail!("several sessions begin with {prefix}: {}; give more of the id", ids.join(", "))
+        }
+    }
+}
+
+/// Local time, to the minute.
+fn time(ms: Option<i64>) -> String {
+    let time = ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(String::new, |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// A time for JSON.
+fn stamp(ms: i64) -> Option<String> {
+    jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0).map(|time| time.to_string())
+}

@@ -1,0 +1,79 @@
+//! `ctxbridge archive restore`
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+
+use crate::archive::store::{EVERYTHING, Store, StoreError};
+use crate::cli::Answer;
+use crate::cli::output::Output;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge archive restore 0b9e > session.jsonl
+  ctxbridge archive restore 0b9e --generation 0    as it was before it was rewritten
+
+Every piece is checked against its SHA-256.")]
+pub(super) struct RestoreArgs {
+    /// The session's id, or the begin of it
+    session: String,
+    /// A sub-agent's transcript instead of the session's
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// Before it was rewritten: 0 is the first [default: the newest]
+    #[arg(long, value_name = "N")]
+    generation: Option<u32>,
+    /// Write to this file, which must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl RestoreArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = super::open(output)?;
+        let Some(session) = super::find(&mut store, &self.session)? else {
+            output.note(&format!("no session begins with {}; `ctxbridge archive sessions` lists them", self.session));
+            return Ok(Answer::No);
+        };
+        let transcripts = store.transcripts(session.key)?;
+        let mut fitting = transcripts.iter().filter(|transcript| transcript.agent == self.agent);
+        let Some(transcript) = fitting.next() else {
+            let agents: Vec<_> = transcripts.iter().filter_map(|transcript| transcript.agent.as_deref()).collect();
+            bail!("session {} has no such transcript; sub-agents: {}", session.session, agents.join(", "));
+        };
+        if let Some(other) = fitting.next() {
+            output.note(&format!("there is another transcript of this session: {}", other.path));
+        }
+        let generation = self.generation.unwrap_or(transcript.generation);
+        if generation > transcript.generation {
+            bail!(
+                "{} was rewritten {} times; the newest generation is {}",
+                transcript.path,
+                transcript.generation,
+                transcript.generation
+            );
+        }
+        match &self.output {
+            None => {
+                let mut stdout = std::io::stdout().lock();
+                let result = store.raw(transcript.key, generation, EVERYTHING, &mut stdout);
+                match result {
+                    Err(StoreError::Sink(error)) => return Err(error.into()),
+                    other => other?,
+                }
+                stdout.flush()?;
+            }
+            Some(path) => {
+                let mut options = std::fs::OpenOptions::new();
+                options.write(true).create_new(true);
+                #[cfg(unix)]
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                let mut file = options.open(path).with_context(|| format!("cannot create {}", path.display()))?;
+                store.raw(transcript.key, generation, EVERYTHING, &mut file)?;
+                file.sync_all()?;
+            }
+        }
+        Ok(Answer::Yes)
+    }
+}

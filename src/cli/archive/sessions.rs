@@ -1,0 +1,63 @@
+//! `ctxbridge archive sessions`
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{stamp, time};
+use crate::archive::store::{Session, Store, StoreError};
+use crate::cli::Answer;
+use crate::cli::output::{self, DIM, Output, styled};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge archive sessions --project . --limit 5")]
+pub(super) struct SessionsArgs {
+    /// Only those that worked in this folder
+    #[arg(long, value_name = "FOLDER")]
+    project: Option<PathBuf>,
+    /// At most so many
+    #[arg(long, default_value_t = 50)]
+    limit: usize,
+}
+
+impl SessionsArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = super::open(output)?;
+        let project =
+            self.project.as_ref().map(|folder| folder.canonicalize().or_else(|_| std::path::absolute(folder))).transpose()?;
+        let sessions = store.sessions("", project.as_deref().map(|folder| folder.to_string_lossy()).as_deref(), self.limit)?;
+        if output.json {
+            let sessions = sessions.iter().map(|session| as_json(&mut store, session)).collect::<Result<Vec<_>, _>>()?;
+            output.value(&json!({ "sessions": sessions }))?;
+        } else {
+            for session in &sessions {
+                let size = store.size(session.key)?;
+                let folder = session.folder.as_deref().unwrap_or("?");
+                let more = if size.bad_lines > 0 { format!("  {} bad lines", size.bad_lines) } else { String::new() };
+                output.line(format!(
+                    "{}  {}  {:>6} turns  {:>9}  {}{}",
+                    session.session,
+                    time(session.last_ms),
+                    size.turns,
+                    output::size(size.bytes.cast_signed()),
+                    crate::archive::quote::line(folder),
+                    styled(DIM, more)
+                ))?;
+            }
+        }
+        Ok(if sessions.is_empty() { Answer::No } else { Answer::Yes })
+    }
+}
+
+/// A session for JSON.
+pub(super) fn as_json(store: &mut dyn Store, session: &Session) -> Result<serde_json::Value, StoreError> {
+    let size = store.size(session.key)?;
+    Ok(json!({
+        "session": session.session, "folder": session.folder, "turns": size.turns, "bytes": size.bytes,
+        "agents": size.agents, "bad_lines": size.bad_lines, "rewritten": size.rewritten,
+        "first": session.first_ms.and_then(stamp), "last": session.last_ms.and_then(stamp),
+        "model": session.model, "version": session.version, "context_tokens": session.context_tokens,
+        "window": session.window, "end_reason": session.end_reason,
+    }))
+}

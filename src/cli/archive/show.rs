@@ -1,0 +1,145 @@
+//! `ctxbridge archive show`
+
+use serde_json::{Value, json};
+
+use super::{sessions, stamp, time};
+use crate::archive::store::{Session, Store, StoredTurn, Turns};
+use crate::archive::{context, quote, words};
+use crate::cli::Answer;
+use crate::cli::output::{BOLD, DIM, Output, styled};
+use crate::transcript::summary::MAX_CHARS;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge archive show 0b9e                 a line for each turn
+  ctxbridge archive show 0b9e --turn 12       turn 12 in full
+  ctxbridge archive show ctx:1a2b3c4d         the same by its handle")]
+pub(super) struct ShowArgs {
+    /// The session's id or the begin of it, or a turn's handle
+    what: String,
+    /// This turn in full; the first is 0
+    #[arg(long, value_name = "N")]
+    turn: Option<u32>,
+    /// Every turn in full
+    #[arg(long, conflicts_with = "turn")]
+    full: bool,
+}
+
+impl ShowArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        if self.what.starts_with("ctx:") {
+            return show_handle(&self.what, output);
+        }
+        let mut store = super::open(output)?;
+        let Some(session) = super::find(&mut store, &self.what)? else {
+            output.note(&format!("no session begins with {}; `ctxbridge archive sessions` lists them", self.what));
+            return Ok(Answer::No);
+        };
+        let mut turns = store.turns(session.key, Turns::All)?;
+        if let Some(wanted) = self.turn {
+            turns.retain(|turn| turn.turn.index == wanted);
+            let Some(turn) = turns.first() else {
+                output.note(&format!(
+                    "session {} has no turn {wanted}; it has {}",
+                    session.session,
+                    store.size(session.key)?.turns
+                ));
+                return Ok(Answer::No);
+            };
+            return in_full(&mut store, turn, output);
+        }
+        if output.json {
+            return as_json(&mut store, &session, &turns, self.full, output);
+        }
+        let folder = quote::line(session.folder.as_deref().unwrap_or("?"));
+        output.line(format!("{} in {folder}", styled(BOLD, &session.session)))?;
+        for turn in &turns {
+            let handle = context::handle(&turn.turn.id);
+            let when = time(Some(turn.turn.started_ms).filter(|ms| *ms > 0));
+            let summary = quote::line(&words::summary(&mut store, turn)?);
+            output.line(format!("{:>5}  {handle}  {}  {summary}", turn.turn.index, styled(DIM, when)))?;
+            if self.full {
+                output.line(printable(&words::content(&mut store, turn)?))?;
+            }
+        }
+        for summary in store.summaries(session.key)? {
+            let text = if self.full { printable(&summary.text) } else { quote::cut(&quote::line(&summary.text), MAX_CHARS) };
+            output.line(format!("{} after turn {}: {text}", styled(DIM, "compacted"), summary.turns))?;
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+/// The turn of a handle, in full.
+pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::Result<Answer> {
+    let digits: String = handle.trim_start_matches("ctx:").chars().filter(|c| *c != '-').collect();
+    let is_one = (6..=32).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    anyhow::ensure!(is_one, "{handle} is no handle; one looks like ctx:1a2b3c4d");
+    let mut store = super::open(output)?;
+    let found = store.turns_by_id(&digits)?;
+    let Some(turn) = found.first() else {
+        output.note(&format!("no turn has the handle {handle}; `ctxbridge archive import` archives what the client has"));
+        return Ok(Answer::No);
+    };
+    if found.iter().any(|other| other.entry != turn.entry) {
+        output.note(&format!("several turns have the handle {handle}; this is the newest"));
+    }
+    in_full(&mut store, turn, output)
+}
+
+fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> anyhow::Result<Answer> {
+    let text = words::content(store, turn)?;
+    if output.json {
+        let mut value = turn_json(store, turn)?;
+        value["text"] = json!(text);
+        output.value(&value)?;
+    } else {
+        output.line(printable(&text))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// A transcript may contain anything; a terminal obeys some of it.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+fn as_json(
+    store: &mut dyn Store,
+    session: &Session,
+    turns: &[StoredTurn],
+    full: bool,
+    output: &mut Output,
+) -> anyhow::Result<Answer> {
+    let mut listed = Vec::new();
+    for turn in turns {
+        let mut value = turn_json(store, turn)?;
+        if full {
+            value["text"] = json!(words::content(store, turn)?);
+        }
+        listed.push(value);
+    }
+    let summaries: Vec<_> = store
+        .summaries(session.key)?
+        .into_iter()
+        .map(|summary| json!({ "timestamp": stamp(summary.at_ms), "turns_before": summary.turns, "text": summary.text }))
+        .collect();
+    let mut value = sessions::as_json(store, session)?;
+    value["turns"] = json!(listed);
+    value["summaries"] = json!(summaries);
+    output.value(&value)?;
+    Ok(Answer::Yes)
+}
+
+fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> {
+    let StoredTurn { turn: inner, .. } = turn;
+    let summary = words::summary(store, turn)?;
+    Ok(json!({
+        "turn": inner.index, "handle": context::handle(&inner.id), "session": turn.session, "agent": turn.agent,
+        "timestamp": stamp(inner.started_ms), "ended": stamp(inner.ended_ms), "summary": summary, "tools": inner.tools,
+        "files": inner.files, "agents": inner.agents, "open_work": inner.open_work, "is_answered": inner.is_answered,
+        "context_tokens": inner.context_tokens, "output_tokens": inner.output_tokens, "chars": inner.content_chars,
+        "content_sha256": crate::digest::hex(&inner.content_sha256), "access_count": turn.access_count,
+        "confidence": turn.confidence,
+    }))
+}

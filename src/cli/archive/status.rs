@@ -1,0 +1,46 @@
+//! `ctxbridge archive status`
+
+use serde_json::json;
+
+use crate::archive::store::Store;
+use crate::cli::Answer;
+use crate::cli::output::{DIM, Output, size, styled};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge archive status --json")]
+pub(super) struct StatusArgs {}
+
+impl StatusArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = super::open(output)?;
+        let totals = store.totals()?;
+        if output.json {
+            output.value(&json!({
+                "store": "sqlite", "path": store.path(), "sessions": totals.sessions, "transcripts": totals.transcripts,
+                "turns": totals.turns, "entries": totals.entries, "compactions": totals.compactions,
+                "bytes_raw": totals.bytes_raw, "bytes_segments": totals.bytes_segments, "bytes_stored": totals.bytes_stored,
+                "bad_lines": totals.bad_lines,
+            }))?;
+            return Ok(Answer::Yes);
+        }
+        output.line(format!("{} turns of {} sessions in {} transcripts", totals.turns, totals.sessions, totals.transcripts))?;
+        let share = 100.0 * totals.bytes_stored as f64 / totals.bytes_raw.max(1) as f64;
+        let (raw, stored) = (size(totals.bytes_raw.cast_signed()), size(totals.bytes_stored.cast_signed()));
+        output.line(format!("{raw} of transcripts in {stored} ({share:.0} %)"))?;
+        if totals.compactions > 0 {
+            output.line(format!("{} compactions with their summaries", totals.compactions))?;
+        }
+        if totals.bad_lines > 0 {
+            output.line(format!("{} lines could not be read; their bytes are kept", totals.bad_lines))?;
+        }
+        output.line(styled(DIM, store.path().display()))?;
+        if totals.transcripts == 0 {
+            output.line(styled(
+                DIM,
+                "`ctxbridge archive import` takes in what the client has, `ctxbridge hooks install` what comes",
+            ))?;
+        }
+        Ok(Answer::Yes)
+    }
+}

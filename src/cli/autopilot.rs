@@ -1,0 +1,101 @@
+//! `ctxbridge autopilot …`
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::config::load;
+use super::output::{DIM, styled};
+use super::{Answer, Output};
+use crate::autopilot::{Phase, State, Store, Trend, chart, percent, report_of};
+use crate::config;
+use crate::paths;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ctxbridge autopilot status")]
+pub(super) struct AutopilotArgs {
+    #[command(subcommand)]
+    command: AutopilotCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AutopilotCommand {
+    /// Show how full a session's context window is, and how that went
+    Status(StatusArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge autopilot status --json
+
+Exit code 1 when the session was never seen, or none ever was.")]
+struct StatusArgs {
+    /// The client's id of the session [default: the one that was seen last]
+    #[arg(value_name = "SESSION")]
+    session: Option<String>,
+}
+
+impl AutopilotArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        match &self.command {
+            AutopilotCommand::Status(args) => args.run(output),
+        }
+    }
+}
+
+impl StatusArgs {
+    fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let config = load(output).autopilot;
+        let store = Store::in_dir(&paths::data_dir()?);
+        let state = match &self.session {
+            Some(session) => store.load(session),
+            None => store.newest(),
+        };
+        let Some(state) = state else {
+            if output.json {
+                output.value(&json!({ "session": null }))?;
+            } else {
+                let which = if self.session.is_some() { "this session" } else { "any session" };
+                output.line(format!(
+                    "nothing is known of {which}; hooks watch the window once `ctxbridge hooks install` has run"
+                ))?;
+            }
+            return Ok(Answer::No);
+        };
+        if output.json {
+            output.value(&as_json(&state, &config))?;
+        } else {
+            tell(&state, &config, output)?;
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+fn tell(state: &State, config: &config::Autopilot, output: &mut Output) -> anyhow::Result<()> {
+    if state.history.is_empty() {
+        output.line("not measured yet; the next prompt is")?;
+    } else {
+        output.line(report_of(state, config))?;
+        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+        output.line("")?;
+        output.text(chart(&state.history, config, width))?;
+        output.line("")?;
+    }
+    let (cycles, s) = (state.prune_count, if state.prune_count == 1 { "" } else { "s" });
+    let session: String = state.session_id.chars().flat_map(char::escape_debug).collect();
+    Ok(output.line(styled(DIM, format!("session {session}, {cycles} optimise cycle{s}")))?)
+}
+
+fn as_json(state: &State, config: &config::Autopilot) -> Value {
+    let window = config.window_or(state.window);
+    let share = state.last_token_estimate as f64 / window as f64;
+    let history = state.history.iter().map(
+        |point| json!({ "ts_ms": point.ts, "tokens": point.tokens, "used_percentage": percent(point.pct), "turns": point.turns }),
+    );
+    json!({
+        "session": state.session_id, "tokens": state.last_token_estimate, "window": window, "used_percentage": percent(share),
+        "phase": Phase::at(share, config), "turns": state.history.last().map(|point| point.turns),
+        "trend": Trend::of(&state.history, window), "optimise_cycles": state.prune_count,
+        "warning_issued": state.warning_issued, "last_check_ms": state.last_check, "blocked_at_ms": state.blocked_at,
+        "history": history.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,109 @@
+//! `ctxbridge hooks install`
+
+use serde_json::json;
+
+use super::{Answer, ClientArg, Output, ScopeArg, events_of_some, names, places, scopes, short};
+use crate::cli::output::{DIM, GOOD, styled};
+use crate::hook::Event;
+use crate::hook::settings::clients::Readers;
+use crate::hook::settings::editor::{Editor, Installed, InstalledState};
+use crate::hook::settings::scope::{Places, Scope};
+use crate::hook::settings::status::{ScopeStatus, status};
+use crate::hook::settings::wiring::{LeftOut, hooks, own_program};
+use crate::paths;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge hooks install
+  ctxbridge hooks install --scope project --client-version 2.1.330
+
+Only events that every installed client knows are wired: one that a client does not know makes it ignore all its settings.
+All else in the file stays as it is, and `ctxbridge hooks uninstall` puts the original back.")]
+pub(super) struct InstallArgs {
+    /// Which settings
+    #[arg(long, value_enum, default_value = "user")]
+    scope: ScopeArg,
+    #[command(flatten)]
+    client: ClientArg,
+}
+
+impl InstallArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let places = places()?;
+        let scope = Scope::from(self.scope);
+        let file = places.file(scope)?;
+        let readers = self.client.readers(&places, output);
+        let (wanted, left_out) = events_of_some(&readers)?;
+        let path = std::env::var_os("PATH");
+        let own = own_program(&std::env::current_exe()?, path.as_deref())?;
+        let program = scope.program(&own);
+        let notice = |text: &str| output.note(text);
+        let done = Editor::new(&paths::data_dir()?, &notice).install(&file, &hooks(&wanted, program), scope.is_private())?;
+        for unknown in &readers.unknown {
+            output.note(&format!("{}: its version is not known; if it is old, name it with --client-version", unknown.display()));
+        }
+        let warnings = warnings(&places, scope, &wanted, &left_out)?;
+        if output.json {
+            output.value(&json!({
+                "scope": scope, "file": done.file, "state": done.state, "events": wanted, "left_out": left_out,
+                "program": program, "backup": done.backup, "clients": clients(&readers), "warnings": warnings,
+            }))?;
+        } else {
+            tell(&done, &wanted, &left_out, output)?;
+            for warning in warnings {
+                output.note(&format!("note: {warning}"));
+            }
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+pub(super) fn clients(readers: &Readers) -> Vec<serde_json::Value> {
+    let client = |path: Option<&std::path::PathBuf>, version: Option<String>| json!({ "path": path, "version": version });
+    let known = readers.clients.iter().map(|known| client(known.path.as_ref(), Some(known.version.to_string())));
+    known.chain(readers.unknown.iter().map(|path| client(Some(path), None))).collect()
+}
+
+/// What keeps hooks that are wired from running once each.
+fn warnings(places: &Places, scope: Scope, wanted: &[Event], left_out: &[LeftOut]) -> anyhow::Result<Vec<String>> {
+    let path = std::env::var_os("PATH");
+    let status = status(places, &scopes(None), (wanted, left_out), path.as_deref())?;
+    let own = status.scopes.iter().find(|found| found.scope == scope);
+    let mut warnings = Vec::new();
+    if own.is_some_and(|own| own.trusted == Some(false)) {
+        warnings.push("the client does not trust this project yet: start `claude` in it once and say yes".to_owned());
+    }
+    if status.disabled {
+        warnings.push("`disableAllHooks` is set, so that the client runs none of them".to_owned());
+    }
+    if own.is_some_and(|own| own.hooks.iter().any(|hook| hook.runs == Some(false))) {
+        warnings.push("there is no `ctxbridge` on the PATH, which these settings call".to_owned());
+    }
+    let also = |found: &&ScopeStatus| found.scope != scope && !found.hooks.is_empty();
+    let others: Vec<_> = status.scopes.iter().filter(also).map(|found| found.scope.name()).collect();
+    if !status.twice.is_empty() && !others.is_empty() {
+        warnings.push(format!(
+            "they are wired in the {} settings, too, and would run twice; `ctxbridge hooks uninstall --scope {}` takes those out",
+            others.join(" and "),
+            others[0]
+        ));
+    }
+    Ok(warnings)
+}
+
+fn tell(done: &Installed, wanted: &[Event], left_out: &[LeftOut], output: &mut Output) -> anyhow::Result<()> {
+    let file = short(&done.file);
+    match done.state {
+        InstalledState::Installed => output.line(format!("{} {} hooks in {file}", styled(GOOD, "installed:"), wanted.len()))?,
+        InstalledState::Updated => output.line(format!("{} {} hooks in {file}", styled(GOOD, "updated:"), wanted.len()))?,
+        InstalledState::Unchanged => output.line(format!("nothing to do: {} hooks are in {file} already", wanted.len()))?,
+    }
+    output.line(styled(DIM, names(wanted)))?;
+    for LeftOut { event, because_of } in left_out {
+        output.line(styled(DIM, format!("left out: {}, which {because_of} does not know", event.name())))?;
+    }
+    if let Some(backup) = &done.backup {
+        output.line(styled(DIM, format!("the original is kept in {}", short(backup))))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! `ctxbridge hooks status`
+
+use serde_json::json;
+
+use super::install::clients;
+use super::{Answer, ClientArg, Output, ScopeArg, events, names, places, scopes, short};
+use crate::cli::output::{BAD, DIM, GOOD, styled};
+use crate::hook::Event;
+use crate::hook::settings::clients::Readers;
+use crate::hook::settings::status::{ScopeStatus, Status, Wired, status};
+use crate::paths;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge hooks status || ctxbridge hooks install
+
+Exit code 0 when every event is wired in settings that the client heeds, and each command can run.")]
+pub(super) struct StatusArgs {
+    /// Look at these settings only [default: all]
+    #[arg(long, value_enum)]
+    scope: Option<ScopeArg>,
+    #[command(flatten)]
+    client: ClientArg,
+}
+
+impl StatusArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let places = places()?;
+        let readers = self.client.readers(&places, output);
+        let (wanted, left_out) = events(&readers);
+        let path = std::env::var_os("PATH");
+        let status = status(&places, &scopes(self.scope), (&wanted, &left_out), path.as_deref())?;
+        // With nothing that could be wired there is nothing that is.
+        let wired = status.wired && !wanted.is_empty();
+        if output.json {
+            output.value(&json!({
+                "wired": wired, "missing": status.missing, "left_out": status.left_out, "disabled": status.disabled,
+                "twice": status.twice, "scopes": status.scopes, "clients": clients(&readers), "project": places.project,
+            }))?;
+        } else {
+            tell(&status, &readers, output)?;
+        }
+        Ok(if wired { Answer::Yes } else { Answer::No })
+    }
+}
+
+fn tell(status: &Status, readers: &Readers, output: &mut Output) -> anyhow::Result<()> {
+    for scope in &status.scopes {
+        tell_scope(scope, output)?;
+    }
+    let bad = |text: String| format!("{} {text}", styled(BAD, "✗"));
+    if status.disabled {
+        output.line(bad("`disableAllHooks` is set: the client runs no hook at all".to_owned()))?;
+    }
+    if !status.twice.is_empty() {
+        output.line(bad(format!(
+            "wired in more than one place, so that the client runs them twice: {}; `ctxbridge hooks uninstall --scope …` takes them out of one",
+            names(&status.twice)
+        )))?;
+    }
+    for left in &status.left_out {
+        output.line(styled(DIM, format!("left out: {}, which {} does not know", left.event.name(), left.because_of)))?;
+    }
+    if readers.clients.is_empty() {
+        output.line(styled(
+            DIM,
+            "no installed client was found: which events it knows cannot be told (--client-version says it)",
+        ))?;
+    }
+    let in_some_file =
+        |event: &Event| status.scopes.iter().flat_map(|scope| &scope.hooks).any(|hook| hook.event == *event && hook.in_place);
+    let (idle, missing): (Vec<Event>, Vec<Event>) = status.missing.iter().copied().partition(in_some_file);
+    if !idle.is_empty() {
+        output.line(bad(format!("wired, but not in effect, for the reasons above: {}", names(&idle))))?;
+    }
+    if !missing.is_empty() {
+        output.line(bad(format!("not wired: {}; `ctxbridge hooks install` wires them", names(&missing))))?;
+    }
+    if status.wired {
+        output.line(format!("{} all is wired", styled(GOOD, "✓")))?;
+    }
+    Ok(())
+}
+
+fn tell_scope(scope: &ScopeStatus, output: &mut Output) -> anyhow::Result<()> {
+    let bad = |text: String| format!("  {} {text}", styled(BAD, "✗"));
+    let state = match (scope.exists, scope.hooks.len()) {
+        (_, 0) if scope.problem.is_some() => styled(DIM, "(cannot be used)"),
+        (false, _) => styled(DIM, "(no such file)"),
+        (true, 0) => styled(DIM, "(no hook of ctxbridge)"),
+        (true, 1) => "1 hook".to_owned(),
+        (true, count) => format!("{count} hooks"),
+    };
+    output.line(format!("{:<8} {} {state}", scope.scope.name(), short(&scope.file)))?;
+    if let Some(problem) = &scope.problem {
+        output.line(bad(problem.clone()))?;
+    }
+    for hook in &scope.hooks {
+        output.line(hook_line(hook))?;
+    }
+    for unknown in &scope.unknown {
+        let told = format!(
+            "{} is not known to {}, which ignores this whole file because of it; `ctxbridge hooks install --scope {}` takes it out",
+            unknown.event.name(),
+            unknown.because_of,
+            scope.scope.name()
+        );
+        output.line(bad(told))?;
+    }
+    if scope.exists && !scope.hooks.is_empty() && scope.trusted == Some(false) {
+        output.line(bad(
+            "the client does not trust this project, and ignores these; start `claude` in it once and say yes".to_owned()
+        ))?;
+    }
+    for command in &scope.related {
+        output.line(styled(DIM, format!("  not ours, since it does more than run a hook: {command}")))?;
+    }
+    Ok(())
+}
+
+fn hook_line(hook: &Wired) -> String {
+    let mut remarks = Vec::new();
+    if !hook.in_place {
+        remarks.push("stands under another event".to_owned());
+    }
+    if hook.runs == Some(false) {
+        remarks.push(
+            if hook.program.contains(['/', '\\']) { "is not there or cannot be run" } else { "is not on the PATH" }.to_owned(),
+        );
+    }
+    let sound = remarks.is_empty();
+    remarks.extend(hook.matcher.as_ref().map(|matcher| format!("only for `{matcher}`")));
+    let mark = if sound { styled(GOOD, "✓") } else { styled(BAD, "✗") };
+    let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
+    let program = std::path::Path::new(&hook.program);
+    let program =
+        if paths::home_dir().is_some_and(|home| program.starts_with(home)) { short(program) } else { hook.program.clone() };
+    format!("  {mark} {:<17} {}", hook.event.name(), styled(DIM, format!("{program}{remarks}")))
+}
