@@ -1,0 +1,122 @@
+//! Tool calls with their results.
+
+use serde_json::{Value, json};
+
+use super::session::Writer;
+use crate::code::{self, File};
+
+/// A call, and what came of it.
+pub(super) struct Use {
+    /// Given by the API; empty until the call is written, unless somebody has to know it before.
+    pub(super) id: String,
+    pub(super) name: &'static str,
+    pub(super) input: Value,
+    /// What the model is sent.
+    pub(super) content: Value,
+    /// What the client keeps for itself.
+    pub(super) result: Value,
+    pub(super) error: bool,
+    /// The id of the call's line, once it is written.
+    pub(super) line: String,
+}
+
+impl Use {
+    pub(super) fn new(name: &'static str, input: Value, content: impl Into<Value>, result: Value) -> Self {
+        Self { id: String::new(), name, input, content: content.into(), result, error: false, line: String::new() }
+    }
+
+    fn failed(self) -> Self {
+        Self { error: true, ..self }
+    }
+}
+
+impl Writer<'_> {
+    /// A call of one of the tools that every session uses.
+    pub(super) fn tool(&mut self) -> Use {
+        let file = self.world.project.file(&mut self.rng, &self.world.words);
+        match self.rng.below(100) {
+            0..38 => self.read(&file),
+            38..41 => missing(&file),
+            41..70 => self.shell(),
+            70..77 => self.compile(&file),
+            77..95 => self.edit(&file),
+            _ => self.create(&file),
+        }
+    }
+
+    fn read(&mut self, file: &File) -> Use {
+        let text = self.code(file, 1_200, 2);
+        let lines = text.split('\n').count();
+        let result = json!({ "type": "text", "file": {
+            "filePath": file.path, "content": text, "numLines": lines, "startLine": 1, "totalLines": lines,
+        }});
+        Use::new("Read", json!({ "file_path": file.path }), code::numbered(&text), result)
+    }
+
+    fn shell(&mut self) -> Use {
+        let (words, project) = (&self.world.words, &self.world.project);
+        let name = words.name(&mut self.rng);
+        let (command, what) = match self.rng.below(5) {
+            0 => (format!("cargo nextest run {name}"), "Run the tests"),
+            1 => (format!("git commit -qam 'Mend {name}' && git log --oneline | head"), "Commit"),
+            2 => (format!("grep -rn \"{name}\" src | head -40"), "Search"),
+            3 => (format!("ls -la src/{name}"), "List files"),
+            _ => (format!("tail -n 60 logs/{name}.log"), "Look at the log"),
+        };
+        let length = self.budget.length(&mut self.rng, 900, 2);
+        let output = code::output(&mut self.rng, words, project, length);
+        let result = json!({ "stdout": output, "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false });
+        Use::new("Bash", json!({ "command": command, "description": what }), output, result)
+    }
+
+    fn compile(&mut self, file: &File) -> Use {
+        let said = format!("Exit code 101\n{}", code::error(&mut self.rng, &self.world.words, file));
+        let input = json!({ "command": "cargo check --all-targets", "description": "Check that it compiles" });
+        let result = format!("Error: {said}").into();
+        Use::new("Bash", input, said, result).failed()
+    }
+
+    fn edit(&mut self, file: &File) -> Use {
+        let original = self.code(file, 1_500, 1);
+        let lines: Vec<&str> = original.lines().collect();
+        let first = self.rng.below(lines.len());
+        let old = lines[first..].iter().take(self.rng.between(1, 6)).copied().collect::<Vec<_>>();
+        let name = self.world.words.name(&mut self.rng);
+        let mut new = vec![format!("    // {}", self.world.words.title(&mut self.rng, &self.topic))];
+        new.extend(old.iter().map(|line| line.replacen("let ", &format!("let {name}_"), 1)));
+        let minus = old.iter().map(|line| format!("-{line}"));
+        let plus = new.iter().map(|line| format!("+{line}"));
+        let patch = json!([{
+            "oldStart": first + 1, "oldLines": old.len(), "newStart": first + 1, "newLines": new.len(),
+            "lines": minus.chain(plus).collect::<Vec<_>>(),
+        }]);
+        let (old, new) = (old.join("\n"), new.join("\n"));
+        let said = format!("The file {} was changed as asked.", file.path);
+        let input = json!({ "replace_all": false, "file_path": file.path, "old_string": old, "new_string": new });
+        let result = json!({
+            "filePath": file.path, "oldString": old, "newString": new, "originalFile": original, "structuredPatch": patch,
+            "userModified": false, "replaceAll": false,
+        });
+        Use::new("Edit", input, said, result)
+    }
+
+    fn create(&mut self, file: &File) -> Use {
+        let text = self.code(file, 1_200, 2);
+        let said = format!("The new file {} was written.", file.path);
+        let result = json!({
+            "type": "create", "filePath": file.path, "content": text, "structuredPatch": [], "originalFile": null, "userModified": false,
+        });
+        Use::new("Write", json!({ "file_path": file.path, "content": text }), said, result)
+    }
+
+    fn code(&mut self, file: &File, usual: usize, copies: usize) -> String {
+        let length = self.budget.length(&mut self.rng, usual, copies);
+        self.world.project.text(file, &self.world.words, length)
+    }
+}
+
+fn missing(file: &File) -> Use {
+    let said = format!("There is no file {}.", file.path);
+    let result = format!("Error: {said}").into();
+    Use::new("Read", json!({ "file_path": file.path }), said, result).failed()
+}
