@@ -7,6 +7,7 @@ mod roundtrip;
 mod signatures;
 mod test;
 mod tools;
+mod transcripts;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ enum Command {
     Signatures(signatures::SignaturesArgs),
     /// Measure, as ratios against a reference in the same run
     Bench(bench::BenchArgs),
+    /// Make sessions in the format of the newest client
+    Transcripts(transcripts::TranscriptsArgs),
     /// Make the picture in README.md from a run of `ctxbridge demo`
     Picture,
     /// Parse a file with swc and nothing else: a reference of `bench`
@@ -40,6 +43,9 @@ enum Command {
     /// Copy a file, hash the copy and nothing else: a reference of `bench`
     #[command(hide = true)]
     ReferenceCopy(bench::Reference),
+    /// Parse each line of the transcripts in a folder into a value and nothing else: a reference of `bench`
+    #[command(hide = true)]
+    ReferenceJson(bench::Reference),
 }
 
 fn main() -> ExitCode {
@@ -48,10 +54,12 @@ fn main() -> ExitCode {
         Command::Releases(args) => releases::run(&args),
         Command::Signatures(args) => signatures::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Transcripts(args) => transcripts::run(&args),
         Command::Picture => picture::run(),
         Command::ReferenceParse(file) => bench::parse(&file),
         Command::ReferenceHash(file) => bench::hash(&file),
         Command::ReferenceCopy(file) => bench::copy(&file),
+        Command::ReferenceJson(folder) => bench::json(&folder),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

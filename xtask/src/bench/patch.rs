@@ -1,90 +1,18 @@
-//! `cargo xtask bench`: whole processes, measured in turn with a reference, printed as ratios.
-//!
-//! The machine's speed drifts, so absolute times say little; each run of a command is paired with a run of its reference right
-//! before it, and the median of the pairs' ratios is what counts.
+//! What the commands of `patch` take, against bare work on the same file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, ensure};
-use clap::Subcommand;
+use anyhow::{Result, ensure};
 use ctxbridge::patch::install::Target;
-use ctxbridge::{demo, digest, releases};
-use swc_common::BytePos;
-use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax, lexer::Lexer};
-use wait4::Wait4;
+use ctxbridge::{demo, releases};
 
-use crate::tools::{cargo, step, target};
+use super::measure::{Pairs, Sample, measure, program};
 
-#[derive(Debug, clap::Args)]
-pub struct BenchArgs {
-    #[command(subcommand)]
-    what: Bench,
-}
-
-#[derive(Debug, Subcommand)]
-enum Bench {
-    /// `patch apply`, `verify` and `locate` against bare work on the same `cli.js`: a parse, a hash
-    Patch {
-        /// The release
-        #[arg(long, default_value = "2.1.112")]
-        release: String,
-        /// Pairs of runs for each command
-        #[arg(long, default_value_t = 15)]
-        runs: usize,
-    },
-    /// The same for an executable, against a copy and a hash; and how long the patched client takes to start
-    Native {
-        /// The release
-        #[arg(long, default_value = "2.1.330")]
-        release: String,
-        /// Pairs of runs for each command
-        #[arg(long, default_value_t = 9)]
-        runs: usize,
-    },
-}
-
-/// A file to read.
-#[derive(Debug, clap::Args)]
-pub struct Reference {
-    file: PathBuf,
-}
-
-/// What a parse with swc takes, and nothing else.
-pub fn parse(reference: &Reference) -> Result<bool> {
-    let text = fs::read_to_string(&reference.file)?;
-    let input = StringInput::new(&text, BytePos(1), BytePos(1 + text.len() as u32));
-    let lexer = Lexer::new(Syntax::Es(EsSyntax::default()), swc_ecma_ast::EsVersion::EsNext, input, None);
-    let module = Parser::new_from(lexer).parse_module().map_err(|error| anyhow::anyhow!("{error:?}"))?;
-    println!("{} items", module.body.len());
-    // A process that only parses would end here; freeing a tree of 300 MB is not part of parsing it.
-    std::mem::forget(module);
-    Ok(true)
-}
-
-/// What reading and hashing takes, and nothing else.
-pub fn hash(reference: &Reference) -> Result<bool> {
-    println!("{}", digest::of_file(&reference.file)?);
-    Ok(true)
-}
-
-/// What copying and hashing once takes, and nothing else.
-pub fn copy(reference: &Reference) -> Result<bool> {
-    let copy = reference.file.with_extension("copy");
-    fs::copy(&reference.file, &copy)?;
-    println!("{}", digest::of_file(&copy)?);
-    fs::remove_file(&copy)?;
-    Ok(true)
-}
-
-pub fn run(args: &BenchArgs) -> Result<bool> {
-    let (release, runs, native) = match &args.what {
-        Bench::Patch { release, runs } => (release, *runs, false),
-        Bench::Native { release, runs } => (release, *runs, true),
-    };
-    step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
+/// The table for a release: `native` for an executable.
+pub fn run(release: &str, runs: usize, native: bool) -> Result<bool> {
     let client = Target::at(&releases::fetch_client(release)?)?;
     ensure!(client.kind.is_native() == native, "{release} is a {}: use the other benchmark", client.kind);
     let scratch = tempfile::tempdir()?;
@@ -106,13 +34,6 @@ struct Patch {
     client: PathBuf,
     data: PathBuf,
     runs: usize,
-}
-
-/// One run of a process.
-#[derive(Clone, Copy)]
-struct Sample {
-    wall: Duration,
-    peak_bytes: u64,
 }
 
 /// One line of the table.
@@ -175,30 +96,17 @@ impl Patch {
         own: &dyn Fn() -> Result<Sample>,
         after: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        let mut pairs = Vec::new();
+        let mut pairs = Pairs::default();
         // The first pair warms the file cache and is not counted.
         for run in 0..=self.runs {
             let base = base()?;
             let own = own()?;
             after()?;
             if run > 0 {
-                pairs.push((own, base));
+                pairs.push(own, base);
             }
         }
-        let mut ratios: Vec<f64> = pairs.iter().map(|(own, base)| own.wall.as_secs_f64() / base.wall.as_secs_f64()).collect();
-        ratios.sort_by(f64::total_cmp);
-        let mut times: Vec<Duration> = pairs.iter().map(|(own, _)| own.wall).collect();
-        times.sort();
-        let peak = |samples: Vec<u64>| samples.into_iter().max().unwrap_or(0) as f64 / 1e6;
-        println!(
-            "| `{name}` | {reference} | {:.2} [{:.2} – {:.2}] | {goal} | {:.0} ms | {:.0} MB | {:.0} MB |",
-            ratios[ratios.len() / 2],
-            ratios[0],
-            ratios[ratios.len() - 1],
-            times[times.len() / 2].as_secs_f64() * 1e3,
-            peak(pairs.iter().map(|(own, _)| own.peak_bytes).collect()),
-            peak(pairs.iter().map(|(_, base)| base.peak_bytes).collect()),
-        );
+        pairs.print(&format!("`{name}`"), reference, goal);
         Ok(())
     }
 
@@ -218,18 +126,4 @@ impl Patch {
     fn revert(&self) -> Result<()> {
         self.ctxbridge(&["patch", "revert"]).map(drop)
     }
-}
-
-fn program(name: &str) -> PathBuf {
-    Path::new(&target()).join("release").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
-}
-
-fn measure(command: &mut Command) -> Result<Sample> {
-    let begun = Instant::now();
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().with_context(|| format!("cannot start {command:?}"))?;
-    let used = child.wait4()?;
-    let wall = begun.elapsed();
-    ensure!(used.status.success(), "{command:?} failed: {}", used.status);
-    Ok(Sample { wall, peak_bytes: used.rusage.maxrss })
 }

@@ -1,0 +1,174 @@
+//! A home of its own for each case: sessions in it, an archive beside it, and nothing of the user's.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use ctxbridge_testkit::transcript::{Kind, Made};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::bench::measure::{Sample, measure_with_input, program};
+
+pub struct Scratch {
+    folder: TempDir,
+}
+
+impl Scratch {
+    pub fn new() -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("ctxbridge-bench-").tempdir()?;
+        let scratch = Self { folder };
+        for folder in [scratch.sessions(), scratch.project()] {
+            fs::create_dir_all(folder)?;
+        }
+        Ok(scratch)
+    }
+
+    /// Where the client keeps the sessions of one project.
+    pub fn sessions(&self) -> PathBuf {
+        self.home().join(".claude/projects/-home-dev-src-ledger")
+    }
+
+    /// Makes a session, in another process: this one stays small (see `measure`).
+    pub fn generate(&self, kind: Kind, messages: u64, bytes: u64, seed: u64) -> Result<Made> {
+        let mut command = Command::new(program("xtask"));
+        command.args(["transcripts", "generate", "--json", "--kind", kind.name(), "--out"]).arg(self.sessions());
+        for (option, value) in [("--messages", messages), ("--bytes", bytes), ("--seed", seed)] {
+            command.arg(option).arg(value.to_string());
+        }
+        let output = command.stderr(Stdio::inherit()).output()?;
+        ensure!(output.status.success(), "no session was made: {}", output.status);
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    /// Runs a hook on a session, as the client would.
+    pub fn hook(&self, event: Hook, transcript: &Path) -> Result<Sample> {
+        measure_with_input(&mut self.ctxbridge(&["hook", event.slug()])?, &self.input(event, transcript))
+            .with_context(|| self.said())
+    }
+
+    /// What a hook prints.
+    pub fn hook_output(&self, event: Hook, transcript: &Path) -> Result<String> {
+        let input = self.folder.path().join("input");
+        fs::write(&input, self.input(event, transcript))?;
+        let output = self.ctxbridge(&["hook", event.slug()])?.stdin(File::open(&input)?).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn input(&self, event: Hook, transcript: &Path) -> Vec<u8> {
+        let mut input = json!({
+            "session_id": transcript.file_stem().map(|id| id.to_string_lossy()),
+            "transcript_path": transcript,
+            "cwd": self.project(),
+            "permission_mode": "default",
+            "hook_event_name": event.name(),
+        });
+        match event {
+            Hook::UserPromptSubmit => input["prompt"] = "And what does the journal say about it?".into(),
+            Hook::SessionStart => input["source"] = "compact".into(),
+            Hook::Stop => input["stop_hook_active"] = false.into(),
+        }
+        input.to_string().into_bytes()
+    }
+
+    /// Runs a command that reads nothing.
+    pub fn run(&self, arguments: &[&str]) -> Result<Sample> {
+        measure_with_input(&mut self.ctxbridge(arguments)?, b"").with_context(|| self.said())
+    }
+
+    /// Imports all sessions of the home.
+    pub fn import(&self) -> Result<Sample> {
+        let mut command = self.ctxbridge(&["archive", "import"])?;
+        measure_with_input(command.arg(self.home().join(".claude/projects")), b"").with_context(|| self.said())
+    }
+
+    /// Checks that the archive holds what it was given: hooks succeed whatever happens, and one that fails is fast.
+    pub fn check(&self, turns: u64, bytes: u64) -> Result<()> {
+        let output = self.ctxbridge(&["archive", "status", "--json"])?.output()?;
+        let status: Value = serde_json::from_slice(&output.stdout).with_context(|| format!("archive status: {}", self.said()))?;
+        let number = |key: &str| status[key].as_u64().with_context(|| format!("archive status has no `{key}`: {status}"));
+        let (found, raw) = (number("turns")?, number("bytes_raw")?);
+        ensure!(found >= turns, "the archive has {found} turns of {turns}: what was measured is no archive. {}", self.said());
+        ensure!(raw >= bytes, "the archive has {raw} bytes of {bytes}: what was measured is no archive. {}", self.said());
+        Ok(())
+    }
+
+    /// Bytes that the archive takes, its journal included.
+    pub fn archive_bytes(&self) -> Result<u64> {
+        let mut bytes = 0;
+        for entry in fs::read_dir(self.data())? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with("archive.db") {
+                bytes += entry.metadata()?.len();
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Removes the archive.
+    pub fn forget(&self) -> Result<()> {
+        let data = self.data();
+        if data.exists() { Ok(fs::remove_dir_all(data)?) } else { Ok(()) }
+    }
+
+    fn ctxbridge(&self, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new(program("ctxbridge"));
+        command.args(arguments).env_clear().current_dir(self.project());
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+        command.env("HOME", self.home()).env("USERPROFILE", self.home()).env("CTXBRIDGE_DATA_DIR", self.data());
+        command.env("XDG_CONFIG_HOME", self.home().join(".config")).env("CTXBRIDGE_CACHE_DIR", self.home().join(".cache"));
+        command.stderr(File::create(self.stderr())?);
+        Ok(command)
+    }
+
+    /// What the last command complained of.
+    fn said(&self) -> String {
+        let text = fs::read_to_string(self.stderr()).unwrap_or_default();
+        format!("on stderr: {}", if text.trim().is_empty() { "nothing" } else { text.trim() })
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn stderr(&self) -> PathBuf {
+        self.folder.path().join("stderr")
+    }
+}
+
+/// The hooks that are measured.
+#[derive(Clone, Copy)]
+pub enum Hook {
+    UserPromptSubmit,
+    Stop,
+    SessionStart,
+}
+
+impl Hook {
+    fn slug(self) -> &'static str {
+        match self {
+            Self::UserPromptSubmit => "user-prompt-submit",
+            Self::Stop => "stop",
+            Self::SessionStart => "session-start",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::UserPromptSubmit => "UserPromptSubmit",
+            Self::Stop => "Stop",
+            Self::SessionStart => "SessionStart",
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `cargo xtask bench`: whole processes, measured in turn with a reference, printed as ratios.
+//!
+//! The machine's speed drifts, so absolute times say little; each run of a command is paired with a run of its reference right
+//! before it, and the median of the pairs' ratios is what counts.
+
+mod archive;
+mod measure;
+mod patch;
+mod reference;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::tools::{cargo, step};
+
+pub use reference::{Reference, copy, hash, json, parse};
+
+#[derive(Debug, clap::Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// `patch apply`, `verify` and `locate` against bare work on the same `cli.js`: a parse, a hash
+    Patch {
+        /// The release
+        #[arg(long, default_value = "2.1.112")]
+        release: String,
+        /// Pairs of runs for each command
+        #[arg(long, default_value_t = 15)]
+        runs: usize,
+    },
+    /// The same for an executable, against a copy and a hash; and how long the patched client takes to start
+    Native {
+        /// The release
+        #[arg(long, default_value = "2.1.330")]
+        release: String,
+        /// Pairs of runs for each command
+        #[arg(long, default_value_t = 9)]
+        runs: usize,
+    },
+    /// The hooks that archive and restore, and an import, on made-up sessions
+    Archive(archive::ArchiveArgs),
+}
+
+pub fn run(args: &BenchArgs) -> Result<bool> {
+    step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
+    match &args.what {
+        Bench::Patch { release, runs } => patch::run(release, *runs, false),
+        Bench::Native { release, runs } => patch::run(release, *runs, true),
+        Bench::Archive(args) => archive::run(args),
+    }
+}

@@ -1,0 +1,69 @@
+//! Bare work on a file, in a process of its own: what the commands are measured against.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use ctxbridge::digest;
+use serde_json::Value;
+use swc_common::BytePos;
+use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax, lexer::Lexer};
+
+/// A file to read, or a folder.
+#[derive(Debug, clap::Args)]
+pub struct Reference {
+    file: PathBuf,
+}
+
+/// What a parse with swc takes, and nothing else.
+pub fn parse(reference: &Reference) -> Result<bool> {
+    let text = fs::read_to_string(&reference.file)?;
+    let input = StringInput::new(&text, BytePos(1), BytePos(1 + text.len() as u32));
+    let lexer = Lexer::new(Syntax::Es(EsSyntax::default()), swc_ecma_ast::EsVersion::EsNext, input, None);
+    let module = Parser::new_from(lexer).parse_module().map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    println!("{} items", module.body.len());
+    // A process that only parses would end here; freeing a tree of 300 MB is not part of parsing it.
+    std::mem::forget(module);
+    Ok(true)
+}
+
+/// What reading and hashing takes, and nothing else.
+pub fn hash(reference: &Reference) -> Result<bool> {
+    println!("{}", digest::of_file(&reference.file)?);
+    Ok(true)
+}
+
+/// What copying and hashing once takes, and nothing else.
+pub fn copy(reference: &Reference) -> Result<bool> {
+    let copy = reference.file.with_extension("copy");
+    fs::copy(&reference.file, &copy)?;
+    println!("{}", digest::of_file(&copy)?);
+    fs::remove_file(&copy)?;
+    Ok(true)
+}
+
+/// What reading transcripts and parsing each line takes, on one thread, and nothing else.
+pub fn json(reference: &Reference) -> Result<bool> {
+    let mut lines = 0;
+    parse_lines(&reference.file, &mut lines)?;
+    println!("{lines} lines");
+    Ok(true)
+}
+
+fn parse_lines(path: &Path, lines: &mut u64) -> Result<()> {
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            parse_lines(&entry?.path(), lines)?;
+        }
+    } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+        let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+        let mut line = Vec::new();
+        while file.read_until(b'\n', &mut line)? > 0 {
+            std::hint::black_box(serde_json::from_slice::<Value>(&line)?);
+            line.clear();
+            *lines += 1;
+        }
+    }
+    Ok(())
+}
