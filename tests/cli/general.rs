@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use crate::sandbox::{Sandbox, text};
 
-const COMMANDS: [&[&str]; 10] = [
+const COMMANDS: &[&[&str]] = &[
     &[],
     &["patch"],
     &["patch", "list"],
@@ -14,6 +14,23 @@ const COMMANDS: [&[&str]; 10] = [
     &["patch", "verify"],
     &["patch", "revert"],
     &["patch", "check"],
+    &["archive"],
+    &["archive", "status"],
+    &["archive", "import"],
+    &["archive", "sessions"],
+    &["archive", "show"],
+    &["archive", "restore"],
+    &["archive", "optimize"],
+    &["recall"],
+    &["hook"],
+    &["hooks"],
+    &["hooks", "install"],
+    &["hooks", "uninstall"],
+    &["hooks", "status"],
+    &["hooks", "verify"],
+    &["autopilot", "status"],
+    &["config", "show"],
+    &["statusline"],
     &["demo"],
     &["completions"],
 ];
@@ -21,7 +38,7 @@ const COMMANDS: [&[&str]; 10] = [
 #[test]
 fn every_command_has_help_with_an_example() {
     let sandbox = Sandbox::new();
-    for command in COMMANDS {
+    for command in COMMANDS.iter().copied() {
         for help in ["--help", "-h"] {
             let said = sandbox.run(&[command, &[help]].concat());
             assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{command:?}");

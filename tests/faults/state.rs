@@ -169,6 +169,7 @@ fn a_journal_from_the_past() {
     let (sandbox, original) = patched();
     let first_schema = "DROP TABLE hashes;
         ALTER TABLE applications DROP COLUMN original;
+        ALTER TABLE applications DROP COLUMN placed;
         ALTER TABLE backups ADD COLUMN linked INTEGER NOT NULL DEFAULT 1;
         ALTER TABLE backups ADD COLUMN mode INTEGER NOT NULL DEFAULT 493;
         ALTER TABLE backups ADD COLUMN uid INTEGER NOT NULL DEFAULT 0;

@@ -1,0 +1,186 @@
+//! `ctxbridge statusline` and `ctxbridge autopilot status`.
+
+use std::fs;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+
+const SESSION: &str = "0b9d2f6a-3c41-4d5e-9f00-112233445566";
+
+fn input() -> Value {
+    json!({
+        "session_id": SESSION, "transcript_path": "/nowhere/at/all.jsonl", "cwd": "/work", "version": "2.1.330",
+        "model": { "id": "claude-sonnet-4-5", "display_name": "Sonnet 4.5" },
+        "workspace": { "current_dir": "/work", "project_dir": "/work" }, "cost": { "total_cost_usd": 0.5 },
+        "exceeds_200k_tokens": false,
+        "context_window": {
+            "context_window_size": 200_000, "used_percentage": 24,
+            "current_usage": { "input_tokens": 8, "cache_creation_input_tokens": 792, "cache_read_input_tokens": 48_000, "output_tokens": 5_000 },
+        },
+    })
+}
+
+#[test]
+fn the_statusline_shows_the_client_s_figures() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.line(&input().to_string()), @"24.4% 48.8K/200.0K ok · unpatched");
+    sandbox.session(SESSION, &[10_000, 20_000, 30_000, 41_000]);
+    insta::assert_snapshot!(sandbox.line(&input().to_string()), @"24.4% 48.8K/200.0K ok · ▁▁▂▂▂ +9.7K/turn, ~15 left · 1 optimised · unpatched");
+    let mut full = input();
+    full["context_window"]["current_usage"]["cache_read_input_tokens"] = json!(170_000);
+    insta::assert_snapshot!(sandbox.line(&full.to_string()), @"85.4% 170.8K/200.0K optimise · ▁▁▂▂▇ +40.2K/turn, ~0 left · 1 optimised · unpatched");
+    let coloured = sandbox.run(sandbox.command(&["statusline"]), full.to_string().as_bytes(), 0);
+    insta::assert_snapshot!(coloured.replace('\u{1b}', "ESC"), @"ESC[31m85.4%ESC[0m 170.8K/200.0K ESC[31moptimiseESC[0m ESC[2m·ESC[0m ESC[31m▁▁▂▂▇ESC[0mESC[2m +40.2K/turn, ~0 leftESC[0m ESC[2m·ESC[0m ESC[2m1 optimisedESC[0m ESC[2m·ESC[0m ESC[33munpatchedESC[0m");
+    let never = sandbox.run(sandbox.command(&["statusline", "--color", "never"]), full.to_string().as_bytes(), 0);
+    assert_eq!(never, sandbox.line(&full.to_string()));
+    let json = sandbox.run(sandbox.command(&["statusline", "--json"]), full.to_string().as_bytes(), 0);
+    insta::assert_snapshot!(json, @r#"
+    {
+      "tokens": 170800,
+      "window": 200000,
+      "used_percentage": 85.4,
+      "phase": "optimise",
+      "trend": {
+        "tokens_per_turn": 40200.0,
+        "turns_left": 0
+      },
+      "optimise_cycles": 1,
+      "patched": false
+    }
+    "#);
+}
+
+/// Hooks are not told the window, so the statusline keeps it for them.
+#[test]
+fn the_client_s_window_is_kept() {
+    let sandbox = Sandbox::new();
+    let mut large = input();
+    large["context_window"]["context_window_size"] = json!(1_000_000);
+    insta::assert_snapshot!(sandbox.line(&large.to_string()), @"4.9% 48.8K/1.0M ok · unpatched");
+    let kept = || sandbox.store().load(SESSION).and_then(|state| state.window);
+    assert_eq!(kept(), Some(1_000_000));
+    // An older client, or a model that tells nothing: what was told last counts.
+    large["context_window"] = Value::Null;
+    sandbox.line(&large.to_string());
+    assert_eq!(kept(), Some(1_000_000));
+    sandbox.line(&input().to_string());
+    assert_eq!(kept(), Some(200_000));
+}
+
+#[test]
+fn without_figures_the_transcript_tells_then_the_state() {
+    let sandbox = Sandbox::new();
+    let transcript = sandbox.root.join("session.jsonl");
+    let answer = |tokens: u64, sidechain: bool| {
+        let usage = json!({ "input_tokens": 5, "cache_read_input_tokens": tokens - 10, "cache_creation_input_tokens": 5, "output_tokens": 999 });
+        json!({ "type": "assistant", "isSidechain": sidechain, "message": { "role": "assistant", "usage": usage } }).to_string()
+    };
+    let line = |lines: &[String]| {
+        fs::write(&transcript, lines.join("\n")).unwrap();
+        let input = json!({ "session_id": SESSION, "transcript_path": transcript });
+        sandbox.line(&input.to_string())
+    };
+    let empty = line(&[]);
+    assert!(empty.starts_with("-/200.0K"), "{empty}");
+    assert!(
+        line(&[answer(20_000, false), answer(90_000, true), "{\"type\":\"user\"}".to_owned()])
+            .starts_with("10.0% 20.0K/200.0K ok")
+    );
+    // The client's own answers have no usage; a torn line at the end is one that is being written.
+    let own = json!({ "type": "assistant", "message": { "usage": { "input_tokens": 0 } } }).to_string();
+    assert!(line(&[answer(20_000, false), own, answer(90_000, false)[..50].to_owned()]).starts_with("10.0%"));
+    // Only the end is read.
+    let long = json!({ "type": "user", "message": { "content": "x".repeat(300_000) } }).to_string();
+    assert!(line(&[answer(20_000, false), long.clone()]).starts_with("-/200.0K"));
+    assert!(line(&[long, answer(20_000, false)]).starts_with("10.0%"));
+    // Nothing is known after a compaction, also not by the state.
+    sandbox.session(SESSION, &[60_000]);
+    let boundary = json!({ "type": "system", "subtype": "compact_boundary" }).to_string();
+    assert!(line(&[answer(20_000, false), boundary]).starts_with("-/200.0K"));
+    assert!(line(&[]).starts_with("30.0% 60.0K/200.0K ok"));
+    fs::remove_file(&transcript).unwrap();
+    for path in [json!("/dev/zero"), json!(sandbox.root), json!(""), json!(7), json!("/nowhere")] {
+        let input = json!({ "session_id": SESSION, "transcript_path": path });
+        assert!(sandbox.line(&input.to_string()).starts_with("30.0%"), "{path}");
+    }
+}
+
+#[test]
+fn a_larger_window_is_inferred_when_the_smaller_one_cannot_be() {
+    let told = json!({ "exceeds_200k_tokens": true, "context_window": { "current_usage": { "input_tokens": 250_000 } } });
+    assert!(Sandbox::new().line(&told.to_string()).starts_with("25.0% 250.0K/1.0M ok"));
+}
+
+/// The client shows what the command prints, whatever it was given.
+#[test]
+fn it_prints_one_line_whatever_comes() {
+    let sandbox = Sandbox::new();
+    let huge = format!("{{\"session_id\":\"{}\"}}", "a".repeat(10 << 20));
+    for garbage in ["", "null", "[]", "7", "{", "\u{0}", "not json", huge.as_str()] {
+        assert_eq!(sandbox.line(garbage), "ctxbridge\n");
+    }
+    let unread = sandbox.run(sandbox.command(&["statusline"]), b"\xff\xfe{}", 0);
+    assert_eq!(unread, "ctxbridge\n");
+    insta::assert_snapshot!(sandbox.line("{}"), @"-/200.0K · unpatched");
+    // A folder that cannot be used is no reason to say nothing.
+    let mut command = sandbox.command(&["statusline"]);
+    command.env("NO_COLOR", "1").env("CTXBRIDGE_DATA_DIR", "/dev/null/data");
+    insta::assert_snapshot!(sandbox.run(command, input().to_string().as_bytes(), 0), @"24.4% 48.8K/200.0K ok");
+}
+
+#[test]
+fn status_shows_the_newest_session() {
+    let sandbox = Sandbox::new();
+    let status = |args: &[&str], code| sandbox.run(sandbox.command(&[&["autopilot", "status"], args].concat()), b"", code);
+    insta::assert_snapshot!(status(&[], 1), @"nothing is known of any session; hooks watch the window once `ctxbridge hooks install` has run");
+    assert_eq!(status(&["--json"], 1), "{\n  \"session\": null\n}\n");
+    sandbox.session("older", &[10_000]);
+    let old = fs::File::open(sandbox.data().join("autopilot/older.json")).unwrap();
+    old.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    sandbox.session(SESSION, &[20_000, 55_000, 90_000, 150_000, 180_000]);
+    insta::assert_snapshot!(status(&[], 0), @"
+    [ContextAutopilot] [==================--] 90.0% context used (~180.0K/200.0K tokens, 5 turns) Status: OPTIMIZING | +40.0K tokens a turn, ~0 turns left
+
+    100% ┤            ▂▂▂
+     85% ┤┄┄┄┄┄┄┄┄┄┄┄┄███ optimise
+     70% ┤┄┄┄┄┄┄┄┄┄██████ warn
+         ┤         ██████
+         ┤      ▅▅▅██████
+         ┤   ▂▂▂█████████
+         ┤   ████████████
+      0% ┤▇▇▇████████████
+          turns 1 to 5
+
+    session 0b9d2f6a-3c41-4d5e-9f00-112233445566, 1 optimise cycle
+    ");
+    let json: Value = serde_json::from_str(&status(&["older", "--json"], 0)).unwrap();
+    insta::assert_snapshot!(json, @r#"{"session":"older","tokens":10000,"window":200000,"used_percentage":5.0,"phase":"ok","turns":1,"trend":null,"optimise_cycles":1,"warning_issued":false,"last_check_ms":1700000000000,"blocked_at_ms":null,"history":[{"ts_ms":1700000000000,"tokens":10000,"used_percentage":5.0,"turns":1}]}"#);
+    insta::assert_snapshot!(status(&["nobody"], 1), @"nothing is known of this session; hooks watch the window once `ctxbridge hooks install` has run");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any of it may be missing or of another type.
+    #[test]
+    fn any_json_is_one_line(values in proptest::collection::vec(prop_oneof![
+        Just(json!(null)), Just(json!(-1)), Just(json!(1e300)), Just(json!("x\n\u{1b}[31m")), Just(json!([])), Just(json!({})),
+        Just(json!(u64::MAX)), Just(json!(0.5)), Just(json!(true)), Just(json!(200_000)),
+    ], 9)) {
+        let mut told = json!({ "context_window": { "current_usage": {} } });
+        for (path, value) in ["session_id", "transcript_path", "version", "exceeds_200k_tokens"].iter().zip(&values) {
+            told[*path] = value.clone();
+        }
+        told["context_window"]["context_window_size"] = values[4].clone();
+        told["context_window"]["used_percentage"] = values[5].clone();
+        for (name, value) in ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"].iter().zip(&values[6..]) {
+            told["context_window"]["current_usage"][*name] = value.clone();
+        }
+        use ctxbridge::autopilot::{Input, gather};
+        let input = Input::parse(told.to_string().as_bytes()).unwrap();
+        let text = gather(&input, None, None, &ctxbridge::config::Autopilot::default()).text();
+        prop_assert!(text.contains('/') && text.lines().count() == 1 && !text.contains("31m\n"), "{}", text);
+    }
+}

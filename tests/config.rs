@@ -1,0 +1,267 @@
+//! Settings: which layer counts, what a project may not set, and that nothing in a file can stop a command.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ctxbridge::config::{Config, Gate, KEYS, Say, Source, Sources, StoreKind};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+struct World {
+    folder: TempDir,
+    sources: Sources,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("project/src/deep");
+        fs::create_dir_all(&deep).unwrap();
+        fs::create_dir_all(folder.path().join("project/.ctxbridge")).unwrap();
+        let sources = Sources { user_file: Some(folder.path().join("config.toml")), cwd: Some(deep), ..Sources::default() };
+        Self { folder, sources }
+    }
+
+    fn user(self, text: &str) -> Self {
+        fs::write(self.folder.path().join("config.toml"), text).unwrap();
+        self
+    }
+
+    fn project_file(&self) -> PathBuf {
+        self.folder.path().join("project/.ctxbridge/config.toml")
+    }
+
+    fn project(self, text: &str) -> Self {
+        fs::write(self.project_file(), text).unwrap();
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.sources.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn flag(mut self, name: &str, value: &str) -> Self {
+        self.sources.flags.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn load(&self) -> Config {
+        Config::load(&self.sources)
+    }
+
+    /// What was passed over, one a line.
+    fn problems(&self) -> String {
+        let lines = self.load().problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        lines.replace(self.folder.path().to_str().unwrap(), "[ROOT]")
+    }
+}
+
+#[test]
+fn without_anything_the_defaults_hold() {
+    let world = World::new();
+    assert_eq!(world.load(), Config::default());
+    let shown: Vec<String> =
+        world.load().settings().iter().map(|setting| format!("{} = {}", setting.key.name, setting.value)).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    archive.store = "sqlite"
+    archive.restore_budget = 4000
+    archive.instruction_budget = 2000
+    archive.auto_optimize = true
+    archive.retention_days = 30
+    autopilot.enabled = true
+    autopilot.window = null
+    autopilot.warn = 0.7
+    autopilot.optimise = 0.85
+    autopilot.say = "warn"
+    hooks.gate = "off"
+    "#);
+}
+
+#[test]
+fn each_layer_is_over_the_one_before() {
+    let file = |budget: u32| format!("[archive]\nrestore_budget = {budget}\n");
+    let world = World::new();
+    let seen = |world: &World| {
+        let config = world.load();
+        assert!(config.problems.is_empty(), "{:?}", config.problems);
+        (config.archive.restore_budget, config.source("archive.restore_budget"))
+    };
+    assert_eq!(seen(&world), (4000, Source::Default));
+    let world = world.user(&file(1));
+    assert_eq!(seen(&world), (1, Source::User(world.folder.path().join("config.toml"))));
+    let world = world.project(&file(2));
+    assert_eq!(seen(&world), (2, Source::Project(world.project_file())));
+    let world = world.variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET", "3");
+    assert_eq!(seen(&world), (3, Source::Variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET")));
+    let world = world.variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET", "4");
+    assert_eq!(seen(&world), (4, Source::Variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET")));
+    let world = world.flag("archive.restore_budget", "5");
+    assert_eq!(seen(&world), (5, Source::Flag));
+}
+
+#[test]
+fn every_key_can_be_set_in_a_file_and_by_its_variable() {
+    let text = "[archive]\nstore = \"jsonl\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\n\
+                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[hooks]\ngate = \"block-auto\"\n";
+    let by_file = World::new().user(text).load();
+    assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
+    let mut world = World::new();
+    for setting in by_file.settings() {
+        assert_ne!(setting.value, setting.key.default(), "{} is not set", setting.key.name);
+        assert_eq!(setting.source.kind(), "user");
+        let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
+        world = world.variable(setting.key.variable, &value);
+    }
+    let by_variable = world.load();
+    assert_eq!(by_variable.archive, by_file.archive);
+    assert_eq!(by_variable.autopilot, by_file.autopilot);
+    assert_eq!(by_variable.hooks, by_file.hooks);
+}
+
+#[test]
+fn names_are_what_the_contract_says() {
+    for key in KEYS {
+        assert_eq!(key.variable, format!("CTXBRIDGE_{}", key.name.replace('.', "_").to_uppercase()));
+        assert!(!key.doc.is_empty() && !key.doc.ends_with('.'), "{}", key.name);
+    }
+}
+
+#[test]
+fn the_names_of_the_designs_are_accepted() {
+    let config = World::new()
+        .variable("CLAUDE_FLOW_AUTO_OPTIMIZE", "false")
+        .variable("CLAUDE_FLOW_RETENTION_DAYS", "7")
+        .variable("CLAUDE_FLOW_CONTEXT_AUTOPILOT", "0")
+        .variable("CLAUDE_FLOW_CONTEXT_WINDOW", "1000000")
+        .variable("CLAUDE_FLOW_AUTOPILOT_WARN", "0.6")
+        .variable("CLAUDE_FLOW_AUTOPILOT_PRUNE", "0.9")
+        .variable("CLAUDE_FLOW_COMPACT_INSTRUCTION_BUDGET", "9")
+        .variable("CLAUDE_FLOW_BLOCK_COMPACTION", "true")
+        .load();
+    assert!(config.problems.is_empty(), "{:?}", config.problems);
+    assert!(!config.archive.auto_optimize && !config.autopilot.enabled);
+    assert_eq!((config.archive.retention_days, config.archive.instruction_budget), (7, 9));
+    assert_eq!((config.autopilot.window, config.autopilot.warn, config.autopilot.optimise), (Some(1_000_000), 0.6, 0.9));
+    assert_eq!(config.hooks.gate, Gate::BlockAuto);
+    assert_eq!(World::new().variable("CLAUDE_FLOW_BLOCK_COMPACTION", "false").load().hooks.gate, Gate::Off);
+}
+
+#[test]
+fn a_bad_value_leaves_that_of_the_layer_below() {
+    let world = World::new()
+        .user("[archive]\nretention_days = 7\n[autopilot]\nsay = \"change\"\n")
+        .variable("CTXBRIDGE_ARCHIVE_RETENTION_DAYS", "0")
+        .variable("CTXBRIDGE_AUTOPILOT_SAY", "loudly")
+        .variable("CTXBRIDGE_AUTOPILOT_WARN", "70")
+        .variable("CTXBRIDGE_AUTOPILOT_WINDOW", "-5")
+        .variable("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "")
+        .flag("autopilot.enabled", "maybe");
+    let config = world.load();
+    assert_eq!((config.archive.retention_days, config.autopilot.say, config.autopilot.warn), (7, Say::Change, 0.7));
+    insta::assert_snapshot!(world.problems(), @r#"
+    $CTXBRIDGE_ARCHIVE_RETENTION_DAYS: archive.retention_days is "0", not a whole number from 1 to 36500; it stays 7
+    $CTXBRIDGE_AUTOPILOT_WINDOW: autopilot.window is "-5", not a whole number from 1000 to 100000000; it is unset
+    $CTXBRIDGE_AUTOPILOT_WARN: autopilot.warn is "70", not a share of the window, such as 0.70; it stays 0.7
+    $CTXBRIDGE_AUTOPILOT_SAY: autopilot.say is "loudly", not one of off, change, warn, always; it stays "change"
+    command line: autopilot.enabled is "maybe", not true or false; it stays true
+    "#);
+}
+
+/// A repository that somebody else wrote must not switch off what keeps the user's data, nor make the client block.
+#[test]
+fn a_project_cannot_set_what_is_the_user_s() {
+    let world = World::new().project(
+        "[archive]\nstore = \"postgres\"\nretention_days = 1\nauto_optimize = false\nrestore_budget = 10\n\
+         [autopilot]\nwindow = 100000000\nwarn = 0.5\n[hooks]\ngate = \"block-auto\"\n",
+    );
+    let config = world.load();
+    assert_eq!((config.archive.store, config.hooks.gate), (StoreKind::Sqlite, Gate::Off));
+    assert_eq!((config.archive.retention_days, config.autopilot.window), (30, None));
+    assert_eq!((config.archive.restore_budget, config.autopilot.warn), (10, 0.5));
+    insta::assert_snapshot!(world.problems(), @"
+    [ROOT]/project/.ctxbridge/config.toml: archive.auto_optimize is not for a project to set; put it into your own config.toml
+    [ROOT]/project/.ctxbridge/config.toml: archive.retention_days is not for a project to set; put it into your own config.toml
+    [ROOT]/project/.ctxbridge/config.toml: archive.store is not for a project to set; put it into your own config.toml
+    [ROOT]/project/.ctxbridge/config.toml: autopilot.window is not for a project to set; put it into your own config.toml
+    [ROOT]/project/.ctxbridge/config.toml: hooks.gate is not for a project to set; put it into your own config.toml
+    ");
+}
+
+#[test]
+fn what_is_no_setting_is_told() {
+    let world = World::new()
+        .user("loose = 1\n[archive]\nstoer = \"sqlite\"\nrestore_budget = [1]\n\"\\u001b[31mred\" = 1\n[a.b]\nc = 1\n")
+        .project("[archive\nrestore_budget = 1\n");
+    assert_eq!(world.load().archive.restore_budget, 4000);
+    insta::assert_snapshot!(world.problems(), @r"
+    [ROOT]/config.toml: a.b is no setting; `ctxbridge config show` lists them
+    [ROOT]/config.toml: archive.\u{1b}[31mred is no setting; `ctxbridge config show` lists them
+    [ROOT]/config.toml: archive.restore_budget is this array, not a whole number from 0 to 100000; it stays 4000
+    [ROOT]/config.toml: archive.stoer is no setting; `ctxbridge config show` lists them
+    [ROOT]/config.toml: loose stands outside of a section, such as [autopilot]
+    [ROOT]/project/.ctxbridge/config.toml: cannot be read and is passed over: line 1: unclosed table, expected `]`
+    ");
+}
+
+#[test]
+fn shares_that_contradict_each_other_are_settled() {
+    let world = World::new().variable("CTXBRIDGE_AUTOPILOT_WARN", "0.9");
+    let config = world.load();
+    assert_eq!((config.autopilot.warn, config.autopilot.optimise), (0.85, 0.85));
+    insta::assert_snapshot!(world.problems(), @"$CTXBRIDGE_AUTOPILOT_WARN: autopilot.warn is 0.9, above autopilot.optimise, and counts as 0.85 like that");
+}
+
+#[test]
+fn the_nearest_project_counts() {
+    let world = World::new().project("[archive]\nrestore_budget = 1\n");
+    let near = world.folder.path().join("project/src/.ctxbridge");
+    fs::create_dir(&near).unwrap();
+    fs::write(near.join("config.toml"), "[autopilot]\nsay = \"off\"\n").unwrap();
+    let config = world.load();
+    assert_eq!((config.archive.restore_budget, config.autopilot.say), (4000, Say::Off));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_passed_over() {
+    let reason = |make: &dyn Fn(&Path)| {
+        let world = World::new();
+        make(&world.project_file());
+        let config = world.load();
+        assert_eq!(config.archive, Config::default().archive);
+        assert_eq!(config.problems.len(), 1, "{:?}", config.problems);
+        world.problems().replace("[ROOT]/project/.ctxbridge/config.toml: cannot be read and is passed over: ", "")
+    };
+    assert_eq!(reason(&|path| fs::create_dir(path).unwrap()), "it is no file");
+    assert_eq!(reason(&|path| fs::write(path, "a = 1\n".repeat(100_000)).unwrap()), "it is larger than 256 KB");
+    assert_eq!(reason(&|path| fs::write(path, b"\xff\xfe").unwrap()), "stream did not contain valid UTF-8");
+    #[cfg(unix)]
+    {
+        assert_eq!(reason(&|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()), "it is no file");
+        let circle = reason(&|path| std::os::unix::fs::symlink("config.toml", path).unwrap());
+        assert!(circle.contains("symbolic links"), "{circle}");
+    }
+}
+
+#[test]
+fn a_file_full_of_problems_does_not_flood() {
+    let text: String = (0..500).map(|number| format!("key{number} = 1\n")).collect();
+    let config = World::new().user(&text).load();
+    assert_eq!(config.problems.len(), 21);
+    assert_eq!(config.problems[20].message, "has 480 more problems of this kind");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is written somewhere: loading ends, values stay in their ranges, messages are one harmless line.
+    #[test]
+    fn nothing_stops_it(user in "\\PC{0,80}|(\\[(archive|autopilot|hooks)\\]\n([a-z_]{1,18} = (-?[0-9.]{1,9}|true|\"\\PC{0,9}\"|nan|inf)\n){0,4}){0,3}",
+                        value in "\\PC{0,20}|-?[0-9.e]{1,9}", key in 0..KEYS.len()) {
+        let config = World::new().user(&user).project(&user).variable(KEYS[key].variable, &value).load();
+        prop_assert!(config.archive.restore_budget <= 100_000 && config.archive.retention_days >= 1);
+        prop_assert!(config.autopilot.warn > 0.0 && config.autopilot.warn <= config.autopilot.optimise && config.autopilot.optimise <= 1.0);
+        prop_assert!(config.problems.iter().all(|problem| !problem.to_string().chars().any(char::is_control)));
+    }
+}

@@ -1,0 +1,54 @@
+//! Transcripts: which lines make a turn and what is known of it, in the shapes that releases write and in those that none should.
+#![allow(clippy::unwrap_used)]
+
+#[path = "transcript/damage.rs"]
+mod damage;
+#[path = "transcript/generated.rs"]
+mod generated;
+#[path = "transcript/lines.rs"]
+mod lines;
+#[path = "transcript/pieces.rs"]
+mod pieces;
+#[path = "transcript/shapes.rs"]
+mod shapes;
+#[path = "transcript/summaries.rs"]
+mod summaries;
+#[path = "transcript/work.rs"]
+mod work;
+
+use ctxbridge::transcript::{Interpreter, Seen, Turn, text_of};
+use lines::text;
+use serde_json::Value;
+
+/// What is found in a file.
+struct Found {
+    turns: Vec<Turn>,
+    seen: Seen,
+    /// The content of each turn, read back from its bytes.
+    words: Vec<String>,
+    /// The texts of compactions, and the turns before them.
+    summaries: Vec<(String, u32)>,
+}
+
+/// Reads a file in one piece.
+fn read(bytes: &[u8]) -> Found {
+    read_with(Interpreter::default(), bytes)
+}
+
+fn read_with(mut interpreter: Interpreter, bytes: &[u8]) -> Found {
+    interpreter.feed(bytes);
+    let turns = interpreter.take_turns();
+    let words = turns.iter().map(|turn| text_of(&bytes[turn.start as usize..turn.end as usize])).collect();
+    let summaries = interpreter.take_summaries().into_iter().map(|summary| (summary.text, summary.turns)).collect();
+    Found { turns, seen: interpreter.seen().clone(), words, summaries }
+}
+
+/// The turns of these lines.
+fn turns(lines: &[Value]) -> Vec<Turn> {
+    read(text(lines).as_bytes()).turns
+}
+
+/// What they say.
+fn words(lines: &[Value]) -> Vec<String> {
+    read(text(lines).as_bytes()).words
+}
