@@ -1,0 +1,33 @@
+//! The archive, from outside: hooks and commands of the real binary on the transcripts of a client that is not there.
+//!
+//! Each test has a home of its own. What must hold is looked up twice: the commands are asked, and the database is read by other
+//! means ([`invariants`]).
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+#[path = "archive/compaction.rs"]
+mod compaction;
+#[path = "archive/crowd.rs"]
+mod crowd;
+#[path = "archive/damage.rs"]
+mod damage;
+#[path = "archive/generations.rs"]
+mod generations;
+#[path = "archive/invariants.rs"]
+mod invariants;
+#[path = "archive/kill.rs"]
+mod kill;
+#[path = "archive/lines.rs"]
+mod lines;
+#[path = "archive/paths.rs"]
+mod paths;
+#[path = "archive/restore.rs"]
+mod restore;
+#[path = "archive/sandbox.rs"]
+mod sandbox;
+#[path = "archive/shapes.rs"]
+mod shapes;
+#[path = "archive/stdin.rs"]
+mod stdin;
+#[path = "archive/trouble.rs"]
+mod trouble;
