@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::Desk;
 use super::request::{Kind, Request};
-use super::respond::{self, Usage};
+use super::respond;
 use super::validate::{Violation, validate, validate_prompt};
 
 /// The API's endpoints; whatever else is asked for gets an API-shaped 404.
@@ -56,8 +56,9 @@ async fn messages(State(desk): State<Arc<Desk>>, body: Result<Bytes, BytesReject
         Kind::Main => state.responder.reply(&request),
         Kind::Side | Kind::Compaction => state.responder.side_reply(&request),
     };
+    let usage = state.responder.usage(&request, &reply);
     // The client takes answers with the same id for parts of one answer, so ids never repeat.
-    let message = respond::message(state.admitted, &request.model, &reply, Usage::of(&request, &reply));
+    let message = respond::message(state.admitted, &request.model, &reply, usage);
     Ok(if request.streams() {
         let events = respond::event_stream(&message);
         ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response()

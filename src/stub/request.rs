@@ -4,13 +4,16 @@ use serde_json::Value;
 
 use super::validate::Violation;
 
-/// Tools that start a sub-agent (`Task` in 2.1.50, `Agent` in 2.1.80). Only the main conversation
-/// is offered one: sub-agents cannot start others, and the rest has few tools or none.
+/// Tools that start a sub-agent (`Task` in 2.1.50, `Agent` in 2.1.80). Up to 2.1.112 only the main
+/// conversation is offered one; the rest has few tools or none.
 const DELEGATING_TOOLS: [&str; 2] = ["Task", "Agent"];
 
 /// How the system prompt of the main conversation says what the model is; a release that defers its
 /// tools (2.1.69) offers no delegating one at first.
 const MAIN_PROMPT: &str = "You are an interactive";
+
+/// What the system prompt of a sub-agent says from 2.1.330 on at the latest, where sub-agents are offered [`DELEGATING_TOOLS`], too.
+const SUB_AGENT_MARK: &str = "cc_is_subagent=true";
 
 /// What the client wraps its own additions to a user message in.
 const ADDED: [&str; 2] = ["system-reminder", "available-deferred-tools"];
@@ -28,7 +31,7 @@ pub struct Request {
     /// The model asked for; empty when the request names none.
     pub model: String,
     /// Estimated input tokens of system prompt, tools and messages: what [`estimate_tokens`] makes
-    /// of their JSON. The stub reports them as `usage.input_tokens`.
+    /// of their JSON. The stub reports them as `usage.input_tokens`, unless its script says otherwise.
     pub tokens: u64,
     /// Why it was refused, if it was.
     pub violation: Option<String>,
@@ -83,8 +86,8 @@ impl Request {
     ///
     /// The model tells nothing, since side requests may use the same one, and neither does the mere
     /// presence of tools. A main request is one that is offered a tool to start sub-agents with, or
-    /// whose system prompt is that of the interactive agent, and that does not ask for a summary.
-    /// Seen to hold in 1.0.60 – 2.1.112.
+    /// whose system prompt is that of the interactive agent, that is not a sub-agent's, and that does not
+    /// ask for a summary. Seen to hold in 1.0.60 – 2.1.112 and in 2.1.330.
     pub fn is_main(&self) -> bool {
         self.kind == Kind::Main
     }
@@ -148,11 +151,13 @@ impl Kind {
         if newest.last().is_some_and(|text| text.contains(SUMMARY_REQUEST)) {
             return Self::Compaction;
         }
+        let system = texts(&body["system"]);
+        if system.iter().any(|text| text.contains(SUB_AGENT_MARK)) {
+            return Self::Side;
+        }
         let tools = body["tools"].as_array().into_iter().flatten();
         let mut tools = tools.filter_map(|tool| tool["name"].as_str());
-        if tools.any(|tool| DELEGATING_TOOLS.contains(&tool))
-            || texts(&body["system"]).iter().any(|text| text.contains(MAIN_PROMPT))
-        {
+        if tools.any(|tool| DELEGATING_TOOLS.contains(&tool)) || system.iter().any(|text| text.contains(MAIN_PROMPT)) {
             Self::Main
         } else {
             Self::Side

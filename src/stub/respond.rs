@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::request::{Request, estimate_tokens};
+use super::request::{Kind, Request, estimate_tokens};
 
 /// Characters of text in one `content_block_delta`.
 const DELTA_CHARS: usize = 2_000;
+
+/// A summary as clients ask for it; 2.1.330 asks again for one that has no `<summary>`.
+const SUMMARY: &str = "<analysis>Short.</analysis>\n<summary>The stub has summed the conversation up.</summary>";
 
 /// What the assistant says next.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,8 +35,13 @@ pub trait Responder: Send {
     ///
     /// Kept apart so that such requests, whose number and order differ from release to release
     /// and from run to run, use up no step of a script.
-    fn side_reply(&mut self, _request: &Request) -> Reply {
-        Reply::Text("OK.".into())
+    fn side_reply(&mut self, request: &Request) -> Reply {
+        Reply::Text(if request.kind == Kind::Compaction { SUMMARY.into() } else { "OK.".into() })
+    }
+
+    /// The usage that the answer reports. A script that claims more than was sent fills a window with few words.
+    fn usage(&mut self, request: &Request, reply: &Reply) -> Usage {
+        Usage::of(request, reply)
     }
 }
 

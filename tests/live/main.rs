@@ -3,6 +3,8 @@
 //! Releases that are not in the cache are fetched with npm.
 #![allow(clippy::unwrap_used)]
 
+#[cfg(unix)]
+mod archive;
 mod prune;
 mod stub;
 

@@ -6,7 +6,7 @@ mod rules;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Role, Stub};
+use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Role, Stub, Usage};
 use serde_json::{Value, json};
 
 use http::{Answer, agent, ask, assistant, call, main_request, post, request, result, text, user};
@@ -146,13 +146,34 @@ fn side_requests_use_up_no_step_of_the_script() {
     let summary = "Now create a detailed summary, please: all of it all.";
     assert_eq!(said(request(json!([user("Warmup")]))), "OK.");
     assert_eq!(said(main_request(json!([user("Hi")]))), "Step 0.");
-    assert_eq!(said(main_request(json!([user(json!([text("Hi"), text(summary)]))]))), "OK.");
+    let summed_up = said(main_request(json!([user(json!([text("Hi"), text(summary)]))])));
+    assert!(summed_up.as_str().unwrap().contains("<summary>"), "{summed_up}");
     assert_eq!(said(deferring), "Step 1.");
+    let mut delegated = main_request(json!([user("Count the birds.")]));
+    delegated["system"] = json!([text("x-anthropic-billing-header: cc_is_subagent=true;"), text("You are an agent.")]);
+    assert_eq!(said(delegated), "OK.");
 
     let seen = stub.requests();
     let seen: Vec<_> = seen.iter().map(|request| (request.kind, request.number)).collect();
-    assert_eq!(seen, [(Kind::Side, 1), (Kind::Main, 1), (Kind::Compaction, 1), (Kind::Main, 2)]);
+    assert_eq!(seen, [(Kind::Side, 1), (Kind::Main, 1), (Kind::Compaction, 1), (Kind::Main, 2), (Kind::Side, 2)]);
     assert_eq!(stub.main_requests().len(), 2);
+}
+
+#[test]
+fn a_script_says_what_usage_is_reported() {
+    struct Full;
+    impl Responder for Full {
+        fn reply(&mut self, _: &Request) -> Reply {
+            Reply::Text("Yes.".into())
+        }
+        fn usage(&mut self, request: &Request, reply: &Reply) -> Usage {
+            Usage { input_tokens: 150_000, ..Usage::of(request, reply) }
+        }
+    }
+    let stub = Stub::start_with(Full, Options::default()).unwrap();
+    let usage = ask(&stub, &main_request(json!([user("Hi")]))).json()["usage"].clone();
+    assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(150_000), &json!(2)));
+    assert!(stub.requests()[0].tokens < 1_000);
 }
 
 #[test]
