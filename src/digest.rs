@@ -43,6 +43,11 @@ impl Hasher {
     }
 }
 
+/// The digest of bytes in memory, not spelled out.
+pub fn sha256(bytes: &[u8]) -> Bytes {
+    Sha256::digest(bytes).into()
+}
+
 /// The digest of bytes in memory.
 pub fn of_bytes(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).as_slice())

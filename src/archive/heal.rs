@@ -60,6 +60,14 @@ pub fn move_aside(data: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(Some(aside))
 }
 
+/// What people are told of an archive that was moved aside.
+pub fn told(aside: &Path) -> String {
+    format!(
+        "the archive was damaged and is now {}; `ctxbridge archive import` fills the new one from the transcripts that still exist",
+        aside.display()
+    )
+}
+
 /// Looks for damage and tidies up; says where a damaged archive is now.
 ///
 /// # Errors

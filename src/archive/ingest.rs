@@ -43,6 +43,7 @@ pub fn archive_through(
     append: &mut dyn FnMut(&mut dyn Store, &Batch) -> Result<Appended, StoreError>,
 ) -> Result<Pass, ReadError> {
     let mut pass = Pass::default();
+    let mut last = None;
     'again: for _ in 0..ATTEMPTS {
         let mut reader = Reader::open(store, transcript, path, comparison)?;
         while let Some(batch) = reader.next_batch()? {
@@ -51,11 +52,14 @@ pub fn archive_through(
             }
             let before = batch.rewritten.map_or(batch.follows.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
             pass.bytes += batch.cursor.bytes - before;
-            pass.turns += batch.turns.len() as u64;
+            // The open turn is in every batch while it grows.
+            let grows = batch.turns.first().is_some_and(|first| Some(first.index) == last);
+            pass.turns += batch.turns.len() as u64 - u64::from(grows);
+            last = batch.turns.last().map(|turn| turn.index).or(last);
             pass.was_rewritten |= batch.rewritten.is_some();
         }
         pass.interpreter = reader.into_interpreter();
         return Ok(pass);
     }
-    Ok(pass)
+    Err(StoreError::Busy { path: path.to_owned() }.into())
 }

@@ -12,7 +12,7 @@ pub fn line(text: &str) -> String {
         // Gone before anything is looked at: between `<` and a name, one would make a tag look like none.
         let mut characters = word.chars().filter(|character| !is_invisible(*character)).peekable();
         while let Some(character) = characters.next() {
-            let compares = |next: &char| next.is_ascii_digit() || matches!(next, '<' | '=' | '-');
+            let compares = |next: &char| next.is_ascii_digit() || matches!(next, '<' | '‹' | '=' | '-');
             let opens = character == '<' && characters.peek().is_some_and(|next| !compares(next));
             quoted.push(if opens { '‹' } else { character });
         }

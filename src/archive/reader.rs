@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::segment;
 use super::store::{Batch, Cursor, Rewritten, Store, StoreError, Transcript};
-use crate::digest::{self, Hasher};
+use crate::digest;
 use crate::parallel::beside;
 use crate::transcript::{Interpreter, Seen};
 
@@ -142,7 +142,7 @@ impl Reader {
         let segments = if new.is_empty() { Vec::new() } else { segments.map_err(|cause| self.failed(cause))? };
         self.recent.extend_from_slice(new);
         self.recent.drain(..self.recent.len().saturating_sub(CHECKED_BYTES as usize));
-        self.cursor.check = sha256(&self.recent);
+        self.cursor.check = digest::sha256(&self.recent);
         self.cursor.bytes += new.len() as u64;
         let batch = Batch {
             transcript: self.transcript.clone(),
@@ -166,7 +166,7 @@ impl Reader {
         let mut is_same = false;
         if end <= self.length {
             self.recent = self.before(end)?;
-            is_same = sha256(&self.recent) == self.cursor.check;
+            is_same = digest::sha256(&self.recent) == self.cursor.check;
         }
         let shared = match comparison {
             Comparison::End if is_same => end,
@@ -194,7 +194,8 @@ impl Reader {
         };
         self.recent = self.before(shared)?;
         self.rewritten = Some(Rewritten { shared, turns });
-        self.cursor = Cursor { generation: self.cursor.generation + 1, bytes: shared, check: sha256(&self.recent), interpreter };
+        self.cursor =
+            Cursor { generation: self.cursor.generation + 1, bytes: shared, check: digest::sha256(&self.recent), interpreter };
         Ok(())
     }
 
@@ -230,7 +231,7 @@ impl Reader {
         for (start, bytes, sha256) in store.layout(&self.transcript.path)? {
             let mut piece = Vec::new();
             self.read(start, bytes.into(), &mut piece)?;
-            if start != shared || piece.len() != bytes as usize || self::sha256(&piece) != sha256 {
+            if start != shared || piece.len() != bytes as usize || digest::sha256(&piece) != sha256 {
                 break;
             }
             shared = start + u64::from(bytes);
@@ -297,11 +298,5 @@ impl Reader {
 
 fn first_cursor(transcript: &Transcript) -> Cursor {
     let interpreter = if transcript.agent.is_some() { Interpreter::of_agent() } else { Interpreter::default() };
-    Cursor { generation: 0, bytes: 0, check: sha256(&[]), interpreter }
-}
-
-fn sha256(bytes: &[u8]) -> digest::Bytes {
-    let mut hasher = Hasher::default();
-    hasher.update(bytes);
-    hasher.finish_bytes()
+    Cursor { generation: 0, bytes: 0, check: digest::sha256(&[]), interpreter }
 }

@@ -21,10 +21,8 @@ pub fn pack(start: u64, bytes: &[u8]) -> std::io::Result<Vec<Segment>> {
     compressor.include_checksum(true)?;
     let mut start = start;
     let pieces = bytes.chunks(MAX_BYTES).map(|piece| {
-        let mut hasher = digest::Hasher::default();
-        hasher.update(piece);
-        let segment =
-            Segment { start, bytes: piece.len() as u32, sha256: hasher.finish_bytes(), data: compressor.compress(piece)? };
+        let (sha256, data) = (digest::sha256(piece), compressor.compress(piece)?);
+        let segment = Segment { start, bytes: piece.len() as u32, sha256, data };
         start += piece.len() as u64;
         Ok(segment)
     });
@@ -43,14 +41,9 @@ pub enum Check {
 /// The bytes of a segment, if they are those that were packed; else what is wrong.
 pub fn unpack(data: &[u8], bytes: u32, sha256: &digest::Bytes, check: Check) -> Result<Vec<u8>, String> {
     let unpacked = zstd::bulk::decompress(data, bytes as usize).map_err(|error| error.to_string())?;
-    let is_right = || {
-        let mut hasher = digest::Hasher::default();
-        hasher.update(&unpacked);
-        hasher.finish_bytes() == *sha256
-    };
     if unpacked.len() != bytes as usize {
         Err(format!("it has {} bytes instead of {bytes}", unpacked.len()))
-    } else if check == Check::Sha256 && !is_right() {
+    } else if check == Check::Sha256 && digest::sha256(&unpacked) != *sha256 {
         Err("its SHA-256 is another".to_owned())
     } else {
         Ok(unpacked)

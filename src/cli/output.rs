@@ -95,6 +95,12 @@ pub(super) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// How many there are of something, for people.
+pub(super) fn count(number: impl Into<u64>, name: &str) -> String {
+    let number = number.into();
+    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A size for people.
 pub(super) fn size(bytes: i64) -> String {
     match bytes.unsigned_abs() {

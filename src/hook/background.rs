@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::Log;
+use crate::archive::heal;
 
 /// How nice it is: lower than anything that a person waits for.
 #[cfg(unix)]
@@ -41,10 +42,7 @@ pub fn refill(data: &Path, program: &Path, aside: &Path) {
 
 /// Has the next hook tell the user that a damaged archive was moved aside.
 pub fn tell_of_damage(data: &Path, aside: &Path) {
-    Log::in_dir(data).owe(&format!(
-        "ctxbridge: the archive was damaged and is now {}. A new one is being made from the transcripts that still exist; `ctxbridge archive import` does that, too.",
-        aside.display()
-    ));
+    Log::in_dir(data).owe(&format!("ctxbridge: {}", heal::told(aside)));
 }
 
 /// What a process does first that was started so: leaves the client's session and steps back.

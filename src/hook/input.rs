@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::transcript::lenient::{Lenient, lenient_object};
+use crate::transcript::whole_characters;
 
 /// The input of any event, as far as it is used. Anything may be missing or of another type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +58,12 @@ impl Input {
     /// # Errors
     /// When it is no JSON object.
     pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let raw: Raw<'_> = serde_json::from_slice(bytes)?;
+        // A list would be taken for the fields in their order.
+        if !bytes.trim_ascii_start().starts_with(b"{") {
+            return Err(serde::de::Error::custom("it is no JSON object"));
+        }
+        let bytes = whole_characters(bytes);
+        let raw: Raw<'_> = serde_json::from_slice(&bytes)?;
         let text = |field: Lenient<Cow<'_, str>>| field.0.map(Cow::into_owned).filter(|text| !text.is_empty());
         Ok(Self {
             session: text(raw.session_id),

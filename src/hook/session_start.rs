@@ -9,14 +9,18 @@ use crate::archive::store::sqlite::Patience;
 use crate::archive::store::{Session, Store};
 use crate::patch::notice;
 
+/// How long ago a session may have been cleared for another one to go on from it: the client does both at once.
+const RECENTLY_MS: i64 = 10 * 60 * 1_000;
+
 pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     match scene.input.source.as_deref() {
         Some("compact") => restored(scene, "before a compaction", |store, session| Ok(store.session(session)?)),
         // The client goes on with a new session in the same folder; what was cleared is the one before.
         Some("clear") => restored(scene, "before it was cleared", |store, session| {
-            let folder = scene.input.transcript.as_deref().and_then(Path::parent);
-            let folder = folder.map_or(String::new(), |folder| folder.join("").to_string_lossy().into_owned());
-            Ok(store.session_before(&folder, session)?)
+            let Some(folder) = scene.input.transcript.as_deref().and_then(Path::parent) else { return Ok(None) };
+            // As the archive names it; the new session has no file yet.
+            let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+            Ok(store.session_cleared(&folder.join("").to_string_lossy(), session, scene.now_ms - RECENTLY_MS)?)
         }),
         _ => Ok(notice::lost_patch(&scene.data, scene.path_variable.as_deref())
             .map(|lost| Reply::notice(lost.text))

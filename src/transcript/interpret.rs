@@ -58,11 +58,8 @@ impl Interpreter {
         Self { splitter: Splitter::of_agent(), ..Self::default() }
     }
 
-    /// For a file that is read again from a turn boundary on; `seen` is what was met in it, also behind that.
-    pub fn starting_at(position: u64, index: u32, mut seen: Seen) -> Self {
-        if seen.first_bad.is_some_and(|first| first >= position) {
-            (seen.bad_lines, seen.first_bad) = (0, None);
-        }
+    /// For a file that is read again from a turn boundary on; `seen` is what was met before it.
+    pub fn starting_at(position: u64, index: u32, seen: Seen) -> Self {
         Self { position, splitter: Splitter::starting_at(index), seen, ..Self::default() }
     }
 

@@ -18,4 +18,5 @@ mod work;
 pub use content::{answers_of, text_of};
 pub use interpret::{Interpreter, MAX_LINE_BYTES, Seen};
 pub use record::{Block, Content, Kind, Record};
+pub(crate) use repair::whole_characters;
 pub use turns::{CompactSummary, Splitter, Turn};

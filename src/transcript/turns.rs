@@ -257,10 +257,8 @@ fn id_of(uuid: Option<&str>, start: u64) -> [u8; 16] {
     match u128::from_str_radix(&digits, 16) {
         Ok(id) if digits.len() == 32 => id.to_be_bytes(),
         _ => {
-            let mut hasher = Hasher::default();
-            hasher.update(uuid.as_bytes());
             let mut id = [0; 16];
-            id.copy_from_slice(&hasher.finish_bytes()[..16]);
+            id.copy_from_slice(&digest::sha256(uuid.as_bytes())[..16]);
             id
         }
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::lines::{calls, says, text, user};
-use super::{Place, session, transcript, turns};
+use super::{Place, session, transcript};
 
 const DAY: i64 = 86_400_000;
 const NOW: i64 = 1_780_000_000_000;
@@ -148,29 +148,30 @@ fn sessions_by_the_begin_of_their_id_and_by_folder() {
 }
 
 #[test]
-fn the_session_before() {
+fn the_session_that_was_cleared() {
     let place = Place::new();
     let mut store = place.open();
     std::fs::create_dir_all(place.path("p")).unwrap();
     std::fs::create_dir_all(place.path("p2")).unwrap();
     let within = place.path("p/").to_string_lossy().into_owned();
-    let before = |store: &mut dyn Store, but: &str| store.session_before(&within, but).unwrap().map(|session| session.session);
-    assert_eq!(before(&mut store, "x"), None);
+    let cleared = |store: &mut dyn Store, but: &str, since: i64| {
+        store.session_cleared(&within, but, since).unwrap().map(|session| session.session)
+    };
     for (name, at) in [("p/old", 10), ("p/oldest", 5), ("p/new", 30), ("p2/other", 50)] {
         let path = place.path(&format!("{name}.jsonl"));
         std::fs::write(&path, text(&[user(at, "?"), says(at + 1, "!")])).unwrap();
         let id = name.split('/').next_back().unwrap();
         ctxbridge::archive::ingest::archive(&mut store, &transcript(&path, id), &path).unwrap();
     }
-    assert_eq!(before(&mut store, "x").as_deref(), Some("new"));
-    assert_eq!(before(&mut store, "new").as_deref(), Some("old"));
-    // Cleared later than the other was worked on.
-    let late = turns(&mut store, "new")[0].turn.ended_ms + 1_000;
-    store.end_session("old", "clear", late).unwrap();
-    assert_eq!(before(&mut store, "x").as_deref(), Some("old"));
-    store.end_session("new", "other", late + 1_000).unwrap();
-    assert_eq!(before(&mut store, "x").as_deref(), Some("old"));
-    store.end_session("oldest", "clear", late + 2_000).unwrap();
-    assert_eq!(before(&mut store, "x").as_deref(), Some("oldest"));
-    assert_eq!(before(&mut store, "oldest").as_deref(), Some("old"), "and not one whose id begins the same");
+    assert_eq!(cleared(&mut store, "x", 0), None, "none was");
+    store.end_session("other", "clear", 900).unwrap();
+    store.end_session("new", "other", 900).unwrap();
+    assert_eq!(cleared(&mut store, "x", 0), None, "none here was");
+    store.end_session("old", "clear", 1_000).unwrap();
+    assert_eq!(cleared(&mut store, "x", 1_000).as_deref(), Some("old"));
+    assert_eq!(cleared(&mut store, "x", 1_001), None, "long ago");
+    assert_eq!(cleared(&mut store, "old", 0), None, "it is that one");
+    store.end_session("oldest", "clear", 2_000).unwrap();
+    assert_eq!(cleared(&mut store, "x", 0).as_deref(), Some("oldest"));
+    assert_eq!(cleared(&mut store, "oldest", 0).as_deref(), Some("old"), "and not one whose id begins the same");
 }

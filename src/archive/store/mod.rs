@@ -283,8 +283,8 @@ pub trait Store {
     /// Summaries of a session's compactions, the newest first.
     fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError>;
 
-    /// The session in a folder of transcripts that was cleared last, or else that was worked on last; never `but`.
-    fn session_before(&mut self, transcripts_in: &str, but: &str) -> Result<Option<Session>, StoreError>;
+    /// The session in a folder of transcripts that was cleared last, if that was not before `since_ms`; never `but`.
+    fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError>;
 
     /// Takes note that entries were restored.
     fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError>;

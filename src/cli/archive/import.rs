@@ -9,7 +9,7 @@ use crate::archive::import::{Imported, import};
 use crate::archive::place::{client_folder, transcripts_below};
 use crate::archive::reader::Comparison;
 use crate::cli::Answer;
-use crate::cli::output::{BAD, GOOD, Output, size, styled};
+use crate::cli::output::{BAD, GOOD, Output, count, size, styled};
 use crate::{hook, paths};
 
 #[derive(Debug, clap::Args)]
@@ -86,9 +86,11 @@ fn tell(imported: &Imported, output: &mut Output) -> anyhow::Result<()> {
     }
     let Imported { transcripts, turns, bytes, bad_lines, rewritten, .. } = imported;
     output.line(format!(
-        "{} {transcripts} transcripts, {} and {turns} turns were new",
+        "{} {}; {} and {} were new",
         styled(GOOD, "archived:"),
-        size(bytes.cast_signed())
+        count(*transcripts as u64, "transcript"),
+        size(bytes.cast_signed()),
+        count(*turns, "turn")
     ))?;
     if *rewritten > 0 {
         output.line(format!("{rewritten} had been rewritten; what they were before is kept"))?;

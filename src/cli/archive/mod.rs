@@ -62,10 +62,7 @@ impl ArchiveArgs {
 pub(super) fn open(output: &Output) -> anyhow::Result<SqliteStore> {
     let (store, aside) = heal::open(&paths::data_dir()?, Patience::Patient)?;
     if let Some(aside) = aside {
-        output.note(&format!(
-            "the archive was damaged and is now {}; `ctxbridge archive import` fills the new one from the transcripts that still exist",
-            aside.display()
-        ));
+        output.note(&heal::told(&aside));
     }
     Ok(store)
 }
@@ -73,10 +70,11 @@ pub(super) fn open(output: &Output) -> anyhow::Result<SqliteStore> {
 /// The session whose id begins so.
 fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option<Session>> {
     const SHOWN: usize = 5;
-    let mut found = store.sessions(prefix, None, SHOWN)?;
-    if let Some(exact) = found.iter().position(|session| session.session == prefix) {
-        return Ok(Some(found.swap_remove(exact)));
+    if let Some(exact) = store.session(prefix)? {
+        return Ok(Some(exact));
     }
+    anyhow::ensure!(!prefix.is_empty(), "the session's id is empty; `ctxbridge archive sessions` lists them");
+    let mut found = store.sessions(prefix, None, SHOWN)?;
     match found.len() {
         0 | 1 => Ok(found.pop()),
         _ => {

@@ -45,10 +45,7 @@ impl OptimizeArgs {
                 "transcripts": compared.transcripts, "rewritten": compared.rewritten, "damaged": aside,
             }))?;
         } else if let Some(aside) = &aside {
-            output.line(format!(
-                "the archive was damaged and is now {}; `ctxbridge archive import` fills the new one from the transcripts that still exist",
-                aside.display()
-            ))?;
+            output.line(heal::told(aside))?;
         } else {
             output.line(styled(GOOD, "done: no damage found"))?;
         }

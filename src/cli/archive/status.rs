@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::archive::store::Store;
 use crate::cli::Answer;
-use crate::cli::output::{DIM, Output, size, styled};
+use crate::cli::output::{DIM, Output, count, size, styled};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -24,23 +24,30 @@ impl StatusArgs {
             }))?;
             return Ok(Answer::Yes);
         }
-        output.line(format!("{} turns of {} sessions in {} transcripts", totals.turns, totals.sessions, totals.transcripts))?;
-        let share = 100.0 * totals.bytes_stored as f64 / totals.bytes_raw.max(1) as f64;
-        let (raw, stored) = (size(totals.bytes_raw.cast_signed()), size(totals.bytes_stored.cast_signed()));
-        output.line(format!("{raw} of transcripts in {stored} ({share:.0} %)"))?;
-        if totals.compactions > 0 {
-            output.line(format!("{} compactions with their summaries", totals.compactions))?;
-        }
-        if totals.bad_lines > 0 {
-            output.line(format!("{} lines could not be read; their bytes are kept", totals.bad_lines))?;
-        }
-        output.line(styled(DIM, store.path().display()))?;
         if totals.transcripts == 0 {
+            output.line("the archive is empty")?;
             output.line(styled(
                 DIM,
                 "`ctxbridge archive import` takes in what the client has, `ctxbridge hooks install` what comes",
             ))?;
+            return Ok(Answer::Yes);
         }
+        output.line(format!(
+            "{}, {} and {}",
+            count(totals.turns, "turn"),
+            count(totals.sessions, "session"),
+            count(totals.transcripts, "transcript")
+        ))?;
+        let share = 100.0 * totals.bytes_stored as f64 / totals.bytes_raw.max(1) as f64;
+        let (raw, stored) = (size(totals.bytes_raw.cast_signed()), size(totals.bytes_stored.cast_signed()));
+        output.line(format!("{raw} of transcripts in {stored} ({share:.0} %)"))?;
+        if totals.compactions > 0 {
+            output.line(count(totals.compactions, "compaction") + " with the client's summary")?;
+        }
+        if totals.bad_lines > 0 {
+            output.line(count(totals.bad_lines, "bad line") + ", kept as they are")?;
+        }
+        output.line(styled(DIM, store.path().display()))?;
         Ok(Answer::Yes)
     }
 }

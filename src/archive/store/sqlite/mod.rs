@@ -241,8 +241,8 @@ impl Store for SqliteStore {
         self.read(|db| read::summaries(db, session))
     }
 
-    fn session_before(&mut self, transcripts_in: &str, but: &str) -> Result<Option<Session>, StoreError> {
-        let found = self.read(|db| read::session_before(db, transcripts_in, but))?;
+    fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError> {
+        let found = self.read(|db| read::session_cleared(db, transcripts_in, but, since_ms))?;
         found.map_or(Ok(None), |id| self.session(&id))
     }
 

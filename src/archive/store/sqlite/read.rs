@@ -73,7 +73,7 @@ pub(super) fn turn_at(db: &Connection, path: &str, byte: u64) -> Result<Option<(
 pub(super) fn totals(db: &Connection) -> Result<Totals> {
     let count = |sql: &str| db.query_row(sql, [], |row| unsigned(row, 0));
     Ok(Totals {
-        sessions: count("SELECT count(*) FROM sessions")?,
+        sessions: count("SELECT count(DISTINCT session) FROM transcripts")?,
         transcripts: count("SELECT count(*) FROM transcripts")?,
         turns: count(
             "SELECT count(*) FROM turns JOIN transcripts ON transcripts.id = transcript WHERE superseded IS NULL AND agent IS NULL",
@@ -169,14 +169,14 @@ pub(super) fn summaries(db: &Connection, session: i64) -> Result<Vec<StoredSumma
 }
 
 /// The id of a session whose transcript lies in a folder.
-pub(super) fn session_before(db: &Connection, transcripts_in: &str, but: &str) -> Result<Option<String>> {
+pub(super) fn session_cleared(db: &Connection, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<String>> {
     db.prepare_cached(
-        "SELECT session FROM sessions WHERE session <> ?2 AND EXISTS
+        "SELECT session FROM sessions WHERE session <> ?2 AND end_reason = 'clear' AND ended_ms >= ?3 AND EXISTS
             (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id AND agent IS NULL
              AND substr(path, 1, length(?1)) = ?1)
-         ORDER BY iif(end_reason = 'clear', max(ended_ms, last_ms), last_ms) DESC LIMIT 1",
+         ORDER BY ended_ms DESC LIMIT 1",
     )?
-    .query_row([transcripts_in, but], |row| row.get(0))
+    .query_row(params![transcripts_in, but, since_ms], |row| row.get(0))
     .optional()
 }
 

@@ -332,12 +332,9 @@ pub(super) fn decay(db: &Connection, now_ms: i64) -> Result<()> {
     .map(drop)
 }
 
+/// A turn that says the same is another entry.
 fn digest_of(text: &str) -> digest::Bytes {
-    let mut hasher = digest::Hasher::default();
-    // A turn that says the same is another entry.
-    hasher.update(b"summary\0");
-    hasher.update(text.as_bytes());
-    hasher.finish_bytes()
+    digest::sha256(&[b"summary\0", text.as_bytes()].concat())
 }
 
 /// None of them is nothing.
