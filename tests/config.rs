@@ -89,8 +89,8 @@ fn each_layer_is_over_the_one_before() {
         (config.archive.restore_budget, config.source("archive.restore_budget"))
     };
     assert_eq!(seen(&world), (4000, Source::Default));
-    let world = world.user(&file(1));
-    assert_eq!(seen(&world), (1, Source::User(world.folder.path().join("config.toml"))));
+    let world = world.user(&file(10));
+    assert_eq!(seen(&world), (10, Source::User(world.folder.path().join("config.toml"))));
     let world = world.project(&file(2));
     assert_eq!(seen(&world), (2, Source::Project(world.project_file())));
     let world = world.variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET", "3");
@@ -173,15 +173,18 @@ fn a_bad_value_leaves_that_of_the_layer_below() {
 #[test]
 fn a_project_cannot_set_what_is_the_user_s() {
     let world = World::new().project(
-        "[archive]\nstore = \"postgres\"\nretention_days = 1\nauto_optimize = false\nrestore_budget = 10\n\
+        "[archive]\nstore = \"postgres\"\nretention_days = 1\nauto_optimize = false\nrestore_budget = 10\ninstruction_budget = 2001\n\
          [autopilot]\nwindow = 100000000\nwarn = 0.5\n[hooks]\ngate = \"block-auto\"\n",
     );
     let config = world.load();
     assert_eq!((config.archive.store, config.hooks.gate), (StoreKind::Sqlite, Gate::Off));
     assert_eq!((config.archive.retention_days, config.autopilot.window), (30, None));
     assert_eq!((config.archive.restore_budget, config.autopilot.warn), (10, 0.5));
+    assert_eq!(config.archive.instruction_budget, 2_000, "budgets may only be lowered");
+    assert_eq!(config.source("archive.instruction_budget"), Source::Default);
     insta::assert_snapshot!(world.problems(), @"
     [ROOT]/project/.ctxbridge/config.toml: archive.auto_optimize is not for a project to set; put it into your own config.toml
+    [ROOT]/project/.ctxbridge/config.toml: archive.instruction_budget is not for a project to raise; it stays 2000
     [ROOT]/project/.ctxbridge/config.toml: archive.retention_days is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: archive.store is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: autopilot.window is not for a project to set; put it into your own config.toml

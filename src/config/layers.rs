@@ -111,7 +111,19 @@ impl Config {
                 let message = "is not for a project to set; put it into your own config.toml".to_owned();
                 self.problem(full, source, message);
             }
-            Some(key) => self.set(key, Raw::Toml(value), source.clone()),
+            Some(key) => {
+                let before = self.archive.clone();
+                self.set(key, Raw::Toml(value), source.clone());
+                let raised = self.archive.restore_budget > before.restore_budget
+                    || self.archive.instruction_budget > before.instruction_budget;
+                // What is restored costs the user's tokens.
+                if raised && matches!(source, Source::Project(_)) {
+                    self.archive = before;
+                    self.set_by.pop();
+                    let message = format!("is not for a project to raise; it stays {}", (key.get)(self));
+                    self.problem(full, source, message);
+                }
+            }
         }
     }
 

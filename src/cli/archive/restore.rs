@@ -1,11 +1,11 @@
 //! `ctxbridge archive restore`
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::archive::store::{EVERYTHING, Store, StoreError};
+use crate::archive::store::{EVERYTHING, Store, StoreError, StoredTranscript};
 use crate::cli::Answer;
 use crate::cli::output::Output;
 
@@ -21,6 +21,9 @@ pub(super) struct RestoreArgs {
     /// A sub-agent's transcript instead of the session's
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
+    /// The one that lies, or lay, here, where a session has several
+    #[arg(long, value_name = "FILE", conflicts_with = "agent")]
+    path: Option<PathBuf>,
     /// Before it was rewritten: 0 is the first [default: the newest]
     #[arg(long, value_name = "N")]
     generation: Option<u32>,
@@ -37,13 +40,18 @@ impl RestoreArgs {
             return Ok(Answer::No);
         };
         let transcripts = store.transcripts(session.key)?;
-        let mut fitting = transcripts.iter().filter(|transcript| transcript.agent == self.agent);
+        let named = self.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        let fits = |transcript: &&StoredTranscript| match &named {
+            Some(path) => Path::new(&transcript.path) == path,
+            None => transcript.agent == self.agent,
+        };
+        let mut fitting = transcripts.iter().filter(fits);
         let Some(transcript) = fitting.next() else {
             let agents: Vec<_> = transcripts.iter().filter_map(|transcript| transcript.agent.as_deref()).collect();
             bail!("session {} has no such transcript; sub-agents: {}", session.session, agents.join(", "));
         };
         if let Some(other) = fitting.next() {
-            output.note(&format!("there is another transcript of this session: {}", other.path));
+            output.note(&format!("there is another transcript of this session; --path {} restores that", other.path));
         }
         let generation = self.generation.unwrap_or(transcript.generation);
         if generation > transcript.generation {

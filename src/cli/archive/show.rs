@@ -20,6 +20,9 @@ pub(super) struct ShowArgs {
     /// This turn in full; the first is 0
     #[arg(long, value_name = "N")]
     turn: Option<u32>,
+    /// Sub-agents' work and what a rewritten transcript no longer has as well
+    #[arg(long, conflicts_with = "turn")]
+    all: bool,
     /// Every turn in full
     #[arg(long, conflicts_with = "turn")]
     full: bool,
@@ -36,6 +39,10 @@ impl ShowArgs {
             return Ok(Answer::No);
         };
         let mut turns = store.turns(session.key, Turns::All)?;
+        if self.all {
+            turns.extend(store.turns(session.key, Turns::Superseded)?);
+            turns.extend(store.turns(session.key, Turns::Agents)?);
+        }
         if let Some(wanted) = self.turn {
             turns.retain(|turn| turn.turn.index == wanted);
             let Some(turn) = turns.first() else {
@@ -56,8 +63,13 @@ impl ShowArgs {
         for turn in &turns {
             let handle = context::handle(&turn.turn.id);
             let when = time(Some(turn.turn.started_ms).filter(|ms| *ms > 0));
+            let whose = match &turn.agent {
+                _ if turn.is_superseded => "superseded  ".to_owned(),
+                Some(agent) => format!("agent {}  ", quote::line(agent)),
+                None => String::new(),
+            };
             let summary = quote::line(&words::summary(&mut store, turn)?);
-            output.line(format!("{:>5}  {handle}  {}  {summary}", turn.turn.index, styled(DIM, when)))?;
+            output.line(format!("{:>5}  {handle}  {}  {}{summary}", turn.turn.index, styled(DIM, when), styled(DIM, whose)))?;
             if self.full {
                 output.line(printable(&words::content(&mut store, turn)?))?;
             }
@@ -136,6 +148,7 @@ fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> 
     let summary = words::summary(store, turn)?;
     Ok(json!({
         "turn": inner.index, "handle": context::handle(&inner.id), "session": turn.session, "agent": turn.agent,
+        "is_superseded": turn.is_superseded,
         "timestamp": stamp(inner.started_ms), "ended": stamp(inner.ended_ms), "summary": summary, "tools": inner.tools,
         "files": inner.files, "agents": inner.agents, "open_work": inner.open_work, "is_answered": inner.is_answered,
         "context_tokens": inner.context_tokens, "output_tokens": inner.output_tokens, "chars": inner.content_chars,

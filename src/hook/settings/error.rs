@@ -17,6 +17,14 @@ pub enum SettingsError {
         /// Why.
         cause: DocumentError,
     },
+    /// The program has another name.
+    #[error("this program is {}, and hooks are known by the name {name}; call it that and try again. The settings were not changed", program.display())]
+    Renamed {
+        /// Where it is.
+        program: PathBuf,
+        /// What it has to be called.
+        name: String,
+    },
     /// A step with a file failed.
     #[error("cannot {step} {}: {cause}{}", path.display(), hint(cause))]
     Io {

@@ -77,13 +77,17 @@ pub const BARE: &str = "ctxbridge";
 /// stays through upgrades, while the file that it leads to has the version in its path.
 ///
 /// # Errors
-/// When the path is not Unicode, which JSON cannot hold.
+/// When the path is not Unicode, which JSON cannot hold, or the program is called something else.
 pub fn own_program(current_exe: &Path, path: Option<&OsStr>) -> Result<String, SettingsError> {
     let real = current_exe.canonicalize().unwrap_or_else(|_| current_exe.to_owned());
     let name = format!("{BARE}{}", std::env::consts::EXE_SUFFIX);
     let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
     let mut links = folders.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
     let program = links.find(|link| link.canonicalize().is_ok_and(|to| to == real)).unwrap_or_else(|| current_exe.to_owned());
+    // By its name it is recognised as ours, here and by other versions.
+    if program.file_name() != Some(OsStr::new(&name)) {
+        return Err(SettingsError::Renamed { program, name });
+    }
     program.to_str().map(str::to_owned).ok_or(SettingsError::NotUnicode(program))
 }
 

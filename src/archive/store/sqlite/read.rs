@@ -76,7 +76,8 @@ pub(super) fn totals(db: &Connection) -> Result<Totals> {
         sessions: count("SELECT count(DISTINCT session) FROM transcripts")?,
         transcripts: count("SELECT count(*) FROM transcripts")?,
         turns: count(
-            "SELECT count(*) FROM turns JOIN transcripts ON transcripts.id = transcript WHERE superseded IS NULL AND agent IS NULL",
+            "SELECT count(*) FROM (SELECT DISTINCT session, uuid FROM turns JOIN transcripts ON transcripts.id = transcript
+             WHERE superseded IS NULL AND agent IS NULL)",
         )?,
         entries: count("SELECT count(*) FROM entries")?,
         bytes_raw: count("SELECT coalesce(sum(bytes), 0) FROM transcripts")?,
@@ -122,7 +123,7 @@ pub(super) fn sessions(db: &Connection, prefix: &str, folder: Option<&str>, limi
 pub(super) fn size(db: &Connection, session: i64) -> Result<Size> {
     let turns = db
         .prepare_cached(
-            "SELECT count(*) FROM turns WHERE superseded IS NULL
+            "SELECT count(DISTINCT uuid) FROM turns WHERE superseded IS NULL
              AND transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)",
         )?
         .query_row([session], |row| unsigned(row, 0))?;

@@ -1,5 +1,8 @@
 //! Lists of turns.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
 use rusqlite::{Connection, Params, Result, Row, params};
 
 use super::read::{optional, unsigned};
@@ -63,7 +66,8 @@ fn names(row: &Row<'_>, index: usize) -> Result<Vec<String>> {
 pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<StoredTurn>> {
     let mut found = Vec::new();
     // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
-    for (transcript, is_agent) in transcripts(db, session)? {
+    let transcripts = transcripts(db, session)?;
+    for &(transcript, is_agent) in &transcripts {
         match which {
             Turns::Agents | Turns::All if is_agent != (which == Turns::Agents) => {}
             Turns::All | Turns::Agents => {
@@ -80,15 +84,21 @@ pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<S
             Turns::Candidates(count) => candidates(db, transcript, count, &mut found)?,
         }
     }
-    if let Turns::Newest(count) = which {
-        found.truncate(count);
+    if transcripts.iter().filter(|(_, is_agent)| !is_agent).count() > 1 {
+        // A copy elsewhere, a folder that was renamed: what several files have is one turn.
+        let mut seen = HashSet::new();
+        found.retain(|turn| turn.agent.is_some() || turn.is_superseded || seen.insert(turn.turn.id));
+        if let Turns::Newest(count) = which {
+            found.sort_by_key(|turn| Reverse(turn.turn.started_ms));
+            found.truncate(count);
+        }
     }
     Ok(found)
 }
 
-/// Files of a session and whether they are sub-agents', the newest first.
+/// Files of a session and whether they are sub-agents', the one that has most first.
 fn transcripts(db: &Connection, session: i64) -> Result<Vec<(i64, bool)>> {
-    db.prepare_cached("SELECT id, agent IS NOT NULL FROM transcripts WHERE session = ?1 ORDER BY id DESC")?
+    db.prepare_cached("SELECT id, agent IS NOT NULL FROM transcripts WHERE session = ?1 ORDER BY bytes DESC, id DESC")?
         .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect()
 }
