@@ -10,8 +10,8 @@ The map of the house:
   brings the best ones back.
 - [`hook`] is what the client runs at its events, and how that is wired into its settings. [`autopilot`] watches the window.
 - [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API; [`demo`] lets them talk.
-- [`releases`] knows published releases and fetches them; [`config`] is what the user can set; [`paths`], [`sqlite`], [`digest`] and
-  [`parallel`] are what everybody stands on.
+- [`releases`] knows published releases and fetches them; [`config`] is what the user can set; [`paths`], [`files`], [`sqlite`],
+  [`digest`] and [`parallel`] are what everybody stands on.
 - [`cli`] turns arguments into calls.
 
 Arrows point one way: cli → hook, demo → archive, autopilot, patch, stub → transcript, prune, client, releases → config, paths, sqlite,
@@ -25,6 +25,7 @@ pub mod client;
 pub mod config;
 pub mod demo;
 pub mod digest;
+pub mod files;
 pub mod hook;
 pub mod parallel;
 pub mod patch;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use crate::files;
+
 /// How a database is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Manners {
@@ -78,12 +80,8 @@ pub fn open(path: &Path, migrations: &[&str], manners: Manners) -> Result<Connec
 
 /// SQLite would create the file with the default mode; its companions (`-wal`, `-shm`) copy the mode of the file.
 fn create_private(path: &Path) {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     // When it exists or cannot be made, opening says so.
-    drop(options.open(path));
+    drop(files::private().create_new(true).open(path));
 }
 
 #[cfg(test)]

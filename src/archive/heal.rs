@@ -9,10 +9,11 @@ an open connection would take those of the new one with them.
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::store::sqlite::{Patience, SqliteStore};
 use super::store::{Store, StoreError};
+use crate::files;
 
 /// The lock: shared by those who use the archive, held alone by the one who moves it.
 const LOCK: &str = "archive.lock";
@@ -90,20 +91,12 @@ fn present(data: &Path, patience: Patience) -> Result<SqliteStore, StoreError> {
 
 /// Nothing where there can be no lock: what is wrong then, the database says as well.
 fn lock(data: &Path, way: fn(&File) -> Result<(), TryLockError>, patience: Duration) -> Result<Option<File>, StoreError> {
-    let mut options = File::options();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let Ok(file) = options.open(data.join(LOCK)) else { return Ok(None) };
-    let begun = Instant::now();
-    loop {
-        match way(&file) {
-            Ok(()) => return Ok(Some(file)),
-            Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(Duration::from_millis(2)),
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path: data.join(SqliteStore::FILE) }),
-            // Some network drives have none.
-            Err(TryLockError::Error(_)) => return Ok(None),
-        }
+    let Ok(file) = files::private().create(true).append(true).open(data.join(LOCK)) else { return Ok(None) };
+    match files::lock_within(&file, way, patience) {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: data.join(SqliteStore::FILE) }),
+        // Some network drives have none.
+        Err(TryLockError::Error(_)) => Ok(None),
     }
 }
 

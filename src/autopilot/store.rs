@@ -8,10 +8,10 @@ name of the old one. What is in a file is only a help; a damaged one is begun an
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use super::State;
-use crate::{digest, paths};
+use crate::{digest, files, paths};
 
 /// Larger files are none of ours, in bytes: 50 measurements take about 5 KB.
 const LARGEST: u64 = 64 << 10;
@@ -83,21 +83,13 @@ impl Store {
     }
 
     fn lock(&self, patience: Duration) -> io::Result<File> {
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(self.folder.join(".lock"))?;
-        let begun = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(Duration::from_millis(1)),
-                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
-                // Some network drives have no locks; a change that gets lost there is better than none.
-                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
+        let file = files::private().create(true).truncate(false).open(self.folder.join(".lock"))?;
+        match files::lock_within(&file, File::try_lock, patience) {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            // Some network drives have no locks; a change that gets lost there is better than none.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(file),
+            Err(TryLockError::Error(error)) => Err(error),
         }
     }
 

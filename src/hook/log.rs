@@ -5,14 +5,14 @@ A hook must not fail the client, and must not repeat itself at every prompt eith
 something has worked again.
 */
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use super::Event;
-use crate::paths;
+use crate::{files, paths};
 
 /// Bytes after which a log is put aside; one older one is kept.
 const LARGEST: u64 = 1 << 20;
@@ -41,7 +41,7 @@ impl Log {
         let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| time.to_string()).unwrap_or_default();
         let error: String = error.chars().take(LONGEST).collect();
         let line = json!({ "ts": time, "event": event.name(), "session": session, "error": error });
-        let written = self.append(&format!("{line}\n")).and_then(|()| private().create_new(true).open(self.told()));
+        let written = self.append(&format!("{line}\n")).and_then(|()| files::private().create_new(true).open(self.told()));
         match written {
             Ok(_) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
@@ -59,7 +59,7 @@ impl Log {
     pub fn owe(&self, text: &str) {
         let write = || {
             paths::create_private_dir(&self.folder)?;
-            private().create(true).append(true).open(self.owed())?.write_all(format!("{text}\n").as_bytes())
+            files::private().create(true).append(true).open(self.owed())?.write_all(format!("{text}\n").as_bytes())
         };
         // Where nothing can be written, there is nobody to remember.
         write().ok();
@@ -87,16 +87,8 @@ impl Log {
         if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LARGEST) {
             fs::rename(&path, path.with_extension("log.1"))?;
         }
-        let mut file: File = private().create(true).append(true).open(&path)?;
+        let mut file = files::private().create(true).append(true).open(&path)?;
         // One write, so that lines of several processes do not mix.
         file.write_all(line.as_bytes())
     }
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }

@@ -3,10 +3,10 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::swap::{SwapError, step};
-use crate::{digest, paths};
+use crate::{digest, files, paths};
 
 /// How long a command waits for another.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -48,22 +48,17 @@ impl Lock {
         paths::create_private_dir(&folder).map_err(step("create", &folder))?;
         let path = folder.join(&digest::of_bytes(target.as_os_str().as_encoded_bytes())[..32]);
         let file = File::options().create(true).append(true).open(&path).map_err(step("open", &path))?;
-        let begun = Instant::now();
-        let mut told = false;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
-                    if !std::mem::replace(&mut told, true) {
-                        notice(&format!("waiting for another ctxbridge that is working on {}", target.display()));
-                    }
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                Err(TryLockError::WouldBlock) => return Err(LockError::Busy { target: target.to_owned() }),
-                // A file system without locks: the swap is atomic all the same.
-                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(Self { _file: file }),
-                Err(TryLockError::Error(error)) => return Err(LockError::Io(step("lock", &path)(error))),
-            }
+        let mut locked = file.try_lock();
+        if let Err(TryLockError::WouldBlock) = locked {
+            notice(&format!("waiting for another ctxbridge that is working on {}", target.display()));
+            locked = files::lock_within(&file, File::try_lock, PATIENCE);
+        }
+        match locked {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(LockError::Busy { target: target.to_owned() }),
+            // A file system without locks: the swap is atomic all the same.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(Self { _file: file }),
+            Err(TryLockError::Error(error)) => Err(LockError::Io(step("lock", &path)(error))),
         }
     }
 }

@@ -5,7 +5,7 @@ The new file is written beside the target (a rename does not cross file systems)
 its name; then the folder is synced. A running client keeps the old file open.
 */
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::container::{Piece, Pieces, Source};
+use crate::files;
 
 /// A step that failed.
 #[derive(Debug, thiserror::Error)]
@@ -161,12 +162,8 @@ pub fn write_with<E: From<SwapError>>(
     ownership: Ownership<'_>,
     fill: impl FnOnce(&File) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut options = OpenOptions::new();
     // Never into a file that is there: it may have other names, the backup's for one.
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(step("write", path))?;
+    let file = files::private().create_new(true).open(path).map_err(step("write", path))?;
     // All through the handle: with the mode, the right to open it again may go.
     let complete = || {
         if let Ownership::Like(of) | Ownership::As(of) = ownership {

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use crate::archive::store::{EVERYTHING, Store, StoreError, StoredTranscript};
 use crate::cli::Answer;
 use crate::cli::output::Output;
+use crate::files;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -73,11 +74,8 @@ impl RestoreArgs {
                 stdout.flush()?;
             }
             Some(path) => {
-                let mut options = std::fs::OpenOptions::new();
-                options.write(true).create_new(true);
-                #[cfg(unix)]
-                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                let mut file = options.open(path).with_context(|| format!("cannot create {}", path.display()))?;
+                let file = files::private().create_new(true).open(path);
+                let mut file = file.with_context(|| format!("cannot create {}", path.display()))?;
                 store.raw(transcript.key, generation, EVERYTHING, &mut file)?;
                 file.sync_all()?;
             }
