@@ -176,21 +176,17 @@ impl Reader {
             if self.remaining() > 0 {
                 self.tail = match store.tail(&self.transcript.path, segment::JOINED_BELOW) {
                     // The file still has what was damaged in the archive.
-                    Err(StoreError::Segment { start, .. }) => {
-                        let mut bytes = Vec::new();
-                        self.read(start, end - start, &mut bytes)?;
-                        Some((start, bytes))
-                    }
+                    Err(StoreError::Segment { start, .. }) => Some((start, self.piece(start, end - start)?)),
                     tail => tail?,
                 };
             }
             return Ok(());
         }
         let (position, turns) = self.same_turn(store, shared)?;
-        let interpreter = match self.transcript.agent {
-            Some(_) => Interpreter::of_agent(),
-            None if turns == 0 => Interpreter::default(),
-            None => Interpreter::starting_at(position, turns, self.seen_before(position)?),
+        let interpreter = if turns == 0 || self.transcript.agent.is_some() {
+            from_the_start(&self.transcript)
+        } else {
+            Interpreter::starting_at(position, turns, self.seen_before(position)?)
         };
         self.recent = self.before(shared)?;
         self.rewritten = Some(Rewritten { shared, turns });
@@ -214,11 +210,8 @@ impl Reader {
     }
 
     fn has_whole_line(&mut self, start: u64, end: u64) -> Result<bool, ReadError> {
-        let mut bytes = Vec::new();
         for piece in (start..end).step_by(CHECKED_BYTES as usize) {
-            bytes.clear();
-            self.read(piece, CHECKED_BYTES.min(end - piece), &mut bytes)?;
-            if bytes.contains(&b'\n') {
+            if self.piece(piece, CHECKED_BYTES.min(end - piece))?.contains(&b'\n') {
                 return Ok(true);
             }
         }
@@ -229,8 +222,7 @@ impl Reader {
     fn shared(&mut self, store: &mut dyn Store) -> Result<u64, ReadError> {
         let mut shared = 0;
         for (start, bytes, sha256) in store.layout(&self.transcript.path)? {
-            let mut piece = Vec::new();
-            self.read(start, bytes.into(), &mut piece)?;
+            let piece = self.piece(start, bytes.into())?;
             if start != shared || piece.len() != bytes as usize || digest::sha256(&piece) != sha256 {
                 break;
             }
@@ -246,39 +238,39 @@ impl Reader {
             return Ok(seen);
         }
         let mut again = Interpreter::default();
-        while again.position() + (again.waiting() as u64) < end {
-            let start = again.position() + again.waiting() as u64;
-            let mut bytes = Vec::new();
-            self.read(start, CHUNK_BYTES.min(end - start), &mut bytes)?;
-            if bytes.is_empty() {
-                break;
-            }
-            again.feed(&bytes);
-            again.take_turns();
-            again.take_summaries();
-        }
+        self.show(&mut again, end)?;
         let Seen { lines, bad_lines, first_bad, .. } = *again.seen();
         Ok(Seen { lines, bad_lines, first_bad, ..seen })
     }
 
     /// Lets the interpreter see again what is archived but was not complete, or stands between a turn's begin and the cursor.
     fn catch_up(&mut self) -> Result<(), ReadError> {
+        let mut interpreter = std::mem::take(&mut self.cursor.interpreter);
+        let shown = self.show(&mut interpreter, self.cursor.bytes);
+        self.cursor.interpreter = interpreter;
+        shown
+    }
+
+    /// Shows an interpreter the file from where it is to `end`.
+    fn show(&mut self, interpreter: &mut Interpreter, end: u64) -> Result<(), ReadError> {
         loop {
-            let seen = self.cursor.interpreter.position() + self.cursor.interpreter.waiting() as u64;
-            let missing = self.cursor.bytes.saturating_sub(seen).min(CHUNK_BYTES);
-            let mut bytes = Vec::new();
-            self.read(seen, missing, &mut bytes)?;
+            let seen = interpreter.position() + interpreter.waiting() as u64;
+            let bytes = self.piece(seen, end.saturating_sub(seen).min(CHUNK_BYTES))?;
             if bytes.is_empty() {
                 return Ok(());
             }
-            self.cursor.interpreter.feed(&bytes);
+            interpreter.feed(&bytes);
         }
     }
 
     fn before(&mut self, end: u64) -> Result<Vec<u8>, ReadError> {
         let length = end.min(CHECKED_BYTES);
+        self.piece(end - length, length)
+    }
+
+    fn piece(&mut self, start: u64, length: u64) -> Result<Vec<u8>, ReadError> {
         let mut bytes = Vec::new();
-        self.read(end - length, length, &mut bytes)?;
+        self.read(start, length, &mut bytes)?;
         Ok(bytes)
     }
 
@@ -297,6 +289,9 @@ impl Reader {
 }
 
 fn first_cursor(transcript: &Transcript) -> Cursor {
-    let interpreter = if transcript.agent.is_some() { Interpreter::of_agent() } else { Interpreter::default() };
-    Cursor { generation: 0, bytes: 0, check: digest::sha256(&[]), interpreter }
+    Cursor { generation: 0, bytes: 0, check: digest::sha256(&[]), interpreter: from_the_start(transcript) }
+}
+
+fn from_the_start(transcript: &Transcript) -> Interpreter {
+    if transcript.agent.is_some() { Interpreter::of_agent() } else { Interpreter::default() }
 }

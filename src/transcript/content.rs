@@ -37,12 +37,7 @@ pub(super) fn pieces(record: &Record<'_>, kind: Kind, sink: &mut dyn FnMut(&str)
 /// The content of a turn from the bytes that it takes in its transcript; lines that cannot be read are left out.
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::new();
-    for line in bytes.split(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(line);
-        if let Ok(record) = Record::parse(&whole_characters(line.as_bytes())) {
-            pieces(&record, record.kind(), &mut |piece| text.push_str(piece));
-        }
-    }
+    records(bytes, &mut |record| pieces(record, record.kind(), &mut |piece| text.push_str(piece)));
     text.truncate(text.trim_end().len());
     text
 }
@@ -50,17 +45,25 @@ pub fn text_of(bytes: &[u8]) -> String {
 /// What the model says to the user in the bytes of a turn; not what tools returned, whatever that looks like.
 pub fn answers_of(bytes: &[u8]) -> Vec<String> {
     let mut answers = Vec::new();
-    for line in bytes.split(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(line);
-        if let Ok(record) = Record::parse(line.as_bytes())
-            && record.kind() == Kind::Answer
+    records(bytes, &mut |record| {
+        if record.kind() == Kind::Answer
             && !record.is_sidechain()
             && let Some(content) = record.content()
         {
             answers.extend(content.texts().map(str::to_owned));
         }
-    }
+    });
     answers
+}
+
+/// Hands over the lines that can be read.
+pub(super) fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        if let Ok(record) = Record::parse(&whole_characters(line.as_bytes())) {
+            sink(&record);
+        }
+    }
 }
 
 fn piece(parts: &[&str], sink: &mut dyn FnMut(&str)) {

@@ -1,8 +1,7 @@
 //! What a turn was about, in at most 300 characters and with no model.
 
-use super::content::as_typed;
+use super::content::{as_typed, records};
 use super::record::{Kind, Record};
-use super::repair::whole_characters;
 use super::turns::Turn;
 
 /// Characters of a summary at most.
@@ -18,14 +17,13 @@ const KEPT: usize = MAX_CHARS;
 /// the answer. Files are named as seen from the folder that the client worked in.
 pub fn of_turn(turn: &Turn, bytes: &[u8]) -> String {
     let mut parts = Parts::default();
-    let mut folder = None;
-    for line in bytes.split(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(line);
-        if let Ok(record) = Record::parse(&whole_characters(line.as_bytes())) {
-            parts.take(&record);
-            folder = record.cwd().map(str::to_owned).or(folder);
+    let mut folder: Option<String> = None;
+    records(bytes, &mut |record| {
+        parts.take(record);
+        if let Some(cwd) = record.cwd().filter(|cwd| folder.as_deref() != Some(cwd)) {
+            folder = Some(cwd.to_owned());
         }
-    }
+    });
     parts.summary(&turn.tools, &turn.files, folder.as_deref())
 }
 

@@ -164,8 +164,9 @@ impl Store for SqliteStore {
         let Some((transcript, start, bytes, sha256, data)) = self.read(|db| read::tail(db, path, below))? else {
             return Ok(None);
         };
-        let bytes = segment::unpack(&data, bytes, &sha256, Check::Sha256);
-        bytes.map(|bytes| Some((start, bytes))).map_err(|cause| self.segment_error(transcript, start, cause))
+        let cause = |cause| StoreError::Segment { path: self.path.clone(), transcript, start, cause };
+        let bytes = segment::unpack(&data, bytes, &sha256, Check::Sha256).map_err(cause)?;
+        Ok(Some((start, bytes)))
     }
 
     fn layout(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, StoreError> {
@@ -268,11 +269,5 @@ impl Store for SqliteStore {
         // Readers may be in the way of the last pages: the next cycle gets them.
         self.read(|db| db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))?;
         self.read(|db| db.execute_batch("PRAGMA optimize"))
-    }
-}
-
-impl SqliteStore {
-    fn segment_error(&self, transcript: i64, start: u64, cause: String) -> StoreError {
-        StoreError::Segment { path: self.path.clone(), transcript, start, cause }
     }
 }

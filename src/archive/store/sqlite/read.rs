@@ -1,6 +1,8 @@
 //! What is asked of the archive.
 
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use serde::de::DeserializeOwned;
 
 use crate::archive::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
 use crate::digest;
@@ -8,9 +10,7 @@ use crate::digest;
 pub(super) fn cursor(db: &Connection, path: &str) -> Result<Option<Cursor>> {
     db.prepare_cached("SELECT generation, bytes, checked, interpreter FROM transcripts WHERE path = ?1")?
         .query_row([path], |row| {
-            let interpreter: String = row.get(3)?;
-            let interpreter = serde_json::from_str(&interpreter)
-                .map_err(|error| rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into()))?;
+            let interpreter = from_json(3, &row.get::<_, String>(3)?)?;
             Ok(Cursor { generation: row.get(0)?, bytes: unsigned(row, 1)?, check: row.get(2)?, interpreter })
         })
         .optional()
@@ -179,6 +179,11 @@ pub(super) fn session_cleared(db: &Connection, transcripts_in: &str, but: &str, 
     )?
     .query_row(params![transcripts_in, but, since_ms], |row| row.get(0))
     .optional()
+}
+
+/// What a column holds as JSON.
+pub(super) fn from_json<T: DeserializeOwned>(index: usize, text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into()))
 }
 
 pub(super) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64> {

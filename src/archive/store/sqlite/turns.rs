@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, Params, Result, Row, params};
 
-use super::read::{optional, unsigned};
+use super::read::{from_json, optional, unsigned};
 use crate::archive::FIRST_CONFIDENCE;
 use crate::archive::store::{StoredTurn, Turns};
 use crate::transcript::Turn;
@@ -58,9 +58,7 @@ fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
 }
 
 fn names(row: &Row<'_>, index: usize) -> Result<Vec<String>> {
-    let Some(text) = row.get::<_, Option<String>>(index)? else { return Ok(Vec::new()) };
-    serde_json::from_str(&text)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, error.into()))
+    row.get::<_, Option<String>>(index)?.map_or(Ok(Vec::new()), |text| from_json(index, &text))
 }
 
 pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<StoredTurn>> {
