@@ -60,13 +60,14 @@ pub(super) fn look(scene: &Scene, pass: Option<&Pass>, is_prompt: bool) -> Optio
         let window = scene.compacts_at.map_or(window, |smaller| window.min(smaller));
         let observation = state.observe(Seen { tokens, window, turns, at_ms: scene.now_ms }, config);
         let is_tight = is_prompt && observation.changed() && observation.phase == Phase::Optimise;
-        if is_tight && scene.config.archive.auto_optimize {
+        let optimises = is_tight && scene.config.archive.auto_optimize;
+        if optimises {
             state.optimised();
         }
-        (observation, is_tight)
+        (observation, optimises)
     };
-    let (observation, is_tight) = states.update(session, STATE_PATIENCE, change).ok()?;
-    if is_tight && scene.config.archive.auto_optimize {
+    let (observation, optimises) = states.update(session, STATE_PATIENCE, change).ok()?;
+    if optimises {
         background::start(&scene.program, &["archive", "optimize", "--background"]).ok();
     }
     Some(observation)

@@ -94,8 +94,10 @@ impl Scene {
     pub fn archive(&self, store: &mut SqliteStore, with_agents: bool) -> Result<Option<Pass>, HookError> {
         let Some(path) = self.transcript()? else { return Ok(None) };
         let transcript = Transcript::at(&path);
-        let known = store.cursor(&transcript.path)?.map_or(0, |cursor| cursor.bytes);
-        if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len().saturating_sub(known) > MOST_BYTES) {
+        let length = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        // The cursor is read once more when the pass begins: here only where it may matter.
+        let known = if length > MOST_BYTES { store.cursor(&transcript.path)? } else { None };
+        if length.saturating_sub(known.map_or(0, |cursor| cursor.bytes)) > MOST_BYTES {
             let path = path.to_string_lossy();
             super::background::start(&self.program, &["archive", "import", "--background", &path])
                 .map_err(|cause| ReadError::Io { path: self.program.clone(), cause })?;
