@@ -4,3 +4,5 @@ mod code;
 mod rng;
 pub mod transcript;
 mod words;
+
+pub use rng::Rng;

@@ -2,13 +2,14 @@
 
 /// A sequence of numbers; clones go on alike.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const BASE62: &[u8] = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz123456789";
 
 impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -25,6 +26,11 @@ impl Rng {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// A number from 0 to 1, which is not reached.
+    pub fn roll(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// A number below `end`; 0 when there is none.

@@ -6,23 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 
 use super::sandbox::{Sandbox, Talk, start};
-
-/// Numbers that look random and are the same in each run.
-struct Dice(u64);
-
-impl Dice {
-    /// Between 0 and 1 (SplitMix64).
-    fn roll(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
 
 /// Kills it after a while; whether it was alive.
 fn kill_after(mut child: Child, pause: Duration) -> bool {
@@ -50,7 +37,7 @@ fn shoot_hooks(event: &str, kills: usize, seed: u64) {
     let (talk, mut turns) = (Talk::from(made), made.human_turns);
     let input = talk.input();
     sandbox.hook(event, &input);
-    let mut dice = Dice(seed);
+    let mut dice = Rng::new(seed);
     let mut number = 0;
     let mut grow = || {
         number += 1;
@@ -126,7 +113,7 @@ fn fifty_imports() {
         }
         assert!(import().status().unwrap().success());
     });
-    let mut dice = Dice(7);
+    let mut dice = Rng::new(7);
     let (mut hits, mut shots, mut parts) = (0, 0, 0);
     while hits < KILLS {
         assert!(shots < 10 * KILLS, "most kills come too late: {hits} of {shots}");

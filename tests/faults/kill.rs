@@ -9,26 +9,14 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use ctxbridge_testkit::Rng;
+
 use super::bundle::Bundle;
 use super::gate::Gate;
 use super::sandbox::{Ran, Sandbox};
 
 /// How long a test waits for something that has to happen. No assertion hangs on how long it took.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Numbers that look random and are the same in each run.
-struct Dice(u64);
-
-impl Dice {
-    /// Between 0 and 1 (SplitMix64).
-    fn roll(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
 
 /// Where the kills of a test hit.
 #[derive(Debug, Default)]
@@ -137,7 +125,7 @@ impl Range {
         self.sandbox.run(apply).done();
         let reverting = self.measure(&revert, apply);
         self.sandbox.run(&revert).done();
-        let mut dice = Dice(seed);
+        let mut dice = Rng::new(seed);
         while self.tally.alive() < kills {
             assert!(self.tally.too_late < 10 * kills, "most kills come too late: {:?}", self.tally);
             let (one, other) = (dice.roll(), dice.roll());
