@@ -10,6 +10,9 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::files;
 
+/// Prepared statements that are kept.
+const STATEMENTS: usize = 64;
+
 /// How a database is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Manners {
@@ -61,6 +64,8 @@ pub fn open(path: &Path, migrations: &[&str], manners: Manners) -> Result<Connec
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     }
     db.pragma_update(None, "foreign_keys", true)?;
+    // More than there are statements in a pass: to parse them again would take longer than running them.
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
     let version = |db: &Connection| db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
     let known = migrations.len() as u32;
     if version(&db)? < known {

@@ -44,12 +44,14 @@ pub fn archive_through(
 ) -> Result<Pass, ReadError> {
     let mut pass = Pass::default();
     let mut last = None;
+    let mut batches = 0;
     'again: for _ in 0..ATTEMPTS {
         let mut reader = Reader::open(store, transcript, path, comparison)?;
         while let Some(batch) = reader.next_batch()? {
             if append(store, &batch)? == Appended::Moved {
                 continue 'again;
             }
+            batches += 1;
             let before = batch.rewritten.map_or(batch.follows.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
             pass.bytes += batch.cursor.bytes - before;
             // The open turn is in every batch while it grows.
@@ -59,6 +61,9 @@ pub fn archive_through(
             pass.was_rewritten |= batch.rewritten.is_some();
         }
         pass.interpreter = reader.into_interpreter();
+        if batches > 1 {
+            store.settle()?;
+        }
         return Ok(pass);
     }
     Err(StoreError::Busy { path: path.to_owned() }.into())

@@ -298,6 +298,9 @@ pub trait Store {
     /// Takes note that the client ended a session.
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError>;
 
+    /// After much was written: puts it where it belongs, so that nobody pays for that later.
+    fn settle(&mut self) -> Result<(), StoreError>;
+
     /// Housekeeping: confidence falls with the time since the last call, the store is tidied and looked through for damage.
     fn optimise(&mut self, now_ms: i64) -> Result<(), StoreError>;
 }

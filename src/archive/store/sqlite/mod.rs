@@ -263,11 +263,15 @@ impl Store for SqliteStore {
         self.write(|db| write::end_session(db, session, reason, now_ms))
     }
 
+    fn settle(&mut self) -> Result<(), StoreError> {
+        // Readers may be in the way of the last pages: that is no error, and the next time gets them.
+        self.read(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+    }
+
     fn optimise(&mut self, now_ms: i64) -> Result<(), StoreError> {
         self.look_through()?;
         self.write(|db| write::decay(db, now_ms))?;
-        // Readers may be in the way of the last pages: the next cycle gets them.
-        self.read(|db| db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())))?;
+        self.settle()?;
         self.read(|db| db.execute_batch("PRAGMA optimize"))
     }
 }
