@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbridge::config::{Config, Gate, KEYS, Say, Source, Sources, StoreKind};
+use ctxbridge::config::{Config, Gate, KEYS, Say, Source, Sources};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -65,7 +65,6 @@ fn without_anything_the_defaults_hold() {
     let shown: Vec<String> =
         world.load().settings().iter().map(|setting| format!("{} = {}", setting.key.name, setting.value)).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
-    archive.store = "sqlite"
     archive.restore_budget = 4000
     archive.instruction_budget = 2000
     archive.auto_optimize = true
@@ -103,7 +102,7 @@ fn each_layer_is_over_the_one_before() {
 
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
-    let text = "[archive]\nstore = \"jsonl\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\n\
+    let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\n\
                 [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[hooks]\ngate = \"block-auto\"\n";
     let by_file = World::new().user(text).load();
     assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
@@ -173,11 +172,11 @@ fn a_bad_value_leaves_that_of_the_layer_below() {
 #[test]
 fn a_project_cannot_set_what_is_the_user_s() {
     let world = World::new().project(
-        "[archive]\nstore = \"postgres\"\nretention_days = 1\nauto_optimize = false\nrestore_budget = 10\ninstruction_budget = 2001\n\
+        "[archive]\nretention_days = 1\nauto_optimize = false\nrestore_budget = 10\ninstruction_budget = 2001\n\
          [autopilot]\nwindow = 100000000\nwarn = 0.5\n[hooks]\ngate = \"block-auto\"\n",
     );
     let config = world.load();
-    assert_eq!((config.archive.store, config.hooks.gate), (StoreKind::Sqlite, Gate::Off));
+    assert_eq!(config.hooks.gate, Gate::Off);
     assert_eq!((config.archive.retention_days, config.autopilot.window), (30, None));
     assert_eq!((config.archive.restore_budget, config.autopilot.warn), (10, 0.5));
     assert_eq!(config.archive.instruction_budget, 2_000, "budgets may only be lowered");
@@ -186,7 +185,6 @@ fn a_project_cannot_set_what_is_the_user_s() {
     [ROOT]/project/.ctxbridge/config.toml: archive.auto_optimize is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: archive.instruction_budget is not for a project to raise; it stays 2000
     [ROOT]/project/.ctxbridge/config.toml: archive.retention_days is not for a project to set; put it into your own config.toml
-    [ROOT]/project/.ctxbridge/config.toml: archive.store is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: autopilot.window is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: hooks.gate is not for a project to set; put it into your own config.toml
     ");
@@ -195,7 +193,7 @@ fn a_project_cannot_set_what_is_the_user_s() {
 #[test]
 fn what_is_no_setting_is_told() {
     let world = World::new()
-        .user("loose = 1\n[archive]\nstoer = \"sqlite\"\nrestore_budget = [1]\n\"\\u001b[31mred\" = 1\n[a.b]\nc = 1\n")
+        .user("loose = 1\n[archive]\nstoer = 1\nrestore_budget = [1]\n\"\\u001b[31mred\" = 1\n[a.b]\nc = 1\n")
         .project("[archive\nrestore_budget = 1\n");
     assert_eq!(world.load().archive.restore_budget, 4000);
     insta::assert_snapshot!(world.problems(), @r"

@@ -73,15 +73,6 @@ const LONGEST_RETENTION: u64 = 36_500;
 /// Every key.
 pub const KEYS: &[Key] = &[
     Key {
-        name: "archive.store",
-        variable: "CTXBRIDGE_ARCHIVE_STORE",
-        also: &[],
-        by_project: false,
-        doc: "Where turns are kept: sqlite, postgres or jsonl",
-        set: |config, raw| raw.choice().map(|store| config.archive.store = store),
-        get: |config| json!(config.archive.store.word()),
-    },
-    Key {
         name: "archive.restore_budget",
         variable: "CTXBRIDGE_ARCHIVE_RESTORE_BUDGET",
         also: &[alias("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET")],

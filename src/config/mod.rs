@@ -22,7 +22,7 @@ use serde_json::Value;
 pub(crate) use keys::WINDOWS;
 pub use keys::{Alias, KEYS, Key};
 pub use layers::Sources;
-pub use settings::{Archive, Autopilot, Gate, Hooks, Say, StoreKind};
+pub use settings::{Archive, Autopilot, Gate, Hooks, Say};
 
 /// The settings in force.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,8 +3,6 @@
 /// How turns are kept and brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
-    /// Where turns are kept.
-    pub store: StoreKind,
     /// Characters that a restore may add to the context.
     pub restore_budget: usize,
     /// Characters of instructions for a compaction.
@@ -35,18 +33,6 @@ pub struct Autopilot {
 pub struct Hooks {
     /// Whether compactions are blocked.
     pub gate: Gate,
-}
-
-/// A kind of store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StoreKind {
-    /// A database file.
-    #[default]
-    Sqlite,
-    /// A server that a team shares.
-    Postgres,
-    /// Files with one entry a line.
-    Jsonl,
 }
 
 /// When the prompt hook reports on the window. What it says costs tokens.
@@ -85,13 +71,7 @@ impl Autopilot {
 
 impl Default for Archive {
     fn default() -> Self {
-        Self {
-            store: StoreKind::Sqlite,
-            restore_budget: 4_000,
-            instruction_budget: 2_000,
-            auto_optimize: true,
-            retention_days: 30,
-        }
+        Self { restore_budget: 4_000, instruction_budget: 2_000, auto_optimize: true, retention_days: 30 }
     }
 }
 
@@ -110,11 +90,6 @@ pub(super) trait Choice: Copy + PartialEq + 'static {
     fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
     }
-}
-
-impl Choice for StoreKind {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("sqlite", Self::Sqlite), ("postgres", Self::Postgres), ("jsonl", Self::Jsonl)];
 }
 
 impl Choice for Say {
