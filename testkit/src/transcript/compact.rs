@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::json;
 
-use super::session::{Writer, joined};
+use super::session::{BASE, Writer, joined};
 
 impl Writer<'_> {
     /// Starts the conversation anew with a summary. The chain of parents begins again at the boundary, which names the line that
@@ -13,7 +13,7 @@ impl Writer<'_> {
         self.wait(20_000, 90_000);
         let manual = !self.made.compactions.is_multiple_of(2);
         let before = self.context;
-        self.context = 12_000;
+        (self.context, self.cached) = (BASE, BASE);
         let last = self.parent.take();
         let what =
             json!({ "type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": false });

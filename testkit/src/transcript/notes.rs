@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 use super::session::{MODEL, START, VERSION, Writer, joined};
 use crate::rng::Rng;
 
+/// Tokens of the model's window.
+const WINDOW: u64 = 1_000_000;
+
 impl Writer<'_> {
-    /// What the API says that an answer took.
-    pub(super) fn usage(&mut self) -> Value {
-        let output = self.rng.between(40, 1_500) as u64;
-        let written = self.rng.between(200, 4_000) as u64;
+    /// What the API says that an answer took, with a cache from which everything is read that was sent before.
+    pub(super) fn usage(&mut self, output: u64) -> Value {
         let input = self.rng.between(3, 40) as u64;
-        let read = self.context.min(165_000);
+        let read = std::mem::replace(&mut self.cached, self.context - input).min(self.context - input);
+        let written = self.context - input - read;
         self.context += output;
         for (sum, more) in self.tokens.iter_mut().zip([input, output, read, written]) {
             *sum += more;
@@ -33,7 +35,7 @@ impl Writer<'_> {
         let (shape, digest) = (Rng::new(7).hex(64), self.rng.hex(64));
         let reminder = format!(
             "<system-reminder>\n<total_tokens>{} tokens left</total_tokens>\n</system-reminder>\n",
-            200_000 - self.context.min(165_000)
+            WINDOW.saturating_sub(self.context)
         );
         let message = json!({ "role": "user", "content": [{ "type": "text", "text": reminder }] });
         let agent = |line: Value| match &self.agent {

@@ -46,6 +46,9 @@ pub(super) fn write(spec: &Spec, first: &Session, out: &Path) -> io::Result<Sess
         }
         if kind == "assistant" {
             line["requestSessionId"] = first.id.as_str().into();
+            let usage = |key: &str| line["message"]["usage"][key].as_u64().unwrap_or_default();
+            writer.cached = usage("input_tokens") + usage("cache_read_input_tokens") + usage("cache_creation_input_tokens");
+            writer.context = writer.cached + usage("output_tokens");
         }
         if line.get("sessionId").is_some() {
             line["sessionId"] = writer.made.id.as_str().into();
@@ -61,7 +64,6 @@ pub(super) fn write(spec: &Spec, first: &Session, out: &Path) -> io::Result<Sess
     (made.human_turns, made.copied_turns) = (first.human_turns, first.human_turns);
     // The copy is not what the budget is for.
     writer.budget = Budget::new(bytes, messages);
-    writer.context = 60_000;
     writer.turns(Kind::Resumed, bytes)?;
     writer.finish()
 }

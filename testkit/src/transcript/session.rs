@@ -17,6 +17,8 @@ use crate::words::{Topic, Vocabulary};
 pub(super) const CWD: &str = "/home/dev/src/ledger";
 pub(super) const MODEL: &str = "claude-sonnet-4-5";
 pub(super) const VERSION: &str = "2.1.330";
+/// Tokens of the system prompt and the tools.
+pub(super) const BASE: u64 = 18_000;
 /// 1 June 2026, 9:00.
 pub(super) const START: i64 = 1_780_304_400_000;
 const DAY: u64 = 86_400_000;
@@ -58,6 +60,8 @@ pub(super) struct Writer<'a> {
     pub(super) requests: bool,
     /// Tokens of the conversation so far.
     pub(super) context: u64,
+    /// Tokens of it that the API has in its cache.
+    pub(super) cached: u64,
     /// Tokens used: input, output, read from the cache, written to it.
     pub(super) tokens: [u64; 4],
 }
@@ -82,7 +86,8 @@ impl<'a> Writer<'a> {
             topic,
             agent: None,
             requests: false,
-            context: 18_000,
+            context: BASE,
+            cached: 0,
             tokens: [0; 4],
         })
     }
@@ -148,13 +153,14 @@ impl<'a> Writer<'a> {
 
     /// A `user` line with text.
     pub(super) fn user(&mut self, content: &str, after: Value) -> io::Result<String> {
-        self.context += content.len() as u64 / 4;
+        self.context += tokens(content.len());
         self.chained(json!({ "type": "user", "message": { "role": "user", "content": content } }), after)
     }
 
     /// What the client tells the model unasked, as it stands in the file and as it was sent.
     pub(super) fn attachment(&mut self, attachment: &Value, rendered: &str) -> io::Result<()> {
         let sent = format!("<system-reminder>\n{rendered}\n</system-reminder>");
+        self.context += tokens(sent.len());
         let after = json!({ "rendered": [{ "content": sent }], "renderedRole": "system" });
         self.chained(json!({ "attachment": attachment, "type": "attachment" }), after).map(drop)
     }
@@ -176,32 +182,17 @@ impl<'a> Writer<'a> {
         }
         let calls = blocks.iter().any(|block| matches!(block, Block::Tool(_)));
         let stop = if calls { "tool_use" } else { "end_turn" };
-        let usage = self.usage();
         let mut pending = Vec::new();
-        for (at, block) in blocks.into_iter().enumerate() {
+        let mut contents = Vec::new();
+        for block in blocks {
+            contents.push(self.block(block, &mut pending));
+        }
+        let output = contents.iter().map(|(content, _)| tokens(words_of(content))).sum();
+        let usage = self.usage(output);
+        let mut calls = pending.iter_mut();
+        for (at, (content, timing)) in contents.into_iter().enumerate() {
             let after = json!({ "perTurnEffort": null, "madeBy": "model" });
-            let mut timing = json!({});
-            let content = match block {
-                Block::Thinking => {
-                    timing = json!({ "thinkingDurationMs": self.rng.between(300, 9_000), "thinkingDisplay": "updates" });
-                    self.thinking()
-                }
-                Block::Text => {
-                    let length = self.budget.length(&mut self.rng, 900, 1);
-                    let path = self.world.project.file(&mut self.rng, &self.world.words).path;
-                    let text = self.world.words.answer(&mut self.rng, &self.topic, &path, length);
-                    json!({ "type": "text", "text": text })
-                }
-                Block::Tool(mut call) => {
-                    timing = json!({ "toolInputStreamMs": self.rng.between(1, 900) });
-                    if call.id.is_empty() {
-                        call.id = self.rng.id("toolu_01");
-                    }
-                    let block = json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.input });
-                    pending.push(call);
-                    block
-                }
-            };
+            let is_call = content["type"] == "tool_use";
             let body = json!({ "message": {
                 "id": message, "type": "message", "role": "assistant", "model": MODEL, "content": [content],
                 "stop_reason": stop, "stop_sequence": null, "usage": usage, "stop_details": null,
@@ -214,9 +205,7 @@ impl<'a> Writer<'a> {
                 origin["attributionAgent"] = "general-purpose".into();
             }
             let line = self.chained(joined([body, timing, origin, json!({ "type": "assistant" })]), after)?;
-            if let Some(call) = pending.last_mut()
-                && call.line.is_empty()
-            {
+            if is_call && let Some(call) = calls.next() {
                 call.line = line;
             }
         }
@@ -225,6 +214,31 @@ impl<'a> Writer<'a> {
             self.result(call)?;
         }
         Ok(())
+    }
+
+    /// The content of a block and what the client notes of its time; a call waits for its result.
+    fn block(&mut self, block: Block, pending: &mut Vec<Use>) -> (Value, Value) {
+        match block {
+            Block::Thinking => {
+                let timing = json!({ "thinkingDurationMs": self.rng.between(300, 9_000), "thinkingDisplay": "updates" });
+                (self.thinking(), timing)
+            }
+            Block::Text => {
+                let length = self.budget.length(&mut self.rng, 900, 1);
+                let path = self.world.project.file(&mut self.rng, &self.world.words).path;
+                let text = self.world.words.answer(&mut self.rng, &self.topic, &path, length);
+                (json!({ "type": "text", "text": text }), json!({}))
+            }
+            Block::Tool(mut call) => {
+                let timing = json!({ "toolInputStreamMs": self.rng.between(1, 900) });
+                if call.id.is_empty() {
+                    call.id = self.rng.id("toolu_01");
+                }
+                let block = json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.input });
+                pending.push(*call);
+                (block, timing)
+            }
+        }
     }
 
     fn thinking(&mut self) -> Value {
@@ -236,10 +250,10 @@ impl<'a> Writer<'a> {
     }
 
     /// The result of a tool call, chained to the call and not to the result before.
-    fn result(&mut self, call: Box<Use>) -> io::Result<()> {
+    fn result(&mut self, call: Use) -> io::Result<()> {
         self.wait(20, 3_000);
         self.made.tool_calls += 1;
-        self.context += call.content.to_string().len() as u64 / 4;
+        self.context += tokens(call.content.to_string().len());
         let mut block = json!({ "tool_use_id": call.id, "type": "tool_result", "content": call.content });
         if call.name == "Bash" || call.error {
             block["is_error"] = call.error.into();
@@ -255,6 +269,17 @@ impl<'a> Writer<'a> {
         let body = json!({ "type": "user", "message": { "role": "user", "content": [block] } });
         self.chained(body, after).map(drop)
     }
+}
+
+/// Tokens of so many bytes, as the client reckons.
+fn tokens(bytes: usize) -> u64 {
+    (2 * bytes as u64).div_ceil(7)
+}
+
+/// Bytes of what a block says: its text, thought, or input.
+fn words_of(block: &Value) -> usize {
+    let text = ["text", "thinking"].iter().find_map(|field| block[field].as_str());
+    text.map_or_else(|| block["input"].to_string().len(), str::len)
 }
 
 /// The keys of several objects, in order.
