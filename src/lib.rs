@@ -14,8 +14,8 @@ The map of the house:
   [`digest`] and [`parallel`] are what everybody stands on.
 - [`cli`] turns arguments into calls.
 
-Arrows point one way: cli → hook, demo → archive, autopilot, patch, stub → transcript, prune, client, releases → config, paths, sqlite,
-digest.
+Arrows point one way: cli → hook, demo → archive, autopilot, patch, stub → transcript, client, releases → config → prune, paths,
+sqlite, digest.
 */
 
 pub mod archive;

@@ -69,6 +69,14 @@ fn without_anything_the_defaults_hold() {
     archive.instruction_budget = 2000
     archive.auto_optimize = true
     archive.retention_days = 30
+    prune.enabled = true
+    prune.keep = 4
+    prune.threshold = 20000
+    prune.max_chars = 80
+    prune.tail_tokens = 10000
+    prune.step = "40000"
+    prune.scope = "all"
+    prune.handles = true
     autopilot.enabled = true
     autopilot.window = null
     autopilot.warn = 0.7
@@ -103,6 +111,7 @@ fn each_layer_is_over_the_one_before() {
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\n\
+                [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
                 [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[hooks]\ngate = \"block-auto\"\n";
     let by_file = World::new().user(text).load();
     assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
@@ -115,6 +124,7 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     }
     let by_variable = world.load();
     assert_eq!(by_variable.archive, by_file.archive);
+    assert_eq!(by_variable.prune, by_file.prune);
     assert_eq!(by_variable.autopilot, by_file.autopilot);
     assert_eq!(by_variable.hooks, by_file.hooks);
 }

@@ -2,20 +2,41 @@ function ctxbridgeAggressiveTextPrune(messages) {
   // The twin of src/prune in the ctxbridge sources, which documents every rule;
   // the tests there hold the two to the same result. This runs inside somebody
   // else's program: it must not throw, print, or change what it was given.
-  const MARKER = " [earlier context pruned]";
+  const DEFAULT_ENABLED = true;
   const DEFAULT_KEEP_TURNS = 4;
   const DEFAULT_THRESHOLD_TOKENS = 20000;
   const DEFAULT_MAX_CHARS = 80;
+  const DEFAULT_TAIL_TOKENS = 10000;
+  const DEFAULT_STEP = "40000";
+  const DEFAULT_SCOPE = "all";
+  const DEFAULT_HANDLES = true;
   const CHARS_PER_TOKEN = 3.5;
   const TOKENS_PER_MEDIA_BLOCK = 2000;
+  const MIN_SAVED_CHARS = 100;
+  const MARKED =
+    / \[earlier context pruned: ([0-9]{1,9}) chars(?:, recall ctx:[0-9a-f]{8}(?:\.[0-9]{1,9}){1,2})?\]$/;
+  const LONGEST_MARKER = 100;
+  const WRITERS = /^(?:Write|Edit|MultiEdit|NotebookEdit)$/;
+  const LARGE_ARGUMENTS = ["content", "old_string", "new_string", "new_source"];
 
-  const isSwitchedOff = () =>
-    /^(?:0|false|off|no)$/i.test(process.env.CLAUDE_TEXT_PRUNE);
+  const setting = (name) => process.env["CLAUDE_TEXT_PRUNE" + name];
 
-  const wholeNumber = (name, least, fallback) => {
-    const value = process.env[name];
+  const isOn = (name, fallback) => {
+    const value = setting(name);
+    if (value === undefined) return fallback;
+    if (/^(?:0|false|off|no)$/i.test(value)) return false;
+    return fallback || /^(?:1|true|on|yes)$/i.test(value);
+  };
+
+  const wholeNumber = (value, least, fallback) => {
     const number = /^[0-9]+$/.test(value) ? Number(value) : NaN;
     return Number.isSafeInteger(number) && number >= least ? number : fallback;
+  };
+
+  const parseStep = (value) => {
+    const [, number, turns] = /^([0-9]+)(turns)?$/i.exec(value) ?? [];
+    const length = wholeNumber(number, 1, 0);
+    return length && { length, isTurns: turns !== undefined };
   };
 
   const isConversation = (message) =>
@@ -32,89 +53,93 @@ function ctxbridgeAggressiveTextPrune(messages) {
     return !content.some((block) => block?.type === "tool_result");
   };
 
-  // Index of the keep-th human prompt from the end, 0 when no older one exists.
-  const findBoundary = (keep) => {
-    let prompts = 0;
-    let boundary = 0;
-    for (let i = messages.length - 1; i >= 0; i -= 1) {
-      if (!isHumanPrompt(messages[i])) continue;
-      prompts += 1;
-      if (prompts > keep) return boundary;
-      boundary = i;
-    }
-    return 0;
-  };
+  // Sizes: what was cut counts as long as it was.
+  let chars = 0;
+  let mediaBlocks = 0;
 
-  const stringLength = (value) =>
-    typeof value === "string" ? value.length : 0;
+  const addText = (text) => {
+    if (typeof text !== "string") return;
+    const marked = text.endsWith("]") && MARKED.exec(text.slice(-LONGEST_MARKER));
+    chars += marked ? Number(marked[1]) : text.length;
+  };
 
   // Keys and strings only: unlike the length as JSON, this does not hang on how
   // a language writes numbers.
-  const nestedLength = (value) => {
-    if (typeof value === "string") return value.length;
-    if (typeof value !== "object" || value === null) return 0;
-    let length = 0;
-    if (Array.isArray(value)) {
-      for (const item of value) length += nestedLength(item);
-    } else {
-      for (const key of Object.keys(value)) {
-        length += key.length + nestedLength(value[key]);
-      }
+  const addNested = (value) => {
+    if (typeof value !== "object" || value === null) return addText(value);
+    if (Array.isArray(value)) return value.forEach(addNested);
+    for (const key of Object.keys(value)) {
+      addText(key);
+      addNested(value[key]);
     }
-    return length;
   };
 
-  // Counts no further than it has to: a long conversation is large at its start.
-  const reachesThreshold = (threshold) => {
-    let chars = 0;
-    let mediaTokens = 0;
-    const addContent = (content) => {
-      if (Array.isArray(content)) content.forEach(addBlock);
-      else chars += stringLength(content);
-    };
-    const addBlock = (block) => {
-      switch (block?.type) {
-        case "text":
-          chars += stringLength(block.text);
-          break;
-        case "thinking":
-          chars += stringLength(block.thinking);
-          break;
-        case "tool_use":
-          chars += nestedLength(block.input);
-          break;
-        case "tool_result":
-          addContent(block.content);
-          break;
-        case "image":
-        case "document":
-          mediaTokens += TOKENS_PER_MEDIA_BLOCK;
-          break;
-      }
-    };
-    return messages.some((message) => {
+  const addContent = (content) => {
+    if (Array.isArray(content)) content.forEach(addBlock);
+    else addText(content);
+  };
+
+  const addBlock = (block) => {
+    switch (block?.type) {
+      case "text":
+        return addText(block.text);
+      case "thinking":
+        return addText(block.thinking);
+      case "tool_use":
+        return addNested(block.input);
+      case "tool_result":
+        return addContent(block.content);
+      case "image":
+      case "document":
+        mediaBlocks += 1;
+    }
+  };
+
+  // Everything before `tools` (of results and inputs) and `text` is old. A place
+  // where the conversation has got another step larger becomes the boundary with
+  // the message that leaves the tail behind it; later messages change nothing of
+  // that, so the start of the request stays the same for a whole step.
+  const findBoundary = (step, keep, threshold, tail) => {
+    const boundary = { tools: 0, text: 0 };
+    const prompts = [];
+    const waiting = [];
+    let next = 0;
+    let after = 0;
+    messages.forEach((message, index) => {
+      const before = after;
       if (isConversation(message)) addContent(message.message?.content);
-      return Math.ceil(chars / CHARS_PER_TOKEN) + mediaTokens >= threshold;
+      after =
+        Math.ceil(chars / CHARS_PER_TOKEN) + mediaBlocks * TOKENS_PER_MEDIA_BLOCK;
+      const isPrompt = isHumanPrompt(message);
+      if (!step.isTurns) {
+        if (Math.floor(after / step.length) > Math.floor(before / step.length)) {
+          waiting.push([index + 1, after]);
+        }
+      } else if (isPrompt && prompts.length && prompts.length % step.length === 0) {
+        waiting.push([index, before]);
+      }
+      if (isPrompt) prompts.push(index);
+      while (
+        next < waiting.length &&
+        after - waiting[next][1] >= tail &&
+        after >= threshold
+      ) {
+        boundary.tools = waiting[next][0];
+        const kept = prompts.length > keep ? prompts[prompts.length - keep] : 0;
+        boundary.text = Math.min(boundary.tools, kept);
+        next += 1;
+      }
     });
+    return boundary;
   };
 
-  const shorten = (text, maxChars) => {
-    if (text.length <= maxChars) return text;
-    // A code point beyond 0xFFFF is a surrogate pair, which the cut would split.
-    const splitsPair = text.codePointAt(maxChars - 1) > 0xffff;
-    const end = splitsPair ? maxChars - 1 : maxChars;
-    // A text that was cut before comes out no shorter, and so stays as it is.
-    if (end + MARKER.length >= text.length) return text;
-    return text.slice(0, end) + MARKER;
-  };
-
-  // Changes the first `end` items. The array itself comes back when none did
-  // change, so that the client's identity checks and caches go on working.
+  // Changes what `change` makes another thing of. The array itself comes back
+  // when nothing did change, so that the client's identity checks go on working.
   const mapChanged = (items, end, change) => {
     let result = items;
     for (let i = 0; i < end; i += 1) {
       const item = items[i];
-      const changed = change(item);
+      const changed = change(item, i);
       if (Object.is(changed, item)) continue;
       if (result === items) result = items.slice();
       result[i] = changed;
@@ -122,45 +147,110 @@ function ctxbridgeAggressiveTextPrune(messages) {
     return result;
   };
 
-  const pruneBlock = (block, maxChars) => {
-    if (block?.type !== "text" || typeof block.text !== "string") return block;
-    const text = shorten(block.text, maxChars);
-    return text === block.text ? block : { ...block, text };
+  const replace = (object, key, value) =>
+    Object.is(object[key], value) ? object : { ...object, [key]: value };
+
+  const shortener = (uuid, maxChars) => (text, place) => {
+    if (typeof text !== "string" || text.length <= maxChars) return text;
+    if (text.endsWith("]") && MARKED.test(text.slice(-LONGEST_MARKER))) return text;
+    // A code point beyond 0xFFFF is a surrogate pair, which the cut would split.
+    const splitsPair = text.codePointAt(maxChars - 1) > 0xffff;
+    const end = splitsPair ? maxChars - 1 : maxChars;
+    const recall = uuid ? `, recall ctx:${uuid}.${place}` : "";
+    const marker = ` [earlier context pruned: ${text.length} chars${recall}]`;
+    if (end + marker.length + MIN_SAVED_CHARS > text.length) return text;
+    return text.slice(0, end) + marker;
   };
 
-  const pruneContent = (content, maxChars) => {
-    if (typeof content === "string") return shorten(content, maxChars);
-    if (!Array.isArray(content)) return content;
-    return mapChanged(content, content.length, (block) =>
-      pruneBlock(block, maxChars),
-    );
+  const pruneInput = (input, place, shorten) => {
+    let pruned = input;
+    LARGE_ARGUMENTS.forEach((name, number) => {
+      const text = input?.[name];
+      if (typeof text !== "string") return;
+      pruned = replace(pruned, name, shorten(text, `${place}.${number}`));
+    });
+    const edits = input?.edits;
+    if (!Array.isArray(edits)) return pruned;
+    const shortened = mapChanged(edits, edits.length, (edit, index) => {
+      let changed = edit;
+      ["old_string", "new_string"].forEach((name, side) => {
+        const text = edit?.[name];
+        if (typeof text !== "string") return;
+        const number = LARGE_ARGUMENTS.length + 2 * index + side;
+        changed = replace(changed, name, shorten(text, `${place}.${number}`));
+      });
+      return changed;
+    });
+    return replace(pruned, "edits", shortened);
   };
 
-  const pruneMessage = (message, maxChars) => {
+  const pruneResult = (content, place, shorten) =>
+    Array.isArray(content)
+      ? mapChanged(content, content.length, (part, index) =>
+          part?.type === "text" && typeof part.text === "string"
+            ? replace(part, "text", shorten(part.text, `${place}.${index}`))
+            : part,
+        )
+      : shorten(content, place);
+
+  const pruneMessage = (message, withText, withTools, withHandles, maxChars) => {
     if (!isConversation(message) || isSynthetic(message)) return message;
+    const [uuid] =
+      withHandles && typeof message.uuid === "string"
+        ? (/^[0-9a-f]{8}/i.exec(message.uuid) ?? [])
+        : [];
+    const shorten = shortener(uuid?.toLowerCase(), maxChars);
+    const pruneBlock = (block, index) => {
+      if (block?.type === "text" && withText) {
+        return typeof block.text === "string"
+          ? replace(block, "text", shorten(block.text, index))
+          : block;
+      }
+      if (block?.type === "tool_result" && withTools) {
+        return "content" in block
+          ? replace(block, "content", pruneResult(block.content, index, shorten))
+          : block;
+      }
+      if (block?.type === "tool_use" && withTools && WRITERS.test(block.name)) {
+        return "input" in block
+          ? replace(block, "input", pruneInput(block.input, index, shorten))
+          : block;
+      }
+      return block;
+    };
     const old = message.message?.content;
-    const content = pruneContent(old, maxChars);
+    let content = old;
+    if (typeof old === "string" && withText) content = shorten(old, 0);
+    if (Array.isArray(old)) content = mapChanged(old, old.length, pruneBlock);
     if (Object.is(content, old)) return message;
     return { ...message, message: { ...message.message, content } };
   };
 
   try {
-    if (!Array.isArray(messages) || isSwitchedOff()) return messages;
-    const keep = wholeNumber("CLAUDE_TEXT_PRUNE_KEEP", 1, DEFAULT_KEEP_TURNS);
-    const threshold = wholeNumber(
-      "CLAUDE_TEXT_PRUNE_THRESHOLD",
-      0,
-      DEFAULT_THRESHOLD_TOKENS,
+    if (!Array.isArray(messages) || !isOn("", DEFAULT_ENABLED)) return messages;
+    const number = (name, least, fallback) =>
+      wholeNumber(setting(name), least, fallback);
+    const boundary = findBoundary(
+      parseStep(setting("_STEP")) || parseStep(DEFAULT_STEP),
+      number("_KEEP", 1, DEFAULT_KEEP_TURNS),
+      number("_THRESHOLD", 0, DEFAULT_THRESHOLD_TOKENS),
+      number("_TAIL_TOKENS", 0, DEFAULT_TAIL_TOKENS),
     );
-    const maxChars = wholeNumber(
-      "CLAUDE_TEXT_PRUNE_MAX_CHARS",
-      0,
-      DEFAULT_MAX_CHARS,
-    );
-    const boundary = findBoundary(keep);
-    if (boundary === 0 || !reachesThreshold(threshold)) return messages;
-    return mapChanged(messages, boundary, (message) =>
-      pruneMessage(message, maxChars),
+    const maxChars = number("_MAX_CHARS", 0, DEFAULT_MAX_CHARS);
+    const [scope] =
+      /^(?:text|tools|all)$/i.exec(setting("_SCOPE") ?? "") ?? [DEFAULT_SCOPE];
+    const withHandles = isOn("_HANDLES", DEFAULT_HANDLES);
+    const hasText = !/^tools$/i.test(scope);
+    const hasTools = !/^text$/i.test(scope);
+    const end = Math.max(hasTools && boundary.tools, hasText && boundary.text);
+    return mapChanged(messages, end, (message, index) =>
+      pruneMessage(
+        message,
+        hasText && index < boundary.text,
+        hasTools && index < boundary.tools,
+        withHandles,
+        maxChars,
+      ),
     );
   } catch {
     // A conversation sent whole is dearer; one that fails is worse.

@@ -70,7 +70,10 @@ pub(crate) const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
 /// A hundred years, in days.
 const LONGEST_RETENTION: u64 = 36_500;
 
-/// Every key.
+/// JavaScript's largest safe integer: the patched client reads these numbers as well.
+const MOST: u64 = (1 << 53) - 1;
+
+/// Every key. Those of `prune.*` are what the patch is applied with; the client's environment is above them.
 pub const KEYS: &[Key] = &[
     Key {
         name: "archive.restore_budget",
@@ -107,6 +110,78 @@ pub const KEYS: &[Key] = &[
         doc: "Days after which a turn that was never restored leaves the hot archive",
         set: |config, raw| raw.count(1..=LONGEST_RETENTION).map(|days| config.archive.retention_days = days as u32),
         get: |config| json!(config.archive.retention_days),
+    },
+    Key {
+        name: "prune.enabled",
+        variable: "CTXBRIDGE_PRUNE_ENABLED",
+        also: &[alias("CLAUDE_TEXT_PRUNE")],
+        by_project: false,
+        doc: "Whether a patched client prunes what it sends",
+        set: |config, raw| raw.switch().map(|on| config.prune.enabled = on),
+        get: |config| json!(config.prune.enabled),
+    },
+    Key {
+        name: "prune.keep",
+        variable: "CTXBRIDGE_PRUNE_KEEP",
+        also: &[alias("CLAUDE_TEXT_PRUNE_KEEP")],
+        by_project: false,
+        doc: "Newest human turns whose text stays whole",
+        set: |config, raw| raw.count(1..=MOST).map(|number| config.prune.keep_turns = number),
+        get: |config| json!(config.prune.keep_turns),
+    },
+    Key {
+        name: "prune.threshold",
+        variable: "CTXBRIDGE_PRUNE_THRESHOLD",
+        also: &[alias("CLAUDE_TEXT_PRUNE_THRESHOLD")],
+        by_project: false,
+        doc: "Estimated tokens of a conversation from which on it is pruned",
+        set: |config, raw| raw.count(0..=MOST).map(|number| config.prune.threshold_tokens = number),
+        get: |config| json!(config.prune.threshold_tokens),
+    },
+    Key {
+        name: "prune.max_chars",
+        variable: "CTXBRIDGE_PRUNE_MAX_CHARS",
+        also: &[alias("CLAUDE_TEXT_PRUNE_MAX_CHARS")],
+        by_project: false,
+        doc: "Characters that an old text keeps",
+        set: |config, raw| raw.count(0..=MOST).map(|number| config.prune.max_chars = number),
+        get: |config| json!(config.prune.max_chars),
+    },
+    Key {
+        name: "prune.tail_tokens",
+        variable: "CTXBRIDGE_PRUNE_TAIL_TOKENS",
+        also: &[alias("CLAUDE_TEXT_PRUNE_TAIL_TOKENS")],
+        by_project: false,
+        doc: "Newest tokens that are never touched",
+        set: |config, raw| raw.count(0..=MOST).map(|number| config.prune.tail_tokens = number),
+        get: |config| json!(config.prune.tail_tokens),
+    },
+    Key {
+        name: "prune.step",
+        variable: "CTXBRIDGE_PRUNE_STEP",
+        also: &[alias("CLAUDE_TEXT_PRUNE_STEP")],
+        by_project: false,
+        doc: "How far the boundary moves at once: tokens, such as 40000, or turns, such as 8turns",
+        set: |config, raw| raw.parsed().map(|step| config.prune.step = step),
+        get: |config| json!(config.prune.step.to_string()),
+    },
+    Key {
+        name: "prune.scope",
+        variable: "CTXBRIDGE_PRUNE_SCOPE",
+        also: &[alias("CLAUDE_TEXT_PRUNE_SCOPE")],
+        by_project: false,
+        doc: "What is pruned: text, tools or all",
+        set: |config, raw| raw.parsed().map(|scope| config.prune.scope = scope),
+        get: |config| json!(config.prune.scope.word()),
+    },
+    Key {
+        name: "prune.handles",
+        variable: "CTXBRIDGE_PRUNE_HANDLES",
+        also: &[alias("CLAUDE_TEXT_PRUNE_HANDLES")],
+        by_project: false,
+        doc: "Whether what is pruned says how to recall it",
+        set: |config, raw| raw.switch().map(|on| config.prune.handles = on),
+        get: |config| json!(config.prune.handles),
     },
     Key {
         name: "autopilot.enabled",

@@ -19,6 +19,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::prune;
+
 pub(crate) use keys::WINDOWS;
 pub use keys::{Alias, KEYS, Key};
 pub use layers::Sources;
@@ -29,6 +31,8 @@ pub use settings::{Archive, Autopilot, Gate, Hooks, Say};
 pub struct Config {
     /// `archive.*`
     pub archive: Archive,
+    /// `prune.*`
+    pub prune: prune::Settings,
     /// `autopilot.*`
     pub autopilot: Autopilot,
     /// `hooks.*`

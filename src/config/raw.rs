@@ -1,6 +1,8 @@
 //! A value as it was written, in a file or as text, and what can be made of it.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use toml::Value;
 
@@ -66,6 +68,21 @@ impl Raw<'_> {
         let found = word.and_then(|word| T::WORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)));
         let words = || T::WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         found.map(|(_, value)| *value).ok_or_else(|| self.not(&format!("one of {}", words())))
+    }
+
+    /// What is written as one word or number, and says itself what it is not.
+    pub fn parsed<T: FromStr<Err: Display>>(self) -> Result<T, String> {
+        let number;
+        let text = match self {
+            Self::Toml(Value::String(text)) => text,
+            Self::Toml(Value::Integer(integer)) => {
+                number = integer.to_string();
+                &number
+            }
+            Self::Text(text) => text,
+            Self::Toml(_) => "",
+        };
+        text.parse().map_err(|error: T::Err| self.not(error.to_string().trim_start_matches("not ")))
     }
 
     fn not(self, expected: &str) -> String {

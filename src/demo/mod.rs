@@ -21,7 +21,7 @@ use crate::stub::{Stub, StubError};
 pub use bars::bars;
 
 /// Prompts in the conversation.
-pub const PROMPTS: usize = 8;
+pub const PROMPTS: usize = 12;
 /// Characters in each prompt.
 pub const PROMPT_CHARS: usize = 20_000;
 

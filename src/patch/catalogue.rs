@@ -66,6 +66,26 @@ impl Runtime {
     }
 }
 
+impl Patch {
+    /// Gives the runtime's constants, each a line `const NAME = …;` of it, other values.
+    ///
+    /// # Errors
+    /// When the runtime has no such line.
+    pub fn set_constants(&mut self, constants: &[(&str, serde_json::Value)]) -> Result<(), CatalogueError> {
+        let Some(runtime) = &mut self.runtime else { return Ok(()) };
+        for (name, value) in constants {
+            let line = format!("const {name} = ");
+            let at = runtime.source.find(&line).map(|at| at + line.len());
+            let length = at.and_then(|at| runtime.source[at..].find(";\n"));
+            let (Some(at), Some(length)) = (at, length) else {
+                return Err(invalid(&self.id, &format!("runtime.js has no line `const {name} = …;`")));
+            };
+            runtime.source.replace_range(at..at + length, &value.to_string());
+        }
+        Ok(())
+    }
+}
+
 /// A place in the client, in all the shapes it has had.
 #[derive(Debug, Clone)]
 pub struct SiteRule {
@@ -154,6 +174,11 @@ impl Catalogue {
             patches.push(Patch::parse(&id, toml, text("runtime.js"))?);
         }
         Ok(Self::sorted(patches))
+    }
+
+    /// A patch, to be changed.
+    pub fn patch_mut(&mut self, id: &str) -> Option<&mut Patch> {
+        self.patches.iter_mut().find(|patch| patch.id == id)
     }
 
     /// From a folder that has a folder for each patch.

@@ -26,9 +26,68 @@ pub(super) fn is_synthetic(message: &Value) -> bool {
     ["isMeta", "isCompactSummary"].iter().any(|flag| message.get(flag).is_some_and(is_truthy))
 }
 
-/// The text of a `text` block.
-pub(super) fn block_text(block: &Value) -> Option<&str> {
-    if is_type(block, "text") { block.get("text")?.as_str() } else { None }
+/// Arguments of tools that write files, by which whole files come to stand in a conversation, in the order in which they are counted.
+const LARGE_ARGUMENTS: [&str; 4] = ["content", "old_string", "new_string", "new_source"];
+/// The argument that holds several edits, and what of each of them is counted on after [`LARGE_ARGUMENTS`].
+const EDITS: &str = "edits";
+const EDIT_ARGUMENTS: [&str; 2] = ["old_string", "new_string"];
+/// The tools that have them.
+const WRITERS: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
+
+/// The texts of a block that may be cut when it is old, each with its number where the block can have several: of `text` blocks, and
+/// of tool results and the large inputs of tools that write.
+pub(super) fn texts_of_block(block: &Value, with_text: bool, with_tools: bool) -> Vec<(Option<usize>, &str)> {
+    let field = |name: &str| block.get(name).unwrap_or(&Value::Null);
+    match field("type").as_str() {
+        Some("text") if with_text => field("text").as_str().map(|text| (None, text)).into_iter().collect(),
+        Some("tool_result") if with_tools => match field("content") {
+            Value::String(text) => vec![(None, text)],
+            Value::Array(parts) => {
+                let parts = parts.iter().enumerate().filter(|(_, part)| is_type(part, "text"));
+                parts.filter_map(|(index, part)| Some((Some(index), part.get("text")?.as_str()?))).collect()
+            }
+            _ => Vec::new(),
+        },
+        Some("tool_use") if with_tools && field("name").as_str().is_some_and(|name| WRITERS.contains(&name)) => {
+            texts_of_input(field("input"))
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The large arguments of a tool that writes: `content` is number 0, `old_string` 1, `new_string` 2, `new_source` 3; of the n-th of
+/// `edits`, `old_string` is 4 + 2n and `new_string` 5 + 2n.
+pub fn texts_of_input(input: &Value) -> Vec<(Option<usize>, &str)> {
+    let numbers =
+        0..LARGE_ARGUMENTS.len() + EDIT_ARGUMENTS.len() * input.get(EDITS).and_then(Value::as_array).map_or(0, Vec::len);
+    numbers.filter_map(|number| Some((Some(number), argument(input, number)?.as_str()?))).collect()
+}
+
+fn argument(input: &Value, number: usize) -> Option<&Value> {
+    match number.checked_sub(LARGE_ARGUMENTS.len()) {
+        None => input.get(LARGE_ARGUMENTS[number]),
+        Some(number) => input.get(EDITS)?.get(number / EDIT_ARGUMENTS.len())?.get(EDIT_ARGUMENTS[number % EDIT_ARGUMENTS.len()]),
+    }
+}
+
+/// Where a text of a block stands.
+pub(super) fn text_in_block(block: &mut Value, part: Option<usize>) -> Option<&mut Value> {
+    match (block.get("type")?.as_str()?, part) {
+        ("text", None) => block.get_mut("text"),
+        ("tool_result", None) => block.get_mut("content"),
+        ("tool_result", Some(part)) => block.get_mut("content")?.get_mut(part)?.get_mut("text"),
+        ("tool_use", Some(number)) => {
+            let input = block.get_mut("input")?;
+            match number.checked_sub(LARGE_ARGUMENTS.len()) {
+                None => input.get_mut(LARGE_ARGUMENTS[number]),
+                Some(number) => {
+                    let edit = input.get_mut(EDITS)?.get_mut(number / EDIT_ARGUMENTS.len())?;
+                    edit.get_mut(EDIT_ARGUMENTS[number % EDIT_ARGUMENTS.len()])
+                }
+            }
+        }
+        _ => None,
+    }
 }
 
 fn is_type(value: &Value, name: &str) -> bool {

@@ -8,21 +8,21 @@
 //!
 //! # The policy
 //!
-//! 1. **Settings** come from the environment, at every request ([`Settings`]).
+//! 1. **Settings** come from the environment, at every request ([`Settings`]); what is not set there is what the patch was applied
+//!    with.
 //! 2. **Turns.** A human turn starts at a message of type `user` that is neither `isMeta` nor
 //!    `isCompactSummary` and whose content is a string, or blocks without a `tool_result` among
 //!    them (tool results are user messages too).
-//! 3. **Boundary.** The last [`Settings::keep_turns`] turns are never touched. Without an older
-//!    turn nothing happens.
-//! 4. **Threshold.** Below [`Settings::threshold_tokens`] nothing happens. [`estimate_tokens`]
-//!    defines the estimate.
-//! 5. **Cut.** Before the boundary, in user and assistant messages that are neither `isMeta` nor
-//!    `isCompactSummary`, each string content and each `text` block beyond [`Settings::max_chars`]
-//!    becomes its first characters and [`MARKER`], if that is shorter. A surrogate pair is never
-//!    split: the cut then falls one unit earlier.
+//! 3. **Boundary.** What is old is old from a place on that moves in steps, always leaves the newest tokens alone, and for text the
+//!    newest turns as well ([`Boundaries`]). In between, the start of the conversation keeps its bytes and with them the API's cache,
+//!    from which a token costs a tenth.
+//! 4. **Cut.** Before the boundary, in user and assistant messages that are neither `isMeta` nor
+//!    `isCompactSummary`, each string content and each `text` block, each text of a tool's result, and the large inputs of tools that
+//!    write become their first [`Settings::max_chars`] characters and a [`marker()`], if that saves [`MIN_SAVED_CHARS`]. A surrogate
+//!    pair is never split: the cut then falls one unit earlier.
 //!
-//! Nothing else changes: tool calls and their results, thinking, images, documents, ids, usage,
-//! roles, order and length stay as they are, and so does a message that is not of the expected
+//! Nothing else changes: thinking, images, documents, ids, usage,
+//! roles, order and length stay as they are, a call has its result, and so does a message that is not of the expected
 //! shape. Flags count when they are truthy in JavaScript's sense, as they do in the client.
 //!
 //! # Units
@@ -30,17 +30,23 @@
 //! A *char* is a UTF-16 code unit, the unit in which JavaScript measures strings, never a byte or a
 //! Unicode scalar.
 
-mod estimate;
+mod boundary;
+mod marker;
 mod message;
 mod policy;
 mod runtime;
 mod settings;
+pub mod simulate;
+mod size;
 mod text;
 
-pub use estimate::{CHARS_PER_TOKEN, TOKENS_PER_MEDIA_BLOCK, estimate_tokens};
-pub use policy::{Cut, Pruned, plan, prune};
-pub use runtime::{RUNTIME, RUNTIME_FUNCTION};
+pub use boundary::{Boundaries, Boundary};
+pub use marker::{HANDLE_DIGITS, Handle, NoHandle, marker, parse as parse_marker};
+pub use message::texts_of_input;
+pub use policy::{Cut, MIN_SAVED_CHARS, Pruned, cuts, place, plan, prune, text_at};
+pub use runtime::{PATCH, RUNTIME, RUNTIME_FUNCTION};
 pub use settings::{
-    DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, DEFAULT_THRESHOLD_TOKENS, KEEP_VAR, MAX_CHARS_VAR, SWITCH_VAR, Settings, THRESHOLD_VAR,
+    DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, DEFAULT_STEP, DEFAULT_TAIL_TOKENS, DEFAULT_THRESHOLD_TOKENS, HANDLES_VAR, KEEP_VAR,
+    MAX_CHARS_VAR, NoSetting, SCOPE_VAR, STEP_VAR, SWITCH_VAR, Scope, Settings, Step, TAIL_VAR, THRESHOLD_VAR,
 };
-pub use text::MARKER;
+pub use size::{CHARS_PER_TOKEN, Size, TOKENS_PER_MEDIA_BLOCK};

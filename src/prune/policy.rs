@@ -4,23 +4,64 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::estimate::estimate_tokens;
+use super::boundary::{Boundaries, Boundary};
+use super::marker::{self, Handle, marker};
 use super::message;
-use super::settings::Settings;
-use super::text::{self, MARKER, utf16_len};
+use super::settings::{Scope, Settings};
+use super::text::{self, utf16_len};
+
+/// UTF-16 code units that a cut saves at least: for less, nobody should have to ask for the rest.
+pub const MIN_SAVED_CHARS: u64 = 100;
 
 /// One text that is shortened. Sizes are UTF-16 code units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// Index of the message in the conversation.
     pub message_index: usize,
-    /// Index of the text block in the message's content, `None` where the content is a string.
-    pub block_index: Option<usize>,
+    /// Index of the block in the message's content, 0 where the content is a string.
+    pub block_index: usize,
+    /// Which of the texts of that block, where it may have several: the index of a block inside a tool result, or the number of an
+    /// argument ([`message::texts_of_input`] counts them).
+    pub part: Option<usize>,
     /// Size of the text before.
     pub original_chars: u64,
     /// Size of the start that stays, without the marker.
     pub kept_chars: u64,
+    /// With which it can be recalled.
+    pub handle: Option<Handle>,
 }
+
+impl Cut {
+    /// What stands in place of the rest.
+    pub fn marker(&self) -> String {
+        marker(self.original_chars, self.handle.as_ref())
+    }
+
+    /// By how much the text gets shorter.
+    pub fn saved_chars(&self) -> u64 {
+        self.original_chars - self.kept_chars - utf16_len(&self.marker())
+    }
+
+    /// A text that may be cut; nothing when it was cut before, or too little would be saved.
+    fn of(
+        text: &str,
+        message_index: usize,
+        (block_index, part): Place,
+        handle: Option<Handle>,
+        settings: &Settings,
+    ) -> Option<Self> {
+        if marker::parse(text).is_some() {
+            return None;
+        }
+        let (original_chars, kept_chars) = (utf16_len(text), utf16_len(text::prefix(text, settings.max_chars)));
+        let cut = Self { message_index, block_index, part, original_chars, kept_chars, handle };
+        let remains = kept_chars + utf16_len(&cut.marker());
+        (remains + MIN_SAVED_CHARS <= original_chars).then_some(cut)
+    }
+}
+
+/// Index of a block and of a text in it.
+type Place = (usize, Option<usize>);
 
 /// A conversation after pruning.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +82,7 @@ pub fn prune<'a>(messages: &'a [Value], settings: &Settings) -> Pruned<'a> {
     let mut pruned = messages.to_vec();
     for cut in &cuts {
         if let Some(Value::String(text)) = place(&mut pruned, cut) {
-            *text = format!("{}{MARKER}", text::prefix(text, cut.kept_chars));
+            *text = format!("{}{}", text::prefix(text, cut.kept_chars), cut.marker());
         }
     }
     Pruned { messages: Cow::Owned(pruned), cuts }
@@ -52,54 +93,53 @@ pub fn plan(messages: &[Value], settings: &Settings) -> Vec<Cut> {
     if !settings.enabled {
         return Vec::new();
     }
-    let Some(boundary) = boundary(messages, settings.keep_turns) else {
-        return Vec::new();
-    };
-    if estimate_tokens(messages) < settings.threshold_tokens {
-        return Vec::new();
-    }
-    let mut cuts = Vec::new();
-    for (message_index, message) in messages[..boundary].iter().enumerate() {
-        for (block_index, text) in prunable_texts(message) {
-            if let Some(kept) = text::excerpt(text, settings.max_chars) {
-                cuts.push(Cut { message_index, block_index, original_chars: utf16_len(text), kept_chars: utf16_len(kept) });
-            }
-        }
-    }
-    cuts
+    let mut boundaries = Boundaries::new(settings);
+    messages.iter().for_each(|message| boundaries.push(message));
+    let boundary = boundaries.now();
+    let old = messages[..boundary.tools.max(boundary.text)].iter().enumerate();
+    old.flat_map(|(index, message)| cuts(index, message, boundary, settings)).collect()
 }
 
-/// Index of the first message that is never touched: the `keep_turns`-th human prompt from the end,
-/// if there is an older one. A function of the messages alone, so that the same history is always
-/// cut the same.
-fn boundary(messages: &[Value], keep_turns: u64) -> Option<usize> {
-    let indexed = messages.iter().enumerate().rev();
-    let mut prompts = indexed.filter(|(_, message)| message::is_human_prompt(message));
-    let newer = usize::try_from(keep_turns).ok()?.checked_sub(1)?;
-    let (boundary, _) = prompts.nth(newer)?;
-    prompts.next().map(|_| boundary)
-}
-
-/// The texts of a message that may be cut when it is old, each with the index of its block.
-fn prunable_texts(message: &Value) -> Vec<(Option<usize>, &str)> {
-    if message::is_synthetic(message) {
+/// What is cut of one message, where the boundary is known.
+pub fn cuts(message_index: usize, message: &Value, boundary: Boundary, settings: &Settings) -> Vec<Cut> {
+    let with_text = settings.scope != Scope::Tools && message_index < boundary.text;
+    let with_tools = settings.scope != Scope::Text && message_index < boundary.tools;
+    if !(settings.enabled && (with_text || with_tools)) || message::is_synthetic(message) {
         return Vec::new();
     }
+    let uuid = message.get("uuid").and_then(Value::as_str).filter(|_| settings.handles);
+    let cut = |text: &str, place: Place| Cut::of(text, message_index, place, Handle::of(uuid, place.0, place.1), settings);
     match message::conversation_content(message) {
-        Some(Value::String(text)) => vec![(None, text.as_str())],
+        Some(Value::String(text)) if with_text => cut(text, (0, None)).into_iter().collect(),
         Some(Value::Array(blocks)) => {
             let blocks = blocks.iter().enumerate();
-            blocks.filter_map(|(index, block)| Some((Some(index), message::block_text(block)?))).collect()
+            let texts = blocks.flat_map(|(index, block)| {
+                let of_block = message::texts_of_block(block, with_text, with_tools).into_iter();
+                of_block.map(move |(part, text)| ((index, part), text))
+            });
+            texts.filter_map(|(place, text)| cut(text, place)).collect()
         }
         _ => Vec::new(),
     }
 }
 
 /// Where the text of a cut stands.
-fn place<'a>(messages: &'a mut [Value], cut: &Cut) -> Option<&'a mut Value> {
+pub fn place<'a>(messages: &'a mut [Value], cut: &Cut) -> Option<&'a mut Value> {
     let content = messages.get_mut(cut.message_index)?.get_mut("message")?.get_mut("content")?;
-    match cut.block_index {
-        None => Some(content),
-        Some(index) => content.get_mut(index)?.get_mut("text"),
+    if content.is_string() {
+        return Some(content);
+    }
+    message::text_in_block(content.get_mut(cut.block_index)?, cut.part)
+}
+
+/// A text of a message.
+pub fn text_at(message: &Value, block_index: usize, part: Option<usize>) -> Option<&str> {
+    match message::conversation_content(message)? {
+        Value::String(text) => (block_index == 0 && part.is_none()).then_some(text),
+        Value::Array(blocks) => {
+            let mut texts = message::texts_of_block(blocks.get(block_index)?, true, true).into_iter();
+            texts.find(|(number, _)| *number == part).map(|(_, text)| text)
+        }
+        _ => None,
     }
 }

@@ -1,5 +1,12 @@
 //! The injected twin of this policy.
 
+use serde_json::{Value, json};
+
+use super::settings::Settings;
+
+/// The patch that injects it.
+pub const PATCH: &str = "aggressive-text-prune";
+
 /// JavaScript source of the function that is injected into the client: one ASCII function
 /// declaration that depends on nothing but the language and `process.env`, fit for an ES module and
 /// for a CommonJS wrapper.
@@ -8,3 +15,19 @@ pub const RUNTIME: &str = include_str!("../../patches/aggressive-text-prune/runt
 /// Name that [`RUNTIME`] declares. It takes the message array and returns the array to send in its
 /// place.
 pub const RUNTIME_FUNCTION: &str = "ctxbridgeAggressiveTextPrune";
+
+impl Settings {
+    /// The constants of [`RUNTIME`] that hold what the environment does not set.
+    pub fn constants(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("DEFAULT_ENABLED", json!(self.enabled)),
+            ("DEFAULT_KEEP_TURNS", json!(self.keep_turns)),
+            ("DEFAULT_THRESHOLD_TOKENS", json!(self.threshold_tokens)),
+            ("DEFAULT_MAX_CHARS", json!(self.max_chars)),
+            ("DEFAULT_TAIL_TOKENS", json!(self.tail_tokens)),
+            ("DEFAULT_STEP", json!(self.step.to_string())),
+            ("DEFAULT_SCOPE", json!(self.scope.word())),
+            ("DEFAULT_HANDLES", json!(self.handles)),
+        ]
+    }
+}

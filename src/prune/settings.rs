@@ -1,5 +1,8 @@
 //! What the user can set, through the environment of the client.
 
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
 /// Switches pruning off when it is `0`, `false`, `off` or `no`, in any case of letters.
 pub const SWITCH_VAR: &str = "CLAUDE_TEXT_PRUNE";
 /// Sets [`Settings::keep_turns`].
@@ -9,14 +12,31 @@ pub const THRESHOLD_VAR: &str = "CLAUDE_TEXT_PRUNE_THRESHOLD";
 /// Sets [`Settings::max_chars`].
 pub const MAX_CHARS_VAR: &str = "CLAUDE_TEXT_PRUNE_MAX_CHARS";
 
-/// [`Settings::keep_turns`] unless set: the defaults are those of the compaction-bridge design.
+/// Sets [`Settings::tail_tokens`].
+pub const TAIL_VAR: &str = "CLAUDE_TEXT_PRUNE_TAIL_TOKENS";
+/// Sets [`Settings::step`].
+pub const STEP_VAR: &str = "CLAUDE_TEXT_PRUNE_STEP";
+/// Sets [`Settings::scope`].
+pub const SCOPE_VAR: &str = "CLAUDE_TEXT_PRUNE_SCOPE";
+/// Sets [`Settings::handles`], by the words that [`SWITCH_VAR`] takes.
+pub const HANDLES_VAR: &str = "CLAUDE_TEXT_PRUNE_HANDLES";
+
+/// [`Settings::keep_turns`] unless set: this, the threshold and the characters are those of the compaction-bridge design.
 pub const DEFAULT_KEEP_TURNS: u64 = 4;
 /// [`Settings::threshold_tokens`] unless set.
 pub const DEFAULT_THRESHOLD_TOKENS: u64 = 20_000;
 /// [`Settings::max_chars`] unless set.
 pub const DEFAULT_MAX_CHARS: u64 = 80;
+/// [`Settings::tail_tokens`] unless set: chosen by simulation, see BENCHMARKS.md.
+pub const DEFAULT_TAIL_TOKENS: u64 = 10_000;
+/// [`Settings::step`] unless set: chosen by simulation, see BENCHMARKS.md.
+pub const DEFAULT_STEP: Step = Step::Tokens(40_000);
 
 const SWITCH_OFF: [&str; 4] = ["0", "false", "off", "no"];
+const SWITCH_ON: [&str; 4] = ["1", "true", "on", "yes"];
+
+/// The unit of a step in turns.
+const TURNS: &str = "turns";
 
 /// JavaScript's `Number.MAX_SAFE_INTEGER`: both twins have to read the same number.
 const LARGEST_WHOLE_NUMBER: u64 = (1 << 53) - 1;
@@ -26,12 +46,41 @@ const LARGEST_WHOLE_NUMBER: u64 = (1 << 53) - 1;
 pub struct Settings {
     /// Whether anything is pruned at all.
     pub enabled: bool,
-    /// Newest human turns that stay whole, at least 1.
+    /// Newest human turns whose text stays whole, at least 1.
     pub keep_turns: u64,
     /// Estimated tokens of the whole conversation from which on it is pruned.
     pub threshold_tokens: u64,
     /// UTF-16 code units that an old text keeps, before the marker.
     pub max_chars: u64,
+    /// Estimated tokens at the end of the conversation that are never touched.
+    pub tail_tokens: u64,
+    /// How far the boundary moves at once.
+    pub step: Step,
+    /// What is cut.
+    pub scope: Scope,
+    /// Whether markers say how to recall what was cut.
+    pub handles: bool,
+}
+
+/// A distance in a conversation, at least 1 of its unit. Written as a number of tokens, `40000`, or of turns, `8turns`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Estimated tokens.
+    Tokens(u64),
+    /// Human turns.
+    Turns(u64),
+}
+
+/// Kinds of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// What people and the model say.
+    Text,
+    /// Results of tools, and large inputs of tools that write.
+    Tools,
+    /// Both.
+    #[default]
+    All,
 }
 
 impl Default for Settings {
@@ -41,31 +90,99 @@ impl Default for Settings {
             keep_turns: DEFAULT_KEEP_TURNS,
             threshold_tokens: DEFAULT_THRESHOLD_TOKENS,
             max_chars: DEFAULT_MAX_CHARS,
+            tail_tokens: DEFAULT_TAIL_TOKENS,
+            step: DEFAULT_STEP,
+            scope: Scope::All,
+            handles: true,
         }
     }
 }
 
 impl Settings {
-    /// Reads the settings from an environment, such as `|name| std::env::var(name).ok()`.
+    /// Reads the settings from an environment, such as `|name| std::env::var(name).ok()`; what it does not set is as here.
     ///
-    /// A value that is no whole decimal number in range counts as unset: a typo must neither stop
+    /// A value that cannot be read counts as unset: a typo must neither stop
     /// the client nor prune more than was meant. A number is ASCII digits only, without sign or
     /// spaces, up to 2^53 - 1.
-    pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn with_env(self, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let whole_number = |name: &str, least: u64, default: u64| {
             lookup(name).and_then(|value| parse_whole_number(&value)).filter(|&number| number >= least).unwrap_or(default)
         };
+        let is_on = |name: &str, default: bool| match lookup(name) {
+            Some(value) => !is_switch_off(&value) && (default || is_switch_on(&value)),
+            None => default,
+        };
         Self {
-            enabled: !lookup(SWITCH_VAR).is_some_and(|value| is_switch_off(&value)),
-            keep_turns: whole_number(KEEP_VAR, 1, DEFAULT_KEEP_TURNS),
-            threshold_tokens: whole_number(THRESHOLD_VAR, 0, DEFAULT_THRESHOLD_TOKENS),
-            max_chars: whole_number(MAX_CHARS_VAR, 0, DEFAULT_MAX_CHARS),
+            enabled: is_on(SWITCH_VAR, self.enabled),
+            keep_turns: whole_number(KEEP_VAR, 1, self.keep_turns),
+            threshold_tokens: whole_number(THRESHOLD_VAR, 0, self.threshold_tokens),
+            max_chars: whole_number(MAX_CHARS_VAR, 0, self.max_chars),
+            tail_tokens: whole_number(TAIL_VAR, 0, self.tail_tokens),
+            step: lookup(STEP_VAR).and_then(|value| value.parse().ok()).unwrap_or(self.step),
+            scope: lookup(SCOPE_VAR).and_then(|value| value.parse().ok()).unwrap_or(self.scope),
+            handles: is_on(HANDLES_VAR, self.handles),
+        }
+    }
+
+    /// The defaults, with what an environment sets.
+    pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Self {
+        Self::default().with_env(lookup)
+    }
+}
+
+/// A value that is none of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoSetting(&'static str);
+
+impl FromStr for Step {
+    type Err = NoSetting;
+    fn from_str(value: &str) -> Result<Self, NoSetting> {
+        let at = value.len().saturating_sub(TURNS.len());
+        let (number, unit): (_, fn(u64) -> Self) = match (value.get(..at), value.get(at..)) {
+            (Some(number), Some(unit)) if unit.eq_ignore_ascii_case(TURNS) => (number, Self::Turns),
+            _ => (value, Self::Tokens),
+        };
+        let number = parse_whole_number(number).filter(|number| *number >= 1);
+        number.map(unit).ok_or(NoSetting("not a number of tokens, such as 40000, or of turns, such as 8turns"))
+    }
+}
+
+impl Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tokens(number) => write!(f, "{number}"),
+            Self::Turns(number) => write!(f, "{number}{TURNS}"),
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = NoSetting;
+    fn from_str(value: &str) -> Result<Self, NoSetting> {
+        let found = [Self::Text, Self::Tools, Self::All].into_iter().find(|scope| value.eq_ignore_ascii_case(scope.word()));
+        found.ok_or(NoSetting("not one of text, tools, all"))
+    }
+}
+
+impl Scope {
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Tools => "tools",
+            Self::All => "all",
         }
     }
 }
 
 fn is_switch_off(value: &str) -> bool {
     SWITCH_OFF.iter().any(|word| value.eq_ignore_ascii_case(word))
+}
+
+/// Only where it is off otherwise: elsewhere everything but "off" means on.
+fn is_switch_on(value: &str) -> bool {
+    SWITCH_ON.iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 fn parse_whole_number(value: &str) -> Option<u64> {

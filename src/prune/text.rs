@@ -1,8 +1,5 @@
 //! Strings in JavaScript's units.
 
-/// What stands in place of the pruned rest of a text.
-pub const MARKER: &str = " [earlier context pruned]";
-
 /// Length in UTF-16 code units, JavaScript's `String.prototype.length`.
 pub(super) fn utf16_len(text: &str) -> u64 {
     text.chars().map(utf16_units).sum()
@@ -19,14 +16,6 @@ pub(super) fn prefix(text: &str, max_chars: u64) -> &str {
         }
     }
     text
-}
-
-/// What pruning to `max_chars` keeps of `text`, or `None` where the text with its [`MARKER`] would
-/// not be shorter than it is now. This is also what makes pruning idempotent: a text that was cut
-/// before never gets shorter.
-pub(super) fn excerpt(text: &str, max_chars: u64) -> Option<&str> {
-    let kept = prefix(text, max_chars);
-    (utf16_len(kept) + utf16_len(MARKER) < utf16_len(text)).then_some(kept)
 }
 
 fn utf16_units(character: char) -> u64 {

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use ctxbridge::client::Limits;
+use ctxbridge::client::{Client, Limits};
 use ctxbridge::demo;
 use ctxbridge::digest;
-use ctxbridge::prune::{DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, MARKER};
+use ctxbridge::prune::{DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, parse_marker};
 use ctxbridge::stub::{Options, Reply, Request, Stub};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use super::{Installation, ended_well};
 /// Eight prompts of 20,000 characters: the unpatched client sends all of them whole every time, the patched one the newest four.
 fn old_text_is_cut(version: &str) {
     let installation = Installation::of(version);
-    let prompts = demo::prompts();
+    let prompts = demo::prompts()[..8].to_vec();
 
     let stub = Stub::start().unwrap();
     ended_well(&stub, &installation.converse(&stub, &prompts));
@@ -26,7 +26,8 @@ fn old_text_is_cut(version: &str) {
 
     installation.apply();
     let stub = Stub::start().unwrap();
-    ended_well(&stub, &installation.converse(&stub, &prompts));
+    let client = at_once(installation.client().api(&stub.url()));
+    ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
     let patched = stub.main_requests();
     assert_eq!(patched.len(), prompts.len(), "one request a prompt");
     for (index, request) in patched.iter().enumerate() {
@@ -39,8 +40,12 @@ fn old_text_is_cut(version: &str) {
             index + 1
         );
         for (turn, prompt) in turns[..protected].iter().zip(&prompts) {
-            let kept = &prompt[..DEFAULT_MAX_CHARS as usize];
-            assert_eq!(*turn, format!("{kept}{MARKER}"), "{version}, request {}: an old turn", index + 1);
+            assert_eq!(
+                cut(turn),
+                (&prompt[..DEFAULT_MAX_CHARS as usize], prompt.len()),
+                "{version}, request {}: an old turn",
+                index + 1
+            );
         }
         assert_eq!(request.messages().len(), unpatched[index].messages().len(), "no message is lost");
     }
@@ -50,6 +55,17 @@ fn old_text_is_cut(version: &str) {
     println!("{version}: the last of 8 requests has {after} estimated tokens patched, {before} unpatched");
 
     installation.revert();
+}
+
+/// A policy that prunes as much as it may at each request.
+fn at_once(client: Client) -> Client {
+    client.env("CLAUDE_TEXT_PRUNE_STEP", "1").env("CLAUDE_TEXT_PRUNE_TAIL_TOKENS", "0")
+}
+
+/// What was kept of a text, and how long it was.
+fn cut(text: &str) -> (&str, usize) {
+    let (kept, chars) = parse_marker(text).unwrap_or_else(|| panic!("was not cut: {text}"));
+    (kept, chars as usize)
 }
 
 /// As [`Request::turns`] gives them.
@@ -89,7 +105,7 @@ fn the_fourth_request_is_less_than_half() {
     let prompts: Vec<String> = (1..=4).map(|n| format!("Prompt {n}. {}", "All is well here. ".repeat(7_700))).collect();
     let fourth = |installation: &Installation| {
         let stub = Stub::start().unwrap();
-        let client = installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1");
+        let client = at_once(installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1"));
         ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
         stub.main_requests()[3].tokens
     };
@@ -173,21 +189,21 @@ fn the_patch_can_be_switched_off_and_tuned_by_environment() {
     let prompts = &demo::prompts()[..3];
 
     let stub = Stub::start().unwrap();
-    let client = installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE", "0").env("CLAUDE_TEXT_PRUNE_KEEP", "1");
+    let client = at_once(installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE", "0").env("CLAUDE_TEXT_PRUNE_KEEP", "1"));
     ended_well(&stub, &client.converse(prompts, Limits::default()).unwrap());
     assert_eq!(stub.main_requests()[2].turns(), whole(prompts), "switched off");
 
     let stub = Stub::start().unwrap();
     let client =
         installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_MAX_CHARS", "30");
-    let client = client.env("CLAUDE_TEXT_PRUNE_THRESHOLD", "1000");
+    let client = at_once(client.env("CLAUDE_TEXT_PRUNE_THRESHOLD", "1000").env("CLAUDE_TEXT_PRUNE_HANDLES", "off"));
     ended_well(&stub, &client.converse(prompts, Limits::default()).unwrap());
     let turns = stub.main_requests()[2].turns();
-    let cut = |prompt: &String| format!("{}{MARKER}", &prompt[..30]);
+    let cut = |prompt: &String| format!("{} [earlier context pruned: {} chars]", &prompt[..30], prompt.len());
     assert_eq!(turns, [cut(&prompts[0]), cut(&prompts[1]), prompts[2].trim().to_owned()]);
 }
 
-/// Tool calls and their results are not text: they reach the API as before, in pairs.
+/// In the scope of text, tool calls and their results reach the API as before, in pairs.
 fn works_with_tools(version: &str) {
     let installation = Installation::of(version);
     installation.apply();
@@ -203,13 +219,14 @@ fn works_with_tools(version: &str) {
         false => Reply::ToolUse { name: "Read".into(), input: json!({ "file_path": paths[request.turns().len() - 1] }) },
     };
     let stub = Stub::start_with(script, Options::default()).unwrap();
-    let client = client.api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_THRESHOLD", "0");
+    let client = at_once(client.api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_THRESHOLD", "0"));
+    let client = client.env("CLAUDE_TEXT_PRUNE_SCOPE", "text");
     let prompts = [format!("Read it. {}", "x".repeat(500)), format!("Again. {}", "y".repeat(500)), "And again.".to_owned()];
     ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
     let requests = stub.main_requests();
     assert_eq!(requests.len(), 6, "{version}: a call and an answer for each prompt");
     let last = requests.last().unwrap();
-    assert!(last.turns()[0].ends_with(MARKER), "{version}: the first prompt is cut: {:?}", last.turns());
+    assert_eq!(cut(&last.turns()[0]).1, prompts[0].len(), "{version}: the first prompt is cut");
     let sent = last.body["messages"].to_string();
     for word in words {
         assert!(sent.contains(&format!("The word is {word}.")), "{version}: every tool result is whole");

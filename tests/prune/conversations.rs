@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
+use ctxbridge::prune::marker;
+
 use crate::messages::{assistant, user};
 
 /// Whole conversations, well-formed for the most part: prompts, answers, rounds of parallel tool
@@ -22,7 +24,10 @@ pub fn conversations() -> impl Strategy<Value = Vec<Value>> {
         let mut messages: Vec<Value> = segments.into_iter().flatten().collect();
         for (index, message) in messages.iter_mut().enumerate() {
             if let Value::Object(fields) = message {
-                fields.insert("uuid".into(), json!(format!("uuid-{index}")));
+                // The client's own ids, and now and then one that is no UUID.
+                let id =
+                    if index % 7 == 6 { format!("uuid-{index}") } else { format!("{:08X}-0000", 0xbad0_0000_u32 + index as u32) };
+                fields.insert("uuid".into(), json!(id));
             }
         }
         messages
@@ -50,12 +55,13 @@ fn answer() -> impl Strategy<Value = Value> {
 
 /// An assistant message with parallel tool calls, and the user message with their results.
 fn tool_round() -> impl Strategy<Value = Vec<Value>> {
-    let call = (any_json(), tool_output());
-    (option::of(text_block()), vec(call, 1..4), option::of(text_block())).prop_map(|(preamble, calls, reminder)| {
+    let call = (prop_oneof![any_json(), written()], tool_output());
+    let names = select(vec!["Bash", "Write", "Edit", "MultiEdit", "NotebookEdit", "Writer"]);
+    (option::of(text_block()), vec(call, 1..4), option::of(text_block()), names).prop_map(|(preamble, calls, reminder, name)| {
         let (inputs, outputs): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
         let calls = inputs.into_iter().enumerate().map(|(index, input)| {
             let id = format!("toolu_{index}");
-            json!({"type": "tool_use", "id": id, "name": "Bash", "input": input})
+            json!({"type": "tool_use", "id": id, "name": name, "input": input})
         });
         let results = outputs.into_iter().enumerate().map(|(index, output)| {
             let id = format!("toolu_{index}");
@@ -63,6 +69,21 @@ fn tool_round() -> impl Strategy<Value = Vec<Value>> {
         });
         vec![assistant(preamble.into_iter().chain(calls).collect::<Value>()), user(results.chain(reminder).collect::<Value>())]
     })
+}
+
+/// The input of a tool that writes, more or less.
+fn written() -> impl Strategy<Value = Value> {
+    let edit = prop_oneof![
+        6 => (text(), text()).prop_map(|(old, new)| json!({"old_string": old, "new_string": new, "replace_all": true})),
+        1 => odd_value(),
+    ];
+    let keys = select(vec!["content", "old_string", "new_string", "new_source", "edits"]);
+    prop_oneof![
+        2 => text().prop_map(|content| json!({"file_path": "/a", "content": content})),
+        2 => edit.clone(),
+        2 => vec(edit, 0..3).prop_map(|edits| json!({"file_path": "/a", "edits": edits})),
+        1 => (keys, odd_value()).prop_map(|(key, value)| json!({key: value})),
+    ]
 }
 
 fn tool_output() -> impl Strategy<Value = Value> {
@@ -199,5 +220,7 @@ fn text() -> impl Strategy<Value = String> {
         4 => vec(select(characters.to_vec()), 0..160).prop_map(String::from_iter),
         2 => (0..140_usize, "[a-z]{0,3}").prop_map(|(pairs, shift)| shift + &"😀".repeat(pairs)),
         1 => (1..3_000_usize).prop_map(|length| "x".repeat(length)),
+        1 => (0..200_usize, 0..2_000_000_000_u64, option::of(select(vec!["ctx:1a2b3c4d.0", "ctx:1a2b3c4d.0.1"])))
+            .prop_map(|(kept, chars, handle)| "y".repeat(kept) + &marker(chars, handle.map(|handle| handle.parse().unwrap()).as_ref())),
     ]
 }

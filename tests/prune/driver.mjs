@@ -19,12 +19,12 @@ function deepFreeze(value) {
   return Object.freeze(value);
 }
 
-// [message index, block index or null] of everything that is not identical.
+// [message index, block index, 0 for a string] of everything that is not identical.
 function changedPlaces(before, after) {
   return before.flatMap((message, i) => {
     if (message === after[i]) return [];
     const [old, now] = [message.message.content, after[i].message.content];
-    if (typeof old === "string") return [[i, null]];
+    if (typeof old === "string") return [[i, 0]];
     return old.flatMap((block, j) => (block === now[j] ? [] : [[i, j]]));
   });
 }

@@ -24,3 +24,8 @@ pub fn text(text: &str) -> Value {
 pub fn before_prompts(message: Value, prompts: usize) -> Vec<Value> {
     std::iter::once(message).chain((0..prompts).map(|_| user("go on"))).collect()
 }
+
+/// What stands at the end of a text that was cut, without a handle.
+pub fn marker(original_chars: usize) -> String {
+    ctxbridge::prune::marker(original_chars as u64, None)
+}

@@ -16,7 +16,7 @@ pub struct Outcome {
     /// Whether that is the very array that went in.
     pub same_array: bool,
     /// Message and block index of everything that is no longer the same object or string.
-    pub changed: Vec<(usize, Option<usize>)>,
+    pub changed: Vec<(usize, usize)>,
 }
 
 /// Runs `runtime.js` on a conversation, in the one node process that all tests of this run share.
@@ -24,8 +24,8 @@ pub fn prune(messages: &[Value], environment: &Environment) -> Outcome {
     static NODE: LazyLock<Mutex<Node>> = LazyLock::new(|| Mutex::new(Node::start()));
     let mut node = NODE.lock().unwrap_or_else(PoisonError::into_inner);
     let answer = node.ask(&json!({ "environment": environment, "messages": messages }));
-    let index = |value: &Value| value.as_u64().map(|index| index as usize);
-    let place = |place: &Value| (index(&place[0]).expect("message index"), index(&place[1]));
+    let index = |value: &Value| value.as_u64().expect("an index") as usize;
+    let place = |place: &Value| (index(&place[0]), index(&place[1]));
     Outcome {
         messages: answer["messages"].as_array().expect("messages").clone(),
         same_array: answer["sameArray"].as_bool().expect("sameArray"),

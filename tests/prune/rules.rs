@@ -1,18 +1,19 @@
 //! Each rule of the policy on the smallest conversation that shows it, in both languages.
 
-use ctxbridge::prune::{self, Cut, MARKER, MAX_CHARS_VAR, THRESHOLD_VAR};
+use ctxbridge::prune::{Cut, HANDLES_VAR, MAX_CHARS_VAR, SCOPE_VAR, Size, THRESHOLD_VAR};
 use serde_json::{Value, json};
 
-use crate::messages::{assistant, before_prompts, text, user};
+use crate::messages::{assistant, before_prompts, marker, text, user};
 use crate::variables::{small, with};
 use crate::{assert_untouched, is_input, prune_with_both};
 
-/// A text of 122 characters.
+/// A text of 245 characters.
 const LONG: &str = "Please read every file in the folder before you answer, and say which of them have \
-                    changed since the release of last week.";
+                    changed since the release of last week. Please read every file in the folder before you \
+                    answer, and say which of them have changed since the release of last week.";
 
 /// The start of [`LONG`] that is kept under [`small`].
-const CUT: &str = "Please rea [earlier context pruned]";
+const CUT: &str = "Please rea [earlier context pruned: 245 chars]";
 
 /// What becomes of a message that is old enough, in a conversation with two newer turns.
 fn pruned_when_old(message: Value) -> Value {
@@ -33,7 +34,7 @@ fn text_blocks_are_cut_and_their_neighbours_are_not() {
             {"type": "thinking", "thinking": LONG, "signature": "s"},
             {"type": "redacted_thinking", "data": LONG},
             {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}},
-            {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {"content": LONG}},
+            {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": LONG, "content": LONG}},
             {"type": "image", "source": {"data": LONG}},
             {"type": "document", "source": {"data": LONG}, "title": LONG},
             {"type": "text", "text": text},
@@ -43,15 +44,86 @@ fn text_blocks_are_cut_and_their_neighbours_are_not() {
 }
 
 #[test]
-fn tool_results_stay_and_text_beside_them_is_cut() {
-    let content = |beside: &str| {
+fn tool_results_are_cut() {
+    let content = |text_of: &str| {
         json!([
-            {"type": "tool_result", "tool_use_id": "toolu_1", "content": LONG},
-            {"type": "tool_result", "tool_use_id": "toolu_2", "content": [text(LONG)]},
-            text(beside),
+            {"type": "tool_result", "tool_use_id": "toolu_1", "content": text_of, "is_error": true},
+            {"type": "tool_result", "tool_use_id": "toolu_2", "content": [text("short"), {"type": "image", "source": {"data": LONG}}, text(text_of)]},
+            text(text_of),
         ])
     };
     assert_eq!(pruned_when_old(user(content(LONG))), user(content(CUT)));
+}
+
+#[test]
+fn large_inputs_of_tools_that_write_are_cut() {
+    let call = |name: &str, input: Value| assistant(json!([{"type": "tool_use", "id": "toolu_1", "name": name, "input": input}]));
+    let write = |text: &str| call("Write", json!({"file_path": LONG, "content": text}));
+    assert_eq!(pruned_when_old(write(LONG)), write(CUT));
+    let edit = |text: &str| call("Edit", json!({"old_string": text, "new_string": text, "replace_all": false}));
+    assert_eq!(pruned_when_old(edit(LONG)), edit(CUT));
+    let edits =
+        |text: &str| call("MultiEdit", json!({"edits": [null, {"old_string": "a", "new_string": text}, {"old_string": text}]}));
+    assert_eq!(pruned_when_old(edits(LONG)), edits(CUT));
+    let notebook = |text: &str| call("NotebookEdit", json!({"new_source": text}));
+    assert_eq!(pruned_when_old(notebook(LONG)), notebook(CUT));
+    for other in ["Bash", "write", "mcp__Write", ""] {
+        let call = call(other, json!({"content": LONG}));
+        assert_eq!(pruned_when_old(call.clone()), call);
+    }
+}
+
+#[test]
+fn the_scope_says_what_is_cut() {
+    let results = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": LONG}]);
+    let messages = [vec![user(LONG), user(results)], before_prompts(assistant(LONG), 2)].concat();
+    for (scope, cut) in [("text", vec![0, 2]), ("tools", vec![1]), ("all", vec![0, 1, 2])] {
+        let cuts = prune_with_both(&messages, &with(SCOPE_VAR, scope)).cuts;
+        assert_eq!(cuts.iter().map(|cut| cut.message_index).collect::<Vec<_>>(), cut, "{scope}");
+    }
+}
+
+/// A single turn of many calls can be pruned, too: of its results, only the tail is kept.
+#[test]
+fn results_of_the_newest_turn_are_old_as_well() {
+    let result = |n: u32| user(json!([{"type": "tool_result", "tool_use_id": n, "content": LONG}]));
+    let messages = [user(LONG), result(1), assistant(LONG), result(2)];
+    let cuts = prune_with_both(&messages, &with(ctxbridge::prune::TAIL_VAR, "71")).cuts;
+    assert_eq!(cuts.iter().map(|cut| cut.message_index).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_handle_says_where_the_original_is() {
+    let with_id = |content: Value| {
+        let mut message = user(content);
+        message["uuid"] = json!("1A2B3C4D-0000-4000-8000-000000000000");
+        message
+    };
+    let handles = |content: Value| {
+        let messages = before_prompts(with_id(content), 2);
+        let pruned = prune_with_both(&messages, &small());
+        pruned.cuts.into_iter().map(|cut| cut.handle.expect("a handle").to_string()).collect::<Vec<_>>()
+    };
+    let long = format!("{LONG}{LONG}");
+    assert_eq!(handles(json!(long)), ["ctx:1a2b3c4d.0"]);
+    assert_eq!(handles(json!([text("short"), text(&long)])), ["ctx:1a2b3c4d.1"]);
+    let result = |content: Value| json!({"type": "tool_result", "tool_use_id": "toolu_1", "content": content});
+    assert_eq!(
+        handles(json!([result(json!(long)), result(json!([text("a"), text(&long)]))])),
+        ["ctx:1a2b3c4d.0", "ctx:1a2b3c4d.1.1"]
+    );
+    let input = json!({"new_string": long, "edits": [{"old_string": long}, {"new_string": long}]});
+    let call = json!({"type": "tool_use", "name": "Edit", "input": input});
+    assert_eq!(handles(json!([call])), ["ctx:1a2b3c4d.0.2", "ctx:1a2b3c4d.0.4", "ctx:1a2b3c4d.0.7"]);
+
+    let messages = before_prompts(with_id(json!(long)), 2);
+    let pruned = prune_with_both(&messages, &with(HANDLES_VAR, "off"));
+    assert_eq!(pruned.messages[0]["message"]["content"], json!(format!("Please rea{}", marker(490))));
+    let pruned = prune_with_both(&messages, &small());
+    assert_eq!(
+        pruned.messages[0]["message"]["content"],
+        json!("Please rea [earlier context pruned: 490 chars, recall ctx:1a2b3c4d.0]")
+    );
 }
 
 #[test]
@@ -109,39 +181,48 @@ fn only_a_person_starts_a_turn() {
 #[test]
 fn a_cut_is_described() {
     let messages = before_prompts(user(json!([text("short"), text(LONG)])), 2);
-    let cut = Cut { message_index: 0, block_index: Some(1), original_chars: 122, kept_chars: 10 };
+    let cut = Cut { message_index: 0, block_index: 1, part: None, original_chars: 245, kept_chars: 10, handle: None };
     assert_eq!(prune_with_both(&messages, &small()).cuts, [cut]);
 }
 
 #[test]
-fn a_text_is_cut_only_when_that_makes_it_shorter() {
-    let longest_that_stays = "x".repeat(10 + MARKER.len());
+fn a_text_is_cut_only_when_that_is_worth_it() {
+    // 10 characters, a marker of 36, 100 to be saved.
+    let longest_that_stays = "x".repeat(145);
     assert_eq!(pruned_when_old(user(longest_that_stays.as_str())), user(longest_that_stays.as_str()));
     let longer = longest_that_stays + "x";
-    assert_eq!(pruned_when_old(user(longer)), user(format!("xxxxxxxxxx{MARKER}")));
+    assert_eq!(pruned_when_old(user(longer)), user(format!("xxxxxxxxxx{}", marker(146))));
 }
 
 #[test]
 fn a_surrogate_pair_is_not_split() {
-    let emoji = "😀".repeat(30);
-    assert_eq!(pruned_when_old(user(emoji.as_str())), user(format!("😀😀😀😀😀{MARKER}")));
-    assert_eq!(pruned_when_old(user(format!("x{emoji}"))), user(format!("x😀😀😀😀{MARKER}")));
+    let emoji = "😀".repeat(130);
+    assert_eq!(pruned_when_old(user(emoji.as_str())), user(format!("😀😀😀😀😀{}", marker(260))));
+    assert_eq!(pruned_when_old(user(format!("x{emoji}"))), user(format!("x😀😀😀😀{}", marker(261))));
 }
 
 #[test]
 fn no_characters_leave_the_marker() {
-    for original in [LONG.to_owned(), "😀".repeat(30)] {
+    for original in ["x".repeat(300), "😀".repeat(150)] {
         let messages = before_prompts(user(original), 2);
         let pruned = prune_with_both(&messages, &with(MAX_CHARS_VAR, "0"));
-        assert_eq!(pruned.messages[0], user(MARKER));
+        assert_eq!(pruned.messages[0], user(marker(300)));
     }
-    let messages = before_prompts(user("😀".repeat(30)), 2);
+    let messages = before_prompts(user("😀".repeat(150)), 2);
     let pruned = prune_with_both(&messages, &with(MAX_CHARS_VAR, "1"));
-    assert_eq!(pruned.messages[0], user(MARKER));
+    assert_eq!(pruned.messages[0], user(marker(300)));
+}
+
+/// By its marker, which says how long it was: what is pruned again is pruned alike.
+#[test]
+fn what_was_cut_stays_and_counts_as_before() {
+    let cut = user("x".repeat(400) + &marker(7_000));
+    assert_eq!(pruned_when_old(cut.clone()), cut);
+    assert_eq!(Size::of(&cut), Size { chars: 7_000, media_blocks: 0 });
 }
 
 #[test]
-fn the_threshold_counts_what_is_documented() {
+fn sizes_count_what_is_documented() {
     let tool_input = json!({"ab": ["cd", {"ef": 12345.678, "g": null}], "h": true, "😀": "é"});
     let cases = [
         (user("x".repeat(7)), 2),
@@ -159,15 +240,16 @@ fn the_threshold_counts_what_is_documented() {
         (json!({"type": "attachment", "message": {"content": "not counted"}}), 0),
         (json!({"type": "system", "content": "not counted"}), 0),
         (user(json!([null, 5, "not counted", {"type": "text", "text": 5}, {"text": "not counted"}])), 0),
+        (user(marker(70)), 20),
     ];
     for (message, tokens) in cases {
-        assert_eq!(prune::estimate_tokens(std::slice::from_ref(&message)), tokens, "{message}");
+        assert_eq!(Size::of(&message).tokens(), tokens, "{message}");
         // The JavaScript shows its estimate by where it starts to prune. A multiple of 3.5 chars in
         // the rest of the conversation keeps the rounding where it was.
-        let rest = [user("x".repeat(63)), user("1234567"), user("1234567")];
+        let rest = [user("x".repeat(350)), user("1234567"), user("1234567")];
         let messages = [&rest[..], &[message]].concat();
         let at = |tokens: u64| with(THRESHOLD_VAR, &tokens.to_string());
-        assert!(!is_input(&prune_with_both(&messages, &at(tokens + 22))));
-        assert_untouched(&messages, &at(tokens + 23));
+        assert!(!is_input(&prune_with_both(&messages, &at(tokens + 104))));
+        assert_untouched(&messages, &at(tokens + 105));
     }
 }

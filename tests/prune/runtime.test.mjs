@@ -16,8 +16,9 @@ const source = readFileSync(
 );
 const prune = new Function(`"use strict"; ${source}; return ${NAME};`)();
 
-const MARKER = " [earlier context pruned]";
+const marker = (chars) => ` [earlier context pruned: ${chars} chars]`;
 const LONG = "x".repeat(200);
+const MARKER = marker(LONG.length);
 const user = (content) => ({ type: "user", message: { role: "user", content } });
 const text = (value) => ({ type: "text", text: value });
 
@@ -27,6 +28,8 @@ Object.assign(process.env, {
   CLAUDE_TEXT_PRUNE_KEEP: "1",
   CLAUDE_TEXT_PRUNE_THRESHOLD: "0",
   CLAUDE_TEXT_PRUNE_MAX_CHARS: "10",
+  CLAUDE_TEXT_PRUNE_TAIL_TOKENS: "0",
+  CLAUDE_TEXT_PRUNE_STEP: "1",
 });
 
 const throwing = () => {
@@ -165,11 +168,16 @@ test("a lone surrogate is a character like any other", () => {
   const cut = (value) => prune(conversation(user(value)))[1].message.content;
   const [high, low] = ["\ud83d", "\ude00"];
   // At the cut: a high one without its low one, the reverse, and a pair of the wrong order.
-  assert.equal(cut("x".repeat(9) + high + LONG), "x".repeat(9) + high + MARKER);
-  assert.equal(cut("x".repeat(10) + low + LONG), "x".repeat(10) + MARKER);
-  assert.equal(cut("x".repeat(9) + low + high + LONG), "x".repeat(9) + low + MARKER);
-  assert.equal(cut("x".repeat(9) + high + high + low + LONG), "x".repeat(9) + high + MARKER);
-  assert.equal(cut("x".repeat(9) + high + low + LONG), "x".repeat(9) + MARKER);
+  const cases = [
+    ["x".repeat(9) + high, LONG],
+    ["x".repeat(10), low + LONG],
+    ["x".repeat(9) + low, high + LONG],
+    ["x".repeat(9) + high, high + low + LONG],
+    ["x".repeat(9), high + low + LONG],
+  ];
+  for (const [kept, rest] of cases) {
+    assert.equal(cut(kept + rest), kept + marker(kept.length + rest.length));
+  }
 });
 
 test("nothing is printed", () => {

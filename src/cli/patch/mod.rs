@@ -12,10 +12,11 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::{Answer, Output};
+use crate::config::{Config, Sources};
 use crate::patch::catalogue::Catalogue;
 use crate::patch::install::Target;
 use crate::patch::patcher::Patcher;
-use crate::paths;
+use crate::{paths, prune};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge patch apply")]
@@ -61,7 +62,7 @@ impl PatchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let catalogue = match &self.catalogue {
             Some(folder) => Catalogue::load(folder)?,
-            None => Catalogue::embedded()?,
+            None => configured(output)?,
         };
         match &self.command {
             PatchCommand::List(args) => args.run(catalogue, output),
@@ -72,6 +73,19 @@ impl PatchArgs {
             PatchCommand::Check(args) => args.run(&catalogue, output),
         }
     }
+}
+
+/// The built-in catalogue with what the user has set: a patched client prunes by it, unless its environment says otherwise.
+fn configured(output: &Output) -> anyhow::Result<Catalogue> {
+    let mut catalogue = Catalogue::embedded()?;
+    let config = Config::load(&Sources::of_process(None));
+    for problem in &config.problems {
+        output.note(&problem.to_string());
+    }
+    if let Some(patch) = catalogue.patch_mut(prune::PATCH) {
+        patch.set_constants(&config.prune.constants())?;
+    }
+    Ok(catalogue)
 }
 
 /// Calls `work` with a patcher that works in the user's data directory and tells `output` what goes on.
