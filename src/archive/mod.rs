@@ -6,6 +6,7 @@ kept, compressed ([`segment`]), so that a transcript can be rebuilt; turns point
 ([`importance`]); the clock is passed in.
 */
 
+pub mod blocks;
 pub mod context;
 pub mod heal;
 pub mod import;

@@ -268,6 +268,6 @@ fn a_handle_that_is_none() {
     sandbox.hook("stop", &talk.input());
     assert!(run(sandbox.command(&["recall", "ctx:00000000"]), b"").with_code(1).stderr.contains("no turn has the handle"));
     for none in ["ctx:", "ctx:xyz", "garbage", "ctx:1", "ctx:%"] {
-        assert!(run(sandbox.command(&["recall", none]), b"").with_code(3).stderr.contains("is no handle"));
+        assert!(run(sandbox.command(&["recall", none]), b"").with_code(2).stderr.contains("not the handle of a turn"));
     }
 }

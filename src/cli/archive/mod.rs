@@ -17,7 +17,7 @@ use crate::archive::store::sqlite::{Patience, SqliteStore};
 use crate::archive::store::{Session, Store};
 use crate::paths;
 
-pub(super) use show::show_handle;
+pub(super) use show::{printable, show_handle, turn_digits};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

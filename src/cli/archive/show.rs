@@ -82,11 +82,16 @@ impl ShowArgs {
     }
 }
 
-/// The turn of a handle, in full.
-pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::Result<Answer> {
+/// The hexadecimal digits of a turn's handle, or of its id.
+pub(in crate::cli) fn turn_digits(handle: &str) -> Option<String> {
     let digits: String = handle.trim_start_matches("ctx:").chars().filter(|c| *c != '-').collect();
     let is_one = (6..=32).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    anyhow::ensure!(is_one, "{handle} is no handle; one looks like ctx:1a2b3c4d");
+    is_one.then_some(digits)
+}
+
+/// The turn of a handle, in full.
+pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::Result<Answer> {
+    let digits = turn_digits(handle).ok_or_else(|| anyhow::anyhow!("{handle} is no handle; one looks like ctx:1a2b3c4d"))?;
     let mut store = super::open(output)?;
     let found = store.turns_by_id(&digits)?;
     let Some(turn) = found.first() else {
@@ -112,7 +117,7 @@ fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> any
 }
 
 /// A transcript may contain anything; a terminal obeys some of it.
-fn printable(text: &str) -> String {
+pub(in crate::cli) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
