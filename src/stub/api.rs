@@ -1,6 +1,7 @@
 //! The routes: bytes in, JSON or an event stream out.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -12,6 +13,7 @@ use axum::routing::post;
 use serde_json::{Value, json};
 
 use super::Desk;
+use super::cache::Cached;
 use super::request::{Kind, Request};
 use super::respond;
 use super::validate::{Violation, validate, validate_prompt};
@@ -45,7 +47,11 @@ async fn messages(State(desk): State<Arc<Desk>>, body: Result<Bytes, BytesReject
     let kind = Kind::of(&body);
     let number = 1 + state.requests.iter().filter(|seen| seen.kind == kind).count();
     let verdict = validate(&body);
-    let request = Arc::new(Request::new(number, kind, body, verdict.as_ref().err()));
+    let cached = match &mut state.cache {
+        Some(cache) if verdict.is_ok() => cache.serve(&body, Instant::now()),
+        _ => Cached::default(),
+    };
+    let request = Arc::new(Request::new(number, kind, body, cached, verdict.as_ref().err()));
     state.requests.push(Arc::clone(&request));
     if let Err(violation) = verdict {
         state.violations.push(violation.to_string());
@@ -57,6 +63,9 @@ async fn messages(State(desk): State<Arc<Desk>>, body: Result<Bytes, BytesReject
         Kind::Side | Kind::Compaction => state.responder.side_reply(&request),
     };
     let usage = state.responder.usage(&request, &reply);
+    if request.is_main() {
+        state.totals.add(&usage);
+    }
     // The client takes answers with the same id for parts of one answer, so ids never repeat.
     let message = respond::message(state.admitted, &request.model, &reply, usage);
     Ok(if request.streams() {

@@ -1,6 +1,7 @@
 //! A stand-in for Anthropic's Messages API on loopback.
 //!
 //! It refuses what the real API refuses ([`validate()`]), answers what a [`Responder`] decides,
+//! keeps a prompt cache where it is asked to ([`CacheRules`]),
 //! and keeps every request, so that a test can say what the client really sent. A conversation
 //! against it costs nothing and needs no account.
 //!
@@ -8,6 +9,7 @@
 //! here is asynchronous to the caller.
 
 mod api;
+mod cache;
 mod request;
 mod respond;
 mod validate;
@@ -19,8 +21,11 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
+use cache::Cache;
+
+pub use cache::{CacheRules, Cached, Totals};
 pub use request::{Kind, Request, Role, TextBlock, estimate_tokens};
-pub use respond::{Numbered, Reply, Responder, Usage};
+pub use respond::{Numbered, Reply, Responder, ToolCall, Usage};
 pub use validate::{Violation, validate, validate_prompt};
 
 /// What a [`Stub`] takes before it says no.
@@ -30,11 +35,13 @@ pub struct Options {
     pub max_requests: usize,
     /// Largest request body in bytes; a larger one gets 413 `request_too_large`.
     pub max_body: usize,
+    /// How prompts are cached, and so what `usage` says of it; `None` caches nothing.
+    pub cache: Option<CacheRules>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_requests: 500, max_body: 64 * 1024 * 1024 }
+        Self { max_requests: 500, max_body: 64 * 1024 * 1024, cache: None }
     }
 }
 
@@ -115,6 +122,11 @@ impl Stub {
         requests
     }
 
+    /// What the answers to the main conversation reported as usage, added up.
+    pub fn totals(&self) -> Totals {
+        self.desk.lock().totals
+    }
+
     /// What was refused and why, in the words that the client was answered with.
     ///
     /// A client of the 1.0 and 2.0 lines sends a refused request once more without streaming, so
@@ -148,11 +160,21 @@ struct State {
     admitted: usize,
     requests: Vec<Arc<Request>>,
     violations: Vec<String>,
+    cache: Option<Cache>,
+    totals: Totals,
 }
 
 impl Desk {
     fn new(responder: Box<dyn Responder>, options: Options) -> Self {
-        Self { options, state: Mutex::new(State { responder, admitted: 0, requests: Vec::new(), violations: Vec::new() }) }
+        let state = State {
+            responder,
+            admitted: 0,
+            requests: Vec::new(),
+            violations: Vec::new(),
+            cache: options.cache.map(Cache::new),
+            totals: Totals::default(),
+        };
+        Self { options, state: Mutex::new(state) }
     }
 
     /// A responder that panics must not hide what was recorded before it did.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::cache::Cached;
 use super::validate::Violation;
 
 /// Tools that start a sub-agent (`Task` in 2.1.50, `Agent` in 2.1.80). Up to 2.1.112 only the main
@@ -31,8 +32,11 @@ pub struct Request {
     /// The model asked for; empty when the request names none.
     pub model: String,
     /// Estimated input tokens of system prompt, tools and messages: what [`estimate_tokens`] makes
-    /// of their JSON. The stub reports them as `usage.input_tokens`, unless its script says otherwise.
+    /// of their JSON. The stub reports those that are not [`cached`](Self::cached) as `usage.input_tokens`, unless its script says
+    /// otherwise.
     pub tokens: u64,
+    /// How many of these were read from and written to the prompt cache; none where the stub keeps none.
+    pub cached: Cached,
     /// Why it was refused, if it was.
     pub violation: Option<String>,
     /// The whole body.
@@ -71,12 +75,13 @@ pub struct TextBlock<'a> {
 }
 
 impl Request {
-    pub(super) fn new(number: usize, kind: Kind, body: Value, violation: Option<&Violation>) -> Self {
+    pub(super) fn new(number: usize, kind: Kind, body: Value, cached: Cached, violation: Option<&Violation>) -> Self {
         Self {
             number,
             kind,
             model: body["model"].as_str().unwrap_or_default().to_owned(),
             tokens: prompt_tokens(&body),
+            cached,
             violation: violation.map(Violation::to_string),
             body,
         }

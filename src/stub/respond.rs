@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::cache::Cached;
 use super::request::{Kind, Request, estimate_tokens};
 
 /// Characters of text in one `content_block_delta`.
@@ -22,6 +23,17 @@ pub enum Reply {
         /// Its input, a JSON object.
         input: Value,
     },
+    /// Several calls in one answer; their results come back in one message.
+    ToolUses(Vec<ToolCall>),
+}
+
+/// One of several calls of client tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// The tool, one of those that the request offers.
+    pub name: String,
+    /// Its input, a JSON object.
+    pub input: Value,
 }
 
 /// The script of a conversation: decides the answer to each request.
@@ -68,20 +80,28 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens of the answer.
     pub output_tokens: u64,
-    /// Tokens written to the prompt cache; 0, the stub keeps none.
+    /// Tokens written to the prompt cache; 0 where the stub keeps none.
     pub cache_creation_input_tokens: u64,
-    /// Tokens read from the prompt cache; 0, the stub keeps none.
+    /// Tokens read from the prompt cache; 0 where the stub keeps none.
     pub cache_read_input_tokens: u64,
 }
 
 impl Usage {
     /// What answering `request` with `reply` would have used.
     pub fn of(request: &Request, reply: &Reply) -> Self {
+        let called = |name: &str, input: &Value| name.chars().count() + input.to_string().chars().count();
         let answered = match reply {
             Reply::Text(text) => text.chars().count(),
-            Reply::ToolUse { name, input } => name.chars().count() + input.to_string().chars().count(),
+            Reply::ToolUse { name, input } => called(name, input),
+            Reply::ToolUses(calls) => calls.iter().map(|call| called(&call.name, &call.input)).sum(),
         };
-        Self { input_tokens: request.tokens, output_tokens: estimate_tokens(answered), ..Self::default() }
+        let Cached { read, written } = request.cached;
+        Self {
+            input_tokens: request.tokens - read - written,
+            output_tokens: estimate_tokens(answered),
+            cache_creation_input_tokens: written,
+            cache_read_input_tokens: read,
+        }
     }
 
     fn to_json(self) -> Value {
@@ -96,12 +116,14 @@ impl Usage {
 
 /// The answer as a request without `stream` gets it. `serial` makes its ids unique.
 pub(super) fn message(serial: usize, model: &str, reply: &Reply, usage: Usage) -> Value {
-    let (block, stop_reason) = match reply {
-        Reply::Text(text) => (json!({ "type": "text", "text": text }), "end_turn"),
-        Reply::ToolUse { name, input } => {
-            let id = format!("toolu_stub{serial:04}");
-            let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
-            (block, "tool_use")
+    let id = format!("toolu_stub{serial:04}");
+    let call = |id: &str, name: &str, input: &Value| json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+    let (content, stop_reason) = match reply {
+        Reply::Text(text) => (vec![json!({ "type": "text", "text": text })], "end_turn"),
+        Reply::ToolUse { name, input } => (vec![call(&id, name, input)], "tool_use"),
+        Reply::ToolUses(calls) => {
+            let calls = calls.iter().enumerate();
+            (calls.map(|(at, one)| call(&format!("{id}_{at}"), &one.name, &one.input)).collect(), "tool_use")
         }
     };
     json!({
@@ -109,7 +131,7 @@ pub(super) fn message(serial: usize, model: &str, reply: &Reply, usage: Usage) -
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": [block],
+        "content": content,
         "stop_reason": stop_reason,
         "stop_sequence": null,
         "usage": usage.to_json(),

@@ -1,12 +1,13 @@
 //! The stub of the Messages API over real HTTP.
 #![allow(clippy::unwrap_used)]
 
+mod cache;
 mod http;
 mod rules;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Role, Stub, Usage};
+use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Role, Stub, ToolCall, Usage};
 use serde_json::{Value, json};
 
 use http::{Answer, agent, ask, assistant, call, main_request, post, request, result, text, user};
@@ -160,6 +161,28 @@ fn side_requests_use_up_no_step_of_the_script() {
 }
 
 #[test]
+fn a_script_calls_several_tools_at_once() {
+    let calls = ["a.txt", "b.txt"].map(|path| ToolCall { name: "Read".into(), input: json!({ "file_path": path }) });
+    let script = move |_: &Request| Reply::ToolUses(calls.to_vec());
+    let stub = Stub::start_with(script, Options::default()).unwrap();
+    let mut body = main_request(json!([user("Read both.")]));
+    let plain = ask(&stub, &body).json();
+    assert_eq!(plain["stop_reason"], "tool_use");
+    let block = |at: usize, path: &str| {
+        let id = format!("toolu_stub0001_{at}");
+        json!({ "type": "tool_use", "id": id, "name": "Read", "input": { "file_path": path } })
+    };
+    assert_eq!(plain["content"], json!([block(0, "a.txt"), block(1, "b.txt")]));
+    assert_eq!(plain["usage"]["output_tokens"], (2.0 * (4 + 21) as f64 / 3.5).ceil() as u64);
+
+    body["stream"] = json!(true);
+    let streamed = events(&ask(&stub, &body));
+    let starts = streamed.iter().filter(|event| event["type"] == "content_block_start");
+    let starts: Vec<_> = starts.map(|event| (&event["index"], &event["content_block"]["id"])).collect();
+    assert_eq!(starts, [(&json!(0), &json!("toolu_stub0002_0")), (&json!(1), &json!("toolu_stub0002_1"))]);
+}
+
+#[test]
 fn a_script_says_what_usage_is_reported() {
     struct Full;
     impl Responder for Full {
@@ -251,7 +274,7 @@ fn anything_else_is_not_found() {
 
 #[test]
 fn the_stub_is_bounded() {
-    let options = Options { max_requests: 2, max_body: 2_000 };
+    let options = Options { max_requests: 2, max_body: 2_000, ..Options::default() };
     let stub = Stub::start_with(|_: &Request| Reply::Text("Yes.".into()), options).unwrap();
     let (status, kind, _) = ask(&stub, &request(json!([user("x".repeat(2_000))]))).error();
     assert_eq!((status, kind.as_str()), (413, "request_too_large"));
