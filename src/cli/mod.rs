@@ -14,6 +14,7 @@ mod hook;
 mod hooks;
 mod output;
 mod patch;
+mod prune;
 mod recall;
 mod statusline;
 
@@ -63,6 +64,8 @@ struct Global {
 enum Command {
     /// Patch the installed client, check it, put it back
     Patch(patch::PatchArgs),
+    /// Show what pruning would cut of a session, and what that saves
+    Prune(prune::PruneArgs),
     /// What was said and done: import, look at, restore
     Archive(archive::ArchiveArgs),
     /// Print a turn in full, by the handle that stands in restored context
@@ -148,6 +151,7 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
         Command::Patch(args) => args.run(output),
         // Has no output of the usual kind, see above.
         Command::Hook(_) => Ok(Answer::Yes),
+        Command::Prune(args) => args.run(output),
         Command::Archive(args) => args.run(output),
         Command::Recall(args) => args.run(output),
         Command::Hooks(args) => args.run(output),

@@ -1,0 +1,94 @@
+//! `ctxbridge prune`
+
+mod preview;
+mod simulate;
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+
+use super::Answer;
+use super::output::{Output, count};
+use crate::archive::quote;
+use crate::prune::Settings;
+use crate::prune::simulate::{Conversation, Reader};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge prune preview session.jsonl      what the newest request would lose
+  ctxbridge prune simulate session.jsonl     what that does to tokens, cache and cost
+
+Transcripts are in ~/.claude/projects.")]
+pub(super) struct PruneArgs {
+    #[command(subcommand)]
+    command: PruneCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PruneCommand {
+    /// Show what would be cut of a request, before and after
+    Preview(preview::PreviewArgs),
+    /// Replay a session's calls under several policies: tokens, cache hits, cost, compactions
+    Simulate(simulate::SimulateArgs),
+}
+
+impl PruneArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        match &self.command {
+            PruneCommand::Preview(args) => args.run(output),
+            PruneCommand::Simulate(args) => args.run(output),
+        }
+    }
+}
+
+/// The conversation in a transcript; none when there are no calls in it, which is said.
+fn read(path: &Path, output: &Output) -> anyhow::Result<Option<Conversation>> {
+    let shown = quote::line(&path.to_string_lossy());
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            bail!("{shown} does not exist; transcripts are in ~/.claude/projects")
+        }
+        opened => opened.with_context(|| format!("{shown} cannot be opened"))?,
+    };
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        bail!("{shown} is a folder; give the path of a transcript in it");
+    }
+    let mut lines = BufReader::with_capacity(1 << 20, file);
+    let (mut reader, mut line) = (Reader::default(), Vec::new());
+    let (mut good, mut bad, mut first_bad, mut number) = (0_u64, 0_u64, 0, 0_u64);
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).with_context(|| format!("{shown} cannot be read"))? == 0 {
+            break;
+        }
+        number += 1;
+        match reader.line(&line) {
+            Ok(()) => good += u64::from(!line.trim_ascii().is_empty()),
+            Err(_) => {
+                first_bad = if bad == 0 { number } else { first_bad };
+                bad += 1;
+            }
+        }
+    }
+    if good == 0 && bad > 0 {
+        bail!("{shown} is no transcript: none of its {} is a JSON object", count(bad, "line"));
+    }
+    if bad > 0 {
+        output.note(&format!("{shown}: {} could not be read and left out, the first is line {first_bad}", count(bad, "line")));
+    }
+    let conversation = reader.finish();
+    if conversation.calls.is_empty() {
+        let why = if good == 0 { "it is empty" } else { "the model never answered in it" };
+        output.note(&format!("{shown} has no requests to look at: {why}"));
+        return Ok(None);
+    }
+    Ok(Some(conversation))
+}
+
+/// The settings that the client would be run with from here.
+fn settings() -> Settings {
+    Settings::from_env(|name| std::env::var(name).ok())
+}

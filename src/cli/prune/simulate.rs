@@ -1,0 +1,370 @@
+//! `ctxbridge prune simulate`
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::json;
+
+use super::read;
+use crate::archive::quote;
+use crate::cli::Answer;
+use crate::cli::output::{BOLD, Output, count, styled};
+use crate::prune::simulate::plot::{self, grouped};
+use crate::prune::simulate::prices::Prices;
+use crate::prune::simulate::{Conversation, Outcome, Policy, Terms, Totals, Weighed, cache, replay, threshold_of, window_of};
+use crate::prune::{Scope, Settings};
+
+/// With which the client compacts earlier, in percent of the window.
+const PERCENT_VAR: &str = "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE";
+/// A model that transcripts without one are priced as.
+const USUAL_MODEL: &str = "claude-sonnet-4-5";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge prune simulate session.jsonl
+  ctxbridge prune simulate *.jsonl --json
+  ctxbridge prune simulate session.jsonl --plot contexts.svg
+  CLAUDE_TEXT_PRUNE_TAIL_TOKENS=20000 ctxbridge prune simulate session.jsonl
+
+Policies: `none`; `reference`, which cuts text anew at each request and counts tool results as
+turns; `text` and `all`, which are ctxbridge's, with the settings of the environment.
+Sizes are scaled to what the API counted. `sent` are all tokens sent, `changes` the requests that
+lose their cache because of a cut, `verbatim` is how much of what was said the last request has
+word for word.")]
+pub(super) struct SimulateArgs {
+    /// Sessions' JSON lines
+    #[arg(required = true)]
+    transcripts: Vec<PathBuf>,
+    /// Draw the size of the context, call by call
+    #[arg(long, value_name = "FILE.svg|png", value_parser = picture)]
+    plot: Option<Picture>,
+    /// The prompt cache: as the API has it, or one that finds the longest unchanged prefix
+    #[arg(long, value_enum, default_value_t)]
+    cache: CacheKind,
+    /// Tokens of the model's window [default: what the transcript says, or 200000]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    window: Option<u64>,
+    /// Where the client compacts [default: 13000 tokens before the window ends]
+    #[arg(long, value_name = "TOKENS|PERCENT%")]
+    threshold: Option<Threshold>,
+    /// Prices to use in place of the built-in ones, in the same form
+    #[arg(long, value_name = "FILE.toml")]
+    prices: Option<PathBuf>,
+    /// Count with this model's prices [default: the transcript's model]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum CacheKind {
+    #[default]
+    Api,
+    Exact,
+}
+
+/// Where a picture goes.
+#[derive(Debug, Clone)]
+struct Picture {
+    path: PathBuf,
+    format: plot::Format,
+}
+
+fn picture(path: &str) -> Result<Picture, String> {
+    let path = PathBuf::from(path);
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    let format = match extension.as_deref().and_then(|extension| extension.to_str()) {
+        Some("svg") => plot::Format::Svg,
+        Some("png") => plot::Format::Png,
+        _ => return Err("its name has to end with .svg or .png".to_owned()),
+    };
+    Ok(Picture { path, format })
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Threshold {
+    Tokens(u64),
+    Percent(f64),
+}
+
+impl std::str::FromStr for Threshold {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "neither a number of tokens nor a percentage such as 80%".to_owned();
+        match text.strip_suffix('%') {
+            None => text.parse().ok().filter(|tokens| *tokens > 0).map(Self::Tokens).ok_or_else(wrong),
+            Some(number) => {
+                let percent = number.parse().ok().filter(|percent| *percent > 0.0 && *percent <= 100.0);
+                percent.map(Self::Percent).ok_or_else(wrong)
+            }
+        }
+    }
+}
+
+impl Threshold {
+    fn of(self, window: u64) -> u64 {
+        match self {
+            Self::Tokens(tokens) => tokens,
+            Self::Percent(percent) => threshold_of(window).min((window as f64 * percent / 100.0) as u64),
+        }
+    }
+}
+
+/// A transcript's replays, one for each policy.
+struct Simulated<'a> {
+    path: &'a Path,
+    model: String,
+    calls: usize,
+    window: u64,
+    terms: Terms,
+    is_hourly: bool,
+    outcomes: Vec<Outcome>,
+}
+
+/// What one policy comes to, with what follows from the others.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    #[serde(flatten)]
+    totals: Totals,
+    cost_ratio: Option<f64>,
+    verbatim_share: f64,
+}
+
+impl SimulateArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let prices = self.prices()?;
+        let policies = policies(&super::settings());
+        let mut simulated = Vec::new();
+        for path in &self.transcripts {
+            output.progress(&format!("replaying {}", path.display()));
+            if let Some(conversation) = read(path, output)? {
+                simulated.push(self.simulate(path, &conversation, &policies, &prices));
+            }
+        }
+        output.clear_progress();
+        if simulated.is_empty() {
+            return Ok(Answer::No);
+        }
+        for transcript in &simulated {
+            if let Some(note) = &transcript.terms.price.note {
+                output.note(&format!("price: {}", quote::line(note)));
+            }
+        }
+        if let Some(picture) = &self.plot {
+            draw(picture, &simulated, &policies)?;
+        }
+        let sum = sum(&simulated, &policies);
+        if output.json {
+            self.as_json(&simulated, &policies, &sum, &prices, output)?;
+        } else {
+            for transcript in &simulated {
+                self.tell(transcript, &policies, &prices, output)?;
+            }
+            if simulated.len() > 1 {
+                output.line(styled(BOLD, format!("sum of {}", count(simulated.len() as u64, "transcript"))))?;
+                table(&sum, output)?;
+            }
+        }
+        Ok(Answer::Yes)
+    }
+
+    fn prices(&self) -> anyhow::Result<Prices> {
+        let Some(path) = &self.prices else { return Ok(Prices::built_in()?) };
+        let shown = quote::line(&path.to_string_lossy());
+        let text = fs::read_to_string(path).with_context(|| format!("the prices in {shown} cannot be read"))?;
+        Prices::parse(&text).with_context(|| format!("{shown} is no table of prices"))
+    }
+
+    fn simulate<'a>(
+        &self,
+        path: &'a Path,
+        conversation: &Conversation,
+        policies: &[(&'static str, Policy)],
+        prices: &Prices,
+    ) -> Simulated<'a> {
+        let model = self.model.as_ref().or(conversation.model.as_ref()).map_or_else(|| USUAL_MODEL.to_owned(), Clone::clone);
+        let window = self.window.unwrap_or_else(|| window_of(conversation));
+        let from_env = || std::env::var(PERCENT_VAR).ok()?.parse().ok().filter(|percent| (1.0..=100.0).contains(percent));
+        let threshold = self.threshold.or_else(|| from_env().map(Threshold::Percent));
+        let terms = Terms {
+            threshold: threshold.map_or_else(|| threshold_of(window), |threshold| threshold.of(window)),
+            cache: match self.cache {
+                CacheKind::Api => cache::Kind::Api,
+                CacheKind::Exact => cache::Kind::Exact,
+            },
+            price: prices.of(&model, conversation.is_hourly),
+        };
+        let weighed = Weighed::new(conversation);
+        let outcomes = policies.iter().map(|(_, policy)| replay(conversation, &weighed, policy, &terms)).collect();
+        let (calls, is_hourly) = (conversation.calls.len(), conversation.is_hourly);
+        Simulated { path, model, calls, window, terms, is_hourly, outcomes }
+    }
+
+    fn tell(
+        &self,
+        transcript: &Simulated<'_>,
+        policies: &[(&'static str, Policy)],
+        prices: &Prices,
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
+        output.line(styled(BOLD, quote::line(&transcript.path.to_string_lossy())))?;
+        output.line(format!(
+            "{} of {}; window {}, compacted at {}; cache {}, {}; prices of {}",
+            count(transcript.calls as u64, "answer"),
+            quote::line(&transcript.model),
+            grouped(transcript.window),
+            grouped(transcript.terms.threshold),
+            self.cache.name(),
+            if transcript.is_hourly { "1 hour" } else { "5 minutes" },
+            quote::line(&prices.dated),
+        ))?;
+        let totals: Vec<_> = transcript.outcomes.iter().map(|outcome| outcome.totals).collect();
+        table(&rows(&totals, policies), output)?;
+        Ok(output.line("")?)
+    }
+
+    fn as_json(
+        &self,
+        simulated: &[Simulated<'_>],
+        policies: &[(&'static str, Policy)],
+        sum: &[Row],
+        prices: &Prices,
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
+        let transcripts = simulated.iter().map(|transcript| {
+            let totals: Vec<_> = transcript.outcomes.iter().map(|outcome| outcome.totals).collect();
+            json!({
+                "transcript": transcript.path.to_string_lossy(), "answers": transcript.calls, "model": transcript.model,
+                "price_note": transcript.terms.price.note, "window_tokens": transcript.window,
+                "threshold_tokens": transcript.terms.threshold, "cache_lifetime_ms": lifetime_ms(transcript.is_hourly),
+                "policies": rows(&totals, policies),
+            })
+        });
+        output.value(&json!({
+            "policies": sum, "cache": self.cache.name(), "prices_dated": prices.dated,
+            "plot": self.plot.as_ref().map(|picture| picture.path.to_string_lossy()),
+            "transcripts": transcripts.collect::<Vec<_>>(),
+        }))
+    }
+}
+
+impl CacheKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Exact => "exact",
+        }
+    }
+}
+
+fn lifetime_ms(is_hourly: bool) -> i64 {
+    if is_hourly { cache::ONE_HOUR_MS } else { cache::FIVE_MINUTES_MS }
+}
+
+/// What is compared. Ours is on here, also where the environment switches it off.
+fn policies(settings: &Settings) -> Vec<(&'static str, Policy)> {
+    let ours = |scope| Policy::Ours(Box::new(Settings { enabled: true, scope, ..settings.clone() }));
+    vec![("none", Policy::None), ("reference", Policy::Reference), ("text", ours(Scope::Text)), ("all", ours(Scope::All))]
+}
+
+/// One row for each policy; the first is what the others are compared with.
+fn rows(totals: &[Totals], policies: &[(&'static str, Policy)]) -> Vec<Row> {
+    let whole = totals.first().map_or(0.0, |totals| totals.cost_usd);
+    let round = |number: f64, digits: i32| (number * 10_f64.powi(digits)).round() / 10_f64.powi(digits);
+    let row = |(totals, (name, _)): (&Totals, &(&'static str, Policy))| Row {
+        name,
+        totals: Totals { cost_usd: round(totals.cost_usd, 6), ..*totals },
+        cost_ratio: (whole > 0.0).then(|| round(totals.cost_usd / whole, 4)),
+        verbatim_share: round(totals.verbatim_share(), 4),
+    };
+    totals.iter().zip(policies).map(row).collect()
+}
+
+fn sum(simulated: &[Simulated<'_>], policies: &[(&'static str, Policy)]) -> Vec<Row> {
+    let mut totals = vec![Totals::default(); policies.len()];
+    for transcript in simulated {
+        for (total, outcome) in totals.iter_mut().zip(&transcript.outcomes) {
+            *total += outcome.totals;
+        }
+    }
+    rows(&totals, policies)
+}
+
+fn table(rows: &[Row], output: &mut Output) -> anyhow::Result<()> {
+    let mut lines = vec![
+        [
+            "policy",
+            "calls",
+            "sent",
+            "read",
+            "written",
+            "uncached",
+            "output",
+            "cost",
+            "ratio",
+            "peak",
+            "compactions",
+            "changes",
+            "verbatim",
+        ]
+        .map(str::to_owned),
+    ];
+    for Row { name, totals, cost_ratio, verbatim_share } in rows {
+        lines.push([
+            (*name).to_owned(),
+            grouped(totals.calls),
+            grouped(totals.input_tokens),
+            grouped(totals.cache_read_tokens),
+            grouped(totals.cache_write_tokens),
+            grouped(totals.uncached_tokens),
+            grouped(totals.output_tokens),
+            format!("${:.2}", totals.cost_usd),
+            cost_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+            grouped(totals.peak_tokens),
+            grouped(totals.compactions),
+            grouped(totals.prefix_changes),
+            format!("{:.0} %", verbatim_share * 100.0),
+        ]);
+    }
+    let widths: Vec<usize> =
+        (0..lines[0].len()).map(|column| lines.iter().map(|line| line[column].len()).max().unwrap_or(0)).collect();
+    for line in &lines {
+        let mut text = format!("{:w$}", line[0], w = widths[0]);
+        for (cell, width) in line.iter().zip(&widths).skip(1) {
+            text += &format!("  {cell:>width$}");
+        }
+        output.line(text)?;
+    }
+    Ok(())
+}
+
+/// The transcripts one after the other, where there are several.
+fn draw(picture: &Picture, simulated: &[Simulated<'_>], policies: &[(&'static str, Policy)]) -> anyhow::Result<()> {
+    let lines: Vec<_> = policies
+        .iter()
+        .enumerate()
+        .map(|(at, (name, _))| {
+            let (mut points, mut before) = (Vec::new(), 0);
+            for transcript in simulated {
+                points.extend(transcript.outcomes[at].contexts.iter().map(|(call, tokens)| (before + call, *tokens)));
+                before += transcript.calls;
+            }
+            plot::Line { name: (*name).to_owned(), points }
+        })
+        .collect();
+    let title = match simulated {
+        [one] => {
+            let name = one.path.file_name().unwrap_or_default().to_string_lossy();
+            format!("Context of {} under four policies", quote::cut(&quote::line(&name), 50))
+        }
+        several => format!("Context of {} sessions under four policies", several.len()),
+    };
+    let threshold = simulated.iter().map(|transcript| transcript.terms.threshold).max().unwrap_or(0);
+    let shown = quote::line(&picture.path.to_string_lossy());
+    let file = plot::draw(&title, &lines, threshold, picture.format).map_err(|error| anyhow::anyhow!("no picture: {error}"))?;
+    fs::write(&picture.path, file).with_context(|| format!("{shown} cannot be written"))
+}

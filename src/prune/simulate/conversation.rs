@@ -1,0 +1,231 @@
+//! From a transcript's lines to the API calls that were made: which messages stood before each answer, and what it used.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::transcript::Record;
+
+/// A message of the conversation, as the client holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Its line in the transcript, from 1.
+    pub line: usize,
+    /// The line, without what only the client's screen needs.
+    pub value: Value,
+    /// When it was written, in milliseconds since 1970; that of the message before where it does not say.
+    pub at_ms: i64,
+    /// Whether it is the summary of a compaction that happened while the session was recorded.
+    pub is_summary: bool,
+}
+
+/// An answer of the API: lines that share a `message.id` are one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Call {
+    /// How many messages of [`Conversation::messages`] stand before it.
+    pub messages_before: usize,
+    /// Tokens that were read for it, from the cache or not. None where the API did not say.
+    pub context_tokens: Option<u64>,
+    /// Tokens of the answer.
+    pub output_tokens: u64,
+    /// When the request was sent: when the newest message in it was written.
+    pub at_ms: i64,
+}
+
+/// The main conversation of a transcript: sub-agents' lines are left out, and so are lines that are no message.
+///
+/// The order is the file's, which is the client's. A turn that was taken back and typed anew stays, since it was sent.
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    /// All messages, over all compactions.
+    pub messages: Vec<Message>,
+    /// The calls, in order.
+    pub calls: Vec<Call>,
+    /// Where a recorded compaction made the client begin anew: the messages from this index on are what it held from then on.
+    pub resets: Vec<usize>,
+    /// The model of most answers.
+    pub model: Option<String>,
+    /// Size of the model's window in tokens, where the client noted it down.
+    pub window: Option<u64>,
+    /// Whether cache entries were mostly written for an hour rather than for five minutes.
+    pub is_hourly: bool,
+}
+
+/// Fields that repeat the message for the client's screen: they are not sent, and may be larger than what is.
+const NOT_SENT: [&str; 2] = ["toolUseResult", "snapshot"];
+
+/// Collects a [`Conversation`] line by line.
+#[derive(Debug, Default)]
+pub struct Reader {
+    conversation: Conversation,
+    seen: HashSet<String>,
+    /// `message.id` of the answer whose lines are coming.
+    open_answer: Option<String>,
+    models: Vec<(String, u64)>,
+    written: [u64; 2],
+    last_ms: i64,
+    line: usize,
+}
+
+impl Reader {
+    /// Takes the next line. Lines that are blank or unknown only count.
+    ///
+    /// # Errors
+    /// When it is no JSON object; the next line can be taken all the same.
+    pub fn line(&mut self, bytes: &[u8]) -> Result<(), serde_json::Error> {
+        self.line += 1;
+        if bytes.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let record = Record::parse(bytes)?;
+        self.conversation.window = self.conversation.window.max(record.window());
+        if record.is_sidechain() {
+            return Ok(());
+        }
+        // Resumed sessions may repeat lines.
+        if let Some(uuid) = record.uuid()
+            && !self.seen.insert(uuid.to_owned())
+        {
+            return Ok(());
+        }
+        let at_ms = record.timestamp().unwrap_or(self.last_ms);
+        let mut value: Value = serde_json::from_slice(bytes)?;
+        match value["type"].as_str() {
+            Some("system") if value["subtype"] == "compact_boundary" => {
+                self.conversation.resets.push(self.conversation.messages.len());
+                self.open_answer = None;
+            }
+            Some("assistant") => self.answer(&record, &value),
+            _ => {}
+        }
+        if !matches!(value["type"].as_str(), Some("user" | "assistant" | "attachment")) {
+            return Ok(());
+        }
+        if let Some(fields) = value.as_object_mut() {
+            for name in NOT_SENT {
+                fields.remove(name);
+            }
+        }
+        let is_summary = value["isCompactSummary"] == true;
+        // Some releases write the summary and no boundary.
+        if is_summary && self.conversation.resets.last() != Some(&self.conversation.messages.len()) {
+            self.conversation.resets.push(self.conversation.messages.len());
+        }
+        self.last_ms = self.last_ms.max(at_ms);
+        self.conversation.messages.push(Message { line: self.line, value, at_ms: self.last_ms, is_summary });
+        Ok(())
+    }
+
+    fn answer(&mut self, record: &Record<'_>, value: &Value) {
+        // The client's own messages in the model's name, about errors for one, are no answers.
+        let Some(model) = record.model() else { return };
+        let id = record.message_id().or(record.uuid()).unwrap_or_default();
+        let usage = &value["message"]["usage"];
+        if self.open_answer.as_deref() != Some(id) {
+            self.open_answer = Some(id.to_owned());
+            let before = self.conversation.messages.len();
+            let at_ms = self.conversation.messages.last().map_or(0, |message| message.at_ms);
+            self.conversation.calls.push(Call { messages_before: before, at_ms, ..Call::default() });
+            match self.models.iter_mut().find(|(name, _)| name == model) {
+                Some((_, count)) => *count += 1,
+                None => self.models.push((model.to_owned(), 1)),
+            }
+            for (sum, name) in self.written.iter_mut().zip(["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"]) {
+                *sum += usage["cache_creation"][name].as_u64().unwrap_or(0);
+            }
+        }
+        // The first line of an answer that is streamed may not have the final figures.
+        if let Some(call) = self.conversation.calls.last_mut() {
+            call.context_tokens = call.context_tokens.max(record.context_tokens());
+            call.output_tokens = call.output_tokens.max(record.output_tokens().unwrap_or(0));
+        }
+    }
+
+    /// What the lines tell.
+    pub fn finish(mut self) -> Conversation {
+        let most = self.models.into_iter().max_by_key(|(_, count)| *count);
+        self.conversation.model = most.map(|(name, _)| name);
+        self.conversation.is_hourly = self.written[1] > self.written[0];
+        self.conversation
+    }
+}
+
+impl Conversation {
+    /// What the client held when it sent a request, from 0: everything since the last compaction that was recorded, or nothing when
+    /// there is no such request.
+    pub fn sent(&self, call: usize) -> &[Message] {
+        let Some(call) = self.calls.get(call) else { return &[] };
+        let start = self.resets.iter().rev().find(|reset| **reset < call.messages_before);
+        &self.messages[start.copied().unwrap_or(0)..call.messages_before]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(lines: &[Value]) -> Conversation {
+        let mut reader = Reader::default();
+        for line in lines {
+            reader.line(line.to_string().as_bytes()).unwrap();
+        }
+        reader.finish()
+    }
+
+    fn user(text: &str) -> Value {
+        json!({ "type": "user", "message": { "content": text }, "timestamp": "2026-06-01T09:00:00Z" })
+    }
+
+    fn answer(id: &str, input: u64) -> Value {
+        let usage = json!({ "input_tokens": input, "cache_read_input_tokens": 0, "output_tokens": 7 });
+        json!({ "type": "assistant", "message": { "id": id, "model": "claude-x", "content": [], "usage": usage } })
+    }
+
+    #[test]
+    fn lines_of_one_answer_are_one_call() {
+        let found = read(&[user("a"), answer("m1", 10), answer("m1", 12), user("b"), answer("m2", 20)]);
+        let calls: Vec<_> = found.calls.iter().map(|call| (call.messages_before, call.context_tokens)).collect();
+        assert_eq!(calls, [(1, Some(12)), (4, Some(20))]);
+        assert_eq!(found.calls[1].output_tokens, 7);
+        assert_eq!(found.model.as_deref(), Some("claude-x"));
+        assert_eq!(found.calls[0].at_ms, 1_780_304_400_000);
+    }
+
+    #[test]
+    fn what_is_no_message_of_the_main_conversation_is_left_out() {
+        let mut agent = user("agent");
+        agent["isSidechain"] = true.into();
+        let mut repeated = user("once");
+        repeated["uuid"] = "u1".into();
+        let mut synthetic = answer("m0", 0);
+        synthetic["message"]["model"] = "<synthetic>".into();
+        let aside = json!({ "type": "mode", "mode": "normal" });
+        let found = read(&[aside, agent, repeated.clone(), repeated, synthetic, answer("m1", 5)]);
+        assert_eq!(found.messages.iter().map(|message| message.line).collect::<Vec<_>>(), [3, 5, 6]);
+        assert_eq!(found.calls.len(), 1);
+    }
+
+    #[test]
+    fn a_compaction_resets_what_was_sent_and_nothing_else() {
+        let boundary = json!({ "type": "system", "subtype": "compact_boundary" });
+        let mut summary = user("summary");
+        summary["isCompactSummary"] = true.into();
+        let found = read(&[user("a"), answer("m1", 10), boundary, summary, user("b"), answer("m2", 6)]);
+        assert_eq!(found.messages.len(), 5);
+        assert_eq!(found.resets, [2]);
+        assert_eq!(found.sent(0).len(), 1);
+        assert_eq!(found.sent(1).iter().map(|message| message.line).collect::<Vec<_>>(), [4, 5]);
+        assert!(found.sent(2).is_empty());
+    }
+
+    #[test]
+    fn a_line_that_is_no_object_is_an_error_and_the_next_is_read() {
+        let mut reader = Reader::default();
+        assert!(reader.line(b"nonsense").is_err());
+        assert!(reader.line(b"  ").is_ok());
+        reader.line(user("a").to_string().as_bytes()).unwrap();
+        assert_eq!(reader.finish().messages[0].line, 3);
+    }
+}

@@ -1,0 +1,269 @@
+//! A session's calls, made again under a policy.
+
+use std::ops::AddAssign;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::cache::{self, Cache, Prompt};
+use super::conversation::Conversation;
+use super::policy::{Missing, Policy, Tracker};
+use super::prices::Price;
+use super::weigh::{Block, Weighed};
+use crate::prune::{Boundary, CHARS_PER_TOKEN};
+
+/// Tokens of the summary that takes the conversation's place in a simulated compaction, and of the answer that it came in. Summaries
+/// of the client are 1,000 to 3,000.
+pub const SUMMARY_TOKENS: u64 = 2_000;
+
+/// Which content a block of the prompt has: tools and system.
+const SYSTEM: u64 = u64::MAX;
+
+/// What holds for a replay, besides the policy.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// Size of the context at which the client compacts.
+    pub threshold: u64,
+    /// Which cache is modelled.
+    pub cache: cache::Kind,
+    /// What tokens cost.
+    pub price: Price,
+}
+
+/// What a replay comes to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Totals {
+    /// Requests: one for each answer, and one for each compaction.
+    pub calls: u64,
+    /// Tokens sent, however they were charged.
+    pub input_tokens: u64,
+    /// Those read from the cache.
+    pub cache_read_tokens: u64,
+    /// Those written to the cache.
+    pub cache_write_tokens: u64,
+    /// Those that were neither.
+    pub uncached_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// What it costs, in US dollars.
+    pub cost_usd: f64,
+    /// Tokens of the largest request.
+    pub peak_tokens: u64,
+    /// How often the client would have compacted.
+    pub compactions: u64,
+    /// Requests that do not begin with all of the request before because of a cut.
+    pub prefix_changes: u64,
+    /// UTF-16 code units that were said, up to the last request.
+    pub text_chars: u64,
+    /// How many of them the last request has, word for word.
+    pub verbatim_chars: u64,
+}
+
+impl Totals {
+    /// The share of what was said that the last request still has; all of it where nothing was said.
+    pub fn verbatim_share(&self) -> f64 {
+        if self.text_chars == 0 { 1.0 } else { self.verbatim_chars as f64 / self.text_chars as f64 }
+    }
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.input_tokens += other.input_tokens;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
+        self.uncached_tokens += other.uncached_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cost_usd += other.cost_usd;
+        self.peak_tokens = self.peak_tokens.max(other.peak_tokens);
+        self.compactions += other.compactions;
+        self.prefix_changes += other.prefix_changes;
+        self.text_chars += other.text_chars;
+        self.verbatim_chars += other.verbatim_chars;
+    }
+}
+
+/// A replay.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// What it comes to.
+    pub totals: Totals,
+    /// The size of the context at each answer, in tokens. Where the client compacts, what it was is followed by what it is then, both
+    /// with the number of the answer.
+    pub contexts: Vec<(usize, u64)>,
+}
+
+/// Makes the calls of a conversation again.
+pub fn replay(conversation: &Conversation, weighed: &Weighed, policy: &Policy, terms: &Terms) -> Outcome {
+    let mut session = Session::new(conversation, weighed, policy, terms);
+    let mut next = 0;
+    for (number, call) in conversation.calls.iter().enumerate() {
+        for index in next..call.messages_before {
+            session.add(index);
+        }
+        next = call.messages_before;
+        let changes = session.prune();
+        session.outcome.totals.prefix_changes += u64::from(changes);
+        if session.prompt.tokens() >= terms.threshold && session.live.iter().any(|message| message.source.is_some()) {
+            session.outcome.contexts.push((number, session.prompt.tokens()));
+            session.send(call.at_ms, SUMMARY_TOKENS);
+            session.compact();
+        }
+        session.outcome.contexts.push((number, session.prompt.tokens()));
+        session.send(call.at_ms, call.output_tokens);
+    }
+    session.finish()
+}
+
+/// A message of the client's array.
+struct Live {
+    /// Its index in the conversation; none for the summary.
+    source: Option<usize>,
+    /// Where its blocks begin in the prompt.
+    start: usize,
+    missing: Vec<Missing>,
+}
+
+struct Session<'a> {
+    conversation: &'a Conversation,
+    weighed: &'a Weighed,
+    policy: &'a Policy,
+    terms: &'a Terms,
+    summary: Value,
+    tracker: Tracker,
+    live: Vec<Live>,
+    boundary: Boundary,
+    prompt: Prompt,
+    /// Blocks of the request that was sent last, as long as they are in the prompt.
+    sent: usize,
+    cache: Cache,
+    outcome: Outcome,
+}
+
+impl<'a> Session<'a> {
+    fn new(conversation: &'a Conversation, weighed: &'a Weighed, policy: &'a Policy, terms: &'a Terms) -> Self {
+        let mut prompt = Prompt::default();
+        prompt.push(SYSTEM, weighed.base, None);
+        let text = "x".repeat((SUMMARY_TOKENS as f64 * CHARS_PER_TOKEN) as usize);
+        Self {
+            conversation,
+            weighed,
+            policy,
+            terms,
+            summary: json!({ "type": "user", "isCompactSummary": true, "message": { "role": "user", "content": text } }),
+            tracker: Tracker::new(policy),
+            live: Vec::new(),
+            boundary: Boundary::default(),
+            prompt,
+            sent: 0,
+            cache: Cache::new(terms.cache, conversation.is_hourly),
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// A message comes to the conversation.
+    fn add(&mut self, index: usize) {
+        let message = &self.conversation.messages[index];
+        if message.is_summary {
+            return;
+        }
+        let blocks = &self.weighed.messages[index];
+        self.outcome.totals.text_chars += blocks.iter().map(|block| block.chars).sum::<u64>();
+        self.tracker.push(&message.value, blocks);
+        let live = Live { source: Some(index), start: self.prompt.len(), missing: Vec::new() };
+        push_blocks(&mut self.prompt, self.weighed, &live);
+        self.live.push(live);
+    }
+
+    /// Cuts what became old since the last time. Says whether what was sent before is no longer the same.
+    fn prune(&mut self) -> bool {
+        let boundary = self.tracker.boundary();
+        let passed = |old: usize, new: usize| old.min(new)..old.max(new);
+        let (tools, text) = (passed(self.boundary.tools, boundary.tools), passed(self.boundary.text, boundary.text));
+        self.boundary = boundary;
+        let mut first = None;
+        for index in tools.chain(text) {
+            let Some(live) = self.live.get_mut(index) else { continue };
+            let Some(source) = live.source else { continue };
+            let missing = self.tracker.missing(index, &self.conversation.messages[source].value, boundary);
+            if missing != live.missing {
+                live.missing = missing;
+                first = Some(first.map_or(index, |first: usize| first.min(index)));
+            }
+        }
+        let Some(first) = first else { return false };
+        self.prompt.truncate(self.live[first].start);
+        for live in &self.live[first..] {
+            push_blocks(&mut self.prompt, self.weighed, live);
+        }
+        self.live[first].start < self.sent
+    }
+
+    fn compact(&mut self) {
+        self.outcome.totals.compactions += 1;
+        self.tracker = Tracker::new(self.policy);
+        self.boundary = Boundary::default();
+        let chars = (SUMMARY_TOKENS as f64 * CHARS_PER_TOKEN) as u64;
+        self.tracker.push(&self.summary, &[Block { chars, ..Block::default() }]);
+        self.prompt.truncate(1);
+        self.live = vec![Live { source: None, start: 1, missing: Vec::new() }];
+        // Each summary says something else.
+        self.prompt.push(SYSTEM - self.outcome.totals.compactions, SUMMARY_TOKENS, None);
+    }
+
+    fn send(&mut self, at_ms: i64, output_tokens: u64) {
+        let served = self.cache.send(&mut self.prompt, at_ms);
+        self.sent = self.prompt.len();
+        let context = self.prompt.tokens();
+        let totals = &mut self.outcome.totals;
+        totals.calls += 1;
+        totals.input_tokens += context;
+        totals.cache_read_tokens += served.read;
+        totals.cache_write_tokens += served.written;
+        totals.uncached_tokens += served.uncached;
+        totals.output_tokens += output_tokens;
+        totals.cost_usd += self.terms.price.of(served, output_tokens);
+        totals.peak_tokens = totals.peak_tokens.max(context);
+    }
+
+    fn finish(mut self) -> Outcome {
+        for live in &self.live {
+            let blocks = live.source.map_or(&[][..], |source| &self.weighed.messages[source]);
+            let said = blocks.iter().map(|block| block.chars).sum::<u64>();
+            let lost = live.missing.iter().map(|missing| missing.lost).sum::<u64>();
+            self.outcome.totals.verbatim_chars += said.saturating_sub(lost);
+        }
+        self.outcome
+    }
+}
+
+/// Puts the blocks of a message into the prompt, as they are after its cuts.
+fn push_blocks(prompt: &mut Prompt, weighed: &Weighed, live: &Live) {
+    let Some(source) = live.source else {
+        return;
+    };
+    let mut missing = live.missing.iter().peekable();
+    for (index, block) in weighed.messages[source].iter().enumerate() {
+        let saved = missing.next_if(|missing| missing.block == index).map_or(0, |missing| missing.saved);
+        prompt.push(content(source, index, saved), shortened(block, saved), block.run);
+    }
+}
+
+/// What tells a block from others: where it stands and how much was cut of it.
+fn content(message: usize, block: usize, saved: u64) -> u64 {
+    ((message as u64) << 40) ^ ((block as u64) << 28) ^ saved
+}
+
+/// The tokens of a block with some of its characters cut.
+fn shortened(block: &Block, saved: u64) -> u64 {
+    if saved == 0 || block.chars == 0 {
+        return block.tokens;
+    }
+    let estimate = |chars: u64| Block { chars, ..*block }.estimate();
+    let share = estimate(block.chars.saturating_sub(saved)) / estimate(block.chars);
+    block.unseen + ((block.tokens - block.unseen) as f64 * share).round() as u64
+}
+
+#[cfg(test)]
+#[path = "replay/tests.rs"]
+mod tests;

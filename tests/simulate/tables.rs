@@ -1,0 +1,124 @@
+//! What a simulation says.
+
+use ctxbridge_testkit::transcript::Kind;
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.session("tools.jsonl", Kind::Tools, 300);
+    sandbox
+}
+
+fn policy<'a>(said: &'a Value, name: &str) -> &'a Value {
+    let policies = said["policies"].as_array().unwrap();
+    policies.iter().find(|policy| policy["name"] == name).unwrap()
+}
+
+#[test]
+fn as_a_table() {
+    insta::assert_snapshot!(sandbox().run(&["simulate", "tools.jsonl"]));
+}
+
+#[test]
+fn as_json() {
+    insta::assert_snapshot!(sandbox().run(&["simulate", "tools.jsonl", "--json"]));
+}
+
+#[test]
+fn several_transcripts_have_a_sum() {
+    let sandbox = sandbox();
+    sandbox.session("chat.jsonl", Kind::Chat, 60);
+    insta::assert_snapshot!(sandbox.run(&["simulate", "tools.jsonl", "chat.jsonl"]));
+    let said = sandbox.run(&["simulate", "--json", "tools.jsonl", "chat.jsonl"]).json();
+    for key in ["calls", "input_tokens", "cache_write_tokens", "compactions"] {
+        let parts = said["transcripts"].as_array().unwrap().iter();
+        let parts: u64 = parts.map(|part| policy(part, "all")[key].as_u64().unwrap()).sum();
+        assert_eq!(policy(&said, "all")[key], parts, "{key}");
+    }
+}
+
+/// Without pruning, a session that was never compacted is what the API counted, call by call.
+#[test]
+fn nothing_pruned_is_what_was_recorded() {
+    let sandbox = Sandbox::new();
+    let mut lines = String::new();
+    let mut recorded = 0;
+    for call in 0..40_u64 {
+        let context = 15_000 + call * 777 + call % 3;
+        recorded += context;
+        let prompt =
+            json!({ "type": "user", "message": { "role": "user", "content": "why? ".repeat(call as usize * 31 % 90 + 1) } });
+        let usage = json!({ "input_tokens": 3, "cache_read_input_tokens": context - 3, "output_tokens": 9 });
+        let content = json!([{ "type": "text", "text": "because. ".repeat(call as usize * 17 % 50) }]);
+        let message = json!({ "id": format!("m{call}"), "model": "claude-opus-4-5", "content": content, "usage": usage });
+        lines += &format!("{prompt}\n{}\n", json!({ "type": "assistant", "message": message }));
+    }
+    sandbox.write("recorded.jsonl", lines);
+    let said = sandbox.run(&["simulate", "--json", "recorded.jsonl"]).json();
+    assert_eq!(policy(&said, "none")["input_tokens"], recorded);
+    assert_eq!(policy(&said, "none")["peak_tokens"], 15_000 + 39 * 777);
+    assert_eq!(policy(&said, "none")["verbatim_share"], 1.0);
+    assert_eq!(said["transcripts"][0]["model"], "claude-opus-4-5");
+}
+
+#[test]
+fn an_exact_cache_costs_no_more() {
+    let sandbox = sandbox();
+    let api = sandbox.run(&["simulate", "--json", "tools.jsonl"]).json();
+    let exact = sandbox.run(&["simulate", "--json", "tools.jsonl", "--cache", "exact"]).json();
+    assert_eq!(exact["cache"], "exact");
+    let cost = |said: &Value, name: &str| policy(said, name)["cost_usd"].as_f64().unwrap();
+    for name in ["none", "reference", "text", "all"] {
+        assert!(cost(&exact, name) <= cost(&api, name), "{name}");
+    }
+    assert!(cost(&exact, "all") < cost(&api, "all"), "a cut in the middle leaves what is before it");
+}
+
+#[test]
+fn a_smaller_window_is_compacted_more_often() {
+    let sandbox = sandbox();
+    let compactions = |args: &[&str], env: &[(&str, &str)]| {
+        let said = sandbox.run_with(&[&["simulate", "--json", "tools.jsonl"], args].concat(), env).json();
+        let transcript = &said["transcripts"][0];
+        (transcript["threshold_tokens"].as_u64().unwrap(), policy(&said, "none")["compactions"].as_u64().unwrap())
+    };
+    let (usual, few) = compactions(&[], &[]);
+    assert_eq!(usual, 187_000);
+    let (threshold, more) = compactions(&["--window", "73000"], &[]);
+    assert!(threshold == 60_000 && more > few, "{more} and {few}");
+    assert_eq!(compactions(&["--threshold", "60000"], &[]), (threshold, more));
+    assert_eq!(compactions(&["--threshold", "30%"], &[]), (threshold, more));
+    assert_eq!(compactions(&[], &[("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "30")]), (threshold, more));
+}
+
+#[test]
+fn prices_and_model_can_be_others() {
+    let sandbox = sandbox();
+    let cost = |args: &[&str]| {
+        let said = sandbox.run(&[&["simulate", "--json", "tools.jsonl"], args].concat()).json();
+        (said["prices_dated"].clone(), policy(&said, "none")["cost_usd"].as_f64().unwrap())
+    };
+    let (_, usual) = cost(&[]);
+    let (_, dear) = cost(&["--model", "claude-opus-4-1"]);
+    assert!((dear / usual - 5.0).abs() < 1e-3, "{dear} {usual}");
+    sandbox.write("free.toml", "dated = \"2030-01-01\"\n[fallback]\ninput = 0\noutput = 0\nnote = \"free\"\n");
+    let said = sandbox.run(&["simulate", "--json", "tools.jsonl", "--prices", "free.toml"]);
+    assert_eq!(said.stderr, "price: claude-sonnet-4-5: free\n");
+    let json: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!((policy(&json, "all")["cost_usd"].as_f64(), &policy(&json, "all")["cost_ratio"]), (Some(0.0), &Value::Null));
+}
+
+/// The environment's settings are ours, and its switch does not matter here.
+#[test]
+fn settings_are_those_of_the_environment() {
+    let sandbox = sandbox();
+    let peak = |env: &[(&str, &str)]| {
+        let said = sandbox.run_with(&["simulate", "--json", "tools.jsonl"], env).json();
+        policy(&said, "all")["peak_tokens"].as_u64().unwrap()
+    };
+    let usual = peak(&[]);
+    assert_eq!(peak(&[("CLAUDE_TEXT_PRUNE", "off")]), usual);
+    assert!(peak(&[("CLAUDE_TEXT_PRUNE_TAIL_TOKENS", "90000")]) > usual);
+}
