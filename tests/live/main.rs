@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 #[cfg(unix)]
+mod agentic;
+#[cfg(unix)]
 mod archive;
 mod prune;
 mod stub;

@@ -1,0 +1,230 @@
+//! Whether pruning pays, with the real client and a long session of tool calls: unpatched, by the reference design, and by ours.
+//!
+//! The stub keeps the prompt cache that the API documents and reports usage from it; a table line for each run is printed.
+
+mod handles;
+mod script;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctxbridge::client::{Client, Limits};
+use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::patcher::Patcher;
+use ctxbridge::prune::RUNTIME_FUNCTION;
+use ctxbridge::stub::{CacheRules, Kind, Options, Request, Stub, Totals};
+use serde_json::Value;
+
+use super::{Installation, ended_well};
+use handles::Sent;
+use script::{ALLOWED_TOOLS, Script};
+
+const CTXBRIDGE: &str = env!("CARGO_BIN_EXE_ctxbridge");
+
+/// The patch that is looked at.
+const PATCH: &str = "aggressive-text-prune";
+
+/// The reference design in place of our runtime.
+const REFERENCE: &str = include_str!("agentic/reference.js");
+
+/// What the issue asks for: no fewer calls, no larger share of the unpatched peak and cost.
+const LEAST_CALLS: u64 = 100;
+const LARGEST_PEAK: f64 = 0.5;
+const LARGEST_COST: f64 = 0.8;
+
+/// The model, with a window that is large enough for the unpatched session: one of 200,000 tokens would be compacted near its end.
+const MODEL: &str = "claude-sonnet-4-5[1m]";
+const WINDOW: &str = "1000000";
+
+/// How far the simulator may be from what was counted.
+const TOLERANCE: f64 = 0.05;
+
+/// A session as it was sent, and the client's home with its transcript.
+struct Run {
+    name: &'static str,
+    client: Client,
+    requests: Vec<Arc<Request>>,
+    totals: Totals,
+}
+
+impl Run {
+    fn new(installation: &Installation, name: &'static str, scope: Option<&str>) -> Self {
+        let client = installation.client();
+        let script = Script::new(&client.project());
+        let (prompts, calls) = (script.prompts.clone(), script.calls());
+        let options = Options { cache: Some(CacheRules::API), ..Options::default() };
+        let stub = Stub::start_with(script, options).unwrap();
+        let mut client = client.api(&stub.url()).model(MODEL).arg("--allowedTools").arg(ALLOWED_TOOLS);
+        if let Some(scope) = scope {
+            client = client.env("CLAUDE_TEXT_PRUNE_SCOPE", scope);
+        }
+        let limits = Limits { turn: Duration::from_secs(120), total: Duration::from_secs(600) };
+        let conversation = client.converse(&prompts, limits).unwrap();
+        ended_well(&stub, &conversation);
+        let requests = stub.requests();
+        assert!(requests.iter().all(|request| request.kind != Kind::Compaction), "{name}: the window was large enough");
+        let totals = stub.totals();
+        assert_eq!(totals.requests, calls as u64, "{name}: one request for each step of the script");
+        assert!(totals.requests >= LEAST_CALLS);
+        assert_eq!(failed_calls(&requests), [""; 0], "{name}");
+        Self { name, client, requests, totals }
+    }
+
+    /// The transcript of the only session.
+    fn transcript(&self) -> PathBuf {
+        let projects = fs::read_dir(self.client.home().join(".claude/projects")).unwrap();
+        let files = projects.flat_map(|project| fs::read_dir(project.unwrap().path()).unwrap());
+        let files = files.map(|file| file.unwrap().path()).filter(|path| is_session(path));
+        let found: Vec<_> = files.collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].clone()
+    }
+
+    /// `ctxbridge` as the user of this client would run it; there is no archive.
+    fn ctxbridge(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(CTXBRIDGE);
+        command.args(args).current_dir(self.client.project()).env_clear().env("HOME", self.client.home());
+        command.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap()
+    }
+
+    #[track_caller]
+    fn stdout(&self, args: &[&str]) -> String {
+        let output = self.ctxbridge(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn peak_ratio(&self, unpatched: &Self) -> f64 {
+        self.totals.peak as f64 / unpatched.totals.peak as f64
+    }
+
+    fn cost_ratio(&self, unpatched: &Self) -> f64 {
+        self.totals.cost() / unpatched.totals.cost()
+    }
+
+    fn print(&self, version: &str, unpatched: &Self) {
+        let Totals { requests, input, read, written, peak, .. } = self.totals;
+        println!(
+            "| {version} | {} | {requests} | {} | {input} | {read} | {written} | {peak} | {:.2} | {:.0} | {:.2} |",
+            self.name,
+            self.totals.sent(),
+            self.peak_ratio(unpatched),
+            self.totals.cost(),
+            self.cost_ratio(unpatched),
+        );
+    }
+}
+
+fn is_session(path: &Path) -> bool {
+    let is_agent = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"));
+    path.extension().is_some_and(|extension| extension == "jsonl") && !is_agent && fs::metadata(path).unwrap().len() > 0
+}
+
+/// What tools that failed said: the script is made so that none does.
+fn failed_calls(requests: &[Arc<Request>]) -> Vec<String> {
+    let newest = requests.iter().rfind(|request| request.is_main()).expect("a conversation");
+    let blocks = newest.messages().iter().filter_map(|message| message["content"].as_array()).flatten();
+    blocks.filter(|block| block["is_error"] == true).map(Value::to_string).collect()
+}
+
+/// Applies the reference design; what comes back takes it out again.
+fn with_reference<T>(installation: &Installation, work: impl FnOnce() -> T) -> T {
+    let catalogue = installation.folder.path().join("reference");
+    let patch = catalogue.join(PATCH);
+    fs::create_dir_all(&patch).unwrap();
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("patches").join(PATCH);
+    fs::copy(ours.join("patch.toml"), patch.join("patch.toml")).unwrap();
+    let runtime = REFERENCE.replacen("function reference(", &format!("function {RUNTIME_FUNCTION}("), 1);
+    fs::write(patch.join("runtime.js"), runtime).unwrap();
+    let data = installation.folder.path().join("data");
+    fs::create_dir_all(&data).unwrap();
+    let patcher = Patcher::new(&data, Catalogue::load(&catalogue).unwrap(), &|_| {});
+    patcher.apply(&installation.target(), &[], true).unwrap_or_else(|error| panic!("{error}"));
+    let result = work();
+    installation.revert();
+    result
+}
+
+/// Every handle leads to the text that was sent whole before it was cut.
+fn handles_resolve(run: &Run) {
+    let main = run.requests.iter().filter(|request| request.is_main());
+    let sent = Sent::in_requests(main.map(Arc::as_ref));
+    assert!(!sent.cuts.is_empty(), "something was cut");
+    for (handle, cut) in &sent.cuts {
+        let original = run.stdout(&["recall", handle]);
+        // The client takes white space off the ends of a result when it adds something to it.
+        let sent_as = if cut.added.is_empty() { original.as_str() } else { original.trim() };
+        let before = sent.whole.get(&cut.place).unwrap_or_else(|| panic!("{handle}: {} was sent whole before", cut.place));
+        assert_eq!(format!("{sent_as}{}", cut.added), *before, "{handle}: {} as it was sent before", cut.place);
+        assert!(sent_as.starts_with(&cut.kept), "{handle}: {sent_as:?} begins with {:?}", cut.kept);
+        assert_eq!(original.encode_utf16().count(), cut.chars, "{handle}: {original:?}");
+    }
+    println!("{}: {} handles resolve", run.name, sent.cuts.len());
+}
+
+/// From the transcript of the unpatched session the simulator foretells what the stub counted in all three.
+fn simulator_agrees(unpatched: &Run, scope: &str, runs: [(&str, &Run); 3]) {
+    let transcript = unpatched.transcript();
+    let simulated = unpatched.stdout(&["prune", "simulate", transcript.to_str().unwrap(), "--window", WINDOW, "--json"]);
+    let simulated: Value = serde_json::from_str(&simulated).unwrap();
+    let policies = simulated["policies"].as_array().unwrap();
+    let mut wrong = Vec::new();
+    for (policy, run) in runs {
+        let name = if policy == "ours" { scope } else { policy };
+        let found = policies.iter().find(|found| found["name"] == name).unwrap_or_else(|| panic!("{name} in {simulated}"));
+        let Totals { requests, read, written, peak, .. } = run.totals;
+        for (key, counted) in [
+            ("calls", requests),
+            ("input_tokens", run.totals.sent()),
+            ("cache_read_tokens", read),
+            ("cache_write_tokens", written),
+            ("peak_tokens", peak),
+        ] {
+            let (foretold, counted) = (found[key].as_f64().unwrap(), counted as f64);
+            println!("{name}: {key} {foretold}, counted {counted}: {:+.1} %", 100.0 * (foretold / counted - 1.0));
+            if (foretold - counted).abs() > TOLERANCE * counted {
+                wrong.push(format!("{name}: {key} is {foretold}, and {counted} was counted"));
+            }
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
+/// `scope` is what the user of the release would set, `default` what it does without.
+fn pruning_pays(version: &str, scope: Option<&str>, default: &str) {
+    let installation = Installation::of(version);
+    let unpatched = Run::new(&installation, "unpatched", None);
+    let reference = with_reference(&installation, || Run::new(&installation, "reference", None));
+    installation.apply();
+    let ours = Run::new(&installation, "ours", scope);
+    installation.revert();
+
+    println!("| release | policy | calls | sent | input | read | written | peak | of unpatched | cost | of unpatched |");
+    for run in [&unpatched, &reference, &ours] {
+        run.print(version, &unpatched);
+    }
+    let (peak, cost) = (ours.peak_ratio(&unpatched), ours.cost_ratio(&unpatched));
+    assert!(peak <= LARGEST_PEAK, "{version}: the largest request is {peak:.2} of the unpatched one");
+    assert!(cost <= LARGEST_COST, "{version}: {cost:.2} of the unpatched cost");
+    assert!(cost < reference.cost_ratio(&unpatched), "{version}: cheaper than the reference design");
+    handles_resolve(&ours);
+    simulator_agrees(&unpatched, scope.unwrap_or(default), [("none", &unpatched), ("reference", &reference), ("ours", &ours)]);
+}
+
+#[test]
+fn pruning_pays_2_0_76() {
+    pruning_pays("2.0.76", Some("all"), "text");
+}
+
+#[test]
+fn pruning_pays_2_1_112() {
+    pruning_pays("2.1.112", None, "all");
+}
+
+#[test]
+fn pruning_pays_2_1_330() {
+    pruning_pays("2.1.330", None, "all");
+}
