@@ -57,16 +57,17 @@ pub(super) fn texts_of_block(block: &Value, with_text: bool, with_tools: bool) -
 
 /// The large arguments of a tool that writes: `content` is number 0, `old_string` 1, `new_string` 2, `new_source` 3; of the n-th of
 /// `edits`, `old_string` is 4 + 2n and `new_string` 5 + 2n.
-pub fn texts_of_input(input: &Value) -> Vec<(Option<usize>, &str)> {
+fn texts_of_input(input: &Value) -> Vec<(Option<usize>, &str)> {
     let numbers =
         0..LARGE_ARGUMENTS.len() + EDIT_ARGUMENTS.len() * input.get(EDITS).and_then(Value::as_array).map_or(0, Vec::len);
-    numbers.filter_map(|number| Some((Some(number), argument(input, number)?.as_str()?))).collect()
+    numbers.filter_map(|number| Some((Some(number), input.pointer(&argument(number))?.as_str()?))).collect()
 }
 
-fn argument(input: &Value, number: usize) -> Option<&Value> {
+/// Where an argument stands in the input, as a JSON pointer.
+fn argument(number: usize) -> String {
     match number.checked_sub(LARGE_ARGUMENTS.len()) {
-        None => input.get(LARGE_ARGUMENTS[number]),
-        Some(number) => input.get(EDITS)?.get(number / EDIT_ARGUMENTS.len())?.get(EDIT_ARGUMENTS[number % EDIT_ARGUMENTS.len()]),
+        None => format!("/{}", LARGE_ARGUMENTS[number]),
+        Some(number) => format!("/{EDITS}/{}/{}", number / EDIT_ARGUMENTS.len(), EDIT_ARGUMENTS[number % EDIT_ARGUMENTS.len()]),
     }
 }
 
@@ -76,16 +77,7 @@ pub(super) fn text_in_block(block: &mut Value, part: Option<usize>) -> Option<&m
         ("text", None) => block.get_mut("text"),
         ("tool_result", None) => block.get_mut("content"),
         ("tool_result", Some(part)) => block.get_mut("content")?.get_mut(part)?.get_mut("text"),
-        ("tool_use", Some(number)) => {
-            let input = block.get_mut("input")?;
-            match number.checked_sub(LARGE_ARGUMENTS.len()) {
-                None => input.get_mut(LARGE_ARGUMENTS[number]),
-                Some(number) => {
-                    let edit = input.get_mut(EDITS)?.get_mut(number / EDIT_ARGUMENTS.len())?;
-                    edit.get_mut(EDIT_ARGUMENTS[number % EDIT_ARGUMENTS.len()])
-                }
-            }
-        }
+        ("tool_use", Some(number)) => block.get_mut("input")?.pointer_mut(&argument(number)),
         _ => None,
     }
 }

@@ -42,7 +42,6 @@ mod text;
 
 pub use boundary::{Boundaries, Boundary};
 pub use marker::{HANDLE_DIGITS, Handle, NoHandle, marker, parse as parse_marker};
-pub use message::texts_of_input;
 pub use policy::{Cut, MIN_SAVED_CHARS, Pruned, cuts, place, plan, prune, text_at};
 pub use runtime::{PATCH, RUNTIME, RUNTIME_FUNCTION};
 pub use settings::{

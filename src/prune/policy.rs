@@ -21,7 +21,7 @@ pub struct Cut {
     /// Index of the block in the message's content, 0 where the content is a string.
     pub block_index: usize,
     /// Which of the texts of that block, where it may have several: the index of a block inside a tool result, or the number of an
-    /// argument ([`message::texts_of_input`] counts them).
+    /// argument: `content` is 0, `old_string` 1, `new_string` 2, `new_source` 3, and those of `edits` go on from there.
     pub part: Option<usize>,
     /// Size of the text before.
     pub original_chars: u64,

@@ -51,16 +51,13 @@ struct Run {
 }
 
 impl Run {
-    fn new(installation: &Installation, name: &'static str, scope: Option<&str>) -> Self {
+    fn new(installation: &Installation, name: &'static str) -> Self {
         let client = installation.client();
         let script = Script::new(&client.project());
         let (prompts, calls) = (script.prompts.clone(), script.calls());
         let options = Options { cache: Some(CacheRules::API), ..Options::default() };
         let stub = Stub::start_with(script, options).unwrap();
-        let mut client = client.api(&stub.url()).model(MODEL).arg("--allowedTools").arg(ALLOWED_TOOLS);
-        if let Some(scope) = scope {
-            client = client.env("CLAUDE_TEXT_PRUNE_SCOPE", scope);
-        }
+        let client = client.api(&stub.url()).model(MODEL).arg("--allowedTools").arg(ALLOWED_TOOLS);
         let limits = Limits { turn: Duration::from_secs(120), total: Duration::from_secs(600) };
         let conversation = client.converse(&prompts, limits).unwrap();
         ended_well(&stub, &conversation);
@@ -166,14 +163,13 @@ fn handles_resolve(run: &Run) {
 }
 
 /// From the transcript of the unpatched session the simulator foretells what the stub counted in all three.
-fn simulator_agrees(unpatched: &Run, scope: &str, runs: [(&str, &Run); 3]) {
+fn simulator_agrees(unpatched: &Run, runs: [(&str, &Run); 3]) {
     let transcript = unpatched.transcript();
     let simulated = unpatched.stdout(&["prune", "simulate", transcript.to_str().unwrap(), "--window", WINDOW, "--json"]);
     let simulated: Value = serde_json::from_str(&simulated).unwrap();
     let policies = simulated["policies"].as_array().unwrap();
     let mut wrong = Vec::new();
-    for (policy, run) in runs {
-        let name = if policy == "ours" { scope } else { policy };
+    for (name, run) in runs {
         let found = policies.iter().find(|found| found["name"] == name).unwrap_or_else(|| panic!("{name} in {simulated}"));
         let Totals { requests, read, written, peak, .. } = run.totals;
         for (key, counted) in [
@@ -193,13 +189,12 @@ fn simulator_agrees(unpatched: &Run, scope: &str, runs: [(&str, &Run); 3]) {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// `scope` is what the user of the release would set, `default` what it does without.
-fn pruning_pays(version: &str, scope: Option<&str>, default: &str) {
+fn pruning_pays(version: &str) {
     let installation = Installation::of(version);
-    let unpatched = Run::new(&installation, "unpatched", None);
-    let reference = with_reference(&installation, || Run::new(&installation, "reference", None));
+    let unpatched = Run::new(&installation, "unpatched");
+    let reference = with_reference(&installation, || Run::new(&installation, "reference"));
     installation.apply();
-    let ours = Run::new(&installation, "ours", scope);
+    let ours = Run::new(&installation, "ours");
     installation.revert();
 
     println!("| release | policy | calls | sent | input | read | written | peak | of unpatched | cost | of unpatched |");
@@ -211,20 +206,20 @@ fn pruning_pays(version: &str, scope: Option<&str>, default: &str) {
     assert!(cost <= LARGEST_COST, "{version}: {cost:.2} of the unpatched cost");
     assert!(cost < reference.cost_ratio(&unpatched), "{version}: cheaper than the reference design");
     handles_resolve(&ours);
-    simulator_agrees(&unpatched, scope.unwrap_or(default), [("none", &unpatched), ("reference", &reference), ("ours", &ours)]);
+    simulator_agrees(&unpatched, [("none", &unpatched), ("reference", &reference), ("all", &ours)]);
 }
 
 #[test]
 fn pruning_pays_2_0_76() {
-    pruning_pays("2.0.76", Some("all"), "text");
+    pruning_pays("2.0.76");
 }
 
 #[test]
 fn pruning_pays_2_1_112() {
-    pruning_pays("2.1.112", None, "all");
+    pruning_pays("2.1.112");
 }
 
 #[test]
 fn pruning_pays_2_1_330() {
-    pruning_pays("2.1.330", None, "all");
+    pruning_pays("2.1.330");
 }

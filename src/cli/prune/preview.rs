@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{read, settings};
 use crate::archive::quote;
@@ -135,23 +135,14 @@ fn table(rows: &[Row<'_>], output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a cut shortens, and what that is.
+/// The kind of what a cut shortens, and its text.
 fn place<'a>(message: &'a Message, cut: &Cut) -> (&'static str, &'a str) {
-    let content = &message.value["message"]["content"];
-    let block = match content {
-        Value::String(text) => return ("text", text),
-        content => &content[cut.block_index],
+    let kind = match message.value["message"]["content"][cut.block_index]["type"].as_str() {
+        Some("tool_use") => "input",
+        Some("tool_result") => "tool result",
+        _ => "text",
     };
-    let (kind, text) = match (block["type"].as_str(), cut.part) {
-        (Some("tool_use"), part) => {
-            let texts = prune::texts_of_input(&block["input"]);
-            ("input", texts.into_iter().find(|(number, _)| *number == part).map(|(_, text)| text))
-        }
-        (Some("tool_result"), Some(part)) => ("tool result", block["content"][part]["text"].as_str()),
-        (Some("tool_result"), None) => ("tool result", block["content"].as_str()),
-        _ => ("text", block["text"].as_str()),
-    };
-    (kind, text.unwrap_or_default())
+    (kind, prune::text_at(&message.value, cut.block_index, cut.part).unwrap_or_default())
 }
 
 /// The first characters, on one line and with nothing that a terminal would obey.

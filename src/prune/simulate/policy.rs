@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::weigh::Block;
+use crate::prune::message;
 use crate::prune::text::utf16_len;
 use crate::prune::{self, Boundaries, Boundary, CHARS_PER_TOKEN, Settings, TOKENS_PER_MEDIA_BLOCK};
 
@@ -112,10 +113,7 @@ impl Tracker {
 }
 
 fn reference_cuts(message: &Value) -> Vec<Missing> {
-    if !matches!(message["type"].as_str(), Some("user" | "assistant"))
-        || message["isMeta"] == true
-        || message["isCompactSummary"] == true
-    {
+    if message::is_synthetic(message) {
         return Vec::new();
     }
     let cut = |block: usize, text: &str| {
@@ -123,9 +121,9 @@ fn reference_cuts(message: &Value) -> Vec<Missing> {
         let saved = chars.checked_sub(REFERENCE_CHARS + utf16_len(REFERENCE_MARKER)).filter(|saved| *saved > 0)?;
         Some(Missing { block, lost: chars - REFERENCE_CHARS, saved })
     };
-    match &message["message"]["content"] {
-        Value::String(text) => cut(0, text).into_iter().collect(),
-        Value::Array(blocks) => {
+    match message::conversation_content(message) {
+        Some(Value::String(text)) => cut(0, text).into_iter().collect(),
+        Some(Value::Array(blocks)) => {
             let texts = blocks.iter().enumerate().filter(|(_, block)| block["type"] == "text");
             texts.filter_map(|(index, block)| cut(index, block["text"].as_str()?)).collect()
         }
