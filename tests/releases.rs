@@ -2,7 +2,7 @@
 //! the original but for the edits. `cargo xtask signatures` does the same for the whole list.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -146,21 +146,39 @@ fn no_fixture_shares_a_long_run_with_a_release() {
     let bundles: Vec<_> = paths.filter(|path| path.extension().is_some_and(|extension| extension == "js")).collect();
     assert!(bundles.len() >= 10, "{bundles:?}");
     let texts: Vec<Vec<u8>> = bundles.iter().map(|path| fs::read(path).unwrap()).collect();
-    // Where a hash comes from; runs that several bundles have are found in one of them.
-    let own: HashMap<u64, (usize, &[u8])> =
-        texts.iter().enumerate().flat_map(|(at, text)| runs(text).map(move |(hash, run)| (hash, (at, run)))).collect();
+    // Where a hash comes from.
+    let mut own: HashMap<u64, Vec<(usize, &[u8])>> = HashMap::new();
+    for (at, text) in texts.iter().enumerate() {
+        runs(text).for_each(|(hash, run)| own.entry(hash).or_default().push((at, run)));
+    }
     // Most hashes are not there, and this says so faster than the map.
     let slot = |hash: u64| (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44) as usize;
     let mut there = vec![false; 1 << 20];
     own.keys().for_each(|hash| there[slot(*hash)] = true);
+    // Where a run begins that a release has, too, and which release.
+    let mut shared: Vec<BTreeMap<usize, String>> = vec![BTreeMap::new(); texts.len()];
     for release in tested() {
         let container = Target::at(&fetched(release)).unwrap().open().unwrap();
         let modules = container.modules().map(|module| module.bytes);
         for (hash, run) in modules.flat_map(runs).filter(|(hash, _)| there[slot(*hash)]) {
-            if let Some((at, _)) = own.get(&hash).filter(|(_, own)| *own == run) {
-                let (bundle, name) = (bundles[*at].display(), &release.package);
-                panic!("{bundle} has this run of {name} {}: `{}`", release.version, String::from_utf8_lossy(run));
+            for (at, own) in own.get(&hash).into_iter().flatten().filter(|(_, own)| *own == run) {
+                let begin = own.as_ptr() as usize - texts[*at].as_ptr() as usize;
+                shared[*at].entry(begin).or_insert_with(|| format!("{} {}", release.package, release.version));
             }
         }
     }
+    let mut found = Vec::new();
+    for ((bundle, text), begins) in bundles.iter().zip(&texts).zip(&shared) {
+        let mut end = 0;
+        for (begin, release) in begins {
+            let piece = String::from_utf8_lossy(&text[end.max(*begin)..begin + LONGEST_SHARED + 1]);
+            match found.last_mut() {
+                Some((_, whole)) if *begin < end => *whole += piece.as_ref(),
+                _ => found.push((format!("{} and {release}", bundle.display()), piece.into_owned())),
+            }
+            end = begin + LONGEST_SHARED + 1;
+        }
+    }
+    let found: Vec<String> = found.iter().map(|(both, piece)| format!("{both} have in common: {piece}")).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
