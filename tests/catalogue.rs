@@ -223,7 +223,7 @@ fn a_folder_without_patches_is_no_catalogue() {
 #[test]
 fn a_patch_that_is_not_there_is_named_with_those_that_are() {
     let error = Catalogue::embedded().unwrap().select(&["text-prune".to_owned()]).unwrap_err();
-    let expected = "no patch named `text-prune`; there are: aggressive-text-prune, microcompact-thresholds";
+    let expected = "no patch named `text-prune`; there are: aggressive-text-prune, microcompact-thresholds, precompact-gate";
     assert_eq!(error.to_string(), expected);
 }
 
@@ -235,7 +235,7 @@ fn source(path: &str) -> PathBuf {
 fn the_embedded_catalogue_is_the_one_in_the_sources() {
     let [embedded, loaded] = [Catalogue::embedded().unwrap(), Catalogue::load(&source("patches")).unwrap()];
     let ids = |catalogue: &Catalogue| catalogue.patches().iter().map(|patch| patch.id.clone()).collect::<Vec<_>>();
-    assert_eq!(ids(&embedded), ["aggressive-text-prune", "microcompact-thresholds"]);
+    assert_eq!(ids(&embedded), ["aggressive-text-prune", "microcompact-thresholds", "precompact-gate"]);
     assert_eq!(ids(&embedded), ids(&loaded));
     let default = |catalogue: &Catalogue| catalogue.select(&[]).unwrap().iter().map(|patch| patch.id.clone()).collect::<Vec<_>>();
     assert_eq!(default(&embedded), ["aggressive-text-prune"]);

@@ -11,7 +11,7 @@ use super::container::{Container, ContainerError, Rewritten};
 use super::locate::{Excerpts, LocateError, Located, Site, locate, locate_in};
 use super::marker::Marker;
 use super::schema::EditRule;
-use super::signature::Form;
+use super::signature::{Form, Signature};
 use super::splice::{Edit, SpliceError, splice};
 use super::syntax::Span;
 
@@ -147,7 +147,7 @@ fn patch_changes(container: &Container, patch: &Patch, located: &Located, origin
         // Required sites are there; an edit at an optional one that is missing is left out.
         let Some(site) = located.site(&patch.id, &edit.site) else { continue };
         let text = container.module(site.module)?.text;
-        let (span, new) = expand(edit, site, text);
+        let (span, new) = expand(edit, site, &related(patch, located, site), text);
         let old = text[span.range()].to_owned();
         let touched = touched.entry(site.module).or_insert_with(|| Touched { item: site.item, edits: Vec::new() });
         touched.edits.push((span.lo, old.clone(), new.clone()));
@@ -188,8 +188,17 @@ fn patch_changes(container: &Container, patch: &Patch, located: &Located, origin
     Ok(changes)
 }
 
+/// The sites of the same module whose metavariables this one shares: an edit may name them as its own.
+fn related<'l>(patch: &Patch, located: &'l Located, site: &Site) -> Vec<&'l Site> {
+    let signatures = patch.site(&site.site).into_iter().flat_map(|rule| &rule.signatures);
+    let needed = signatures.filter(|signature| signature.id == site.signature).flat_map(Signature::depends_on);
+    let found = needed.filter_map(|name| located.site(&patch.id, name));
+    found.filter(|other| other.module == site.module).collect()
+}
+
 /// Where an edit goes and what it reads there.
-fn expand(edit: &EditRule, site: &Site, text: &str) -> (Span, String) {
+fn expand(edit: &EditRule, site: &Site, related: &[&Site], text: &str) -> (Span, String) {
+    let bound = |name: &str| [site].iter().chain(related).find_map(|site| site.bindings.get(name));
     let mut new = String::new();
     // In one pass: what stands in for a name is the client's code, in which a `$` means nothing.
     let mut rest = edit.with.as_str();
@@ -197,7 +206,7 @@ fn expand(edit: &EditRule, site: &Site, text: &str) -> (Span, String) {
         new.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         let length = rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
-        match site.bindings.get(&rest[..length]) {
+        match bound(&rest[..length]) {
             Some(bound) => new.push_str(&text[bound.node.span.range()]),
             None => {
                 new.push('$');

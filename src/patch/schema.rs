@@ -32,7 +32,7 @@ where = { NAME = "pattern" }        # what a metavariable is bound to looks like
 identifiers = ["NAME"]              # bound to plain names, not to other expressions
 assignable = ["NAME"]               # bound to a variable of that function that can be assigned to
 after = "site.name"                 # stands behind that site in the same function; `before` likewise
-using = ["site.name"]               # metavariables of the same name mean the same thing there and here
+using = ["site.name"]               # metavariables of the same name mean the same thing there and here; edits may read all of them
 ```
 
 A site with `versions` is not required of a client that does not say its release. `after` and `before` include `using`. A signature
@@ -53,7 +53,7 @@ pub struct EditRule {
     pub site: String,
     /// The metavariable whose text is replaced.
     pub replace: String,
-    /// What replaces it; metavariables in it stand for their text.
+    /// What replaces it; metavariables in it, of the site and of those it is `using`, stand for their text.
     pub with: String,
 }
 

@@ -199,7 +199,13 @@ fn list() {
 fn another_catalogue_with_the_same_patches_does_the_same() {
     let sandbox = Sandbox::new();
     let copy = sandbox.root.join("patches");
-    for file in ["aggressive-text-prune/patch.toml", "aggressive-text-prune/runtime.js", "microcompact-thresholds/patch.toml"] {
+    for file in [
+        "aggressive-text-prune/patch.toml",
+        "aggressive-text-prune/runtime.js",
+        "microcompact-thresholds/patch.toml",
+        "precompact-gate/patch.toml",
+        "precompact-gate/runtime.js",
+    ] {
         let to = copy.join(file);
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::copy(source("patches").join(file), to).unwrap();
@@ -216,7 +222,10 @@ fn another_catalogue_with_the_same_patches_does_the_same() {
     fs::remove_dir_all(copy.join("aggressive-text-prune")).unwrap();
     let said = sandbox.run(&["patch", "apply", "--catalogue", text(&copy), "--patch", "aggressive-text-prune", text(&one)]);
     assert_eq!(said.code, Some(2));
-    assert!(said.stderr.contains("no patch named `aggressive-text-prune`; there are: microcompact-thresholds"), "{said}");
+    assert!(
+        said.stderr.contains("no patch named `aggressive-text-prune`; there are: microcompact-thresholds, precompact-gate"),
+        "{said}"
+    );
     fs::write(copy.join("microcompact-thresholds/patch.toml"), "title = 1").unwrap();
     let said = sandbox.run(&["patch", "check", "--catalogue", text(&copy), text(&one)]);
     assert_eq!(said.code, Some(3));

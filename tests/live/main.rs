@@ -7,6 +7,8 @@
 mod agentic;
 #[cfg(unix)]
 mod archive;
+#[cfg(unix)]
+mod gate;
 mod prune;
 mod stub;
 
@@ -49,8 +51,14 @@ impl Installation {
         work(&Patcher::new(&data, Catalogue::embedded().unwrap(), &|_| {}))
     }
 
+    /// With the default patches.
     fn apply(&self) -> Applied {
-        let applied = self.with_patcher(|patcher| patcher.apply(&self.target(), &[], true));
+        self.apply_patches(&[])
+    }
+
+    fn apply_patches(&self, patches: &[&str]) -> Applied {
+        let patches: Vec<String> = patches.iter().map(|id| (*id).to_owned()).collect();
+        let applied = self.with_patcher(|patcher| patcher.apply(&self.target(), &patches, true));
         let applied = applied.unwrap_or_else(|error| panic!("{error}"));
         assert!(applied.smoke.ran);
         assert_eq!(applied.original_sha256, self.original_sha256);
