@@ -24,6 +24,7 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use output::Output;
 
+use crate::config::{Config, Sources};
 use crate::patch::catalogue::CatalogueError;
 use crate::patch::patcher::PatchError;
 
@@ -165,6 +166,15 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
 }
 
 /// A patch that does not exist is a mistake in the arguments, like an option that does not exist.
+/// What the user has set; what is wrong in there is told.
+fn configuration(output: &Output) -> Config {
+    let config = Config::load(&Sources::of_process(None));
+    for problem in &config.problems {
+        output.note(&problem.to_string());
+    }
+    config
+}
+
 fn is_usage(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(PatchError::Catalogue(CatalogueError::Unknown { .. } | CatalogueError::NoDefault)))
 }

@@ -122,3 +122,19 @@ fn settings_are_those_of_the_environment() {
     assert_eq!(peak(&[("CLAUDE_TEXT_PRUNE", "off")]), usual);
     assert!(peak(&[("CLAUDE_TEXT_PRUNE_TAIL_TOKENS", "90000")]) > usual);
 }
+
+#[test]
+fn settings_are_those_of_the_configuration() {
+    let sandbox = sandbox();
+    let left = |env: &[(&str, &str)]| {
+        let config = sandbox.path("config");
+        let env = [env, &[("CTXBRIDGE_CONFIG_DIR", config.to_str().unwrap())]].concat();
+        let said = sandbox.run_with(&["preview", "--json", "tools.jsonl"], &env).json();
+        said["cuts"][0]["chars_after"].as_u64().unwrap()
+    };
+    let usual = left(&[]);
+    std::fs::create_dir(sandbox.path("config")).unwrap();
+    sandbox.write("config/config.toml", "[prune]\nmax_chars = 200\n");
+    assert_eq!(left(&[]) - usual, 120);
+    assert_eq!(left(&[("CLAUDE_TEXT_PRUNE_MAX_CHARS", "100")]) - usual, 20);
+}

@@ -11,8 +11,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{Answer, Output};
-use crate::config::{Config, Sources};
+use super::{Answer, Output, configuration};
 use crate::patch::catalogue::Catalogue;
 use crate::patch::install::Target;
 use crate::patch::patcher::Patcher;
@@ -78,10 +77,7 @@ impl PatchArgs {
 /// The built-in catalogue with what the user has set: a patched client prunes by it, unless its environment says otherwise.
 fn configured(output: &Output) -> anyhow::Result<Catalogue> {
     let mut catalogue = Catalogue::embedded()?;
-    let config = Config::load(&Sources::of_process(None));
-    for problem in &config.problems {
-        output.note(&problem.to_string());
-    }
+    let config = configuration(output);
     if let Some(patch) = catalogue.patch_mut(prune::PATCH) {
         patch.set_constants(&config.prune.constants())?;
     }

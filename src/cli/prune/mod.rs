@@ -10,8 +10,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
-use super::Answer;
 use super::output::{Output, count};
+use super::{Answer, configuration};
 use crate::archive::quote;
 use crate::prune::Settings;
 use crate::prune::simulate::{Conversation, Reader};
@@ -88,7 +88,7 @@ fn read(path: &Path, output: &Output) -> anyhow::Result<Option<Conversation>> {
     Ok(Some(conversation))
 }
 
-/// The settings that the client would be run with from here.
-fn settings() -> Settings {
-    Settings::from_env(|name| std::env::var(name).ok())
+/// The settings that a client patched now would be run with from here.
+fn settings(output: &Output) -> Settings {
+    configuration(output).prune
 }

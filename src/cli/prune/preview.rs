@@ -20,7 +20,7 @@ const BEGINS: usize = 60;
   ctxbridge prune preview session.jsonl            the newest request
   ctxbridge prune preview session.jsonl --at 40    the fortieth
 
-The settings are those of the environment: CLAUDE_TEXT_PRUNE_KEEP, _TAIL_TOKENS, _STEP, _SCOPE and so on.")]
+The settings are those of config.toml and the environment: CLAUDE_TEXT_PRUNE_KEEP, _TAIL_TOKENS, _STEP, _SCOPE and so on.")]
 pub(super) struct PreviewArgs {
     /// A session's JSON lines
     transcript: PathBuf,
@@ -52,7 +52,7 @@ impl PreviewArgs {
             output.note(&format!("there is no request {request}; the session has {}", grouped(requests as u64)));
             return Ok(Answer::No);
         }
-        let settings = settings();
+        let settings = settings(output);
         if !settings.enabled {
             output.note(&format!("nothing is cut while {SWITCH_VAR} is off"));
         }

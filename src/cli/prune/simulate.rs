@@ -30,7 +30,7 @@ const USUAL_MODEL: &str = "claude-sonnet-4-5";
   CLAUDE_TEXT_PRUNE_TAIL_TOKENS=20000 ctxbridge prune simulate session.jsonl
 
 Policies: `none`; `reference`, which cuts text anew at each request and counts tool results as
-turns; `text` and `all`, which are ctxbridge's, with the settings of the environment.
+turns; `text` and `all`, which are ctxbridge's, with the settings in force.
 Sizes are scaled to what the API counted. `sent` are all tokens sent, `changes` the requests that
 lose their cache because of a cut, `verbatim` is how much of what was said the last request has
 word for word.")]
@@ -137,7 +137,7 @@ struct Row {
 impl SimulateArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let prices = self.prices()?;
-        let policies = policies(&super::settings());
+        let policies = policies(&super::settings(output));
         let mut simulated = Vec::new();
         for path in &self.transcripts {
             output.progress(&format!("replaying {}", path.display()));
