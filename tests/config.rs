@@ -69,6 +69,8 @@ fn without_anything_the_defaults_hold() {
     archive.instruction_budget = 2000
     archive.auto_optimize = true
     archive.retention_days = 30
+    archive.adaptive_retention = true
+    archive.size_target_mb = 2000
     prune.enabled = true
     prune.keep = 4
     prune.threshold = 20000
@@ -110,7 +112,7 @@ fn each_layer_is_over_the_one_before() {
 
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
-    let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\n\
+    let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\n\
                 [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
                 [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[hooks]\ngate = \"block-auto\"\n";
     let by_file = World::new().user(text).load();

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::cycle::{self, Outcome, Run, Settings};
 use super::store::sqlite::{Patience, SqliteStore};
 use super::store::{Store, StoreError};
 use crate::files;
@@ -69,18 +70,53 @@ pub fn told(aside: &Path) -> String {
     )
 }
 
-/// Looks for damage and tidies up; says where a damaged archive is now.
+/// What tidying came to.
+#[derive(Clone, Debug)]
+pub struct Tidied {
+    /// The optimise cycle; none in an archive that is damaged or not there.
+    pub outcome: Option<Outcome>,
+    /// Where a damaged archive is now.
+    pub damaged: Option<PathBuf>,
+}
+
+/// Looks for damage, runs an optimise cycle and tidies up.
 ///
 /// # Errors
-/// When it cannot be opened, or a damaged one cannot be moved.
-pub fn tidy(data: &Path, now_ms: i64) -> Result<Option<PathBuf>, StoreError> {
+/// When it cannot be opened or written, or a damaged one cannot be moved.
+pub fn tidy(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, StoreError> {
     let (mut store, aside) = open(data, Patience::Patient)?;
-    match store.optimise(now_ms) {
+    let mut work = || {
+        store.look_through()?;
+        let outcome = cycle::run(&mut store, settings, Run::Real, now_ms)?;
+        store.optimise().map(|()| outcome)
+    };
+    match work() {
         Err(error) if error.is_damage() => {
             drop(store);
-            move_aside(data)
+            move_aside(data).map(|damaged| Tidied { outcome: None, damaged })
         }
-        done => done.map(|()| aside),
+        done => done.map(|outcome| Tidied { outcome: Some(outcome), damaged: aside }),
+    }
+}
+
+/// What [`tidy`] would do. Nothing is written; a damaged archive stays where it is.
+///
+/// # Errors
+/// When it cannot be opened or read.
+pub fn preview(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, StoreError> {
+    let path = data.join(SqliteStore::FILE);
+    if !path.exists() {
+        return Ok(Tidied { outcome: None, damaged: None });
+    }
+    let _presence = lock(data, File::try_lock_shared, Patience::Patient.of_a_lock())?;
+    let work = || {
+        let Some(mut store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
+        store.look_through()?;
+        cycle::run(&mut store, settings, Run::Dry, now_ms).map(Some)
+    };
+    match work() {
+        Err(error) if error.is_damage() => Ok(Tidied { outcome: None, damaged: Some(path) }),
+        done => done.map(|outcome| Tidied { outcome, damaged: None }),
     }
 }
 

@@ -8,6 +8,8 @@ kept, compressed ([`segment`]), so that a transcript can be rebuilt; turns point
 
 pub mod blocks;
 pub mod context;
+pub mod cycle;
+pub mod embed;
 pub mod heal;
 pub mod import;
 mod importance;
@@ -16,6 +18,8 @@ pub mod instructions;
 pub mod place;
 pub mod quote;
 pub mod reader;
+pub mod recall;
+pub mod search;
 pub mod segment;
 pub mod store;
 pub mod words;

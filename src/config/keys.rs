@@ -70,6 +70,9 @@ pub(crate) const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
 /// A hundred years, in days.
 const LONGEST_RETENTION: u64 = 36_500;
 
+/// A petabyte, in MB.
+const LARGEST_TARGET: u64 = 1_000_000_000;
+
 /// JavaScript's largest safe integer: the patched client reads these numbers as well.
 const MOST: u64 = (1 << 53) - 1;
 
@@ -110,6 +113,24 @@ pub const KEYS: &[Key] = &[
         doc: "Days after which a turn that was never restored leaves the hot archive",
         set: |config, raw| raw.count(1..=LONGEST_RETENTION).map(|days| config.archive.retention_days = days as u32),
         get: |config| json!(config.archive.retention_days),
+    },
+    Key {
+        name: "archive.adaptive_retention",
+        variable: "CTXBRIDGE_ARCHIVE_ADAPTIVE_RETENTION",
+        also: &[],
+        by_project: false,
+        doc: "Whether these days are fewer when the archive is large, and more when much of it is restored",
+        set: |config, raw| raw.switch().map(|on| config.archive.adaptive_retention = on),
+        get: |config| json!(config.archive.adaptive_retention),
+    },
+    Key {
+        name: "archive.size_target_mb",
+        variable: "CTXBRIDGE_ARCHIVE_SIZE_TARGET_MB",
+        also: &[],
+        by_project: false,
+        doc: "Size of the archive, in MB, from which on turns leave the hot archive sooner; 0 for none",
+        set: |config, raw| raw.count(0..=LARGEST_TARGET).map(|size| config.archive.size_target_mb = size),
+        get: |config| json!(config.archive.size_target_mb),
     },
     Key {
         name: "prune.enabled",

@@ -11,6 +11,10 @@ pub struct Archive {
     pub auto_optimize: bool,
     /// Days after which a turn that was never used leaves the hot archive.
     pub retention_days: u32,
+    /// Whether these days are adapted to the archive's size and use.
+    pub adaptive_retention: bool,
+    /// Size of the archive from which on they are fewer, in MiB; 0 where any size will do.
+    pub size_target_mb: u64,
 }
 
 /// How full the window is, and who is told.
@@ -71,7 +75,14 @@ impl Autopilot {
 
 impl Default for Archive {
     fn default() -> Self {
-        Self { restore_budget: 4_000, instruction_budget: 2_000, auto_optimize: true, retention_days: 30 }
+        Self {
+            restore_budget: 4_000,
+            instruction_budget: 2_000,
+            auto_optimize: true,
+            retention_days: 30,
+            adaptive_retention: true,
+            size_target_mb: 2_000,
+        }
     }
 }
 

@@ -214,8 +214,9 @@ fn access_is_tracked() {
         assert_handles(&sandbox, &context);
         let shown = sandbox.json(&["archive", "show", &talk.id]);
         for turn in shown["turns"].as_array().unwrap() {
-            assert_eq!(turn["access_count"].as_u64().unwrap(), round);
-            let expected = (0.8 + 0.03 * round as f64).min(1.0);
+            // Once by being restored, once by being recalled.
+            assert_eq!(turn["access_count"].as_u64().unwrap(), 2 * round);
+            let expected = (0.8 + 0.06 * round as f64).min(1.0);
             assert!((turn["confidence"].as_f64().unwrap() - expected).abs() < 1e-9, "{turn}");
         }
     }
@@ -267,7 +268,7 @@ fn a_handle_that_is_none() {
     let talk = sandbox.talk(1, Lines::of("s").turns(2));
     sandbox.hook("stop", &talk.input());
     assert!(run(sandbox.command(&["recall", "ctx:00000000"]), b"").with_code(1).stderr.contains("no turn has the handle"));
-    for none in ["ctx:", "ctx:xyz", "garbage", "ctx:1", "ctx:%"] {
+    for none in ["ctx:", "ctx:xyz", "ctx:1", "ctx:%"] {
         assert!(run(sandbox.command(&["recall", none]), b"").with_code(2).stderr.contains("not the handle of a turn"));
     }
 }

@@ -1,7 +1,9 @@
 //! Confidence and access: the figures of the design.
 
+use ctxbridge::archive::cycle::{self, Run, Settings};
 use ctxbridge::archive::store::Store;
 use ctxbridge::archive::store::sqlite::SqliteStore;
+use ctxbridge::config;
 
 use super::lines::{says, user};
 use super::{Place, turns};
@@ -19,6 +21,11 @@ fn place(prompts: u32) -> (Place, SqliteStore) {
 
 fn confidence(store: &mut SqliteStore) -> Vec<f64> {
     turns(store, "s").iter().map(|turn| (turn.confidence * 1e9).round() / 1e9).collect()
+}
+
+/// A cycle with the settings that nobody changed.
+fn optimise(store: &mut SqliteStore, now_ms: i64) {
+    cycle::run(store, &Settings::from(&config::Archive::default()), Run::Real, now_ms).unwrap();
 }
 
 #[test]
@@ -40,17 +47,17 @@ fn confidence_falls_by_the_hour_and_not_by_the_run() {
     let (_place, mut store) = place(2);
     let first = turns(&mut store, "s")[0].entry;
     store.touch(&[first], NOW).unwrap();
-    store.optimise(NOW).unwrap();
+    optimise(&mut store, NOW);
     assert_eq!(confidence(&mut store), [0.83, 0.8], "the first time only sets the clock");
-    store.optimise(NOW + 10 * HOUR).unwrap();
+    optimise(&mut store, NOW + 10 * HOUR);
     assert_eq!(confidence(&mut store), [0.78, 0.75]);
-    (0..5).for_each(|_| store.optimise(NOW + 10 * HOUR).unwrap());
+    (0..5).for_each(|_| optimise(&mut store, NOW + 10 * HOUR));
     assert_eq!(confidence(&mut store), [0.78, 0.75], "no time has passed");
-    (1..=60).for_each(|minute| store.optimise(NOW + 10 * HOUR + minute * 60_000).unwrap());
+    (1..=60).for_each(|minute| optimise(&mut store, NOW + 10 * HOUR + minute * 60_000));
     assert_eq!(confidence(&mut store), [0.775, 0.745], "an hour in sixty runs");
-    store.optimise(NOW + 100 * HOUR).unwrap();
+    optimise(&mut store, NOW + 100 * HOUR);
     assert_eq!(confidence(&mut store), [0.33, 0.3]);
-    store.optimise(NOW + 10_000 * HOUR).unwrap();
+    optimise(&mut store, NOW + 10_000 * HOUR);
     assert_eq!(confidence(&mut store), [0.1, 0.1], "never below");
     store.touch(&[first], NOW).unwrap();
     assert_eq!(confidence(&mut store), [0.13, 0.1]);
@@ -59,13 +66,13 @@ fn confidence_falls_by_the_hour_and_not_by_the_run() {
 #[test]
 fn a_clock_that_goes_back_takes_nothing_away() {
     let (_place, mut store) = place(1);
-    store.optimise(NOW).unwrap();
-    store.optimise(NOW - 1_000 * HOUR).unwrap();
+    optimise(&mut store, NOW);
+    optimise(&mut store, NOW - 1_000 * HOUR);
     assert_eq!(confidence(&mut store), [0.8]);
-    store.optimise(NOW - 990 * HOUR).unwrap();
+    optimise(&mut store, NOW - 990 * HOUR);
     assert_eq!(confidence(&mut store), [0.75], "and counts from there");
-    store.optimise(i64::MIN).unwrap();
-    store.optimise(i64::MAX).unwrap();
+    optimise(&mut store, i64::MIN);
+    optimise(&mut store, i64::MAX);
     assert_eq!(confidence(&mut store), [0.1]);
 }
 

@@ -58,6 +58,14 @@ pub enum StoreError {
         /// What is wrong.
         cause: OpenError,
     },
+    /// The database was written by an older version, and is only to be looked at.
+    #[error(
+        "the archive {path} is still that of an older ctxbridge; any other command, such as `ctxbridge archive status`, brings it up to date"
+    )]
+    Older {
+        /// The database.
+        path: PathBuf,
+    },
     /// A segment's bytes are not those that were archived.
     #[error("the archive {path} has bytes {start} and following of transcript {transcript} damaged: {cause}")]
     Segment {

@@ -12,6 +12,7 @@ pub use error::StoreError;
 
 use std::io::Write;
 
+use super::cycle::{Facts, Outcome, Plan, Run};
 use crate::digest;
 use crate::transcript::{CompactSummary, Interpreter, Turn};
 
@@ -146,6 +147,8 @@ pub struct StoredTurn {
     pub access_count: u32,
     /// From 0.1 to 1.
     pub confidence: f64,
+    /// Whether it left the hot set: it is not ranked, and need not be indexed.
+    pub is_pruned: bool,
     /// Whether a rewritten transcript no longer has it.
     pub is_superseded: bool,
     /// Everything else.
@@ -165,6 +168,33 @@ pub struct StoredTranscript {
     pub generation: u32,
     /// Bytes of its current generation.
     pub bytes: u64,
+}
+
+/// Where a turn is, and what it is ranked by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// What its content is kept under.
+    pub entry: i64,
+    /// Of this store; the turn's, not the entry's.
+    pub key: i64,
+    /// The transcript.
+    pub transcript: i64,
+    /// Its place in there, from 0.
+    pub index: u32,
+    /// The session, as this store counts them.
+    pub session: i64,
+    /// The folder that the client worked in.
+    pub folder: Option<String>,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: i64,
+    /// How often its content was restored.
+    pub access_count: u32,
+    /// From 0.1 to 1.
+    pub confidence: f64,
+    /// Whether tools were used, and whether files were.
+    pub richness: (bool, bool),
+    /// Whether a rewritten transcript no longer has it.
+    pub is_superseded: bool,
 }
 
 /// The summary of a compaction.
@@ -201,7 +231,7 @@ pub enum Turns {
     /// The newest of them, newest first.
     Newest(usize),
     /// Those that can be among the most important, in no order: of each richness the newest, and all that were restored before.
-    /// Importance falls with age, so no other can be among the first this many.
+    /// Never one that was pruned. Importance falls with age, so no other can be among the first this many.
     Candidates(usize),
     /// Those that a rewritten transcript no longer has.
     Superseded,
@@ -220,6 +250,8 @@ pub struct Totals {
     pub turns: u64,
     /// Entries: turns of different content, and summaries.
     pub entries: u64,
+    /// Those of them that left the hot set.
+    pub pruned: u64,
     /// Bytes of all transcripts.
     pub bytes_raw: u64,
     /// Bytes of these when compressed.
@@ -280,13 +312,25 @@ pub trait Store {
     /// Turns whose id begins with these bytes and half bytes (hexadecimal), the newest first.
     fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError>;
 
+    /// Where turns of these entries are, and what ranks them; an entry may be in several places, or in none.
+    fn places(&mut self, entries: &[i64]) -> Result<Vec<Place>, StoreError>;
+
+    /// The turn of a conversation, as it is now, at a place.
+    fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError>;
+
+    /// A turn by its place, also one that a rewritten transcript no longer has.
+    fn turn_of(&mut self, place: &Place) -> Result<Option<StoredTurn>, StoreError>;
+
+    /// The summary that an entry is, and its session.
+    fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError>;
+
     /// Summaries of a session's compactions, the newest first.
     fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError>;
 
     /// The session in a folder of transcripts that was cleared last, if that was not before `since_ms`; never `but`.
     fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError>;
 
-    /// Takes note that entries were restored.
+    /// Takes note that entries were restored or recalled; pruned ones are hot again.
     fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError>;
 
     /// Takes note of a compaction that is about to happen, or was blocked.
@@ -301,6 +345,14 @@ pub trait Store {
     /// After much was written: puts it where it belongs, so that nobody pays for that later.
     fn settle(&mut self) -> Result<(), StoreError>;
 
-    /// Housekeeping: confidence falls with the time since the last call, the store is tidied and looked through for damage.
-    fn optimise(&mut self, now_ms: i64) -> Result<(), StoreError>;
+    /// Decay and pruning, as planned from what is known of the store, in one transaction. A dry run writes nothing, waits for no
+    /// writer, and says what a real one would do.
+    fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError>;
+
+    /// A number that rises with every transaction that brings, changes, prunes or revives entries: what was derived from them at
+    /// another number may be out of date. It does not rise when confidence falls or an entry that is hot is restored.
+    fn revision(&mut self) -> Result<u64, StoreError>;
+
+    /// Tidies up the store itself, after a cycle.
+    fn optimise(&mut self) -> Result<(), StoreError>;
 }

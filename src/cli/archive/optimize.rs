@@ -2,53 +2,157 @@
 
 use std::path::PathBuf;
 
-use crate::archive::heal;
-use crate::archive::import::import;
+use serde_json::json;
+
+use super::entries;
+use crate::archive::cycle::{Outcome, Reason, Settings};
+use crate::archive::heal::{self, Tidied};
+use crate::archive::import::{Imported, import};
 use crate::archive::reader::Comparison;
 use crate::cli::Answer;
-use crate::cli::output::{GOOD, Output, styled};
+use crate::cli::config::load;
+use crate::cli::finding::{self, Indexed};
+use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::{hook, paths};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  ctxbridge archive optimize --dry-run    what it would do
   ctxbridge archive optimize
 
-The end of a session does it in the background.")]
+The end of a session does it in the background. Pruned turns leave the hot archive: they are not ranked for a restore any more, but
+stay in the archive, and are hot again once they are recalled.")]
 pub(super) struct OptimizeArgs {
     /// Transcripts to compare with the archive, every byte
     paths: Vec<PathBuf>,
+    /// Say what would be done and change nothing; compares no transcripts
+    #[arg(long, conflicts_with = "background")]
+    dry_run: bool,
     /// Leave the terminal and step back, as hooks start it
     #[arg(long, hide = true)]
     background: bool,
 }
+
+/// Entries that a hook's child makes vectors of (archive.md, "Self-learning"): it runs often, and beside the user's work.
+const EMBEDDED_IN_BACKGROUND: usize = 20;
 
 impl OptimizeArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         if self.background {
             hook::settle();
         }
-        output.progress("comparing with the transcripts");
+        let settings = Settings::from(&load(output).archive);
         let data = paths::data_dir()?;
-        let compared = import(&data, &self.paths, Comparison::Whole, &|_| {})?;
-        output.progress("looking for damage");
-        let aside = heal::tidy(&data, jiff::Timestamp::now().as_millisecond())?;
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        let (compared, mut tidied) = if self.dry_run {
+            output.progress("looking for damage");
+            (Imported::default(), heal::preview(&data, &settings, now_ms)?)
+        } else {
+            output.progress("comparing with the transcripts");
+            let compared = import(&data, &self.paths, Comparison::Whole, &|_| {})?;
+            output.progress("looking for damage");
+            (compared, heal::tidy(&data, &settings, now_ms)?)
+        };
+        let indexed = match &tidied.outcome {
+            Some(_) if self.dry_run => finding::behind(&data, output)?,
+            Some(_) => finding::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
+            None => Indexed::default(),
+        };
         output.clear_progress();
-        let aside = aside.or(compared.aside);
-        if let Some(aside) = aside.as_ref().filter(|_| self.background) {
+        tidied.damaged = tidied.damaged.or_else(|| compared.aside.clone());
+        if let Some(aside) = tidied.damaged.as_ref().filter(|_| self.background) {
             hook::refill(&data, &std::env::current_exe()?, aside);
         }
         for (path, error) in &compared.failed {
             output.note(&format!("{}: {error}", path.display()));
         }
         if output.json {
-            output.value(&serde_json::json!({
-                "transcripts": compared.transcripts, "rewritten": compared.rewritten, "damaged": aside,
-            }))?;
-        } else if let Some(aside) = &aside {
-            output.line(heal::told(aside))?;
+            let mut value = self.as_json(&compared, &tidied, &settings);
+            value["indexed"] = indexed.entries.into();
+            value["embedded"] = indexed.embedded.into();
+            value["not_embedded"] = indexed.not_embedded.into();
+            output.value(&value)?;
         } else {
-            output.line(styled(GOOD, "done: no damage found"))?;
+            self.tell(&tidied, &indexed, &settings, output)?;
         }
-        Ok(if aside.is_none() { Answer::Yes } else { Answer::No })
+        Ok(if tidied.damaged.is_none() { Answer::Yes } else { Answer::No })
     }
+
+    fn tell(&self, tidied: &Tidied, indexed: &Indexed, settings: &Settings, output: &mut Output) -> anyhow::Result<()> {
+        if let Some(outcome) = &tidied.outcome {
+            tell_cycle(outcome, settings, self.dry_run, output)?;
+            tell_index(indexed, self.dry_run, output)?;
+        }
+        match &tidied.damaged {
+            None if tidied.outcome.is_none() => {
+                output.line("there is no archive yet; `ctxbridge archive import` begins one")?;
+            }
+            None if self.dry_run => output.line("a dry run: nothing was changed; no damage found")?,
+            None => output.line(styled(GOOD, "done: no damage found"))?,
+            Some(path) if self.dry_run => {
+                let damaged = styled(BAD, "damaged:");
+                output.line(format!("{damaged} {}; without --dry-run, it is moved aside and a new one begun", path.display()))?;
+            }
+            Some(aside) => output.line(heal::told(aside))?,
+        }
+        Ok(())
+    }
+
+    fn as_json(&self, compared: &Imported, tidied: &Tidied, settings: &Settings) -> serde_json::Value {
+        let cycle = tidied.outcome.as_ref();
+        let number = |of: fn(&Outcome) -> u64| cycle.map(of);
+        json!({
+            "dry_run": self.dry_run, "transcripts": compared.transcripts, "rewritten": compared.rewritten,
+            "damaged": tidied.damaged,
+            "elapsed_hours": cycle.map(|cycle| cycle.plan.elapsed_hours()),
+            "decayed": number(|cycle| cycle.decayed),
+            "pruned_by_confidence": number(|cycle| cycle.pruned_by_confidence),
+            "pruned_by_age": number(|cycle| cycle.pruned_by_age),
+            "retention_days": number(|cycle| cycle.plan.retention.days.into()),
+            "retention_days_set": settings.retention_days,
+            "retention_reason": cycle.map(|cycle| match cycle.plan.retention.reason {
+                Reason::AsSet => "as_set",
+                Reason::Size => "size",
+                Reason::Use => "use",
+            }),
+            "hot": number(|cycle| cycle.hot), "pruned": number(|cycle| cycle.pruned),
+        })
+    }
+}
+
+fn tell_index(indexed: &Indexed, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
+    let were = if is_dry { "would be" } else { "were" };
+    let mut line = format!("{} {were} taken into the search index", entries(indexed.entries as u64));
+    if indexed.has_model {
+        line += &format!(", {} got vectors", entries(indexed.embedded as u64));
+        if indexed.not_embedded > 0 {
+            line += &format!(", {} have none yet", indexed.not_embedded);
+        }
+    }
+    Ok(output.line(line)?)
+}
+
+fn tell_cycle(cycle: &Outcome, settings: &Settings, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
+    let (lost, were, are) = if is_dry { ("would lose", "would be", "would be") } else { ("lost", "were", "are") };
+    if cycle.plan.elapsed_ms > 0 {
+        let (hours, loss) = (cycle.plan.elapsed_hours(), cycle.plan.loss);
+        let decayed = entries(cycle.decayed);
+        output.line(format!("{hours:.1} hours since the last cycle: {decayed} {lost} confidence, {loss:.3} at most"))?;
+    } else {
+        output.line("no time has passed since the last cycle, or this is the first: no confidence is lost")?;
+    }
+    let days = cycle.plan.retention.days;
+    let why = match cycle.plan.retention.reason {
+        Reason::AsSet => "as set".to_owned(),
+        Reason::Size => {
+            let target = settings.target_bytes.unwrap_or_default() >> 20;
+            format!("{} are set, but the archive is larger than {target} MB", settings.retention_days)
+        }
+        Reason::Use => format!("{} are set, but much of what is hot was restored", settings.retention_days),
+    };
+    output.line(format!("kept hot for {}: {why}", count(days, "day")))?;
+    let (low, old) = (cycle.pruned_by_confidence, cycle.pruned_by_age);
+    output.line(format!("{} {were} pruned: {low} by confidence, {old} by age", entries(low + old)))?;
+    output.line(format!("{} {are} hot, {} pruned", entries(cycle.hot), cycle.pruned))?;
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{sessions, stamp, time};
+use crate::archive::recall::{self, turn_digits};
 use crate::archive::store::{Session, Store, StoredTurn, Turns};
 use crate::archive::{context, quote, words};
 use crate::cli::Answer;
@@ -82,26 +83,18 @@ impl ShowArgs {
     }
 }
 
-/// The hexadecimal digits of a turn's handle, or of its id.
-pub(in crate::cli) fn turn_digits(handle: &str) -> Option<String> {
-    let digits: String = handle.trim_start_matches("ctx:").chars().filter(|c| *c != '-').collect();
-    let is_one = (6..=32).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_one.then_some(digits)
-}
-
 /// The turn of a handle, in full.
 pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::Result<Answer> {
     let digits = turn_digits(handle).ok_or_else(|| anyhow::anyhow!("{handle} is no handle; one looks like ctx:1a2b3c4d"))?;
     let mut store = super::open(output)?;
-    let found = store.turns_by_id(&digits)?;
-    let Some(turn) = found.first() else {
-        output.note(&format!("no turn has the handle {handle}; `ctxbridge archive import` archives what the client has"));
+    let Some((turn, is_ambiguous)) = recall::turn(&mut store, &digits)? else {
+        output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge archive import` archives what the client has"));
         return Ok(Answer::No);
     };
-    if found.iter().any(|other| other.entry != turn.entry) {
-        output.note(&format!("several turns have the handle {handle}; this is the newest"));
+    if is_ambiguous {
+        output.note(&format!("several turns have the handle ctx:{digits}; this is the newest"));
     }
-    in_full(&mut store, turn, output)
+    in_full(&mut store, &turn, output)
 }
 
 fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> anyhow::Result<Answer> {
@@ -158,6 +151,6 @@ fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> 
         "files": inner.files, "agents": inner.agents, "open_work": inner.open_work, "is_answered": inner.is_answered,
         "context_tokens": inner.context_tokens, "output_tokens": inner.output_tokens, "chars": inner.content_chars,
         "content_sha256": crate::digest::hex(&inner.content_sha256), "access_count": turn.access_count,
-        "confidence": turn.confidence,
+        "confidence": turn.confidence, "is_pruned": turn.is_pruned,
     }))
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::entries;
 use crate::archive::store::Store;
 use crate::cli::Answer;
 use crate::cli::output::{DIM, Output, count, size, styled};
@@ -18,7 +19,8 @@ impl StatusArgs {
         if output.json {
             output.value(&json!({
                 "store": "sqlite", "path": store.path(), "sessions": totals.sessions, "transcripts": totals.transcripts,
-                "turns": totals.turns, "entries": totals.entries, "compactions": totals.compactions,
+                "turns": totals.turns, "entries": totals.entries,
+                "hot": totals.entries - totals.pruned, "pruned": totals.pruned, "compactions": totals.compactions,
                 "bytes_raw": totals.bytes_raw, "bytes_segments": totals.bytes_segments, "bytes_stored": totals.bytes_stored,
                 "bad_lines": totals.bad_lines,
             }))?;
@@ -41,6 +43,10 @@ impl StatusArgs {
         let share = 100.0 * totals.bytes_stored as f64 / totals.bytes_raw.max(1) as f64;
         let (raw, stored) = (size(totals.bytes_raw.cast_signed()), size(totals.bytes_stored.cast_signed()));
         output.line(format!("{raw} of transcripts in {stored} ({share:.0} %)"))?;
+        if totals.pruned > 0 {
+            let hot = entries(totals.entries - totals.pruned);
+            output.line(format!("{hot} hot, {} pruned, which are found by their handles", totals.pruned))?;
+        }
         if totals.compactions > 0 {
             output.line(count(totals.compactions, "compaction") + " with the client's summary")?;
         }

@@ -5,7 +5,9 @@ Commits are not synced: after a power failure the last of them may be missing, b
 pass reads the same bytes again. The log is moved into the database by hooks that nobody waits for.
 */
 
+mod cycle;
 mod read;
+mod revision;
 mod schema;
 mod turns;
 mod write;
@@ -14,12 +16,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{
-    Appended, Batch, Compaction, Cursor, EVERYTHING, Session, Size, Store, StoreError, StoredSummary, StoredTranscript,
+    Appended, Batch, Compaction, Cursor, EVERYTHING, Place, Session, Size, Store, StoreError, StoredSummary, StoredTranscript,
     StoredTurn, Totals, Turns,
 };
+use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::segment::{self, Check};
 use crate::digest;
 use crate::sqlite::{self, Manners, OpenError};
@@ -34,6 +37,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const CHECKPOINT_PAGES: u32 = 200;
 /// The same where a user is waiting: only if nobody else ever does it.
 const LATE_CHECKPOINT_PAGES: u32 = 2_000;
+
+/// How long who only looks waits for who makes the log anew: nobody else is in the way of a reader.
+const READERS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Who uses the archive, and so how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +96,32 @@ impl SqliteStore {
             })
         });
         Ok(Self { db: opened?, path, unpacked: None, _presence: None })
+    }
+
+    /// Opens the archive in a folder to look at, if there is one: nothing is written, not even a newer schema.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is damaged, or is of another version.
+    pub fn open_read_only(folder: &Path) -> Result<Option<Self>, StoreError> {
+        let path = folder.join(Self::FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(&path, flags).and_then(|db| {
+            db.busy_timeout(READERS_PATIENCE)?;
+            let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))?;
+            Ok((db, version))
+        });
+        let (db, found) = opened.map_err(|cause| explain(&path, cause))?;
+        let known = schema::MIGRATIONS.len() as u32;
+        match found {
+            // Nobody has written anything.
+            0 => Ok(None),
+            older if older < known => Err(StoreError::Older { path }),
+            newer if newer > known => Err(StoreError::Open { path, cause: OpenError::Newer { found, known } }),
+            _ => Ok(Some(Self { db, path, unpacked: None, _presence: None })),
+        }
     }
 
     /// Holds a lock for as long as the archive is open.
@@ -238,6 +270,22 @@ impl Store for SqliteStore {
         self.read(|db| turns::turns_by_id(db, prefix))
     }
 
+    fn places(&mut self, entries: &[i64]) -> Result<Vec<Place>, StoreError> {
+        self.read(|db| turns::places(db, entries))
+    }
+
+    fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError> {
+        self.read(|db| turns::turn(db, transcript, index))
+    }
+
+    fn turn_of(&mut self, place: &Place) -> Result<Option<StoredTurn>, StoreError> {
+        self.read(|db| turns::turn_of(db, place.key))
+    }
+
+    fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError> {
+        self.read(|db| read::summary_of(db, entry))
+    }
+
     fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError> {
         self.read(|db| read::summaries(db, session))
     }
@@ -248,7 +296,7 @@ impl Store for SqliteStore {
     }
 
     fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError> {
-        self.write(|db| write::touch(db, entries, now_ms))
+        self.write(|db| cycle::touch(db, entries, now_ms))
     }
 
     fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
@@ -268,9 +316,23 @@ impl Store for SqliteStore {
         self.read(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
     }
 
-    fn optimise(&mut self, now_ms: i64) -> Result<(), StoreError> {
-        self.look_through()?;
-        self.write(|db| write::decay(db, now_ms))?;
+    fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError> {
+        let work = |db: &Connection| {
+            let facts = cycle::facts(db)?;
+            cycle::run(db, run, &facts, plan(&facts))
+        };
+        match run {
+            Run::Real => self.write(work),
+            // All of it as it is now; what is begun here is never committed.
+            Run::Dry => self.read(|db| work(&*db.unchecked_transaction()?)),
+        }
+    }
+
+    fn revision(&mut self) -> Result<u64, StoreError> {
+        self.read(revision::revision)
+    }
+
+    fn optimise(&mut self) -> Result<(), StoreError> {
         self.settle()?;
         self.read(|db| db.execute_batch("PRAGMA optimize"))
     }

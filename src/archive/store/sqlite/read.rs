@@ -80,6 +80,7 @@ pub(super) fn totals(db: &Connection) -> Result<Totals> {
              WHERE superseded IS NULL AND agent IS NULL)",
         )?,
         entries: count("SELECT count(*) FROM entries")?,
+        pruned: count("SELECT count(*) FROM entries WHERE confidence = 0.0")?,
         bytes_raw: count("SELECT coalesce(sum(bytes), 0) FROM transcripts")?,
         bytes_segments: count("SELECT coalesce(sum(length(data)), 0) FROM segments")?,
         bytes_stored: count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
@@ -167,6 +168,20 @@ pub(super) fn summaries(db: &Connection, session: i64) -> Result<Vec<StoredSumma
         Ok(StoredSummary { entry: row.get(0)?, text: row.get(1)?, at_ms: row.get(2)?, turns: row.get(3)? })
     })?
     .collect()
+}
+
+/// A summary by its entry, with the id of the session that it was first made of.
+pub(super) fn summary_of(db: &Connection, entry: i64) -> Result<Option<(String, StoredSummary)>> {
+    db.prepare_cached(
+        "SELECT sessions.session, entries.id, text, at_ms, turns FROM entries JOIN compactions ON compactions.summary = entries.id
+            JOIN sessions ON sessions.id = compactions.session
+         WHERE entries.id = ?1 AND text IS NOT NULL ORDER BY at_ms LIMIT 1",
+    )?
+    .query_row([entry], |row| {
+        let summary = StoredSummary { entry: row.get(1)?, text: row.get(2)?, at_ms: row.get(3)?, turns: row.get(4)? };
+        Ok((row.get(0)?, summary))
+    })
+    .optional()
 }
 
 /// The id of a session whose transcript lies in a folder.

@@ -103,4 +103,17 @@ CREATE INDEX compactions_by_session ON compactions (session, at_ms);
 
 -- Single values: when the last optimise cycle was.
 CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+", "
+-- How much confidence was lost in all cycles together, up to each of them; `first_entry`: what was added afterwards begins here.
+-- From now on `entries.confidence` is meant without these losses, so that a cycle touches no entry. NULL is that of a new entry, and
+-- 0 that of a pruned one, since both take no room.
+CREATE TABLE decays (first_entry INTEGER PRIMARY KEY, lost REAL NOT NULL) STRICT;
+-- The highest id is given away again, and then is that of a new entry.
+CREATE TRIGGER entries_deleted AFTER DELETE ON entries BEGIN
+    UPDATE OR REPLACE decays SET first_entry = (SELECT coalesce(max(id), 0) + 1 FROM entries)
+    WHERE first_entry > (SELECT coalesce(max(id), 0) + 1 FROM entries);
+END;
+
+-- Turns that began before this are pruned, or were restored: ranking does not have to look at them.
+ALTER TABLE transcripts ADD COLUMN hot_from INTEGER;
 "];

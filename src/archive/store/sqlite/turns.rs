@@ -2,19 +2,35 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
-use rusqlite::{Connection, Params, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
+use super::cycle;
 use super::read::{from_json, optional, unsigned};
-use crate::archive::FIRST_CONFIDENCE;
-use crate::archive::store::{StoredTurn, Turns};
+use crate::archive::store::{Place, StoredTurn, Turns};
 use crate::transcript::Turn;
 
 /// Columns of a [`StoredTurn`].
-const COLUMNS: &str = "
-    SELECT turns.entry, turns.transcript, turns.generation, superseded, sessions.session, transcripts.agent,
-        access_count, confidence, idx, start, start + turns.bytes, uuid, started_ms, started_ms + took_ms, sha256, chars,
-        tools, files, agents, turns.context_tokens, output_tokens, is_answered, open_work";
+static COLUMNS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT turns.entry, turns.transcript, turns.generation, superseded, sessions.session, transcripts.agent,
+        access_count, {}, idx, start, start + turns.bytes, uuid, started_ms, started_ms + took_ms, sha256, chars,
+        tools, files, agents, turns.context_tokens, output_tokens, is_answered, open_work,
+        entries.confidence IS 0.0",
+        cycle::confidence(cycle::LOST)
+    )
+});
+
+/// The [`Place`]s of an entry.
+static PLACES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT turns.entry, turns.id, transcript, idx, transcripts.session, folder, started_ms, access_count, {}, richness,
+            superseded IS NOT NULL
+         FROM turns JOIN entries ON entries.id = turns.entry {AROUND} WHERE turns.entry = ?1",
+        cycle::confidence(cycle::LOST)
+    )
+});
 
 /// Where those come from that are no turn's.
 const AROUND: &str = "JOIN transcripts ON transcripts.id = turns.transcript JOIN sessions ON sessions.id = transcripts.session";
@@ -22,7 +38,8 @@ const AROUND: &str = "JOIN transcripts ON transcripts.id = turns.transcript JOIN
 /// Turns of a transcript.
 fn of_transcript(condition: &str) -> String {
     format!(
-        "{COLUMNS} FROM turns CROSS JOIN entries ON entries.id = turns.entry {AROUND} WHERE turns.transcript = ?1 AND {condition}"
+        "{} FROM turns CROSS JOIN entries ON entries.id = turns.entry {AROUND} WHERE turns.transcript = ?1 AND {condition}",
+        *COLUMNS
     )
 }
 
@@ -36,7 +53,8 @@ fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
         session: row.get(4)?,
         agent: row.get(5)?,
         access_count: row.get(6)?,
-        confidence: row.get::<_, Option<f64>>(7)?.unwrap_or(FIRST_CONFIDENCE),
+        confidence: row.get(7)?,
+        is_pruned: row.get(23)?,
         turn: Turn {
             index: row.get(8)?,
             start: unsigned(row, 9)?,
@@ -65,7 +83,7 @@ pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<S
     let mut found = Vec::new();
     // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
     let transcripts = transcripts(db, session)?;
-    for &(transcript, is_agent) in &transcripts {
+    for &Listed { transcript, is_agent, hot_from } in &transcripts {
         match which {
             Turns::Agents | Turns::All if is_agent != (which == Turns::Agents) => {}
             Turns::All | Turns::Agents => {
@@ -79,10 +97,10 @@ pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<S
                 let sql = of_transcript("superseded IS NULL ORDER BY idx DESC LIMIT ?2");
                 found.extend(list(db, &sql, params![transcript, limit(count)])?);
             }
-            Turns::Candidates(count) => candidates(db, transcript, count, &mut found)?,
+            Turns::Candidates(count) => candidates(db, transcript, hot_from, count, &mut found)?,
         }
     }
-    if transcripts.iter().filter(|(_, is_agent)| !is_agent).count() > 1 {
+    if transcripts.iter().filter(|listed| !listed.is_agent).count() > 1 {
         // A copy elsewhere, a folder that was renamed: what several files have is one turn.
         let mut seen = HashSet::new();
         found.retain(|turn| turn.agent.is_some() || turn.is_superseded || seen.insert(turn.turn.id));
@@ -94,22 +112,37 @@ pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<S
     Ok(found)
 }
 
-/// Files of a session and whether they are sub-agents', the one that has most first.
-fn transcripts(db: &Connection, session: i64) -> Result<Vec<(i64, bool)>> {
-    db.prepare_cached("SELECT id, agent IS NOT NULL FROM transcripts WHERE session = ?1 ORDER BY bytes DESC, id DESC")?
-        .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+/// A file of a session.
+struct Listed {
+    transcript: i64,
+    is_agent: bool,
+    /// Turns that began earlier are pruned, or were restored.
+    hot_from: i64,
+}
+
+/// Files of a session, the one that has most first.
+fn transcripts(db: &Connection, session: i64) -> Result<Vec<Listed>> {
+    db.prepare_cached("SELECT id, agent IS NOT NULL, hot_from FROM transcripts WHERE session = ?1 ORDER BY bytes DESC, id DESC")?
+        .query_map([session], |row| {
+            let hot_from = row.get::<_, Option<i64>>(2)?.unwrap_or(i64::MIN);
+            Ok(Listed { transcript: row.get(0)?, is_agent: row.get(1)?, hot_from })
+        })?
         .collect()
 }
 
-fn candidates(db: &Connection, transcript: i64, count: usize, found: &mut Vec<StoredTurn>) -> Result<()> {
+fn candidates(db: &Connection, transcript: i64, hot_from: i64, count: usize, found: &mut Vec<StoredTurn>) -> Result<()> {
     for richness in 0..4 {
-        let sql = of_transcript("superseded IS NULL AND richness = ?2 AND access_count = 0 ORDER BY started_ms DESC LIMIT ?3");
-        found.extend(list(db, &sql, params![transcript, richness, limit(count)])?);
+        let sql = of_transcript(
+            "superseded IS NULL AND richness = ?2 AND started_ms >= ?4 AND access_count = 0 AND confidence IS NOT 0.0
+             ORDER BY started_ms DESC LIMIT ?3",
+        );
+        found.extend(list(db, &sql, params![transcript, richness, limit(count), hot_from])?);
     }
     // The order of the tables is given: few entries were restored, and the planner cannot know.
     let sql = format!(
-        "{COLUMNS} FROM entries CROSS JOIN turns ON turns.entry = entries.id {AROUND}
-         WHERE access_count > 0 AND turns.transcript = ?1 AND superseded IS NULL"
+        "{} FROM entries CROSS JOIN turns ON turns.entry = entries.id {AROUND}
+         WHERE access_count > 0 AND turns.transcript = ?1 AND superseded IS NULL",
+        *COLUMNS
     );
     found.extend(list(db, &sql, [transcript])?);
     Ok(())
@@ -123,11 +156,48 @@ pub(super) fn turns_by_id(db: &Connection, prefix: &str) -> Result<Vec<StoredTur
     };
     let (Some(low), Some(high)) = (padded("0"), padded("f")) else { return Ok(Vec::new()) };
     let sql = format!(
-        "{COLUMNS} FROM turns JOIN entries ON entries.id = turns.entry {AROUND}
+        "{} FROM turns JOIN entries ON entries.id = turns.entry {AROUND}
          WHERE substr(uuid, 1, 4) BETWEEN substr(?1, 1, 4) AND substr(?2, 1, 4) AND uuid BETWEEN ?1 AND ?2
-         ORDER BY superseded IS NOT NULL, started_ms DESC"
+         ORDER BY superseded IS NOT NULL, started_ms DESC",
+        *COLUMNS
     );
     list(db, &sql, params![low, high])
+}
+
+/// One after the other, since most are looked up by an index, and an entry is mostly in one place.
+pub(super) fn places(db: &Connection, entries: &[i64]) -> Result<Vec<Place>> {
+    let mut select = db.prepare_cached(&PLACES)?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let mut rows = select.query([entry])?;
+        while let Some(row) = rows.next()? {
+            let richness: u8 = row.get(9)?;
+            found.push(Place {
+                entry: row.get(0)?,
+                key: row.get(1)?,
+                transcript: row.get(2)?,
+                index: row.get(3)?,
+                session: row.get(4)?,
+                folder: row.get(5)?,
+                started_ms: row.get(6)?,
+                access_count: row.get(7)?,
+                confidence: row.get(8)?,
+                richness: (richness & 1 != 0, richness & 2 != 0),
+                is_superseded: row.get(10)?,
+            });
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn turn(db: &Connection, transcript: i64, index: u32) -> Result<Option<StoredTurn>> {
+    let sql = of_transcript("superseded IS NULL AND idx = ?2");
+    db.prepare_cached(&sql)?.query_row(params![transcript, index], stored_turn).optional()
+}
+
+pub(super) fn turn_of(db: &Connection, key: i64) -> Result<Option<StoredTurn>> {
+    let sql = format!("{} FROM turns JOIN entries ON entries.id = turns.entry {AROUND} WHERE turns.id = ?1", *COLUMNS);
+    db.prepare_cached(&sql)?.query_row([key], stored_turn).optional()
 }
 
 fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<StoredTurn>> {

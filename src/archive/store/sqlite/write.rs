@@ -2,8 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
+use super::{cycle, revision};
+use crate::archive::SUMMARY_CONFIDENCE;
 use crate::archive::store::{Appended, Batch, Compaction, Rewritten};
-use crate::archive::{CONFIDENCE_BOOST, DECAY_PER_HOUR, FIRST_CONFIDENCE, LEAST_CONFIDENCE, SUMMARY_CONFIDENCE};
 use crate::digest;
 use crate::transcript::{CompactSummary, Turn, summary};
 
@@ -25,8 +26,14 @@ pub(super) fn append(db: &Connection, batch: &Batch) -> Result<Appended> {
     for turn in &batch.turns {
         self::turn(db, transcript, batch.cursor.generation, turn)?;
     }
+    if let Some(first_ms) = batch.turns.iter().map(|turn| turn.started_ms).min() {
+        cycle::hot_turns(db, transcript, first_ms)?;
+    }
     for met in &batch.summaries {
         self::summary(db, session, met)?;
+    }
+    if batch.rewritten.is_some() || !batch.turns.is_empty() || !batch.summaries.is_empty() {
+        revision::raise(db)?;
     }
     Ok(Appended::Done)
 }
@@ -174,13 +181,17 @@ fn turn(db: &Connection, transcript: i64, generation: u32, turn: &Turn) -> Resul
 }
 
 fn new_entry(db: &Connection, turn: &Turn) -> Result<i64> {
-    db.prepare_cached(
-        "INSERT INTO entries (sha256, chars, tools, files) VALUES (?1, ?2, ?3, ?4)
+    let entry = db
+        .prepare_cached(
+            "INSERT INTO entries (sha256, chars, tools, files) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
-    )?
-    .query_row(params![turn.content_sha256, turn.content_chars.cast_signed(), list(&turn.tools), list(&turn.files)], |row| {
-        row.get(0)
-    })
+        )?
+        .query_row(
+            params![turn.content_sha256, turn.content_chars.cast_signed(), list(&turn.tools), list(&turn.files)],
+            |row| row.get(0),
+        )?;
+    cycle::revive(db, entry)?;
+    Ok(entry)
 }
 
 /// The entry of a turn that has other content now. What was restored of it stays counted, unless the old content is that of
@@ -204,6 +215,7 @@ fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64>
         list(&turn.tools),
         list(&turn.files)
     ])?;
+    cycle::revive(db, entry)?;
     Ok(entry)
 }
 
@@ -232,10 +244,11 @@ pub(super) fn summary(db: &Connection, session: i64, met: &CompactSummary) -> Re
         }
     }
     let entry: i64 = db
-        .prepare_cached(
-            "INSERT INTO entries (sha256, chars, text, confidence) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
-        )?
+        .prepare_cached(&format!(
+            "INSERT INTO entries (sha256, chars, text, confidence) VALUES (?1, ?2, ?3, ?4 + {})
+                 ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
+            cycle::LOST
+        ))?
         .query_row(params![digest_of(&core), core.chars().count() as i64, core, SUMMARY_CONFIDENCE], |row| row.get(0))?;
     if known.is_none() {
         // The compaction may have been announced by a hook.
@@ -258,15 +271,6 @@ pub(super) fn summary(db: &Connection, session: i64, met: &CompactSummary) -> Re
             .execute([replaced])?;
     }
     Ok(())
-}
-
-/// Counts a restore of entries and trusts them a little more.
-pub(super) fn touch(db: &Connection, entries: &[i64], now_ms: i64) -> Result<()> {
-    let mut update = db.prepare_cached(
-        "UPDATE entries SET access_count = access_count + 1, confidence = min(1.0, coalesce(confidence, ?4) + ?2), accessed_ms = ?3
-         WHERE id = ?1",
-    )?;
-    entries.iter().try_for_each(|entry| update.execute(params![entry, CONFIDENCE_BOOST, now_ms, FIRST_CONFIDENCE]).map(drop))
 }
 
 /// The row of a session that a hook speaks of, made when its transcript has not been seen yet.
@@ -296,7 +300,8 @@ pub(super) fn announce(db: &Connection, session: &str, compaction: &Compaction) 
 
 pub(super) fn hooked_summary(db: &Connection, session: &str, text: &str, now_ms: i64) -> Result<()> {
     let id = known_session(db, session, now_ms)?;
-    summary(db, id, &CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)? })
+    summary(db, id, &CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)? })?;
+    revision::raise(db)
 }
 
 fn turns_of(db: &Connection, session: i64) -> Result<u32> {
@@ -310,26 +315,6 @@ fn turns_of(db: &Connection, session: i64) -> Result<u32> {
 pub(super) fn end_session(db: &Connection, session: &str, reason: &str, now_ms: i64) -> Result<()> {
     let id = known_session(db, session, now_ms)?;
     db.execute("UPDATE sessions SET ended_ms = ?2, end_reason = ?3 WHERE id = ?1", params![id, now_ms, reason]).map(drop)
-}
-
-/// Lets confidence fall by the hours since the last time, whoever did it; the first time only sets the clock.
-pub(super) fn decay(db: &Connection, now_ms: i64) -> Result<()> {
-    const LAST: &str = "last_optimise_ms";
-    let last: Option<String> = db.query_row("SELECT value FROM notes WHERE key = ?1", [LAST], |row| row.get(0)).optional()?;
-    let elapsed_ms = last.and_then(|last| last.parse::<i64>().ok()).map_or(0, |last| now_ms.saturating_sub(last));
-    // A clock that went back takes nothing away, and counts from there.
-    if elapsed_ms > 0 {
-        let loss = DECAY_PER_HOUR * elapsed_ms as f64 / 3_600_000.0;
-        db.execute(
-            "UPDATE entries SET confidence = max(?2, coalesce(confidence, ?3) - ?1) WHERE coalesce(confidence, ?3) > ?2",
-            params![loss, LEAST_CONFIDENCE, FIRST_CONFIDENCE],
-        )?;
-    }
-    db.execute(
-        "INSERT INTO notes (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        params![LAST, now_ms.to_string()],
-    )
-    .map(drop)
 }
 
 /// A turn that says the same is another entry.

@@ -1,0 +1,193 @@
+//! Decay, pruning and reviving. What is to be done is decided by [`crate::archive::cycle`]; the rows are gone through by the database.
+
+use rusqlite::{Connection, OptionalExtension, Result, ToSql, named_params, params};
+
+use super::read::unsigned;
+use super::revision;
+use crate::archive::cycle::{Facts, Outcome, PRUNE_CONFIDENCE, Plan, Run, SPARED_NEWEST, TOLERANCE, Usage};
+use crate::archive::{CONFIDENCE_BOOST, FIRST_CONFIDENCE, LEAST_CONFIDENCE};
+
+/// The note with the time of the last cycle.
+const LAST: &str = "last_optimise_ms";
+
+/// What has been lost in all cycles: an expression.
+pub(super) const LOST: &str = "coalesce((SELECT lost FROM decays ORDER BY first_entry DESC LIMIT 1), 0.0)";
+
+/// Later than any turn.
+const NEVER: i64 = i64::MAX;
+
+/// The confidence of a row of `entries` after these losses: an expression. A pruned one has the least.
+pub(super) fn confidence(lost: &str) -> String {
+    format!(
+        "max({LEAST_CONFIDENCE:?}, coalesce(entries.confidence, {FIRST_CONFIDENCE:?} + coalesce(
+            (SELECT lost FROM decays WHERE first_entry <= entries.id ORDER BY first_entry DESC LIMIT 1), 0.0)) - {lost})"
+    )
+}
+
+/// What a plan is made from.
+pub(super) fn facts(db: &Connection) -> Result<Facts> {
+    let last: Option<String> = db.query_row("SELECT value FROM notes WHERE key = ?1", [LAST], |row| row.get(0)).optional()?;
+    let bytes =
+        db.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| unsigned(row, 0))?;
+    let usage = db.query_row(
+        "SELECT count(*) FILTER (WHERE confidence IS NOT 0.0), count(*) FILTER (WHERE access_count > 0) FROM entries",
+        [],
+        |row| Ok(Usage { bytes, hot: unsigned(row, 0)?, restored: unsigned(row, 1)? }),
+    )?;
+    Ok(Facts { last_ms: last.and_then(|last| last.parse().ok()), usage })
+}
+
+/// Carries a plan out, or says what would be done.
+pub(super) fn run(db: &Connection, run: Run, facts: &Facts, plan: Plan) -> Result<Outcome> {
+    let before: f64 = db.query_row(&format!("SELECT {LOST}"), [], |row| row.get(0))?;
+    let lost = before + plan.loss;
+    let decayed = if plan.loss > 0.0 { count_above_least(db, before)? } else { 0 };
+    if run == Run::Real {
+        decay(db, &plan, lost)?;
+    }
+    let (pruned_by_confidence, pruned_by_age) = match run {
+        Run::Real => prune(db, &plan, lost)?,
+        Run::Dry => count_prunable(db, &plan, lost)?,
+    };
+    let now_pruned = pruned_by_confidence + pruned_by_age;
+    if run == Run::Real && now_pruned > 0 {
+        move_hot_from(db)?;
+        revision::raise(db)?;
+    }
+    let entries: u64 = db.query_row("SELECT count(*) FROM entries", [], |row| unsigned(row, 0))?;
+    let hot = facts.usage.hot.saturating_sub(now_pruned);
+    Ok(Outcome { plan, decayed, pruned_by_confidence, pruned_by_age, hot, pruned: entries - hot })
+}
+
+/// Hot entries that have confidence to lose.
+fn count_above_least(db: &Connection, lost: f64) -> Result<u64> {
+    let sql = format!(
+        "SELECT count(*) FROM entries WHERE confidence IS NOT 0.0 AND {} > {LEAST_CONFIDENCE:?} + {TOLERANCE:?}",
+        confidence("?1")
+    );
+    db.query_row(&sql, [lost], |row| unsigned(row, 0))
+}
+
+/// Notes down what is lost, and when this was.
+fn decay(db: &Connection, plan: &Plan, lost: f64) -> Result<()> {
+    if plan.loss > 0.0 {
+        db.execute(
+            "INSERT INTO decays (first_entry, lost) VALUES ((SELECT coalesce(max(id), 0) + 1 FROM entries), ?1)
+             ON CONFLICT (first_entry) DO UPDATE SET lost = excluded.lost",
+            [lost],
+        )?;
+        // Whatever came as early as that has nothing more to lose, as if it had been there from the begin.
+        db.execute("DELETE FROM decays WHERE lost <= ?1", [lost - (FIRST_CONFIDENCE - LEAST_CONFIDENCE)])?;
+    }
+    db.execute(
+        "INSERT INTO notes (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        params![LAST, plan.now_ms.to_string()],
+    )
+    .map(drop)
+}
+
+/// A statement on the entries that may be pruned: `spared` lists the others.
+fn on_prunable(statement: &str, condition: &str) -> String {
+    format!(
+        "WITH spared (entry) AS (
+            SELECT entry FROM transcripts CROSS JOIN turns ON turns.id IN
+                (SELECT id FROM turns AS newest WHERE newest.transcript = transcripts.id AND superseded IS NULL
+                 ORDER BY idx DESC LIMIT :newest)
+            WHERE agent IS NULL
+            UNION ALL
+            SELECT entry FROM turns WHERE transcript IN (
+                SELECT transcripts.id FROM transcripts JOIN sessions ON sessions.id = transcripts.session
+                WHERE last_ms > :active_after AND (ended_ms IS NULL OR ended_ms < last_ms))
+         )
+         {statement}
+         WHERE access_count = 0 AND text IS NULL AND confidence IS NOT 0.0 AND id NOT IN (SELECT entry FROM spared) {condition}"
+    )
+}
+
+/// Whether an entry is hardly trusted, and whether it is old: expressions.
+fn reasons() -> (String, String) {
+    let is_low = format!("{} <= {PRUNE_CONFIDENCE:?} + {TOLERANCE:?}", confidence(":lost"));
+    let is_old = "NOT EXISTS (SELECT 1 FROM turns WHERE turns.entry = entries.id
+        AND NOT (started_ms > 0 AND started_ms < :old_before))";
+    (is_low, is_old.to_owned())
+}
+
+/// How many entries a plan prunes by confidence, and how many others by age.
+fn count_prunable(db: &Connection, plan: &Plan, lost: f64) -> Result<(u64, u64)> {
+    let (is_low, is_old) = reasons();
+    let sql = on_prunable(
+        &format!("SELECT count(*) FILTER (WHERE {is_low}), count(*) FILTER (WHERE NOT {is_low} AND {is_old}) FROM entries"),
+        "",
+    );
+    db.query_row(&sql, &parameters(plan, &lost)[..], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))
+}
+
+/// Prunes them.
+fn prune(db: &Connection, plan: &Plan, lost: f64) -> Result<(u64, u64)> {
+    let (is_low, is_old) = reasons();
+    let prune = |sql: &str, parameters: &[(&str, &dyn ToSql)]| {
+        db.execute(&on_prunable("UPDATE entries SET confidence = 0.0", &format!("AND {sql}")), parameters)
+            .map(|count| count as u64)
+    };
+    let all = parameters(plan, &lost);
+    let by_confidence = prune(&is_low, &[all[0], all[1], all[2]])?;
+    Ok((by_confidence, prune(&is_old, &[all[0], all[1], all[3]])?))
+}
+
+fn parameters<'a>(plan: &'a Plan, lost: &'a f64) -> [(&'static str, &'a dyn ToSql); 4] {
+    const NEWEST: i64 = SPARED_NEWEST as i64;
+    [(":newest", &NEWEST), (":active_after", &plan.active_after_ms), (":lost", lost), (":old_before", &plan.old_before_ms)]
+}
+
+/// Notes down for each conversation where its hot turns begin, so that looking for the best of them does not lead through all that
+/// were pruned.
+fn move_hot_from(db: &Connection) -> Result<()> {
+    db.execute(
+        "UPDATE transcripts SET hot_from = found.ms FROM (
+            SELECT id, coalesce((
+                SELECT min(started_ms) FROM turns CROSS JOIN entries ON entries.id = entry
+                WHERE turns.transcript = transcripts.id AND richness IN (0, 1, 2, 3) AND superseded IS NULL
+                AND started_ms >= coalesce(hot_from, :always) AND access_count = 0 AND confidence IS NOT 0.0
+            ), :never) AS ms FROM transcripts WHERE agent IS NULL
+         ) AS found WHERE found.id = transcripts.id AND hot_from IS NOT found.ms",
+        named_params! { ":always": i64::MIN, ":never": NEVER },
+    )
+    .map(drop)
+}
+
+/// Takes note of turns of a transcript that are hot, whenever they began.
+pub(super) fn hot_turns(db: &Connection, transcript: i64, started_ms: i64) -> Result<()> {
+    db.prepare_cached("UPDATE transcripts SET hot_from = ?2 WHERE id = ?1 AND hot_from > ?2")?
+        .execute([transcript, started_ms])
+        .map(drop)
+}
+
+/// What is said again is hot again, and as old as it is: the next cycle that may prune it looks at it anew.
+pub(super) fn revive(db: &Connection, entry: i64) -> Result<()> {
+    if db.prepare_cached("UPDATE entries SET confidence = NULL WHERE id = ?1 AND confidence = 0.0")?.execute([entry])? > 0 {
+        db.prepare_cached(
+            "UPDATE transcripts SET hot_from = NULL
+             WHERE hot_from IS NOT NULL AND id IN (SELECT transcript FROM turns WHERE entry = ?1)",
+        )?
+        .execute([entry])?;
+    }
+    Ok(())
+}
+
+/// Counts a restore of entries and trusts them a little more.
+pub(super) fn touch(db: &Connection, entries: &[i64], now_ms: i64) -> Result<()> {
+    let sql = format!(
+        "UPDATE entries SET access_count = access_count + 1, accessed_ms = ?3,
+            confidence = {LOST} + min(1.0, {} + ?2)
+         WHERE id = ?1",
+        confidence(LOST)
+    );
+    let mut update = db.prepare_cached(&sql)?;
+    let mut is_pruned = db.prepare_cached("SELECT 1 FROM entries WHERE id = ?1 AND confidence = 0.0")?;
+    let mut revives = false;
+    for entry in entries {
+        revives |= is_pruned.exists([entry])?;
+        update.execute(params![entry, CONFIDENCE_BOOST, now_ms])?;
+    }
+    if revives { revision::raise(db) } else { Ok(()) }
+}
