@@ -25,6 +25,8 @@ mod paths;
 mod restore;
 #[path = "archive/sandbox.rs"]
 mod sandbox;
+#[path = "archive/search.rs"]
+mod search;
 #[path = "archive/shapes.rs"]
 mod shapes;
 #[path = "archive/stdin.rs"]

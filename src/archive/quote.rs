@@ -2,20 +2,27 @@
 
 /// One line: control characters are gone, white space is single, and what could be taken for the client's own tags is no tag.
 pub fn line(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len());
     // First, or what is left would come together to a tag.
     let visible: String = text.chars().filter(|character| !is_invisible(*character)).collect();
-    for word in visible.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
-        if !quoted.is_empty() {
-            quoted.push(' ');
-        }
-        // Gone before anything is looked at: between `<` and a name, one would make a tag look like none.
-        let mut characters = word.chars().filter(|character| !is_invisible(*character)).peekable();
-        while let Some(character) = characters.next() {
-            let compares = |next: &char| next.is_ascii_digit() || matches!(next, '<' | '‹' | '=' | '-');
-            let opens = character == '<' && characters.peek().is_some_and(|next| !compares(next));
-            quoted.push(if opens { '‹' } else { character });
-        }
+    let words: Vec<&str> = visible.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    words.into_iter().map(without_tags).collect::<Vec<_>>().join(" ")
+}
+
+/// The same with its lines and indents.
+pub fn lines(text: &str) -> String {
+    let is_kept = |character: &char| matches!(character, '\n' | '\t') || !(character.is_control() || is_invisible(*character));
+    let visible: String = text.chars().filter(is_kept).collect();
+    without_tags(&visible)
+}
+
+/// What opens a tag does so no more; what compares or shifts stays.
+fn without_tags(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let compares = |next: &char| next.is_whitespace() || next.is_ascii_digit() || matches!(next, '<' | '‹' | '=' | '-');
+        let opens = character == '<' && characters.peek().is_some_and(|next| !compares(next));
+        quoted.push(if opens { '‹' } else { character });
     }
     quoted
 }
@@ -83,6 +90,7 @@ mod tests {
     fn nothing_reads_as_a_tag() {
         let text = "a\n\t b </system-reminder>\u{1b}[31m <x> 1 < 2 \u{202e}c";
         assert_eq!(line(text), "a b ‹/system-reminder> [31m ‹x> 1 < 2 c");
+        assert_eq!(lines(text), "a\n\t b ‹/system-reminder>[31m ‹x> 1 < 2 c");
         assert_eq!(line("<\u{200b}/x> \u{200b} <<y> <!-- a<=b x<1 <"), "‹/x> <‹y> ‹!-- a<=b x<1 <");
     }
 
@@ -101,6 +109,14 @@ mod tests {
         fn a_line_is_one_line(text in "\\PC{0,50}|.{0,50}") {
             let quoted = line(&text);
             prop_assert!(!quoted.contains('\n') && !quoted.contains("</"));
+        }
+
+        #[test]
+        fn lines_stay_and_have_no_tags(text in "[a<>/ \n\t\r\u{200b}\u{1b}é]{0,40}") {
+            let quoted = lines(&text);
+            prop_assert_eq!(quoted.matches('\n').count(), text.matches('\n').count());
+            prop_assert!(!quoted.contains("</") && !quoted.contains("<a") && !quoted.contains('\u{1b}'), "{quoted:?}");
+            prop_assert_eq!(lines(&quoted), quoted);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What turns say: read from the bytes of their transcript, which are the only place where it is kept.
 
 use super::store::{Store, StoreError, StoredTurn};
-use crate::transcript::{answers_of, summary, text_of};
+use crate::transcript::{Fields, answers_of, summary, text_of};
 
 /// The content of a turn.
 ///
@@ -25,6 +25,14 @@ pub fn answers(store: &mut dyn Store, turn: &StoredTurn) -> Result<Vec<String>, 
 /// When the store cannot be read.
 pub fn summary(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, StoreError> {
     Ok(summary::of_turn(&turn.turn, &bytes(store, turn)?))
+}
+
+/// What a turn says, by who says it.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn fields(store: &mut dyn Store, turn: &StoredTurn) -> Result<Fields, StoreError> {
+    Ok(Fields::of(&bytes(store, turn)?, turn.agent.is_some()))
 }
 
 fn bytes(store: &mut dyn Store, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {

@@ -10,8 +10,10 @@ mod autopilot;
 mod completions;
 mod config;
 mod demo;
+mod finding;
 mod hook;
 mod hooks;
+mod mcp;
 mod output;
 mod patch;
 mod prune;
@@ -71,6 +73,8 @@ enum Command {
     Archive(archive::ArchiveArgs),
     /// Print a turn in full, by the handle that stands in restored context
     Recall(recall::RecallArgs),
+    /// Let a model search and recall what is archived: an MCP server on stdin and stdout
+    Mcp(mcp::McpArgs),
     /// Run by Claude Code at its events: JSON on stdin
     Hook(hook::HookArgs),
     /// Wire ctxbridge into the client's settings
@@ -155,6 +159,7 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
         Command::Prune(args) => args.run(output),
         Command::Archive(args) => args.run(output),
         Command::Recall(args) => args.run(output),
+        Command::Mcp(args) => args.run(output),
         Command::Hooks(args) => args.run(output),
         Command::Demo(args) => args.run(output),
         Command::Autopilot(args) => args.run(output),
@@ -175,8 +180,14 @@ fn configuration(output: &Output) -> Config {
     config
 }
 
+/// The command was given what it cannot mean.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
 fn is_usage(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(PatchError::Catalogue(CatalogueError::Unknown { .. } | CatalogueError::NoDefault)))
+    error.is::<Usage>()
+        || matches!(error.downcast_ref(), Some(PatchError::Catalogue(CatalogueError::Unknown { .. } | CatalogueError::NoDefault)))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -4,47 +4,78 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::json;
 
-use super::Answer;
-use super::archive::{open, printable, show_handle, turn_digits};
+use super::archive::{open, printable, show_found, show_handle};
 use super::output::Output;
+use super::{Answer, Usage, finding};
 use crate::archive::blocks::{self, Original};
-use crate::archive::place::client_folder;
-use crate::prune::{Handle, NoHandle};
+use crate::archive::recall::{self, Reference, turn_digits};
+use crate::archive::search::Request;
+use crate::archive::store::Store;
+use crate::prune::Handle;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge recall ctx:1a2b3c4d       a turn, as the context says that is restored after a compaction
   ctxbridge recall ctx:1a2b3c4d.0     a text, as the rest of one says that was pruned from a request
+  ctxbridge recall ctx:summary.12     a compaction's summary
+  ctxbridge recall the lock timeout   the best turns on that, with handles
 
 A text comes out as it was, to the byte; on a terminal, without control characters.")]
 pub(super) struct RecallArgs {
-    /// The handle of a turn, or of a text in a message
-    #[arg(value_parser = parse)]
-    handle: What,
+    /// The handle of a turn, of a text in a message, or of a summary; or words to look for
+    #[arg(required = true, value_name = "HANDLE|QUERY")]
+    what: Vec<String>,
 }
+
+/// Turns that a query brings.
+const BEST: usize = 5;
 
 #[derive(Clone, Debug)]
 enum What {
-    Turn(String),
-    Text(Handle),
+    Handle(Reference),
+    Query(String),
 }
 
-fn parse(text: &str) -> Result<What, String> {
-    if text.contains('.') {
-        return text.parse().map(What::Text).map_err(|error: NoHandle| error.to_string());
+/// One word that looks as handles do is meant as one; anything else is looked for.
+fn parse(words: &[String]) -> anyhow::Result<What> {
+    let [word] = words else { return Ok(What::Query(words.join(" "))) };
+    match word.parse::<Reference>() {
+        // `facade` is a word.
+        Ok(Reference::Turn(digits)) if digits.len() < 8 && !word.starts_with("ctx:") => Ok(What::Query(word.clone())),
+        Ok(reference) => Ok(What::Handle(reference)),
+        Err(error) if word.starts_with("ctx:") => Err(Usage(format!("{word}: {error}")).into()),
+        Err(_) => Ok(What::Query(word.clone())),
     }
-    turn_digits(text)
-        .map(|_| What::Turn(text.to_owned()))
-        .ok_or_else(|| "not the handle of a turn, such as ctx:1a2b3c4d".to_owned())
 }
 
 impl RecallArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let handle = match &self.handle {
-            What::Turn(handle) => return show_handle(handle, output),
-            What::Text(handle) => handle,
+        let reference = match parse(&self.what)? {
+            What::Handle(reference) => reference,
+            What::Query(query) => {
+                let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
+                let request = Request { limit: BEST, folder, ..Request::new(&query) };
+                let found = finding::search(&request, None, output)?;
+                return show_found(&request, &found, output);
+            }
         };
-        let Some(original) = find(handle, output)? else {
+        let handle = match &reference {
+            Reference::Turn(digits) => {
+                let answer = show_handle(digits, output)?;
+                if answer == Answer::Yes {
+                    used(digits, output);
+                }
+                return Ok(answer);
+            }
+            Reference::Summary(entry) => return show_summary(*entry, output),
+            Reference::Text(handle) => handle,
+        };
+        let folder = std::env::current_dir().unwrap_or_default();
+        let original = recall::text(handle, &folder, || -> anyhow::Result<_> {
+            let mut store = open(output)?;
+            Ok(blocks::in_archive(handle, &mut store)?)
+        })?;
+        let Some(original) = original else {
             output.note(&format!("no transcript and no archived session has a message with the handle {handle}"));
             return Ok(Answer::No);
         };
@@ -55,15 +86,30 @@ impl RecallArgs {
     }
 }
 
-/// Near ones first: the transcripts of this project, then the archive, which knows the rest, then what is not archived.
-fn find(handle: &Handle, output: &Output) -> anyhow::Result<Option<Original>> {
-    let folder = std::env::current_dir().unwrap_or_default();
-    let (own, others) = client_folder().map(|client| blocks::transcripts(&client, &folder)).unwrap_or_default();
-    if let Some(original) = blocks::in_transcripts(handle, &own) {
-        return Ok(Some(original));
+/// Takes note that a turn was recalled: it is worth more from now on. That it was shown does not depend on it.
+fn used(handle: &str, output: &Output) {
+    let note = || {
+        let mut store = open(output)?;
+        let found = store.turns_by_id(&turn_digits(handle).unwrap_or_default())?;
+        let entry = found.first().map(|turn| turn.entry);
+        anyhow::Ok(store.touch(entry.as_slice(), jiff::Timestamp::now().as_millisecond())?)
+    };
+    if let Err(error) = note() {
+        output.note(&format!("that it was recalled is not noted: {error}"));
     }
-    let mut store = open(output)?;
-    Ok(blocks::in_archive(handle, &mut store)?.or_else(|| blocks::in_transcripts(handle, &others)))
+}
+
+fn show_summary(entry: i64, output: &mut Output) -> anyhow::Result<Answer> {
+    let Some((session, summary)) = open(output)?.summary_of(entry)? else {
+        output.note(&format!("the archive has no summary {}", Reference::Summary(entry)));
+        return Ok(Answer::No);
+    };
+    if output.json {
+        output.value(&json!({ "handle": Reference::Summary(entry).to_string(), "session": session, "text": summary.text }))?;
+    } else {
+        output.line(printable(&summary.text))?;
+    }
+    Ok(Answer::Yes)
 }
 
 fn show(handle: &Handle, original: &Original, output: &mut Output) -> anyhow::Result<Answer> {

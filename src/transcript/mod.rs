@@ -6,6 +6,7 @@ stops at one that is damaged. Nothing here opens a file.
 */
 
 mod content;
+mod fields;
 mod input;
 mod interpret;
 pub(crate) mod lenient;
@@ -16,6 +17,7 @@ mod turns;
 mod work;
 
 pub use content::{answers_of, text_of};
+pub use fields::Fields;
 pub use interpret::{Interpreter, MAX_LINE_BYTES, Seen};
 pub use record::{Block, Content, Kind, Record};
 pub(crate) use repair::whole_characters;

@@ -3,6 +3,7 @@
 mod import;
 mod optimize;
 mod restore;
+mod search;
 mod sessions;
 mod show;
 mod status;
@@ -17,7 +18,8 @@ use crate::archive::store::sqlite::{Patience, SqliteStore};
 use crate::archive::store::{Session, Store};
 use crate::paths;
 
-pub(super) use show::{printable, show_handle, turn_digits};
+pub(super) use search::show as show_found;
+pub(super) use show::{printable, show_handle};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -35,13 +37,15 @@ enum ArchiveCommand {
     Status(status::StatusArgs),
     /// Archive transcripts: those given, or all that the client has
     Import(import::ImportArgs),
+    /// Find turns by their words and their meaning
+    Search(search::SearchArgs),
     /// The sessions in the archive, the newest first
     Sessions(sessions::SessionsArgs),
     /// A session's turns, or one turn in full
     Show(show::ShowArgs),
     /// Write a session's transcript, byte for byte
     Restore(restore::RestoreArgs),
-    /// Tidy up: look for damage, let confidence decay, compare with the transcripts
+    /// Tidy up: look for damage, let confidence decay, prune what is never used, compare with the transcripts
     Optimize(optimize::OptimizeArgs),
 }
 
@@ -50,6 +54,7 @@ impl ArchiveArgs {
         match &self.command {
             ArchiveCommand::Status(args) => args.run(output),
             ArchiveCommand::Import(args) => args.run(output),
+            ArchiveCommand::Search(args) => args.run(output),
             ArchiveCommand::Sessions(args) => args.run(output),
             ArchiveCommand::Show(args) => args.run(output),
             ArchiveCommand::Restore(args) => args.run(output),
@@ -82,6 +87,11 @@ fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option<Session>> 
             bail!("several sessions begin with {prefix}: {}; give more of the id", ids.join(", "))
         }
     }
+}
+
+/// How many entries, for people.
+fn entries(number: u64) -> String {
+    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
 }
 
 /// Local time, to the minute.

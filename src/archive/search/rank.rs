@@ -1,0 +1,283 @@
+/*!
+From what words and vectors say of each turn to an order.
+
+Scores are fused as a sum of BM25, divided by the most that the query could give, and cosine: unlike ranks they say how far apart turns are
+(Bruch, Gai, Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval"). Reciprocal ranks (Cormack et al. 2009) are there to
+compare with. All weights were chosen with `cargo xtask bench retrieval`; each stage can be left out.
+*/
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::archive::store::Place;
+use crate::archive::{Traits, importance};
+
+/// A cosine that says nothing: any two texts of the same field have as much.
+const COSINE_FLOOR: f64 = 0.2;
+/// What a turn gets of the scores of those one and two turns away.
+const NEIGHBOURS: [f64; 2] = [0.2, 0.1];
+/// What a turn gets for its session, of which the best turns count.
+const SESSION: f64 = 0.5;
+const BEST_OF_SESSION: usize = 3;
+/// What is left of the score of a turn outside the time that the query names.
+const OUTSIDE: f64 = 0.3;
+/// What importance and confidence can add, at most: they decide between turns that fit alike.
+const IMPORTANCE: f64 = 0.02;
+/// What a turn gets for being of the project that is asked from.
+const PROJECT: f64 = 0.05;
+/// The constant of reciprocal ranks.
+const RECIPROCAL: f64 = 60.0;
+
+/// What goes into a ranking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// Words and vectors as a sum of their scores; else of their reciprocal ranks.
+    pub scores: bool,
+    /// A hit lifts the turns before and behind it.
+    pub neighbours: bool,
+    /// A session with several hits is lifted.
+    pub session: bool,
+    /// Turns of the project that is asked from are lifted.
+    pub project: bool,
+    /// Important and trusted turns are lifted.
+    pub importance: bool,
+    /// A time that the query names counts.
+    pub time: bool,
+    /// Turns that say the same are one.
+    pub duplicates: bool,
+}
+
+impl Stages {
+    /// All of them.
+    pub const ALL: Self =
+        Self { scores: true, neighbours: true, session: true, project: true, importance: true, time: true, duplicates: true };
+    /// The plain order of words, of vectors, or of both by reciprocal ranks.
+    pub const NONE: Self = Self {
+        scores: false,
+        neighbours: false,
+        session: false,
+        project: false,
+        importance: false,
+        time: false,
+        duplicates: false,
+    };
+}
+
+impl Default for Stages {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+/// What is known of an entry that may be a hit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Where it is; of several places, the one to show.
+    pub place: Place,
+    /// BM25, as a part of the most that the query could give; none where no word fits.
+    pub words: Option<f64>,
+    /// The cosine of its best passage, none where there is no vector.
+    pub cosine: Option<f64>,
+}
+
+/// What the ranking looks at besides the candidates.
+#[derive(Clone, Debug, Default)]
+pub struct Around<'a> {
+    /// The time that the query names, in milliseconds since 1970.
+    pub time: Option<Range<i64>>,
+    /// The folder that is asked from.
+    pub folder: Option<&'a str>,
+    /// Now, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// A place in the order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// Transcript and index of the turn.
+    pub at: (i64, u32),
+    /// More is better; comparable within one search.
+    pub score: f64,
+    /// Which of the candidates, if it is one itself and not a neighbour of one.
+    pub candidate: Option<usize>,
+}
+
+/// The order of candidates and, where stages say so, of their neighbours.
+pub fn rank(candidates: &[Candidate], stages: Stages, around: &Around<'_>) -> Vec<Ranked> {
+    let fused = if stages.scores { scores(candidates) } else { reciprocal_ranks(candidates) };
+    let mut ranked: HashMap<(i64, u32), Ranked> = HashMap::new();
+    for (number, (candidate, score)) in candidates.iter().zip(&fused).enumerate() {
+        let at = (candidate.place.transcript, candidate.place.index);
+        let outside = stages.time && around.time.as_ref().is_some_and(|time| !time.contains(&candidate.place.started_ms));
+        let score = score * if outside { OUTSIDE } else { 1.0 };
+        let known = ranked.entry(at).or_insert(Ranked { at, score: 0.0, candidate: None });
+        if known.candidate.is_none() || known.score < score {
+            *known = Ranked { at, score, candidate: Some(number) };
+        }
+    }
+    let alone: Vec<Ranked> = ranked.values().cloned().collect();
+    if stages.session {
+        lift_sessions(&alone, candidates, &mut ranked);
+    }
+    if stages.neighbours {
+        lift_neighbours(&alone, candidates, &mut ranked);
+    }
+    for one in ranked.values_mut() {
+        let Some(candidate) = one.candidate.map(|number| &candidates[number]) else { continue };
+        if stages.project && around.folder.is_some() && candidate.place.folder.as_deref() == around.folder {
+            one.score += PROJECT;
+        }
+        if stages.importance {
+            one.score += IMPORTANCE * weight(&candidate.place, around.now_ms);
+        }
+    }
+    let mut order: Vec<Ranked> = ranked.into_values().collect();
+    order.sort_by(|one, other| other.score.total_cmp(&one.score).then(other.at.cmp(&one.at)));
+    order
+}
+
+fn scores(candidates: &[Candidate]) -> Vec<f64> {
+    let words = |candidate: &Candidate| candidate.words.unwrap_or(0.0).max(0.0);
+    let meaning =
+        |candidate: &Candidate| candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
+    candidates.iter().map(|candidate| words(candidate) + meaning(candidate)).collect()
+}
+
+fn reciprocal_ranks(candidates: &[Candidate]) -> Vec<f64> {
+    let mut fused = vec![0.0; candidates.len()];
+    let lists: [fn(&Candidate) -> Option<f64>; 2] = [|candidate| candidate.words, |candidate| candidate.cosine];
+    for list in lists {
+        let mut order: Vec<(usize, f64)> =
+            candidates.iter().enumerate().filter_map(|(number, candidate)| Some((number, list(candidate)?))).collect();
+        order.sort_by(|one, other| other.1.total_cmp(&one.1));
+        for (rank, (number, _)) in (1_u32..).zip(order) {
+            // So that the first of both lists has 1.
+            fused[number] += (RECIPROCAL + 1.0) / 2.0 / (RECIPROCAL + f64::from(rank));
+        }
+    }
+    fused
+}
+
+/// A hit lifts its neighbours: what is said next often has the answer, and other words.
+fn lift_neighbours(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMap<(i64, u32), Ranked>) {
+    for hit in alone {
+        // What is no longer part of the conversation stands beside nothing.
+        if hit.candidate.is_some_and(|number| candidates[number].place.is_superseded) {
+            continue;
+        }
+        let (transcript, index) = hit.at;
+        for (distance, share) in (1_u32..).zip(NEIGHBOURS) {
+            for index in [index.checked_sub(distance), index.checked_add(distance)].into_iter().flatten() {
+                let at = (transcript, index);
+                ranked.entry(at).or_insert(Ranked { at, score: 0.0, candidate: None }).score += share * hit.score;
+            }
+        }
+    }
+}
+
+fn lift_sessions(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMap<(i64, u32), Ranked>) {
+    let mut sessions: HashMap<i64, Vec<f64>> = HashMap::new();
+    let session = |one: &Ranked| one.candidate.map(|number| candidates[number].place.session);
+    for one in alone {
+        if let Some(session) = session(one) {
+            sessions.entry(session).or_default().push(one.score);
+        }
+    }
+    let sums: HashMap<i64, f64> = sessions
+        .into_iter()
+        .map(|(session, mut scores)| {
+            scores.sort_by(|one, other| other.total_cmp(one));
+            (session, scores.iter().take(BEST_OF_SESSION).sum())
+        })
+        .collect();
+    let best = sums.values().fold(f64::MIN_POSITIVE, |best, sum| best.max(*sum));
+    let highest = alone.iter().fold(0.0_f64, |highest, one| highest.max(one.score));
+    for one in ranked.values_mut() {
+        if let Some(sum) = session(one).and_then(|session| sums.get(&session)) {
+            // As much as it is of the best hit: so it means the same whatever the scores are.
+            one.score += SESSION * sum / best * highest.min(1.0);
+        }
+    }
+}
+
+/// From 0 to about 1.
+fn weight(place: &Place, now_ms: i64) -> f64 {
+    let (has_tools, has_files) = place.richness;
+    let age_days = now_ms.saturating_sub(place.started_ms) as f64 / 86_400_000.0;
+    let importance = importance(Traits { age_days, access_count: place.access_count, has_tools, has_files });
+    (importance / 2.0).min(1.0) * place.confidence.abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn candidate(transcript: i64, index: u32, words: Option<f64>, cosine: Option<f64>) -> Candidate {
+        let place = Place {
+            entry: transcript * 1000 + i64::from(index),
+            key: 0,
+            transcript,
+            index,
+            session: transcript,
+            folder: None,
+            started_ms: i64::from(index) * 1000,
+            access_count: 0,
+            confidence: 0.8,
+            richness: (false, false),
+            is_superseded: false,
+        };
+        Candidate { place, words, cosine }
+    }
+
+    fn order(candidates: &[Candidate], stages: Stages) -> Vec<(i64, u32)> {
+        rank(candidates, stages, &Around::default()).into_iter().map(|ranked| ranked.at).collect()
+    }
+
+    #[test]
+    fn words_and_vectors_count() {
+        let candidates =
+            [candidate(1, 10, Some(0.8), Some(0.4)), candidate(2, 10, None, Some(0.9)), candidate(3, 10, Some(0.2), None)];
+        let plain = Stages { scores: true, ..Stages::NONE };
+        assert_eq!(order(&candidates, plain), [(1, 10), (2, 10), (3, 10)]);
+        assert_eq!(order(&candidates, Stages::NONE), [(1, 10), (2, 10), (3, 10)], "1 is first and second, 2 first, 3 second");
+    }
+
+    #[test]
+    fn a_hit_lifts_its_neighbours() {
+        let candidates =
+            [candidate(1, 10, Some(0.9), Some(0.6)), candidate(2, 4, Some(0.2), None), candidate(1, 11, Some(0.18), None)];
+        let stages = Stages { scores: true, neighbours: true, ..Stages::NONE };
+        assert_eq!(order(&candidates, stages)[..2], [(1, 10), (1, 11)]);
+        assert!(order(&candidates, stages).contains(&(1, 9)), "one that does not fit itself");
+        assert_eq!(order(&candidates, Stages { neighbours: false, ..stages }), [(1, 10), (2, 4), (1, 11)]);
+    }
+
+    #[test]
+    fn the_time_that_is_named_comes_first() {
+        let candidates = [candidate(1, 10, Some(0.5), Some(0.4)), candidate(2, 4, Some(0.3), Some(0.3))];
+        let around = Around { time: Some(3000..5000), ..Around::default() };
+        let stages = Stages { scores: true, time: true, ..Stages::NONE };
+        assert_eq!(rank(&candidates, stages, &around)[0].at, (2, 4));
+    }
+
+    proptest! {
+        #[test]
+        fn every_candidate_is_ranked_whatever_the_stages(
+            given in proptest::collection::vec((1_i64..5, 0_u32..9, proptest::option::of(0.0..1.0_f64), proptest::option::of(-1.0..1.0_f64)), 0..30),
+            flags in proptest::array::uniform7(any::<bool>()),
+        ) {
+            let [scores, neighbours, session, project, importance, time, duplicates] = flags;
+            let stages = Stages { scores, neighbours, session, project, importance, time, duplicates };
+            let candidates: Vec<Candidate> = given.into_iter().map(|(t, i, words, cosine)| candidate(t, i, words, cosine)).collect();
+            let ranked = rank(&candidates, stages, &Around { time: Some(0..2000), folder: None, now_ms: 5000 });
+            for one in &candidates {
+                prop_assert!(ranked.iter().any(|ranked| ranked.at == (one.place.transcript, one.place.index) && ranked.candidate.is_some()));
+            }
+            prop_assert!(ranked.windows(2).all(|pair| pair[0].score >= pair[1].score));
+            prop_assert!(ranked.iter().all(|one| one.score.is_finite()));
+            prop_assert!(neighbours || ranked.iter().all(|one| one.candidate.is_some()));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The piece of a text that shows best why it was found.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::query::Terms;
+use super::tokens::Tokenizer;
+
+/// A piece of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snippet {
+    /// One line, with an ellipsis where something is missing.
+    pub text: String,
+    /// The bytes in it of what was looked for.
+    pub marks: Vec<Range<usize>>,
+    /// How many different terms are in it.
+    pub terms: usize,
+}
+
+/// The piece of at most so many characters that has most of what is looked for; the begin, where nothing is.
+pub fn of(text: &str, terms: &Terms, tokenizer: &Tokenizer, chars: usize) -> Snippet {
+    let mut hits: Vec<(Range<usize>, String)> = Vec::new();
+    tokenizer.tokens(text, &mut |token| {
+        if terms.has(&token.word) {
+            hits.push((token.range, token.word));
+        }
+    });
+    // A name and its parts are one mark: the longer one comes behind.
+    hits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    let distinct = |from: usize| {
+        let end = hits[from].0.start + chars;
+        let seen: HashSet<&str> =
+            hits[from..].iter().take_while(|(range, _)| range.end <= end).map(|(_, word)| word.as_str()).collect();
+        seen.len()
+    };
+    // Of a text that is full of hits, the begin is enough.
+    let best =
+        (0..hits.len().min(400)).map(|from| (distinct(from), from)).max_by_key(|(count, from)| (*count, usize::MAX - from));
+    let (terms, start) = best.map_or((0, 0), |(count, from)| (count, lead_in(text, hits[from].0.start, chars / 5)));
+    let end = text[start..].char_indices().nth(chars).map_or(text.len(), |(at, _)| start + at);
+    let mut snippet = Snippet { terms, ..Snippet::default() };
+    if start > 0 {
+        snippet.text.push('…');
+    }
+    let mut marks =
+        hits.iter().map(|(range, _)| range.clone()).filter(|range| range.start >= start && range.end <= end).peekable();
+    let mut open: Option<(usize, usize)> = None;
+    for (at, character) in text[start..end].char_indices().map(|(at, character)| (start + at, character)) {
+        if let Some((begin, _)) = open.take_if(|(_, until)| at >= *until) {
+            snippet.marks.push(begin..snippet.text.len());
+        }
+        while marks.peek().is_some_and(|mark| mark.start < at) {
+            marks.next();
+        }
+        if character.is_whitespace() || character.is_control() {
+            if !snippet.text.ends_with([' ', '…']) && !snippet.text.is_empty() {
+                snippet.text.push(' ');
+            }
+            continue;
+        }
+        if open.is_none()
+            && let Some(mark) = marks.next_if(|mark| mark.start == at)
+        {
+            open = Some((snippet.text.len(), mark.end));
+        }
+        snippet.text.push(character);
+    }
+    if let Some((begin, _)) = open {
+        snippet.marks.push(begin..snippet.text.len());
+    }
+    snippet.text.truncate(snippet.text.trim_end().len());
+    if end < text.len() {
+        snippet.text.push('…');
+    }
+    snippet
+}
+
+/// Some characters before a place, from the begin of a word on.
+fn lead_in(text: &str, at: usize, chars: usize) -> usize {
+    let start = text[..at].char_indices().rev().nth(chars).map_or(0, |(at, _)| at);
+    if start == 0 { 0 } else { text[start..at].find(char::is_whitespace).map_or(start, |space| start + space + 1).min(at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn marked(text: &str, query: &str, chars: usize) -> String {
+        let tokenizer = Tokenizer::default();
+        let snippet = of(text, &Terms::of(query, &tokenizer), &tokenizer, chars);
+        let mut shown = snippet.text.clone();
+        for mark in snippet.marks.iter().rev() {
+            shown.insert(mark.end, ']');
+            shown.insert(mark.start, '[');
+        }
+        shown
+    }
+
+    #[test]
+    fn the_best_piece_with_marks() {
+        assert_eq!(marked("Why does the parser\nhang?", "parsers hanging", 80), "Why does the [parser] [hang]?");
+        assert_eq!(marked("set max_retries here", "maxRetries", 80), "set [max_retries] here");
+        assert_eq!(marked("nothing fits", "parser", 80), "nothing fits");
+        let long = format!("{}the lock timeout was 5 s {}", "padding words ".repeat(20), "and so on ".repeat(20));
+        assert_eq!(marked(&long, "lock timeout", 40), "…the [lock] [timeout] was 5 s and so on and s…");
+    }
+
+    proptest! {
+        #[test]
+        fn marks_are_in_the_text(text in ".{0,200}|[a-z_ .\n]{0,300}", query in "[a-z_]{1,3}( [a-z]{1,3}\\*?){0,3}", chars in 1_usize..100) {
+            let tokenizer = Tokenizer::default();
+            let snippet = of(&text, &Terms::of(&query, &tokenizer), &tokenizer, chars);
+            prop_assert!(snippet.text.chars().count() <= chars + 2);
+            let mut last = 0;
+            for mark in &snippet.marks {
+                prop_assert!(mark.start >= last && mark.start < mark.end && snippet.text.get(mark.clone()).is_some(), "{snippet:?}");
+                last = mark.end;
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Finding turns again by their words, and what other sessions said about the same.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::lines::Lines;
+use super::sandbox::{Sandbox, Talk, run};
+
+/// Three sessions: two of a project, one elsewhere.
+fn talks(sandbox: &Sandbox) -> [Talk; 3] {
+    let mut one = Lines::of("one").seed(1);
+    let parser = one.prompt("Why does the parser hang on nested comments?")
+        + &one.call("Read", json!({ "file_path": "/home/dev/src/ledger/src/lexer.rs" }))
+        + &one.result("fn skip_comment(&mut self) { while !self.at_end() {} }")
+        + &one.answer("skip_comment never advances, so it loops for ever. I made it count the depth.")
+        + &one.turn("Is max_retries read from the environment?")
+        + &one.turn("Thanks.");
+    let mut two = Lines::of("two").seed(2);
+    let upload = two.prompt("the upload fails at night")
+        + &two.call("Bash", json!({ "command": "journalctl -u upload" }))
+        + &two.result("ERROR os error 104: connection reset by peer (maxRetries=3)")
+        + &two.answer("The load balancer closes idle connections at midnight; keep-alive is 30 s now.")
+        + &two.summary("The user asked about uploads; the watermark is 4711.");
+    let mut three = Lines::of("three").seed(3);
+    let elsewhere = three.turn("The parser of the other program hangs, too.");
+    let talks = [sandbox.talk(1, parser), sandbox.talk(2, upload), sandbox.talk(3, elsewhere.replace("src/ledger", "src/other"))];
+    let paths: Vec<&str> = talks.iter().map(|talk| talk.path.to_str().unwrap()).collect();
+    sandbox.cli(&[&["archive", "import"], &paths[..]].concat());
+    talks
+}
+
+fn search(sandbox: &Sandbox, more: &[&str]) -> Vec<Value> {
+    let ran = run(sandbox.command(&[&["archive", "search", "--json", "--mode", "lexical"], more].concat()), b"");
+    assert!(ran.code == Some(0) || ran.code == Some(1), "{}", ran.stderr);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let results = found["results"].as_array().unwrap().clone();
+    assert_eq!(ran.code == Some(1), results.is_empty());
+    results
+}
+
+fn prompts(results: &[Value]) -> Vec<&str> {
+    results.iter().map(|result| result["summary"].as_str().unwrap().split(" | ").next().unwrap()).collect()
+}
+
+#[test]
+fn words_find_turns() {
+    let sandbox = Sandbox::new();
+    talks(&sandbox);
+    let first = |query: &str| {
+        let found = search(&sandbox, &[query]);
+        prompts(&found).first().map(|prompt| (*prompt).to_owned())
+    };
+    let parser = Some("Why does the parser hang on nested comments?".to_owned());
+    assert_eq!(first("parsers hanging nested comment"), parser);
+    assert_eq!(first("skipComment"), parser, "a name in another spelling, in what a tool returned");
+    assert_eq!(first("lexer.rs"), parser, "a file");
+    assert_eq!(first("\"connection reset by peer\""), Some("the upload fails at night".to_owned()));
+    assert_eq!(first("\"reset connection\""), None, "words in quotes stand together");
+    assert_eq!(first("environ*"), Some("Is max_retries read from the environment?".to_owned()));
+    assert_eq!(first("watermark 4711").as_deref(), Some("The user asked about uploads; the watermark is 4711."));
+    assert_eq!(first("zebra"), None);
+}
+
+#[test]
+fn nothing_that_is_typed_is_syntax() {
+    let sandbox = Sandbox::new();
+    talks(&sandbox);
+    for query in
+        ["\"", "NEAR(a b)", "prompt : x", "a AND", "* ^", "'; DROP TABLE docs; --", "{", "-", "parser OR", "%_\\", "col:"]
+    {
+        search(&sandbox, &[query]);
+        search(&sandbox, &["parser", "--session", query]);
+        search(&sandbox, &["parser", "--project", query, "--file", query, "--tool", query]);
+    }
+    assert!(!search(&sandbox, &["parser"]).is_empty());
+}
+
+#[test]
+fn filters_let_through_what_they_say() {
+    let sandbox = Sandbox::new();
+    let [one, _, three] = talks(&sandbox);
+    let of = |more: &[&str]| {
+        let found = search(&sandbox, &[&["parser", "retries", "upload"], more].concat());
+        found.iter().map(|result| result["session"].as_str().unwrap().to_owned()).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(of(&[]).len(), 3);
+    assert_eq!(of(&["--session", &three.id]), [three.id.clone()].into());
+    assert_eq!(of(&["--project", "src/other"]), [three.id.clone()].into());
+    assert_eq!(of(&["--project", "other"]), [three.id.clone()].into());
+    assert_eq!(of(&["--project", "othe"]).len(), 0, "a folder's whole name");
+    assert_eq!(of(&["--tool", "read"]), [one.id.clone()].into());
+    assert_eq!(of(&["--file", "lexer.rs"]), [one.id.clone()].into());
+    assert_eq!(of(&["--since", "2027-01-01"]).len(), 0);
+    assert_eq!(of(&["--since", "2026-06-01", "--until", "2026-06-03"]).len(), 3);
+    assert_eq!(of(&["--until", "2026-05-31"]).len(), 0);
+    let kinds = |kind: &str| search(&sandbox, &["advances", "--kind", kind]).len();
+    assert_eq!((kinds("prompt"), kinds("answer"), kinds("tool")), (0, 1, 0), "and no neighbours");
+    assert_eq!(search(&sandbox, &["parser", "--limit", "1"]).len(), 1);
+}
+
+#[test]
+fn a_turn_that_grew_is_found_by_what_is_new() {
+    let sandbox = Sandbox::new();
+    let mut lines = Lines::of("s");
+    let talk = sandbox.talk(1, lines.prompt("Where is the herons' nest?"));
+    sandbox.hook("stop", &talk.input());
+    assert_eq!(search(&sandbox, &["herons"]).len(), 1);
+    assert_eq!(search(&sandbox, &["reeds"]).len(), 0);
+    talk.append(lines.answer("In the reeds."));
+    sandbox.hook("stop", &talk.input());
+    assert_eq!(search(&sandbox, &["reeds"]).len(), 1);
+    assert_eq!(search(&sandbox, &["herons"]).len(), 1, "once");
+}
+
+#[test]
+fn an_index_that_is_lost_or_damaged_is_made_anew() {
+    let sandbox = Sandbox::new();
+    talks(&sandbox);
+    let before = search(&sandbox, &["parser"]);
+    let index = sandbox.data().join("search.db");
+    for damage in [None, Some(vec![b'x'; 8192]), Some(Vec::new())] {
+        for suffix in ["-wal", "-shm"] {
+            fs::remove_file(sandbox.data().join(format!("search.db{suffix}"))).ok();
+        }
+        match damage {
+            None => fs::remove_file(&index).unwrap(),
+            Some(bytes) => fs::write(&index, bytes).unwrap(),
+        }
+        assert_eq!(search(&sandbox, &["parser"]), before);
+    }
+    // Damage that only shows when it is read.
+    let mut bytes = fs::read(&index).unwrap();
+    let pages = bytes.len() / 4096;
+    for page in 2..pages {
+        bytes[page * 4096..page * 4096 + 64].fill(0xff);
+    }
+    fs::write(&index, bytes).unwrap();
+    assert_eq!(search(&sandbox, &["parser"]), before);
+}
+
+#[test]
+fn what_is_shown() {
+    let sandbox = Sandbox::new();
+    talks(&sandbox);
+    let said = sandbox.cli(&["archive", "search", "--mode", "lexical", "--limit", "2", "max retries"]).stdout;
+    insta::with_settings!({ filters => vec![(r"2026-0\d-\d\d \d\d:\d\d", "[time]")] }, { insta::assert_snapshot!(said) });
+    let none = run(sandbox.command(&["archive", "search", "zebra"]), b"").with_code(1);
+    assert!(none.stderr.contains("nothing found"), "{}", none.stderr);
+    let wrong = run(sandbox.command(&["archive", "search", "x", "--since", "soon"]), b"").with_code(2);
+    assert!(wrong.stderr.contains("\"soon\" is no time; give a day as in 2026-05-04"), "{}", wrong.stderr);
+}
+
+#[test]
+fn recall_takes_words() {
+    let sandbox = Sandbox::new();
+    talks(&sandbox);
+    let found = sandbox.json(&["recall", "the", "nested", "comments"]);
+    assert_eq!(found["results"][0]["turn"], 0);
+    let handle = found["results"][0]["handle"].as_str().unwrap();
+    assert!(sandbox.cli(&["recall", handle]).stdout.contains("skip_comment never advances"));
+}
+
+#[test]
+fn a_compaction_brings_what_other_sessions_said() {
+    let sandbox = Sandbox::new();
+    let [one, ..] = talks(&sandbox);
+    let mut lines = Lines::of("now").seed(9);
+    let talk = sandbox.talk(9, lines.turn("The parser hangs again on nested comments, does skip_comment count the depth?"));
+    let restored =
+        |talk: &Talk| sandbox.hook("session-start", &talk.input_with(json!({ "source": "compact" }))).context().unwrap();
+    let without = restored(&talk);
+    assert!(!without.contains("From other sessions"), "there is no index yet, and a hook makes none: {without}");
+    search(&sandbox, &["parser"]);
+    let context = restored(&talk);
+    let (own, elsewhere) = context.split_once("From other sessions of this project:\n").unwrap();
+    assert!(own.contains("does skip_comment count the depth"));
+    assert!(elsewhere.contains("Why does the parser hang on nested comments?"), "{elsewhere}");
+    assert!(!elsewhere.contains("other program") && !elsewhere.contains("Thanks"), "{elsewhere}");
+    let handle = elsewhere.split_whitespace().nth(1).unwrap();
+    assert_eq!(sandbox.json(&["recall", handle])["session"], one.id);
+    // With little room, what is its own comes first.
+    let mut command = sandbox.hook_command("session-start");
+    command.env("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET", "400");
+    let little = run(command, talk.input_with(json!({ "source": "compact" })).to_string().as_bytes()).context().unwrap();
+    assert!(little.chars().count() <= 400 && little.contains("again on nested comments"), "{little}");
+}
