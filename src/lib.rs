@@ -8,13 +8,14 @@ The map of the house:
 - [`prune`] is what the first patch injects: the policy by which old text leaves a request, in Rust and in JavaScript.
 - [`transcript`] reads the client's JSON lines: records, turns, usage. [`archive`] keeps every byte of them, knows their turns, and
   brings the best ones back.
+- [`mcp`] lets a model ask the archive.
 - [`hook`] is what the client runs at its events, and how that is wired into its settings. [`autopilot`] watches the window.
 - [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API; [`demo`] lets them talk.
 - [`releases`] knows published releases and fetches them; [`config`] is what the user can set; [`paths`], [`files`], [`sqlite`],
   [`digest`] and [`parallel`] are what everybody stands on.
 - [`cli`] turns arguments into calls.
 
-Arrows point one way: cli → hook, demo → archive, autopilot, patch, stub → transcript, client, releases → config → prune, paths,
+Arrows point one way: cli → hook, mcp, demo → archive, autopilot, patch, stub → transcript, client, releases → config → prune, paths,
 sqlite, digest.
 */
 
@@ -27,6 +28,7 @@ pub mod demo;
 pub mod digest;
 pub mod files;
 pub mod hook;
+pub mod mcp;
 pub mod parallel;
 pub mod patch;
 pub mod paths;

@@ -9,6 +9,8 @@ mod agentic;
 mod archive;
 #[cfg(unix)]
 mod gate;
+#[cfg(unix)]
+mod mcp;
 mod prune;
 mod stub;
 

@@ -1,0 +1,26 @@
+//! `ctxbridge mcp`
+
+use std::io::IsTerminal;
+
+use super::Answer;
+use super::output::Output;
+use crate::mcp::{Library, serve};
+use crate::paths;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  claude mcp add ctxbridge -- ctxbridge mcp                 for this project
+  claude mcp add --scope user ctxbridge -- ctxbridge mcp    for all of yours
+
+The client runs it. Tools: search, recall, timeline, session. Nothing in the archive is changed.")]
+pub(super) struct McpArgs {}
+
+impl McpArgs {
+    pub fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+        if std::io::stdin().is_terminal() {
+            output.note("waiting for a client that speaks MCP on stdin; `claude mcp add ctxbridge -- ctxbridge mcp` makes Claude Code one");
+        }
+        serve(Library::new(paths::data_dir()?, std::env::current_dir().unwrap_or_default()))?;
+        Ok(Answer::Yes)
+    }
+}

@@ -1,0 +1,261 @@
+//! What tools are called with: read strictly, so that a wrong argument is named.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rmcp::model::JsonObject;
+use rmcp::schemars::JsonSchema;
+use rmcp::schemars::generate::{Contract, SchemaSettings};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::error::Failure;
+use crate::archive::search::{Kind, Mode, time};
+
+/// Arguments of `search`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub(super) struct Search {
+    /// What to look for: words, names of code, paths, error messages, or a description. Words in "quotes" have to stand together, a
+    /// word with * behind it may go on. A time in it counts: yesterday, last week, in March, 2026-05-04.
+    pub query: String,
+    /// Only in sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
+    pub project: Option<String>,
+    /// Only in this session; the begin of its id is enough
+    pub session: Option<String>,
+    /// Only what began then or later: a day (2026-05-04), a time (2026-05-04T12:00:00Z), or words such as `last week`
+    pub since: Option<String>,
+    /// Only what began before then
+    pub until: Option<String>,
+    /// Only turns that used this tool, such as Bash
+    pub tool: Option<String>,
+    /// Only turns that read or wrote a file with this in its path
+    pub file: Option<String>,
+    /// Only words that stand in prompts, in answers, in calls and results of tools, in paths of files, or in summaries
+    #[schemars(with = "Option<String>", extend("enum" = ["prompt", "answer", "tool", "file", "summary"]))]
+    #[serde(default, deserialize_with = "named")]
+    pub kind: Option<Kind>,
+    /// Hits on a page at most; 10 unless given
+    #[schemars(range(min = 1, max = 50))]
+    pub limit: Option<u32>,
+    /// Compare words (lexical), meaning (dense), or both (hybrid, as far as there is a model)
+    #[schemars(with = "Option<String>", extend("enum" = ["lexical", "dense", "hybrid"]))]
+    #[serde(default, deserialize_with = "named")]
+    pub mode: Option<Mode>,
+    /// Size of the answer in tokens; 2000 unless given
+    #[schemars(range(min = 500, max = 20_000))]
+    pub max_tokens: Option<u32>,
+    /// `next_cursor` of the page before, with the same arguments
+    pub cursor: Option<String>,
+}
+
+/// Arguments of `recall`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recall {
+    /// ctx:1a2b3c4d (a turn), ctx:1a2b3c4d.0 (a text that was cut from the context) or ctx:summary.12 (a compaction's summary)
+    pub handle: String,
+    /// Size of the answer in tokens; 2000 unless given
+    #[schemars(range(min = 500, max = 20_000))]
+    pub max_tokens: Option<u32>,
+    /// `next_cursor` of the page before, with the same handle
+    pub cursor: Option<String>,
+}
+
+/// Arguments of `timeline`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub(super) struct Timeline {
+    /// The session's id, or the begin of it
+    pub session: String,
+    /// Only what began then or later: a day, a time, or words such as `yesterday`
+    pub since: Option<String>,
+    /// Only what began before then
+    pub until: Option<String>,
+    /// Begin with the newest
+    pub newest_first: Option<bool>,
+    /// Size of the answer in tokens; 2000 unless given
+    #[schemars(range(min = 500, max = 20_000))]
+    pub max_tokens: Option<u32>,
+    /// `next_cursor` of the page before, with the same arguments
+    pub cursor: Option<String>,
+}
+
+/// Arguments of `session`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub(super) struct Session {
+    /// Only sessions whose id begins so
+    pub session: Option<String>,
+    /// Only sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
+    pub project: Option<String>,
+    /// Size of the answer in tokens; 2000 unless given
+    #[schemars(range(min = 500, max = 20_000))]
+    pub max_tokens: Option<u32>,
+    /// `next_cursor` of the page before, with the same arguments
+    pub cursor: Option<String>,
+}
+
+/// Reads arguments.
+///
+/// # Errors
+/// When one is missing, unknown or of a wrong type.
+pub(super) fn read<T: DeserializeOwned>(given: &JsonObject) -> Result<T, Failure> {
+    serde_path_to_error::deserialize(Value::Object(given.clone())).map_err(|error| {
+        let why = error.inner().to_string();
+        // What is missing or unknown is named by the message alone.
+        let named = why.split('`').nth(1).unwrap_or("arguments").to_owned();
+        let path = error.path().to_string();
+        let is_of_all = path == "." || why.starts_with("missing field") || why.starts_with("unknown field");
+        Failure::Argument { name: if is_of_all { named } else { path }, why }
+    })
+}
+
+/// What was asked, for cursors: the same for the same arguments in another order, for other pages and other sizes of them.
+pub(super) fn asked(tool: &str, given: &JsonObject) -> String {
+    let counts = |(name, value): &(&String, &Value)| !matches!(name.as_str(), "cursor" | "max_tokens") && !value.is_null();
+    let sorted: BTreeMap<_, _> = given.iter().filter(counts).collect();
+    format!("{tool} {}", serde_json::to_string(&sorted).unwrap_or_default())
+}
+
+/// A time, in milliseconds since 1970: of days, when the first one begins.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, Failure> {
+    let Some(text) = text.map(str::trim) else { return Ok(None) };
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(Some(time.as_millisecond()));
+    }
+    let zone = TimeZone::system();
+    match time::named(text, Timestamp::now(), &zone).filter(|named| named.range == (0..text.len())) {
+        Some(named) => Ok(Some(named.millis(&zone).start)),
+        None => {
+            let why = format!("{text:?} is no time; give a day as in 2026-05-04, or `yesterday`, `last week`, `in March`");
+            Err(Failure::argument(name, why))
+        }
+    }
+}
+
+/// A folder: `.` is the client's.
+pub(super) fn project(given: Option<String>, folder: &Path) -> Option<String> {
+    given.map(|project| if project == "." { folder.to_string_lossy().into_owned() } else { project })
+}
+
+/// One of a few names.
+fn named<'de, D: Deserializer<'de>, T: ValueEnum>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    T::from_str(&name, true).map(Some).map_err(|_| {
+        let names: Vec<String> =
+            T::value_variants().iter().filter_map(|one| Some(one.to_possible_value()?.get_name().to_owned())).collect();
+        D::Error::custom(format!("{name:?} is not one of {}", names.join(", ")))
+    })
+}
+
+/// The schema of arguments.
+pub(super) fn schema_of_input<T: JsonSchema>() -> Arc<JsonObject> {
+    schema::<T>(Contract::Deserialize)
+}
+
+/// The schema of a result.
+pub(super) fn schema_of_output<T: JsonSchema>() -> Arc<JsonObject> {
+    schema::<T>(Contract::Serialize)
+}
+
+/// Without what a model has no use for: references, formats of numbers, and that what may be left out may be null, too.
+fn schema<T: JsonSchema>(contract: Contract) -> Arc<JsonObject> {
+    let is_input = contract == Contract::Deserialize;
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.contract = contract;
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    simplify(&mut schema, is_input);
+    let Value::Object(mut object) = schema else { return Arc::default() };
+    for key in ["title", "description"] {
+        object.remove(key);
+    }
+    Arc::new(object)
+}
+
+fn simplify(schema: &mut Value, is_input: bool) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("format").is_some_and(Value::is_string) {
+                fields.remove("format");
+            }
+            if let Some(Value::Array(types)) = fields.get_mut("type").filter(|_| is_input) {
+                types.retain(|name| name != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    fields.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::String(text)) = fields.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
+            fields.values_mut().for_each(|value| simplify(value, is_input));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|value| simplify(value, is_input)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn failed<T: DeserializeOwned + std::fmt::Debug>(given: Value) -> String {
+        let Value::Object(given) = given else { panic!("an object") };
+        read::<T>(&given).expect_err("wrong").to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(failed::<Search>(json!({})), "`query`: missing field `query`");
+        assert!(failed::<Search>(json!({ "query": "a", "limits": 1 })).starts_with("`limits`: unknown field `limits`"));
+        assert!(failed::<Search>(json!({ "query": "a", "limit": "many" })).starts_with("`limit`: invalid type"));
+        assert!(failed::<Search>(json!({ "query": ["a"] })).starts_with("`query`: invalid type"));
+        let kind = "`kind`: \"words\" is not one of prompt, answer, tool, file, summary";
+        assert_eq!(failed::<Search>(json!({ "query": "a", "kind": "words" })), kind);
+        assert!(
+            moment("since", Some("soonish")).expect_err("no time").to_string().starts_with("`since`: \"soonish\" is no time")
+        );
+        assert_eq!(moment("since", Some("1970-01-01T00:00:01Z")).expect("a time"), Some(1_000));
+    }
+
+    #[test]
+    fn the_schema_names_the_choices_that_are_read() {
+        let schema = schema_of_input::<Search>();
+        let names = |list: Vec<String>| Value::from(list);
+        let of = |variants: &[&str]| names(variants.iter().map(|name| (*name).to_owned()).collect());
+        let kinds: Vec<String> =
+            Kind::value_variants().iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect();
+        assert_eq!(schema["properties"]["kind"]["enum"], names(kinds));
+        assert_eq!(schema["properties"]["mode"]["enum"], of(&["lexical", "dense", "hybrid"]));
+        assert_eq!(schema["required"], of(&["query"]));
+        assert_eq!(schema["properties"]["limit"]["type"], "integer");
+    }
+
+    #[test]
+    fn the_order_of_arguments_does_not_count() {
+        let of = |value: Value| match value {
+            Value::Object(given) => asked("search", &given),
+            _ => String::new(),
+        };
+        let one = of(json!({ "query": "a", "project": "b", "cursor": "1-x", "max_tokens": 700, "tool": null }));
+        assert_eq!(one, of(json!({ "project": "b", "query": "a" })));
+        assert_ne!(one, of(json!({ "query": "a" })));
+    }
+}

@@ -1,0 +1,151 @@
+//! `recall`
+
+use rmcp::model::JsonObject;
+use rmcp::schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::Failure;
+use super::library::Opened;
+use super::page;
+use super::tools::Answer;
+use super::{Library, NOTHING_YET, NOTICE, arguments, when};
+use crate::archive::recall::{self, Reference};
+use crate::archive::store::{Store, StoreError};
+use crate::archive::{blocks, quote, words};
+use crate::digest;
+
+/// What a handle stands for.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Recalled {
+    /// What all of this is.
+    notice: &'static str,
+    /// As it was asked for.
+    handle: String,
+    /// turn, text or summary.
+    kind: &'static str,
+    /// The session that it is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    /// When it began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    /// Characters of the whole.
+    chars: usize,
+    /// What else there is to know.
+    notes: Vec<String>,
+    /// The whole, or a page of it.
+    pub text: String,
+    /// For the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// What was found, before it is cut.
+struct Whole {
+    kind: &'static str,
+    session: Option<String>,
+    at_ms: i64,
+    text: String,
+    is_ambiguous: bool,
+}
+
+pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, Failure> {
+    let arguments: arguments::Recall = arguments::read(given)?;
+    let reference = reference("handle", &arguments.handle)?;
+    let chars = page::chars_of(arguments.max_tokens)?;
+    page_of(library, &reference, chars, arguments.cursor.as_deref())
+}
+
+/// Reads a handle.
+pub(super) fn reference(name: &str, handle: &str) -> Result<Reference, Failure> {
+    handle.trim().parse().map_err(|error| Failure::argument(name, format!("{handle:?} is {error}")))
+}
+
+/// A page of what a handle stands for.
+pub(super) fn page_of(
+    library: &mut Library,
+    reference: &Reference,
+    chars: usize,
+    cursor: Option<&str>,
+) -> Result<Answer, Failure> {
+    let mut opened = library.open()?;
+    let whole = find(library, opened.as_mut(), reference)?;
+    let text = quote::lines(&whole.text);
+    // A turn may grow; then its pages do not belong together.
+    let asked = format!("recall {reference} {}", digest::of_bytes(text.as_bytes()));
+    let begin = page::begin(&asked, cursor)?;
+    let rest = text.get(begin..).unwrap_or_default();
+
+    let mut notes = opened.map_or_else(Vec::new, |opened| opened.notes);
+    if whole.is_ambiguous {
+        notes.push(format!("others have the handle {reference}, too; this is the newest"));
+    }
+    notes.push(format!(
+        "what could be taken for tags is changed; `ctxbridge recall {reference}` in a shell prints the exact text"
+    ));
+    let mut recalled = Recalled {
+        notice: NOTICE,
+        handle: reference.to_string(),
+        kind: whole.kind,
+        session: whole.session.map(|session| quote::line(&session)),
+        time: when(whole.at_ms),
+        chars: text.chars().count(),
+        notes,
+        text: String::new(),
+        next_cursor: None,
+    };
+    let mut shown = head(&recalled, text[..begin].chars().count());
+    let left = |used: usize| chars.saturating_sub(used);
+    let piece = page::piece(rest, left(shown.chars().count()), left(page::json_chars(&recalled)));
+    recalled.text = piece.to_owned();
+    let end = begin + piece.len();
+    recalled.next_cursor = (end < text.len()).then(|| page::cursor(&asked, end));
+    shown.push_str(piece);
+    page::foot(&mut shown, recalled.next_cursor.as_deref());
+    Answer::new(shown, &recalled)
+}
+
+fn head(recalled: &Recalled, from: usize) -> String {
+    let mut head = format!("{NOTICE}\n{}: {}", recalled.handle, recalled.kind);
+    for part in [&recalled.time, &recalled.session.as_ref().map(|session| format!("of session {session}"))].into_iter().flatten()
+    {
+        head.push_str(&format!(" {part}"));
+    }
+    head.push_str(&format!(", {} characters", recalled.chars));
+    if from > 0 {
+        head.push_str(&format!(", from character {from} on"));
+    }
+    for note in &recalled.notes {
+        head.push_str(&format!("\nNote: {note}"));
+    }
+    head + "\n\n"
+}
+
+fn find(library: &Library, opened: Option<&mut Opened>, reference: &Reference) -> Result<Whole, Failure> {
+    let missing = |is_archived: bool| {
+        let why = if is_archived { "`ctxbridge archive import` archives what the client has" } else { NOTHING_YET };
+        Failure::Missing(format!("nothing has the handle {reference}; {why}"))
+    };
+    let is_archived = opened.is_some();
+    let store = opened.map(|opened| &mut opened.store);
+    match (reference, store) {
+        (Reference::Text(handle), store) => {
+            let archived = || store.map_or(Ok(None), |store| blocks::in_archive(handle, store));
+            let original = recall::text::<StoreError>(handle, library.folder(), archived)?;
+            let original = original.ok_or_else(|| missing(is_archived))?;
+            let (session, is_ambiguous) = (original.session, original.is_ambiguous);
+            Ok(Whole { kind: "text", session, at_ms: 0, text: original.text, is_ambiguous })
+        }
+        (Reference::Turn(digits), Some(store)) => {
+            let (turn, is_ambiguous) = recall::turn(store, digits)?.ok_or_else(|| missing(true))?;
+            let text = words::content(store, &turn)?;
+            Ok(Whole { kind: "turn", at_ms: turn.turn.started_ms, session: Some(turn.session), text, is_ambiguous })
+        }
+        (Reference::Summary(entry), Some(store)) => {
+            let (session, summary) = store.summary_of(*entry)?.ok_or_else(|| missing(true))?;
+            Ok(Whole { kind: "summary", session: Some(session), at_ms: summary.at_ms, text: summary.text, is_ambiguous: false })
+        }
+        (_, None) => Err(missing(false)),
+    }
+}

@@ -1,0 +1,187 @@
+//! `session`
+
+use rmcp::model::JsonObject;
+use rmcp::schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::Failure;
+use super::page::{self, Page};
+use super::tools::Answer;
+use super::{Library, NOTHING_YET, NOTICE, arguments, when};
+use crate::archive::quote;
+use crate::archive::store::{Session, Store};
+
+/// Ids that are named where one is not enough.
+const NAMED: usize = 5;
+
+/// Sessions, and what is known of them.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Sessions {
+    /// What all of this is.
+    notice: &'static str,
+    /// The newest first.
+    sessions: Vec<Facts>,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    /// For the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// What is known of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Facts {
+    /// Its id, for `timeline` and `search`.
+    pub session: String,
+    /// The folder that the client worked in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Begin of its first turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    /// End of its last turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// Turns.
+    turns: u64,
+    /// Sub-agents that worked for it.
+    agents: u64,
+    /// Compactions whose summary is kept.
+    compactions: usize,
+    /// The model that answered last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// The client's version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// Size of the context at the last answer, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_tokens: Option<u64>,
+    /// Why the client ended it, when it told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_reason: Option<String>,
+}
+
+impl Facts {
+    /// Looks them up.
+    pub fn of(store: &mut dyn Store, session: &Session) -> Result<Self, Failure> {
+        let size = store.size(session.key)?;
+        let quoted = |text: &Option<String>| text.as_deref().map(quote::line);
+        Ok(Self {
+            session: quote::line(&session.session),
+            project: quoted(&session.folder),
+            first: session.first_ms.and_then(when),
+            last: session.last_ms.and_then(when),
+            turns: size.turns,
+            agents: size.agents,
+            compactions: store.summaries(session.key)?.len(),
+            model: quoted(&session.model),
+            version: quoted(&session.version),
+            context_tokens: session.context_tokens,
+            end_reason: quoted(&session.end_reason),
+        })
+    }
+
+    /// In one line.
+    pub fn line(&self) -> String {
+        let mut line = format!("- {}", self.session);
+        for (before, part) in [(" in ", &self.project), (", ", &self.first), (" to ", &self.last), (", model ", &self.model)] {
+            if let Some(part) = part {
+                line.push_str(before);
+                line.push_str(part);
+            }
+        }
+        for (count, what) in [(self.turns, "turns"), (self.agents, "sub-agents"), (self.compactions as u64, "compactions")] {
+            if count > 0 {
+                line.push_str(&format!(", {count} {what}"));
+            }
+        }
+        if let Some(tokens) = self.context_tokens {
+            line.push_str(&format!(", {tokens} tokens of context"));
+        }
+        if let Some(reason) = &self.end_reason {
+            line.push_str(&format!(", ended: {reason}"));
+        }
+        line
+    }
+}
+
+pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, Failure> {
+    let arguments: arguments::Session = arguments::read(given)?;
+    let chars = page::chars_of(arguments.max_tokens)?;
+    let asked = arguments::asked("session", given);
+    let begin = page::begin(&asked, arguments.cursor.as_deref())?;
+    let Some(mut opened) = library.open()? else {
+        let frame = Sessions { notice: NOTICE, notes: vec![NOTHING_YET.to_owned()], ..Sessions::default() };
+        return Answer::new(NOTHING_YET.to_owned(), &frame);
+    };
+    let project = arguments::project(arguments.project, library.folder());
+    let mut sessions = opened.store.sessions(arguments.session.as_deref().unwrap_or_default(), None, usize::MAX)?;
+    if sessions.is_empty() && arguments.session.is_none() {
+        opened.notes.push(NOTHING_YET.to_owned());
+    }
+    sessions.retain(|session| {
+        project.as_deref().is_none_or(|project| session.folder.as_deref().is_some_and(|folder| is_below(folder, project)))
+    });
+
+    let mut frame = Sessions { notice: NOTICE, notes: opened.notes, ..Sessions::default() };
+    let mut head = if sessions.is_empty() { "No such session is archived.".to_owned() } else { NOTICE.to_owned() };
+    frame.notes.iter().for_each(|note| head.push_str(&format!("\nNote: {note}")));
+    let mut page = Page::new(chars, head, &frame);
+    for session in sessions.iter().skip(begin) {
+        let facts = Facts::of(&mut opened.store, session)?;
+        if !page.add(&facts.line(), facts) {
+            break;
+        }
+    }
+    let next = begin + page.items.len();
+    frame.sessions = page.items;
+    frame.next_cursor = (next < sessions.len()).then(|| page::cursor(&asked, next));
+    page::foot(&mut page.text, frame.next_cursor.as_deref());
+    Answer::new(page.text, &frame)
+}
+
+/// As the filter of a search sees it: the folder, one above it, or the end of the path of either.
+fn is_below(folder: &str, project: &str) -> bool {
+    let slashed = |path: &str| format!("/{}/", path.replace('\\', "/").trim_matches('/')).to_ascii_lowercase();
+    slashed(folder).contains(&slashed(project))
+}
+
+/// The one session whose id begins so.
+pub(super) fn find(store: &mut dyn Store, name: &str, prefix: &str) -> Result<Session, Failure> {
+    let prefix = prefix.trim();
+    if prefix.is_empty() {
+        return Err(Failure::argument(name, "it is empty; the tool `session` lists ids"));
+    }
+    if let Some(exact) = store.session(prefix)? {
+        return Ok(exact);
+    }
+    let mut found = store.sessions(prefix, None, NAMED)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (Some(last), false) => {
+            let ids: Vec<_> = found.iter().chain([&last]).map(|session| quote::line(&session.session)).collect();
+            Err(Failure::argument(name, format!("several sessions begin with it: {}", ids.join(", "))))
+        }
+        (None, _) => {
+            Err(Failure::Missing(format!("no session begins with {}; the tool `session` lists them", quote::line(prefix))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_found_by_their_end_and_from_above() {
+        for project in ["/home/dev/src/ledger", "/home/dev", "src/ledger", "ledger/", "Ledger", "C:\\home\\dev"] {
+            assert_eq!(is_below("/home/dev/src/ledger", project), !project.starts_with("C:"), "{project}");
+        }
+        assert!(is_below("C:\\home\\dev\\x", "C:\\home\\dev"));
+        assert!(!is_below("/home/dev/src/ledger", "led"));
+    }
+}

@@ -1,0 +1,104 @@
+//! The tools: what a model is told of them, and which function they are.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::arguments::{self, schema_of_input, schema_of_output};
+use super::error::Failure;
+use super::{Library, recall, search, session, timeline};
+
+/// What a tool answers: the same as text and as data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// For clients that show text.
+    pub text: String,
+    /// For those that show data.
+    pub value: Value,
+}
+
+impl Answer {
+    pub(super) fn new(text: String, value: &impl Serialize) -> Result<Self, Failure> {
+        let value = serde_json::to_value(value).map_err(|error| Failure::Unable(error.to_string()))?;
+        Ok(Self { text, value })
+    }
+}
+
+/// A tool.
+struct Entry {
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    input: fn() -> Arc<JsonObject>,
+    output: fn() -> Arc<JsonObject>,
+    run: fn(&mut Library, &JsonObject) -> Result<Answer, Failure>,
+}
+
+/// All of them. `learnings` belongs here once the archive has some.
+const TOOLS: [Entry; 4] = [
+    Entry {
+        name: "search",
+        title: "Search earlier conversations",
+        description: "Finds turns of this and earlier Claude Code sessions by words and meaning: what was said, decided, tried, run or \
+                      edited, also what a compaction took out of the context. Use it before asking the user for something that may \
+                      have come up before, or when work seems to have been done already. Each hit has a handle (ctx:1a2b3c4d) for \
+                      `recall`.",
+        input: schema_of_input::<arguments::Search>,
+        output: schema_of_output::<search::Hits>,
+        run: search::run,
+    },
+    Entry {
+        name: "recall",
+        title: "Recall by handle",
+        description: "Gives the full text behind a handle: ctx:1a2b3c4d is a turn (prompt, tool calls, answer), ctx:1a2b3c4d.0 a text that \
+                      was cut from the context and says `[earlier context pruned: …, recall ctx:1a2b3c4d.0]`, ctx:summary.12 a \
+                      compaction's summary. Use it whenever you need what such a handle stands for, rather than guess.",
+        input: schema_of_input::<arguments::Recall>,
+        output: schema_of_output::<recall::Recalled>,
+        run: recall::run,
+    },
+    Entry {
+        name: "timeline",
+        title: "What happened in a session",
+        description: "Lists the turns of one session, one line each with handle and time, and its compactions, in order of time. Use it to \
+                      see how work went on before a compaction or in an earlier session; `session` and `search` give ids.",
+        input: schema_of_input::<arguments::Timeline>,
+        output: schema_of_output::<timeline::Events>,
+        run: timeline::run,
+    },
+    Entry {
+        name: "session",
+        title: "Archived sessions",
+        description: "Lists archived sessions, the newest first: id, folder, times, number of turns and compactions, model. Use it to find \
+                      out which sessions there are of a project, or the facts of one session.",
+        input: schema_of_input::<arguments::Session>,
+        output: schema_of_output::<session::Sessions>,
+        run: session::run,
+    },
+];
+
+/// As a client lists them.
+pub fn list() -> Vec<Tool> {
+    let tool = |entry: &Entry| {
+        let annotations = ToolAnnotations::with_title(entry.title).read_only(true).idempotent(true).open_world(false);
+        Tool::new(entry.name, entry.description, (entry.input)())
+            .with_title(entry.title)
+            .with_raw_output_schema((entry.output)())
+            .with_annotations(annotations)
+    };
+    TOOLS.iter().map(tool).collect()
+}
+
+/// Calls one.
+///
+/// # Errors
+/// When there is no such tool, its arguments are wrong, or it cannot answer.
+pub fn call(library: &mut Library, name: &str, arguments: &JsonObject) -> Result<Answer, Failure> {
+    let Some(entry) = TOOLS.iter().find(|entry| entry.name == name) else {
+        let names: Vec<&str> = TOOLS.iter().map(|entry| entry.name).collect();
+        return Err(Failure::argument("name", format!("there is no tool {name:?}; there are {}", names.join(", "))));
+    };
+    (entry.run)(library, arguments)
+}
