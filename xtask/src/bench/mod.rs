@@ -7,6 +7,7 @@ mod archive;
 mod measure;
 mod patch;
 mod reference;
+mod retrieval;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -43,13 +44,18 @@ enum Bench {
     },
     /// The hooks that archive and restore, and an import, on made-up sessions
     Archive(archive::ArchiveArgs),
+    /// How much of what answers questions is found, by words, by meaning and by both; nothing is timed
+    Retrieval(retrieval::RetrievalArgs),
 }
 
 pub fn run(args: &BenchArgs) -> Result<bool> {
-    step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
+    if !matches!(args.what, Bench::Retrieval(_)) {
+        step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
+    }
     match &args.what {
         Bench::Patch { release, runs } => patch::run(release, *runs, false),
         Bench::Native { release, runs } => patch::run(release, *runs, true),
         Bench::Archive(args) => archive::run(args),
+        Bench::Retrieval(args) => retrieval::run(args),
     }
 }

@@ -1,0 +1,104 @@
+//! An archive of a dataset's sessions, made and searched the way users' are.
+
+use std::collections::HashMap;
+
+use anyhow::{Context as _, Result, ensure};
+use ctxbridge::archive::embed::Embedder;
+use ctxbridge::archive::import::import;
+use ctxbridge::archive::reader::Comparison;
+use ctxbridge::archive::search::{self, Filter, Index, Request, What, passages};
+use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::store::{Store as _, Turns};
+use ctxbridge::archive::words;
+use jiff::tz::TimeZone;
+use tempfile::TempDir;
+
+use super::configurations::Configuration;
+use super::dataset::{Dataset, Question};
+use super::metric::DEEPEST;
+use super::sessions;
+
+/// Sessions, archived and indexed.
+pub struct Corpus {
+    store: SqliteStore,
+    index: Index,
+    /// Ids of the dataset, by those of the archive.
+    turns: HashMap<[u8; 16], String>,
+    _folder: TempDir,
+}
+
+impl Corpus {
+    /// Writes transcripts, imports and indexes them.
+    pub fn new(dataset: &Dataset) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("ctxbridge-retrieval-").tempdir()?;
+        let data = folder.path().join("data");
+        ctxbridge::paths::create_private_dir(&data)?;
+        for session in &dataset.sessions {
+            let path = sessions::write(session, &folder.path().join("projects"))?;
+            // One after the other: several at once would be numbered as they come, and ties are broken by number.
+            let imported = import(&data, &[path], Comparison::End, &|_| {})?;
+            ensure!(imported.failed.is_empty(), "session {} was not archived: {:?}", session.id, imported.failed);
+            let turns = session.turns.len();
+            ensure!(imported.turns == turns as u64, "session {}: {} turns of {turns} were archived", session.id, imported.turns);
+        }
+        let mut store = SqliteStore::open(&data, Patience::Patient)?;
+        let mut index = Index::open(&data)?;
+        let refreshed = search::refresh(&mut store, &mut index, usize::MAX, &mut |_| {})?;
+        ensure!(refreshed.is_complete, "the index is not complete");
+        let turns = dataset.sessions.iter().flat_map(|session| &session.turns);
+        let turns = turns.map(|turn| (sessions::turn_id(&turn.id), turn.id.clone())).collect();
+        Ok(Self { store, index, turns, _folder: folder })
+    }
+
+    /// Gives all turns their vectors.
+    pub fn embed(&mut self, embedder: &mut dyn Embedder, progress: &mut dyn FnMut(usize)) -> Result<usize> {
+        let embedded = search::embed(&mut self.store, &mut self.index, embedder, usize::MAX, progress)?;
+        ensure!(embedded.is_complete, "some turns have no vector");
+        Ok(embedded.vectors)
+    }
+
+    /// Turns in the order of a search, the best first; `folder` is where it is asked from.
+    pub fn ask(
+        &mut self,
+        embedder: Option<&mut (dyn Embedder + '_)>,
+        configuration: &Configuration,
+        question: &Question,
+        folder: Option<&str>,
+    ) -> Result<Vec<String>> {
+        let request = Request {
+            mode: configuration.mode,
+            filter: Filter {
+                project: question.project.clone(),
+                until_ms: Some(question.asked_at.as_millisecond()),
+                ..Filter::default()
+            },
+            limit: DEEPEST,
+            stages: configuration.stages,
+            folder: folder.map(str::to_owned),
+            now: question.asked_at,
+            zone: TimeZone::UTC,
+            ..Request::new(&question.question)
+        };
+        let found = search::search(&mut self.store, &mut self.index, embedder, &request)
+            .with_context(|| format!("question {} ({})", question.id, configuration.name))?;
+        ensure!(found.mode == configuration.mode, "{} was not compared: {}", configuration.mode.word(), found.notes.join("; "));
+        let mut ids = Vec::with_capacity(found.hits.len());
+        for hit in found.hits {
+            let What::Turn(turn) = hit.what else { continue };
+            ids.push(self.turns.get(&turn.turn.id).context("a turn was found that is not in the dataset")?.clone());
+        }
+        Ok(ids)
+    }
+
+    /// The passages of each turn that get a vector, by the turn's id.
+    pub fn passages(&mut self) -> Result<Vec<(String, Vec<String>)>> {
+        let mut all = Vec::with_capacity(self.turns.len());
+        for session in self.store.sessions("", None, usize::MAX)? {
+            for turn in self.store.turns(session.key, Turns::All)? {
+                let id = self.turns.get(&turn.turn.id).context("a turn is archived that is not in the dataset")?.clone();
+                all.push((id, passages::of(&words::fields(&mut self.store, &turn)?)));
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,131 @@
+/*!
+`cargo xtask bench retrieval`: how much of what answers a question is found, by each way of looking and with each stage of the ranking.
+
+Sessions of a dataset are written as the client writes them, archived, indexed and searched by the library, as users' are. Nothing
+here is timed.
+*/
+
+mod configurations;
+mod corpus;
+mod dataset;
+mod locomo;
+mod metric;
+mod report;
+mod sessions;
+mod vectors;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use ctxbridge::archive::embed::Embedder;
+use ctxbridge::archive::search::Mode;
+
+use self::corpus::Corpus;
+use self::dataset::Dataset;
+use self::report::Row;
+use self::vectors::{Exact, Remembering};
+use crate::tools::root;
+
+#[derive(Debug, clap::Args)]
+pub struct RetrievalArgs {
+    /// Datasets; without any, the one in fixtures/retrieval
+    files: Vec<PathBuf>,
+    /// Folder of the model, if not the installed one
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// Only configurations that have this in their name, e.g. `hybrid`
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// Only questions on these projects, by the last folder of their paths; what is searched stays the same
+    #[arg(long, value_delimiter = ',')]
+    projects: Vec<String>,
+    /// JSON, with the ranks of each question's evidence
+    #[arg(long)]
+    json: bool,
+    /// Make a dataset of the folder of LoCoMo's conversations, and nothing else
+    #[arg(long, num_args = 2, value_names = ["DIR", "OUT"], conflicts_with_all = ["files", "only", "projects", "json", "model"])]
+    convert_locomo: Vec<PathBuf>,
+}
+
+pub fn run(args: &RetrievalArgs) -> Result<bool> {
+    if let [folder, out] = &args.convert_locomo[..] {
+        let dataset = locomo::read(folder)?;
+        fs::write(out, serde_json::to_string(&dataset)?).with_context(|| format!("cannot write {}", out.display()))?;
+        let turns: usize = dataset.sessions.iter().map(|session| session.turns.len()).sum();
+        println!("{}: {turns} turns, {} questions", out.display(), dataset.questions.len());
+        return Ok(true);
+    }
+    let mut embedder = model(args.model.as_deref())?.map(Remembering::new);
+    if embedder.is_none() {
+        eprintln!("there is no model, so words alone are compared");
+    }
+    let own = [root().join("fixtures/retrieval/coding.json")];
+    let files = if args.files.is_empty() { &own[..] } else { &args.files };
+    let mut reports = Vec::new();
+    for path in files {
+        let mut dataset = Dataset::read(path)?;
+        dataset.keep_questions_on(&args.projects)?;
+        let rows = rows(&dataset, embedder.as_mut(), &args.only)?;
+        if args.json {
+            reports.push(report::json(&dataset, &rows));
+        } else {
+            print!("{}", report::table(&dataset, &rows));
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&reports)?);
+    }
+    Ok(true)
+}
+
+/// The name of the row that compares vectors as the model made them.
+const EXACT: &str = "dense, no stage, vectors in full";
+
+fn rows(dataset: &Dataset, mut embedder: Option<&mut Remembering>, only: &[String]) -> Result<Vec<Row>> {
+    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|text| name.contains(text.as_str()));
+    let mut configurations = configurations::all(embedder.is_some());
+    configurations.retain(|configuration| is_wanted(&configuration.name));
+    eprintln!("{}: archiving {} sessions", dataset.name, dataset.sessions.len());
+    let mut corpus = Corpus::new(dataset)?;
+    let mut rows = Vec::with_capacity(configurations.len() + 1);
+    if let Some(embedder) = embedder.as_deref_mut() {
+        let vectors = corpus.embed(embedder, &mut |done| eprint!("\r{done} turns have vectors"))?;
+        eprintln!("\r{vectors} vectors are made");
+        if is_wanted(EXACT) {
+            let exact = Exact::new(&mut corpus, dataset, embedder)?;
+            let ranks = dataset.questions.iter().map(|question| {
+                let found = exact.ask(embedder, question)?;
+                Ok(metric::ranks(&found, &question.evidence))
+            });
+            rows.push(Row { name: EXACT.to_owned(), mode: Mode::Dense, ranks: ranks.collect::<Result<_>>()? });
+        }
+    }
+    let projects = dataset.projects();
+    for configuration in &configurations {
+        eprintln!("{}", configuration.name);
+        let mut ranks = Vec::with_capacity(dataset.questions.len());
+        for question in &dataset.questions {
+            let there = question.evidence.first().and_then(|turn| projects.get(turn.as_str()).copied());
+            let folder = there.filter(|_| configuration.is_asked_there);
+            let embedder = embedder.as_deref_mut().map(|embedder| embedder as &mut dyn Embedder);
+            let found = corpus.ask(embedder, configuration, question, folder)?;
+            ranks.push(metric::ranks(&found, &question.evidence));
+        }
+        rows.push(Row { name: configuration.name.clone(), mode: configuration.mode, ranks });
+    }
+    ensure!(!rows.is_empty(), "no configuration has `{}` in its name", only.join("`, `"));
+    Ok(rows)
+}
+
+/// The model in a folder, or the installed one, if there is one.
+fn model(folder: Option<&Path>) -> Result<Option<Box<dyn Embedder>>> {
+    // The seam for the encoder: `MiniLm::load(folder)`, and the installed folder where none is given.
+    match folder {
+        Some(folder) => bail!("{} cannot be loaded: this build has no encoder", folder.display()),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests;

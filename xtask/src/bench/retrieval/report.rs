@@ -1,0 +1,134 @@
+//! Results as a table for people, and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ctxbridge::archive::search::Mode;
+use serde_json::{Value, json};
+
+use super::configurations::{BASELINE, COMPLETE};
+use super::dataset::{Dataset, Question};
+use super::metric::Score;
+
+/// Points by which hybrid search has to find more among ten hits than BM25 alone.
+const TARGET: f64 = 10.0;
+
+/// What one configuration made of all questions.
+pub struct Row {
+    pub name: String,
+    pub mode: Mode,
+    /// The ranks of each question's evidence.
+    pub ranks: Vec<Vec<Option<usize>>>,
+}
+
+impl Row {
+    fn score(&self, dataset: &Dataset, is_wanted: impl Fn(&Question) -> bool) -> Score {
+        let questions = dataset.questions.iter().zip(&self.ranks);
+        Score::mean(questions.filter(|(question, _)| is_wanted(question)).map(|(_, ranks)| Score::of(ranks)))
+    }
+
+    fn all(&self, dataset: &Dataset) -> Score {
+        self.score(dataset, |_| true)
+    }
+}
+
+/// The whole report on a dataset.
+pub fn table(dataset: &Dataset, rows: &[Row]) -> String {
+    let kinds = kinds(dataset);
+    let turns: usize = dataset.sessions.iter().map(|session| session.turns.len()).sum();
+    let (questions, sessions) = (dataset.questions.len(), dataset.sessions.len());
+    let mut text = format!(
+        "\n{}: {questions} questions on {turns} turns in {sessions} sessions. Recall in percent; of each kind, recall@10.\n\n",
+        dataset.name
+    );
+    text += "| configuration | recall@5 | recall@10 | recall@20 | MRR |";
+    kinds.iter().for_each(|(kind, count)| _ = write!(text, " {kind} ({count}) |"));
+    text += "\n| --- |";
+    text += &" ---: |".repeat(4 + kinds.len());
+    for row in rows {
+        let all = row.all(dataset);
+        _ = write!(text, "\n| {} |", row.name);
+        all.recall.iter().for_each(|recall| _ = write!(text, " {:.1} |", 100.0 * recall));
+        _ = write!(text, " {:.3} |", all.reciprocal_rank);
+        for kind in kinds.keys() {
+            _ = write!(text, " {:.1} |", 100.0 * row.score(dataset, |question| question.kind == *kind).recall_at_10());
+        }
+    }
+    text.push('\n');
+    if let Some(points) = gain(dataset, rows) {
+        let verdict = if points >= TARGET { "met" } else { "missed" };
+        _ = writeln!(
+            text,
+            "\n{COMPLETE}: {points:+.1} points of recall@10 over BM25 alone; the target of {TARGET} is {verdict}."
+        );
+    }
+    text
+}
+
+/// The same for programs, with the ranks of each question's evidence.
+pub fn json(dataset: &Dataset, rows: &[Row]) -> Value {
+    let kinds = kinds(dataset);
+    let score = |score: Score| {
+        let [at_5, at_10, at_20] = score.recall;
+        json!({ "recall_at_5": at_5, "recall_at_10": at_10, "recall_at_20": at_20, "mrr": score.reciprocal_rank })
+    };
+    let row = |row: &Row| {
+        let of_kind = |kind: &str| (kind.to_owned(), score(row.score(dataset, |question| question.kind == kind)));
+        let questions = dataset.questions.iter().zip(&row.ranks);
+        let ranks = questions.map(|(question, ranks)| (question.id.clone(), json!(ranks)));
+        json!({
+            "configuration": row.name, "mode": row.mode.word(), "all": score(row.all(dataset)),
+            "kinds": kinds.keys().map(|kind| of_kind(kind)).collect::<serde_json::Map<_, _>>(),
+            "ranks": ranks.collect::<serde_json::Map<_, _>>(),
+        })
+    };
+    json!({
+        "dataset": dataset.name, "questions": dataset.questions.len(), "sessions": dataset.sessions.len(),
+        "points_over_bm25": gain(dataset, rows), "rows": rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// Points of recall@10 that all of it finds more than BM25 alone.
+fn gain(dataset: &Dataset, rows: &[Row]) -> Option<f64> {
+    let recall = |name: &str| Some(rows.iter().find(|row| row.name == name)?.all(dataset).recall_at_10());
+    Some(100.0 * (recall(COMPLETE)? - recall(BASELINE)?))
+}
+
+fn kinds(dataset: &Dataset) -> BTreeMap<&str, usize> {
+    let mut kinds = BTreeMap::new();
+    dataset.questions.iter().for_each(|question| *kinds.entry(question.kind.as_str()).or_default() += 1);
+    kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_columns() {
+        let question = |id: &str, kind: &str| Question {
+            id: id.into(),
+            kind: kind.into(),
+            question: String::new(),
+            asked_at: jiff::Timestamp::UNIX_EPOCH,
+            evidence: vec!["t".into()],
+            project: None,
+        };
+        let questions = vec![question("1", "time"), question("2", "error")];
+        let dataset = Dataset { name: "tiny".into(), questions, ..Dataset::default() };
+        let row = |name: &str, mode, first, second| Row { name: name.into(), mode, ranks: vec![vec![first], vec![second]] };
+        let rows = [row(BASELINE, Mode::Lexical, Some(11), None), row(COMPLETE, Mode::Hybrid, Some(1), Some(4))];
+        assert_eq!(
+            table(&dataset, &rows),
+            "\ntiny: 2 questions on 0 turns in 0 sessions. Recall in percent; of each kind, recall@10.\n\n\
+             | configuration | recall@5 | recall@10 | recall@20 | MRR | error (1) | time (1) |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n\
+             | lexical, no stage (BM25 alone) | 0.0 | 0.0 | 50.0 | 0.045 | 0.0 | 0.0 |\n\
+             | hybrid, all stages | 100.0 | 100.0 | 100.0 | 0.625 | 100.0 | 100.0 |\n\n\
+             hybrid, all stages: +100.0 points of recall@10 over BM25 alone; the target of 10 is met.\n"
+        );
+        let json = json(&dataset, &rows);
+        assert_eq!(json["rows"][1]["kinds"]["time"]["mrr"], 1.0);
+        assert_eq!(json["rows"][0]["ranks"], json!({ "1": [11], "2": [null] }));
+    }
+}

@@ -1,0 +1,87 @@
+//! The model, asked once for each text; and its vectors as they are, to see what storing them in bytes costs.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use ctxbridge::archive::embed::{EmbedError, Embedder};
+
+use super::corpus::Corpus;
+use super::dataset::{Dataset, Question};
+use super::metric::DEEPEST;
+
+/// An embedder that remembers: each configuration asks the same questions.
+pub struct Remembering {
+    inner: Box<dyn Embedder>,
+    known: HashMap<String, Vec<f32>>,
+}
+
+impl Remembering {
+    pub fn new(inner: Box<dyn Embedder>) -> Self {
+        Self { inner, known: HashMap::new() }
+    }
+}
+
+impl Embedder for Remembering {
+    fn id(&self) -> &'static str {
+        self.inner.id()
+    }
+
+    fn dimensions(&self) -> usize {
+        self.inner.dimensions()
+    }
+
+    fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let mut new: Vec<&str> = texts.iter().copied().filter(|text| !self.known.contains_key(*text)).collect();
+        new.sort_unstable();
+        new.dedup();
+        for (text, vector) in new.iter().zip(self.inner.embed(&new)?) {
+            self.known.insert((*text).to_owned(), vector);
+        }
+        Ok(texts.iter().filter_map(|text| self.known.get(*text)).cloned().collect())
+    }
+}
+
+/// Vectors of all passages in full, compared with a question's one by one.
+pub struct Exact {
+    /// Turn, project, time in milliseconds since 1970, vectors.
+    turns: Vec<(String, String, i64, Vec<Vec<f32>>)>,
+}
+
+impl Exact {
+    /// Those of all turns.
+    pub fn new(corpus: &mut Corpus, dataset: &Dataset, embedder: &mut dyn Embedder) -> Result<Self> {
+        let mut places = HashMap::new();
+        for session in &dataset.sessions {
+            for turn in &session.turns {
+                places.insert(turn.id.as_str(), (session.project.clone(), turn.at.as_millisecond()));
+            }
+        }
+        let mut turns = Vec::new();
+        for (turn, passages) in corpus.passages()? {
+            let texts: Vec<&str> = passages.iter().map(String::as_str).collect();
+            if let Some((project, at)) = places.remove(turn.as_str()) {
+                turns.push((turn, project, at, embedder.embed(&texts)?));
+            }
+        }
+        Ok(Self { turns })
+    }
+
+    /// Turns in the order of their best passage's cosine, the best first.
+    pub fn ask(&self, embedder: &mut dyn Embedder, question: &Question) -> Result<Vec<String>> {
+        let Some(asked) = embedder.embed(&[&question.question])?.pop() else { return Ok(Vec::new()) };
+        let mut order: Vec<(f32, &str)> = Vec::new();
+        for (turn, project, at, vectors) in &self.turns {
+            let is_allowed =
+                *at < question.asked_at.as_millisecond() && question.project.as_ref().is_none_or(|wanted| wanted == project);
+            let best = vectors.iter().map(|vector| cosine(vector, &asked)).max_by(f32::total_cmp);
+            order.extend(best.filter(|_| is_allowed).map(|best| (best, turn.as_str())));
+        }
+        order.sort_by(|one, other| other.0.total_cmp(&one.0));
+        Ok(order.into_iter().take(DEEPEST).map(|(_, turn)| turn.to_owned()).collect())
+    }
+}
+
+/// Of vectors of length 1.
+fn cosine(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
