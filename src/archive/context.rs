@@ -31,40 +31,11 @@ pub struct Restored {
     pub entries: Vec<i64>,
 }
 
-/// The best of a session, within a budget of characters; of that, at most a quarter is for turns of other sessions, which come with
-/// their summaries.
+/// The best of a session, within a budget of characters.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn restore(
-    store: &mut dyn Store,
-    session: &Session,
-    why: &str,
-    budget: usize,
-    now_ms: i64,
-    related: &[(StoredTurn, String)],
-) -> Result<Restored, StoreError> {
-    let mut elsewhere = Budget::new(budget / 4);
-    let mut entries = Vec::new();
-    for (turn, summary) in related.iter().filter(|(turn, summary)| !says_nothing(turn, summary)) {
-        let head = if entries.is_empty() { "From other sessions of this project:\n" } else { "" };
-        if !elsewhere.add(&format!("{head}- {}", line(turn, summary))) {
-            break;
-        }
-        entries.push(turn.entry);
-    }
-    let elsewhere = elsewhere.into_text();
-    let separator = usize::from(!elsewhere.is_empty());
-    let mut restored = own(store, session, why, budget - separator - elsewhere.chars().count(), now_ms)?;
-    // Without what it is related to, it is about nothing.
-    if !restored.text.is_empty() && separator > 0 {
-        restored.text = format!("{}\n{elsewhere}", restored.text);
-        restored.entries.extend(entries);
-    }
-    Ok(restored)
-}
-
-fn own(store: &mut dyn Store, session: &Session, why: &str, budget: usize, now_ms: i64) -> Result<Restored, StoreError> {
+pub fn restore(store: &mut dyn Store, session: &Session, why: &str, budget: usize, now_ms: i64) -> Result<Restored, StoreError> {
     let newest = store.turns(session.key, Turns::Newest(NEWEST))?;
     let ranked = rank(store.turns(session.key, Turns::Candidates(budget / SHORTEST_LINE))?, now_ms);
     let order: Vec<&StoredTurn> = newest.iter().chain(&ranked).collect();

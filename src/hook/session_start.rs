@@ -5,9 +5,8 @@ use std::path::Path;
 use super::Reply;
 use super::scene::{HookError, Scene};
 use crate::archive::context;
-use crate::archive::search::{self, Index};
 use crate::archive::store::sqlite::Patience;
-use crate::archive::store::{Session, Store, StoredTurn, Turns};
+use crate::archive::store::{Session, Store};
 use crate::patch::notice;
 
 /// How long ago a session may have been cleared for another one to go on from it: the client does both at once.
@@ -29,14 +28,6 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     }
 }
 
-/// What other sessions of the project said about the same as the newest turn of this one.
-fn related(scene: &Scene, store: &mut dyn Store, session: &Session) -> Option<Vec<(StoredTurn, String)>> {
-    let newest = store.turns(session.key, Turns::Newest(1)).ok()?.pop()?;
-    let mut index = Index::existing(&scene.data).ok()??;
-    let now = jiff::Timestamp::from_millisecond(scene.now_ms).ok()?;
-    search::related(store, &mut index, session, &newest, now).ok()
-}
-
 fn restored(
     scene: &Scene,
     why: &str,
@@ -49,9 +40,7 @@ fn restored(
     let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
     if let Some(session) = find(&mut store, session)? {
         let budget = scene.config.archive.restore_budget;
-        // Without an index, or with one that cannot be read, what is of this session is enough.
-        let related = related(scene, &mut store, &session).unwrap_or_default();
-        let restored = context::restore(&mut store, &session, why, budget, scene.now_ms, &related)?;
+        let restored = context::restore(&mut store, &session, why, budget, scene.now_ms)?;
         if !restored.text.is_empty() {
             // That it was used is worth knowing, but less than that it is used.
             if let Err(error) = store.touch(&restored.entries, scene.now_ms) {

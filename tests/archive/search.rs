@@ -1,4 +1,4 @@
-//! Finding turns again by their words, and what other sessions said about the same.
+//! Finding turns again by their words.
 
 use std::fs;
 
@@ -159,29 +159,4 @@ fn recall_takes_words() {
     assert_eq!(found["results"][0]["turn"], 0);
     let handle = found["results"][0]["handle"].as_str().unwrap();
     assert!(sandbox.cli(&["recall", handle]).stdout.contains("skip_comment never advances"));
-}
-
-#[test]
-fn a_compaction_brings_what_other_sessions_said() {
-    let sandbox = Sandbox::new();
-    let [one, ..] = talks(&sandbox);
-    let mut lines = Lines::of("now").seed(9);
-    let talk = sandbox.talk(9, lines.turn("The parser hangs again on nested comments, does skip_comment count the depth?"));
-    let restored =
-        |talk: &Talk| sandbox.hook("session-start", &talk.input_with(json!({ "source": "compact" }))).context().unwrap();
-    let without = restored(&talk);
-    assert!(!without.contains("From other sessions"), "there is no index yet, and a hook makes none: {without}");
-    search(&sandbox, &["parser"]);
-    let context = restored(&talk);
-    let (own, elsewhere) = context.split_once("From other sessions of this project:\n").unwrap();
-    assert!(own.contains("does skip_comment count the depth"));
-    assert!(elsewhere.contains("Why does the parser hang on nested comments?"), "{elsewhere}");
-    assert!(!elsewhere.contains("other program") && !elsewhere.contains("Thanks"), "{elsewhere}");
-    let handle = elsewhere.split_whitespace().nth(1).unwrap();
-    assert_eq!(sandbox.json(&["recall", handle])["session"], one.id);
-    // With little room, what is its own comes first.
-    let mut command = sandbox.hook_command("session-start");
-    command.env("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET", "400");
-    let little = run(command, talk.input_with(json!({ "source": "compact" })).to_string().as_bytes()).context().unwrap();
-    assert!(little.chars().count() <= 400 && little.contains("again on nested comments"), "{little}");
 }

@@ -13,7 +13,6 @@ pub mod passages;
 pub mod query;
 pub mod rank;
 mod refresh;
-mod related;
 pub mod snippet;
 pub mod time;
 pub mod tokens;
@@ -30,7 +29,6 @@ pub use filter::{Filter, Kind};
 pub use index::Index;
 pub use rank::Stages;
 pub use refresh::{Refreshed, refresh};
-pub use related::related;
 pub use snippet::Snippet;
 
 use super::embed::{EmbedError, Embedder};
@@ -45,6 +43,9 @@ const CANDIDATES: usize = 100;
 
 /// Characters of a hit that are shown.
 const SNIPPET_CHARS: usize = 240;
+
+/// Characters of a query that are looked at.
+const MOST_CHARS: usize = 1_000;
 
 /// Characters by which turns are told apart: two that begin alike for as long say the same.
 const SAME_CHARS: usize = 400;
@@ -187,12 +188,13 @@ pub fn search(
     request: &Request,
 ) -> Result<Found, SearchError> {
     let mut notes = Vec::new();
-    let named = if request.stages.time { time::named(&request.text, request.now, &request.zone) } else { None };
+    let end = request.text.char_indices().nth(MOST_CHARS).map_or(request.text.len(), |(at, _)| at);
+    let text = &request.text[..end];
+    let named = if request.stages.time { time::named(text, request.now, &request.zone) } else { None };
     // The time is no word that turns would have.
-    let words = named.as_ref().map_or_else(
-        || request.text.clone(),
-        |named| format!("{} {}", &request.text[..named.range.start], &request.text[named.range.end..]),
-    );
+    let words = named
+        .as_ref()
+        .map_or_else(|| text.to_owned(), |named| format!("{} {}", &text[..named.range.start], &text[named.range.end..]));
     let terms = Terms::of(&words, index.tokenizer());
     let time = named.as_ref().map(|named| named.millis(&request.zone));
     let vector = vector(index, embedder, request, &mut notes)?;
@@ -384,7 +386,8 @@ impl Shower<'_> {
         let Some(turn) = turn.filter(|turn| self.allowed.is_none_or(|allowed| allowed.contains(&turn.entry))) else {
             return Ok(None);
         };
-        let fields = words::fields(self.store, &turn)?;
+        // One that cannot be read is no reason to show none of the others.
+        let Ok(fields) = words::fields(self.store, &turn) else { return Ok(None) };
         // There is nothing in it.
         if fields == Fields::default() {
             return Ok(None);
@@ -392,7 +395,7 @@ impl Shower<'_> {
         let Fields { prompt, answer, input, output } = &fields;
         let files = turn.turn.files.join("\n");
         let texts = [("answer", answer.as_str()), ("prompt", prompt), ("output", output), ("input", input), ("files", &files)];
-        let summary = words::summary(self.store, &turn)?;
+        let summary = words::summary(self.store, &turn).unwrap_or_default();
         let started_ms = turn.turn.started_ms;
         let begins = format!("{prompt}\n{answer}");
         Ok(Some((self.shown(ranked, candidate, What::Turn(Box::new(turn)), started_ms, &texts, summary), begins)))

@@ -96,7 +96,7 @@ impl Terms {
 }
 
 /// Whether a word, in lower case, says nothing of what is looked for.
-pub fn is_empty(word: &str) -> bool {
+pub(super) fn is_empty(word: &str) -> bool {
     EMPTY.split_ascii_whitespace().any(|empty| empty == word)
 }
 

@@ -30,7 +30,8 @@ pub fn refresh(
 ) -> Result<Refreshed, SearchError> {
     let mut refreshed = Refreshed::default();
     let revision = store.revision()?;
-    if index.revision()? == Some(revision) {
+    // An archive that nothing has changed since it was migrated counts from no number of its own.
+    if revision > 0 && index.revision()? == Some(revision) {
         return Ok(Refreshed { is_complete: true, ..refreshed });
     }
     index.drop_gone()?;

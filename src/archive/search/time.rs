@@ -109,9 +109,15 @@ impl Reader<'_> {
 
     /// Days, without what is said of them.
     fn days(&self) -> Read {
+        // "In the last three days"; more of them stand before no time.
+        let lead = (0..2).take_while(|at| matches!(self.word(*at), "the" | "on" | "in")).count();
+        self.from(lead).bare_days().map(|(days, length)| (days, length + lead))
+    }
+
+    /// Days, without the small words before them.
+    fn bare_days(&self) -> Read {
         let today = self.today;
         match self.word(0) {
-            "the" | "on" | "in" => self.from(1).days().map(|(days, length)| (days, length + 1)),
             "today" => Some((day(today)?, 1)),
             "yesterday" => Some((day(add(today, -(1.day()))?)?, 1)),
             "day" if self.word(1) == "before" && self.word(2) == "yesterday" => Some((day(add(today, -(2.days()))?)?, 3)),
@@ -183,9 +189,12 @@ impl Reader<'_> {
             return Some((self.weekday(found)?, 1));
         }
         if let Ok(found) = word.parse::<Date>().or_else(|_| format!("{word}-01").parse()) {
-            let is_day = word.len() == "2026-05-04".len();
-            return Some((if is_day { day(found)? } else { month(found.year(), found.month())? }, 1))
-                .filter(|_| word.contains('-'));
+            // What goes on behind the day is a time of day or a name.
+            return match word.len() {
+                10 => Some((day(found)?, 1)),
+                7 => Some((month(found.year(), found.month())?, 1)),
+                _ => None,
+            };
         }
         if let Some(number) = day_of_month(word) {
             // "4 May", "the 4th of May 2026".
@@ -337,11 +346,18 @@ mod tests {
             ("in 2025", "2025-01-01 2026-01-01 [in 2025]"),
             ("2026-02", "2026-02-01 2026-03-01 [2026-02]"),
             ("port 2025 is taken, error 404", "-"),
+            ("at 2026-05-04T12:30:00Z", "-"),
             ("the second test of sat", "-"),
             ("", "-"),
         ] {
             assert_eq!(read(query), expected, "{query}");
         }
+    }
+
+    #[test]
+    fn a_long_query_is_no_deep_one() {
+        assert_eq!(read(&"in ".repeat(1_000)), "-");
+        assert_eq!(read(&("in ".repeat(1_000) + "March")), "2026-03-01 2026-04-01 [in in March]");
     }
 
     proptest::proptest! {
