@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::output::Output;
-use crate::archive::embed::Embedder;
+use crate::archive::embed::{self, Embedder};
 use crate::archive::heal;
 use crate::archive::search::{self, Found, Index, Mode, Request};
 use crate::archive::store::Store;
@@ -18,7 +18,7 @@ pub(super) fn search(request: &Request, mode: Option<Mode>, output: &mut Output)
     search::refresh(&mut store, &mut index, usize::MAX, &mut |done| {
         output.progress(&format!("indexing, {done} entries so far"));
     })?;
-    let mut embedder = if mode == Some(Mode::Lexical) { None } else { embedder(output) };
+    let mut embedder = if mode == Some(Mode::Lexical) { None } else { embed::installed() };
     let mode = mode.unwrap_or(if embedder.is_some() { Mode::Hybrid } else { Mode::Lexical });
     let request = &Request { mode, ..request.clone() };
     let embedder = embedder.as_mut().map(|embedder| &mut **embedder as &mut dyn Embedder);
@@ -48,7 +48,7 @@ pub(super) fn catch_up(data: &Path, most: usize, output: &Output) -> anyhow::Res
         output.progress(&format!("indexing, {done} entries so far"));
     })?;
     let mut indexed = Indexed { entries: refreshed.entries, ..Indexed::default() };
-    if let Some(mut embedder) = embedder(output) {
+    if let Some(mut embedder) = embed::installed() {
         indexed.has_model = true;
         let (with, all) = index.coverage()?;
         let missing = all.saturating_sub(with);
@@ -66,7 +66,7 @@ pub(super) fn catch_up(data: &Path, most: usize, output: &Output) -> anyhow::Res
 }
 
 /// What [`catch_up`] would do without a limit.
-pub(super) fn behind(data: &Path, output: &Output) -> anyhow::Result<Indexed> {
+pub(super) fn behind(data: &Path) -> anyhow::Result<Indexed> {
     let (entries, without) = match Index::existing(data)? {
         Some(mut index) => {
             let entries = usize::try_from(index.count_missing()?)?;
@@ -79,12 +79,7 @@ pub(super) fn behind(data: &Path, output: &Output) -> anyhow::Result<Indexed> {
             (usize::try_from(all)?, usize::try_from(all)?)
         }
     };
-    let has_model = embedder(output).is_some();
+    let has_model = embed::installed().is_some();
     let (embedded, not_embedded) = if has_model { (without, 0) } else { (0, without) };
     Ok(Indexed { entries, embedded, not_embedded, has_model })
-}
-
-/// The model, if it is installed and whole.
-pub(super) fn embedder(_output: &Output) -> Option<Box<dyn Embedder>> {
-    None
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::archive::embed::Embedder;
+use crate::archive::embed::{self, Embedder};
 use crate::archive::heal;
 use crate::archive::search::{Index, index, refresh};
 use crate::archive::store::sqlite::{Patience, SqliteStore};
@@ -85,7 +85,7 @@ impl Library {
             // What it has may be enough.
             Err(error) => opened.notes.push(format!("the search index is not up to date: {error}")),
         }
-        let model = if with_model { self.embedder.get_or_insert_with(embedder).as_deref_mut() } else { None };
+        let model = if with_model { self.embedder.get_or_insert_with(embed::installed).as_deref_mut() } else { None };
         let result = work(opened, &mut index, model)?;
         index.detach()?;
         self.index = Some((index, self.stamp()));
@@ -94,7 +94,7 @@ impl Library {
 
     /// Whether there is a model, which is loaded then.
     pub(super) fn has_model(&mut self) -> bool {
-        self.embedder.get_or_insert_with(embedder).is_some()
+        self.embedder.get_or_insert_with(embed::installed).is_some()
     }
 
     fn stamp(&self) -> Stamp {
@@ -104,9 +104,4 @@ impl Library {
         };
         [stamp(index::FILE.to_owned()), stamp(format!("{}-wal", index::FILE))]
     }
-}
-
-/// The model that makes vectors of queries, if one is installed.
-fn embedder() -> Option<Box<dyn Embedder>> {
-    None
 }

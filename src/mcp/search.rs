@@ -86,7 +86,6 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
             until_ms: moment("until", arguments.until.as_deref())?,
             tool: arguments.tool,
             file: arguments.file,
-            ..Filter::default()
         },
         kinds: arguments.kind.into_iter().collect(),
         // One more says whether there is a next page.

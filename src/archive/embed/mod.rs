@@ -15,3 +15,8 @@ pub trait Embedder: Send {
     /// When the model cannot be run.
     fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
+
+/// The model of this machine, if there is one. None can be installed yet.
+pub fn installed() -> Option<Box<dyn Embedder>> {
+    None
+}

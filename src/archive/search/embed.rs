@@ -1,9 +1,9 @@
 //! Gives indexed entries their vectors.
 
+use super::refresh::turn_with_fields;
 use super::{Index, SearchError, passages};
 use crate::archive::embed::Embedder;
-use crate::archive::store::{Place, Store};
-use crate::archive::words;
+use crate::archive::store::Store;
 use crate::transcript::Fields;
 
 /// Entries between two writes: an interruption costs no more.
@@ -54,13 +54,8 @@ pub fn embed(
 }
 
 fn of_entry(store: &mut dyn Store, entry: i64) -> Result<Vec<String>, SearchError> {
-    let places = store.places(&[entry])?;
-    let rank = |place: &&Place| (!place.is_superseded, place.key);
-    let fields = match places.iter().max_by_key(rank) {
-        Some(place) => match store.turn_of(place)? {
-            Some(turn) => words::fields(store, &turn).unwrap_or_else(|_| Fields::default()),
-            None => Fields::default(),
-        },
+    let fields = match turn_with_fields(store, entry)? {
+        Some((_, fields)) => fields,
         None => store
             .summary_of(entry)?
             .map_or_else(Fields::default, |(_, summary)| Fields { answer: summary.text, ..Fields::default() }),

@@ -35,8 +35,6 @@ impl Kind {
 pub struct Filter {
     /// The begin of a session's id.
     pub session: Option<String>,
-    /// Sessions that are not wanted.
-    pub but_session: Option<String>,
     /// A folder that the client worked in or below, or the end of its path.
     pub project: Option<String>,
     /// Turns that began at or after this, in milliseconds since 1970.
@@ -63,9 +61,6 @@ impl Filter {
         if let Some(session) = &self.session {
             const BEGINS: &str = "sessions.session LIKE ? ESCAPE '\\'";
             add(BEGINS, BEGINS, text(&(escaped(session) + "%")));
-        }
-        if let Some(session) = &self.but_session {
-            add("sessions.session <> ?", "sessions.session <> ?", text(session));
         }
         if let Some(project) = &self.project {
             let project = project.trim_end_matches(['/', '\\']);

@@ -2,7 +2,7 @@
 
 use super::index::Document;
 use super::{Index, SearchError};
-use crate::archive::store::{Place, Store};
+use crate::archive::store::{Store, StoredTurn};
 use crate::archive::words;
 use crate::transcript::Fields;
 
@@ -49,12 +49,8 @@ pub fn refresh(
             match one.summary {
                 Some(summary) => document.summary = summary,
                 None => {
-                    // All places have the same content.
-                    let places = store.places(&[one.entry])?;
-                    let rank = |place: &&Place| (!place.is_superseded, place.key);
-                    if let Some(turn) = places.iter().max_by_key(rank).map_or(Ok(None), |place| store.turn_of(place))? {
-                        // One that cannot be read is indexed as empty, or it would be tried at every search.
-                        document.fields = words::fields(store, &turn).unwrap_or_else(|_| Fields::default());
+                    if let Some((turn, fields)) = turn_with_fields(store, one.entry)? {
+                        document.fields = fields;
                         document.files = turn.turn.files;
                     }
                 }
@@ -66,4 +62,14 @@ pub fn refresh(
         progress(refreshed.entries);
     }
     Ok(refreshed)
+}
+
+/// A turn of an entry, and what it says; none where the entry is no turn's. All turns of an entry say the same.
+pub(super) fn turn_with_fields(store: &mut dyn Store, entry: i64) -> Result<Option<(StoredTurn, Fields)>, SearchError> {
+    let places = store.places(&[entry])?;
+    let Some(place) = places.iter().max_by_key(|place| (!place.is_superseded, place.key)) else { return Ok(None) };
+    let Some(turn) = store.turn_of(place)? else { return Ok(None) };
+    // One that cannot be read counts as empty, or it would be tried again and again.
+    let fields = words::fields(store, &turn).unwrap_or_default();
+    Ok(Some((turn, fields)))
 }

@@ -54,7 +54,7 @@ impl OptimizeArgs {
             (compared, heal::tidy(&data, &settings, now_ms)?)
         };
         let indexed = match &tidied.outcome {
-            Some(_) if self.dry_run => finding::behind(&data, output)?,
+            Some(_) if self.dry_run => finding::behind(&data)?,
             Some(_) => finding::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
             None => Indexed::default(),
         };

@@ -66,7 +66,6 @@ impl SearchArgs {
                 until_ms: self.until.as_deref().map(edge).transpose()?,
                 tool: self.tool.clone(),
                 file: self.file.clone(),
-                ..Filter::default()
             },
             kinds: self.kind.clone(),
             limit: usize::try_from(self.limit).unwrap_or(LIMIT),
