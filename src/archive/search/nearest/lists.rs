@@ -1,0 +1,101 @@
+//! Where vectors are divided into lists: spherical k-means (Dhillon and Modha 2001) over a sample.
+
+use super::super::vectors::Quantized;
+use super::dot::dots;
+
+/// How often centres move. More made no measurable difference.
+const ROUNDS: usize = 6;
+/// Vectors a list in the sample.
+pub(super) const SAMPLED: usize = 32;
+
+/// Of each list the direction of its middle, rounded as vectors are.
+#[derive(Clone, Debug)]
+pub(super) struct Centres {
+    dimensions: usize,
+    scales: Vec<f32>,
+    values: Vec<i8>,
+}
+
+impl Centres {
+    /// With none yet.
+    pub fn new(dimensions: usize) -> Self {
+        Self { dimensions, scales: Vec::new(), values: Vec::new() }
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, centre: &Quantized) {
+        self.scales.push(centre.scale);
+        self.values.extend(&centre.values);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// One of them.
+    pub fn get(&self, list: usize) -> (f32, &[i8]) {
+        (self.scales[list], &self.values[list * self.dimensions..][..self.dimensions])
+    }
+
+    /// So many, of which every vector of a sample is near one. The same sample gives the same centres.
+    pub fn train(sample: &[Quantized], dimensions: usize, lists: usize) -> Self {
+        let mut centres = Self::new(dimensions);
+        let lists = lists.min(sample.len());
+        for list in 0..lists {
+            centres.push(&sample[list * sample.len() / lists]);
+        }
+        let mut products = Vec::new();
+        for _ in 0..ROUNDS {
+            let mut sums = vec![0.0_f32; lists * dimensions];
+            let mut farthest: Vec<(f32, usize)> = Vec::with_capacity(sample.len());
+            let mut is_empty = vec![true; lists];
+            for (number, vector) in sample.iter().enumerate() {
+                let (list, cosine) = centres.nearest(vector, &mut products);
+                is_empty[list] = false;
+                farthest.push((cosine, number));
+                let sum = &mut sums[list * dimensions..][..dimensions];
+                sum.iter_mut().zip(&vector.values).for_each(|(sum, value)| *sum += f32::from(*value) * vector.scale);
+            }
+            // A list that nothing is in begins anew where a vector is far from its own.
+            farthest.sort_unstable_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+            let mut farthest = farthest.into_iter();
+            let mut moved = Self::new(dimensions);
+            for (list, sum) in sums.chunks_exact_mut(dimensions).enumerate() {
+                let length = sum.iter().map(|number| number * number).sum::<f32>().sqrt();
+                if is_empty[list] || length == 0.0 {
+                    let (_, number) = farthest.next().unwrap_or_default();
+                    moved.push(&sample[number]);
+                } else {
+                    sum.iter_mut().for_each(|number| *number /= length);
+                    moved.push(&Quantized::of(sum));
+                }
+            }
+            centres = moved;
+        }
+        centres
+    }
+
+    /// The list that a vector is in, and its cosine with the centre of it.
+    pub fn nearest(&self, vector: &Quantized, products: &mut Vec<i32>) -> (usize, f32) {
+        dots(&vector.values, &self.values, products);
+        let cosines = products.iter().zip(&self.scales).map(|(product, scale)| *product as f32 * scale);
+        let mut best = (0, f32::NEG_INFINITY);
+        for (list, cosine) in cosines.enumerate() {
+            if cosine > best.1 {
+                best = (list, cosine);
+            }
+        }
+        (best.0, best.1 * vector.scale)
+    }
+
+    /// The lists in the order in which they are to be looked at, with their cosines.
+    pub fn order(&self, query: &Quantized) -> Vec<(usize, f32)> {
+        let mut products = Vec::new();
+        dots(&query.values, &self.values, &mut products);
+        let cosines = products.iter().zip(&self.scales).map(|(product, scale)| *product as f32 * scale * query.scale);
+        let mut order: Vec<(usize, f32)> = cosines.enumerate().collect();
+        order.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        order
+    }
+}

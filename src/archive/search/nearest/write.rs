@@ -1,0 +1,216 @@
+//! Making the file: vectors as they come, then everything that is found out by looking at them again in the file. What is in memory
+//! are 24 bytes a vector, and the sample that centres are made from.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::codes::{LANES, encode};
+use super::file::{HEADER, LINE, Layout, List, PAGE, Page, Tables, header, read_exact_at};
+use super::lists::{Centres, SAMPLED};
+use super::{Identity, Quantized, Row};
+use crate::files;
+
+/// Vectors that are read at once.
+const CHUNK: usize = 1024;
+
+/// Why there is no new file.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError<E> {
+    /// The vectors cannot be read.
+    #[error(transparent)]
+    Rows(E),
+    /// Another process is making the same file.
+    #[error("another process is writing {0}")]
+    Busy(PathBuf),
+    /// The file cannot be written.
+    #[error("cannot write {path}: {cause}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+}
+
+/// Writes a file of all these vectors and puts it in the place of the one before, which those who have it open go on reading. It is
+/// not synced: after a loss of power it may be damaged, is seen to be, and is made again. Returns how many there were.
+///
+/// # Errors
+/// When the vectors cannot be read or the file cannot be written. The one before is then still there.
+pub(super) fn write<E>(
+    path: &Path,
+    identity: &Identity,
+    rows: impl Iterator<Item = Result<Row, E>>,
+) -> Result<usize, WriteError<E>> {
+    let failed = |cause| WriteError::File { path: path.to_owned(), cause };
+    // One name for all, so that what a killed process left is overwritten, and a lock, so that it is not that of a living one.
+    let beside = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let lock = files::private().create(true).truncate(false).open(beside(".lock")).map_err(failed)?;
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => return Err(WriteError::Busy(path.to_owned())),
+        Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+        Ok(()) => {}
+    }
+    let new = beside(".new");
+    let file = files::private().read(true).create(true).truncate(true).open(&new).map_err(failed)?;
+    let written = Writer::fill(file, identity, rows, failed).and_then(|count| {
+        fs::rename(&new, path).map_err(failed)?;
+        Ok(count)
+    });
+    if written.is_err() {
+        fs::remove_file(&new).ok();
+    }
+    written
+}
+
+struct Writer {
+    file: BufWriter<File>,
+    layout: Layout,
+    /// Which rows each entry has.
+    directory: Vec<(i64, u32)>,
+}
+
+impl Writer {
+    fn fill<E>(
+        file: File,
+        identity: &Identity,
+        rows: impl Iterator<Item = Result<Row, E>>,
+        failed: impl Fn(io::Error) -> WriteError<E>,
+    ) -> Result<usize, WriteError<E>> {
+        let layout = Layout { dimensions: identity.dimensions, rows: 0, lists: 0, blocks: 0, last: i64::MIN };
+        let mut writer = Self { file: BufWriter::with_capacity(1 << 18, file), layout, directory: Vec::new() };
+        writer.file.write_all(&[0; HEADER]).map_err(&failed)?;
+        let mut bytes = Vec::new();
+        for row in rows {
+            let row = row.map_err(WriteError::Rows)?;
+            writer.push(&row, &mut bytes).map_err(&failed)?;
+        }
+        writer.finish(identity).map_err(&failed)
+    }
+
+    fn push(&mut self, row: &Row, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let number = u32::try_from(self.layout.rows).map_err(io::Error::other)?;
+        if row.vector.values.len() != self.layout.dimensions || !row.vector.scale.is_finite() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a vector is of another model"));
+        }
+        bytes.clear();
+        row.write(self.layout.rows, bytes);
+        self.file.write_all(bytes)?;
+        self.directory.push((row.entry, number));
+        self.layout.rows += 1;
+        self.layout.last = self.layout.last.max(row.id);
+        Ok(())
+    }
+
+    fn finish(mut self, identity: &Identity) -> io::Result<usize> {
+        self.file.flush()?;
+        let centres = self.centres()?;
+        let lists = self.lists(&centres)?;
+        let pages = self.pages()?;
+        let tables = Tables { centres, lists, pages }.to_bytes();
+        self.file.write_all(&tables)?;
+        let header = header(&self.layout, identity, &tables)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a model of this name does not fit"))?;
+        self.file.flush()?;
+        io::Seek::rewind(&mut self.file)?;
+        self.file.write_all(&header)?;
+        self.file.flush()?;
+        Ok(self.layout.rows)
+    }
+
+    fn centres(&mut self) -> io::Result<Centres> {
+        let lists = lists_for(self.layout.rows);
+        let size = (lists * SAMPLED).min(self.layout.rows);
+        let mut sample = Vec::with_capacity(size);
+        for number in 0..size {
+            sample.push(self.read(number * self.layout.rows / size, 1)?.swap_remove(0).vector);
+        }
+        let centres = Centres::train(&sample, self.layout.dimensions, lists);
+        self.layout.lists = centres.len();
+        Ok(centres)
+    }
+
+    /// Writes the codes of all vectors, list by list.
+    fn lists(&mut self, centres: &Centres) -> io::Result<Vec<List>> {
+        let mut members: Vec<Vec<u32>> = vec![Vec::new(); centres.len()];
+        let mut products = Vec::new();
+        for begin in (0..self.layout.rows).step_by(CHUNK) {
+            for (at, row) in self.read(begin, CHUNK.min(self.layout.rows - begin))?.iter().enumerate() {
+                members[centres.nearest(&row.vector, &mut products).0].push((begin + at) as u32);
+            }
+        }
+        let mut lists = Vec::with_capacity(members.len());
+        let mut first = 0_u32;
+        for (number, members) in members.iter().enumerate() {
+            let mut hasher = crc32fast::Hasher::new();
+            for members in members.chunks(LANES) {
+                let block = self.block(members, centres.get(number))?;
+                hasher.update(&block);
+                self.file.write_all(&block)?;
+            }
+            let blocks = members.len().div_ceil(LANES) as u32;
+            lists.push(List { first, blocks, crc: hasher.finalize() });
+            first += blocks;
+        }
+        self.layout.blocks = first as usize;
+        Ok(lists)
+    }
+
+    fn block(&self, members: &[u32], (scale, centre): (f32, &[i8])) -> io::Result<Vec<u8>> {
+        let mut block = vec![0; self.layout.block_bytes()];
+        let (codes, rest) = block.split_at_mut(self.layout.block_bytes() - LANES * 16);
+        let (factors, rest) = rest.split_at_mut(LANES * 4);
+        let (rows, entries) = rest.split_at_mut(LANES * 4);
+        // Lanes that nothing is in have a row that no vector has.
+        rows.fill(0xff);
+        let mut residual = vec![0.0; self.layout.dimensions];
+        for (lane, member) in members.iter().enumerate() {
+            let row = self.read(*member as usize, 1)?.swap_remove(0);
+            let Quantized { values, scale: own } = &row.vector;
+            for ((residual, value), middle) in residual.iter_mut().zip(values).zip(centre) {
+                *residual = f32::from(*value) * own - f32::from(*middle) * scale;
+            }
+            let factor = encode(&residual, codes, lane);
+            factors[lane * 4..][..4].copy_from_slice(&factor.to_le_bytes());
+            rows[lane * 4..][..4].copy_from_slice(&member.to_le_bytes());
+            entries[lane * 8..][..8].copy_from_slice(&row.entry.to_le_bytes());
+        }
+        Ok(block)
+    }
+
+    fn pages(&mut self) -> io::Result<Vec<Page>> {
+        let mut directory = std::mem::take(&mut self.directory);
+        directory.sort_unstable();
+        let mut pages = Vec::with_capacity(directory.len().div_ceil(PAGE));
+        for lines in directory.chunks(PAGE) {
+            let mut bytes = Vec::with_capacity(PAGE * LINE);
+            for (entry, row) in lines {
+                bytes.extend(entry.to_le_bytes());
+                bytes.extend(row.to_le_bytes());
+            }
+            self.file.write_all(&bytes)?;
+            pages.push(Page { entry: lines[0].0, crc: crc32fast::hash(&bytes) });
+        }
+        Ok(pages)
+    }
+
+    /// Reads what was written: some vectors, one behind the other.
+    fn read(&self, begin: usize, count: usize) -> io::Result<Vec<Row>> {
+        let size = self.layout.row_bytes();
+        let mut bytes = vec![0; count * size];
+        read_exact_at(self.file.get_ref(), &mut bytes, self.layout.row_at(begin))?;
+        let parsed = bytes.chunks_exact(size).enumerate().map(|(at, bytes)| Row::parse(begin + at, bytes));
+        parsed.collect::<Option<Vec<Row>>>().ok_or_else(|| io::Error::other("what was written is not what is read"))
+    }
+}
+
+/// How many lists so many vectors are divided into. With more of them, making the file takes longer
+/// and the last blocks of lists are emptier; with fewer, more is looked at that is not near.
+pub(super) fn lists_for(rows: usize) -> usize {
+    ((rows as f64).sqrt() * 2.0).ceil() as usize
+}
