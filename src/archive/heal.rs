@@ -108,7 +108,7 @@ pub fn preview(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, 
     if !path.exists() {
         return Ok(Tidied { outcome: None, damaged: None });
     }
-    let _presence = lock(data, File::try_lock_shared, Patience::Patient.of_a_lock())?;
+    let _presence = presence(data, Patience::Patient)?;
     let work = || {
         let Some(mut store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
         store.look_through()?;
@@ -120,8 +120,16 @@ pub fn preview(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, 
     }
 }
 
+/// Shows that the archive is in use, until what is handed over is dropped: it stays where it is.
+///
+/// # Errors
+/// When it is being moved.
+pub fn presence(data: &Path, patience: Patience) -> Result<Option<File>, StoreError> {
+    lock(data, File::try_lock_shared, patience.of_a_lock())
+}
+
 fn present(data: &Path, patience: Patience) -> Result<SqliteStore, StoreError> {
-    let presence = lock(data, File::try_lock_shared, patience.of_a_lock())?;
+    let presence = presence(data, patience)?;
     Ok(SqliteStore::open(data, patience)?.holding(presence))
 }
 

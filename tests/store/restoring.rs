@@ -39,7 +39,7 @@ proptest! {
         let mut store = place.open();
         place.archive(&mut store, "s", &lines);
         let Some(session) = session(&mut store, "s") else { return Ok(()) };
-        let restored = restore(&mut store, &session, &why, budget, NOW).unwrap();
+        let restored = restore(&mut store, &session, &why, budget, NOW, &[]).unwrap();
         prop_assert!(restored.text.chars().count() <= budget, "{} of {budget}:\n{}", restored.text.chars().count(), restored.text);
         prop_assert_eq!(restored.text.is_empty(), restored.entries.is_empty());
         let different: HashSet<_> = restored.entries.iter().collect();

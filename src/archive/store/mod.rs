@@ -197,6 +197,13 @@ pub struct Place {
     pub is_superseded: bool,
 }
 
+impl Place {
+    /// Of several places of the same content, the one with most is shown: that of a conversation as it is now, then the newest.
+    pub fn rank(&self) -> impl Ord + use<> {
+        (!self.is_superseded, self.started_ms, self.key)
+    }
+}
+
 /// The summary of a compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSummary {
@@ -221,6 +228,15 @@ pub struct Compaction {
     pub context_tokens: Option<u64>,
     /// Whether the gate blocked it.
     pub is_blocked: bool,
+}
+
+/// What has changed in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changes {
+    /// The state that this is of, to ask again with. Each state of each store has another.
+    pub mark: String,
+    /// Entries that may be new, changed or gone; none where that is not known, and anything may have changed.
+    pub entries: Option<Vec<i64>>,
 }
 
 /// Which turns of a session to list.
@@ -349,9 +365,9 @@ pub trait Store {
     /// writer, and says what a real one would do.
     fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError>;
 
-    /// A number that rises with every transaction that brings, changes, prunes or revives entries: what was derived from them at
-    /// another number may be out of date. It does not rise when confidence falls or an entry that is hot is restored.
-    fn revision(&mut self) -> Result<u64, StoreError>;
+    /// Which entries came, changed or went since a mark that was given out before. What ranks them (restores, confidence, pruning) is
+    /// no change.
+    fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError>;
 
     /// Tidies up the store itself, after a cycle.
     fn optimise(&mut self) -> Result<(), StoreError>;

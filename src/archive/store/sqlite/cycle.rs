@@ -3,7 +3,6 @@
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, named_params, params};
 
 use super::read::unsigned;
-use super::revision;
 use crate::archive::cycle::{Facts, Outcome, PRUNE_CONFIDENCE, Plan, Run, SPARED_NEWEST, TOLERANCE, Usage};
 use crate::archive::{CONFIDENCE_BOOST, FIRST_CONFIDENCE, LEAST_CONFIDENCE};
 
@@ -52,7 +51,6 @@ pub(super) fn run(db: &Connection, run: Run, facts: &Facts, plan: Plan) -> Resul
     let now_pruned = pruned_by_confidence + pruned_by_age;
     if run == Run::Real && now_pruned > 0 {
         move_hot_from(db)?;
-        revision::raise(db)?;
     }
     let entries: u64 = db.query_row("SELECT count(*) FROM entries", [], |row| unsigned(row, 0))?;
     let hot = facts.usage.hot.saturating_sub(now_pruned);
@@ -183,11 +181,8 @@ pub(super) fn touch(db: &Connection, entries: &[i64], now_ms: i64) -> Result<()>
         confidence(LOST)
     );
     let mut update = db.prepare_cached(&sql)?;
-    let mut is_pruned = db.prepare_cached("SELECT 1 FROM entries WHERE id = ?1 AND confidence = 0.0")?;
-    let mut revives = false;
     for entry in entries {
-        revives |= is_pruned.exists([entry])?;
         update.execute(params![entry, CONFIDENCE_BOOST, now_ms])?;
     }
-    if revives { revision::raise(db) } else { Ok(()) }
+    Ok(())
 }

@@ -5,9 +5,9 @@ Commits are not synced: after a power failure the last of them may be missing, b
 pass reads the same bytes again. The log is moved into the database by hooks that nobody waits for.
 */
 
+mod changes;
 mod cycle;
 mod read;
-mod revision;
 mod schema;
 mod turns;
 mod write;
@@ -19,8 +19,8 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{
-    Appended, Batch, Compaction, Cursor, EVERYTHING, Place, Session, Size, Store, StoreError, StoredSummary, StoredTranscript,
-    StoredTurn, Totals, Turns,
+    Appended, Batch, Changes, Compaction, Cursor, EVERYTHING, Place, Session, Size, Store, StoreError, StoredSummary,
+    StoredTranscript, StoredTurn, Totals, Turns,
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::segment::{self, Check};
@@ -328,11 +328,13 @@ impl Store for SqliteStore {
         }
     }
 
-    fn revision(&mut self) -> Result<u64, StoreError> {
-        self.read(revision::revision)
+    fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError> {
+        // In one transaction, or the number might be newer than the list.
+        self.read(|db| changes::since(&*db.unchecked_transaction()?, since))
     }
 
     fn optimise(&mut self) -> Result<(), StoreError> {
+        self.write(changes::forget)?;
         self.settle()?;
         self.read(|db| db.execute_batch("PRAGMA optimize"))
     }

@@ -116,4 +116,15 @@ END;
 
 -- Turns that began before this are pruned, or were restored: ranking does not have to look at them.
 ALTER TABLE transcripts ADD COLUMN hot_from INTEGER;
+", "
+-- What is derived from entries is brought up to date by what changed since. A change is known by its salt where another archive, or an
+-- older copy of this one, was put in this one's place.
+CREATE TABLE changes (id INTEGER PRIMARY KEY, entry INTEGER NOT NULL, salt INTEGER NOT NULL DEFAULT (random())) STRICT;
+INSERT INTO changes (entry) VALUES (0);
+CREATE TRIGGER entry_added AFTER INSERT ON entries BEGIN INSERT INTO changes (entry) VALUES (new.id); END;
+CREATE TRIGGER entry_changed AFTER UPDATE OF id, sha256, text ON entries BEGIN INSERT INTO changes (entry) VALUES (new.id); END;
+CREATE TRIGGER entry_gone AFTER DELETE ON entries BEGIN INSERT INTO changes (entry) VALUES (old.id); END;
+DELETE FROM notes WHERE key = 'revision';
+
+CREATE INDEX turns_superseded ON turns (transcript) WHERE superseded IS NOT NULL;
 "];

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
-use super::{cycle, revision};
+use super::cycle;
 use crate::archive::SUMMARY_CONFIDENCE;
 use crate::archive::store::{Appended, Batch, Compaction, Rewritten};
 use crate::digest;
@@ -31,9 +31,6 @@ pub(super) fn append(db: &Connection, batch: &Batch) -> Result<Appended> {
     }
     for met in &batch.summaries {
         self::summary(db, session, met)?;
-    }
-    if batch.rewritten.is_some() || !batch.turns.is_empty() || !batch.summaries.is_empty() {
-        revision::raise(db)?;
     }
     Ok(Appended::Done)
 }
@@ -300,8 +297,7 @@ pub(super) fn announce(db: &Connection, session: &str, compaction: &Compaction) 
 
 pub(super) fn hooked_summary(db: &Connection, session: &str, text: &str, now_ms: i64) -> Result<()> {
     let id = known_session(db, session, now_ms)?;
-    summary(db, id, &CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)? })?;
-    revision::raise(db)
+    summary(db, id, &CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)? })
 }
 
 fn turns_of(db: &Connection, session: i64) -> Result<u32> {

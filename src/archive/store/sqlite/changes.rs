@@ -1,0 +1,38 @@
+//! Which entries changed, for those who keep something that is derived from them.
+
+use rusqlite::{Connection, OptionalExtension, Result};
+
+use crate::archive::store::Changes;
+
+/// Changes that are kept: who has missed more of them compares everything.
+const KEPT: i64 = 2_000;
+
+/// What changed since a mark was given out: a mark is the last change at that time, and what only that one has.
+pub(super) fn since(db: &Connection, mark: Option<&str>) -> Result<Changes> {
+    let (last, salt): (i64, i64) = db
+        .prepare_cached("SELECT id, salt FROM changes ORDER BY id DESC LIMIT 1")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let numbers = mark.and_then(|mark| mark.split_once(':'));
+    let numbers: Option<(i64, i64)> = numbers.and_then(|(id, salt)| Some((id.parse().ok()?, salt.parse().ok()?)));
+    let known: Option<i64> = match numbers {
+        Some((id, salt)) => db
+            .prepare_cached("SELECT id FROM changes WHERE id = ?1 AND salt = ?2")?
+            .query_row([id, salt], |row| row.get(0))
+            .optional()?,
+        None => None,
+    };
+    let entries = match known {
+        Some(known) => Some(
+            db.prepare_cached("SELECT DISTINCT entry FROM changes WHERE id > ?1")?
+                .query_map([known], |row| row.get(0))?
+                .collect::<Result<_>>()?,
+        ),
+        None => None,
+    };
+    Ok(Changes { mark: format!("{last}:{salt}"), entries })
+}
+
+/// Forgets the oldest, never the last.
+pub(super) fn forget(db: &Connection) -> Result<()> {
+    db.execute("DELETE FROM changes WHERE id <= (SELECT max(id) FROM changes) - ?1", [KEPT]).map(drop)
+}
