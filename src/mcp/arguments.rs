@@ -15,15 +15,15 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::error::Failure;
-use crate::archive::search::{Kind, Mode, time};
+use crate::archive::search::{self, Kind, Mode, time};
 
 /// Arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub(super) struct Search {
-    /// What to look for: words, names of code, paths, error messages, or a description. Words in "quotes" have to stand together, a
-    /// word with * behind it may go on. A time in it counts: yesterday, last week, in March, 2026-05-04.
+    /// What to look for: words, names of code, paths, error messages, or a description. What is in "quotes" has to stand there as
+    /// it is, a word with * behind it may go on. A time in it counts: yesterday, last week, in March, 2026-05-04.
     pub query: String,
     /// Only in sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
     pub project: Option<String>,
@@ -132,23 +132,14 @@ pub(super) fn asked(tool: &str, given: &JsonObject) -> String {
 /// # Errors
 /// When it is none.
 pub(super) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, Failure> {
-    let Some(text) = text.map(str::trim) else { return Ok(None) };
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(Some(time.as_millisecond()));
-    }
-    let zone = TimeZone::system();
-    match time::named(text, Timestamp::now(), &zone).filter(|named| named.range == (0..text.len())) {
-        Some(named) => Ok(Some(named.millis(&zone).start)),
-        None => {
-            let why = format!("{text:?} is no time; give a day as in 2026-05-04, or `yesterday`, `last week`, `in March`");
-            Err(Failure::argument(name, why))
-        }
-    }
+    let Some(text) = text else { return Ok(None) };
+    time::moment(text, Timestamp::now(), &TimeZone::system()).map(Some).map_err(|why| Failure::argument(name, why))
 }
 
 /// A folder: `.` is the client's.
-pub(super) fn project(given: Option<String>, folder: &Path) -> Option<String> {
-    given.map(|project| if project == "." { folder.to_string_lossy().into_owned() } else { project })
+pub(super) fn project(given: Option<&str>, folder: &Path) -> Result<Option<String>, Failure> {
+    let known = |named| search::project(named, folder).ok_or_else(|| Failure::argument("project", "it is empty"));
+    given.map(known).transpose()
 }
 
 /// One of a few names.
@@ -232,6 +223,8 @@ mod tests {
         assert!(
             moment("since", Some("soonish")).expect_err("no time").to_string().starts_with("`since`: \"soonish\" is no time")
         );
+        let error = moment("until", Some("blah yesterday blub")).expect_err("a time in something else").to_string();
+        assert!(error.starts_with("`until`: \"blah yesterday blub\" is no time; give a day as in 2026-05-04"), "{error}");
         assert_eq!(moment("since", Some("1970-01-01T00:00:01Z")).expect("a time"), Some(1_000));
     }
 

@@ -27,17 +27,23 @@ pub fn of(text: &str, terms: &Terms, tokenizer: &Tokenizer, chars: usize) -> Sni
     });
     // A name and its parts are one mark: the longer one comes behind.
     hits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    // What is shown when a hit is the first that has to be: some characters before it and so many in all.
+    let window = |from: usize| {
+        let start = lead_in(text, hits[from].0.start, chars / 5);
+        start..start + text[start..].char_indices().nth(chars).map_or(text.len() - start, |(at, _)| at)
+    };
     let distinct = |from: usize| {
-        let end = hits[from].0.start + chars;
-        let seen: HashSet<&str> =
-            hits[from..].iter().take_while(|(range, _)| range.end <= end).map(|(_, word)| word.as_str()).collect();
-        seen.len()
+        let window = window(from);
+        let first = hits.partition_point(|(range, _)| range.start < window.start);
+        let shown =
+            hits[first..].iter().take_while(|(range, _)| range.start < window.end).filter(|(range, _)| range.end <= window.end);
+        shown.map(|(_, word)| word.as_str()).collect::<HashSet<&str>>().len()
     };
     // Of a text that is full of hits, the begin is enough.
     let best =
         (0..hits.len().min(400)).map(|from| (distinct(from), from)).max_by_key(|(count, from)| (*count, usize::MAX - from));
-    let (terms, start) = best.map_or((0, 0), |(count, from)| (count, lead_in(text, hits[from].0.start, chars / 5)));
-    let end = text[start..].char_indices().nth(chars).map_or(text.len(), |(at, _)| start + at);
+    let begin = || 0..text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let (terms, Range { start, end }) = best.map_or_else(|| (0, begin()), |(count, from)| (count, window(from)));
     let mut snippet = Snippet { terms, ..Snippet::default() };
     if start > 0 {
         snippet.text.push('…');
@@ -78,7 +84,8 @@ pub fn of(text: &str, terms: &Terms, tokenizer: &Tokenizer, chars: usize) -> Sni
 /// Some characters before a place, from the begin of a word on.
 fn lead_in(text: &str, at: usize, chars: usize) -> usize {
     let start = text[..at].char_indices().rev().nth(chars).map_or(0, |(at, _)| at);
-    if start == 0 { 0 } else { text[start..at].find(char::is_whitespace).map_or(start, |space| start + space + 1).min(at) }
+    let space = text[start..at].char_indices().find(|(_, character)| character.is_whitespace());
+    if start == 0 { 0 } else { space.map_or(start, |(space, character)| start + space + character.len_utf8()) }
 }
 
 #[cfg(test)]
@@ -103,8 +110,20 @@ mod tests {
         assert_eq!(marked("Why does the parser\nhang?", "parsers hanging", 80), "Why does the [parser] [hang]?");
         assert_eq!(marked("set max_retries here", "maxRetries", 80), "set [max_retries] here");
         assert_eq!(marked("nothing fits", "parser", 80), "nothing fits");
+        assert_eq!(marked("some words before\u{a0}it: the\u{a0}parser", "parser", 12), "…[parser]", "a space of two bytes");
         let long = format!("{}the lock timeout was 5 s {}", "padding words ".repeat(20), "and so on ".repeat(20));
         assert_eq!(marked(&long, "lock timeout", 40), "…the [lock] [timeout] was 5 s and so on and s…");
+    }
+
+    #[test]
+    fn characters_are_counted_not_bytes() {
+        // Both words are within 50 characters, and more than 50 bytes apart.
+        let text = format!("lock {}the lock {} timeout", "padding words ".repeat(20), "é".repeat(26));
+        assert_eq!(marked(&text, "lock timeout", 50), format!("…words the [lock] {} [timeout]", "é".repeat(26)));
+        // A term behind what is shown is not in it.
+        let tokenizer = Tokenizer::default();
+        let text = format!("{}lock {} timeout", "some words before ".repeat(5), "x".repeat(30));
+        assert_eq!(of(&text, &Terms::of("lock timeout", &tokenizer), &tokenizer, 45).terms, 1);
     }
 
     proptest! {

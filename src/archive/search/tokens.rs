@@ -5,6 +5,7 @@ Prose is stemmed. A name of code is its parts and, behind them, the whole of it 
 `maxRetries` and `max-retries` are one name, and "retries" finds it as well. Writing without spaces is cut into pairs of characters.
 */
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rust_stemmers::{Algorithm, Stemmer};
@@ -107,9 +108,14 @@ impl Tokenizer {
             return;
         }
         let lower = text[range.clone()].to_lowercase();
-        let is_prose = lower.len() > 2 && lower.bytes().all(|byte| byte.is_ascii_lowercase());
-        let word = if is_prose { self.english.stem(&lower).into_owned() } else { lower };
+        let word = self.stem(&lower).into_owned();
         sink(Token { word, range, is_whole: false });
+    }
+
+    /// What is indexed for a word in lower case that is no name.
+    pub(super) fn stem<'a>(&self, lower: &'a str) -> Cow<'a, str> {
+        let is_prose = lower.len() > 2 && lower.bytes().all(|byte| byte.is_ascii_lowercase());
+        if is_prose { self.english.stem(lower) } else { Cow::Borrowed(lower) }
     }
 
     /// Characters of a writing that puts no spaces: each pair of neighbours.
@@ -175,7 +181,7 @@ fn humps(text: &str, piece: Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// Han, kana, Hangul, Thai.
-fn is_unspaced(character: char) -> bool {
+pub(super) fn is_unspaced(character: char) -> bool {
     matches!(character, '\u{0e00}'..='\u{0e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
         && character.is_alphanumeric()

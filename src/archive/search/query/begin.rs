@@ -1,0 +1,102 @@
+/*!
+The begin of a word, as in `archiv*`.
+
+The index has stems, and the stem of a word does not always begin as the word does: "retries" is `retri`, which no longer begins with
+"retrie". So besides what begins so, the stems are asked for that words which go on so have: the begin is completed with the
+endings that the stemmer cuts off. That costs a look-up for one begin of three, and finds an "archival" with "archive*", since both
+have one stem. An index of words as they are written would tell them apart, and be larger and have to be made anew.
+*/
+
+use super::super::tokens::Tokenizer;
+
+/// The endings that the stemmer cuts off or changes.
+const ENDINGS: &str = "s es ies ied ed eed edly eedly ing ings ingly y e er ers or ors ly li ion ions ation ations ational ationally tional \
+    tionally ization izations isation izer izers ator ators ment ments ement ements ness nesses fulness ousness iveness ful fully able \
+    ible ably ibly ability abilities ibility ibilities al als ally ality alities alism alize alizes alized alizing alization \
+    alizations ance ances ancy ence ences ency encies ant ants ently ent ents ic ics ical ically icity icities icate icates icated \
+    icating ive ives ively ivity ivities ize izes ized izing ism isms iti ity ities ous ously less lessly lessness ogy ogies logy \
+    logical ogist ate ates ated ating ately atively ative atives";
+
+/// Letters that a word has before its ending, at least.
+const LEAST: usize = 2;
+
+/// The begin of words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// As it was typed, in lower case.
+    pub letters: String,
+    /// Stems of words that begin so, where these do not begin so themselves.
+    pub stems: Vec<String>,
+}
+
+impl Begin {
+    pub(super) fn of(letters: String, tokenizer: &Tokenizer) -> Self {
+        let mut stems: Vec<String> = Vec::new();
+        let mut add = |word: &str| {
+            let stem = tokenizer.stem(word);
+            if !stem.starts_with(letters.as_str()) && !stems.iter().any(|known| *known == stem) {
+                stems.push(stem.into_owned());
+            }
+        };
+        // Nothing else is stemmed.
+        if letters.len() >= LEAST && letters.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            add(&letters);
+            for ending in ENDINGS.split_ascii_whitespace() {
+                // As much of the ending as is there already.
+                let there = (0..=ending.len().min(letters.len() - LEAST)).filter(|there| letters.ends_with(&ending[..*there]));
+                there.for_each(|there| add(&format!("{}{}", letters, &ending[there..])));
+            }
+        }
+        Self { letters, stems }
+    }
+
+    /// As FTS5 reads it.
+    pub(super) fn phrases(&self) -> Vec<String> {
+        let stems = self.stems.iter().map(|stem| format!("\"{stem}\""));
+        std::iter::once(format!("\"{}\"*", self.letters)).chain(stems).collect()
+    }
+
+    /// Whether a word of the index may be of such a word.
+    pub(super) fn has(&self, word: &str) -> bool {
+        word.starts_with(self.letters.as_str()) || self.stems.iter().any(|stem| stem == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn stems_that_do_not_begin_so() {
+        for (letters, expected) in [
+            ("arch", ""),
+            ("archive", "archiv"),
+            // "Archivi-ness" is thought of, too.
+            ("archivin", "archiv archivi"),
+            ("retrie", "retri"),
+            ("retry", "retri"),
+            ("runni", "run"),
+            ("e0308", ""),
+            ("größe", ""),
+        ] {
+            assert_eq!(Begin::of(letters.to_owned(), &Tokenizer::default()).stems.join(" "), expected, "{letters}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_begin_has_the_stem_of_the_word(
+            root in "(archiv|pars|cach|retr|connect|relat|creat|happ|runn|nation|optim|depend|possib|us|config|dy)",
+            ending in proptest::sample::select(ENDINGS.split_ascii_whitespace().collect::<Vec<_>>()),
+        ) {
+            let word = format!("{root}{ending}");
+            let tokenizer = Tokenizer::default();
+            for length in 2..=word.len() {
+                let begin = Begin::of(word[..length].to_owned(), &tokenizer);
+                prop_assert!(begin.has(&tokenizer.stem(&word)), "{begin:?} of {word}, {}", tokenizer.stem(&word));
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+/*!
+What stands in quotes, which a text has to have as it was typed: the same words one behind the other, whatever is between them that is
+no letter or digit, in capitals or not.
+
+The index knows stems and parts of names, so it gives the texts that may have them; these are then read. A text with the name
+`mimeType: null` is one in which "type null" may stand, and it does not. What the index cannot give is a name that is written with other
+capitals, and so has other parts: "maxretries" is not looked for in `maxRetries`.
+*/
+
+use super::super::tokens::{Tokenizer, is_unspaced};
+use super::begin::Begin;
+
+/// Words in quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// The words that the index has for them; names as their parts.
+    pub words: Vec<String>,
+    /// The begin of a word that ends them, where it may go on.
+    pub begin: Option<Begin>,
+    /// The words themselves, in lower case.
+    typed: Vec<String>,
+}
+
+impl Quote {
+    /// Reads what is between quotes; nothing where no word is.
+    pub(super) fn of(text: &str, tokenizer: &Tokenizer) -> Option<Self> {
+        let is_open = text.strip_suffix('*').is_some_and(|text| text.ends_with(char::is_alphanumeric));
+        let mut words = Vec::new();
+        let mut last = None;
+        tokenizer.tokens(text, &mut |token| {
+            // In a text, the whole of a name may be the whole of a longer one.
+            if !token.is_whole {
+                last = Some(text[token.range].to_lowercase());
+                words.push(token.word);
+            }
+        });
+        let begin = last.filter(|_| is_open).map(|letters| Begin::of(letters, tokenizer));
+        if begin.is_some() {
+            words.pop();
+        }
+        // In a text, such a character is a half of pairs.
+        let is_half = |word: &String| word.chars().count() == 1 && word.chars().all(is_unspaced);
+        if begin.is_some() || !words.iter().all(is_half) {
+            words.retain(|word| !is_half(word));
+        }
+        let lower = text.to_lowercase();
+        let typed = runs(&lower).into_iter().map(str::to_owned).collect();
+        (!words.is_empty() || begin.is_some()).then_some(Self { words, begin, typed })
+    }
+
+    /// As FTS5 reads it: the texts that may have it, and perhaps others.
+    pub(super) fn expression(&self) -> String {
+        let words: Vec<String> = self.words.iter().map(|word| format!("\"{word}\"")).collect();
+        let words = match words.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            // Behind each word the whole of a name may stand.
+            several => Some(format!("NEAR({}, {})", several.join(" "), 2 * several.len())),
+        };
+        let begin = self.begin.as_ref().map(|begin| format!("({})", begin.phrases().join(" OR ")));
+        words.into_iter().chain(begin).collect::<Vec<_>>().join(" AND ")
+    }
+
+    /// Whether a text has it.
+    pub(super) fn is_in(&self, runs: &[&str]) -> bool {
+        let fits = |(at, (typed, run)): (usize, (&String, &&str))| {
+            if self.begin.is_some() && at + 1 == self.typed.len() { run.starts_with(typed.as_str()) } else { typed == run }
+        };
+        runs.windows(self.typed.len().max(1)).any(|window| self.typed.iter().zip(window).enumerate().all(fits))
+    }
+}
+
+/// The runs of letters and digits of a text; where a writing puts no spaces, each character.
+pub(super) fn runs(text: &str) -> Vec<&str> {
+    let mut runs = Vec::new();
+    for run in text.split(|c: char| !c.is_alphanumeric()) {
+        let mut start = 0;
+        for (at, character) in run.char_indices().filter(|(_, c)| is_unspaced(*c)) {
+            let end = at + character.len_utf8();
+            runs.extend([&run[start..at], &run[at..end]].into_iter().filter(|run| !run.is_empty()));
+            start = end;
+        }
+        runs.extend(Some(&run[start..]).filter(|run| !run.is_empty()));
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_what_was_typed() {
+        for (quote, text, expected) in [
+            ("parser", "The Parser, again", true),
+            ("parser", "parsers parse", false),
+            ("parser", "src/parser.rs: parser_state", true),
+            ("type null", "type: null", true),
+            ("type null", "mimeType: null", false),
+            ("reset connection", "connection reset", false),
+            ("max_retries", "max-retries max_retries_of", true),
+            ("max_retries", "maxRetries", false),
+            ("max_ret*", "let max_retries", true),
+            ("max_ret*", "max_r", false),
+            ("a * b", "a * b", true),
+            ("日本", "日本語とRust", true),
+            ("語とru*", "日本語とRust", true),
+        ] {
+            let quote = Quote::of(quote, &Tokenizer::default()).expect("words");
+            assert_eq!(quote.is_in(&runs(&text.to_lowercase())), expected, "{quote:?} in {text}");
+        }
+        assert_eq!(Quote::of(" … ", &Tokenizer::default()), None);
+    }
+}

@@ -1,0 +1,182 @@
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use proptest::prelude::*;
+
+use super::*;
+use crate::archive::search::index::Document;
+use crate::archive::search::{Index, Kind, time};
+use crate::archive::store::sqlite::{Patience, SqliteStore};
+use crate::transcript::Fields;
+
+/// A real index of these documents, the first of which is 1.
+fn index(documents: Vec<(Fields, Vec<String>)>) -> (tempfile::TempDir, Index) {
+    let folder = tempfile::tempdir().expect("a folder");
+    SqliteStore::open(folder.path(), Patience::Patient).expect("an archive");
+    let mut index = Index::open(folder.path()).expect("an index");
+    let documents = (1..).zip(documents);
+    let documents: Vec<Document> =
+        documents.map(|(entry, (fields, files))| Document { entry, fields, files, ..Document::default() }).collect();
+    index.add(&documents).expect("room");
+    (folder, index)
+}
+
+fn index_of(texts: &[String]) -> (tempfile::TempDir, Index) {
+    index(texts.iter().map(|text| (Fields { prompt: text.clone(), ..Fields::default() }, Vec::new())).collect())
+}
+
+/// What the words of the index give for a query.
+fn found(index: &mut Index, query: &str, kinds: &[Kind]) -> Vec<(i64, f64)> {
+    let terms = Terms::of(query, index.tokenizer());
+    index.lexical(&terms, kinds, None, 100).expect("an answer")
+}
+
+fn expression(query: &str) -> String {
+    Terms::of(query, &Tokenizer::default()).expression(&[]).unwrap_or_default()
+}
+
+fn besides(query: &str) -> (String, bool) {
+    let now: Timestamp = "2026-06-20T10:00:00Z".parse().expect("a time");
+    let named = time::named(query, now, &TimeZone::UTC).expect("a time");
+    let terms = Terms::besides(query, &named, &Tokenizer::default());
+    (terms.expression(&[]).unwrap_or_default(), terms.is_time_alone)
+}
+
+#[test]
+fn queries() {
+    for (query, expected) in [
+        ("why does the parser hang", r#""parser" OR "hang""#),
+        ("max_retries", r#""max" OR "retri" OR "maxretries""#),
+        ("\"connection reset\" upload", r#"(NEAR("connect" "reset", 4)) OR ((NEAR("connect" "reset", 4)) AND ("upload"))"#),
+        ("ECONN* reset", r#""reset" OR "econn"* OR "econ""#),
+        ("archive*", r#""archive"* OR "archiv""#),
+        ("max_ret*", r#""max" OR "ret"* OR "maxret"*"#),
+        ("max_*", r#""max"*"#),
+        (r#""connection res*""#, r#""connect" AND ("res"*)"#),
+        ("what is it", r#""what" OR "is" OR "it""#),
+        ("NOT (a OR b) NEAR col:x^2 --", r#""b" OR "near" OR "col" OR "x" OR "2""#),
+        ("\"unclosed quote", r#""unclos" OR "quot""#),
+        ("\"one\" \"\"", r#""one""#),
+        ("* \" ' ; DROP TABLE", r#""drop" OR "tabl""#),
+        ("", ""),
+    ] {
+        assert_eq!(expression(query), expected, "{query}");
+    }
+    let terms = Terms::of("parser hang", &Tokenizer::default());
+    assert_eq!(terms.expression(&["prompt", "answer"]).as_deref(), Some(r#"{prompt answer} : ("parser" OR "hang")"#));
+}
+
+#[test]
+fn a_time_is_no_word_but_a_day_as_texts_have_it_is_one() {
+    for (query, expected, is_alone) in [
+        ("what did we do yesterday?", "", true),
+        ("what happened last week", "", true),
+        ("show me everything I worked on in March", "", true),
+        ("the parser, yesterday", r#""parser""#, false),
+        ("work on the parser since May 3", r#""work" OR "parser""#, false),
+        ("errors on 2026-05-04", r#""error" OR "2026_05_04""#, false),
+        ("what did we do on 2026-05-04", r#""2026_05_04""#, true),
+        ("errors before 2026-05-04", r#""error""#, false),
+        ("\"what did\" yesterday", r#"NEAR("what" "did", 4)"#, false),
+    ] {
+        assert_eq!(besides(query), (expected.to_owned(), is_alone), "{query}");
+    }
+}
+
+#[test]
+fn a_word_in_quotes_is_required() {
+    let texts = ["the parser", "parsers", "the lexer", "src/parser.rs"].map(str::to_owned);
+    let (_folder, mut index) = index_of(&texts);
+    let entries = |found: Vec<(i64, f64)>| {
+        let mut entries: Vec<i64> = found.into_iter().map(|(entry, _)| entry).collect();
+        entries.sort_unstable();
+        entries
+    };
+    // The stem is all that the index knows.
+    assert_eq!(entries(found(&mut index, "\"parser\" lexer", &[])), [1, 2, 4]);
+    let terms = Terms::of("\"parser\" lexer", index.tokenizer());
+    assert!(terms.are_required());
+    assert_eq!(texts.each_ref().map(|text| terms.are_in([text.as_str()].into_iter())), [true, false, false, true]);
+}
+
+#[test]
+fn a_long_query_is_no_error() {
+    let (_folder, mut index) = index_of(&["ab archive".to_owned()]);
+    assert_eq!(found(&mut index, &format!("\"{}\"", "ab ".repeat(330)), &[]).len(), 1, "the text is read for how often");
+    assert_eq!(found(&mut index, &"\"ab\" ".repeat(200), &[]).len(), 1);
+    let begins: Vec<String> = (0..120).map(|number| format!("archive* w{number}ing* ")).collect();
+    assert_eq!(found(&mut index, &begins.concat(), &[]).len(), 1);
+}
+
+/// Words that are written, with endings, and names.
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "(archive|cache|parse|retries|running|connections|relational|happily|happy|dying|agreed|use|flies|the)",
+        "(archiv|pars|cach|retr|connect|relat|nation|optim)(e|es|ed|ing|ings|ion|ions|al|ally|ational|ization|er|ers|y|ies|able|ive)",
+        "[a-zA-Z]{1,6}([_.-]?[a-zA-Z0-9]{1,5}){0,3}",
+        "(max_retries|maxRetries|parseHTTPHeader2|2\\.1\\.330|E0308|naïveté|日本語)",
+    ]
+}
+
+const QUERIES: &str = "\"?(the |pars|max|max_retries|type null|null|1\\.12|retries|日本|lock)\"?\\*?";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn sqlite_reads_every_expression(query in r#".{0,40}|["*a-z():^+ -]{0,40}"#) {
+        let db = rusqlite::Connection::open_in_memory().expect("a database");
+        db.execute_batch("CREATE VIRTUAL TABLE words USING fts5(prompt, content='', tokenize = \"ascii tokenchars '_'\")").expect("FTS5");
+        if let Some(expression) = Terms::of(&query, &Tokenizer::default()).expression(&["prompt"]) {
+            let found = db.query_row("SELECT count(*) FROM words WHERE words MATCH ?1", [&expression], |row| row.get::<_, i64>(0));
+            prop_assert!(found.is_ok(), "{query:?}: {expression}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn every_begin_of_a_word_finds_its_text(words in proptest::collection::vec(word(), 1..6)) {
+        let texts = [words.join(" "), "another text".to_owned()];
+        let (_folder, mut index) = index_of(&texts);
+        for word in &words {
+            for end in word.char_indices().map(|(at, character)| at + character.len_utf8()).skip(1) {
+                let query = format!("{}*", &word[..end]);
+                let found = found(&mut index, &query, &[]);
+                prop_assert!(found.iter().any(|(entry, _)| *entry == 1), "{query} in {texts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_in_a_text_is_found_in_quotes(words in proptest::collection::vec(word(), 1..8), from in 0_usize..8, length in 1_usize..6) {
+        let text = words.join(" ");
+        let (_folder, mut index) = index_of(&[text.clone(), "another text".to_owned()]);
+        let lower = text.to_lowercase();
+        let runs = quote::runs(&lower);
+        let first = runs[from % runs.len()];
+        let last = runs[(from % runs.len() + length).min(runs.len()) - 1];
+        let at = |run: &str| run.as_ptr() as usize - lower.as_ptr() as usize;
+        let quoted = format!("\"{}\"", &text[at(first)..at(last) + last.len()]);
+        let terms = Terms::of(&quoted, index.tokenizer());
+        prop_assert!(terms.are_in([text.as_str()].into_iter()), "{quoted} in {text}");
+        // A single character of a writing without spaces is in the index where it stands alone.
+        if !(first.len() == last.len() && quoted.chars().count() == 3 && !first.is_ascii()) {
+            prop_assert!(found(&mut index, &quoted, &[]).iter().any(|(entry, _)| *entry == 1), "{quoted} in {text}");
+        }
+    }
+
+    #[test]
+    fn scores_are_parts_of_the_most_there_could_be(
+        texts in proptest::collection::vec(proptest::collection::vec("(the |parse |parser |max_retries |type null |mimeType null |1.12 |lock |日本語 ){0,12}", 4), 1..12),
+        query in proptest::collection::vec(QUERIES, 1..5),
+        kinds in proptest::sample::subsequence(vec![Kind::Prompt, Kind::Answer, Kind::Tool, Kind::File], 0..3),
+    ) {
+        let documents = texts.into_iter().map(|texts| {
+            let fields = Fields { prompt: texts[0].clone(), answer: texts[1].clone(), output: texts[2].clone(), ..Fields::default() };
+            (fields, vec![texts[3].clone()])
+        });
+        let (_folder, mut index) = index(documents.collect());
+        let query = query.join(" ");
+        for (entry, score) in found(&mut index, &query, &kinds) {
+            prop_assert!((0.0..=1.0).contains(&score), "{query} {kinds:?}: {entry} has {score}");
+        }
+    }
+}
