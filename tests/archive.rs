@@ -13,6 +13,8 @@ mod crowd;
 mod damage;
 #[path = "archive/generations.rs"]
 mod generations;
+#[path = "archive/index.rs"]
+mod index;
 #[path = "archive/invariants.rs"]
 mod invariants;
 #[path = "archive/kill.rs"]
@@ -21,6 +23,8 @@ mod kill;
 mod lines;
 #[path = "archive/paths.rs"]
 mod paths;
+#[path = "archive/related.rs"]
+mod related;
 #[path = "archive/restore.rs"]
 mod restore;
 #[path = "archive/sandbox.rs"]

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use ctxbridge::archive::embed::{EmbedError, Embedder};
+use ctxbridge::archive::embed::install::MODEL;
+use ctxbridge::archive::embed::{EmbedError, Embedder, Model};
 use ctxbridge::archive::import::import;
 use ctxbridge::archive::reader::Comparison;
-use ctxbridge::archive::search::{self, Found, Index, Mode, Request, Stages, What};
+use ctxbridge::archive::search::{self, Found, Index, Kind as Texts, Mode, Request, Stages, What};
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use serde_json::json;
@@ -20,7 +21,7 @@ struct Meanings;
 
 impl Embedder for Meanings {
     fn id(&self) -> &'static str {
-        "meanings"
+        MODEL
     }
 
     fn dimensions(&self) -> usize {
@@ -88,7 +89,7 @@ impl World {
     }
 
     fn found(&mut self, request: &Request) -> Found {
-        search::search(&mut self.store, &mut self.index, Some(&mut Meanings), request).unwrap()
+        search::search(&mut self.store, &mut self.index, &mut Model::from(Box::new(Meanings) as Box<_>), request).unwrap()
     }
 
     /// Session and index of the hits.
@@ -124,7 +125,7 @@ fn talk() -> World {
 #[test]
 fn meaning_finds_what_words_do_not() {
     let mut world = talk();
-    let lexical = Request { mode: Mode::Lexical, ..request("frozen program") };
+    let lexical = Request { mode: Some(Mode::Lexical), ..request("frozen program") };
     assert_eq!(world.hits(&lexical), []);
     let found = world.found(&request("frozen program"));
     assert_eq!((found.mode, found.notes.len()), (Mode::Lexical, 1), "nothing has a vector yet: {found:?}");
@@ -134,12 +135,59 @@ fn meaning_finds_what_words_do_not() {
     assert_eq!(world.embed(100), 4);
     assert_eq!(world.embed(100), 0);
     for mode in [Mode::Dense, Mode::Hybrid] {
-        assert_eq!(world.hits(&Request { mode, ..request("frozen program") })[0], (0, 0), "{mode:?}");
+        assert_eq!(world.hits(&Request { mode: Some(mode), ..request("frozen program") })[0], (0, 0), "{mode:?}");
     }
     assert_eq!(world.hits(&request("upload at night"))[0], (1, 0));
     assert_eq!(world.hits(&request("expensive"))[0], (1, 1));
-    let without = search::search(&mut world.store, &mut world.index, None, &request("tests")).unwrap();
-    assert!(without.mode == Mode::Lexical && without.notes[0].contains("there is no model"), "{without:?}");
+    let mut gone = Model::installed(Path::new("nowhere"));
+    let without = search::search(&mut world.store, &mut world.index, &mut gone, &request("tests")).unwrap();
+    assert!(without.mode == Mode::Lexical && without.notes[0].contains("`ctxbridge model install`"), "{without:?}");
+    assert!(!without.hits.is_empty());
+}
+
+#[test]
+fn a_kind_is_asked_for_in_every_mode() {
+    let mut world = talk();
+    world.embed(100);
+    for mode in [Mode::Lexical, Mode::Dense, Mode::Hybrid] {
+        let of = |kinds: &[Texts], text| Request { mode: Some(mode), kinds: kinds.to_vec(), ..request(text) };
+        assert_eq!(world.hits(&of(&[Texts::Summary], "stuck")), [], "{mode:?}: there is no summary");
+        assert_eq!(world.hits(&of(&[Texts::Prompt], "stuck")), [(0, 0)], "{mode:?}");
+        assert_eq!(world.hits(&of(&[Texts::Answer], "stuck")), [], "{mode:?}: it is in the prompt");
+        let found = world.found(&of(&[Texts::Answer], "editor lock"));
+        assert!(found.hits.iter().all(|hit| hit.words.iter().all(|(place, _)| *place == "answer")), "{mode:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_vector_that_is_none_changes_nothing() {
+    let mut world = talk();
+    world.embed(100);
+    let before = world.hits(&request("frozen program"));
+    for scale in [1e38_f32, 50.0, f32::NAN, -1.0] {
+        let db = rusqlite::Connection::open(world.folder.path().join("search.db")).unwrap();
+        let last: (i64, Vec<u8>) =
+            db.query_row("SELECT id, data FROM vectors ORDER BY id DESC", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let data = [&scale.to_le_bytes()[..], &last.1[4..]].concat();
+        db.execute("UPDATE vectors SET data = ?2 WHERE id = ?1", rusqlite::params![last.0, data]).unwrap();
+        world.index = Index::open(world.folder.path()).unwrap();
+        let found = world.found(&request("frozen program"));
+        assert!(found.hits.iter().all(|hit| hit.score.is_finite() && hit.cosine.is_none_or(|cosine| cosine <= 1.0)), "{found:?}");
+        assert_eq!(world.hits(&request("frozen program"))[0], before[0]);
+    }
+}
+
+#[test]
+fn a_model_that_comes_later_is_looked_at() {
+    let data = tempfile::tempdir().unwrap();
+    let mut model = Model::installed(data.path());
+    assert!(!model.is_there());
+    let error = |model: &mut Model| model.get().map(|_| ()).unwrap_err().to_string();
+    assert!(error(&mut model).contains("not installed"));
+    let folder = data.path().join("models").join(MODEL);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("vocab.txt"), "not the words").unwrap();
+    assert!(model.is_there() && error(&mut model).contains("damaged"), "{}", error(&mut model));
 }
 
 #[test]
@@ -158,7 +206,9 @@ fn another_model_s_vectors_are_not_compared() {
     }
     let mut world = talk();
     world.embed(100);
-    let found = search::search(&mut world.store, &mut world.index, Some(&mut Other), &request("stuck")).unwrap();
+    let found =
+        search::search(&mut world.store, &mut world.index, &mut Model::from(Box::new(Other) as Box<_>), &request("stuck"))
+            .unwrap();
     assert_eq!(found.hits.len(), 3, "by words, with its neighbours: {found:?}");
     assert_eq!(search::embed(&mut world.store, &mut world.index, &mut Other, 100, &mut |_| {}).unwrap().entries, 7);
     assert_eq!(world.embed(100), 7, "and back");
@@ -169,14 +219,54 @@ fn stages_can_be_left_out() {
     let mut world = talk();
     world.embed(100);
     let plain = Stages { scores: true, ..Stages::NONE };
-    let lexical = |stages| Request { mode: Mode::Lexical, stages, ..request("stuck") };
+    let lexical = |stages| Request { mode: Some(Mode::Lexical), stages, ..request("stuck") };
     assert_eq!(world.hits(&lexical(plain)), [(0, 0)]);
     assert_eq!(world.hits(&lexical(Stages { neighbours: true, ..plain })), [(0, 0), (0, 1), (0, 2)]);
     // The day that is named.
-    let named = |text| Request { mode: Mode::Lexical, ..request(text) };
+    let named = |text| Request { mode: Some(Mode::Lexical), ..request(text) };
     assert_eq!(world.hits(&named("the lock or the token on 2 June"))[0], (1, 0));
     assert_eq!(world.hits(&named("the lock or the token on 1 June"))[0], (0, 0));
     assert_eq!(world.hits(&named("what was that on 3 June?"))[0].0, 2, "a time and nothing else");
+}
+
+#[test]
+fn a_query_of_a_time_alone_lists_its_turns() {
+    let mut world = World::new(&[
+        &[("What did we do about the lock?", "We worked on it."), ("Fine", "Good.")],
+        &[("Rename the module", "Renamed."), ("The tests are red", "The snapshot of 2026-06-01 was old.")],
+    ]);
+    world.refresh();
+    let sorted = |mut hits: Vec<(usize, u32)>| {
+        hits.sort_unstable();
+        hits
+    };
+    for mode in [Mode::Lexical, Mode::Hybrid] {
+        if mode == Mode::Hybrid {
+            assert_eq!(world.embed(100), 4);
+        }
+        for text in ["what did we do on 2 June?", "what happened 18 days ago", "2 June"] {
+            let request = Request { mode: Some(mode), limit: 2, ..request(text) };
+            assert_eq!(sorted(world.hits(&request)), [(1, 0), (1, 1)], "{text}");
+        }
+    }
+    let lexical = |text| Request { mode: Some(Mode::Lexical), ..request(text) };
+    // The day's turns, then one that speaks of it.
+    assert_eq!(sorted(world.hits(&lexical("what did we do on 2026-06-01?"))[..2].to_vec()), [(0, 0), (0, 1)]);
+    assert!(world.hits(&lexical("what did we do on 2026-06-01?")).contains(&(1, 1)));
+    // The begin of a log's line is no time.
+    let found = world.found(&lexical("[2026-06-01 10:00] snapshot"));
+    assert_eq!((found.time, found.hits.len()), (None, 2), "it, and its neighbour");
+}
+
+#[test]
+fn what_is_in_quotes_is_found_behind_many_that_are_alike() {
+    let numbered: Vec<(String, String)> = (0..8 * 25).map(|n| (format!("parsers {n}"), format!("parsers parse {n}"))).collect();
+    let last = ("It is one parser.".to_owned(), "And many other words, of which none says more. ".repeat(20));
+    let turns: Vec<(&str, &str)> = numbered.iter().chain([&last]).map(|(prompt, answer)| (&**prompt, &**answer)).collect();
+    let sessions: Vec<&[(&str, &str)]> = turns.chunks(25).collect();
+    let mut world = World::new(&sessions);
+    world.refresh();
+    assert_eq!(world.hits(&Request { mode: Some(Mode::Lexical), ..request("\"parser\"") }), [(8, 0)]);
 }
 
 #[test]
@@ -184,7 +274,8 @@ fn what_is_said_often_is_shown_once() {
     let mut world =
         World::new(&[&[("run the tests", "All green."), ("Now what?", "Nothing.")], &[("run the tests", "All green.")]]);
     world.refresh();
-    let request = Request { mode: Mode::Lexical, stages: Stages { neighbours: false, ..Stages::ALL }, ..request("tests green") };
+    let request =
+        Request { mode: Some(Mode::Lexical), stages: Stages { neighbours: false, ..Stages::ALL }, ..request("tests green") };
     let found = world.found(&request);
     assert_eq!(found.hits.len(), 1, "{found:?}");
 }
@@ -201,7 +292,7 @@ fn what_the_archive_no_longer_has_is_not_found() {
     let found = world.found(&request("stuck"));
     assert_eq!(found.hits, [], "not even before the index knows");
     world.refresh();
-    assert_eq!(world.index.coverage().unwrap(), (0, 0));
+    assert_eq!(world.index.coverage(MODEL).unwrap(), (0, 0));
 }
 
 /// Whatever is in a session, its turns are found by their own first words.
@@ -216,8 +307,61 @@ fn generated_sessions() {
         let all = world.refresh();
         assert!(all > 5, "{kind:?}: {all}");
         world.embed(usize::MAX);
-        assert_eq!(world.index.coverage().unwrap(), (all as u64, all as u64));
+        assert_eq!(world.index.coverage(MODEL).unwrap(), (all as u64, all as u64));
         let found = world.found(&Request { limit: 50, ..request("the tests failed with an error") });
         assert!(!found.hits.is_empty() && found.hits.iter().all(|hit| hit.score.is_finite()), "{kind:?}");
     }
+}
+
+/// From some thousand vectors on a file makes it fast to find the nearest. It is a cache: with it, without it, with a damaged one or
+/// one that is behind, the same is found.
+#[test]
+fn many_vectors_are_found_with_and_without_their_file() {
+    const DIMENSIONS: usize = 32;
+    const EACH: usize = 60;
+    let numbered: Vec<(String, String)> = (0..200).map(|n| (format!("question {n}"), format!("answer {n}"))).collect();
+    let turns: Vec<(&str, &str)> = numbered.iter().map(|(prompt, answer)| (&**prompt, &**answer)).collect();
+    let mut world = World::new(&[&turns]);
+    world.refresh();
+    let mut rng = ctxbridge_testkit::Rng::new(1);
+    let mut vector = || -> Vec<f32> {
+        let values: Vec<f32> = (0..DIMENSIONS).map(|_| (rng.roll() - 0.5) as f32).collect();
+        let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+        values.iter().map(|value| value / length).collect()
+    };
+    let entries = world.index.without_vectors(MODEL, 1_000).unwrap();
+    let mut give = |index: &mut Index, entries: &[i64]| {
+        let vectors: Vec<_> = entries.iter().map(|entry| (*entry, (0..EACH).map(|_| vector()).collect())).collect();
+        index.set_vectors(MODEL, &vectors).unwrap();
+        vectors.into_iter().map(|(entry, vectors): (i64, Vec<Vec<f32>>)| (entry, vectors[0].clone())).collect::<Vec<_>>()
+    };
+    let given = give(&mut world.index, &entries);
+    let file = world.folder.path().join("search.nearest");
+    let own = |index: &mut Index, given: &[(i64, Vec<f32>)]| {
+        given.iter().filter(|(entry, vector)| index.dense(MODEL, vector, None, 5).unwrap()[0].0 == *entry).count()
+    };
+    assert!(!file.exists());
+    assert_eq!(own(&mut world.index, &given[..50]), 50);
+    let without = world.index.dense(MODEL, &given[7].1, None, 5).unwrap();
+    assert!(world.index.arrange(MODEL, DIMENSIONS).unwrap() && file.exists());
+    assert!(!world.index.arrange(MODEL, DIMENSIONS).unwrap(), "it is not behind");
+    assert_eq!(own(&mut world.index, &given[..50]), 50);
+    assert_eq!(world.index.dense(MODEL, &given[7].1, None, 5).unwrap()[0], without[0]);
+    // Replaced vectors count at once, and those before no more.
+    let new = give(&mut world.index, &entries[..3]);
+    assert_eq!(own(&mut world.index, &new), 3);
+    assert!(world.index.dense(MODEL, &given[0].1, None, 1).unwrap()[0].1 < 0.99);
+    let allowed = std::collections::HashSet::from([entries[9]]);
+    assert_eq!(world.index.dense(MODEL, &given[7].1, Some(&allowed), 5).unwrap().len(), 1);
+    // Damaged, then lost: nobody notices, and the next optimise cycle makes it anew.
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes.iter_mut().for_each(|byte| *byte ^= 0x55);
+    std::fs::write(&file, bytes).unwrap();
+    let World { folder, store, index } = world;
+    drop((store, index));
+    let mut world = World::open(folder);
+    assert_eq!(own(&mut world.index, &given[10..30]), 20);
+    assert!(!file.exists(), "it is put away");
+    assert!(world.index.arrange(MODEL, DIMENSIONS).unwrap());
+    assert_eq!(own(&mut world.index, &given[10..30]), 20);
 }

@@ -14,6 +14,7 @@ mod finding;
 mod hook;
 mod hooks;
 mod mcp;
+mod model;
 mod output;
 mod patch;
 mod prune;
@@ -79,6 +80,8 @@ enum Command {
     Hook(hook::HookArgs),
     /// Wire ctxbridge into the client's settings
     Hooks(hooks::HooksArgs),
+    /// The model by which the archive finds what says the same in other words
+    Model(model::ModelArgs),
     /// Patch a copy of a real release and watch it talk to a stub, with no account
     Demo(demo::DemoArgs),
     /// Show how full the context window is
@@ -161,6 +164,7 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
         Command::Recall(args) => args.run(output),
         Command::Mcp(args) => args.run(output),
         Command::Hooks(args) => args.run(output),
+        Command::Model(args) => args.run(output),
         Command::Demo(args) => args.run(output),
         Command::Autopilot(args) => args.run(output),
         Command::Statusline(args) => args.run(output),

@@ -52,15 +52,19 @@ impl RecallArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let reference = match parse(&self.what)? {
             What::Handle(reference) => reference,
-            What::Query(query) => {
-                let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
-                let request = Request { limit: BEST, folder, ..Request::new(&query) };
-                let found = finding::search(&request, None, output)?;
-                return show_found(&request, &found, output);
-            }
+            What::Query(query) => return look_for(&query, output),
         };
         let handle = match &reference {
             Reference::Turn(digits) => {
+                // "deadbeef" may be a word.
+                let is_known = !open(output)?.turns_by_id(&turn_digits(digits).unwrap_or_default())?.is_empty();
+                if let [word] = &self.what[..]
+                    && !is_known
+                    && !word.starts_with("ctx:")
+                {
+                    output.note(&format!("no turn has the handle {word}; turns with the word instead"));
+                    return look_for(word, output);
+                }
                 let answer = show_handle(digits, output)?;
                 if answer == Answer::Yes {
                     used(digits, output);
@@ -84,6 +88,13 @@ impl RecallArgs {
         }
         show(handle, &original, output)
     }
+}
+
+fn look_for(query: &str, output: &mut Output) -> anyhow::Result<Answer> {
+    let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
+    let request = Request { limit: BEST, folder, ..Request::new(query) };
+    let found = finding::search(&request, output)?;
+    show_found(&request, &found, output)
 }
 
 /// Takes note that a turn was recalled: it is worth more from now on. That it was shown does not depend on it.

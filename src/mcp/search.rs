@@ -78,10 +78,11 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
     let asked = arguments::asked("search", given);
     let begin = page::begin(&asked, arguments.cursor.as_deref())?;
     let end = begin.saturating_add(limit as usize);
-    let mut request = Request {
+    let request = Request {
+        mode: arguments.mode,
         filter: Filter {
             session: arguments.session,
-            project: arguments::project(arguments.project, library.folder()),
+            project: arguments::project(arguments.project.as_deref(), library.folder())?,
             since_ms: moment("since", arguments.since.as_deref())?,
             until_ms: moment("until", arguments.until.as_deref())?,
             tool: arguments.tool,
@@ -93,38 +94,30 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
         folder: Some(library.folder().to_string_lossy().into_owned()),
         ..Request::new(&arguments.query)
     };
-    // That there is no model is said to who asks for it, and not at every search.
-    let default = if library.has_model() { Mode::Hybrid } else { Mode::Lexical };
-    request.mode = arguments.mode.unwrap_or(default);
-
     let Some(mut opened) = library.open()? else {
-        let frame = Hits { notice: NOTICE, mode: request.mode.word(), notes: vec![NOTHING_YET.to_owned()], ..Hits::default() };
+        let frame = Hits { notice: NOTICE, mode: Mode::Lexical.word(), notes: vec![NOTHING_YET.to_owned()], ..Hits::default() };
         return Answer::new(NOTHING_YET.to_owned(), &frame);
     };
-    let is_lexical = request.mode == Mode::Lexical;
-    library.with_index(&mut opened, !is_lexical, |opened, index, embedder| {
-        let embedder = embedder.map(|embedder| embedder as &mut dyn crate::archive::embed::Embedder);
-        let found = search::search(&mut opened.store, index, embedder, &request)?;
-        opened.notes.extend(found.notes);
-        if found.hits.is_empty() && opened.store.sessions("", None, 1)?.is_empty() {
-            opened.notes.push(NOTHING_YET.to_owned());
+    let found = library.search(&mut opened, &request)?;
+    opened.notes.extend(found.notes);
+    if found.hits.is_empty() && opened.store.sessions("", None, 1)?.is_empty() {
+        opened.notes.push(NOTHING_YET.to_owned());
+    }
+    let mut frame =
+        Hits { notice: NOTICE, mode: found.mode.word(), time: found.time, notes: opened.notes.clone(), ..Hits::default() };
+    let mut page = Page::new(chars, head(&frame, found.hits.is_empty()), &frame);
+    let count = found.hits.len();
+    for hit in found.hits.iter().take(end).skip(begin) {
+        let hit = shown(&mut opened.store, hit)?;
+        if !page.add(&line(&hit), hit) {
+            break;
         }
-        let mut frame =
-            Hits { notice: NOTICE, mode: found.mode.word(), time: found.time, notes: opened.notes.clone(), ..Hits::default() };
-        let mut page = Page::new(chars, head(&frame, found.hits.is_empty()), &frame);
-        let count = found.hits.len();
-        for hit in found.hits.iter().take(end).skip(begin) {
-            let hit = shown(&mut opened.store, hit)?;
-            if !page.add(&line(&hit), hit) {
-                break;
-            }
-        }
-        let next = begin + page.items.len();
-        frame.hits = page.items;
-        frame.next_cursor = (next < count && next > begin).then(|| page::cursor(&asked, next));
-        page::foot(&mut page.text, frame.next_cursor.as_deref());
-        Answer::new(page.text, &frame)
-    })
+    }
+    let next = begin + page.items.len();
+    frame.hits = page.items;
+    frame.next_cursor = (next < count && next > begin).then(|| page::cursor(&asked, next));
+    page::foot(&mut page.text, frame.next_cursor.as_deref());
+    Answer::new(page.text, &frame)
 }
 
 fn head(frame: &Hits, is_empty: bool) -> String {

@@ -118,7 +118,7 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
         let frame = Sessions { notice: NOTICE, notes: vec![NOTHING_YET.to_owned()], ..Sessions::default() };
         return Answer::new(NOTHING_YET.to_owned(), &frame);
     };
-    let project = arguments::project(arguments.project, library.folder());
+    let project = arguments::project(arguments.project.as_deref(), library.folder())?;
     let mut sessions = opened.store.sessions(arguments.session.as_deref().unwrap_or_default(), None, usize::MAX)?;
     if sessions.is_empty() && arguments.session.is_none() {
         opened.notes.push(NOTHING_YET.to_owned());

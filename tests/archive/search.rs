@@ -57,9 +57,34 @@ fn words_find_turns() {
     assert_eq!(first("lexer.rs"), parser, "a file");
     assert_eq!(first("\"connection reset by peer\""), Some("the upload fails at night".to_owned()));
     assert_eq!(first("\"reset connection\""), None, "words in quotes stand together");
-    assert_eq!(first("environ*"), Some("Is max_retries read from the environment?".to_owned()));
+    let retries = Some("Is max_retries read from the environment?".to_owned());
+    for begin in ["environ*", "environment*", "environments*", "max_retrie*"] {
+        assert_eq!(first(begin), retries, "{begin}");
+    }
     assert_eq!(first("watermark 4711").as_deref(), Some("The user asked about uploads; the watermark is 4711."));
     assert_eq!(first("zebra"), None);
+}
+
+#[test]
+fn what_is_in_quotes_stands_there_as_it_is() {
+    let sandbox = Sandbox::new();
+    talks(&sandbox);
+    let found = |query: &str, more: &[&str]| {
+        let found = search(&sandbox, &[&[query], more].concat());
+        prompts(&found).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let parser = "Why does the parser hang on nested comments?";
+    let other = "The parser of the other program hangs, too.";
+    assert_eq!(found("\"hang\"", &[]), [parser], "neither \"hangs\" nor neighbours");
+    assert_eq!(found("\"hangs\" nested comments", &[]), [other], "whatever else is asked for");
+    assert_eq!(found("\"nested comment\"", &[]).len(), 0);
+    assert_eq!(found("\"nested comm*\"", &[]), [parser]);
+    assert_eq!(found("\"Skip_Comment\"", &[]), [parser], "capitals do not count");
+    assert_eq!(found("\"retries 3\"", &[]).len(), 0, "maxRetries=3 has these words as parts of a name");
+    assert_eq!(found("\"maxRetries=3\"", &[]), ["the upload fails at night"]);
+    assert_eq!(found("\"watermark is 4711\"", &[]).len(), 1, "in a summary");
+    assert_eq!(found("\"parser\" \"skip_comment\"", &["--kind", "answer"]).len(), 0, "both in an answer");
+    assert_eq!(found("\"parser\" \"skip_comment\"", &[]), [parser], "or anywhere");
 }
 
 #[test]
@@ -149,6 +174,17 @@ fn what_is_shown() {
     assert!(none.stderr.contains("nothing found"), "{}", none.stderr);
     let wrong = run(sandbox.command(&["archive", "search", "x", "--since", "soon"]), b"").with_code(2);
     assert!(wrong.stderr.contains("\"soon\" is no time; give a day as in 2026-05-04"), "{}", wrong.stderr);
+}
+
+#[test]
+fn an_option_that_only_has_a_time_in_it_is_none() {
+    let sandbox = Sandbox::new();
+    talks(&sandbox);
+    for (option, text) in [("--since", "blah yesterday blub"), ("--until", "before 2026-06-03"), ("--until", "")] {
+        let wrong = run(sandbox.command(&["archive", "search", "parser", option, text]), b"").with_code(2);
+        assert!(wrong.stderr.contains(&format!("{text:?} is no time; give a day as in 2026-05-04")), "{}", wrong.stderr);
+    }
+    assert!(!search(&sandbox, &["parser", "--since", "2026-05-04 12:30"]).is_empty());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Which turns may be found at all.
 
+use std::path::Path;
+
 use rusqlite::types::Value;
 
 /// What a word has to stand in.
@@ -35,7 +37,7 @@ impl Kind {
 pub struct Filter {
     /// The begin of a session's id.
     pub session: Option<String>,
-    /// A folder that the client worked in or below, or the end of its path.
+    /// A folder that the client worked in or below; one that is no whole path is looked for anywhere in one, whatever its case.
     pub project: Option<String>,
     /// Turns that began at or after this, in milliseconds since 1970.
     pub since_ms: Option<i64>,
@@ -47,55 +49,96 @@ pub struct Filter {
     pub file: Option<String>,
 }
 
+/// A folder as it is named, seen from another: `.` is that one.
+pub fn project(named: &str, from: &Path) -> Option<String> {
+    let is_seen_from = matches!(named, "." | "..") || ["./", "../", ".\\", "..\\"].iter().any(|begin| named.starts_with(begin));
+    let folder = if is_seen_from {
+        let folder = from.join(named);
+        // What sessions worked in has no dots, and links followed.
+        folder.canonicalize().unwrap_or(folder).to_string_lossy().into_owned()
+    } else {
+        named.trim().to_owned()
+    };
+    (!folder.is_empty()).then_some(folder)
+}
+
 impl Filter {
-    /// The statement that lists the entries that it lets through, with what stands for its question marks.
+    /// The statement that lists what it lets through, entries with the keys of turns, with what stands for its question marks.
     pub(super) fn condition(&self) -> Option<(String, Vec<Value>)> {
-        let mut turn: Vec<&str> = Vec::new();
-        let mut summary: Vec<&str> = Vec::new();
         let mut values: Vec<Value> = Vec::new();
-        let mut add = |of_turn: &'static str, of_summary: &'static str, value: Value| {
-            turn.push(of_turn);
-            summary.push(of_summary);
+        let mut bind = |value: Value| {
             values.push(value);
+            format!("?{}", values.len())
         };
-        if let Some(session) = &self.session {
-            const BEGINS: &str = "sessions.session LIKE ? ESCAPE '\\'";
-            add(BEGINS, BEGINS, text(&(escaped(session) + "%")));
+        let (mut session, mut turn, mut summary) = (Vec::new(), Vec::new(), Vec::new());
+        if let Some(begin) = &self.session {
+            session.push(format!("sessions.session LIKE {} ESCAPE '\\'", bind(text(&(escaped(begin) + "%")))));
         }
         if let Some(project) = &self.project {
-            let project = project.trim_end_matches(['/', '\\']);
-            const BELOW: &str = "('/' || replace(folder, '\\', '/') || '/') LIKE ? ESCAPE '\\'";
+            const FOLDER: &str = "rtrim(replace(folder, '\\', '/'), '/') || '/'";
             let project = project.replace('\\', "/");
-            add(BELOW, BELOW, text(&format!("%/{}/%", escaped(project.trim_start_matches('/')))));
+            let path = project.trim_matches('/');
+            let is_drive = path.as_bytes().get(1) == Some(&b':');
+            session.push(match (project.starts_with('/'), path) {
+                // Everything is below the root.
+                (true, "") => "folder IS NOT NULL".to_owned(),
+                (true, path) => begins(FOLDER, &bind(text(&format!("/{path}/")))),
+                (false, path) if is_drive => begins(FOLDER, &bind(text(&format!("{path}/")))),
+                (false, path) => {
+                    let part = bind(text(&format!("/{}/", path.to_ascii_lowercase())));
+                    format!("instr(lower('/' || {FOLDER}), {part}) > 0")
+                }
+            });
         }
         if let Some(since) = self.since_ms {
-            add("started_ms >= ?", "at_ms >= ?", Value::Integer(since));
+            let since = bind(Value::Integer(since));
+            // Most sessions are not looked into.
+            turn.extend([format!("last_ms >= {since}"), format!("started_ms >= {since}")]);
+            summary.push(format!("at_ms >= {since}"));
         }
         if let Some(until) = self.until_ms {
-            add("started_ms < ?", "at_ms < ?", Value::Integer(until));
+            let until = bind(Value::Integer(until));
+            turn.extend([format!("(first_ms IS NULL OR first_ms < {until})"), format!("started_ms < {until}")]);
+            summary.push(format!("at_ms < {until}"));
         }
         if let Some(tool) = &self.tool {
-            add("EXISTS (SELECT 1 FROM json_each(tools) WHERE value = ? COLLATE NOCASE)", "? IS NULL", text(tool));
+            turn.push(format!("EXISTS (SELECT 1 FROM json_each(tools) WHERE value = {} COLLATE NOCASE)", bind(text(tool))));
+            summary.push("FALSE".to_owned());
         }
         if let Some(file) = &self.file {
-            let like = format!("%{}%", escaped(file));
-            add("EXISTS (SELECT 1 FROM json_each(files) WHERE value LIKE ? ESCAPE '\\')", "? IS NULL", text(&like));
+            let like = bind(text(&format!("%{}%", escaped(file))));
+            turn.push(format!("EXISTS (SELECT 1 FROM json_each(files) WHERE value LIKE {like} ESCAPE '\\')"));
+            summary.push("FALSE".to_owned());
         }
-        if turn.is_empty() {
+        if values.is_empty() && session.is_empty() {
             return None;
         }
+        let all = |conditions: &[&[String]]| conditions.concat().join(" AND ");
+        let turns = |which: &str| {
+            // The order is given: an index leads from each to the next, and the planner cannot know how few sessions are left.
+            format!(
+                "SELECT turns.entry, turns.id FROM archive.sessions
+                    CROSS JOIN archive.transcripts ON transcripts.session = sessions.id
+                    CROSS JOIN archive.turns ON turns.transcript = transcripts.id AND superseded {which}
+                    CROSS JOIN archive.entries ON entries.id = turns.entry
+                 WHERE {}",
+                all(&[&session, &turn])
+            )
+        };
         let sql = format!(
-            "SELECT turns.entry FROM archive.turns JOIN archive.entries ON entries.id = turns.entry
-                JOIN archive.transcripts ON transcripts.id = turns.transcript JOIN archive.sessions ON sessions.id = transcripts.session
-             WHERE {}
-             UNION SELECT summary FROM archive.compactions JOIN archive.sessions ON sessions.id = compactions.session
+            "{} UNION ALL {} UNION ALL
+             SELECT summary, NULL FROM archive.compactions JOIN archive.sessions ON sessions.id = compactions.session
              WHERE summary IS NOT NULL AND {}",
-            turn.join(" AND "),
-            summary.join(" AND ")
+            turns("IS NULL"),
+            turns("IS NOT NULL"),
+            all(&[&session, &summary])
         );
-        let values = [values.clone(), values].concat();
         Some((sql, values))
     }
+}
+
+fn begins(text: &str, with: &str) -> String {
+    format!("substr({text}, 1, length({with})) = {with}")
 }
 
 fn text(text: &str) -> Value {

@@ -1,7 +1,7 @@
 /*!
 From what words and vectors say of each turn to an order.
 
-Scores are fused as a sum of BM25, divided by the most that the query could give, and cosine: unlike ranks they say how far apart turns are
+Scores are fused as a sum of BM25 and cosine, each relative to the best of the query: unlike ranks they say how far apart turns are
 (Bruch, Gai, Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval"). Reciprocal ranks (Cormack et al. 2009) are there to
 compare with. All weights were chosen with `cargo xtask bench retrieval`; each stage can be left out.
 */
@@ -14,10 +14,14 @@ use crate::archive::{Traits, importance};
 
 /// A cosine that says nothing: any two texts of the same field have as much.
 const COSINE_FLOOR: f64 = 0.2;
+/// What words weigh; meaning weighs 1.
+const WORDS: f64 = 1.3;
+/// How far words count relative to the best: where even that has little of what is asked for, they say less.
+const RELATIVE: f64 = 0.7;
 /// What a turn gets of the scores of those one and two turns away.
 const NEIGHBOURS: [f64; 2] = [0.2, 0.1];
 /// What a turn gets for its session, of which the best turns count.
-const SESSION: f64 = 0.5;
+const SESSION: f64 = 0.6;
 const BEST_OF_SESSION: usize = 3;
 /// What is left of the score of a turn outside the time that the query names.
 const OUTSIDE: f64 = 0.3;
@@ -140,7 +144,10 @@ fn scores(candidates: &[Candidate]) -> Vec<f64> {
     let words = |candidate: &Candidate| candidate.words.unwrap_or(0.0).max(0.0);
     let meaning =
         |candidate: &Candidate| candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
-    candidates.iter().map(|candidate| words(candidate) + meaning(candidate)).collect()
+    let best = |of: &dyn Fn(&Candidate) -> f64| candidates.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
+    let (best_words, best_meaning) = (best(&words).powf(RELATIVE), best(&meaning));
+    let score = |candidate: &Candidate| WORDS * words(candidate) / best_words + meaning(candidate) / best_meaning;
+    candidates.iter().map(score).collect()
 }
 
 fn reciprocal_ranks(candidates: &[Candidate]) -> Vec<f64> {

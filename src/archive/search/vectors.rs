@@ -28,7 +28,8 @@ impl Quantized {
     pub fn from_bytes(bytes: &[u8], dimensions: usize) -> Option<Self> {
         let (scale, values) = bytes.split_first_chunk::<4>()?;
         let scale = f32::from_le_bytes(*scale);
-        let fits = values.len() == dimensions && scale.is_finite();
+        // Vectors have length 1, so no value is larger.
+        let fits = values.len() == dimensions && (0.0..=1.0).contains(&scale);
         fits.then(|| Self { values: values.iter().map(|value| value.cast_signed()).collect(), scale })
     }
 }
@@ -57,6 +58,11 @@ impl Matrix {
         true
     }
 
+    /// Values of each.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -73,7 +79,7 @@ impl Matrix {
         let rows = self.values.chunks_exact(self.dimensions.max(1));
         rows.zip(&self.scales)
             .zip(&self.entries)
-            .map(move |((row, scale), entry)| (*entry, dot(&query.values, row) as f32 * query.scale * scale))
+            .map(move |((row, scale), entry)| (*entry, (dot(&query.values, row) as f32 * query.scale * scale).clamp(-1.0, 1.0)))
     }
 }
 

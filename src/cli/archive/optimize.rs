@@ -9,9 +9,10 @@ use crate::archive::cycle::{Outcome, Reason, Settings};
 use crate::archive::heal::{self, Tidied};
 use crate::archive::import::{Imported, import};
 use crate::archive::reader::Comparison;
+use crate::archive::search::CaughtUp;
 use crate::cli::Answer;
 use crate::cli::config::load;
-use crate::cli::finding::{self, Indexed};
+use crate::cli::finding;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::{hook, paths};
 
@@ -56,7 +57,7 @@ impl OptimizeArgs {
         let indexed = match &tidied.outcome {
             Some(_) if self.dry_run => finding::behind(&data)?,
             Some(_) => finding::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
-            None => Indexed::default(),
+            None => CaughtUp::default(),
         };
         output.clear_progress();
         tidied.damaged = tidied.damaged.or_else(|| compared.aside.clone());
@@ -78,7 +79,7 @@ impl OptimizeArgs {
         Ok(if tidied.damaged.is_none() { Answer::Yes } else { Answer::No })
     }
 
-    fn tell(&self, tidied: &Tidied, indexed: &Indexed, settings: &Settings, output: &mut Output) -> anyhow::Result<()> {
+    fn tell(&self, tidied: &Tidied, indexed: &CaughtUp, settings: &Settings, output: &mut Output) -> anyhow::Result<()> {
         if let Some(outcome) = &tidied.outcome {
             tell_cycle(outcome, settings, self.dry_run, output)?;
             tell_index(indexed, self.dry_run, output)?;
@@ -120,14 +121,18 @@ impl OptimizeArgs {
     }
 }
 
-fn tell_index(indexed: &Indexed, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
+fn tell_index(indexed: &CaughtUp, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let were = if is_dry { "would be" } else { "were" };
     let mut line = format!("{} {were} taken into the search index", entries(indexed.entries as u64));
     if indexed.has_model {
-        line += &format!(", {} got vectors", entries(indexed.embedded as u64));
+        let got = if is_dry { "would get" } else { "got" };
+        line += &format!(", {} {got} vectors", entries(indexed.embedded as u64));
         if indexed.not_embedded > 0 {
             line += &format!(", {} have none yet", indexed.not_embedded);
         }
+    }
+    if let Some(trouble) = &indexed.trouble {
+        line += &format!("; none got vectors: {trouble}");
     }
     Ok(output.line(line)?)
 }

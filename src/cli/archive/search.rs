@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{stamp, time};
 use crate::archive::recall::Reference;
-use crate::archive::search::{Filter, Found, Hit, Kind, Mode, Request, Snippet, What, time as times};
+use crate::archive::search::{self, Filter, Found, Hit, Kind, Mode, Request, Snippet, What, time as times};
 use crate::archive::{context, quote};
 use crate::cli::output::{BOLD, DIM, GOOD, Output, styled};
 use crate::cli::{Answer, Usage, finding};
@@ -21,7 +21,7 @@ const LIMIT: usize = 10;
   ctxbridge archive search parse_header* --project parser --kind answer
   ctxbridge archive search the migration last Tuesday
 
-Words in quotes have to stand together, a word with * behind it may go on.
+What is in quotes has to stand there as it is typed; a word with * behind it may go on.
 Days and ranges in the query count: yesterday, last week, in March, 2026-05-04.")]
 pub(in crate::cli) struct SearchArgs {
     /// What to look for
@@ -30,7 +30,7 @@ pub(in crate::cli) struct SearchArgs {
     /// Only in this session; the begin of its id is enough
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only in sessions of this folder or below; the end of its path is enough
+    /// Only in sessions of this folder or below; a part of its path is enough, `.` is where you are
     #[arg(long, value_name = "FOLDER")]
     project: Option<String>,
     /// Only what began then or later: a day, or as in `last week`
@@ -58,10 +58,12 @@ pub(in crate::cli) struct SearchArgs {
 
 impl SearchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let folder = std::env::current_dir().unwrap_or_default();
+        let known = |named: &str| search::project(named, &folder).ok_or_else(|| Usage("--project names no folder".to_owned()));
         let request = Request {
             filter: Filter {
                 session: self.session.clone(),
-                project: self.project.clone(),
+                project: self.project.as_deref().map(known).transpose()?,
                 since_ms: self.since.as_deref().map(edge).transpose()?,
                 until_ms: self.until.as_deref().map(edge).transpose()?,
                 tool: self.tool.clone(),
@@ -69,24 +71,18 @@ impl SearchArgs {
             },
             kinds: self.kind.clone(),
             limit: usize::try_from(self.limit).unwrap_or(LIMIT),
-            folder: std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned()),
+            mode: self.mode,
+            folder: Some(folder.to_string_lossy().into_owned()),
             ..Request::new(&self.query.join(" "))
         };
-        let found = finding::search(&request, self.mode, output)?;
+        let found = finding::search(&request, output)?;
         show(&request, &found, output)
     }
 }
 
 /// The begin of the days that are named, for both ends: until March is before March.
 fn edge(text: &str) -> anyhow::Result<i64> {
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(time.as_millisecond());
-    }
-    let zone = TimeZone::system();
-    let named = times::named(text, Timestamp::now(), &zone).ok_or_else(|| {
-        Usage(format!("{text:?} is no time; give a day as in 2026-05-04, or `yesterday`, `last week`, `in March`"))
-    })?;
-    Ok(named.millis(&zone).start)
+    times::moment(text, Timestamp::now(), &TimeZone::system()).map_err(|why| Usage(why).into())
 }
 
 /// Tells what was found.
@@ -96,7 +92,7 @@ pub(in crate::cli) fn show(request: &Request, found: &Found, output: &mut Output
     }
     if output.json {
         output.value(&json!({
-            "query": request.text, "mode": found.mode.word(), "time": found.time,
+            "query": request.text, "mode": found.mode.word(), "time": found.time, "notes": found.notes,
             "results": found.hits.iter().map(as_json).collect::<Vec<_>>(),
         }))?;
     } else {
@@ -117,7 +113,7 @@ fn as_text(hit: &Hit, output: &mut Output) -> anyhow::Result<()> {
         "{}  {}  {}",
         styled(BOLD, handle),
         time(Some(at_ms)),
-        styled(DIM, format!("session {}{also}", session.get(..8).unwrap_or(session)))
+        styled(DIM, format!("session {}{also}", quote::line(session.get(..8).unwrap_or(session))))
     ))?;
     output.line(format!("  {}", marked(&hit.snippet)))?;
     output.line(styled(DIM, format!("  {}", why(hit).join("; "))))?;

@@ -1,0 +1,553 @@
+/*!
+The index: `search.db` beside the archive. Everything in it can be made again from the archive, so it is thrown away where it is
+damaged or of another version.
+
+Words are in an FTS5 table without content (`words`); beside it stands how each entry is shown ([`excerpt`]), so that nothing has to be unpacked
+for that, and its vectors (`vectors`). An entry is indexed with the begin of its hash, so that one that grew since is noticed. Which entries may
+be found is decided where the archive's tables are, which are attached.
+*/
+
+pub mod excerpt;
+mod vectors;
+mod words;
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ffi, params, params_from_iter};
+
+use super::SearchError;
+use super::filter::Filter;
+use super::nearest::Nearest;
+use super::tokens::Tokenizer;
+use super::vectors::Matrix;
+use crate::archive::store::StoreError;
+use crate::archive::store::sqlite::SqliteStore;
+use crate::files;
+use crate::sqlite::{self, Manners};
+use crate::transcript::Fields;
+use excerpt::Excerpt;
+
+/// The name of the file in the data folder.
+pub const FILE: &str = "search.db";
+
+/// Held while a broken index is put away.
+const LOCK: &str = "search.lock";
+
+/// How texts are cut and read. With another one, the index is made anew; so it is when its tables or weights are others.
+const VERSION: u32 = 2;
+
+/// The columns, and how much a word in each of them weighs: chosen with `cargo xtask bench retrieval`.
+const COLUMNS: [(&str, f64); 6] =
+    [("prompt", 2.0), ("answer", 2.0), ("input", 1.0), ("output", 1.0), ("files", 1.5), ("summary", 1.5)];
+
+/// Bytes of an entry's hash that are kept.
+const HASH_BYTES: u8 = 8;
+
+/// How long to wait for another process that writes.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Pages that are kept in memory, in KiB (SQLite's sign for that is the minus). A common word is in some thousand pages. To map the file
+/// instead gains nothing for a process that ends after one search: what it has touched has to be unmapped.
+const CACHE: i64 = -32_000;
+
+/// Pages of the word index that are joined at once after something was added.
+const JOINED_PAGES: i64 = 500;
+
+/// Steps of SQLite's machine between two looks at the clock.
+const STEPS_BETWEEN_LOOKS: i32 = 2_000;
+
+const SCHEMA: &str = "
+CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+INSERT INTO notes (key, value) VALUES ('identity', lower(hex(randomblob(16))));
+CREATE TABLE docs (entry INTEGER PRIMARY KEY, sha256 BLOB NOT NULL, is_embedded INTEGER NOT NULL DEFAULT 0) STRICT;
+-- To count them at every search would mean to read them all.
+INSERT INTO notes (key, value) VALUES ('docs', '0');
+CREATE TRIGGER doc_added AFTER INSERT ON docs BEGIN UPDATE notes SET value = value + 1 WHERE key = 'docs'; END;
+CREATE TRIGGER doc_gone AFTER DELETE ON docs BEGIN UPDATE notes SET value = value - 1 WHERE key = 'docs'; END;
+CREATE INDEX docs_without_vectors ON docs (entry) WHERE is_embedded = 0;
+CREATE TABLE excerpts (entry INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+CREATE VIRTUAL TABLE words USING fts5(
+    prompt, answer, input, output, files, summary,
+    content = '', contentless_delete = 1, tokenize = \"ascii tokenchars '_'\"
+);
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row);
+-- An id is never given away twice, so that what is derived from vectors knows which are new.
+CREATE TABLE vectors (id INTEGER PRIMARY KEY AUTOINCREMENT, entry INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
+CREATE INDEX vectors_by_entry ON vectors (entry);
+";
+
+/// The entries that are not in the index as they are in the archive.
+const MISSING: &str =
+    "FROM archive.entries LEFT JOIN docs ON docs.entry = entries.id AND docs.sha256 = substr(entries.sha256, 1, ?1)
+    WHERE docs.entry IS NULL";
+
+/// What is indexed of an entry.
+#[derive(Clone, Debug, Default)]
+pub struct Document {
+    /// The entry.
+    pub entry: i64,
+    /// SHA-256 of its content.
+    pub sha256: Vec<u8>,
+    /// What a turn says.
+    pub fields: Fields,
+    /// Its files.
+    pub files: Vec<String>,
+    /// The text, when it is a compaction's summary.
+    pub summary: String,
+    /// What it was about, in one line.
+    pub line: String,
+}
+
+/// An entry that is to be indexed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its id.
+    pub entry: i64,
+    /// SHA-256 of its content.
+    pub sha256: Vec<u8>,
+    /// The text, when it is a compaction's summary.
+    pub summary: Option<String>,
+}
+
+impl Missing {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { entry: row.get(0)?, sha256: row.get(1)?, summary: row.get(2)? })
+    }
+}
+
+/// What a filter lets through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Entries of which at least one place is let through.
+    pub entries: HashSet<i64>,
+    /// The turns ([`crate::archive::store::Place::key`]).
+    pub turns: HashSet<i64>,
+}
+
+/// An open index.
+#[derive(Debug)]
+pub struct Index {
+    db: Connection,
+    path: PathBuf,
+    tokenizer: Tokenizer,
+    /// Vectors with an id above this, once they were read.
+    matrix: Option<(i64, Matrix)>,
+    /// The others.
+    nearest: Option<Nearest>,
+    is_replaced: bool,
+}
+
+impl Index {
+    /// Opens the index of a data folder, or begins one; one that is damaged or of another version is thrown away.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or the archive beside it cannot.
+    pub fn open(data: &Path) -> Result<Self, SearchError> {
+        match Self::attempt(data) {
+            Err(error) if is_broken(&error) => {
+                let _alone = lock(data);
+                // Whoever had the lock before may have made a new one.
+                match Self::attempt(data) {
+                    Err(error) if is_broken(&error) => {
+                        remove(data);
+                        Self::attempt(data).map(|index| Self { is_replaced: true, ..index })
+                    }
+                    opened => opened,
+                }
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the index of a data folder to look at, if there is one that can be used; nothing is written.
+    ///
+    /// # Errors
+    /// When another process does not let anybody look at it.
+    pub fn existing(data: &Path, patience: Duration) -> Result<Option<Self>, SearchError> {
+        let path = data.join(FILE);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let work = || {
+            let db = Connection::open_with_flags(&path, flags)?;
+            db.busy_timeout(patience)?;
+            let mut index = Self::of(db, &path);
+            index.begin(data).map(|()| index)
+        };
+        match work().map_err(|cause| failed(&path, cause)) {
+            Ok(index) => Ok(Some(index)),
+            Err(busy @ SearchError::Busy { .. }) => Err(busy),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn of(db: Connection, path: &Path) -> Self {
+        let path = path.to_owned();
+        Self { db, path, tokenizer: Tokenizer::default(), matrix: None, nearest: None, is_replaced: false }
+    }
+
+    /// Whether there was one that had to be thrown away when this one was opened; said once.
+    pub fn take_replaced(&mut self) -> bool {
+        std::mem::take(&mut self.is_replaced)
+    }
+
+    /// After an error of this index: throws it away and begins a new one, if it is broken. Nothing where it is not, and something
+    /// else was in the way.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn anew(self, data: &Path, error: &SearchError) -> Result<Option<Self>, SearchError> {
+        let is_broken = is_broken(error) && !(is_corrupt(error) && self.is_sound());
+        let identity = self.note("identity").ok().flatten();
+        drop(self);
+        if !is_broken {
+            return Ok(None);
+        }
+        let alone = lock(data);
+        let now = Self::attempt(data).ok().and_then(|index| index.note("identity").ok().flatten());
+        // Another process has met the same, and was first.
+        if now.is_none() || now == identity {
+            remove(data);
+        }
+        drop(alone);
+        Self::open(data).map(Some)
+    }
+
+    fn attempt(data: &Path) -> Result<Self, SearchError> {
+        let path = data.join(FILE);
+        let failed = |cause| failed(&path, cause);
+        let manners = Manners { patience: PATIENCE, is_durable: false, checkpoint_pages: None };
+        let db = sqlite::open(&path, &[SCHEMA], manners).map_err(|error| match error {
+            sqlite::OpenError::Sqlite(cause) => failed(cause),
+            // A newer version's index is no use to this one.
+            sqlite::OpenError::Newer { .. } => failed(damage()),
+        })?;
+        let mut index = Self::of(db, &path);
+        index.begin(data).map_err(failed)?;
+        Ok(index)
+    }
+
+    fn begin(&mut self, data: &Path) -> rusqlite::Result<()> {
+        self.db.pragma_update(None, "cache_size", CACHE)?;
+        self.attach_archive(data)?;
+        let weights: Vec<String> = COLUMNS.iter().map(|(_, weight)| format!("{weight:?}")).collect();
+        let rank = format!("bm25({})", weights.join(", "));
+        let version = format!("{VERSION} {:08x}", crc32fast::hash(format!("{SCHEMA}{rank}").as_bytes()));
+        match self.note("version")? {
+            Some(found) if found == version => Ok(()),
+            None if !self.db.is_readonly("main")? => {
+                self.db.execute("INSERT INTO words (words, rank) VALUES ('rank', ?1)", [rank])?;
+                self.set_note("version", &version)
+            }
+            _ => Err(damage()),
+        }
+    }
+
+    fn attach_archive(&self, data: &Path) -> rusqlite::Result<()> {
+        let archive = data.join(SqliteStore::FILE);
+        // SQLite would make one, and let everybody read it.
+        if !archive.exists() {
+            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), None));
+        }
+        self.db.execute("ATTACH DATABASE ?1 AS archive", [archive.to_string_lossy()]).map(drop)
+    }
+
+    /// Whether SQLite finds nothing wrong with the file; what is wrong then is another's.
+    fn is_sound(&self) -> bool {
+        let checked = self.db.query_row("PRAGMA main.quick_check(1)", [], |row| row.get::<_, String>(0));
+        checked.is_ok_and(|said| said == "ok")
+    }
+
+    /// Looks at all of the word index.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn look_through(&mut self) -> Result<(), SearchError> {
+        let work = || {
+            self.db.execute("INSERT INTO words (words) VALUES ('integrity-check')", [])?;
+            if self.is_sound() { Ok(()) } else { Err(damage()) }
+        };
+        self.try_to(work())
+    }
+
+    /// Lets go of the archive, for one who keeps the index open while nothing is asked: a damaged archive is only moved while nobody
+    /// has it open. Nothing but [`Self::attach`] makes sense then.
+    ///
+    /// # Errors
+    /// As everything here: when the index cannot be read or written.
+    pub fn detach(&mut self) -> Result<(), SearchError> {
+        self.try_to(self.db.execute_batch("DETACH DATABASE archive"))
+    }
+
+    /// Takes the archive up again, which may be another one now.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn attach(&mut self, data: &Path) -> Result<(), SearchError> {
+        self.try_to(self.attach_archive(data))
+    }
+
+    /// From then on, whatever takes longer fails; for one who waits for nothing.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn give_up_at(&mut self, deadline: Option<Instant>) -> Result<(), SearchError> {
+        let is_late = deadline.map(|deadline| move || Instant::now() > deadline);
+        let set = self.db.progress_handler(STEPS_BETWEEN_LOOKS, is_late);
+        self.try_to(set)
+    }
+
+    fn note(&self, key: &str) -> rusqlite::Result<Option<String>> {
+        self.db.prepare_cached("SELECT value FROM main.notes WHERE key = ?1")?.query_row([key], |row| row.get(0)).optional()
+    }
+
+    fn set_note(&self, key: &str, value: &str) -> rusqlite::Result<()> {
+        self.db.prepare_cached("INSERT OR REPLACE INTO main.notes (key, value) VALUES (?1, ?2)")?.execute([key, value]).map(drop)
+    }
+
+    fn try_to<T>(&self, result: rusqlite::Result<T>) -> Result<T, SearchError> {
+        result.map_err(|cause| failed(&self.path, cause))
+    }
+
+    /// The cutter of texts that it was made with.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// The state of the archive ([`crate::archive::store::Changes::mark`]) of which nothing is missing.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn mark(&self) -> Result<Option<String>, SearchError> {
+        self.try_to(self.note("mark"))
+    }
+
+    /// Takes note that nothing of this state is missing.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn set_mark(&mut self, mark: &str) -> Result<(), SearchError> {
+        self.try_to(self.set_note("mark", mark))
+    }
+
+    /// Entries below an id that are not in the index as they are in the archive, the newest first.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn missing(&mut self, below: i64, limit: usize) -> Result<Vec<Missing>, SearchError> {
+        let work = || -> rusqlite::Result<Vec<Missing>> {
+            let sql = format!(
+                "SELECT entries.id, entries.sha256, text {MISSING} AND entries.id < ?2 ORDER BY entries.id DESC LIMIT ?3"
+            );
+            self.db.prepare_cached(&sql)?.query_map(params![HASH_BYTES, below, limit as i64], Missing::read)?.collect()
+        };
+        self.try_to(work())
+    }
+
+    /// Those of these entries that are not in the index as they are in the archive. Those that the archive does not have are dropped.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn missing_of(&mut self, entries: &[i64]) -> Result<Vec<Missing>, SearchError> {
+        let mut gone = Vec::new();
+        let mut work = || -> rusqlite::Result<Vec<Missing>> {
+            let mut exists = self.db.prepare_cached("SELECT 1 FROM archive.entries WHERE id = ?1")?;
+            let sql = format!("SELECT entries.id, entries.sha256, text {MISSING} AND entries.id = ?2");
+            let mut select = self.db.prepare_cached(&sql)?;
+            let mut missing = Vec::new();
+            for entry in entries {
+                match select.query_row(params![HASH_BYTES, entry], Missing::read).optional()? {
+                    Some(one) => missing.push(one),
+                    None if !exists.exists([entry])? => gone.push(*entry),
+                    None => {}
+                }
+            }
+            Ok(missing)
+        };
+        let missing = work();
+        let missing = self.try_to(missing)?;
+        self.drop_entries(&gone)?;
+        Ok(missing)
+    }
+
+    /// How many there are of these.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn count_missing(&mut self) -> Result<u64, SearchError> {
+        let counted = self.db.query_row(&format!("SELECT count(*) {MISSING}"), [HASH_BYTES], |row| row.get::<_, i64>(0));
+        Ok(self.try_to(counted)?.cast_unsigned())
+    }
+
+    /// Drops what the archive no longer has.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn drop_gone(&mut self) -> Result<(), SearchError> {
+        let work = || -> rusqlite::Result<Vec<i64>> {
+            self.db
+                .prepare("SELECT entry FROM docs WHERE NOT EXISTS (SELECT 1 FROM archive.entries WHERE id = docs.entry)")?
+                .query_map([], |row| row.get(0))?
+                .collect()
+        };
+        let gone = self.try_to(work())?;
+        self.drop_entries(&gone)
+    }
+
+    fn drop_entries(&mut self, entries: &[i64]) -> Result<(), SearchError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.matrix = None;
+        let Self { db, .. } = self;
+        let mut work = || -> rusqlite::Result<()> {
+            let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            for entry in entries {
+                forget(&transaction, *entry)?;
+                transaction.prepare_cached("DELETE FROM docs WHERE entry = ?1")?.execute([entry])?;
+            }
+            transaction.commit()
+        };
+        let done = work();
+        self.try_to(done)
+    }
+
+    /// Adds entries, or replaces them, all or none.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn add(&mut self, documents: &[Document]) -> Result<(), SearchError> {
+        let Self { db, tokenizer, .. } = self;
+        let mut had_vectors = 0;
+        let mut work = || -> rusqlite::Result<()> {
+            let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            for document in documents {
+                had_vectors += forget(&transaction, document.entry)?;
+                transaction
+                    .prepare_cached(
+                        "INSERT INTO docs (entry, sha256) VALUES (?1, ?2)
+                         ON CONFLICT (entry) DO UPDATE SET sha256 = excluded.sha256, is_embedded = 0",
+                    )?
+                    .execute(params![document.entry, &document.sha256[..usize::from(HASH_BYTES).min(document.sha256.len())]])?;
+                transaction
+                    .prepare_cached("INSERT INTO excerpts (entry, data) VALUES (?1, ?2)")?
+                    .execute(params![document.entry, Excerpt::of(document).to_bytes()])?;
+                words::add(&transaction, tokenizer, document)?;
+            }
+            transaction.commit()
+        };
+        let done = work();
+        if had_vectors > 0 {
+            self.matrix = None;
+        }
+        self.try_to(done)
+    }
+
+    /// How an entry is shown.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn excerpt(&self, entry: i64) -> Result<Option<Excerpt>, SearchError> {
+        let work = || -> rusqlite::Result<Option<Vec<u8>>> {
+            self.db.prepare_cached("SELECT data FROM excerpts WHERE entry = ?1")?.query_row([entry], |row| row.get(0)).optional()
+        };
+        // One that cannot be read is as good as none.
+        Ok(self.try_to(work())?.and_then(|data| Excerpt::from_bytes(&data)))
+    }
+
+    /// What a filter lets through; nothing when it lets all through.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn allowed(&mut self, filter: &Filter) -> Result<Option<Allowed>, SearchError> {
+        let Some((condition, values)) = filter.condition() else { return Ok(None) };
+        let work = || -> rusqlite::Result<Allowed> {
+            let mut allowed = Allowed::default();
+            let mut statement = self.db.prepare_cached(&condition)?;
+            let mut rows = statement.query(params_from_iter(values))?;
+            while let Some(row) = rows.next()? {
+                allowed.entries.insert(row.get(0)?);
+                allowed.turns.extend(row.get::<_, Option<i64>>(1)?);
+            }
+            Ok(allowed)
+        };
+        self.try_to(work()).map(Some)
+    }
+
+    /// Puts what was written where it belongs, and joins some of the pieces of the word index; all of them if `thoroughly`, which
+    /// writes as much as there is.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn settle(&mut self, thoroughly: bool) -> Result<(), SearchError> {
+        let work = || {
+            match thoroughly {
+                true => self.db.execute("INSERT INTO words (words) VALUES ('optimize')", [])?,
+                false => self.db.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [JOINED_PAGES])?,
+            };
+            self.db.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        };
+        self.try_to(work())
+    }
+}
+
+/// Drops all that is known of an entry but that it is indexed; says how many vectors it had.
+fn forget(db: &Connection, entry: i64) -> rusqlite::Result<usize> {
+    db.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([entry])?;
+    db.prepare_cached("DELETE FROM excerpts WHERE entry = ?1")?.execute([entry])?;
+    db.prepare_cached("DELETE FROM vectors WHERE entry = ?1")?.execute([entry])
+}
+
+/// Where there can be no lock, there is none: two that begin at the same time make the same.
+fn lock(data: &Path) -> Option<File> {
+    let file = files::private().create(true).append(true).open(data.join(LOCK)).ok()?;
+    files::lock_within(&file, File::try_lock, PATIENCE).ok()?;
+    Some(file)
+}
+
+/// What cannot be removed is said when it is opened again.
+fn remove(data: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        fs::remove_file(data.join(format!("{FILE}{suffix}"))).ok();
+    }
+}
+
+fn failed(path: &Path, cause: rusqlite::Error) -> SearchError {
+    match cause.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SearchError::Busy { path: path.to_owned() },
+        _ => SearchError::Index { path: path.to_owned(), cause },
+    }
+}
+
+fn damage() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_NOTADB), None)
+}
+
+/// Whether an index that says this is good for nothing. All statements are fixed, so one that is not understood means that a table is
+/// not what it was.
+fn is_broken(error: &SearchError) -> bool {
+    let SearchError::Index { cause, .. } = error else { return false };
+    match cause {
+        rusqlite::Error::SqliteFailure(code, _) => {
+            matches!(
+                code.code,
+                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
+            )
+        }
+        rusqlite::Error::SqlInputError { .. } => true,
+        other => other.sqlite_error_code().is_none(),
+    }
+}
+
+/// Whether the damage may be in the archive, which is attached. What the word index finds in itself is not.
+fn is_corrupt(error: &SearchError) -> bool {
+    let SearchError::Index { cause: rusqlite::Error::SqliteFailure(code, _), .. } = error else { return false };
+    code.code == ErrorCode::DatabaseCorrupt && code.extended_code != ffi::SQLITE_CORRUPT_VTAB
+}
+
+impl From<StoreError> for SearchError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,217 @@
+//! From a request to what is found.
+
+use std::collections::{HashMap, HashSet};
+
+use super::index::Allowed;
+use super::query::Terms;
+use super::rank::{Around, Candidate};
+use super::show::Shower;
+use super::{Filter, Found, Index, Mode, Request, SearchError, Stages, rank, time};
+use crate::archive::SUMMARY_CONFIDENCE;
+use crate::archive::embed::Model;
+use crate::archive::store::{Place, Store, StoredSummary};
+
+/// Candidates by words, and as many by vectors.
+const CANDIDATES: usize = 100;
+
+/// Candidates where nothing but a time is named: the newest of it.
+const OF_A_TIME: usize = 1_000;
+
+/// Characters of a query that are looked at.
+const MOST_CHARS: usize = 1_000;
+
+/// Looks for turns. Without a model only words are compared.
+///
+/// # Errors
+/// When the archive or the index cannot be read.
+pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, request: &Request) -> Result<Found, SearchError> {
+    let mut notes = Vec::new();
+    let end = request.text.char_indices().nth(MOST_CHARS).map_or(request.text.len(), |(at, _)| at);
+    let text = &request.text[..end];
+    let named = if request.stages.time { time::named(text, request.now, &request.zone) } else { None };
+    let terms = match &named {
+        None => Terms::of(text, index.tokenizer()),
+        Some(named) => Terms::besides(text, named, index.tokenizer()),
+    };
+    let time = named.as_ref().map(|named| named.millis(&request.zone));
+    let vector = vector(index, model, request, &mut notes)?;
+    let mode = match &vector {
+        None => Mode::Lexical,
+        Some(_) => request.mode.unwrap_or(Mode::Hybrid),
+    };
+    let vector = vector.as_ref().map(|(model, vector)| (*model, vector.as_slice()));
+    let allowed = index.allowed(&request.filter)?;
+    // The index gives what may have what is in quotes, and much of it may not.
+    let most = CANDIDATES.max(request.limit) * if terms.are_required() { 4 } else { 1 };
+    let mut pool = Pool { found: HashMap::new(), mode, most };
+    pool.collect(index, &terms, request, vector, allowed.as_ref())?;
+    if let Some(time) = &time {
+        // Those of the time that is named compete among themselves, too.
+        let within =
+            |edge: Option<i64>, named: i64, pick: fn(i64, i64) -> i64| Some(edge.map_or(named, |edge| pick(edge, named)));
+        let filter = Filter {
+            since_ms: within(request.filter.since_ms, time.start, i64::max),
+            until_ms: within(request.filter.until_ms, time.end, i64::min),
+            ..request.filter.clone()
+        };
+        let allowed = index.allowed(&filter)?.unwrap_or_default();
+        pool.collect(index, &terms, request, vector, Some(&allowed))?;
+        if terms.is_time_alone && mode != Mode::Dense {
+            let mut newest: Vec<i64> = allowed.entries.iter().copied().collect();
+            newest.sort_unstable_by(|one, other| other.cmp(one));
+            newest.iter().take(OF_A_TIME.max(request.limit)).for_each(|entry| pool.entry(*entry).0 = Some(1.0));
+        }
+    }
+    if let Some((_, vector)) = vector.filter(|_| mode == Mode::Hybrid) {
+        let without: Vec<i64> = pool.found.iter().filter(|(_, found)| found.1.is_none()).map(|(entry, _)| *entry).collect();
+        for (entry, cosine) in index.cosines(model.id(), vector, &without)? {
+            pool.entry(entry).1 = Some(f64::from(cosine));
+        }
+    }
+    if mode == Mode::Hybrid || !request.kinds.is_empty() {
+        // What is near may have some of the words, too, if not enough of them to be among the best.
+        let without: HashSet<i64> = pool.found.iter().filter(|(_, found)| found.0.is_none()).map(|(entry, _)| *entry).collect();
+        for (entry, score) in index.scores_of(&terms, &request.kinds, &without)? {
+            pool.entry(entry).0 = Some(score);
+        }
+    }
+    if !request.kinds.is_empty() {
+        pool.found.retain(|_, found| found.0.is_some());
+    }
+    if mode == Mode::Dense {
+        pool.found.values_mut().for_each(|found| found.0 = None);
+    }
+    let candidates = candidates(store, &pool, allowed.as_ref())?;
+    let around = Around { time, folder: request.folder.as_deref(), now_ms: request.now.as_millisecond() };
+    // What is asked for in a kind of text, or in quotes, has to be in it: neighbours are not.
+    let is_strict = !request.kinds.is_empty() || terms.are_required();
+    let stages = Stages { neighbours: request.stages.neighbours && !is_strict, ..request.stages };
+    let ranked = rank::rank(&candidates, stages, &around);
+    let hits =
+        Shower { store, index, terms: &terms, request, allowed: allowed.as_ref(), around: &around }.hits(&ranked, &candidates)?;
+    let time = named.map(|named| request.text[named.range].to_owned());
+    Ok(Found { hits, mode, time, notes })
+}
+
+/// The model's name and the query's vector; nothing where words have to do.
+fn vector(
+    index: &mut Index,
+    model: &mut Model,
+    request: &Request,
+    notes: &mut Vec<String>,
+) -> Result<Option<(&'static str, Vec<f32>)>, SearchError> {
+    if request.mode == Some(Mode::Lexical) || request.text.trim().is_empty() {
+        return Ok(None);
+    }
+    let (with, all) = index.coverage(model.id())?;
+    // Who never had a model is not told of it at every search.
+    if with == 0 && request.mode.is_none() && !model.is_there() {
+        return Ok(None);
+    }
+    let embedded = match model.get() {
+        Ok(_) if with == 0 => {
+            if all > 0 {
+                notes.push(
+                    "nothing has a vector yet, so words alone were compared; `ctxbridge archive optimize` makes them".to_owned(),
+                );
+            }
+            return Ok(None);
+        }
+        Ok(embedder) => embedder.embed(&[&request.text]).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match embedded {
+        Ok(mut vectors) => {
+            if with < all {
+                notes
+                    .push(format!("{} of {all} entries have no vector yet; `ctxbridge archive optimize` makes them", all - with));
+            }
+            Ok(vectors.pop().map(|vector| (model.id(), vector)))
+        }
+        Err(error) => {
+            // Somebody may be replacing its files.
+            model.set_aside();
+            notes.push(format!("words alone were compared: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+/// Entries with BM25 and cosine.
+struct Pool {
+    found: HashMap<i64, (Option<f64>, Option<f64>)>,
+    mode: Mode,
+    most: usize,
+}
+
+impl Pool {
+    fn entry(&mut self, entry: i64) -> &mut (Option<f64>, Option<f64>) {
+        self.found.entry(entry).or_default()
+    }
+
+    fn collect(
+        &mut self,
+        index: &mut Index,
+        terms: &Terms,
+        request: &Request,
+        vector: Option<(&str, &[f32])>,
+        allowed: Option<&Allowed>,
+    ) -> Result<(), SearchError> {
+        let allowed = allowed.map(|allowed| &allowed.entries);
+        if self.mode != Mode::Dense {
+            for (entry, score) in index.lexical(terms, &request.kinds, allowed, self.most)? {
+                self.entry(entry).0 = Some(score);
+            }
+        }
+        if let Some((model, vector)) = vector.filter(|_| self.mode != Mode::Lexical) {
+            for (entry, cosine) in index.dense(model, vector, allowed, self.most)? {
+                self.entry(entry).1 = Some(f64::from(cosine));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the entries are; of several places that are let through, the one that is still part of a conversation, then the newest.
+fn candidates(store: &mut dyn Store, pool: &Pool, allowed: Option<&Allowed>) -> Result<Vec<Candidate>, SearchError> {
+    let mut entries: Vec<i64> = pool.found.keys().copied().collect();
+    entries.sort_unstable();
+    let mut best: HashMap<i64, Place> = HashMap::new();
+    for place in store.places(&entries)? {
+        let is_allowed = allowed.is_none_or(|allowed| allowed.turns.contains(&place.key));
+        if is_allowed && best.get(&place.entry).is_none_or(|known| known.rank() < place.rank()) {
+            best.insert(place.entry, place);
+        }
+    }
+    let mut candidates = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let (words, cosine) = pool.found[&entry];
+        let place = match best.remove(&entry) {
+            Some(place) => place,
+            // No turn: a summary, or nothing that is there any more.
+            None => match store.summary_of(entry)? {
+                Some((_, summary)) => place_of(&summary),
+                None => continue,
+            },
+        };
+        candidates.push(Candidate { place, words, cosine });
+    }
+    Ok(candidates)
+}
+
+/// A summary stands alone, in no transcript.
+fn place_of(summary: &StoredSummary) -> Place {
+    Place {
+        entry: summary.entry,
+        key: 0,
+        transcript: -summary.entry,
+        index: 0,
+        session: -summary.entry,
+        folder: None,
+        started_ms: summary.at_ms,
+        access_count: 0,
+        confidence: SUMMARY_CONFIDENCE,
+        richness: (false, false),
+        is_superseded: true,
+    }
+}

@@ -1,0 +1,170 @@
+//! What was found, as it is shown.
+
+use std::collections::{HashMap, HashSet};
+
+use super::index::Allowed;
+use super::index::excerpt::Excerpt;
+use super::query::{self, Terms};
+use super::rank::{Around, Candidate, Ranked};
+use super::snippet::{self, Snippet};
+use super::{Hit, Index, Request, SearchError, What};
+use crate::archive::store::{Store, StoredTurn};
+use crate::archive::words;
+use crate::transcript::Fields;
+
+/// Characters of a hit that are shown.
+const SNIPPET_CHARS: usize = 240;
+
+/// Reads what is shown.
+pub(super) struct Shower<'a> {
+    pub store: &'a mut dyn Store,
+    pub index: &'a Index,
+    pub terms: &'a Terms,
+    pub request: &'a Request,
+    pub allowed: Option<&'a Allowed>,
+    pub around: &'a Around<'a>,
+}
+
+/// The texts of a hit: where they stand, and what they say.
+type Texts<'a> = [(&'static str, &'a str)];
+
+/// Where words of a text were found, and the best piece of it.
+type Matches = (Vec<(&'static str, Vec<String>)>, Snippet);
+
+impl Shower<'_> {
+    pub fn hits(mut self, ranked: &[Ranked], candidates: &[Candidate]) -> Result<Vec<Hit>, SearchError> {
+        let mut hits: Vec<Hit> = Vec::new();
+        let mut same: HashMap<u64, usize> = HashMap::new();
+        for one in ranked {
+            if hits.len() >= self.request.limit {
+                break;
+            }
+            let Some((hit, said)) = self.hit(one, one.candidate.map(|number| &candidates[number]))? else { continue };
+            match same.get(&said) {
+                Some(first) if self.request.stages.duplicates => hits[*first].duplicates += 1,
+                _ => {
+                    same.insert(said, hits.len());
+                    hits.push(hit);
+                }
+            }
+        }
+        Ok(hits)
+    }
+
+    /// A hit, and by what it is known that another says the same.
+    fn hit(&mut self, ranked: &Ranked, candidate: Option<&Candidate>) -> Result<Option<(Hit, u64)>, SearchError> {
+        let (what, entry, at_ms) = match candidate.map(|candidate| &candidate.place) {
+            Some(place) if place.key == 0 => match self.store.summary_of(place.entry)? {
+                Some((session, summary)) => {
+                    let (entry, at_ms) = (summary.entry, summary.at_ms);
+                    (What::Summary(session, summary), entry, at_ms)
+                }
+                None => return Ok(None),
+            },
+            place => {
+                let turn = match place {
+                    Some(place) => self.store.turn_of(place)?,
+                    None => self.neighbour(ranked)?,
+                };
+                let Some(turn) = turn else { return Ok(None) };
+                let (entry, at_ms) = (turn.entry, turn.turn.started_ms);
+                (What::Turn(Box::new(turn)), entry, at_ms)
+            }
+        };
+        // One that the index does not have yet, or that says nothing.
+        let Some(excerpt) = self.index.excerpt(entry)?.filter(|excerpt| !excerpt.is_empty()) else { return Ok(None) };
+        let Some((words, snippet)) = self.matches(&what, &excerpt, candidate) else { return Ok(None) };
+        let hit = Hit {
+            what,
+            score: ranked.score,
+            words,
+            cosine: candidate.and_then(|candidate| candidate.cosine),
+            is_neighbour: candidate.is_none(),
+            is_in_time: self.around.time.as_ref().is_some_and(|time| time.contains(&at_ms)),
+            snippet,
+            summary: excerpt.line,
+            duplicates: 0,
+        };
+        Ok(Some((hit, excerpt.said)))
+    }
+
+    /// The turn beside a hit.
+    fn neighbour(&mut self, ranked: &Ranked) -> Result<Option<StoredTurn>, SearchError> {
+        let turn = self.store.turn(ranked.at.0, ranked.at.1)?;
+        let (Some(found), Some(allowed)) = (&turn, self.allowed) else { return Ok(turn) };
+        let places = self.store.places(&[found.entry])?;
+        let is_allowed = |key: i64| allowed.turns.contains(&key);
+        let here = places.iter().find(|place| (place.transcript, place.index) == ranked.at && !place.is_superseded);
+        Ok(turn.filter(|_| here.is_some_and(|place| is_allowed(place.key))))
+    }
+
+    /// Where the words are; nothing where what is in quotes is not there.
+    fn matches(&mut self, what: &What, excerpt: &Excerpt, candidate: Option<&Candidate>) -> Option<Matches> {
+        let turn = match what {
+            What::Turn(turn) => turn,
+            What::Summary(_, summary) => {
+                let texts = [("summary", summary.text.as_str())];
+                return self.has_quotes(&texts).then(|| self.compare(&texts));
+            }
+        };
+        let files = turn.turn.files.join("\n");
+        let Excerpt { prompt, answer, input, output, .. } = excerpt;
+        let begin = texts(prompt, answer, output, input, &files);
+        let found = self.compare(&begin);
+        let has_words = candidate.is_some_and(|candidate| candidate.words.is_some());
+        let has_quotes = self.has_quotes(&begin);
+        if excerpt.is_whole || has_quotes && (!has_words || !found.0.is_empty()) {
+            return has_quotes.then_some(found);
+        }
+        // What was found may be behind the begin.
+        let Ok(Fields { prompt, answer, input, output }) = words::fields(self.store, turn) else {
+            return has_quotes.then_some(found);
+        };
+        let whole = texts(&prompt, &answer, &output, &input, &files);
+        self.has_quotes(&whole).then(|| self.compare(&whole))
+    }
+
+    /// Whether what is in quotes is in these texts, as far as they are of a kind that is looked in.
+    fn has_quotes(&self, texts: &Texts<'_>) -> bool {
+        self.terms.are_in(texts.iter().filter(|(name, _)| self.is_asked(name)).map(|(_, text)| *text))
+    }
+
+    /// Whether such a text is of a kind that is looked in.
+    fn is_asked(&self, name: &str) -> bool {
+        let kinds = &self.request.kinds;
+        kinds.is_empty() || kinds.iter().any(|kind| kind.columns().contains(&name))
+    }
+
+    fn compare(&self, texts: &Texts<'_>) -> Matches {
+        let mut words = Vec::new();
+        let mut best: Option<Snippet> = None;
+        for (name, text) in texts.iter().filter(|(name, _)| self.is_asked(name)) {
+            let mut seen: Vec<String> = Vec::new();
+            let mut terms: HashSet<String> = HashSet::new();
+            self.index.tokenizer().tokens(text, &mut |token| {
+                if self.terms.has(&token.word) && !terms.contains(&token.word) {
+                    let shown = text[token.range].to_lowercase();
+                    // Of a phrase, what says something is enough.
+                    if (!query::is_empty(&shown) || self.terms.words.contains(&token.word)) && !seen.contains(&shown) {
+                        seen.push(shown);
+                    }
+                    terms.insert(token.word);
+                }
+            });
+            let snippet = snippet::of(text, self.terms, self.index.tokenizer(), SNIPPET_CHARS);
+            // The first of those that show as much.
+            if !snippet.text.is_empty() && best.as_ref().is_none_or(|best| best.terms < snippet.terms) {
+                best = Some(snippet);
+            }
+            if !seen.is_empty() {
+                words.push((*name, seen));
+            }
+        }
+        (words, best.unwrap_or_default())
+    }
+}
+
+/// What the model said says best what a turn is about.
+fn texts<'a>(prompt: &'a str, answer: &'a str, output: &'a str, input: &'a str, files: &'a str) -> [(&'static str, &'a str); 5] {
+    [("answer", answer), ("prompt", prompt), ("output", output), ("input", input), ("files", files)]
+}
