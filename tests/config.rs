@@ -84,6 +84,7 @@ fn without_anything_the_defaults_hold() {
     autopilot.warn = 0.7
     autopilot.optimise = 0.85
     autopilot.say = "warn"
+    recall.prompts = false
     hooks.gate = "off"
     "#);
 }
@@ -114,7 +115,7 @@ fn each_layer_is_over_the_one_before() {
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\n\
                 [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
-                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[hooks]\ngate = \"block-auto\"\n";
+                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = true\n[hooks]\ngate = \"block-auto\"\n";
     let by_file = World::new().user(text).load();
     assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
     let mut world = World::new();

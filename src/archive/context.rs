@@ -8,11 +8,15 @@ quoted and labelled as history: it was said in this session, but it is no instru
 use std::collections::HashSet;
 
 use super::quote::{self, Budget};
+use super::search::Related;
 use super::store::{Session, Store, StoreError, StoredTurn, Turns};
 use super::{Traits, importance, words};
 
 /// Turns that come first, whatever their importance.
 pub(super) const NEWEST: usize = 3;
+
+/// What a restore may have of other sessions: a quarter.
+const ELSEWHERE: usize = 4;
 
 /// Characters of a line at least: with fewer, it would say nothing.
 const SHORTEST_LINE: usize = 40;
@@ -31,15 +35,44 @@ pub struct Restored {
     pub entries: Vec<i64>,
 }
 
-/// The best of a session, within a budget of characters.
+/// The best of a session, within a budget of characters. Of that, at most a quarter is for what other sessions said about the same.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn restore(store: &mut dyn Store, session: &Session, why: &str, budget: usize, now_ms: i64) -> Result<Restored, StoreError> {
+pub fn restore(
+    store: &mut dyn Store,
+    session: &Session,
+    why: &str,
+    budget: usize,
+    now_ms: i64,
+    related: &[Related],
+) -> Result<Restored, StoreError> {
     let newest = store.turns(session.key, Turns::Newest(NEWEST))?;
     let ranked = rank(store.turns(session.key, Turns::Candidates(budget / SHORTEST_LINE))?, now_ms);
     let order: Vec<&StoredTurn> = newest.iter().chain(&ranked).collect();
-    render(&order, session.folder.as_deref(), why, budget, &mut |turn| words::summary(store, turn))
+    let elsewhere = elsewhere(related, budget / ELSEWHERE);
+    let rest = budget - elsewhere.chars().count();
+    let mut restored = render(&order, session.folder.as_deref(), why, rest, &mut |turn| words::summary(store, turn))?;
+    // Without what it is related to, it is about nothing.
+    if !restored.text.is_empty() {
+        restored.text += &elsewhere;
+    }
+    Ok(restored)
+}
+
+/// Lines for turns of other sessions. That they are shown says nothing about whether they are wanted, so they do not count as restored.
+fn elsewhere(related: &[Related], budget: usize) -> String {
+    // The line break before it.
+    let mut text = Budget::new(budget.saturating_sub(1));
+    let mut lines = 0;
+    for one in related.iter().filter(|one| !says_nothing(&one.turn, &one.line)) {
+        let head = if lines == 0 { "From other sessions of this project, about the same:\n" } else { "" };
+        if !text.add(&format!("{head}- {}", line(&one.turn, &one.line))) {
+            break;
+        }
+        lines += 1;
+    }
+    if lines == 0 { String::new() } else { format!("\n{}", text.into_text()) }
 }
 
 /// The most important first.

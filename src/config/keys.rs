@@ -251,6 +251,15 @@ pub const KEYS: &[Key] = &[
         get: |config| json!(config.autopilot.say.word()),
     },
     Key {
+        name: "recall.prompts",
+        variable: "CTXBRIDGE_RECALL_PROMPTS",
+        also: &[],
+        by_project: false,
+        doc: "Whether each prompt is given turns of earlier sessions that have to do with it",
+        set: |config, raw| raw.switch().map(|on| config.recall.prompts = on),
+        get: |config| json!(config.recall.prompts),
+    },
+    Key {
         name: "hooks.gate",
         variable: "CTXBRIDGE_HOOKS_GATE",
         also: &[Alias {

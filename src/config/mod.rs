@@ -24,7 +24,7 @@ use crate::prune;
 pub(crate) use keys::WINDOWS;
 pub use keys::{Alias, KEYS, Key};
 pub use layers::Sources;
-pub use settings::{Archive, Autopilot, Gate, Hooks, Say};
+pub use settings::{Archive, Autopilot, Gate, Hooks, Recall, Say};
 
 /// The settings in force.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,6 +35,8 @@ pub struct Config {
     pub prune: prune::Settings,
     /// `autopilot.*`
     pub autopilot: Autopilot,
+    /// `recall.*`
+    pub recall: Recall,
     /// `hooks.*`
     pub hooks: Hooks,
     /// What was passed over, in the order of the layers.

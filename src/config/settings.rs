@@ -32,6 +32,13 @@ pub struct Autopilot {
     pub say: Say,
 }
 
+/// What is added to the context unasked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recall {
+    /// Whether the prompt hook looks for earlier turns that have to do with the prompt.
+    pub prompts: bool,
+}
+
 /// What hooks may do besides.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hooks {

@@ -17,6 +17,8 @@ pub struct Input {
     pub transcript: Option<PathBuf>,
     /// The folder that the client works in.
     pub cwd: Option<PathBuf>,
+    /// What the user typed.
+    pub prompt: Option<String>,
     /// Why a session starts: startup, resume, clear, compact.
     pub source: Option<String>,
     /// What causes a compaction: auto, manual.
@@ -38,6 +40,8 @@ struct Raw<'a> {
     transcript_path: Lenient<Cow<'a, str>>,
     #[serde(borrow)]
     cwd: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    prompt: Lenient<Cow<'a, str>>,
     #[serde(borrow)]
     source: Lenient<Cow<'a, str>>,
     #[serde(borrow)]
@@ -69,6 +73,7 @@ impl Input {
             session: text(raw.session_id),
             transcript: text(raw.transcript_path).map(PathBuf::from),
             cwd: text(raw.cwd).map(PathBuf::from),
+            prompt: text(raw.prompt),
             source: text(raw.source),
             trigger: text(raw.trigger),
             compact_summary: text(raw.compact_summary),

@@ -12,6 +12,7 @@ mod input;
 pub mod known;
 mod log;
 mod prompt;
+mod recall;
 mod reply;
 mod scene;
 mod session_start;

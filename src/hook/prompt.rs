@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::scene::{HookError, Scene};
-use super::{Event, Reply, background};
+use super::{Event, Reply, background, recall};
 use crate::archive::ingest::Pass;
 use crate::archive::store::sqlite::Patience;
 use crate::autopilot::{self, Observation, Phase, Seen, Usage};
@@ -13,7 +13,14 @@ const STATE_PATIENCE: Duration = Duration::from_millis(100);
 
 pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     let mut reply = Reply::default();
-    let archived = scene.open(Patience::Hurried).and_then(|mut store| scene.archive(&mut store, false));
+    let mut recalled = None;
+    let archived = scene.open(Patience::Hurried).and_then(|mut store| {
+        let archived = scene.archive(&mut store, false);
+        if scene.config.recall.prompts {
+            recalled = recall::for_prompt(scene, &mut store);
+        }
+        archived
+    });
     if let Some(observation) = look(scene, archived.as_ref().ok().and_then(Option::as_ref), true)
         && autopilot::should_say(&scene.config.autopilot, &observation)
     {
@@ -23,6 +30,9 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
         if observation.changed() {
             reply.context = Some(report);
         }
+    }
+    if let Some(recalled) = recalled {
+        reply.context = Some(reply.context.map_or_else(|| recalled.clone(), |report| format!("{report}\n\n{recalled}")));
     }
     match archived {
         Ok(_) => Ok(reply),

@@ -2,15 +2,20 @@
 
 use std::path::Path;
 
-use super::Reply;
 use super::scene::{HookError, Scene};
-use crate::archive::context;
+use super::{Reply, recall};
+use crate::archive::search::Related;
 use crate::archive::store::sqlite::Patience;
-use crate::archive::store::{Session, Store};
+use crate::archive::store::{Session, Store, Turns};
+use crate::archive::{context, words};
 use crate::patch::notice;
+use crate::transcript::Fields;
 
 /// How long ago a session may have been cleared for another one to go on from it: the client does both at once.
 const RECENTLY_MS: i64 = 10 * 60 * 1_000;
+
+/// Turns of other sessions at most.
+const MOST_ELSEWHERE: usize = 5;
 
 pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     match scene.input.source.as_deref() {
@@ -28,6 +33,13 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     }
 }
 
+/// What other sessions of the project said about the same as the newest turn of this one.
+fn elsewhere(scene: &Scene, store: &mut dyn Store, session: &Session) -> Option<Vec<Related>> {
+    let newest = store.turns(session.key, Turns::Newest(1)).ok()?.pop()?;
+    let Fields { prompt, answer, .. } = words::fields(store, &newest).ok()?;
+    recall::about(scene, store, session.folder.as_deref()?, &session.session, &format!("{prompt}\n{answer}"), MOST_ELSEWHERE)
+}
+
 fn restored(
     scene: &Scene,
     why: &str,
@@ -40,7 +52,9 @@ fn restored(
     let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
     if let Some(session) = find(&mut store, session)? {
         let budget = scene.config.archive.restore_budget;
-        let restored = context::restore(&mut store, &session, why, budget, scene.now_ms)?;
+        // Without an index, or with one that cannot be read in time, what is of this session is enough.
+        let related = if budget > 0 { elsewhere(scene, &mut store, &session).unwrap_or_default() } else { Vec::new() };
+        let restored = context::restore(&mut store, &session, why, budget, scene.now_ms, &related)?;
         if !restored.text.is_empty() {
             // That it was used is worth knowing, but less than that it is used.
             if let Err(error) = store.touch(&restored.entries, scene.now_ms) {
