@@ -8,6 +8,9 @@ mod measure;
 mod patch;
 mod reference;
 mod retrieval;
+mod scratch;
+mod search;
+mod vectors;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -44,18 +47,24 @@ enum Bench {
     },
     /// The hooks that archive and restore, and an import, on made-up sessions
     Archive(archive::ArchiveArgs),
+    /// How long a search takes in a large archive, as a process and in a server
+    Search(search::SearchArgs),
     /// How much of what answers questions is found, by words, by meaning and by both; nothing is timed
     Retrieval(retrieval::RetrievalArgs),
+    /// The file of the nearest vectors against comparing all of them, on vectors of real texts
+    Vectors(vectors::VectorsArgs),
 }
 
 pub fn run(args: &BenchArgs) -> Result<bool> {
-    if !matches!(args.what, Bench::Retrieval(_)) {
+    if !matches!(args.what, Bench::Retrieval(_) | Bench::Vectors(_)) {
         step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
     }
     match &args.what {
         Bench::Patch { release, runs } => patch::run(release, *runs, false),
         Bench::Native { release, runs } => patch::run(release, *runs, true),
         Bench::Archive(args) => archive::run(args),
+        Bench::Search(args) => search::run(args),
         Bench::Retrieval(args) => retrieval::run(args),
+        Bench::Vectors(args) => vectors::run(args),
     }
 }

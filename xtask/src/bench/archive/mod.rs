@@ -1,7 +1,5 @@
 //! What the archive takes, on made-up sessions.
 
-mod scratch;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -11,7 +9,7 @@ use clap::ValueEnum;
 use ctxbridge_testkit::transcript::{Kind, Made, append_turn};
 
 use super::measure::{Pairs, own_peak, program};
-use scratch::{Hook, Scratch};
+use super::scratch::{Hook, Scratch};
 
 #[derive(Debug, clap::Args)]
 pub struct ArchiveArgs {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Context as _, Result, ensure};
-use ctxbridge::archive::embed::Embedder;
+use ctxbridge::archive::embed::{Embedder, Model};
 use ctxbridge::archive::import::import;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::{self, Filter, Index, Request, What, passages};
@@ -60,13 +60,13 @@ impl Corpus {
     /// Turns in the order of a search, the best first; `folder` is where it is asked from.
     pub fn ask(
         &mut self,
-        embedder: Option<&mut (dyn Embedder + '_)>,
+        model: &mut Model,
         configuration: &Configuration,
         question: &Question,
         folder: Option<&str>,
     ) -> Result<Vec<String>> {
         let request = Request {
-            mode: configuration.mode,
+            mode: Some(configuration.mode),
             filter: Filter {
                 project: question.project.clone(),
                 until_ms: Some(question.asked_at.as_millisecond()),
@@ -79,7 +79,7 @@ impl Corpus {
             zone: TimeZone::UTC,
             ..Request::new(&question.question)
         };
-        let found = search::search(&mut self.store, &mut self.index, embedder, &request)
+        let found = search::search(&mut self.store, &mut self.index, model, &request)
             .with_context(|| format!("question {} ({})", question.id, configuration.name))?;
         ensure!(found.mode == configuration.mode, "{} was not compared: {}", configuration.mode.word(), found.notes.join("; "));
         let mut ids = Vec::with_capacity(found.hits.len());

@@ -17,8 +17,8 @@ mod vectors;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
-use ctxbridge::archive::embed::Embedder;
+use anyhow::{Context as _, Result, anyhow, ensure};
+use ctxbridge::archive::embed::{MiniLm, Model, install};
 use ctxbridge::archive::search::Mode;
 
 use self::corpus::Corpus;
@@ -56,9 +56,9 @@ pub fn run(args: &RetrievalArgs) -> Result<bool> {
         println!("{}: {turns} turns, {} questions", out.display(), dataset.questions.len());
         return Ok(true);
     }
-    let mut embedder = model(args.model.as_deref())?.map(Remembering::new);
-    if embedder.is_none() {
-        eprintln!("there is no model, so words alone are compared");
+    let mut model = model(args.model.as_deref())?;
+    if model.is_none() {
+        eprintln!("there is no model, so words alone are compared; `ctxbridge model install` brings it");
     }
     let own = [root().join("fixtures/retrieval/coding.json")];
     let files = if args.files.is_empty() { &own[..] } else { &args.files };
@@ -66,7 +66,7 @@ pub fn run(args: &RetrievalArgs) -> Result<bool> {
     for path in files {
         let mut dataset = Dataset::read(path)?;
         dataset.keep_questions_on(&args.projects)?;
-        let rows = rows(&dataset, embedder.as_mut(), &args.only)?;
+        let rows = rows(&dataset, model.as_mut(), &args.only)?;
         if args.json {
             reports.push(report::json(&dataset, &rows));
         } else {
@@ -82,14 +82,22 @@ pub fn run(args: &RetrievalArgs) -> Result<bool> {
 /// The name of the row that compares vectors as the model made them.
 const EXACT: &str = "dense, no stage, vectors in full";
 
-fn rows(dataset: &Dataset, mut embedder: Option<&mut Remembering>, only: &[String]) -> Result<Vec<Row>> {
+fn rows(dataset: &Dataset, model: Option<&mut Model>, only: &[String]) -> Result<Vec<Row>> {
     let is_wanted = |name: &str| only.is_empty() || only.iter().any(|text| name.contains(text.as_str()));
-    let mut configurations = configurations::all(embedder.is_some());
+    let has_model = model.is_some();
+    let mut configurations = configurations::all(has_model);
     configurations.retain(|configuration| is_wanted(&configuration.name));
     eprintln!("{}: archiving {} sessions", dataset.name, dataset.sessions.len());
     let mut corpus = Corpus::new(dataset)?;
     let mut rows = Vec::with_capacity(configurations.len() + 1);
-    if let Some(embedder) = embedder.as_deref_mut() {
+    let mut without = Model::installed(Path::new(""));
+    let model = match model {
+        Some(model) => model,
+        // Words are not asked of it.
+        None => &mut without,
+    };
+    if has_model {
+        let embedder = model.get().map_err(|error| anyhow!("{error}"))?;
         let vectors = corpus.embed(embedder, &mut |done| eprint!("\r{done} turns have vectors"))?;
         eprintln!("\r{vectors} vectors are made");
         if is_wanted(EXACT) {
@@ -108,8 +116,7 @@ fn rows(dataset: &Dataset, mut embedder: Option<&mut Remembering>, only: &[Strin
         for question in &dataset.questions {
             let there = question.evidence.first().and_then(|turn| projects.get(turn.as_str()).copied());
             let folder = there.filter(|_| configuration.is_asked_there);
-            let embedder = embedder.as_deref_mut().map(|embedder| embedder as &mut dyn Embedder);
-            let found = corpus.ask(embedder, configuration, question, folder)?;
+            let found = corpus.ask(model, configuration, question, folder)?;
             ranks.push(metric::ranks(&found, &question.evidence));
         }
         rows.push(Row { name: configuration.name.clone(), mode: configuration.mode, ranks });
@@ -119,12 +126,17 @@ fn rows(dataset: &Dataset, mut embedder: Option<&mut Remembering>, only: &[Strin
 }
 
 /// The model in a folder, or the installed one, if there is one.
-fn model(folder: Option<&Path>) -> Result<Option<Box<dyn Embedder>>> {
-    // The seam for the encoder: `MiniLm::load(folder)`, and the installed folder where none is given.
-    match folder {
-        Some(folder) => bail!("{} cannot be loaded: this build has no encoder", folder.display()),
-        None => Ok(None),
+fn model(given: Option<&Path>) -> Result<Option<Model>> {
+    let folder = match given {
+        Some(folder) => folder.to_owned(),
+        None => install::folder()?,
+    };
+    if given.is_none() && !folder.exists() {
+        return Ok(None);
     }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let embedder = Remembering::new(Box::new(MiniLm::with_threads(&folder, threads)?));
+    Ok(Some(Model::from(Box::new(embedder) as Box<_>)))
 }
 
 #[cfg(test)]

@@ -72,7 +72,8 @@ fn what_has_the_words_is_first() {
 #[test]
 fn vectors_are_compared() {
     let dataset = read(&tiny()).unwrap();
-    let mut embedder = Remembering::new(Box::new(Parrots));
+    let remembering = Remembering::new(Box::new(Parrots));
+    let mut embedder = Model::from(Box::new(remembering) as Box<_>);
     let rows = rows(&dataset, Some(&mut embedder), &["dense, no stage".to_owned(), "hybrid, all stages".to_owned()]).unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, [EXACT, "dense, no stage", "hybrid, all stages", "hybrid, all stages, asked in the project"]);

@@ -134,7 +134,8 @@ impl Scratch {
         self.folder.path().join("home")
     }
 
-    fn data(&self) -> PathBuf {
+    /// Where the archive and its index are.
+    pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
