@@ -164,10 +164,12 @@ fn a_vector_that_is_none_changes_nothing() {
     let mut world = talk();
     world.embed(100);
     let before = world.hits(&request("frozen program"));
+    let What::Turn(best) = world.found(&request("frozen program")).hits.remove(0).what else { panic!("a summary") };
     for scale in [1e38_f32, 50.0, f32::NAN, -1.0] {
         let db = rusqlite::Connection::open(world.folder.path().join("search.db")).unwrap();
-        let last: (i64, Vec<u8>) =
-            db.query_row("SELECT id, data FROM vectors ORDER BY id DESC", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let last: (i64, Vec<u8>) = db
+            .query_row("SELECT id, data FROM vectors WHERE entry <> ?1", [best.entry], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap();
         let data = [&scale.to_le_bytes()[..], &last.1[4..]].concat();
         db.execute("UPDATE vectors SET data = ?2 WHERE id = ?1", rusqlite::params![last.0, data]).unwrap();
         world.index = Index::open(world.folder.path()).unwrap();
