@@ -1,10 +1,20 @@
 //! Files of ours: only the user may read them, and several processes may want the same one.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::time::{Duration, Instant};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
 
 /// How often a lock is asked for again.
 const PAUSE: Duration = Duration::from_millis(2);
+
+/// Length and time of change of a file, by which it is seen that another process has written it; nothing where it cannot be looked at.
+pub type Stamp = Option<(u64, SystemTime)>;
+
+/// The stamp of a file.
+pub fn stamp(path: &Path) -> Stamp {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
+}
 
 /// For a file to be written that, when it is made, only the user can read.
 pub fn private() -> OpenOptions {

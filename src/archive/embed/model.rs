@@ -1,11 +1,10 @@
 //! The model of this machine, read when it is first asked for.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use super::install::{self, FILES, MODEL};
 use super::{EmbedError, Embedder, MiniLm};
+use crate::files::{self, Stamp};
 
 /// An embedder that may be absent or damaged: who searches does without it then, and says why. One that is installed meanwhile is taken up.
 pub struct Model {
@@ -19,11 +18,8 @@ enum State {
     Unread,
     Read(Box<dyn Embedder>),
     /// Why, and what the files were like then.
-    Unusable(EmbedError, Stamp),
+    Unusable(EmbedError, Vec<Stamp>),
 }
-
-/// Length and time of change of each file.
-type Stamp = Vec<Option<(u64, SystemTime)>>;
 
 impl Model {
     /// The one that `ctxbridge model install` puts into a data folder.
@@ -88,10 +84,6 @@ impl From<Box<dyn Embedder>> for Model {
     }
 }
 
-fn stamp(folder: &Path) -> Stamp {
-    let of = |name: &str| {
-        let metadata = fs::metadata(folder.join(name)).ok()?;
-        Some((metadata.len(), metadata.modified().ok()?))
-    };
-    FILES.iter().map(|file| of(file.name)).collect()
+fn stamp(folder: &Path) -> Vec<Stamp> {
+    FILES.iter().map(|file| files::stamp(&folder.join(file.name))).collect()
 }

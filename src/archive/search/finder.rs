@@ -1,12 +1,11 @@
 //! What commands and servers search with: an index that is up to date, mended where it is broken, and the model.
 
-use std::fs;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use super::{Found, Index, Request, SearchError, embed, index, refresh, search};
 use crate::archive::embed::Model;
 use crate::archive::store::Store;
+use crate::files::{self, Stamp};
 
 /// How long the work before a search is.
 #[derive(Debug)]
@@ -34,27 +33,18 @@ pub struct CaughtUp {
     pub trouble: Option<String>,
 }
 
-/// Length and time of change of the index and of its log.
-type Stamp = [Option<(u64, SystemTime)>; 2];
-
 /// Searches the archive of a data folder. Index, vectors and model are what takes long to load: they stay until another process has
 /// written to the index.
 pub struct Finder {
     data: PathBuf,
     model: Model,
-    index: Option<(Index, Stamp)>,
+    index: Option<(Index, [Stamp; 2])>,
 }
 
 impl Finder {
     /// Nothing is opened yet.
     pub fn new(data: PathBuf) -> Self {
         Self { model: Model::installed(&data), data, index: None }
-    }
-
-    /// With another model than the installed one.
-    #[must_use]
-    pub fn with(self, model: Model) -> Self {
-        Self { model, ..self }
     }
 
     /// Searches. Before that, at most so many entries that the index does not have yet are taken in; `progress` hears of them.
@@ -193,11 +183,8 @@ impl Finder {
         Ok(done)
     }
 
-    fn stamp(&self) -> Stamp {
-        let stamp = |name: String| {
-            let metadata = fs::metadata(self.data.join(name)).ok()?;
-            Some((metadata.len(), metadata.modified().ok()?))
-        };
-        [stamp(index::FILE.to_owned()), stamp(format!("{}-wal", index::FILE))]
+    /// Of the index and of its log.
+    fn stamp(&self) -> [Stamp; 2] {
+        ["", "-wal"].map(|suffix| files::stamp(&self.data.join(format!("{}{suffix}", index::FILE))))
     }
 }

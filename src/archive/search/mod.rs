@@ -7,6 +7,7 @@ servers use: it keeps index and model open and mends what is broken. Without a m
 missing is said.
 */
 
+mod dot;
 mod embed;
 pub mod filter;
 mod finder;

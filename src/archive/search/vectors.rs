@@ -2,6 +2,8 @@
 Vectors of length 1, a byte a dimension: what they cost in quality is measured (BENCHMARKS.md), and a scan reads a quarter.
 */
 
+use super::dot::dot;
+
 /// A vector in bytes: multiplied by [`Self::scale`], they are its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
@@ -81,11 +83,6 @@ impl Matrix {
             .zip(&self.entries)
             .map(move |((row, scale), entry)| (*entry, (dot(&query.values, row) as f32 * query.scale * scale).clamp(-1.0, 1.0)))
     }
-}
-
-/// The compiler makes the processor's widest multiply-and-add of this: products of bytes fit 16 bits, and sums of them 32.
-fn dot(one: &[i8], other: &[i8]) -> i32 {
-    one.iter().zip(other).map(|(one, other)| i32::from(i16::from(*one) * i16::from(*other))).sum()
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ later have higher ids than [`Nearest::last`] and are looked for elsewhere. Why n
 
 mod best;
 mod codes;
-mod dot;
 mod file;
 mod lists;
 mod row;
@@ -26,6 +25,7 @@ use std::path::{Path, PathBuf};
 pub use row::Row;
 pub use write::WriteError;
 
+use super::dot;
 use super::vectors::Quantized;
 use best::Best;
 use codes::{LANES, Planes, code_bytes};
