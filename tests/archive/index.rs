@@ -48,7 +48,7 @@ fn a_table_that_is_not_what_it_was_is_mended_when_it_is_met() {
     ] {
         let sandbox = indexed();
         raw(&sandbox).execute_batch(damage).unwrap();
-        let found = search(&sandbox, "herons reeds");
+        let found = search(&sandbox, "\"herons\" reeds");
         assert_eq!(sessions(&found).len(), 1, "{damage}");
         assert!(found["notes"][0].as_str().is_some_and(|note| note.contains("has been made anew")), "{damage}: {found}");
         assert_eq!(search(&sandbox, "otters")["notes"], json!([]), "{damage}: once");

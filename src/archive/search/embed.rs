@@ -1,7 +1,8 @@
 //! Gives indexed entries their vectors.
 
+use super::passages::Texts;
 use super::refresh::turn_with_fields;
-use super::{Index, SearchError, passages};
+use super::{Index, SearchError, around};
 use crate::archive::embed::Embedder;
 use crate::archive::store::Store;
 use crate::transcript::Fields;
@@ -37,28 +38,32 @@ pub fn embed(
         if entries.is_empty() {
             return Ok(Embedded { is_complete: true, ..done });
         }
-        let mut texts: Vec<(i64, Vec<String>)> = Vec::with_capacity(entries.len());
+        let mut texts: Vec<(i64, Texts)> = Vec::with_capacity(entries.len());
         for entry in entries {
-            texts.push((entry, of_entry(store, entry)?));
+            texts.push((entry, texts_of(store, index, entry)?));
         }
-        let flat: Vec<&str> = texts.iter().flat_map(|(_, texts)| texts).map(String::as_str).collect();
-        let mut vectors = embedder.embed(&flat)?.into_iter();
-        let vectors: Vec<(i64, Vec<Vec<f32>>)> =
-            texts.iter().map(|(entry, texts)| (*entry, vectors.by_ref().take(texts.len()).collect())).collect();
+        let flat: Vec<&str> = texts.iter().flat_map(|(_, texts)| texts.all()).collect();
+        let mut made = embedder.embed(&flat)?.into_iter();
+        let mut of = |texts: &Texts| texts.vectors(made.by_ref().take(texts.all().count()).collect());
+        let vectors: Vec<(i64, Vec<Vec<f32>>)> = texts.iter().map(|(entry, texts)| (*entry, of(texts))).collect();
         index.set_vectors(embedder.id(), &vectors)?;
         done.entries += vectors.len();
-        done.vectors += flat.len();
+        done.vectors += vectors.iter().map(|(_, vectors)| vectors.len()).sum::<usize>();
         progress(done.entries);
     }
     Ok(done)
 }
 
-fn of_entry(store: &mut dyn Store, entry: i64) -> Result<Vec<String>, SearchError> {
-    let fields = match turn_with_fields(store, entry)? {
-        Some((_, fields)) => fields,
-        None => store
-            .summary_of(entry)?
-            .map_or_else(Fields::default, |(_, summary)| Fields { answer: summary.text, ..Fields::default() }),
-    };
-    Ok(passages::of(&fields))
+/// What is made into the vectors of an entry.
+///
+/// # Errors
+/// When the archive or the index cannot be read.
+pub fn texts_of(store: &mut dyn Store, index: &Index, entry: i64) -> Result<Texts, SearchError> {
+    match turn_with_fields(store, entry)? {
+        Some((place, _, fields)) => Texts::of(&fields, || around::beside(store, index, &place)),
+        None => {
+            let text = store.summary_of(entry)?.map_or_else(String::new, |(_, summary)| summary.text);
+            Texts::of(&Fields { answer: text, ..Fields::default() }, || Ok(<[String; 2]>::default()))
+        }
+    }
 }

@@ -7,6 +7,7 @@ servers use: it keeps index and model open and mends what is broken. Without a m
 missing is said.
 */
 
+mod around;
 mod dot;
 mod embed;
 pub mod filter;
@@ -30,7 +31,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub use embed::{Embedded, embed};
+pub use embed::{Embedded, embed, texts_of};
 pub use filter::{Filter, Kind, project};
 pub use finder::{CaughtUp, Finder, Indexing};
 pub use index::Index;

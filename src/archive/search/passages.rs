@@ -1,5 +1,6 @@
 //! The texts of a turn that get a vector each: as much as the model reads at once, and the prompt with each of them.
 
+use super::around::is_short;
 use crate::transcript::Fields;
 
 /// Characters of a passage: about 200 of the 256 tokens that the model reads.
@@ -9,9 +10,50 @@ const PROMPT_CHARS: usize = 400;
 const REMINDER_CHARS: usize = 150;
 /// Passages of a turn at most.
 const MOST_PASSAGES: usize = 6;
+/// What is made into the vectors of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// Its passages.
+    pub own: Vec<String>,
+    /// A short one's passage with what is around it.
+    pub around: Option<String>,
+}
+
+impl Texts {
+    /// Those of a turn; what was said before and after it is asked for where it is short.
+    pub fn of<E>(fields: &Fields, beside: impl FnOnce() -> Result<[String; 2], E>) -> Result<Self, E> {
+        let own = of(fields);
+        let [passage] = &own[..] else { return Ok(Self { own, around: None }) };
+        if !is_short(fields) {
+            return Ok(Self { own, around: None });
+        }
+        let [before, after] = beside()?;
+        let all = [&before, passage, &after].into_iter().filter(|text| !text.is_empty());
+        let around = all.map(String::as_str).collect::<Vec<_>>().join("\n");
+        Ok(Self { around: (around != *passage).then_some(around), own })
+    }
+
+    /// All of them, as [`Self::vectors`] wants them.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.own.iter().chain(&self.around).map(String::as_str)
+    }
+
+    /// From the vectors of these texts, those of the turn.
+    pub fn vectors(&self, mut made: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
+        if self.around.is_some() && made.len() > self.own.len() {
+            let around = made.pop().unwrap_or_default();
+            if let Some(own) = made.last_mut() {
+                own.iter_mut().zip(around).for_each(|(own, around)| *own += around);
+                let length = own.iter().map(|value| value * value).sum::<f32>().sqrt();
+                own.iter_mut().filter(|_| length > 0.0).for_each(|value| *value /= length);
+            }
+        }
+        made
+    }
+}
 
 /// What was said in a turn, in pieces. What tools were told and returned is left to words: to a model of sentences it is noise.
-pub fn of(fields: &Fields) -> Vec<String> {
+fn of(fields: &Fields) -> Vec<String> {
     let prompt = fields.prompt.trim();
     let (mut rest, mut passages) = (fields.answer.trim(), Vec::new());
     // A long prompt is looked at on its own.
@@ -74,6 +116,19 @@ mod tests {
         assert_eq!(of(&fields("Fix it.", "")), ["Fix it."]);
         assert_eq!(of(&fields("", "Done.")), ["Done."]);
         assert_eq!(of(&fields("", "")), [""; 0]);
+    }
+
+    #[test]
+    fn short_turns_stand_among_others() {
+        let beside = || Ok::<_, ()>(["Which one?".to_owned(), String::new()]);
+        let texts = Texts::of(&fields("The second.", ""), beside).expect("texts");
+        assert_eq!(texts.all().collect::<Vec<_>>(), ["The second.", "Which one?\nThe second."]);
+        let mixed = texts.vectors(vec![vec![1.0, 0.0], vec![0.0, 1.0]]);
+        assert_eq!(mixed, [[std::f32::consts::FRAC_1_SQRT_2; 2]]);
+        let alone = Texts::of(&fields("The second.", ""), || Ok::<_, ()>(Default::default())).expect("texts");
+        assert_eq!((alone.around.as_ref(), alone.vectors(vec![vec![1.0, 0.0]])), (None, vec![vec![1.0, 0.0]]));
+        let long = Texts::of(&fields("The second.", &"And. ".repeat(90)), beside).expect("texts");
+        assert_eq!(long.around, None);
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! From a request to what is found.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use super::index::Allowed;
+use super::index::{Allowed, Asked, OWN};
 use super::query::Terms;
 use super::rank::{Around, Candidate};
 use super::show::Shower;
@@ -20,11 +20,25 @@ const OF_A_TIME: usize = 1_000;
 /// Characters of a query that are looked at.
 const MOST_CHARS: usize = 1_000;
 
-/// Looks for turns. Without a model only words are compared.
+/// Looks for turns. Without a model only words are compared; where nothing has what is in quotes, its words are.
 ///
 /// # Errors
 /// When the archive or the index cannot be read.
 pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, request: &Request) -> Result<Found, SearchError> {
+    let strict = look(store, index, model, request)?;
+    if !strict.hits.is_empty() || !request.text.contains('"') {
+        return Ok(strict);
+    }
+    // An error text is remembered with another number in it, or with a dot too many.
+    let mut loose = look(store, index, model, &Request { text: request.text.replace('"', " "), ..request.clone() })?;
+    if loose.hits.is_empty() {
+        return Ok(strict);
+    }
+    loose.notes.insert(0, "nothing has what is in quotes as it is typed, so its words were looked for".to_owned());
+    Ok(loose)
+}
+
+fn look(store: &mut dyn Store, index: &mut Index, model: &mut Model, request: &Request) -> Result<Found, SearchError> {
     let mut notes = Vec::new();
     let end = request.text.char_indices().nth(MOST_CHARS).map_or(request.text.len(), |(at, _)| at);
     let text = &request.text[..end];
@@ -43,8 +57,9 @@ pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, reque
     let allowed = index.allowed(&request.filter)?;
     // The index gives what may have what is in quotes, and much of it may not.
     let most = CANDIDATES.max(request.limit) * if terms.are_required() { 4 } else { 1 };
-    let mut pool = Pool { found: HashMap::new(), mode, most };
-    pool.collect(index, &terms, request, vector, allowed.as_ref())?;
+    let asked = index.ask(&terms, &columns(request))?;
+    let mut pool = Pool { found: HashMap::new(), mode, most, is_of_kinds: !request.kinds.is_empty() };
+    pool.collect(index, &asked, vector, allowed.as_ref())?;
     if let Some(time) = &time {
         // Those of the time that is named compete among themselves, too.
         let within =
@@ -55,7 +70,7 @@ pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, reque
             ..request.filter.clone()
         };
         let allowed = index.allowed(&filter)?.unwrap_or_default();
-        pool.collect(index, &terms, request, vector, Some(&allowed))?;
+        pool.collect(index, &asked, vector, Some(&allowed))?;
         if terms.is_time_alone && mode != Mode::Dense {
             let mut newest: Vec<i64> = allowed.entries.iter().copied().collect();
             newest.sort_unstable_by(|one, other| other.cmp(one));
@@ -66,13 +81,6 @@ pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, reque
         let without: Vec<i64> = pool.found.iter().filter(|(_, found)| found.1.is_none()).map(|(entry, _)| *entry).collect();
         for (entry, cosine) in index.cosines(model.id(), vector, &without)? {
             pool.entry(entry).1 = Some(f64::from(cosine));
-        }
-    }
-    if mode == Mode::Hybrid || !request.kinds.is_empty() {
-        // What is near may have some of the words, too, if not enough of them to be among the best.
-        let without: HashSet<i64> = pool.found.iter().filter(|(_, found)| found.0.is_none()).map(|(entry, _)| *entry).collect();
-        for (entry, score) in index.scores_of(&terms, &request.kinds, &without)? {
-            pool.entry(entry).0 = Some(score);
         }
     }
     if !request.kinds.is_empty() {
@@ -91,6 +99,15 @@ pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, reque
         Shower { store, index, terms: &terms, request, allowed: allowed.as_ref(), around: &around }.hits(&ranked, &candidates)?;
     let time = named.map(|named| request.text[named.range].to_owned());
     Ok(Found { hits, mode, time, notes })
+}
+
+/// Where words are looked for; anywhere, where none are named.
+fn columns(request: &Request) -> Vec<&'static str> {
+    match &request.kinds[..] {
+        [] if request.stages.context => Vec::new(),
+        [] => OWN.to_vec(),
+        kinds => kinds.iter().flat_map(|kind| kind.columns()).copied().collect(),
+    }
 }
 
 /// The model's name and the query's vector; nothing where words have to do.
@@ -142,6 +159,7 @@ struct Pool {
     found: HashMap<i64, (Option<f64>, Option<f64>)>,
     mode: Mode,
     most: usize,
+    is_of_kinds: bool,
 }
 
 impl Pool {
@@ -152,20 +170,23 @@ impl Pool {
     fn collect(
         &mut self,
         index: &mut Index,
-        terms: &Terms,
-        request: &Request,
+        asked: &Asked,
         vector: Option<(&str, &[f32])>,
         allowed: Option<&Allowed>,
     ) -> Result<(), SearchError> {
         let allowed = allowed.map(|allowed| &allowed.entries);
-        if self.mode != Mode::Dense {
-            for (entry, score) in index.lexical(terms, &request.kinds, allowed, self.most)? {
-                self.entry(entry).0 = Some(score);
-            }
-        }
+        let mut near = Vec::new();
         if let Some((model, vector)) = vector.filter(|_| self.mode != Mode::Lexical) {
             for (entry, cosine) in index.dense(model, vector, allowed, self.most)? {
                 self.entry(entry).1 = Some(f64::from(cosine));
+                near.push(entry);
+            }
+        }
+        if self.mode != Mode::Dense || self.is_of_kinds {
+            // What is near may have some of the words, too, if not enough of them to be among the best.
+            let most = if self.mode == Mode::Dense { 0 } else { self.most };
+            for (entry, score) in index.lexical(asked, allowed, most, &near)? {
+                self.entry(entry).0 = Some(score);
             }
         }
         Ok(())

@@ -15,14 +15,13 @@ use crate::archive::{Traits, importance};
 /// A cosine that says nothing: any two texts of the same field have as much.
 const COSINE_FLOOR: f64 = 0.2;
 /// What words weigh; meaning weighs 1.
-const WORDS: f64 = 1.3;
+const WORDS: f64 = 1.8;
 /// How far words count relative to the best: where even that has little of what is asked for, they say less.
-const RELATIVE: f64 = 0.7;
+const RELATIVE: f64 = 0.6;
 /// What a turn gets of the scores of those one and two turns away.
-const NEIGHBOURS: [f64; 2] = [0.2, 0.1];
-/// What a turn gets for its session, of which the best turns count.
+const NEIGHBOURS: [f64; 2] = [0.1, 0.05];
+/// What a turn gets for the best one of its session.
 const SESSION: f64 = 0.6;
-const BEST_OF_SESSION: usize = 3;
 /// What is left of the score of a turn outside the time that the query names.
 const OUTSIDE: f64 = 0.3;
 /// What importance and confidence can add, at most: they decide between turns that fit alike.
@@ -37,9 +36,11 @@ const RECIPROCAL: f64 = 60.0;
 pub struct Stages {
     /// Words and vectors as a sum of their scores; else of their reciprocal ranks.
     pub scores: bool,
+    /// What was said before a short turn counts for it.
+    pub context: bool,
     /// A hit lifts the turns before and behind it.
     pub neighbours: bool,
-    /// A session with several hits is lifted.
+    /// A hit lifts its session.
     pub session: bool,
     /// Turns of the project that is asked from are lifted.
     pub project: bool,
@@ -53,11 +54,20 @@ pub struct Stages {
 
 impl Stages {
     /// All of them.
-    pub const ALL: Self =
-        Self { scores: true, neighbours: true, session: true, project: true, importance: true, time: true, duplicates: true };
+    pub const ALL: Self = Self {
+        scores: true,
+        context: true,
+        neighbours: true,
+        session: true,
+        project: true,
+        importance: true,
+        time: true,
+        duplicates: true,
+    };
     /// The plain order of words, of vectors, or of both by reciprocal ranks.
     pub const NONE: Self = Self {
         scores: false,
+        context: false,
         neighbours: false,
         session: false,
         project: false,
@@ -182,27 +192,21 @@ fn lift_neighbours(alone: &[Ranked], candidates: &[Candidate], ranked: &mut Hash
     }
 }
 
+/// A hit lifts its session, in which more may be about the same.
 fn lift_sessions(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMap<(i64, u32), Ranked>) {
-    let mut sessions: HashMap<i64, Vec<f64>> = HashMap::new();
+    let mut sessions: HashMap<i64, f64> = HashMap::new();
     let session = |one: &Ranked| one.candidate.map(|number| candidates[number].place.session);
     for one in alone {
         if let Some(session) = session(one) {
-            sessions.entry(session).or_default().push(one.score);
+            let best = sessions.entry(session).or_default();
+            *best = best.max(one.score);
         }
     }
-    let sums: HashMap<i64, f64> = sessions
-        .into_iter()
-        .map(|(session, mut scores)| {
-            scores.sort_by(|one, other| other.total_cmp(one));
-            (session, scores.iter().take(BEST_OF_SESSION).sum())
-        })
-        .collect();
-    let best = sums.values().fold(f64::MIN_POSITIVE, |best, sum| best.max(*sum));
-    let highest = alone.iter().fold(0.0_f64, |highest, one| highest.max(one.score));
+    let highest = sessions.values().fold(f64::MIN_POSITIVE, |highest, best| highest.max(*best));
     for one in ranked.values_mut() {
-        if let Some(sum) = session(one).and_then(|session| sums.get(&session)) {
+        if let Some(best) = session(one).and_then(|session| sessions.get(&session)) {
             // As much as it is of the best hit: so it means the same whatever the scores are.
-            one.score += SESSION * sum / best * highest.min(1.0);
+            one.score += SESSION * best / highest * highest.min(1.0);
         }
     }
 }
@@ -273,10 +277,10 @@ mod tests {
         #[test]
         fn every_candidate_is_ranked_whatever_the_stages(
             given in proptest::collection::vec((1_i64..5, 0_u32..9, proptest::option::of(0.0..1.0_f64), proptest::option::of(-1.0..1.0_f64)), 0..30),
-            flags in proptest::array::uniform7(any::<bool>()),
+            flags in proptest::array::uniform8(any::<bool>()),
         ) {
-            let [scores, neighbours, session, project, importance, time, duplicates] = flags;
-            let stages = Stages { scores, neighbours, session, project, importance, time, duplicates };
+            let [scores, context, neighbours, session, project, importance, time, duplicates] = flags;
+            let stages = Stages { scores, context, neighbours, session, project, importance, time, duplicates };
             let candidates: Vec<Candidate> = given.into_iter().map(|(t, i, words, cosine)| candidate(t, i, words, cosine)).collect();
             let ranked = rank(&candidates, stages, &Around { time: Some(0..2000), folder: None, now_ms: 5000 });
             for one in &candidates {

@@ -1,8 +1,10 @@
 //! Brings the index up to date with the archive.
 
+use std::collections::HashMap;
+
 use super::index::{Document, Missing};
-use super::{Index, SearchError};
-use crate::archive::store::{Store, StoredTurn};
+use super::{Index, SearchError, around};
+use crate::archive::store::{Place, Store, StoredTurn};
 use crate::archive::{quote, words};
 use crate::transcript::Fields;
 
@@ -63,6 +65,8 @@ pub fn refresh(
 
 fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Result<(), SearchError> {
     let mut documents = Vec::with_capacity(missing.len());
+    let mut said = HashMap::new();
+    let mut short = Vec::new();
     for Missing { entry, sha256, summary } in missing {
         let mut document = Document { entry, sha256, ..Document::default() };
         match summary {
@@ -71,7 +75,11 @@ fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Resul
                 document.summary = summary;
             }
             None => {
-                if let Some((turn, fields)) = turn_with_fields(store, entry)? {
+                if let Some((place, turn, fields)) = turn_with_fields(store, entry)? {
+                    said.insert(entry, around::said(&fields.prompt, &fields.answer));
+                    if around::is_short(&fields) {
+                        short.push((documents.len(), place));
+                    }
                     document.line = words::summary(store, &turn).unwrap_or_default();
                     document.fields = fields;
                     document.files = turn.turn.files;
@@ -80,15 +88,19 @@ fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Resul
         }
         documents.push(document);
     }
+    // What came before is mostly among them.
+    for (at, place) in short {
+        documents[at].before = around::before(store, index, &place, &said)?;
+    }
     index.add(&documents)
 }
 
-/// A turn of an entry, and what it says; none where the entry is no turn's. All turns of an entry say the same.
-pub(super) fn turn_with_fields(store: &mut dyn Store, entry: i64) -> Result<Option<(StoredTurn, Fields)>, SearchError> {
+/// A turn of an entry, where it is, and what it says; none where the entry is no turn's. All turns of an entry say the same.
+pub(super) fn turn_with_fields(store: &mut dyn Store, entry: i64) -> Result<Option<(Place, StoredTurn, Fields)>, SearchError> {
     let places = store.places(&[entry])?;
-    let Some(place) = places.iter().max_by_key(|place| place.rank()) else { return Ok(None) };
-    let Some(turn) = store.turn_of(place)? else { return Ok(None) };
+    let Some(place) = places.into_iter().max_by_key(Place::rank) else { return Ok(None) };
+    let Some(turn) = store.turn_of(&place)? else { return Ok(None) };
     // One that cannot be read counts as empty, or it would be tried again and again.
     let fields = words::fields(store, &turn).unwrap_or_default();
-    Ok(Some((turn, fields)))
+    Ok(Some((place, turn, fields)))
 }

@@ -76,15 +76,25 @@ fn look(store: &mut dyn Store, index: &mut Index, about: &About<'_>) -> Result<V
     if weights.len() < LEAST_SHARED {
         return Ok(Vec::new());
     }
-    let mut entries: Vec<i64> = index.lexical(&terms, &[], None, CANDIDATES)?.into_iter().map(|(entry, _)| entry).collect();
+    let mut entries: Vec<i64> =
+        index.lexical(&index.ask(&terms, &[])?, None, CANDIDATES, &[])?.into_iter().map(|(entry, _)| entry).collect();
     let mut places: HashMap<i64, Vec<Place>> = HashMap::new();
-    for place in store.places(&entries)? {
-        places.entry(place.entry).or_default().push(place);
+    for some in entries.chunks(COMPARED) {
+        if Instant::now() > about.deadline {
+            break;
+        }
+        for place in store.places(some)? {
+            places.entry(place.entry).or_default().push(place);
+        }
     }
     let own = store.session(about.session)?.map(|session| session.key);
     entries.retain(|entry| places.get(entry).is_some_and(|places| is_elsewhere(places, own, about.folder)));
     let mut found: Vec<Related> = Vec::new();
     for entry in entries.into_iter().take(COMPARED) {
+        // The index gives up by itself; what is between two questions to it does not.
+        if Instant::now() > about.deadline {
+            break;
+        }
         let Some(excerpt) = index.excerpt(entry)? else { continue };
         let mut has: HashMap<&str, f64> = HashMap::new();
         for text in [&excerpt.prompt, &excerpt.answer] {

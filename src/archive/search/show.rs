@@ -74,12 +74,14 @@ impl Shower<'_> {
         // One that the index does not have yet, or that says nothing.
         let Some(excerpt) = self.index.excerpt(entry)?.filter(|excerpt| !excerpt.is_empty()) else { return Ok(None) };
         let Some((words, snippet)) = self.matches(&what, &excerpt, candidate) else { return Ok(None) };
+        // What was said before a short turn counts for it.
+        let is_alone = self.terms.is_nothing();
         let hit = Hit {
             what,
             score: ranked.score,
+            is_neighbour: candidate.is_none_or(|candidate| candidate.cosine.is_none() && words.is_empty() && !is_alone),
             words,
             cosine: candidate.and_then(|candidate| candidate.cosine),
-            is_neighbour: candidate.is_none(),
             is_in_time: self.around.time.as_ref().is_some_and(|time| time.contains(&at_ms)),
             snippet,
             summary: excerpt.line,
@@ -140,18 +142,18 @@ impl Shower<'_> {
         let mut best: Option<Snippet> = None;
         for (name, text) in texts.iter().filter(|(name, _)| self.is_asked(name)) {
             let mut seen: Vec<String> = Vec::new();
-            let mut terms: HashSet<String> = HashSet::new();
-            self.index.tokenizer().tokens(text, &mut |token| {
-                if self.terms.has(&token.word) && !terms.contains(&token.word) {
-                    let shown = text[token.range].to_lowercase();
+            let mut terms: HashSet<&String> = HashSet::new();
+            let hits = snippet::hits(text, self.terms, self.index.tokenizer());
+            for (range, word) in &hits {
+                if terms.insert(word) {
+                    let shown = text[range.clone()].to_lowercase();
                     // Of a phrase, what says something is enough.
-                    if (!query::is_empty(&shown) || self.terms.words.contains(&token.word)) && !seen.contains(&shown) {
+                    if (!query::is_empty(&shown) || self.terms.words.contains(word)) && !seen.contains(&shown) {
                         seen.push(shown);
                     }
-                    terms.insert(token.word);
                 }
-            });
-            let snippet = snippet::of(text, self.terms, self.index.tokenizer(), SNIPPET_CHARS);
+            }
+            let snippet = snippet::of(text, &hits, SNIPPET_CHARS);
             // The first of those that show as much.
             if !snippet.text.is_empty() && best.as_ref().is_none_or(|best| best.terms < snippet.terms) {
                 best = Some(snippet);

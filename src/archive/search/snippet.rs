@@ -17,9 +17,12 @@ pub struct Snippet {
     pub terms: usize,
 }
 
-/// The piece of at most so many characters that has most of what is looked for; the begin, where nothing is.
-pub fn of(text: &str, terms: &Terms, tokenizer: &Tokenizer, chars: usize) -> Snippet {
-    let mut hits: Vec<(Range<usize>, String)> = Vec::new();
+/// Where in a text something stands that is looked for, and as which word.
+pub type Hit = (Range<usize>, String);
+
+/// All that is looked for in a text.
+pub fn hits(text: &str, terms: &Terms, tokenizer: &Tokenizer) -> Vec<Hit> {
+    let mut hits: Vec<Hit> = Vec::new();
     tokenizer.tokens(text, &mut |token| {
         if terms.has(&token.word) {
             hits.push((token.range, token.word));
@@ -27,6 +30,11 @@ pub fn of(text: &str, terms: &Terms, tokenizer: &Tokenizer, chars: usize) -> Sni
     });
     // A name and its parts are one mark: the longer one comes behind.
     hits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    hits
+}
+
+/// The piece of at most so many characters that has most of these; the begin, where there are none.
+pub fn of(text: &str, hits: &[Hit], chars: usize) -> Snippet {
     // What is shown when a hit is the first that has to be: some characters before it and so many in all.
     let window = |from: usize| {
         let start = lead_in(text, hits[from].0.start, chars / 5);
@@ -96,7 +104,7 @@ mod tests {
 
     fn marked(text: &str, query: &str, chars: usize) -> String {
         let tokenizer = Tokenizer::default();
-        let snippet = of(text, &Terms::of(query, &tokenizer), &tokenizer, chars);
+        let snippet = of(text, &hits(text, &Terms::of(query, &tokenizer), &tokenizer), chars);
         let mut shown = snippet.text.clone();
         for mark in snippet.marks.iter().rev() {
             shown.insert(mark.end, ']');
@@ -123,14 +131,14 @@ mod tests {
         // A term behind what is shown is not in it.
         let tokenizer = Tokenizer::default();
         let text = format!("{}lock {} timeout", "some words before ".repeat(5), "x".repeat(30));
-        assert_eq!(of(&text, &Terms::of("lock timeout", &tokenizer), &tokenizer, 45).terms, 1);
+        assert_eq!(of(&text, &hits(&text, &Terms::of("lock timeout", &tokenizer), &tokenizer), 45).terms, 1);
     }
 
     proptest! {
         #[test]
         fn marks_are_in_the_text(text in ".{0,200}|[a-z_ .\n]{0,300}", query in "[a-z_]{1,3}( [a-z]{1,3}\\*?){0,3}", chars in 1_usize..100) {
             let tokenizer = Tokenizer::default();
-            let snippet = of(&text, &Terms::of(&query, &tokenizer), &tokenizer, chars);
+            let snippet = of(&text, &hits(&text, &Terms::of(&query, &tokenizer), &tokenizer), chars);
             prop_assert!(snippet.text.chars().count() <= chars + 2);
             let mut last = 0;
             for mark in &snippet.marks {

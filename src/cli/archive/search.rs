@@ -21,7 +21,7 @@ const LIMIT: usize = 10;
   ctxbridge archive search parse_header* --project parser --kind answer
   ctxbridge archive search the migration last Tuesday
 
-What is in quotes has to stand there as it is typed; a word with * behind it may go on.
+What is in quotes has to stand there as it is typed, if it does anywhere; a word with * behind it may go on.
 Days and ranges in the query count: yesterday, last week, in March, 2026-05-04.")]
 pub(in crate::cli) struct SearchArgs {
     /// What to look for

@@ -8,6 +8,7 @@ be found is decided where the archive's tables are, which are attached.
 */
 
 pub mod excerpt;
+mod lexical;
 mod vectors;
 mod words;
 
@@ -29,6 +30,7 @@ use crate::files;
 use crate::sqlite::{self, Manners};
 use crate::transcript::Fields;
 use excerpt::Excerpt;
+pub use lexical::Asked;
 
 /// The name of the file in the data folder.
 pub const FILE: &str = "search.db";
@@ -40,8 +42,11 @@ const LOCK: &str = "search.lock";
 const VERSION: u32 = 2;
 
 /// The columns, and how much a word in each of them weighs: chosen with `cargo xtask bench retrieval`.
-const COLUMNS: [(&str, f64); 6] =
-    [("prompt", 2.0), ("answer", 2.0), ("input", 1.0), ("output", 1.0), ("files", 1.5), ("summary", 1.5)];
+const COLUMNS: [(&str, f64); 7] =
+    [("prompt", 2.0), ("answer", 2.0), ("input", 1.0), ("output", 1.0), ("files", 1.5), ("summary", 1.5), ("before", 0.3)];
+
+/// The columns with what an entry itself says.
+pub const OWN: [&str; 6] = ["prompt", "answer", "input", "output", "files", "summary"];
 
 /// Bytes of an entry's hash that are kept.
 const HASH_BYTES: u8 = 8;
@@ -70,7 +75,7 @@ CREATE TRIGGER doc_gone AFTER DELETE ON docs BEGIN UPDATE notes SET value = valu
 CREATE INDEX docs_without_vectors ON docs (entry) WHERE is_embedded = 0;
 CREATE TABLE excerpts (entry INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 CREATE VIRTUAL TABLE words USING fts5(
-    prompt, answer, input, output, files, summary,
+    prompt, answer, input, output, files, summary, before,
     content = '', contentless_delete = 1, tokenize = \"ascii tokenchars '_'\"
 );
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row);
@@ -97,6 +102,8 @@ pub struct Document {
     pub files: Vec<String>,
     /// The text, when it is a compaction's summary.
     pub summary: String,
+    /// What was said before it, where it says little itself.
+    pub before: String,
     /// What it was about, in one line.
     pub line: String,
 }

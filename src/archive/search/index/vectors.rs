@@ -19,21 +19,28 @@ const PASSAGES: usize = 4;
 /// Of all vectors, the part that may be missing in the file, or be in it in vain.
 const STALE: usize = 10;
 
+/// What is given to the model, and what is made of its vectors: those of two versions cannot be compared, either.
+const VERSION: u32 = 2;
+
+fn made_by(model: &str) -> String {
+    format!("{model} {VERSION}")
+}
+
 impl Index {
     /// Makes sure that all vectors are of this model: those of two models cannot be compared.
     fn begin_model(&mut self, model: &str) -> rusqlite::Result<()> {
-        if self.note("model")?.as_deref() == Some(model) {
+        if self.is_of(model)? {
             return Ok(());
         }
         self.matrix = None;
         let transaction = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         transaction.execute_batch("DELETE FROM vectors; UPDATE docs SET is_embedded = 0 WHERE is_embedded")?;
-        transaction.execute("INSERT OR REPLACE INTO notes (key, value) VALUES ('model', ?1)", [model])?;
+        transaction.execute("INSERT OR REPLACE INTO notes (key, value) VALUES ('model', ?1)", [made_by(model)])?;
         transaction.commit()
     }
 
     fn is_of(&self, model: &str) -> rusqlite::Result<bool> {
-        Ok(self.note("model")?.as_deref() == Some(model))
+        Ok(self.note("model")? == Some(made_by(model)))
     }
 
     /// Entries that have no vectors of this model, the newest first. Those of another model are dropped.

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
@@ -27,7 +29,44 @@ fn index_of(texts: &[String]) -> (tempfile::TempDir, Index) {
 /// What the words of the index give for a query.
 fn found(index: &mut Index, query: &str, kinds: &[Kind]) -> Vec<(i64, f64)> {
     let terms = Terms::of(query, index.tokenizer());
-    index.lexical(&terms, kinds, None, 100).expect("an answer")
+    let columns: Vec<&str> = kinds.iter().flat_map(|kind| kind.columns()).copied().collect();
+    let asked = index.ask(&terms, &columns).expect("an answer");
+    index.lexical(&asked, None, 100, &[]).expect("an answer")
+}
+
+#[test]
+fn who_is_not_scored_would_not_be_among_the_best() {
+    let words = [("alpha", 2), ("beta", 3), ("gamma", 7), ("delta", 500)];
+    let texts: Vec<String> = (1..=6_000)
+        .map(|number| {
+            let has = words.iter().filter(|(_, each)| number % each == 0).map(|(word, _)| *word);
+            has.chain(std::iter::repeat_n("filler", number % 11)).chain(["everywhere"]).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    let (_folder, index) = index_of(&texts);
+    for query in [
+        "beta gamma",
+        "alpha beta gamma",
+        "delta alpha everywhere",
+        "alpha filler everywhere",
+        "everywhere",
+        "gamm* beta",
+        "\"alpha beta\"",
+    ] {
+        let asked = index.ask(&Terms::of(query, index.tokenizer()), &[]).expect("an answer");
+        let lexical =
+            |allowed: Option<&HashSet<i64>>, limit, also: &[i64]| index.lexical(&asked, allowed, limit, also).expect("an answer");
+        let exact = lexical(None, usize::MAX, &[]);
+        assert_eq!(lexical(None, 50, &[])[..10], exact[..10], "{query}");
+        let allowed: HashSet<i64> = (1_000..4_000).collect();
+        let of_these: Vec<(i64, f64)> = exact.iter().copied().filter(|(entry, _)| allowed.contains(entry)).collect();
+        assert_eq!(lexical(Some(&allowed), 50, &[])[..5], of_these[..5], "{query}");
+        // Whatever else is wanted has its score, where it has one.
+        let also: Vec<i64> = exact.iter().rev().take(3).map(|(entry, _)| *entry).chain([9_999]).collect();
+        let found = lexical(None, 50, &also);
+        assert!(exact.iter().rev().take(3).all(|one| found.contains(one)), "{query}");
+        assert!(!found.iter().any(|(entry, _)| *entry == 9_999), "{query}");
+    }
 }
 
 fn expression(query: &str) -> String {
@@ -112,7 +151,8 @@ fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         "(archive|cache|parse|retries|running|connections|relational|happily|happy|dying|agreed|use|flies|the)",
         "(archiv|pars|cach|retr|connect|relat|nation|optim)(e|es|ed|ing|ings|ion|ions|al|ally|ational|ization|er|ers|y|ies|able|ive)",
-        "[a-zA-Z]{1,6}([_.-]?[a-zA-Z0-9]{1,5}){0,3}",
+        // Of eight parts at most: longer ones are no names, and only their parts are in the index.
+        "[a-zA-Z]{1,3}([_.-]?[a-zA-Z][a-z]{0,4}){0,3}[0-9]{0,2}",
         "(max_retries|maxRetries|parseHTTPHeader2|2\\.1\\.330|E0308|naïveté|日本語)",
     ]
 }
