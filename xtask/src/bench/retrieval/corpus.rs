@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::embed::{Embedder, Model};
 use ctxbridge::archive::import::import;
 use ctxbridge::archive::reader::Comparison;
-use ctxbridge::archive::search::{self, Filter, Index, Request, What, passages};
+use ctxbridge::archive::search::passages::Texts;
+use ctxbridge::archive::search::{self, Filter, Index, Request, What};
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge::archive::store::{Store as _, Turns};
-use ctxbridge::archive::words;
 use jiff::tz::TimeZone;
 use tempfile::TempDir;
 
@@ -90,13 +90,13 @@ impl Corpus {
         Ok(ids)
     }
 
-    /// The passages of each turn that get a vector, by the turn's id.
-    pub fn passages(&mut self) -> Result<Vec<(String, Vec<String>)>> {
+    /// What is made into the vectors of each turn, by the turn's id.
+    pub fn texts(&mut self) -> Result<Vec<(String, Texts)>> {
         let mut all = Vec::with_capacity(self.turns.len());
         for session in self.store.sessions("", None, usize::MAX)? {
             for turn in self.store.turns(session.key, Turns::All)? {
                 let id = self.turns.get(&turn.turn.id).context("a turn is archived that is not in the dataset")?.clone();
-                all.push((id, passages::of(&words::fields(&mut self.store, &turn)?)));
+                all.push((id, search::texts_of(&mut self.store, &self.index, turn.entry)?));
             }
         }
         Ok(all)

@@ -5,6 +5,7 @@ Sessions of a dataset are written as the client writes them, archived, indexed a
 here is timed.
 */
 
+mod bm25;
 mod configurations;
 mod corpus;
 mod dataset;
@@ -21,8 +22,10 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use ctxbridge::archive::embed::{MiniLm, Model, install};
 use ctxbridge::archive::search::Mode;
 
+use self::bm25::Bm25;
+use self::configurations::BASELINE;
 use self::corpus::Corpus;
-use self::dataset::Dataset;
+use self::dataset::{Dataset, Question};
 use self::report::Row;
 use self::vectors::{Exact, Remembering};
 use crate::tools::root;
@@ -90,6 +93,12 @@ fn rows(dataset: &Dataset, model: Option<&mut Model>, only: &[String]) -> Result
     eprintln!("{}: archiving {} sessions", dataset.name, dataset.sessions.len());
     let mut corpus = Corpus::new(dataset)?;
     let mut rows = Vec::with_capacity(configurations.len() + 1);
+    let row = |name: &str, mode, ask: &mut dyn FnMut(&Question) -> Result<Vec<String>>| {
+        let ranks = dataset.questions.iter().map(|question| Ok(metric::ranks(&ask(question)?, &question.evidence)));
+        anyhow::Ok(Row { name: name.to_owned(), mode, ranks: ranks.collect::<Result<_>>()? })
+    };
+    let bm25 = Bm25::new(dataset)?;
+    rows.push(row(BASELINE, Mode::Lexical, &mut |question| bm25.ask(question))?);
     let mut without = Model::installed(Path::new(""));
     let model = match model {
         Some(model) => model,
@@ -102,26 +111,18 @@ fn rows(dataset: &Dataset, model: Option<&mut Model>, only: &[String]) -> Result
         eprintln!("\r{vectors} vectors are made");
         if is_wanted(EXACT) {
             let exact = Exact::new(&mut corpus, dataset, embedder)?;
-            let ranks = dataset.questions.iter().map(|question| {
-                let found = exact.ask(embedder, question)?;
-                Ok(metric::ranks(&found, &question.evidence))
-            });
-            rows.push(Row { name: EXACT.to_owned(), mode: Mode::Dense, ranks: ranks.collect::<Result<_>>()? });
+            rows.push(row(EXACT, Mode::Dense, &mut |question| exact.ask(embedder, question))?);
         }
     }
     let projects = dataset.projects();
     for configuration in &configurations {
         eprintln!("{}", configuration.name);
-        let mut ranks = Vec::with_capacity(dataset.questions.len());
-        for question in &dataset.questions {
+        rows.push(row(&configuration.name, configuration.mode, &mut |question| {
             let there = question.evidence.first().and_then(|turn| projects.get(turn.as_str()).copied());
-            let folder = there.filter(|_| configuration.is_asked_there);
-            let found = corpus.ask(model, configuration, question, folder)?;
-            ranks.push(metric::ranks(&found, &question.evidence));
-        }
-        rows.push(Row { name: configuration.name.clone(), mode: configuration.mode, ranks });
+            corpus.ask(model, configuration, question, there.filter(|_| configuration.is_asked_there))
+        })?);
     }
-    ensure!(!rows.is_empty(), "no configuration has `{}` in its name", only.join("`, `"));
+    ensure!(rows.len() > 1, "no configuration has `{}` in its name", only.join("`, `"));
     Ok(rows)
 }
 

@@ -123,7 +123,7 @@ mod tests {
             "\ntiny: 2 questions on 0 turns in 0 sessions. Recall in percent; of each kind, recall@10.\n\n\
              | configuration | recall@5 | recall@10 | recall@20 | MRR | error (1) | time (1) |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n\
-             | lexical, no stage (BM25 alone) | 0.0 | 0.0 | 50.0 | 0.045 | 0.0 | 0.0 |\n\
+             | BM25 alone | 0.0 | 0.0 | 50.0 | 0.045 | 0.0 | 0.0 |\n\
              | hybrid, all stages | 100.0 | 100.0 | 100.0 | 0.625 | 100.0 | 100.0 |\n\n\
              hybrid, all stages: +100.0 points of recall@10 over BM25 alone; the target of 10 is met.\n"
         );

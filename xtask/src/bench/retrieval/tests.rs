@@ -76,7 +76,7 @@ fn vectors_are_compared() {
     let mut embedder = Model::from(Box::new(remembering) as Box<_>);
     let rows = rows(&dataset, Some(&mut embedder), &["dense, no stage".to_owned(), "hybrid, all stages".to_owned()]).unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-    assert_eq!(names, [EXACT, "dense, no stage", "hybrid, all stages", "hybrid, all stages, asked in the project"]);
+    assert_eq!(names, [BASELINE, EXACT, "dense, no stage", "hybrid, all stages", "hybrid, all stages, asked in the project"]);
     for row in rows {
         assert_eq!(row.ranks[2], [Some(1)], "{}: the other parrot is in another project", row.name);
     }

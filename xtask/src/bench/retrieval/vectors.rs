@@ -57,10 +57,10 @@ impl Exact {
             }
         }
         let mut turns = Vec::new();
-        for (turn, passages) in corpus.passages()? {
-            let texts: Vec<&str> = passages.iter().map(String::as_str).collect();
+        for (turn, texts) in corpus.texts()? {
             if let Some((project, at)) = places.remove(turn.as_str()) {
-                turns.push((turn, project, at, embedder.embed(&texts)?));
+                let made = embedder.embed(&texts.all().collect::<Vec<_>>())?;
+                turns.push((turn, project, at, texts.vectors(made)));
             }
         }
         Ok(Self { turns })
