@@ -32,6 +32,11 @@ fn is_invisible(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// The first so many characters.
+pub fn head(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
+}
+
 /// At most `limit` characters, the last of them an ellipsis where something is missing.
 pub fn cut(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {

@@ -8,6 +8,7 @@ retrieval`; the idea is known as contextual retrieval (Anthropic 2024, "Introduc
 use std::collections::HashMap;
 
 use super::{Index, SearchError};
+use crate::archive::quote::head;
 use crate::archive::store::{Place, Store};
 use crate::archive::words;
 use crate::transcript::Fields;
@@ -26,10 +27,7 @@ pub fn is_short(fields: &Fields) -> bool {
 
 /// What a turn says to those around it.
 pub fn said(prompt: &str, answer: &str) -> String {
-    let [prompt, answer] = [prompt, answer].map(|text| {
-        let text = text.trim();
-        text.char_indices().nth(SAID_CHARS).map_or(text, |(end, _)| &text[..end])
-    });
+    let [prompt, answer] = [prompt, answer].map(|text| head(text.trim(), SAID_CHARS));
     format!("{prompt}\n{answer}").trim().to_owned()
 }
 

@@ -1,6 +1,8 @@
 //! The texts of a turn that get a vector each: as much as the model reads at once, and the prompt with each of them.
 
 use super::around::is_short;
+use super::vectors::to_length_one;
+use crate::archive::quote::head;
 use crate::transcript::Fields;
 
 /// Characters of a passage: about 200 of the 256 tokens that the model reads.
@@ -10,6 +12,7 @@ const PROMPT_CHARS: usize = 400;
 const REMINDER_CHARS: usize = 150;
 /// Passages of a turn at most.
 const MOST_PASSAGES: usize = 6;
+
 /// What is made into the vectors of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
@@ -44,8 +47,7 @@ impl Texts {
             let around = made.pop().unwrap_or_default();
             if let Some(own) = made.last_mut() {
                 own.iter_mut().zip(around).for_each(|(own, around)| *own += around);
-                let length = own.iter().map(|value| value * value).sum::<f32>().sqrt();
-                own.iter_mut().filter(|_| length > 0.0).for_each(|value| *value /= length);
+                to_length_one(own);
             }
         }
         made
@@ -75,11 +77,6 @@ fn of(fields: &Fields) -> Vec<String> {
     }
     passages.dedup();
     passages
-}
-
-fn head(text: &str, chars: usize) -> &str {
-    let end = text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
-    &text[..end]
 }
 
 /// Pieces of at most so many characters; each ends with a paragraph, a sentence or at least a word, where there is one.

@@ -9,6 +9,7 @@ use super::show::Shower;
 use super::{Filter, Found, Index, Mode, Request, SearchError, Stages, rank, time};
 use crate::archive::SUMMARY_CONFIDENCE;
 use crate::archive::embed::Model;
+use crate::archive::quote::head;
 use crate::archive::store::{Place, Store, StoredSummary};
 
 /// Candidates by words, and as many by vectors.
@@ -40,8 +41,7 @@ pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, reque
 
 fn look(store: &mut dyn Store, index: &mut Index, model: &mut Model, request: &Request) -> Result<Found, SearchError> {
     let mut notes = Vec::new();
-    let end = request.text.char_indices().nth(MOST_CHARS).map_or(request.text.len(), |(at, _)| at);
-    let text = &request.text[..end];
+    let text = head(&request.text, MOST_CHARS);
     let named = if request.stages.time { time::named(text, request.now, &request.zone) } else { None };
     let terms = match &named {
         None => Terms::of(text, index.tokenizer()),

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::query::Terms;
 use super::tokens::Tokenizer;
+use crate::archive::quote::head;
 
 /// A piece of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub fn of(text: &str, hits: &[Hit], chars: usize) -> Snippet {
     // What is shown when a hit is the first that has to be: some characters before it and so many in all.
     let window = |from: usize| {
         let start = lead_in(text, hits[from].0.start, chars / 5);
-        start..start + text[start..].char_indices().nth(chars).map_or(text.len() - start, |(at, _)| at)
+        start..start + head(&text[start..], chars).len()
     };
     let distinct = |from: usize| {
         let window = window(from);
@@ -50,7 +51,7 @@ pub fn of(text: &str, hits: &[Hit], chars: usize) -> Snippet {
     // Of a text that is full of hits, the begin is enough.
     let best =
         (0..hits.len().min(400)).map(|from| (distinct(from), from)).max_by_key(|(count, from)| (*count, usize::MAX - from));
-    let begin = || 0..text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let begin = || 0..head(text, chars).len();
     let (terms, Range { start, end }) = best.map_or_else(|| (0, begin()), |(count, from)| (count, window(from)));
     let mut snippet = Snippet { terms, ..Snippet::default() };
     if start > 0 {

@@ -4,6 +4,15 @@ Vectors of length 1, a byte a dimension: what they cost in quality is measured (
 
 use super::dot::dot;
 
+/// Divides a vector by its length; says whether it has one.
+pub fn to_length_one(values: &mut [f32]) -> bool {
+    let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+    if length != 0.0 {
+        values.iter_mut().for_each(|value| *value /= length);
+    }
+    length != 0.0
+}
+
 /// A vector in bytes: multiplied by [`Self::scale`], they are its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {

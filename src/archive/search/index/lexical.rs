@@ -88,7 +88,7 @@ impl Asked {
         };
         let required = of(&|bit, _| common >> bit & 1 == 1);
         let any = of(&|bit, term| rest >> bit & 1 == 1 || !term.is_listed);
-        let fits = !required.is_empty() && if any.is_empty() { true } else { masks.iter().all(|mask| mask & rest != 0) };
+        let fits = !required.is_empty() && (any.is_empty() || masks.iter().all(|mask| mask & rest != 0));
         let required = required.join(" AND ");
         fits.then(|| if any.is_empty() { required } else { format!("{required} AND ({})", any.join(" OR ")) })
     }

@@ -1,6 +1,6 @@
 //! Where vectors are divided into lists: spherical k-means (Dhillon and Modha 2001) over a sample.
 
-use super::super::vectors::Quantized;
+use super::super::vectors::{Quantized, to_length_one};
 use crate::archive::search::dot::dots;
 
 /// How often centres move. More made no measurable difference.
@@ -62,12 +62,10 @@ impl Centres {
             let mut farthest = farthest.into_iter();
             let mut moved = Self::new(dimensions);
             for (list, sum) in sums.chunks_exact_mut(dimensions).enumerate() {
-                let length = sum.iter().map(|number| number * number).sum::<f32>().sqrt();
-                if is_empty[list] || length == 0.0 {
+                if is_empty[list] || !to_length_one(sum) {
                     let (_, number) = farthest.next().unwrap_or_default();
                     moved.push(&sample[number]);
                 } else {
-                    sum.iter_mut().for_each(|number| *number /= length);
                     moved.push(&Quantized::of(sum));
                 }
             }
