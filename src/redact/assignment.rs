@@ -1,0 +1,256 @@
+/*!
+Secrets that are known by their name: assignments in shell, `.env`, JSON, YAML, TOML and code, headers, flags.
+
+Read by hand from where a part of a name was found, since a regex of all that would take longer to compile than a hook may run.
+*/
+
+use std::ops::Range;
+
+use super::names::{self, Name};
+use super::value::{self, Text, Value};
+
+/// The rule's name.
+pub const ID: &str = "named-secret";
+/// The name of the rule for `Authorization` and `Bearer`.
+pub const AUTHORIZATION: &str = "authorization";
+
+/// What stands between a name and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Separator {
+    /// `NAME=value`
+    Tight,
+    /// `name = value`, also `:=` and `=>`
+    Spaced,
+    /// `name: value`
+    Colon,
+    /// `--name value`, `--name=value`
+    Blank,
+    /// `<name>value</name>`
+    Tag,
+}
+
+/// Bytes that end a value without quotes.
+const BARE: &[u8] = b",;&|<>)}]";
+/// The same for environment variables, whose values are taken to the next blank.
+const BARE_LOUD: &[u8] = b";|<>";
+
+/// A secret whose name has a part at this place.
+pub fn find(text: Text<'_>, part: Range<usize>) -> Option<(&'static str, Range<usize>)> {
+    let name = name_around(text, part)?;
+    let spelled = &text.text[name.clone()];
+    let kind = Name::of(spelled)?;
+    let (separator, at) = separator(text, &name)?;
+    let is_loud = names::is_loud(spelled);
+    if kind == Name::Authorization {
+        return authorization(text, at).map(|range| (AUTHORIZATION, range));
+    }
+    let value = text.value(at, if is_loud && separator == Separator::Tight { BARE_LOUD } else { BARE });
+    let is_secret = judge(text, kind, separator, is_loud, &name, &value);
+    is_secret.then_some((ID, value.range))
+}
+
+/// What follows `Bearer `, wherever it stands.
+pub fn bearer(text: Text<'_>, at: usize) -> Option<(&'static str, Range<usize>)> {
+    const SHORTEST: usize = 16;
+    let value = text.value(text.skip_blanks(at), BARE);
+    let said = &text.text[value.range.clone()];
+    let is_secret = value.quote.is_none() && said.len() >= SHORTEST && value::looks_random(said) && !value::is_placeholder(said);
+    is_secret.then_some((AUTHORIZATION, value.range))
+}
+
+/// The whole name.
+fn name_around(text: Text<'_>, part: Range<usize>) -> Option<Range<usize>> {
+    let (mut start, mut end) = (part.start, part.end);
+    while start > 0 && names::is_part(text.byte(start - 1)) {
+        start -= 1;
+        if part.start - start > names::LONGEST {
+            return None;
+        }
+    }
+    // The letter of an escape is no part of a name.
+    if start > 0 && text.byte(start - 1) == b'\\' && start < part.start {
+        start += 1;
+    }
+    while names::is_part(text.byte(end)) && text.byte(end) != b'.' {
+        end += 1;
+        if end - part.end > names::LONGEST {
+            return None;
+        }
+    }
+    Some(start..end)
+}
+
+/// What stands between the name and its value, and where that begins.
+fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> {
+    let is_flag = text.text[name.clone()].starts_with("--") || text.text[name.clone()].starts_with('-');
+    let mut at = name.end;
+    let slashes = text.backslashes(at);
+    let is_quoted = matches!(text.byte(at + slashes), b'"' | b'\'' | b'`') && !is_flag;
+    let is_key = slashes == 0 && text.is_edge(at);
+    if is_quoted {
+        at += slashes + 1;
+        if text.byte(at) == b']' {
+            at += 1;
+        }
+    }
+    let behind_name = at;
+    at = text.skip_blanks(at);
+    let has_blank = at > behind_name;
+    let separator = match (text.byte(at), text.byte(at + 1)) {
+        (b'=', b'>') | (b':', b'=') | (b'?', b'=') | (b'=', b'=') => {
+            at += 2 + usize::from(text.byte(at + 2) == b'=');
+            Separator::Spaced
+        }
+        (b'=', _) => {
+            at += 1;
+            let is_tight = !has_blank && !matches!(text.byte(at), b' ' | b'\t');
+            match is_tight {
+                true if is_flag => Separator::Blank,
+                true => Separator::Tight,
+                false => Separator::Spaced,
+            }
+        }
+        (b':', next) if next != b':' && !(next == b'/' && text.byte(at + 2) == b'/') => {
+            at += 1;
+            typed(text, at).map_or(Separator::Colon, |behind| {
+                at = behind;
+                Separator::Spaced
+            })
+        }
+        (b'>', _) if name.start > 0 && text.byte(name.start - 1) == b'<' => {
+            at += 1;
+            Separator::Tag
+        }
+        (next, _) if is_flag && has_blank && next != b'-' => Separator::Blank,
+        // `["password", "…"]` and `PASSWORD '…'` are lists and sentences as often.
+        _ => return None,
+    };
+    let at = text.skip_blanks(at);
+    // In JSON, the value of a key is a string, or is no secret; and a name in a string has its value in that string.
+    (!text.is_json() || is_key == text.is_edge(at)).then_some((separator, at))
+}
+
+/// Behind a type and its `=`: `const TOKEN: &str = "…"`.
+fn typed(text: Text<'_>, at: usize) -> Option<usize> {
+    const LONGEST: usize = 48;
+    let rest = text.text.get(at..)?;
+    let is_of_a_type = |byte: &u8| byte.is_ascii_alphanumeric() || b" _&<>[]'|.?".contains(byte);
+    let length = rest.bytes().take(LONGEST).take_while(|byte| is_of_a_type(byte)).count();
+    let equals = rest.as_bytes().get(length) == Some(&b'=') && rest.as_bytes().get(length + 1) != Some(&b'=');
+    (equals && rest[..length].trim().starts_with(|c: char| c.is_ascii_alphabetic() || c == '&')).then_some(at + length + 1)
+}
+
+/// Whether the word before a secret says only what kind of one follows.
+pub fn is_scheme(word: &str) -> bool {
+    const SCHEMES: &[&str] = &["bearer", "basic", "token", "digest", "apikey", "negotiate", "bot", "key"];
+    SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(word))
+}
+
+/// The secret behind `Authorization:`, and behind its scheme.
+fn authorization(text: Text<'_>, at: usize) -> Option<Range<usize>> {
+    const SHORTEST: usize = 6;
+    let mut at = at;
+    let slashes = text.backslashes(at);
+    if matches!(text.byte(at + slashes), b'"' | b'\'' | b'`') {
+        at += slashes + 1;
+    }
+    let first = text.value(at, b"<>,");
+    let word = &text.text[first.range.clone()];
+    let is_scheme = is_scheme(word);
+    let value = if is_scheme && text.byte(first.range.end) == b' ' {
+        text.value(text.skip_blanks(first.range.end), b"<>,")
+    } else {
+        first
+    };
+    let said = &text.text[value.range.clone()];
+    let is_secret = said.len() >= SHORTEST
+        && !value::is_placeholder(said)
+        && !value::is_expression(said)
+        && (is_scheme || !value::is_identifier(said) || value::looks_random(said));
+    is_secret.then_some(value.range)
+}
+
+fn judge(text: Text<'_>, kind: Name, separator: Separator, is_loud: bool, name: &Range<usize>, value: &Value) -> bool {
+    let said = &text.text[value.range.clone()];
+    if value::is_placeholder(said) || value::is_prose(said) || said.eq_ignore_ascii_case(&text.text[name.clone()]) {
+        return false;
+    }
+    match value.quote {
+        Some(_) => is_secret_text(kind, said),
+        None => match separator {
+            Separator::Tag => is_secret_text(kind, said),
+            // What a person types, or a file that is read by a shell.
+            Separator::Blank => !value::is_expression(said) && (kind == Name::Password || said.len() >= 6) && !is_option(said),
+            Separator::Tight if is_loud => !value::is_call(said) && !is_number_of(kind, said),
+            Separator::Tight => is_bare_secret(kind, said, is_argument(text, value)) && !is_option(said),
+            Separator::Spaced => is_bare_secret(kind, said, true),
+            Separator::Colon => is_bare_secret(kind, said, !is_alone(text, name, value)) && !is_type(said),
+        },
+    }
+}
+
+/// A text that has been assigned to such a name, whatever is around it.
+pub fn is_secret_text(kind: Name, said: &str) -> bool {
+    const SHORTEST: usize = 6;
+    match kind {
+        Name::Password => true,
+        Name::Key | Name::Authorization => said.len() >= SHORTEST && !is_number_of(kind, said),
+        Name::Weak => said.len() >= SHORTEST && value::looks_random(said) && !said.contains(char::is_whitespace),
+    }
+}
+
+/// Something without quotes: in code it is a name or an expression, unless it looks like neither.
+fn is_bare_secret(kind: Name, said: &str, is_code: bool) -> bool {
+    const SHORTEST_WORD: usize = 6;
+    const SHORTEST_KEY: usize = 12;
+    if value::is_expression(said) || is_number_of(kind, said) {
+        return false;
+    }
+    let has_digit = said.bytes().any(|byte| byte.is_ascii_digit());
+    let is_name = value::is_identifier(said);
+    match kind {
+        Name::Password if is_name && is_code => {
+            has_digit && said.len() >= SHORTEST_WORD && !said.contains(['.', ':']) && !names_a_secret(said)
+        }
+        Name::Password => !(is_name && names_a_secret(said)),
+        _ if is_name && is_code => {
+            said.len() >= SHORTEST_KEY && value::looks_random(said) && !said.contains(':') && !names_a_secret(said)
+        }
+        Name::Weak => said.len() >= SHORTEST_WORD && value::looks_random(said),
+        _ => said.len() >= SHORTEST_WORD && !(is_name && names_a_secret(said)) && (has_digit || !is_code),
+    }
+}
+
+/// `password=db_password`
+fn names_a_secret(said: &str) -> bool {
+    Name::of(said).is_some()
+}
+
+/// Numbers count tokens and say where keys are; as passwords they are chosen often.
+fn is_number_of(kind: Name, said: &str) -> bool {
+    kind != Name::Password && said.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b'+'))
+}
+
+/// `token: String`, `secret: SecretRef`
+fn is_type(said: &str) -> bool {
+    said.starts_with(|c: char| c.is_ascii_uppercase()) && said.bytes().all(|byte| byte.is_ascii_alphabetic())
+        || said.ends_with('?')
+        || said.starts_with(['|', '>'])
+}
+
+/// `--secret id=npm,src=.npmrc` names one.
+fn is_option(said: &str) -> bool {
+    ["id=", "src=", "type=", "name="].iter().any(|begin| said.starts_with(begin))
+}
+
+/// Between commas or parentheses, where code gives an argument.
+fn is_argument(text: Text<'_>, value: &Value) -> bool {
+    matches!(text.byte(value.range.end), b',' | b')')
+}
+
+/// Whether name and value are all that is on their line: that is how files of settings have it, and code does not.
+fn is_alone(text: Text<'_>, name: &Range<usize>, value: &Value) -> bool {
+    let before = text.text[..name.start].trim_end_matches([' ', '\t', '-']);
+    let begins = before.is_empty() || before.ends_with(['\n', '\r', '"', '\'', '{']) || before.ends_with("\\n");
+    begins && text.line_ends(text.skip_blanks(value.range.end))
+}

@@ -1,0 +1,259 @@
+/*!
+Secrets in text: found by their form, by the name that they are assigned to, and by where they stand, and replaced by
+`[redacted:RULE]`.
+
+What leaves this machine, or is kept besides the archive, goes through here. Words that every secret has near it are looked for in one
+pass ([`Redactor`]); only where one is, more is done. What is known by its form is in `rules.toml` (`rules`) with a regex that is
+compiled then, since hooks have no time for all of them. What is known by its name (`names`, `assignment`) or by its place
+(`address`) is read by hand, and `value` says what only stands for a secret.
+
+Redacting twice is redacting once. A JSON text whose strings have secrets is JSON afterwards; better is [`Redactor::redact_json`], which
+sees strings as they are meant, and keys.
+*/
+
+mod address;
+mod assignment;
+mod json;
+mod names;
+mod rules;
+mod value;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use regex::Regex;
+
+use rules::Rule;
+use value::Text;
+
+/// How every replacement begins.
+const MARK: &str = "[redacted:";
+
+/// The name of the rule for patterns of the user.
+const EXTRA: &str = "pattern";
+
+/// What is found in a text that was redacted so often already is left: nobody writes such a text but to keep us busy.
+const MOST_PASSES: usize = 8;
+
+/// Patterns of the user.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patterns<'p> {
+    /// Regular expressions of more secrets; group 1 is the secret where there is one.
+    pub extra: &'p [String],
+    /// Regular expressions of what is no secret: one in which it is found whole, or in part unless it has anchors, stays.
+    pub allow: &'p [String],
+}
+
+/// A pattern that is no regular expression.
+#[derive(Debug, thiserror::Error)]
+#[error("`{pattern}` is no regular expression: {cause}")]
+pub struct RedactError {
+    /// The pattern.
+    pub pattern: String,
+    /// Why.
+    pub cause: Box<regex::Error>,
+}
+
+/// A text without its secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redacted<'t> {
+    /// The text; borrowed where there were none.
+    pub text: Cow<'t, str>,
+    /// How many were found, by rule.
+    pub found: Found,
+}
+
+/// How many secrets were found, by rule.
+pub type Found = BTreeMap<&'static str, usize>;
+
+/// Finds secrets.
+#[derive(Debug)]
+pub struct Redactor {
+    automaton: AhoCorasick,
+    /// What each word of the automaton leads to.
+    leads: Vec<Lead>,
+    extra: Vec<Regex>,
+    allow: Vec<Regex>,
+}
+
+/// What a word that was found leads to.
+#[derive(Clone, Copy, Debug)]
+enum Lead {
+    /// This rule of the table may match somewhere.
+    Rule(usize),
+    /// A part of a name.
+    Name,
+    /// An address goes on here.
+    Url,
+    /// A command of curl goes on here.
+    Curl,
+    /// A token goes on here.
+    Bearer,
+}
+
+/// A secret.
+struct Secret {
+    rule: &'static str,
+    range: Range<usize>,
+}
+
+impl Redactor {
+    /// With patterns of the user.
+    ///
+    /// # Errors
+    /// When one of them is no regular expression.
+    pub fn new(patterns: &Patterns<'_>) -> Result<Self, RedactError> {
+        let compile = |patterns: &[String]| {
+            let one = |pattern: &String| {
+                Regex::new(pattern).map_err(|cause| RedactError { pattern: pattern.clone(), cause: Box::new(cause) })
+            };
+            patterns.iter().map(one).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self { extra: compile(patterns.extra)?, allow: compile(patterns.allow)?, ..Self::plain() })
+    }
+
+    /// Without any.
+    pub fn standard() -> &'static Self {
+        static STANDARD: OnceLock<Redactor> = OnceLock::new();
+        STANDARD.get_or_init(Self::plain)
+    }
+
+    fn plain() -> Self {
+        let rules = Rule::all().iter().enumerate();
+        let of_rules = rules.flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (word.as_str(), Lead::Rule(at))));
+        let of_names = names::PARTS.iter().map(|part| (*part, Lead::Name));
+        let others = [("://", Lead::Url), ("curl ", Lead::Curl), ("bearer ", Lead::Bearer)];
+        let (words, leads): (Vec<&str>, Vec<Lead>) = of_rules.chain(of_names).chain(others).unzip();
+        let automaton = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(words)
+            .expect("a hundred constant words are no more than an automaton can have");
+        Self { automaton, leads, extra: Vec::new(), allow: Vec::new() }
+    }
+
+    /// A text with `[redacted:RULE]` for each secret.
+    pub fn redact<'t>(&self, text: &'t str) -> Redacted<'t> {
+        let mut redacted = Redacted { text: Cow::Borrowed(text), found: Found::new() };
+        // What was beside a secret may be seen as one when that is gone.
+        for _ in 0..MOST_PASSES {
+            let secrets = self.secrets(&redacted.text);
+            if secrets.is_empty() {
+                break;
+            }
+            let mut clean = String::with_capacity(redacted.text.len());
+            let mut done = 0;
+            for Secret { rule, range } in secrets {
+                clean.push_str(&redacted.text[done..range.start]);
+                clean.push_str(&mark(rule));
+                done = range.end;
+                *redacted.found.entry(rule).or_default() += 1;
+            }
+            clean.push_str(&redacted.text[done..]);
+            redacted.text = Cow::Owned(clean);
+        }
+        redacted
+    }
+
+    /// The secrets of a text in their order, apart from each other.
+    fn secrets(&self, text: &str) -> Vec<Secret> {
+        let mut found = Vec::new();
+        let seen = Text::new(text);
+        let mut wanted = 0_u64;
+        // A name is read once, however many parts it has.
+        let mut named = 0;
+        for hit in self.automaton.find_overlapping_iter(text) {
+            let secret = match self.leads[hit.pattern().as_usize()] {
+                Lead::Rule(at) => {
+                    wanted |= 1 << at;
+                    None
+                }
+                Lead::Name if hit.end() <= named => None,
+                Lead::Name => assignment::find(seen, hit.range()).inspect(|(_, range)| named = range.start),
+                Lead::Url => address::in_url(seen, hit.end()),
+                Lead::Curl => address::in_curl(seen, hit.end() - 1),
+                Lead::Bearer => assignment::bearer(seen, hit.end()),
+            };
+            found.extend(secret.map(|(rule, range)| Secret { rule, range }));
+        }
+        for (at, rule) in Rule::all().iter().enumerate().filter(|(at, _)| wanted >> at & 1 == 1) {
+            debug_assert!(at < u64::BITS as usize, "more rules than bits");
+            for range in rule.regex().into_iter().flat_map(|regex| matches(regex, text, true)) {
+                if rule.is_secret(&text[range.clone()]) {
+                    found.push(Secret { rule: &rule.id, range });
+                }
+            }
+        }
+        for range in self.extra.iter().flat_map(|regex| matches(regex, text, false)) {
+            found.push(Secret { rule: EXTRA, range });
+        }
+        if found.is_empty() {
+            return found;
+        }
+        let marks = marks(text);
+        let is_old = |range: &Range<usize>| marks.iter().any(|mark| mark.start < range.end && range.start < mark.end);
+        let is_allowed = |range: &Range<usize>| self.allow.iter().any(|allowed| allowed.is_match(&text[range.clone()]));
+        found.retain(|secret| !secret.range.is_empty() && !is_old(&secret.range) && !is_allowed(&secret.range));
+        apart(found)
+    }
+}
+
+fn mark(rule: &str) -> String {
+    format!("{MARK}{rule}]")
+}
+
+/// Where secrets were.
+fn marks(text: &str) -> Vec<Range<usize>> {
+    let end = |start: usize| text[start..].find(']').map_or(text.len(), |length| start + length + 1);
+    text.match_indices(MARK).map(|(start, _)| start..end(start)).collect()
+}
+
+/// What a regex finds: its first group, else all of it.
+fn matches<'t>(regex: &'t Regex, text: &'t str, at_boundary: bool) -> impl Iterator<Item = Range<usize>> + 't {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let groups = regex.captures_at(text, Some(from).filter(|from| *from <= text.len())?)?;
+            let whole = groups.get(0)?.range();
+            if at_boundary && !is_boundary(text, whole.start) {
+                // What begins a character later may be one.
+                from = whole.start + text[whole.start..].chars().next().map_or(1, char::len_utf8);
+                continue;
+            }
+            let secret = groups.get(1).map_or(whole.clone(), |group| group.range());
+            // What follows the secret may be part of the next one. A pattern of the user may find nothing at all, and be there again.
+            from = secret.end.max(whole.start + text[whole.start..].chars().next().map_or(1, char::len_utf8));
+            return Some(secret);
+        }
+    })
+}
+
+/// Whether no word goes on there: in JSON, the letter before may be that of an escape.
+fn is_boundary(text: &str, at: usize) -> bool {
+    let before = &text.as_bytes()[..at];
+    let Some(last) = before.last() else { return true };
+    let slashes = before[..before.len() - 1].iter().rev().take_while(|byte| **byte == b'\\').count();
+    !(last.is_ascii_alphanumeric() || *last == b'_') || (slashes % 2 == 1 && b"nrtbf".contains(last))
+}
+
+/// Those that overlap become one, with the name of the one that begins first, or is longest.
+fn apart(mut found: Vec<Secret>) -> Vec<Secret> {
+    found.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));
+    let mut apart: Vec<Secret> = Vec::with_capacity(found.len());
+    for secret in found {
+        match apart.last_mut().filter(|last| secret.range.start < last.range.end) {
+            Some(last) => {
+                // The form says more than the name.
+                if last.rule == assignment::ID && last.range == secret.range {
+                    last.rule = secret.rule;
+                }
+                last.range.end = last.range.end.max(secret.range.end);
+            }
+            None => apart.push(secret),
+        }
+    }
+    apart
+}

@@ -1,0 +1,70 @@
+//! Secrets that are known by their form: the table in `rules.toml`, of which only what is needed is compiled.
+
+use std::sync::OnceLock;
+
+use regex::Regex;
+use serde::Deserialize;
+
+/// Characters in a row that a key has and documentation has not.
+const SHORTEST_KEY_LINE: usize = 32;
+
+/// What examples of the documentation of a service end with, instead of being a secret.
+const EXAMPLE: &str = "EXAMPLE";
+
+#[derive(Deserialize)]
+struct Table {
+    rule: Vec<Rule>,
+}
+
+/// A form that a secret has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Its name, as it stands in place of the secret.
+    pub id: String,
+    /// Words of which one is in every match, in lower case.
+    pub keywords: Vec<String>,
+    regex: String,
+    #[serde(default)]
+    is_key_body: bool,
+    #[serde(skip)]
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Rule {
+    /// All rules.
+    pub fn all() -> &'static [Self] {
+        static RULES: OnceLock<Vec<Rule>> = OnceLock::new();
+        // A test reads the table; without one, nothing would be found by its form.
+        RULES.get_or_init(|| toml::from_str(include_str!("rules.toml")).map_or_else(|_| Vec::new(), |table: Table| table.rule))
+    }
+
+    /// The regex. A process of milliseconds does not pay for those that it does not need.
+    pub fn regex(&self) -> Option<&Regex> {
+        self.compiled.get_or_init(|| Regex::new(&self.regex).ok()).as_ref()
+    }
+
+    /// Whether what the regex found is a secret indeed.
+    pub fn is_secret(&self, found: &str) -> bool {
+        let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+        let longest_line = || found.as_bytes().split(|byte| !is_base64(byte)).map(<[u8]>::len).max().unwrap_or_default();
+        !found.ends_with(EXAMPLE) && (!self.is_key_body || longest_line() >= SHORTEST_KEY_LINE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_can_be_read_and_every_regex_compiled() {
+        let mut ids = std::collections::BTreeSet::new();
+        for rule in Rule::all() {
+            assert!(rule.regex().is_some(), "{}", rule.id);
+            assert!(!rule.keywords.is_empty(), "{}", rule.id);
+            assert!(rule.keywords.iter().all(|keyword| *keyword == keyword.to_lowercase()), "{}", rule.id);
+            assert!(ids.insert(&rule.id), "{} twice", rule.id);
+        }
+        assert!(ids.len() > 15);
+    }
+}

@@ -1,0 +1,361 @@
+//! Secrets in text: what is found, what is left, and what holds for any text.
+#![allow(clippy::unwrap_used)]
+
+use ctxbridge::redact::{Patterns, Redactor};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Secrets that are none, put together so that no scanner takes this file for a leak.
+fn fake(begin: &str, rest: &str, length: usize) -> String {
+    let body: String = rest.chars().cycle().take(length).collect();
+    format!("{begin}{body}")
+}
+
+const ALNUM: &str = "a8Kd03mXq9ZbL2wR7tYv";
+
+fn tokens() -> Vec<(&'static str, String)> {
+    let hex = "0a1b2c3d4e5f6978";
+    let jwt = [fake("eyJ", "hbGciOiJIUzI1NiJ9", 17), fake("eyJ", "zdWIiOiIxMjM0NTY3", 30), fake("", ALNUM, 43)].join(".");
+    vec![
+        ("anthropic-key", fake(&["sk", "ant", "api03", ""].join("-"), "a8Kd03mX_9Zb-2wR", 95)),
+        ("anthropic-key", fake(&["sk", "ant", "admin01", ""].join("-"), ALNUM, 95)),
+        ("openai-key", fake(&["sk", "proj", ""].join("-"), "a8Kd03mX_9Zb-2wR", 120)),
+        ("openai-key", [fake(&["sk", ""].join("-"), ALNUM, 20), fake("T3Blbk", "FJ", 2), fake("", ALNUM, 20)].concat()),
+        ("aws-key-id", fake("AKI", "AQ2W3E4R5T6Y7UABC", 17)),
+        ("github-token", fake("gh", "p_", 2) + &fake("", ALNUM, 36)),
+        ("github-token", fake("gh", "s_", 2) + &fake("", ALNUM, 36)),
+        ("github-token", fake("github", "_pat_", 5) + &fake("", ALNUM, 82)),
+        ("gitlab-token", fake("glp", "at-", 3) + &fake("", ALNUM, 20)),
+        ("slack-token", fake("xox", "b-", 2) + "123456789012-123456789012-" + &fake("", ALNUM, 24)),
+        ("google-key", fake("AI", "za", 2) + &fake("", ALNUM, 35)),
+        ("stripe-key", fake("sk", "_live_", 6) + &fake("", ALNUM, 24)),
+        ("stripe-key", fake("rk", "_test_", 6) + &fake("", ALNUM, 24)),
+        ("npm-token", fake("np", "m_", 2) + &fake("", ALNUM, 36)),
+        ("pypi-token", fake("pypi-AgEIcHlwa", "S5vcmc", 6) + &fake("", ALNUM, 80)),
+        ("huggingface-token", fake("h", "f_", 2) + &fake("", ALNUM, 34)),
+        ("sendgrid-key", fake("S", "G.", 2) + &fake("", ALNUM, 22) + "." + &fake("", ALNUM, 43)),
+        ("twilio-key", fake("S", "K", 1) + &fake("", hex, 32)),
+        ("jwt", jwt),
+    ]
+}
+
+fn key(kind: &str, newline: &str) -> String {
+    let line = fake("MII", ALNUM, 61);
+    let (begin, end) = (format!("-----{} {kind}-----", "BEGIN"), format!("-----{} {kind}-----", "END"));
+    [begin, line.clone(), line, "a8Kd==".to_owned(), end].join(newline)
+}
+
+fn redact(text: &str) -> String {
+    Redactor::standard().redact(text).text.into_owned()
+}
+
+#[test]
+fn tokens_are_known_by_their_form_wherever_they_stand() {
+    for (rule, token) in tokens() {
+        for (before, after) in [
+            ("", ""),
+            ("see ", " there"),
+            ("(", ")"),
+            ("\"", "\""),
+            ("first\n", "\nlast"),
+            ("{\"a\":\"x\\n", "\\n\"}"),
+            ("ü", "ü"),
+        ] {
+            let text = format!("{before}{token}{after}");
+            let redacted = Redactor::standard().redact(&text);
+            assert_eq!(redacted.text, format!("{before}[redacted:{rule}]{after}"), "{token}");
+            assert_eq!(redacted.found.get(rule), Some(&1), "{token}");
+        }
+        let inside = format!("word{token}");
+        assert_eq!(redact(&inside), inside, "no boundary before it");
+    }
+    let hook = format!("https://hooks.slack.com/services/{}", fake("T00000000/B00000000/", ALNUM, 24));
+    assert_eq!(redact(&hook), "https://hooks.slack.com/services/[redacted:slack-webhook]");
+    let pair = fake("AKI", "AQ2W3E4R5T6Y7UABC", 17) + "," + &fake("", "wJalrXUtnFEMI/K7MDENG", 40);
+    assert_eq!(redact(&pair), "[redacted:aws-key-id],[redacted:aws-secret-key]");
+}
+
+#[test]
+fn private_keys_are_found_on_lines_and_in_escapes() {
+    for kind in [
+        "PRIVATE KEY",
+        "RSA PRIVATE KEY",
+        "OPENSSH PRIVATE KEY",
+        "EC PRIVATE KEY",
+        "ENCRYPTED PRIVATE KEY",
+        "PGP PRIVATE KEY BLOCK",
+    ] {
+        for newline in ["\n", "\r\n", "\\n", "\n    "] {
+            let redacted = redact(&format!("a {} b", key(kind, newline)));
+            assert_eq!(redacted, format!("a -----BEGIN {kind}-----[redacted:private-key]-----END {kind}----- b"));
+        }
+    }
+    let whole = key("PRIVATE KEY", "\n");
+    assert_eq!(redact(&whole[..120]), "-----BEGIN PRIVATE KEY-----[redacted:private-key]", "its end was cut off");
+    let mentioned = "A file that begins with -----BEGIN PRIVATE KEY-----, then the key, then -----END PRIVATE KEY-----.";
+    assert_eq!(redact(mentioned), mentioned);
+    let public = key("PUBLIC KEY", "\n");
+    assert_eq!(redact(&public), public);
+}
+
+/// Each line: what is written, with the secret in « ».
+#[test]
+fn secrets_are_known_by_their_name_and_place() {
+    let table = r#"
+export FOO_TOKEN=«s3cr3tvalue»
+export FOO_TOKEN="«s3cr3t value»"
+FOO_TOKEN=«swordfish» make
+DB_PASSWORD=«hunter2»
+DB_PASSWORD='«hunter2»'
+PGPASSWORD=«hun,ter(2» psql
+set SECRET_KEY=«abcdef»
+password = "«hunter2»"
+password = '«hunter2»'
+password: "«hunter2»"
+password: «hunter2»
+  password: «swordfish»
+- db_password: «sword-fish» # the old one
+{"password": "«hunter2»", "user": "anna"}
+{"password":"«hun\"ter2»","user":"anna"}
+{"api_key": "«0a1b2c3d4e5f»"}
+{'apiKey': '«0a1b2c3d4e5f»'}
+{"cmd": "echo {\"password\": \"«hunter2»\"} | nc"}
+{"cmd": "export API_TOKEN=«abcdefgh»\nls"}
+{"cmd": "password='«abcdef»"}
+config["password"] = "«hunter2»"
+const API_KEY: &str = "«abcdef012345»";
+let apiKey: string = `«abcdef012345»`
+accessToken := "«abcdef012345»"
+:client_secret => "«abcdef012345»"
+if password == "«hunter2»" {
+<password>«hunter2»</password>
+AWS_SECRET_ACCESS_KEY=«wJalrXUtnFEMI/K7MDENG/bPxRfiCYzz»
+aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG/bPxRfiCYzz»
+//registry.example.org/:_authToken=«0a1b2c3d-4e5f-6978»
+//registry.example.org/:_auth=«YWxhZGRpbjpvcGVuc2VzYW1l»
+mysql --password «hunter2» -e 'select 1'
+mysql --password=«hunter2» -e 'select 1'
+tool --token=«abcdefgh» --verbose
+tool --api-key '«abcdefgh»'
+https://example.org/path?token=«a1b2c3d4e5»&page=2
+user=anna&password=«hunter2»&x=1
+Server=db;User=sa;Password=«hunter2»;Timeout=3
+postgres://anna:«hunter2»@db.example.org:5432/app
+redis://:«hunter2»@127.0.0.1
+https://anna:«p@ssw0rd»@example.org/
+https://«»example.org:8080/a@b
+curl -u anna:«hunter2» https://example.org
+curl -s --user "anna:«hunter2»" https://example.org
+curl -uanna:«hunter2» https://example.org
+Authorization: Bearer «abcdefghijkl»
+Authorization: Basic «YWxhZGRpbjpvcGVu»
+-H "Authorization: token «abcdefghijkl»"
+{"Authorization": "Bearer «abcdefghijkl»"}
+'Authorization': 'Bearer «abcdefghijkl»',
+X-Api-Key: «0a1b2c3d4e5f»
+the header is Bearer «a8Kd03mXq9ZbL2wR7tYv», I think
+"#;
+    for line in table.lines().filter(|line| !line.is_empty()) {
+        let (before, rest) = line.split_once('«').unwrap();
+        let (secret, after) = rest.split_once('»').unwrap();
+        let text = format!("{before}{secret}{after}");
+        let redacted = redact(&text);
+        if secret.is_empty() {
+            assert_eq!(redacted, text);
+            continue;
+        }
+        let middle = redacted.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+        let is_marked = middle.is_some_and(|middle| middle.starts_with("[redacted:") && middle.ends_with(']'));
+        assert!(is_marked, "{text}\nbecame\n{redacted}");
+        assert_eq!(redact(&redacted), redacted, "twice is once");
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_secret_stays() {
+    let table = r#"
+export FOO_TOKEN=$BAR
+export FOO_TOKEN="${BAR}"
+FOO_TOKEN=$(cat token.txt)
+FOO_TOKEN=`pass show token`
+password: ${{ secrets.DB_PASSWORD }}
+password: <your password>
+api_key: YOUR_API_KEY
+api_key = "your-api-key-here"
+API_KEY=xxxxxxxxxxxx
+password = "changeme"
+"password": null,
+"password": true
+password: ""
+PASSWORD=
+const token = process.env.TOKEN;
+token = os.environ["TOKEN"]
+token = os.getenv("TOKEN", "")
+token = get_token()
+let token = tokens[0];
+let token = self.next_token;
+const password = req.body.password
+login(user=user, password=password)
+login(user, password=db_password, token=token)
+tokens = 4096
+max_tokens: 4096
+"max_tokens": 4096,
+token: 4096
+token: String,
+pub password: Option<String>,
+password: string;
+secret: SecretString
+fn redact(token: &str) -> String {
+token::Kind::Password
+if (token === null) {
+password != other
+"token": "comment.line"
+"nextToken": "eyJhbGciOiJub25lIn0"
+The token is in the file. The secret: practice.
+password: "Enter your password"
+"password": "The password must have 8 characters"
+Password: 
+git rev-parse --show-secret
+docker login --password-stdin
+docker build --secret id=npm,src=.npmrc .
+gh auth login --with-token < token.txt
+tool --token "$TOKEN" --password ${PASSWORD}
+tool --token <TOKEN>
+password_file: /run/secrets/db
+secret: /run/secrets/db
+PWD=/home/anna/project
+https://example.org/a:b@c
+https://anna:$PASSWORD@example.org
+https://user:password@example.org
+ssh://git@example.org:22/a.git
+curl -u "$USER:$PASSWORD" https://example.org
+curl -H "Authorization: Bearer $TOKEN" https://example.org
+Authorization: Bearer <token>
+headers["Authorization"] = header
+bearer of good news, who came a long way
+compass: north2
+AKIAIOSFODNN7EXAMPLE
+sk-learn and task-oriented
+ghp_short
+commit 5f0c1d2e9a8b7c6d5e4f30219a8b7c6d5e4f3021
+"integrity": "sha512-a8Kd03mXq9ZbL2wR7tYva8Kd03mXq9ZbL2wR7tYv=="
+[redacted:github-token]: hunter2000
+"#;
+    for line in table.lines().filter(|line| !line.is_empty()) {
+        assert_eq!(redact(line), line);
+    }
+}
+
+#[test]
+fn keys_of_json_say_what_is_in_them() {
+    let mut value = json!({
+        "user": "anna", "password": "correct horse battery staple", "apiKey": "s3cr3t", "tokens": 5, "token": "identifier",
+        "headers": {"Authorization": "Bearer abcdefgh", "Accept": "*/*"}, "secrets": ["a"], "passwords": ["hunter2"],
+        "db": {"url": "postgres://anna:hunter2@db/app", "password": null}, "note": "API_TOKEN=abcdefgh", "access_token": "$TOKEN",
+    });
+    let found = Redactor::standard().redact_json(&mut value);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&value).unwrap(), @r#"
+    {
+      "user": "anna",
+      "password": "[redacted:named-secret]",
+      "apiKey": "[redacted:named-secret]",
+      "tokens": 5,
+      "token": "identifier",
+      "headers": {
+        "Authorization": "Bearer [redacted:authorization]",
+        "Accept": "*/*"
+      },
+      "secrets": [
+        "a"
+      ],
+      "passwords": [
+        "[redacted:named-secret]"
+      ],
+      "db": {
+        "url": "postgres://anna:[redacted:url-password]@db/app",
+        "password": null
+      },
+      "note": "API_TOKEN=[redacted:named-secret]",
+      "access_token": "$TOKEN"
+    }
+    "#);
+    insta::assert_snapshot!(format!("{found:?}"), @r#"{"authorization": 1, "named-secret": 4, "url-password": 1}"#);
+    let once = value.clone();
+    assert!(Redactor::standard().redact_json(&mut value).is_empty());
+    assert_eq!(value, once);
+}
+
+#[test]
+fn the_user_s_patterns_count_as_well() {
+    let (extra, allow) = ([r"ACME-\d{4}".to_owned(), r"ticket (\w+)".to_owned()], ["^hunter2$".to_owned()]);
+    let redactor = Redactor::new(&Patterns { extra: &extra, allow: &allow }).unwrap();
+    let redacted = redactor.redact("ACME-1234, ticket abc, password=hunter2; password=hunter3; redacted");
+    assert_eq!(
+        redacted.text,
+        "[redacted:pattern], ticket [redacted:pattern], password=hunter2; password=[redacted:named-secret]; redacted"
+    );
+    assert_eq!(redacted.found, [("named-secret", 1), ("pattern", 2)].into());
+    let greedy = ["".to_owned(), "redacted|x*".to_owned()];
+    let redactor = Redactor::new(&Patterns { extra: &greedy, allow: &[] }).unwrap();
+    assert_eq!(redactor.redact("axxb").text, "a[redacted:pattern]b");
+    let error = Redactor::new(&Patterns { extra: &["(".to_owned()], allow: &[] }).unwrap_err();
+    assert!(error.to_string().starts_with("`(` is no regular expression"), "{error}");
+}
+
+/// Pieces of what people write, with and without secrets, in any order.
+fn text() -> impl Strategy<Value = String> {
+    let token = || prop::sample::select(tokens().into_iter().map(|(_, token)| token).collect::<Vec<_>>());
+    let words: Vec<&'static str> = "password|PASSWORD|token|api_key|secret|Authorization|Bearer |Basic |curl -u |://|--token|[redacted:|redacted|hunter2|s3cr3t|null|\
+        $X|${X}|=|:| = |: |\"|'|`|\\|\\\"|\\\\|\\n|\n| |,|;|{|}|[|]|(|)|<|>|@|&|/|-|_|.|#|ü|\u{202e}|-----BEGIN PRIVATE KEY-----|-----END PRIVATE KEY-----|export |SK|AKIA|eyJ".split('|').collect();
+    let piece = prop_oneof![8 => prop::sample::select(words).prop_map(str::to_owned), 2 => token(), 1 => "[A-Za-z0-9+/=]{1,50}", 1 => any::<char>().prop_map(String::from)];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let key = || {
+        prop_oneof![
+            prop::sample::select(vec!["password", "token", "Authorization", "a", "apiKey"]).prop_map(str::to_owned),
+            text()
+        ]
+    };
+    let leaf = prop_oneof![4 => text().prop_map(Value::String), 1 => any::<i64>().prop_map(Value::from), 1 => Just(Value::Null)];
+    leaf.prop_recursive(3, 16, 4, move |inner| {
+        let fields =
+            prop::collection::vec((key(), inner.clone()), 0..4).prop_map(|fields| Value::Object(fields.into_iter().collect()));
+        prop_oneof![prop::collection::vec(inner, 0..4).prop_map(Value::Array), fields]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn twice_is_once(text in text()) {
+        let once = redact(&text);
+        prop_assert_eq!(redact(&once), once);
+    }
+
+    #[test]
+    fn a_token_never_survives(before in text(), (_, token) in prop::sample::select(tokens()), after in "[ \n,;)\"']?") {
+        // A mark that is not closed takes what follows it for what was redacted.
+        prop_assume!(!before.contains("[redacted:"));
+        let redacted = redact(&format!("{before} {token}{after}"));
+        prop_assert!(!redacted.ends_with(&format!("{token}{after}")), "{}", redacted);
+    }
+
+    #[test]
+    fn json_stays_json(value in value(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        let redacted = redact(&text);
+        prop_assert!(serde_json::from_str::<Value>(&redacted).is_ok(), "{}\n{}", text, redacted);
+    }
+
+    #[test]
+    fn redacting_json_twice_is_once(value in value()) {
+        let mut once = value;
+        Redactor::standard().redact_json(&mut once);
+        let mut twice = once.clone();
+        Redactor::standard().redact_json(&mut twice);
+        prop_assert_eq!(twice, once);
+    }
+}
