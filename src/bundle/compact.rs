@@ -1,0 +1,150 @@
+/*!
+Folding old bundles: those of a month become one file, with a line for each episode.
+
+Hours are small so that branches merge without conflicts; once nobody writes them any more they are only many. A file that has something in it
+that we do not understand stays as it is.
+*/
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::place::session_of;
+use super::{Bundles, Episode, PlaceError, read};
+
+/// What was folded, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    /// Files that are folded.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The months' files, and their bytes now.
+    pub months: BTreeMap<String, u64>,
+    /// Files that stay, with the reason.
+    pub left: BTreeMap<String, String>,
+}
+
+/// Folds all bundles whose last line is older than a time. A dry run changes nothing.
+///
+/// # Errors
+/// When something cannot be read or written; what was read stays then.
+pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Compacted, PlaceError> {
+    let mut done = Compacted::default();
+    let mut months: BTreeMap<String, (Vec<Episode>, Vec<String>)> = BTreeMap::new();
+    for file in read::list(bundles)? {
+        // What was folded is no hour.
+        if session_of(&file.name).is_none() {
+            continue;
+        }
+        let bundle = read::read(bundles, &file.name)?;
+        let reason = if bundle.skipped.lines > 0 {
+            Some(format!("{} of its lines cannot be read", bundle.skipped.lines))
+        } else if bundle.skipped.timeless > 0 {
+            Some("it has lines without a time".to_owned())
+        } else if bundle.skipped.is_cut {
+            Some("it is too long".to_owned())
+        } else {
+            None
+        };
+        let Some(last) = bundle.episodes.last().and_then(|episode| episode.at) else {
+            done.left.insert(file.name, reason.unwrap_or_else(|| "it is empty".to_owned()));
+            continue;
+        };
+        if last >= before {
+            continue;
+        }
+        if let Some(reason) = reason {
+            done.left.insert(file.name, reason);
+            continue;
+        }
+        done.files += 1;
+        done.bytes += file.bytes;
+        // An hour is in one month, or in two: all of it goes where it ends.
+        let (episodes, files) = months.entry(format!("{}.jsonl", last.strftime("%Y-%m"))).or_default();
+        episodes.extend(bundle.episodes);
+        files.push(file.name);
+    }
+    for (month, (mut episodes, files)) in months {
+        if let Some(there) = read::list(bundles)?.iter().find(|file| file.name == month) {
+            let known = read::read(bundles, &there.name)?;
+            if known.skipped.lines > 0 || known.skipped.is_cut {
+                done.left.insert(month, "some of it cannot be read; resolve that first".to_owned());
+                done.files -= files.len();
+                continue;
+            }
+            episodes.extend(known.episodes);
+        }
+        let text: String = Episode::unique(episodes).iter().map(|episode| episode.to_line().to_json()).collect();
+        done.months.insert(month.clone(), text.len() as u64);
+        if is_dry {
+            continue;
+        }
+        write(&bundles.folder().join(&month), &text)?;
+        // Where this ends, some are there twice, and are folded into the same lines next time.
+        for file in files {
+            let path = bundles.folder().join(file);
+            fs::remove_file(&path).map_err(|cause| PlaceError::Io { step: "remove", path, cause })?;
+        }
+    }
+    Ok(done)
+}
+
+/// Whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), PlaceError> {
+    let failed = |cause| PlaceError::Io { step: "write", path: path.to_owned(), cause };
+    let folder = path.parent().unwrap_or(path);
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    file.persist(path).map_err(|failure| failed(failure.error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::{Op, Project, record};
+
+    #[test]
+    fn old_hours_become_a_month_and_say_the_same() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join(".git")).expect("a folder");
+        let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
+        let at = |text: &str| text.parse::<Timestamp>().expect("a time");
+        for (session, time, op) in [
+            ("a", "2026-09-04T10:00:00Z", Op::Prompt("Skip empty lines in the parser".into())),
+            ("a", "2026-09-04T10:01:00Z", Op::Edit("src/parser.rs".into())),
+            ("b", "2026-09-30T23:59:00Z", Op::Prompt("Write the changelog".into())),
+            ("c", "2026-11-20T10:00:00Z", Op::Prompt("Still being written".into())),
+        ] {
+            record(&bundles, session, op, at(time)).expect("written");
+        }
+        fs::write(
+            bundles.folder().join("FRI_10_d.jsonl"),
+            "<<<<<<< HEAD\n{\"op\":\"read\",\"file\":\"x\",\"ts\":\"2026-09-04T10:00:00Z\"}\n",
+        )
+        .expect("written");
+        let all = |bundles: &Bundles| {
+            let listed = read::list(bundles).expect("listed");
+            Episode::unique(listed.iter().flat_map(|file| read::read(bundles, &file.name).expect("read").episodes))
+        };
+        let before = all(&bundles);
+        let dry = compact(&bundles, at("2026-10-20T00:00:00Z"), true).expect("planned");
+        assert_eq!(read::list(&bundles).expect("listed").len(), 4, "a dry run changes nothing");
+        let done = compact(&bundles, at("2026-10-20T00:00:00Z"), false).expect("folded");
+        assert_eq!((done.files, &done.months, &done.left), (2, &dry.months, &dry.left));
+        let names: Vec<String> = read::list(&bundles).expect("listed").into_iter().map(|file| file.name).collect();
+        assert_eq!(names, ["2026-09.jsonl", "FRI_10_c.jsonl", "FRI_10_d.jsonl"]);
+        assert_eq!(all(&bundles), before);
+        // A colleague folded the same on another branch, and git put both together.
+        let month = bundles.folder().join("2026-09.jsonl");
+        let text = fs::read_to_string(&month).expect("there");
+        fs::write(&month, format!("{text}{text}")).expect("written");
+        assert_eq!(all(&bundles), before);
+        assert_eq!(compact(&bundles, at("2026-10-20T00:00:00Z"), false).expect("nothing to do").files, 0);
+    }
+}

@@ -1,0 +1,393 @@
+/*!
+The words of a project's bundles, so that a prompt need not wait for thousands of files to be read.
+
+A database in the data folder, one for each project. It is a cache: it can be deleted at any time, and is made anew where it is damaged. The
+tokenizer is the archive's, and so are the weights of words; what is found is worth the same as what the archive finds.
+*/
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::place::{begin_of_name, session_of};
+use super::read::{self, Listed, Skipped};
+use super::{Bundles, Episode, PlaceError};
+use crate::archive::search::query::Terms;
+use crate::archive::search::tokens::Tokenizer;
+use crate::sqlite::{self, Manners, OpenError};
+use crate::{digest, paths};
+
+/// The folder in the data folder.
+const CACHES: &str = "bundles";
+
+/// Files that are read between two looks at the clock.
+const AT_ONCE: usize = 8;
+
+/// Pages in the log after which a commit moves them into the database, and nothing else does: a prompt is not to wait for the disk.
+const CHECKPOINT_PAGES: u32 = 1_000;
+
+const MIGRATIONS: [&str; 1] = ["
+CREATE TABLE notes (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL, changed INTEGER NOT NULL,
+    skipped INTEGER NOT NULL
+) STRICT;
+CREATE TABLE episodes (
+    id INTEGER PRIMARY KEY, file INTEGER NOT NULL REFERENCES files, session TEXT NOT NULL, at INTEGER, data TEXT NOT NULL
+) STRICT;
+CREATE INDEX episodes_of_file ON episodes (file);
+CREATE VIRTUAL TABLE words USING fts5(text, content = '', contentless_delete = 1, tokenize = \"ascii tokenchars '_'\");
+"];
+
+/// An index that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The bundles cannot be read.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The cache cannot be opened or written.
+    #[error("the cache of bundles {}: {cause}; it can be deleted", path.display())]
+    Cache {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: OpenError,
+    },
+}
+
+/// How closely files are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thoroughness {
+    /// Each of them.
+    All,
+    /// Those that came or went, and those of this hour and the one before, which may still be written: for one who must not be waited for.
+    Newest,
+}
+
+/// What was brought up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refreshed {
+    /// Files that were read.
+    pub read: usize,
+    /// Files that are still to be read.
+    pub left: usize,
+}
+
+/// The index of one project.
+pub struct Index {
+    path: PathBuf,
+    db: Connection,
+    tokenizer: Tokenizer,
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    /// Opens the index of these bundles in a data folder, or begins it.
+    ///
+    /// # Errors
+    /// When it cannot be opened, and not be made anew either.
+    pub fn open(data: &Path, bundles: &Bundles, patience: Duration) -> Result<Self, IndexError> {
+        let folder = data.join(CACHES);
+        let name = digest::of_bytes(bundles.folder().as_os_str().as_encoded_bytes())[..32].to_owned();
+        let path = folder.join(name).with_extension("db");
+        let failed = |cause| IndexError::Cache { path: path.clone(), cause };
+        paths::create_private_dir(&folder).map_err(|error| failed(OpenError::Sqlite(as_sqlite(&error))))?;
+        // Whatever is lost in a crash is read again.
+        let manners = Manners { patience, is_durable: false, checkpoint_pages: Some(CHECKPOINT_PAGES) };
+        let db = match sqlite::open(&path, &MIGRATIONS, manners) {
+            Err(error) if is_of_no_use(&error) => {
+                for end in ["", "-wal", "-shm"] {
+                    fs::remove_file(format!("{}{end}", path.display())).ok();
+                }
+                sqlite::open(&path, &MIGRATIONS, manners).map_err(failed)?
+            }
+            opened => opened.map_err(failed)?,
+        };
+        Ok(Self { path, db, tokenizer: Tokenizer::default() })
+    }
+
+    /// Reads what is new, the newest first, until a deadline. What one session is writing may be left for later: it is not told to itself.
+    ///
+    /// # Errors
+    /// When the bundles cannot be listed, or the cache cannot be written.
+    pub fn refresh(
+        &mut self,
+        bundles: &Bundles,
+        thoroughness: Thoroughness,
+        deadline: Option<Instant>,
+        but: Option<&str>,
+    ) -> Result<Refreshed, IndexError> {
+        let folder = fs::metadata(bundles.folder()).and_then(|metadata| metadata.modified()).map_or(0, read::nanoseconds);
+        let is_thorough = thoroughness == Thoroughness::All;
+        let is_known = !is_thorough && self.note("folder")? == Some(folder);
+        let mut stale = if is_thorough { self.stale(bundles, deadline.is_none())? } else { self.written(bundles, but)? };
+        if !is_thorough && !is_known {
+            stale.extend(self.new(bundles)?);
+        }
+        stale.sort_by(|one, other| other.changed.cmp(&one.changed).then_with(|| other.name.cmp(&one.name)));
+        let mut refreshed = Refreshed { read: 0, left: stale.len() };
+        if stale.is_empty() && is_known {
+            return Ok(refreshed);
+        }
+        let (path, tokenizer) = (self.path.clone(), &self.tokenizer);
+        let failed = |cause: rusqlite::Error| IndexError::Cache { path: path.clone(), cause: cause.into() };
+        let transaction = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
+        for some in stale.chunks(AT_ONCE) {
+            if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                break;
+            }
+            for file in some {
+                // One that went meanwhile, or may not be read, is no reason to have none.
+                let bundle = read::read(bundles, &file.name).unwrap_or_default();
+                take_in(&transaction, tokenizer, file, bundle).map_err(failed)?;
+            }
+            refreshed.read += some.len();
+            refreshed.left -= some.len();
+        }
+        // Files are looked at again where some are missing, and where one may have come while this looked.
+        let noted = if refreshed.left == 0 { folder } else { 0 };
+        transaction
+            .execute("INSERT INTO notes (key, value) VALUES ('folder', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1", [noted])
+            .map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        Ok(refreshed)
+    }
+
+    /// Those of this hour and the one before that were written since they were read. What one session writes may be left for later.
+    fn written(&self, bundles: &Bundles, but: Option<&str>) -> Result<Vec<Listed>, IndexError> {
+        let now = Timestamp::now();
+        let mut known = HashMap::new();
+        for at in [now, now - SignedDuration::from_hours(1)] {
+            known.extend(self.files(&begin_of_name(at))?);
+        }
+        let wanted = known.keys().filter(|name| but.is_none() || session_of(name) != but);
+        let now = wanted.filter_map(|name| Listed::now(bundles, name));
+        Ok(now.filter(|file| known.get(&file.name) != Some(&(file.bytes, file.changed))).collect())
+    }
+
+    /// Those that are not known by their names; those that are gone are forgotten. To look at each would take its time.
+    fn new(&mut self, bundles: &Bundles) -> Result<Vec<Listed>, IndexError> {
+        let mut known = self.files("")?;
+        let mut new = Vec::new();
+        for name in read::names(bundles)? {
+            if known.remove(&name).is_none() {
+                new.extend(Listed::now(bundles, &name));
+            }
+        }
+        self.forget_all(known.into_keys()).map(|()| new)
+    }
+
+    /// All files that are not as they were read; those that are gone are forgotten.
+    fn stale(&mut self, bundles: &Bundles, must_forget: bool) -> Result<Vec<Listed>, IndexError> {
+        let mut known = self.files("")?;
+        let mut stale = read::list(bundles)?;
+        stale.retain(|file| known.remove(&file.name) != Some((file.bytes, file.changed)));
+        match self.forget_all(known.into_keys()) {
+            Err(error) if must_forget => Err(error),
+            _ => Ok(stale),
+        }
+    }
+
+    fn forget_all(&mut self, mut names: impl ExactSizeIterator<Item = String>) -> Result<(), IndexError> {
+        if names.len() == 0 {
+            return Ok(());
+        }
+        let mut work = || -> rusqlite::Result<()> {
+            let transaction = self.db.transaction()?;
+            names.try_for_each(|name| forget(&transaction, &name))?;
+            transaction.commit()
+        };
+        let done = work();
+        self.try_to(done)
+    }
+
+    /// The files that are known and whose names begin so, with their bytes and times of change.
+    fn files(&self, begin: &str) -> Result<HashMap<String, (u64, i64)>, IndexError> {
+        let work = || {
+            let mut statement = self
+                .db
+                .prepare_cached("SELECT name, bytes, changed FROM files WHERE name >= ?1 AND name < ?1 || char(0x10ffff)")?;
+            let rows =
+                statement.query_map([begin], |row| Ok((row.get(0)?, (row.get::<_, i64>(1)?.cast_unsigned(), row.get(2)?))))?;
+            rows.collect()
+        };
+        self.try_to(work())
+    }
+
+    fn note(&self, key: &str) -> Result<Option<i64>, IndexError> {
+        self.try_to(self.db.query_row("SELECT value FROM notes WHERE key = ?1", [key], |row| row.get(0)).optional())
+    }
+
+    /// Files, episodes, and lines that could not be read.
+    ///
+    /// # Errors
+    /// When the cache cannot be read, as everywhere below.
+    pub fn totals(&self) -> Result<(u64, u64, u64), IndexError> {
+        let sql = "SELECT count(*), (SELECT count(*) FROM episodes), coalesce(sum(skipped), 0) FROM files";
+        let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+        self.try_to(self.db.query_row(sql, [], |row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?))))
+    }
+
+    /// How many episodes there are.
+    ///
+    /// # Errors
+    /// As [`Self::totals`].
+    pub fn count(&self) -> Result<u64, IndexError> {
+        self.totals().map(|(_, episodes, _)| episodes)
+    }
+
+    /// The episodes that have a word, as the tokenizer cuts it; at most so many.
+    ///
+    /// # Errors
+    /// As [`Self::totals`].
+    pub fn having(&self, word: &str, most: usize) -> Result<Vec<i64>, IndexError> {
+        let work = || {
+            let mut statement = self.db.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2")?;
+            let rows = statement.query_map(params![format!("\"{word}\""), most as i64], |row| row.get(0))?;
+            rows.collect()
+        };
+        self.try_to(work())
+    }
+
+    /// These episodes, with the scores that these words give them.
+    ///
+    /// # Errors
+    /// As [`Self::totals`].
+    pub fn scored(&self, terms: &Terms, of: &[i64]) -> Result<Vec<(i64, Episode, f64)>, IndexError> {
+        let Some(expression) = terms.expression(&[]) else { return Ok(Vec::new()) };
+        let work = || -> rusqlite::Result<Vec<(i64, Episode, f64)>> {
+            // The plus keeps SQLite from looking for each of them on its own.
+            let mut statement = self.db.prepare_cached(
+                "SELECT session, at, data, -rank, words.rowid FROM words JOIN episodes ON id = words.rowid
+                 WHERE words MATCH ?1 AND +words.rowid IN (SELECT value FROM json_each(?2))",
+            )?;
+            let mut rows = statement.query(params![expression, serde_json::to_string(of).unwrap_or_default()])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                if let Some(episode) = episode(row)? {
+                    found.push((row.get(4)?, episode, row.get(3)?));
+                }
+            }
+            Ok(found)
+        };
+        self.try_to(work())
+    }
+
+    /// The best episodes by words, with their scores (BM25; more is better), the best first.
+    ///
+    /// # Errors
+    /// As [`Self::totals`].
+    pub fn search(&self, terms: &Terms, limit: usize) -> Result<Vec<(Episode, f64)>, IndexError> {
+        let Some(expression) = terms.expression(&[]) else { return Ok(Vec::new()) };
+        let work = || -> rusqlite::Result<Vec<(Episode, f64)>> {
+            let mut statement = self.db.prepare_cached(
+                "SELECT session, at, data, -rank FROM words JOIN episodes ON id = words.rowid WHERE words MATCH ?1 ORDER BY rank LIMIT ?2",
+            )?;
+            let mut rows = statement.query(params![expression, limit as i64])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.extend(episode(row)?.map(|episode| row.get(3).map(|score| (episode, score))).transpose()?);
+            }
+            Ok(found)
+        };
+        self.try_to(work())
+    }
+
+    /// All episodes, in order of time, of sessions that begin so, and not before a time.
+    ///
+    /// # Errors
+    /// As [`Self::totals`].
+    pub fn episodes(&self, session: &str, since: Option<Timestamp>) -> Result<Vec<Episode>, IndexError> {
+        let work = || -> rusqlite::Result<Vec<Episode>> {
+            let mut statement = self.db.prepare_cached(
+                "SELECT session, at, data FROM episodes WHERE substr(session, 1, length(?1)) = ?1 AND (?2 IS NULL OR at >= ?2)",
+            )?;
+            let mut rows = statement.query(params![session, since.map(Timestamp::as_second)])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.extend(episode(row)?);
+            }
+            Ok(found)
+        };
+        self.try_to(work()).map(Episode::unique)
+    }
+
+    /// The cutter of texts.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    fn try_to<T>(&self, result: rusqlite::Result<T>) -> Result<T, IndexError> {
+        result.map_err(|cause| IndexError::Cache { path: self.path.clone(), cause: cause.into() })
+    }
+}
+
+fn take_in(db: &Transaction<'_>, tokenizer: &Tokenizer, file: &Listed, bundle: read::Bundle) -> rusqlite::Result<()> {
+    forget(db, &file.name)?;
+    let Skipped { lines, .. } = bundle.skipped;
+    db.prepare_cached("INSERT INTO files (name, bytes, changed, skipped) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+        file.name,
+        file.bytes.cast_signed(),
+        file.changed,
+        lines as i64
+    ])?;
+    let id = db.last_insert_rowid();
+    // Lines without a time are as old as their file.
+    let changed = Timestamp::from_nanosecond(file.changed.into()).ok();
+    for episode in bundle.episodes.into_iter().filter(|episode| !episode.says_nothing()) {
+        let at = episode.at.or(changed);
+        let text = episode.texts().map(|text| tokenizer.join(text)).collect::<Vec<_>>().join(" ");
+        db.prepare_cached("INSERT INTO episodes (file, session, at, data) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+            id,
+            episode.said.session,
+            at.map(Timestamp::as_second),
+            Episode { at, ..episode.clone() }.to_line().to_json()
+        ])?;
+        let episode = db.last_insert_rowid();
+        db.prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?.execute(params![episode, text])?;
+    }
+    Ok(())
+}
+
+fn forget(db: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
+    let known: Option<i64> =
+        db.prepare_cached("SELECT id FROM files WHERE name = ?1")?.query_row([name], |row| row.get(0)).optional()?;
+    let Some(id) = known else { return Ok(()) };
+    for sql in [
+        "DELETE FROM words WHERE rowid IN (SELECT id FROM episodes WHERE file = ?1)",
+        "DELETE FROM episodes WHERE file = ?1",
+        "DELETE FROM files WHERE id = ?1",
+    ] {
+        db.prepare_cached(sql)?.execute([id])?;
+    }
+    Ok(())
+}
+
+fn episode(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Episode>> {
+    let (session, data): (String, String) = (row.get(0)?, row.get(2)?);
+    Ok(read::parse(&session, data.as_bytes()).episodes.pop())
+}
+
+/// Damaged, or of a newer version: it is only a cache.
+fn is_of_no_use(error: &OpenError) -> bool {
+    match error {
+        OpenError::Newer { .. } => true,
+        OpenError::Sqlite(error) => {
+            use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+            matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+        }
+    }
+}
+
+fn as_sqlite(error: &std::io::Error) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN), Some(error.to_string()))
+}

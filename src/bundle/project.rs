@@ -1,0 +1,226 @@
+/*!
+Which project a session is of, and what its files are called there.
+
+The project is the work tree of git around the folder that the client was started in. Every work tree of a repository is a place of its own for
+bundles, which branches then carry; but a file in any of them has the same name, and what was said in any of them is of the same project.
+*/
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Bytes of one of git's own files that are read.
+const MOST_BYTES: u64 = 4 << 10;
+
+/// Work trees of a repository that are looked at.
+const MOST_TREES: usize = 64;
+
+/// A work tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// Its folder, without symbolic links.
+    pub root: PathBuf,
+    /// As it was named.
+    named: PathBuf,
+}
+
+impl Project {
+    /// The project around a folder; none where there is no repository, or it is the user's home. A folder that has `.ctxbridge` in it is a
+    /// project without git as well.
+    pub fn around(folder: &Path, home: Option<&Path>) -> Option<Self> {
+        let home = home.and_then(|home| home.canonicalize().ok());
+        let is_project = |folder: &&Path| folder.join(".git").exists() || folder.join(super::FOLDER).is_dir();
+        let named = folder.ancestors().filter(|_| folder.is_absolute()).find(is_project)?;
+        let root = named.canonicalize().ok()?;
+        // Somebody who keeps their home in git has projects below it; each session in them would write there.
+        let is_too_much = root.parent().is_none() || home.is_some_and(|home| home.starts_with(&root));
+        (!is_too_much).then(|| Self { root, named: named.to_owned() })
+    }
+
+    /// All work trees of the repository, this one first, as text.
+    pub fn roots(&self) -> Vec<String> {
+        let mut roots = vec![text(&self.root)];
+        for other in [&self.named].into_iter().chain(&self.other_trees()) {
+            let other = text(other);
+            if !roots.contains(&other) {
+                roots.push(other);
+            }
+        }
+        roots
+    }
+
+    /// What a file is called here: below the project with slashes, below the home with a tilde, else as it is.
+    pub fn name_of(&self, file: &str, cwd: Option<&Path>, home: Option<&Path>) -> String {
+        let file = slashes(file);
+        let file = if is_absolute(&file) { file } else { format!("{}/{file}", text(cwd.unwrap_or(&self.root))) };
+        let file = normal(&file);
+        let inside = |file: &str| [&self.root, &self.named].into_iter().find_map(|root| below(file, &text(root)));
+        // A link on the way there, or another work tree, is looked for only where it has to be.
+        let linked = || inside(&resolved(&file)?);
+        let elsewhere = || self.other_trees().iter().find_map(|root| below(&file, &text(root)));
+        let at_home = || home.and_then(|home| below(&file, &text(home))).map(|rest| format!("~/{rest}"));
+        inside(&file).or_else(linked).or_else(elsewhere).or_else(at_home).unwrap_or(file)
+    }
+
+    /// The repository's other work trees, as git has noted them down.
+    fn other_trees(&self) -> Vec<PathBuf> {
+        let Some(common) = self.common() else { return Vec::new() };
+        let linked = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten().take(MOST_TREES);
+        let linked = linked.filter_map(|tree| Some(PathBuf::from(read(&tree.path().join("gitdir"))?).parent()?.to_owned()));
+        let main = common.file_name().is_some_and(|name| name == ".git").then(|| common.parent().map(Path::to_owned)).flatten();
+        main.into_iter().chain(linked).filter(|tree| *tree != self.root).collect()
+    }
+
+    /// The folder that all work trees share.
+    fn common(&self) -> Option<PathBuf> {
+        let git = self.root.join(".git");
+        if git.is_dir() {
+            return Some(git);
+        }
+        let own = self.root.join(read(&git)?.strip_prefix("gitdir:")?.trim());
+        let common = own.join(read(&own.join("commondir"))?);
+        common.canonicalize().ok()
+    }
+}
+
+/// A short file's text, without the space around it.
+fn read(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    fs::File::open(path).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn text(path: &Path) -> String {
+    normal(&slashes(&path.to_string_lossy()))
+}
+
+/// With the slashes that all systems read; on Unix a backslash is a letter of a name, but not in a path that has a drive.
+fn slashes(path: &str) -> String {
+    let path = path.strip_prefix(r"\\?\").unwrap_or(path);
+    if cfg!(windows) || has_drive(path) { path.replace('\\', "/") } else { path.to_owned() }
+}
+
+fn has_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
+}
+
+fn is_absolute(path: &str) -> bool {
+    path.starts_with('/') || has_drive(path)
+}
+
+/// Without `.`, `..` and doubled slashes.
+fn normal(path: &str) -> String {
+    let (drive, rest) = if has_drive(path) { path.split_at(2) } else { ("", path) };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in rest.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("{drive}/{}", parts.join("/"))
+}
+
+/// The path below a folder; drives and what is on them have no case.
+fn below(file: &str, root: &str) -> Option<String> {
+    let (begin, rest) = file.split_at_checked(root.len())?;
+    let is_same = if has_drive(root) { begin.eq_ignore_ascii_case(root) } else { begin == root };
+    let rest = rest.strip_prefix('/').filter(|rest| is_same && !rest.is_empty())?;
+    Some(rest.to_owned())
+}
+
+/// The file without symbolic links, as far as it is there.
+fn resolved(file: &str) -> Option<String> {
+    let path = Path::new(file);
+    let known = path.ancestors().find_map(|known| Some((known.canonicalize().ok()?, path.strip_prefix(known).ok()?)));
+    known.map(|(known, rest)| text(&known.join(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn project(root: &str) -> Project {
+        Project { root: PathBuf::from(root), named: PathBuf::from(root) }
+    }
+
+    #[test]
+    fn names_are_relative_wherever_the_file_is() {
+        let project = project("/nowhere/work/app");
+        let name = |file: &str| project.name_of(file, Some(Path::new("/nowhere/work/app/web")), Some(Path::new("/nowhere/me")));
+        assert_eq!(name("/nowhere/work/app/src/a.rs"), "src/a.rs");
+        assert_eq!(name("/nowhere/work/app/./src/../src//a.rs"), "src/a.rs");
+        assert_eq!(name("index.ts"), "web/index.ts");
+        assert_eq!(name("../src/a b.rs"), "src/a b.rs");
+        assert_eq!(name("/nowhere/work/apple/a.rs"), "/nowhere/work/apple/a.rs");
+        assert_eq!(name("/nowhere/me/.bashrc"), "~/.bashrc");
+        assert_eq!(name("/nowhere/else/hosts"), "/nowhere/else/hosts");
+        assert_eq!(name("/nowhere/work/app/a\\b"), "a\\b", "a backslash is a letter here");
+    }
+
+    #[test]
+    fn windows_has_backslashes_drives_and_no_case() {
+        let project = project("C:/Work/App");
+        assert_eq!(project.name_of(r"c:\work\app\src\a.rs", None, None), "src/a.rs");
+        assert_eq!(project.name_of(r"\\?\C:\Work\App\src\a.rs", None, None), "src/a.rs");
+        assert_eq!(project.name_of(r"D:\other\a.rs", None, None), "D:/other/a.rs");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_work_trees_are_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let base = folder.path().canonicalize().expect("there");
+        let (main, tree) = (base.join("main"), base.join("tree"));
+        for made in [main.join(".git/worktrees/tree"), main.join("src"), tree.join("src")] {
+            fs::create_dir_all(made).expect("a folder");
+        }
+        fs::write(tree.join(".git"), format!("gitdir: {}\n", main.join(".git/worktrees/tree").display())).expect("written");
+        fs::write(main.join(".git/worktrees/tree/commondir"), "../..\n").expect("written");
+        fs::write(main.join(".git/worktrees/tree/gitdir"), format!("{}\n", tree.join(".git").display())).expect("written");
+        std::os::unix::fs::symlink(&tree, base.join("link")).expect("a link");
+
+        let project = Project::around(&base.join("link/src"), None).expect("a project");
+        assert_eq!(project.root, tree);
+        let name = |file: PathBuf| project.name_of(&file.to_string_lossy(), None, None);
+        assert_eq!(name(base.join("link/src/new.rs")), "src/new.rs");
+        assert_eq!(name(tree.join("src/new.rs")), "src/new.rs");
+        assert_eq!(name(main.join("src/new.rs")), "src/new.rs");
+        let roots: Vec<PathBuf> = project.roots().into_iter().map(PathBuf::from).collect();
+        assert_eq!(roots, [tree.clone(), base.join("link"), main.clone()]);
+        assert_eq!(Project::around(&main, None).expect("a project").roots(), [text(&main), text(&tree)]);
+    }
+
+    #[test]
+    fn a_home_in_git_is_no_project_and_neither_is_a_folder_without() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().join("me");
+        fs::create_dir_all(home.join("notes/.git")).expect("a folder");
+        assert_eq!(Project::around(&home.join("plain"), Some(&home)), None);
+        assert!(Project::around(&home.join("notes/deep/er"), Some(&home)).is_some());
+        fs::create_dir(home.join(".git")).expect("a folder");
+        assert_eq!(Project::around(&home.join("plain"), Some(&home)), None);
+        fs::create_dir_all(home.join("plain").join(crate::bundle::FOLDER)).expect("a folder");
+        assert!(Project::around(&home.join("plain"), Some(&home)).is_some());
+        assert_eq!(Project::around(Path::new("relative"), None), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_below_the_root_leads_back(parts in proptest::collection::vec("[a-z .éß]{1,6}", 1..5)) {
+            let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !matches!(*part, "." | "..")).collect();
+            prop_assume!(!parts.is_empty());
+            let file = format!("/nowhere/root/{}", parts.join("/"));
+            prop_assert_eq!(project("/nowhere/root").name_of(&file, None, None), parts.join("/"));
+        }
+
+        #[test]
+        fn any_text_is_no_panic_and_never_climbs(file in "\\PC{0,40}") {
+            let name = project("/nowhere/root").name_of(&file, None, Some(Path::new("/nowhere")));
+            prop_assert!(!name.split('/').any(|part| part == ".."), "{name}");
+        }
+    }
+}

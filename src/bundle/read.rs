@@ -1,0 +1,152 @@
+//! Reading bundles: of anybody, so with limits, and without a complaint that would hold somebody up.
+
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::place::session_of;
+use super::{Bundles, Episode, Line, PlaceError};
+
+/// Bytes of a file that are read: ours are a quarter of that at most, but months that were folded may be large.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// Files that are looked at.
+const MOST_FILES: usize = 50_000;
+
+/// What one file has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bundle {
+    /// Its episodes, in order of time.
+    pub episodes: Vec<Episode>,
+    /// What could not be used of it.
+    pub skipped: Skipped,
+}
+
+/// What was passed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Lines that are none of a bundle.
+    pub lines: usize,
+    /// Lines without a time.
+    pub timeless: usize,
+    /// Whether it is longer than what is read.
+    pub is_cut: bool,
+}
+
+/// A file of a folder, by what tells whether it was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub name: String,
+    pub bytes: u64,
+    /// Nanoseconds since 1970.
+    pub changed: i64,
+}
+
+impl Listed {
+    fn of(name: String, metadata: &Metadata) -> Self {
+        let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        Self { name, bytes: metadata.len(), changed: nanoseconds(changed) }
+    }
+
+    /// As it is now; none where it is no file.
+    pub fn now(bundles: &Bundles, name: &str) -> Option<Self> {
+        let metadata = bundles.folder().join(name).symlink_metadata().ok()?;
+        metadata.is_file().then(|| Self::of(name.to_owned(), &metadata))
+    }
+}
+
+/// Nanoseconds since 1970 of a time of change.
+pub(super) fn nanoseconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The names of what may be bundles.
+///
+/// # Errors
+/// When the folder leads elsewhere or cannot be listed.
+pub(super) fn names(bundles: &Bundles) -> Result<Vec<String>, PlaceError> {
+    if !bundles.exist()? {
+        return Ok(Vec::new());
+    }
+    let folder = bundles.folder();
+    let entries = fs::read_dir(folder).map_err(|cause| PlaceError::Io { step: "list", path: folder.to_owned(), cause })?;
+    let names = entries.flatten().take(MOST_FILES).filter_map(|entry| entry.file_name().into_string().ok());
+    let is_ours = |name: &String| Path::new(name).extension().is_some_and(|extension| extension == "jsonl");
+    Ok(names.filter(is_ours).collect())
+}
+
+/// The bundles that there are, in order of their names; links are none.
+///
+/// # Errors
+/// As [`names`].
+pub(super) fn list(bundles: &Bundles) -> Result<Vec<Listed>, PlaceError> {
+    let mut listed: Vec<Listed> = names(bundles)?.iter().filter_map(|name| Listed::now(bundles, name)).collect();
+    listed.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(listed)
+}
+
+/// Reads one file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(bundles: &Bundles, name: &str) -> Result<Bundle, PlaceError> {
+    let path = bundles.folder().join(name);
+    let mut bytes = Vec::new();
+    let length = File::open(&path).and_then(|file| {
+        let length = file.metadata()?.len();
+        file.take(MOST_BYTES).read_to_end(&mut bytes).map(|_| length)
+    });
+    let length = length.map_err(|cause| PlaceError::Io { step: "read", path, cause })?;
+    let mut bundle = parse(session_of(name).unwrap_or_default(), &bytes);
+    bundle.skipped.is_cut = length > MOST_BYTES;
+    Ok(bundle)
+}
+
+/// What bytes of a bundle say; lines that have no session of their own are of this one.
+pub fn parse(session: &str, bytes: &[u8]) -> Bundle {
+    let mut skipped = Skipped::default();
+    let mut lines = Vec::new();
+    for text in String::from_utf8_lossy(bytes).lines().filter(|text| !text.trim().is_empty()) {
+        match Line::parse(text) {
+            Some(line) => {
+                skipped.timeless += usize::from(line.at.is_none());
+                lines.push(line);
+            }
+            None => skipped.lines += 1,
+        }
+    }
+    Bundle { episodes: Episode::of_lines(session, lines), skipped }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_a_merge_left_is_passed_over() {
+        let text = "<<<<<<< HEAD\n{\"op\":\"prompt\",\"text\":\"a\"}\n=======\n\n{\"op\":\"read\",\"file\":\"b\"}\r\n>>>>>>> x\n{\"op\":\"rea";
+        let bundle = parse("s", text.as_bytes());
+        assert_eq!(bundle.skipped, Skipped { lines: 4, timeless: 2, is_cut: false });
+        assert_eq!(bundle.episodes.iter().map(Episode::line).collect::<Vec<_>>(), ["a | Read: b"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_and_fold_to_the_same(
+            lines in proptest::collection::vec("\\PC{0,20}|\\{\"op\":\"(prompt\",\"text|read\",\"file|command\",\"cmd)\":\"[a-c`<\\n]{0,4}\"(,\"ts\":\"2026-09-0[1-3]T00:00:00Z\")?\\}", 0..8),
+        ) {
+            let episodes = parse("s", lines.join("\n").as_bytes()).episodes;
+            for episode in &episodes {
+                let line = episode.line();
+                prop_assert!(!line.contains(['\n', '\u{1b}']) && !line.contains("```"), "{line}");
+            }
+            let unique = Episode::unique(episodes);
+            let folded: String = unique.iter().map(|episode| episode.to_line().to_json()).collect();
+            prop_assert_eq!(Episode::unique(parse("other", folded.as_bytes()).episodes), unique);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! `ctxbridge bundle compact`
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::bundles;
+use crate::bundle::compact;
+use crate::cli::Answer;
+use crate::cli::archive::printable;
+use crate::cli::output::{DIM, GOOD, Output, count, size, styled};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge bundle compact --older-than 90
+
+What was asked and done stays, one line for each prompt; only the single times go. Commit the change as one. Exit code 1 when there is nothing
+to fold.")]
+pub(super) struct CompactArgs {
+    /// Days since a bundle was last written
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    older_than: u32,
+    /// Say what would be done and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl CompactArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let before = Timestamp::now().saturating_sub(SignedDuration::from_hours(24 * i64::from(self.older_than)))?;
+        let done = compact(&bundles()?, before, self.dry_run)?;
+        if output.json {
+            output.value(&json!({
+                "files": done.files, "size_bytes": done.bytes, "months": done.months, "left": done.left, "dry_run": self.dry_run,
+            }))?;
+        } else {
+            for (file, reason) in &done.left {
+                output.note(&format!("note: {} stays as it is: {reason}", printable(file)));
+            }
+            if done.files == 0 {
+                output.line("nothing to fold")?;
+            } else {
+                let done_or_not = if self.dry_run { "would be folded:" } else { "folded:" };
+                let bundles = count(done.files as u64, "bundle");
+                output.line(format!("{} {bundles}, {}", styled(GOOD, done_or_not), size(done.bytes.cast_signed())))?;
+                for (month, bytes) in &done.months {
+                    output.line(styled(DIM, format!("  {month}, {}", size(bytes.cast_signed()))))?;
+                }
+            }
+        }
+        Ok(if done.files == 0 { Answer::No } else { Answer::Yes })
+    }
+}
