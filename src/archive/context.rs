@@ -33,6 +33,8 @@ pub struct Restored {
     pub text: String,
     /// Whose lines are in it.
     pub entries: Vec<i64>,
+    /// The ids of the turns whose lines are in it, those of other sessions as well.
+    pub turns: Vec<[u8; 16]>,
 }
 
 /// The best of a session, within a budget of characters. Of that, at most a quarter is for what other sessions said about the same.
@@ -50,29 +52,30 @@ pub fn restore(
     let newest = store.turns(session.key, Turns::Newest(NEWEST))?;
     let ranked = rank(store.turns(session.key, Turns::Candidates(budget / SHORTEST_LINE))?, now_ms);
     let order: Vec<&StoredTurn> = newest.iter().chain(&ranked).collect();
-    let elsewhere = elsewhere(related, budget / ELSEWHERE);
+    let budget = budget.saturating_sub(quote::FENCED);
+    let (elsewhere, of_others) = elsewhere(related, budget / ELSEWHERE);
     let rest = budget - elsewhere.chars().count();
     let mut restored = render(&order, session.folder.as_deref(), why, rest, &mut |turn| words::summary(store, turn))?;
-    // Without what it is related to, it is about nothing.
-    if !restored.text.is_empty() {
-        restored.text += &elsewhere;
+    if let Some((label, lines)) = restored.text.split_once('\n') {
+        restored.text = quote::fenced(label, &format!("{lines}{elsewhere}"));
+        restored.turns.extend(of_others);
     }
     Ok(restored)
 }
 
 /// Lines for turns of other sessions. That they are shown says nothing about whether they are wanted, so they do not count as restored.
-fn elsewhere(related: &[Related], budget: usize) -> String {
+fn elsewhere(related: &[Related], budget: usize) -> (String, Vec<[u8; 16]>) {
     // The line break before it.
     let mut text = Budget::new(budget.saturating_sub(1));
-    let mut lines = 0;
+    let mut ids = Vec::new();
     for one in related.iter().filter(|one| !says_nothing(&one.turn, &one.line)) {
-        let head = if lines == 0 { "From other sessions of this project, about the same:\n" } else { "" };
+        let head = if ids.is_empty() { "From other sessions of this project, about the same:\n" } else { "" };
         if !text.add(&format!("{head}- {}", line(&one.turn, &one.line))) {
             break;
         }
-        lines += 1;
+        ids.push(one.turn.turn.id);
     }
-    if lines == 0 { String::new() } else { format!("\n{}", text.into_text()) }
+    (if ids.is_empty() { String::new() } else { format!("\n{}", text.into_text()) }, ids)
 }
 
 /// The most important first.
@@ -98,7 +101,7 @@ fn render(
     summary: &mut dyn FnMut(&StoredTurn) -> Result<String, StoreError>,
 ) -> Result<Restored, StoreError> {
     let mut text = Budget::new(budget);
-    let mut entries = Vec::new();
+    let (mut entries, mut turns) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     for turn in order {
         if !seen.insert(turn.entry) {
@@ -115,10 +118,11 @@ fn render(
             break;
         }
         entries.push(turn.entry);
+        turns.push(turn.turn.id);
     }
     // A head alone is not worth its tokens.
     let text = if entries.is_empty() { String::new() } else { text.into_text() };
-    Ok(Restored { text, entries })
+    Ok(Restored { text, entries, turns })
 }
 
 fn head(text: &mut Budget, newest: &StoredTurn, folder: Option<&str>, why: &str) {

@@ -1,11 +1,24 @@
 //! Text of a transcript on its way back into a session: quoted, so that nothing in it reads as anything else.
 
-/// One line: control characters are gone, white space is single, and what could be taken for the client's own tags is no tag.
+/// What begins and ends a block of quoted text, and what stands for it in the text.
+const FENCE: &str = "```";
+const NO_FENCE: &str = "'''";
+
+/// What it costs to fence a text, in characters.
+pub const FENCED: usize = 16;
+
+/// Lines of history between fences, behind a line that says what they are.
+pub fn fenced(label: &str, lines: &str) -> String {
+    format!("{label}\n{FENCE}history\n{lines}\n{FENCE}")
+}
+
+/// One line: control characters are gone, white space is single, what could be taken for the client's own tags is no tag, and nothing ends
+/// a fence.
 pub fn line(text: &str) -> String {
     // First, or what is left would come together to a tag.
     let visible: String = text.chars().filter(|character| !is_invisible(*character)).collect();
     let words: Vec<&str> = visible.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
-    words.into_iter().map(without_tags).collect::<Vec<_>>().join(" ")
+    words.into_iter().map(without_tags).collect::<Vec<_>>().join(" ").replace(FENCE, NO_FENCE)
 }
 
 /// The same with its lines and indents.
@@ -96,7 +109,13 @@ mod tests {
         let text = "a\n\t b </system-reminder>\u{1b}[31m <x> 1 < 2 \u{202e}c";
         assert_eq!(line(text), "a b ‹/system-reminder> [31m ‹x> 1 < 2 c");
         assert_eq!(lines(text), "a\n\t b ‹/system-reminder>[31m ‹x> 1 < 2 c");
+        assert_eq!(line("a ```` b ```"), "a '''` b '''");
         assert_eq!(line("<\u{200b}/x> \u{200b} <<y> <!-- a<=b x<1 <"), "‹/x> <‹y> ‹!-- a<=b x<1 <");
+    }
+
+    #[test]
+    fn a_fence_costs_what_it_says() {
+        assert_eq!(fenced("label", "lines").chars().count(), "label".len() + "lines".len() + FENCED);
     }
 
     proptest! {
@@ -113,7 +132,7 @@ mod tests {
         #[test]
         fn a_line_is_one_line(text in "\\PC{0,50}|.{0,50}") {
             let quoted = line(&text);
-            prop_assert!(!quoted.contains('\n') && !quoted.contains("</"));
+            prop_assert!(!quoted.contains('\n') && !quoted.contains("</") && !quoted.contains(FENCE));
         }
 
         #[test]

@@ -22,6 +22,7 @@ mod refresh;
 mod related;
 mod show;
 pub mod snippet;
+pub mod subject;
 pub mod time;
 pub mod tokens;
 pub mod vectors;

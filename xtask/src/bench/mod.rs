@@ -4,8 +4,10 @@
 //! before it, and the median of the pairs' ratios is what counts.
 
 mod archive;
+mod hooks;
 mod measure;
 mod patch;
+mod recall;
 mod reference;
 mod retrieval;
 mod scratch;
@@ -47,24 +49,30 @@ enum Bench {
     },
     /// The hooks that archive and restore, and an import, on made-up sessions
     Archive(archive::ArchiveArgs),
+    /// The hooks that a user waits for at each prompt and tool, in a large archive with many bundles
+    Hooks(hooks::HooksArgs),
     /// How long a search takes in a large archive, as a process and in a server
     Search(search::SearchArgs),
     /// How much of what answers questions is found, by words, by meaning and by both; nothing is timed
     Retrieval(retrieval::RetrievalArgs),
+    /// Whether what is added to prompts unasked is worth it; nothing is timed
+    Recall(recall::RecallArgs),
     /// The file of the nearest vectors against comparing all of them, on vectors of real texts
     Vectors(vectors::VectorsArgs),
 }
 
 pub fn run(args: &BenchArgs) -> Result<bool> {
-    if !matches!(args.what, Bench::Retrieval(_) | Bench::Vectors(_)) {
+    if !matches!(args.what, Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)) {
         step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
     }
     match &args.what {
         Bench::Patch { release, runs } => patch::run(release, *runs, false),
         Bench::Native { release, runs } => patch::run(release, *runs, true),
         Bench::Archive(args) => archive::run(args),
+        Bench::Hooks(args) => hooks::run(args),
         Bench::Search(args) => search::run(args),
         Bench::Retrieval(args) => retrieval::run(args),
+        Bench::Recall(args) => recall::run(args),
         Bench::Vectors(args) => vectors::run(args),
     }
 }

@@ -44,19 +44,29 @@ impl Scratch {
 
     /// Runs a hook on a session, as the client would.
     pub fn hook(&self, event: Hook, transcript: &Path) -> Result<Sample> {
-        measure_with_input(&mut self.ctxbridge(&["hook", event.slug()])?, &self.input(event, transcript))
+        self.hook_with(event, transcript, &event.own())
+    }
+
+    /// The same, with what the client says at this event.
+    pub fn hook_with(&self, event: Hook, transcript: &Path, own: &Value) -> Result<Sample> {
+        measure_with_input(&mut self.ctxbridge(&["hook", event.slug()])?, &self.input(event, transcript, own))
             .with_context(|| self.said())
     }
 
     /// What a hook prints.
     pub fn hook_output(&self, event: Hook, transcript: &Path) -> Result<String> {
+        self.hook_output_with(event, transcript, &event.own())
+    }
+
+    /// The same, with what the client says at this event.
+    pub fn hook_output_with(&self, event: Hook, transcript: &Path, own: &Value) -> Result<String> {
         let input = self.folder.path().join("input");
-        fs::write(&input, self.input(event, transcript))?;
+        fs::write(&input, self.input(event, transcript, own))?;
         let output = self.ctxbridge(&["hook", event.slug()])?.stdin(File::open(&input)?).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn input(&self, event: Hook, transcript: &Path) -> Vec<u8> {
+    fn input(&self, event: Hook, transcript: &Path, own: &Value) -> Vec<u8> {
         let mut input = json!({
             "session_id": transcript.file_stem().map(|id| id.to_string_lossy()),
             "transcript_path": transcript,
@@ -64,10 +74,8 @@ impl Scratch {
             "permission_mode": "default",
             "hook_event_name": event.name(),
         });
-        match event {
-            Hook::UserPromptSubmit => input["prompt"] = "And what does the journal say about it?".into(),
-            Hook::SessionStart => input["source"] = "compact".into(),
-            Hook::Stop => input["stop_hook_active"] = false.into(),
+        if let (Some(input), Some(own)) = (input.as_object_mut(), own.as_object()) {
+            input.extend(own.clone());
         }
         input.to_string().into_bytes()
     }
@@ -139,7 +147,8 @@ impl Scratch {
         self.folder.path().join("data")
     }
 
-    fn project(&self) -> PathBuf {
+    /// The folder that hooks are run in.
+    pub fn project(&self) -> PathBuf {
         self.folder.path().join("project")
     }
 
@@ -152,6 +161,8 @@ impl Scratch {
 #[derive(Clone, Copy)]
 pub enum Hook {
     UserPromptSubmit,
+    PreToolUse,
+    PostToolUse,
     Stop,
     SessionStart,
 }
@@ -160,14 +171,28 @@ impl Hook {
     fn slug(self) -> &'static str {
         match self {
             Self::UserPromptSubmit => "user-prompt-submit",
+            Self::PreToolUse => "pre-tool-use",
+            Self::PostToolUse => "post-tool-use",
             Self::Stop => "stop",
             Self::SessionStart => "session-start",
+        }
+    }
+
+    /// What the client says besides, where the case does not matter.
+    fn own(self) -> Value {
+        match self {
+            Self::UserPromptSubmit => json!({ "prompt": "And what does the journal say about it?" }),
+            Self::SessionStart => json!({ "source": "compact" }),
+            Self::Stop => json!({ "stop_hook_active": false }),
+            Self::PreToolUse | Self::PostToolUse => json!({ "tool_name": "Read", "tool_input": {} }),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::UserPromptSubmit => "UserPromptSubmit",
+            Self::PreToolUse => "PreToolUse",
+            Self::PostToolUse => "PostToolUse",
             Self::Stop => "Stop",
             Self::SessionStart => "SessionStart",
         }

@@ -54,6 +54,14 @@ struct Term {
 }
 
 impl Asked {
+    /// Who has which of the words that were asked for, by their place; nobody is listed for words that are nearly everywhere.
+    pub fn listed(&self) -> impl Iterator<Item = (i64, impl Iterator<Item = usize> + use<>)> {
+        self.listed.iter().map(|(entry, mask)| {
+            let mask = *mask;
+            (*entry, (0..MOST_TERMS).filter(move |bit| mask >> bit & 1 == 1))
+        })
+    }
+
     fn weight(&self, mask: u64) -> f64 {
         self.terms.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).map(|(_, term)| term.weight).sum()
     }

@@ -28,7 +28,7 @@ impl Index {
         Ok(self.try_to(self.all())?.cast_unsigned())
     }
 
-    /// How many entries have a word, as the tokenizer cuts it; counted up to `most`.
+    /// How many entries have a word, as the tokenizer cuts it; counted up to `most`, which is faster for words that many have.
     ///
     /// # Errors
     /// As [`Self::detach`].

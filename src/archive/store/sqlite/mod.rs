@@ -143,6 +143,15 @@ impl SqliteStore {
         if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
     }
 
+    /// Looks for damage faster: whether indexes and tables say the same is left out.
+    ///
+    /// # Errors
+    /// When there is some.
+    pub fn quick_check(&mut self) -> Result<(), StoreError> {
+        let found: String = self.read(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
+        if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
+    }
+
     fn read<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         work(&self.db).map_err(|cause| explain(&self.path, cause))
     }

@@ -1,13 +1,14 @@
 //! An archive of a dataset's sessions, made and searched the way users' are.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::embed::{Embedder, Model};
 use ctxbridge::archive::import::import;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::passages::Texts;
-use ctxbridge::archive::search::{self, Filter, Index, Request, What};
+use ctxbridge::archive::search::{self, About, Filter, Index, Request, What};
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge::archive::store::{Store as _, Turns};
 use jiff::tz::TimeZone;
@@ -88,6 +89,15 @@ impl Corpus {
             ids.push(self.turns.get(&turn.turn.id).context("a turn was found that is not in the dataset")?.clone());
         }
         Ok(ids)
+    }
+
+    /// Turns that would be added unasked to a prompt that is typed in a folder.
+    pub fn related(&mut self, prompt: &str, folder: &str, deadline: Instant, most: usize) -> Result<Vec<String>> {
+        let folders = [folder.to_owned()];
+        let about = About { text: prompt, folders: &folders, session: "", forgotten: 0, most, deadline };
+        let found = search::related(&mut self.store, &mut self.index, &about)?;
+        let id = |turn: &[u8; 16]| self.turns.get(turn).cloned().context("a turn was found that is not in the dataset");
+        found.iter().map(|related| id(&related.turn.turn.id)).collect()
     }
 
     /// What is made into the vectors of each turn, by the turn's id.

@@ -24,8 +24,9 @@ use ctxbridge::archive::search::Mode;
 
 use self::bm25::Bm25;
 use self::configurations::BASELINE;
-use self::corpus::Corpus;
-use self::dataset::{Dataset, Question};
+pub use self::corpus::Corpus;
+pub use self::dataset::Dataset;
+use self::dataset::Question;
 use self::report::Row;
 use self::vectors::{Exact, Remembering};
 use crate::tools::root;
