@@ -33,6 +33,7 @@ const COMMANDS: &[&[&str]] = &[
     &["hooks", "verify"],
     &["autopilot", "status"],
     &["config", "show"],
+    &["doctor"],
     &["statusline"],
     &["demo"],
     &["completions"],

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
+mod doctor;
 mod general;
 mod installations;
 mod patch;

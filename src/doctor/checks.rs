@@ -1,0 +1,265 @@
+//! The checks.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Check, Status, Surroundings};
+use crate::archive::embed::install;
+use crate::archive::heal;
+use crate::archive::search::Finder;
+use crate::archive::search::index;
+use crate::archive::store::sqlite::{Patience, SqliteStore};
+use crate::archive::store::{Store, StoreError};
+use crate::config::Config;
+use crate::hook::settings::clients::Readers;
+use crate::hook::settings::scope::{Places, Scope};
+use crate::hook::settings::status::status;
+use crate::hook::settings::wiring::events_for;
+use crate::hook::{Event, Log, known};
+use crate::patch::catalogue::Catalogue;
+use crate::patch::inspect::State;
+use crate::patch::install::{Installation, discover};
+use crate::patch::patcher::Patcher;
+
+/// Bytes on the disk below which transcripts and patches soon cannot be kept.
+#[cfg(unix)]
+const LITTLE_SPACE: u64 = 1 << 30;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Is it there, may we write, and nobody else read?
+pub fn data_folder(data: &Path) -> Check {
+    let check =
+        |status, told: &str, next: Option<&str>| Check::new("data_folder", status, format!("{}{told}", data.display()), next);
+    let metadata = match fs::metadata(data) {
+        Ok(metadata) if metadata.is_dir() => metadata,
+        Ok(_) => return check(Status::Failed, " is no folder", Some("move it away, or set CTXBRIDGE_DATA_DIR to a folder")),
+        Err(error) => {
+            return check(
+                Status::Failed,
+                &format!(" cannot be read: {error}"),
+                Some("set CTXBRIDGE_DATA_DIR to a folder that you may use"),
+            );
+        }
+    };
+    #[cfg(unix)]
+    let (is_writable, is_private) = {
+        use std::os::unix::fs::PermissionsExt;
+        let access = rustix::fs::access(data, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
+        (access.is_ok(), metadata.permissions().mode() & 0o077 == 0)
+    };
+    #[cfg(not(unix))]
+    let (is_writable, is_private) = (!metadata.permissions().readonly(), true);
+    match (is_writable, is_private) {
+        (false, _) => check(
+            Status::Failed,
+            " cannot be written to",
+            Some("give yourself the right to write there, or set CTXBRIDGE_DATA_DIR"),
+        ),
+        (_, false) => {
+            let next = format!("`chmod 700 '{}'` keeps others out", data.display());
+            check(Status::Warning, " can be entered by others", Some(&next))
+        }
+        _ => check(Status::Ok, " is writable, and yours alone", None),
+    }
+}
+
+/// How much room is left.
+#[cfg(unix)]
+pub fn disk(data: &Path) -> Option<Check> {
+    let space = rustix::fs::statvfs(data).ok()?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let detail = format!("{:.1} GB free", free as f64 / 1e9);
+    Some(match free {
+        LITTLE_SPACE.. => Check::new("disk", Status::Ok, detail, None),
+        0 => Check::new("disk", Status::Failed, "the disk is full", Some("make room: nothing can be archived")),
+        _ => Check::new("disk", Status::Warning, detail, Some("make room: when the disk is full, nothing is archived")),
+    })
+}
+
+/// Nobody to ask without unsafe code.
+#[cfg(not(unix))]
+pub fn disk(_data: &Path) -> Option<Check> {
+    None
+}
+
+pub fn configuration(config: &Config) -> Check {
+    let set = config.settings().iter().filter(|setting| setting.source.kind() != "default").count();
+    let Some(first) = config.problems.first() else {
+        let told = if set == 0 { "all settings are as by default".to_owned() } else { format!("{set} set, no problems") };
+        return Check::new("configuration", Status::Ok, told, None);
+    };
+    let more = config.problems.len() - 1;
+    let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+    // Already without control characters, as `config show` says it.
+    Check::new(
+        "configuration",
+        Status::Warning,
+        format!("{first}{more}"),
+        Some("correct it; `ctxbridge config show` says what holds instead"),
+    )
+}
+
+/// Each installed client, and what our patch is in it.
+pub fn clients(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
+    let installations = discover(Some(&at.current));
+    if installations.is_empty() {
+        return vec![Check::new("patch", Status::Warning, "no client found", Some("`ctxbridge patch verify PATH` looks at one"))];
+    }
+    let catalogue = match Catalogue::embedded() {
+        Ok(catalogue) => catalogue,
+        Err(error) => return vec![Check::new("patch", Status::Failed, error.to_string(), Some("reinstall ctxbridge"))],
+    };
+    // What it says besides comes out of its result as well.
+    let patcher = Patcher::new(&at.data, catalogue, &|_| {});
+    let look = |installation: Installation| {
+        progress(&format!("reading {}", installation.path.display()));
+        client(installation, &patcher)
+    };
+    installations.into_iter().map(look).collect()
+}
+
+fn client(installation: Installation, patcher: &Patcher<'_>) -> Check {
+    let path = installation.path.display().to_string();
+    // What the shell does not run disturbs nobody.
+    let bad = if installation.on_path { Status::Failed } else { Status::Warning };
+    let target = match installation.client {
+        Ok(target) => target,
+        Err(error) => return Check::new("patch", bad, error.to_string(), Some("`ctxbridge patch list` shows the clients")),
+    };
+    let place = format!("{} {path}", target.version_text());
+    let verified = match patcher.verify(&target) {
+        Ok(verified) => verified,
+        Err(error) => return Check::new("patch", bad, format!("{place}: {error}"), Some("`ctxbridge patch verify` says more")),
+    };
+    let apply = format!("`ctxbridge patch apply '{path}'` patches it");
+    let (status, state, next) = match verified.state {
+        State::Patched => (Status::Ok, "patched", None),
+        State::Unpatched => (Status::Warning, "unpatched", Some(apply.as_str())),
+        State::Upgraded => (Status::Warning, "upgraded since it was patched", Some(apply.as_str())),
+        State::Modified => (bad, "patched, and changed since", Some("reinstall the client, then patch it")),
+        State::Foreign => (Status::Warning, "patched by another tool", Some("undo that with the other tool, then patch it")),
+    };
+    Check::new("patch", status, format!("{place}: {state}"), next)
+}
+
+pub fn hooks(at: &Surroundings) -> Check {
+    let places = Places::new(at.home.clone(), at.client_config.clone(), &at.current);
+    let readers = Readers::discover(Some(&places.project));
+    let (wanted, left_out) = events_for(&readers.clients, &known);
+    let found = match status(&places, &Scope::ALL, (&wanted, &left_out), at.path_variable.as_deref()) {
+        Ok(found) => found,
+        Err(error) => return Check::new("hooks", Status::Failed, error.to_string(), Some("`ctxbridge hooks status` says more")),
+    };
+    let names = |events: &[Event]| events.iter().map(|event| event.name()).collect::<Vec<_>>().join(", ");
+    let why = Some("`ctxbridge hooks status` says why");
+    if let Some((file, problem)) = found.scopes.iter().find_map(|scope| Some((&scope.file, scope.problem.as_ref()?))) {
+        return Check::new("hooks", Status::Failed, format!("{}: {problem}", file.display()), why);
+    }
+    match found.scopes.iter().map(|scope| scope.hooks.len()).sum::<usize>() {
+        0 => Check::new("hooks", Status::Warning, "not wired: nothing is archived", Some("`ctxbridge hooks install` wires them")),
+        _ if found.disabled => Check::new("hooks", Status::Failed, "wired, but `disableAllHooks` is set", why),
+        wired if found.wired && !wanted.is_empty() && found.twice.is_empty() => {
+            Check::new("hooks", Status::Ok, format!("{wired} wired"), None)
+        }
+        _ if !found.twice.is_empty() => {
+            Check::new("hooks", Status::Warning, format!("wired twice: {}", names(&found.twice)), why)
+        }
+        _ if !found.missing.is_empty() => {
+            Check::new("hooks", Status::Failed, format!("not in effect: {}", names(&found.missing)), why)
+        }
+        _ => Check::new("hooks", Status::Failed, "wired, and some cannot run", why),
+    }
+}
+
+/// The archive, and the index of what is in it.
+pub fn archive(data: &Path) -> Vec<Check> {
+    let read = || -> Result<Option<(SqliteStore, u64, u64)>, StoreError> {
+        let Some(store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
+        let mut store = store.holding(heal::presence(data, Patience::Patient)?);
+        store.quick_check()?;
+        let totals = store.totals()?;
+        Ok(Some((store, totals.sessions, totals.turns)))
+    };
+    match read() {
+        Ok(None) => {
+            let next = "`ctxbridge archive import` takes in what the client has";
+            vec![Check::new("archive", Status::Warning, "there is none yet", Some(next))]
+        }
+        Ok(Some((mut store, sessions, turns))) => {
+            let told = format!("whole, with {} of {}", count(turns, "turn"), count(sessions, "session"));
+            vec![Check::new("archive", Status::Ok, told, None), search(data, &mut store)]
+        }
+        Err(error) => {
+            let next = if error.is_damage() {
+                "`ctxbridge archive import` also fills the new one"
+            } else {
+                "close what uses it, and try again"
+            };
+            vec![Check::new("archive", Status::Failed, error.to_string(), Some(next))]
+        }
+    }
+}
+
+fn search(data: &Path, store: &mut SqliteStore) -> Check {
+    let next = Some("the next `ctxbridge archive search` makes it");
+    if !data.join(index::FILE).exists() {
+        return Check::new("search", Status::Warning, "there is no index yet", next);
+    }
+    match Finder::new(data.to_owned()).behind(store) {
+        Ok(behind) if behind.entries == 0 => Check::new("search", Status::Ok, "the index has every entry", None),
+        // Hooks leave that to whoever searches.
+        Ok(behind) => {
+            Check::new("search", Status::Ok, format!("entries that the next search will index: {}", behind.entries), None)
+        }
+        Err(error) => {
+            Check::new("search", Status::Warning, error.to_string(), Some("the next `ctxbridge archive search` makes it anew"))
+        }
+    }
+}
+
+pub fn model(data: &Path) -> Check {
+    let status = install::status(&install::folder_in(data));
+    let next = Some("`ctxbridge model install` puts it there");
+    match status.state {
+        install::State::Installed => Check::new("model", Status::Ok, format!("{} is whole", status.model), None),
+        install::State::Damaged => Check::new(
+            "model",
+            Status::Failed,
+            format!("{} is damaged", status.model),
+            Some("`ctxbridge model install` replaces it"),
+        ),
+        install::State::Absent => Check::new("model", Status::Warning, "not installed: search goes by words alone", next),
+    }
+}
+
+/// What hooks could not do in the last 24 hours.
+pub fn hooks_log(data: &Path, now_ms: i64) -> Check {
+    let path = data.join("logs").join(Log::FILE);
+    let texts = [path.with_extension("log.1"), path.clone()].map(|path| fs::read(path).unwrap_or_default());
+    let lines = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n'));
+    let failures: Vec<Value> =
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).filter(|line| is_recent(line, now_ms)).collect();
+    let Some(newest) = failures.last() else {
+        return Check::new("hooks_log", Status::Ok, "no failure in the last 24 hours", None);
+    };
+    let text = |key: &str| newest[key].as_str().unwrap_or("?");
+    let told = format!(
+        "{} in the last 24 hours, the newest at {}: {}",
+        count(failures.len() as u64, "failure"),
+        text("event"),
+        text("error")
+    );
+    Check::new("hooks_log", Status::Warning, told, Some(&format!("see {}", path.display())))
+}
+
+fn count(number: u64, name: &str) -> String {
+    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+}
+
+fn is_recent(line: &Value, now_ms: i64) -> bool {
+    let time = line["ts"].as_str().and_then(|ts| ts.parse::<jiff::Timestamp>().ok());
+    time.is_some_and(|time| time.as_millisecond() >= now_ms - DAY_MS)
+}

@@ -1,0 +1,201 @@
+//! Adding to the log, within a hook: one line, in one write.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::super::Event;
+use super::{EventLog, folder_name};
+use crate::redact::Redactor;
+use crate::transcript::whole_characters;
+use crate::{files, paths};
+
+/// Bytes after which a file is put aside; one older one is kept.
+const LARGEST: u64 = 8 << 20;
+
+/// How long a session is kept in which nothing happened.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Held while a file is put aside.
+const LOCK: &str = "rotate.lock";
+
+#[derive(Serialize)]
+struct Line {
+    ts: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_text: Option<String>,
+}
+
+impl EventLog {
+    /// Adds what the client told a hook.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&self, event: Event, session: Option<&str>, input: &[u8], now_ms: i64) -> io::Result<()> {
+        let line = line(input, now_ms)?;
+        let folder = self.folder.join(folder_name(session));
+        let path = folder.join(format!("{}.jsonl", event.name()));
+        let mut file = open(&folder, &path)?;
+        if file.metadata()?.len() > LARGEST {
+            drop(file);
+            put_aside(&folder, &path)?;
+            file = open(&folder, &path)?;
+        }
+        // One write, so that lines of several processes do not mix.
+        file.write_all(&line)
+    }
+
+    /// Removes the folders of sessions in which nothing happened for 30 days.
+    ///
+    /// # Errors
+    /// When the folder cannot be read. What cannot be removed is tried again another time.
+    pub fn remove_old(&self, now: SystemTime) -> io::Result<()> {
+        let is_old = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > KEPT);
+        for entry in fs::read_dir(&self.folder)?.flatten() {
+            // Only folders of ours: a link leads elsewhere.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && last_change(&entry.path()).is_some_and(is_old) {
+                fs::remove_dir_all(entry.path()).ok();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn line(input: &[u8], now_ms: i64) -> io::Result<Vec<u8>> {
+    let ts = jiff::Timestamp::from_millisecond(now_ms).map(|time| format!("{time:.3}")).unwrap_or_default();
+    let redactor = Redactor::standard();
+    let line = match serde_json::from_slice::<Value>(&whole_characters(input)) {
+        Ok(mut payload) => {
+            redactor.redact_json(&mut payload);
+            Line { ts, payload: Some(payload), payload_text: None }
+        }
+        Err(_) => {
+            let text = String::from_utf8_lossy(input);
+            Line { ts, payload: None, payload_text: Some(redactor.redact(&text).text.into_owned()) }
+        }
+    };
+    let mut bytes = Vec::with_capacity(input.len() + 64);
+    serde_json::to_writer(&mut bytes, &line)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn open(folder: &Path, path: &Path) -> io::Result<File> {
+    let open = || files::private().create(true).append(true).open(path);
+    // The folder is there but for the first time.
+    open().or_else(|_| {
+        paths::create_private_dir(folder)?;
+        open()
+    })
+}
+
+/// Of several that see a large file, one puts it aside: the second would put the new one in the place of the old one. Who does not get
+/// the lock goes on with whatever file is there, and a line that is written to one that has just been put aside is kept with it.
+fn put_aside(folder: &Path, path: &Path) -> io::Result<()> {
+    let lock = files::private().create(true).append(true).open(folder.join(LOCK))?;
+    if lock.try_lock().is_ok() && fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGEST) {
+        fs::rename(path, path.with_extension("jsonl.1"))?;
+    }
+    Ok(())
+}
+
+/// When something happened in a folder last.
+fn last_change(folder: &Path) -> Option<SystemTime> {
+    let of = |path: &Path| fs::symlink_metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let inside = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| of(&entry.path()));
+    inside.chain(of(folder)).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: &[u8]) -> String {
+        String::from_utf8(line.to_vec()).expect("UTF-8")
+    }
+
+    #[test]
+    fn lines_keep_the_order_and_lose_the_secrets() {
+        let input = br#" {"z": 1, "a": {"cmd": "export API_TOKEN=abcdefgh\nls", "password": "hunter2"}, "half": "\ud800"}
+        "#;
+        insta::assert_snapshot!(text(&line(input, 1_790_000_000_123).expect("a line")), @r#"{"ts":"2026-09-21T14:13:20.123Z","payload":{"z":1,"a":{"cmd":"export API_TOKEN=[redacted:named-secret]\nls","password":"[redacted:named-secret]"},"half":"�"}}"#);
+        insta::assert_snapshot!(text(&line(b"password=hunter2\n{", 0).expect("a line")), @r#"{"ts":"1970-01-01T00:00:00.000Z","payload_text":"password=[redacted:named-secret]\n{"}"#);
+        insta::assert_snapshot!(text(&line(b"\xff", 0).expect("a line")), @r#"{"ts":"1970-01-01T00:00:00.000Z","payload_text":"�"}"#);
+    }
+
+    #[test]
+    fn a_large_file_is_put_aside_and_nothing_is_lost() {
+        let data = tempfile::tempdir().expect("a folder");
+        let log = EventLog::in_dir(data.path());
+        let folder = log.folder().join("s");
+        let path = folder.join("Stop.jsonl");
+        let append = |input: &str| log.append(Event::Stop, Some("s"), input.as_bytes(), 0).expect("appends");
+        append("{\"first\":1}");
+        // Longer than the limit by itself, and still one line.
+        append(&serde_json::json!({ "long": "x".repeat(LARGEST as usize) }).to_string());
+        append("{\"second\":1}");
+        let lines = |path: &Path| fs::read_to_string(path).expect("readable").lines().count();
+        assert_eq!((lines(&path.with_extension("jsonl.1")), lines(&path)), (2, 1));
+        // Somebody else is putting it aside: the line goes where the file is.
+        append(&serde_json::json!({ "long": "x".repeat(LARGEST as usize) }).to_string());
+        let lock = files::private().create(true).append(true).open(folder.join(LOCK)).expect("opens");
+        lock.lock().expect("locks");
+        append("{\"third\":1}");
+        assert_eq!((lines(&path.with_extension("jsonl.1")), lines(&path)), (2, 3));
+    }
+
+    #[test]
+    fn several_writers_at_the_limit_lose_no_line() {
+        let data = tempfile::tempdir().expect("a folder");
+        let log = EventLog::in_dir(data.path());
+        let path = log.folder().join("s").join("Stop.jsonl");
+        fs::create_dir_all(log.folder().join("s")).expect("a folder");
+        fs::write(&path, vec![b'\n'; LARGEST as usize + 1]).expect("writable");
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let log = &log;
+                scope.spawn(move || {
+                    for number in 0..50 {
+                        let input = format!("{{\"writer\":{writer},\"number\":{number}}}");
+                        log.append(Event::Stop, Some("s"), input.as_bytes(), 0).expect("appends");
+                    }
+                });
+            }
+        });
+        let both =
+            fs::read_to_string(path.with_extension("jsonl.1")).expect("readable") + &fs::read_to_string(&path).expect("readable");
+        let lines: Vec<&str> = both.lines().filter(|line| !line.is_empty()).collect();
+        assert_eq!(lines.len(), 200);
+        assert!(lines.iter().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    }
+
+    #[test]
+    fn old_sessions_are_removed() {
+        let data = tempfile::tempdir().expect("a folder");
+        let log = EventLog::in_dir(data.path());
+        log.append(Event::Stop, Some("old"), b"{}", 0).expect("appends");
+        let now = SystemTime::now();
+        log.remove_old(now + KEPT / 2).expect("readable");
+        assert!(log.folder().join("old").exists());
+        log.remove_old(now + KEPT * 2).expect("readable");
+        assert!(!log.folder().join("old").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let data = tempfile::tempdir().expect("a folder");
+        let log = EventLog::in_dir(data.path());
+        log.append(Event::PostToolUse, Some("s"), b"{}", 0).expect("appends");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let folder = log.folder().join("s");
+        assert_eq!((mode(log.folder()), mode(&folder), mode(&folder.join("PostToolUse.jsonl"))), (0o700, 0o700, 0o600));
+    }
+}

@@ -1,0 +1,160 @@
+//! `doctor`: what it says of machines in different states; and the event log, from the hook to what is shown of it.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::sandbox::{Said, Sandbox, filters};
+
+/// Room on the disk and times are of the machine.
+fn of_the_machine() -> [insta::internals::SettingsBindDropGuard; 2] {
+    let general = filters();
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"[\d.]+ GB free", "[GB] GB free");
+    settings.add_filter(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "[TIME]");
+    // The last one has to go first.
+    [settings.bind_to_scope(), general]
+}
+
+fn hook(sandbox: &Sandbox, args: &[&str], on: bool, input: &str) -> Said {
+    let mut command = sandbox.command();
+    command.arg("hook").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if on {
+        command.env("CTXBRIDGE_EVENT_LOG", "1");
+    }
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    sandbox.said(child.wait_with_output().unwrap())
+}
+
+/// A sandbox whose event log has two sessions.
+fn logged() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let tool = r#"{"session_id":"5f0c1d2e-1","hook_event_name":"PostToolUse","tool_name":"Bash\u001b[31m","tool_input":{"command":"export API_TOKEN=abcdefgh"}}"#;
+    assert_eq!(hook(&sandbox, &["post-tool-use"], true, tool).to_string(), "exit code: 0\n");
+    let prompt = r#"{"session_id":"5f0c1d2e-1","prompt":"Why does the\nparser hang? My password: hunter2"}"#;
+    hook(&sandbox, &["user-prompt-submit"], true, prompt);
+    hook(&sandbox, &["--debug", "session-start"], false, r#"{"session_id":"../../escape","source":"startup"}"#);
+    sandbox
+}
+
+#[test]
+fn a_new_machine() {
+    let _filters = of_the_machine();
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.run(&["doctor"]));
+    insta::assert_snapshot!("a_new_machine_json", sandbox.run(&["doctor", "--json"]));
+}
+
+#[test]
+fn a_machine_where_all_is_well_but_the_model() {
+    let _filters = of_the_machine();
+    let sandbox = Sandbox::new();
+    let script = sandbox.install("e4d", "home/.claude/local/node_modules/@anthropic-ai/claude-code");
+    assert_eq!(sandbox.run(&["patch", "apply", "--no-smoke", script.to_str().unwrap()]).code, Some(0));
+    assert_eq!(sandbox.run(&["hooks", "install"]).code, Some(0));
+    let projects = sandbox.root.join("home/.claude/projects/work");
+    fs::create_dir_all(&projects).unwrap();
+    let line = r#"{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-11-22T10:00:00.000Z","message":{"role":"user","content":"Hello"}}"#;
+    fs::write(projects.join("s1.jsonl"), format!("{line}\n")).unwrap();
+    assert_eq!(sandbox.run(&["archive", "import"]).code, Some(0));
+    assert_eq!(sandbox.run(&["archive", "search", "hello"]).code, Some(0));
+    insta::assert_snapshot!(sandbox.run(&["doctor"]));
+}
+
+#[test]
+fn a_machine_where_little_works() {
+    use std::os::unix::fs::PermissionsExt;
+    let _filters = of_the_machine();
+    let sandbox = Sandbox::new();
+    let data = sandbox.root.join("data");
+    fs::create_dir_all(data.join("logs")).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(data.join("archive.db"), "this is no database, whatever else it may be").unwrap();
+    let failure =
+        |ts: &str, error: &str| serde_json::json!({ "ts": ts, "event": "Stop", "session": null, "error": error }).to_string();
+    let log = [failure("2020-01-01T00:00:00Z", "long ago"), "torn".into(), failure("2999-01-01T00:00:00Z", "no\u{1b}[31m room")];
+    fs::write(data.join("logs/hooks.log"), log.join("\n")).unwrap();
+    let settings = sandbox.root.join("home/.claude/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, "{ broken").unwrap();
+    let mut command = sandbox.command();
+    command.env("CTXBRIDGE_AUTOPILOT_WARN", "much").env("CTXBRIDGE_EVENT_LOG", "maybe").arg("doctor");
+    insta::assert_snapshot!(sandbox.said(command.output().unwrap()));
+    assert!(data.join("archive.db").exists(), "nothing is repaired");
+}
+
+#[test]
+fn an_event_log_that_is_off_says_how_to_turn_it_on() {
+    let sandbox = Sandbox::new();
+    hook(&sandbox, &["post-tool-use"], false, r#"{"session_id":"s"}"#);
+    insta::assert_snapshot!(sandbox.run(&["doctor", "--events"]), @"
+    exit code: 1
+    the event log is empty
+    CTXBRIDGE_EVENT_LOG=1, or `log = true` under [event] in config.toml, turns it on
+    ");
+    assert!(!sandbox.root.join("data/logs/events").exists());
+}
+
+#[test]
+fn what_hooks_were_told_is_shown_without_secrets() {
+    let _filters = of_the_machine();
+    let sandbox = logged();
+    let path = sandbox.root.join("data/logs/events/5f0c1d2e-1/PostToolUse.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    insta::assert_snapshot!(text, @r#"{"ts":"[TIME]","payload":{"session_id":"5f0c1d2e-1","hook_event_name":"PostToolUse","tool_name":"Bash\u001b[31m","tool_input":{"command":"export API_TOKEN=[redacted:named-secret]"}}}"#);
+    fs::write(&path, format!("{text}{{\"ts\":\"2026-")).unwrap();
+    let mut names: Vec<String> = fs::read_dir(sandbox.root.join("data/logs/events"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 2);
+    assert!(names[1].starts_with("hash-"), "{names:?}");
+    let sessions = sandbox.run(&["doctor", "--events", "--json"]).json();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 2);
+    assert!(sandbox.run(&["doctor", "--events"]).stdout.contains("PostToolUse 1, UserPromptSubmit 1"));
+    insta::assert_snapshot!("events", sandbox.run(&["doctor", "--events", "--session", "5f0c"]));
+    insta::assert_snapshot!("events_newest", sandbox.run(&["doctor", "--events", "--session", "5f0c", "--limit", "1"]));
+    let of_one = ["doctor", "--events", "--session", "5f0c", "--event", "user-prompt-submit", "--json"];
+    insta::assert_snapshot!("events_json", sandbox.run(&of_one));
+}
+
+#[test]
+fn sessions_of_the_log_that_cannot_be_told_apart() {
+    let sandbox = logged();
+    insta::assert_snapshot!(sandbox.run(&["doctor", "--events", "--session", "nobody"]), @"
+    exit code: 1
+    --- stderr
+    no session in the event log begins with nobody; `ctxbridge doctor --events` lists them
+    ");
+    let said = sandbox.run(&["doctor", "--events", "--session", ""]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.stderr.contains("several sessions begin with"), "{}", said.stderr);
+    assert_eq!(sandbox.run(&["doctor", "--session", "a"]).code, Some(2));
+    assert_eq!(sandbox.run(&["doctor", "--events", "--session", "a", "--event", "Nonsense"]).code, Some(2));
+}
+
+/// Whatever is wrong with the log, a hook does what it does without it.
+#[test]
+fn a_log_that_cannot_be_written_disturbs_nobody() {
+    let sandbox = Sandbox::new();
+    let logs = sandbox.root.join("data/logs");
+    fs::create_dir_all(&logs).unwrap();
+    fs::write(logs.join("events"), "a file").unwrap();
+    for event in ["post-tool-use", "session-start", "post-tool-use"] {
+        assert_eq!(hook(&sandbox, &[event], true, r#"{"session_id":"s"}"#).to_string(), "exit code: 0\n");
+    }
+    let log = fs::read_to_string(logs.join("hooks.log")).unwrap();
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains("the event log in"), "{log}");
+}
+
+/// What is no JSON is kept as well: it is what somebody looks for then.
+#[test]
+fn input_that_is_no_json_is_logged_as_text() {
+    let sandbox = Sandbox::new();
+    hook(&sandbox, &["post-tool-use"], true, "no JSON, password=hunter2");
+    let text = fs::read_to_string(sandbox.root.join("data/logs/events/no-session/PostToolUse.jsonl")).unwrap();
+    assert!(text.ends_with("\"payload_text\":\"no JSON, password=[redacted:named-secret]\"}\n"), "{text}");
+}
