@@ -10,6 +10,12 @@ mod edits;
 mod files;
 #[path = "hooks_settings/generated.rs"]
 mod generated;
+#[path = "hooks_settings/matchers.rs"]
+mod matchers;
+#[path = "hooks_settings/plugin.rs"]
+mod plugin;
+#[path = "hooks_settings/project.rs"]
+mod project;
 #[path = "cli/sandbox.rs"]
 #[allow(dead_code, reason = "the command's own tests use the rest")]
 mod sandbox;
@@ -26,6 +32,6 @@ fn all(program: &str) -> Vec<Hook> {
 
 /// Those of them that a test wants.
 fn some(program: &str, want: impl Fn(Event) -> bool) -> Vec<Hook> {
-    let events: Vec<_> = WIRED.iter().map(|(event, _)| *event).filter(|event| want(*event)).collect();
+    let events: Vec<_> = WIRED.iter().map(|wiring| wiring.event).filter(|event| want(*event)).collect();
     hooks(&events, program)
 }

@@ -41,24 +41,26 @@ fn a_life_of_hooks() {
     user     ~/.claude/settings.json (no hook of ctxbridge)
     project  [ROOT]/work/.claude/settings.json (no such file)
     local    [ROOT]/work/.claude/settings.local.json (no such file)
-    ✗ not wired: SessionStart, UserPromptSubmit, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
+    ✗ not wired: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
     ");
     assert_snapshot!(sandbox.hooks(&[&["install"], NEWEST].concat()), @"
     exit code: 0
-    installed: 7 hooks in ~/.claude/settings.json
-    SessionStart, UserPromptSubmit, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
+    installed: 9 hooks in ~/.claude/settings.json
+    SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     the original is kept in [ROOT]/data/backups/settings/[FILE].original.json
     ");
     assert_snapshot!(sandbox.hooks(&[&["install"], NEWEST].concat()), @"
     exit code: 0
-    nothing to do: 7 hooks are in ~/.claude/settings.json already
-    SessionStart, UserPromptSubmit, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
+    nothing to do: 9 hooks are in ~/.claude/settings.json already
+    SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     ");
     assert_snapshot!(sandbox.hooks(&[&["status"], NEWEST].concat()), @"
     exit code: 0
-    user     ~/.claude/settings.json 7 hooks
+    user     ~/.claude/settings.json 9 hooks
       ✓ SessionStart      [CTXBRIDGE]
       ✓ UserPromptSubmit  [CTXBRIDGE]
+      ✓ PreToolUse        [CTXBRIDGE] (only for `Task|Agent`)
+      ✓ PostToolUse       [CTXBRIDGE] (only for `Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent`)
       ✓ PreCompact        [CTXBRIDGE]
       ✓ PostCompact       [CTXBRIDGE]
       ✓ Stop              [CTXBRIDGE]
@@ -70,9 +72,11 @@ fn a_life_of_hooks() {
     ");
     assert_snapshot!(sandbox.hooks(&["status", "--client-version", "2.0.76"]), @"
     exit code: 1
-    user     ~/.claude/settings.json 7 hooks
+    user     ~/.claude/settings.json 9 hooks
       ✓ SessionStart      [CTXBRIDGE]
       ✓ UserPromptSubmit  [CTXBRIDGE]
+      ✓ PreToolUse        [CTXBRIDGE] (only for `Task|Agent`)
+      ✓ PostToolUse       [CTXBRIDGE] (only for `Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent`)
       ✓ PreCompact        [CTXBRIDGE]
       ✓ PostCompact       [CTXBRIDGE]
       ✓ Stop              [CTXBRIDGE]
@@ -82,12 +86,12 @@ fn a_life_of_hooks() {
     project  [ROOT]/work/.claude/settings.json (no such file)
     local    [ROOT]/work/.claude/settings.local.json (no such file)
     left out: PostCompact, which 2.0.76 does not know
-    ✗ wired, but not in effect, for the reasons above: SessionStart, UserPromptSubmit, PreCompact, Stop, SubagentStop, SessionEnd
+    ✗ wired, but not in effect, for the reasons above: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, Stop, SubagentStop, SessionEnd
     ");
     assert_snapshot!(sandbox.hooks(&["install", "--client-version", "2.0.76"]), @"
     exit code: 0
-    updated: 6 hooks in ~/.claude/settings.json
-    SessionStart, UserPromptSubmit, PreCompact, Stop, SubagentStop, SessionEnd
+    updated: 8 hooks in ~/.claude/settings.json
+    SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, Stop, SubagentStop, SessionEnd
     left out: PostCompact, which 2.0.76 does not know
     the original is kept in [ROOT]/data/backups/settings/[FILE].original.json
     ");
@@ -113,6 +117,8 @@ fn the_same_as_json() {
       "state": "installed",
       "events": [
         "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
         "PreCompact",
         "Stop",
         "SubagentStop"
@@ -139,7 +145,8 @@ fn the_same_as_json() {
           "version": "1.0.60"
         }
       ],
-      "warnings": []
+      "warnings": [],
+      "bundles": null
     }
     "#);
     assert_snapshot!(sandbox.hooks(&["status", "--json", "--scope", "user", "--client-version", "1.0.80"]), @r#"
@@ -161,6 +168,7 @@ fn the_same_as_json() {
       ],
       "disabled": false,
       "twice": [],
+      "plugin": false,
       "scopes": [
         {
           "scope": "user",
@@ -174,6 +182,27 @@ fn the_same_as_json() {
               "runs": true,
               "in_place": true,
               "matcher": null,
+              "matcher_wanted": null,
+              "timeout_s": 5.0
+            },
+            {
+              "event": "PreToolUse",
+              "command": "[CTXBRIDGE] hook pre-tool-use",
+              "program": "[CTXBRIDGE]",
+              "runs": true,
+              "in_place": true,
+              "matcher": "Task|Agent",
+              "matcher_wanted": null,
+              "timeout_s": 5.0
+            },
+            {
+              "event": "PostToolUse",
+              "command": "[CTXBRIDGE] hook post-tool-use",
+              "program": "[CTXBRIDGE]",
+              "runs": true,
+              "in_place": true,
+              "matcher": "Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent",
+              "matcher_wanted": null,
               "timeout_s": 5.0
             },
             {
@@ -183,6 +212,7 @@ fn the_same_as_json() {
               "runs": true,
               "in_place": true,
               "matcher": null,
+              "matcher_wanted": null,
               "timeout_s": 30.0
             },
             {
@@ -192,6 +222,7 @@ fn the_same_as_json() {
               "runs": true,
               "in_place": true,
               "matcher": null,
+              "matcher_wanted": null,
               "timeout_s": 15.0
             },
             {
@@ -201,6 +232,7 @@ fn the_same_as_json() {
               "runs": true,
               "in_place": true,
               "matcher": null,
+              "matcher_wanted": null,
               "timeout_s": 15.0
             }
           ],
@@ -208,6 +240,7 @@ fn the_same_as_json() {
             "SessionStart"
           ],
           "unknown": [],
+          "plugins": {},
           "disable_all_hooks": null,
           "trusted": null,
           "related": [],
@@ -229,8 +262,9 @@ fn the_same_as_json() {
       "scope": "user",
       "file": "[ROOT]/home/.claude/settings.json",
       "state": "deleted",
-      "removed": 4,
-      "backup": null
+      "removed": 6,
+      "backup": null,
+      "tidied": null
     }
     "#);
 }
@@ -256,8 +290,9 @@ fn settings_for_colleagues_call_the_bare_name() {
     fs::write(sandbox.root.join("home/.claude.json"), "{\"projects\": {}}").unwrap();
     assert_snapshot!(sandbox.hooks(&[&["install", "--scope", "project"], NEWEST].concat()), @"
     exit code: 0
-    installed: 7 hooks in [ROOT]/work/.claude/settings.json
-    SessionStart, UserPromptSubmit, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
+    installed: 9 hooks in [ROOT]/work/.claude/settings.json
+    SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
+    prepared: [ROOT]/work/.ctxbridge, for what is asked and done here; `git add .ctxbridge` shares it with the repository
     --- stderr
     note: the client does not trust this project yet: start `claude` in it once and say yes
     note: there is no `ctxbridge` on the PATH, which these settings call
@@ -266,27 +301,30 @@ fn settings_for_colleagues_call_the_bare_name() {
     assert!(text.contains("\"ctxbridge hook stop\"") && !text.contains(&*sandbox.root.to_string_lossy()), "{text}");
     assert_snapshot!(sandbox.hooks(&[&["status", "--scope", "project"], NEWEST].concat()), @"
     exit code: 1
-    project  [ROOT]/work/.claude/settings.json 7 hooks
+    project  [ROOT]/work/.claude/settings.json 9 hooks
       ✗ SessionStart      ctxbridge (is not on the PATH)
       ✗ UserPromptSubmit  ctxbridge (is not on the PATH)
+      ✗ PreToolUse        ctxbridge (is not on the PATH, only for `Task|Agent`)
+      ✗ PostToolUse       ctxbridge (is not on the PATH, only for `Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent`)
       ✗ PreCompact        ctxbridge (is not on the PATH)
       ✗ PostCompact       ctxbridge (is not on the PATH)
       ✗ Stop              ctxbridge (is not on the PATH)
       ✗ SubagentStop      ctxbridge (is not on the PATH)
       ✗ SessionEnd        ctxbridge (is not on the PATH)
       ✗ the client does not trust this project, and ignores these; start `claude` in it once and say yes
-    ✗ wired, but not in effect, for the reasons above: SessionStart, UserPromptSubmit, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
+    ✗ wired, but not in effect, for the reasons above: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     ");
     assert_snapshot!(sandbox.hooks(&[&["install", "--scope", "local"], NEWEST].concat()), @"
     exit code: 0
-    installed: 7 hooks in [ROOT]/work/.claude/settings.local.json
-    SessionStart, UserPromptSubmit, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
+    installed: 9 hooks in [ROOT]/work/.claude/settings.local.json
+    SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     --- stderr
     note: the client does not trust this project yet: start `claude` in it once and say yes
     ");
     assert_snapshot!(sandbox.hooks(&["uninstall", "--scope", "local"]), @"
     exit code: 0
     uninstalled: [ROOT]/work/.claude/settings.local.json, which the install had made, is gone
+    [ROOT]/work/.ctxbridge, which held nothing, is gone
     ");
     assert_snapshot!(sandbox.hooks(&["uninstall", "--scope", "project"]), @"
     exit code: 0
@@ -313,14 +351,14 @@ fn status_says_what_is_wrong() {
       not ours, since it does more than run a hook: ctxbridge hook pre-compact; date
     ✗ `disableAllHooks` is set: the client runs no hook at all
     ✗ wired, but not in effect, for the reasons above: Stop
-    ✗ not wired: SessionStart, UserPromptSubmit, PreCompact, PostCompact, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
+    ✗ not wired: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
     ");
     sandbox.settings("{,}");
     assert_snapshot!(sandbox.hooks(&[&["status", "--scope", "user"], NEWEST].concat()), @"
     exit code: 1
     user     ~/.claude/settings.json (cannot be used)
       ✗ it is not valid JSON (key must be a string at line 1 column 2), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas
-    ✗ not wired: SessionStart, UserPromptSubmit, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
+    ✗ not wired: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
     ");
 }
 
@@ -369,10 +407,18 @@ fn verify_runs_what_is_wired() {
         let json = said.json();
         assert_eq!(said.code, Some(if json["ok"] == true { 0 } else { 1 }), "{said}");
         assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "something is left in the temporary folder");
+        assert_eq!(json["ok"], true, "{said}");
         json["hooks"].as_array().unwrap().iter().map(|run| run["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(run().len(), 8, "all, when none is wired");
+    assert_eq!(run().len(), 12, "all, when none is wired");
     sandbox.settings(r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ctxbridge hook stop"}]}]}}"#);
     assert_eq!(run(), ["Stop"]);
+    assert_snapshot!(sandbox.hooks(&["verify"]).stdout.lines().skip(1).collect::<Vec<_>>().join("\n"), @"
+    ✓ write                           1 hook into settings, and out again
+    ✓ event log                       1 event logged
+    ✓ archive                         1 session, 2 turns
+    ✓ search                          the session is found by its words
+    ✓ restore                         the transcript to the byte
+    ");
     assert!(!sandbox.root.join("data/archive.db").exists(), "the user's own archive was touched");
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbridge::hook::Event;
 use ctxbridge::hook::settings::editor::{Editor, Installed, InstalledState, Uninstalled, UninstalledState};
+use ctxbridge::hook::settings::wiring::WIRED;
 use ctxbridge::hook::settings::{DocumentError, SettingsError};
 use tempfile::TempDir;
 
@@ -81,7 +82,7 @@ fn the_original_comes_back_to_the_byte() {
         let again = home.install();
         assert_eq!((again.state, again.backup), (InstalledState::Unchanged, None));
         let gone = home.uninstall();
-        assert_eq!((gone.state, gone.removed, gone.backup), (UninstalledState::Restored, 7, None), "{text:?}");
+        assert_eq!((gone.state, gone.removed, gone.backup), (UninstalledState::Restored, WIRED.len(), None), "{text:?}");
         assert_eq!(home.text(), text);
         assert_eq!(mode(&home.settings), 0o640);
         assert!(home.kept().is_empty(), "a backup may hold secrets, and nobody needs it any more");

@@ -21,8 +21,9 @@ const OURS: &[&str] = &[
     "'/old place/ctxbridge' hook session-start -x",
     "C:\\t\\ctxbridge.exe hook pre-compact",
     "/o/ctxbridge hook pre-tool-use",
+    "ctxbridge hook post-tool-use -y",
 ];
-const EVENTS: &[&str] = &["Stop", "SessionStart", "PreCompact", "PreToolUse", "Notification", "FutureEvent"];
+const EVENTS: &[&str] = &["Stop", "SessionStart", "PreCompact", "PreToolUse", "PostToolUse", "Notification", "FutureEvent"];
 
 /// How a file is written.
 #[derive(Debug, Clone)]
@@ -106,7 +107,7 @@ fn handler(commands: &'static [&'static str]) -> impl Strategy<Value = Value> {
 }
 
 fn group(handler: impl Strategy<Value = Value>, least: usize) -> impl Strategy<Value = Value> {
-    let matcher = proptest::option::of(select(vec!["", "*", "Bash", "Read|Write"]));
+    let matcher = proptest::option::of(select(vec!["", "*", "Bash", "Task|Agent"]));
     (matcher, proptest::collection::vec(handler, least..4)).prop_map(|(matcher, handlers)| match matcher {
         Some(matcher) => json!({ "matcher": matcher, "hooks": handlers }),
         None => json!({ "hooks": handlers }),
@@ -215,9 +216,9 @@ proptest! {
 
     /// Also through a change of the program and of the events.
     #[test]
-    fn updates_leave_no_trace_either(settings in settings(handler(FOREIGN), 1), style in style(), old in 0..=128u8, new in 0..=128u8) {
+    fn updates_leave_no_trace_either(settings in settings(handler(FOREIGN), 1), style in style(), old in 0..512u16, new in 0..512u16) {
         let before = style.write(&settings);
-        let chosen = |bits: u8| move |event: Event| bits >> (event as u8 % 8) & 1 == 1;
+        let chosen = |bits: u16| move |event: Event| bits >> (event as u16) & 1 == 1;
         let first = install(&before, &some("/a place/ctxbridge", chosen(old))).unwrap();
         let second = install(&first, &some("/new/ctxbridge", chosen(new))).unwrap();
         prop_assert_eq!(foreign(&parse(&second)), foreign(&settings));
@@ -241,9 +242,10 @@ proptest! {
         prop_assert_eq!(foreign(&value), foreign(&settings));
         prop_assert_eq!(rest(&value), rest(&settings));
         for hook in &hooks {
-            let line = format!("{} null {{\"type\":\"command\",\"command\":\"{}", hook.event.name(), hook.command);
-            let count = commands(&value).iter().filter(|command| command.contains(&line[line.find('{').unwrap()..]) && command.starts_with(hook.event.name())).count();
-            prop_assert_eq!(count, 1, "{}", line);
+            let begin = hook.matcher.map_or(hook.event.name().to_owned(), |matcher| format!("{} {matcher:?} ", hook.event.name()));
+            let line = format!("{{\"type\":\"command\",\"command\":\"{}", hook.command);
+            let count = commands(&value).iter().filter(|command| command.contains(&line) && command.starts_with(&begin)).count();
+            prop_assert_eq!(count, 1, "{} {}", begin, line);
         }
         let after = parse(&uninstall(&wired).unwrap());
         prop_assert_eq!(commands(&after), foreign(&settings));

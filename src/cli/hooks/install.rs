@@ -2,11 +2,13 @@
 
 use serde_json::json;
 
-use super::{Answer, ClientArg, Output, ScopeArg, events_of_some, names, places, scopes, short};
+use super::{Answer, ClientArg, Output, ScopeArg, events_of_some, names, places, project, scopes, short};
+use crate::bundle::{BUNDLES, FOLDER};
 use crate::cli::output::{DIM, GOOD, styled};
 use crate::hook::Event;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::editor::{Editor, Installed, InstalledState};
+use crate::hook::settings::project::{Prepared, prepare};
 use crate::hook::settings::scope::{Places, Scope};
 use crate::hook::settings::status::{ScopeStatus, status};
 use crate::hook::settings::wiring::{LeftOut, hooks, own_program};
@@ -18,7 +20,10 @@ use crate::paths;
   ctxbridge hooks install --scope project --client-version 2.1.330
 
 Only events that every installed client knows are wired: one that a client does not know makes it ignore all its settings.
-All else in the file stays as it is, and `ctxbridge hooks uninstall` puts the original back.")]
+All else in the file stays as it is, and `ctxbridge hooks uninstall` puts the original back. In a project in git, the folder
+.ctxbridge is made ready, too, unless `bundle.enabled` is off: commit it, and a clone knows what was worked on.
+
+The plugin does the same (`claude plugin install ctxbridge@ctxbridge`); with both, its hooks step back.")]
 pub(super) struct InstallArgs {
     /// Which settings
     #[arg(long, value_enum, default_value = "user")]
@@ -42,19 +47,39 @@ impl InstallArgs {
         for unknown in &readers.unknown {
             output.note(&format!("{}: its version is not known; if it is old, name it with --client-version", unknown.display()));
         }
-        let warnings = warnings(&places, scope, &wanted, &left_out)?;
+        let prepared = project()?.map(|project| prepare(&project));
+        let mut warnings = warnings(&places, scope, &wanted, &left_out)?;
+        warnings.extend(prepared.as_ref().and_then(warning));
         if output.json {
             output.value(&json!({
                 "scope": scope, "file": done.file, "state": done.state, "events": wanted, "left_out": left_out,
                 "program": program, "backup": done.backup, "clients": clients(&readers), "warnings": warnings,
+                "bundles": prepared,
             }))?;
         } else {
             tell(&done, &wanted, &left_out, output)?;
+            if let Some(Prepared { folder, is_new: true, .. }) = &prepared {
+                let said = format!("prepared: {}, for what is asked and done here", short(folder));
+                output.line(styled(DIM, format!("{said}; `git add {FOLDER}` shares it with the repository")))?;
+            }
             for warning in warnings {
                 output.note(&format!("note: {warning}"));
             }
         }
         Ok(Answer::Yes)
+    }
+}
+
+/// What keeps bundles from being shared.
+fn warning(prepared: &Prepared) -> Option<String> {
+    let folder = short(&prepared.folder);
+    match prepared {
+        Prepared { problem: Some(problem), .. } => Some(format!("what is done here cannot be noted down: {problem}")),
+        Prepared { ignored: Some(true), .. } => Some(format!(
+            "git ignores {folder}, by a rule of this project or of yours (`git check-ignore -v {FOLDER}/{BUNDLES}/x.jsonl` names it), \
+             so that a clone knows nothing of what is done here"
+        )),
+        _ => None,
     }
 }
 
@@ -78,6 +103,11 @@ fn warnings(places: &Places, scope: Scope, wanted: &[Event], left_out: &[LeftOut
     }
     if own.is_some_and(|own| own.hooks.iter().any(|hook| hook.runs == Some(false))) {
         warnings.push("there is no `ctxbridge` on the PATH, which these settings call".to_owned());
+    }
+    if status.plugin {
+        warnings.push(
+            "the plugin is enabled, too: its hooks step back where settings wire the same, so one of both is enough".to_owned(),
+        );
     }
     let also = |found: &&ScopeStatus| found.scope != scope && !found.hooks.is_empty();
     let others: Vec<_> = status.scopes.iter().filter(also).map(|found| found.scope.name()).collect();

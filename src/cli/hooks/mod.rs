@@ -11,6 +11,8 @@ use clap::{Subcommand, ValueEnum};
 use semver::Version;
 
 use super::{Answer, Output};
+use crate::bundle::Project;
+use crate::config::{Config, Sources};
 use crate::hook::settings::SettingsError;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::scope::{Places, Scope};
@@ -87,6 +89,13 @@ impl HooksArgs {
             HooksCommand::Verify(args) => args.run(output),
         }
     }
+}
+
+/// The project that one is in, if its work is noted down there.
+fn project() -> anyhow::Result<Option<Project>> {
+    let current = std::env::current_dir()?;
+    let is_wanted = Config::load(&Sources::of_process(Some(&current))).bundle.enabled;
+    Ok(Project::around(&current, paths::home_dir().as_deref()).filter(|_| is_wanted))
 }
 
 fn places() -> anyhow::Result<Places> {

@@ -35,7 +35,7 @@ impl StatusArgs {
         if output.json {
             output.value(&json!({
                 "wired": wired, "missing": status.missing, "left_out": status.left_out, "disabled": status.disabled,
-                "twice": status.twice, "scopes": status.scopes, "clients": clients(&readers), "project": places.project,
+                "twice": status.twice, "plugin": status.plugin, "scopes": status.scopes, "clients": clients(&readers), "project": places.project,
             }))?;
         } else {
             tell(&status, &readers, output)?;
@@ -49,6 +49,14 @@ fn tell(status: &Status, readers: &Readers, output: &mut Output) -> anyhow::Resu
         tell_scope(scope, output)?;
     }
     let bad = |text: String| format!("{} {text}", styled(BAD, "✗"));
+    match status.plugin_runs {
+        Some(true) => output.line(format!("plugin   {} the plugin is enabled, and wires all of them", styled(GOOD, "✓")))?,
+        Some(false) => output.line(format!(
+            "plugin   {} the plugin is enabled, but calls `ctxbridge`, which is not on the PATH",
+            styled(BAD, "✗")
+        ))?,
+        None => {}
+    }
     if status.disabled {
         output.line(bad("`disableAllHooks` is set: the client runs no hook at all".to_owned()))?;
     }
@@ -128,8 +136,15 @@ fn hook_line(hook: &Wired) -> String {
             if hook.program.contains(['/', '\\']) { "is not there or cannot be run" } else { "is not on the PATH" }.to_owned(),
         );
     }
-    let sound = remarks.is_empty();
-    remarks.extend(hook.matcher.as_ref().map(|matcher| format!("only for `{matcher}`")));
+    let matcher = hook.matcher.as_ref().map(|matcher| format!("only for `{matcher}`"));
+    match hook.matcher_wanted {
+        Some(wanted) => {
+            let now = matcher.unwrap_or_else(|| "for all tools".to_owned());
+            remarks.push(format!("{now} instead of `{wanted}`"));
+        }
+        None => remarks.extend(matcher),
+    }
+    let sound = hook.is_sound();
     let mark = if sound { styled(GOOD, "✓") } else { styled(BAD, "✗") };
     let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
     let program = std::path::Path::new(&hook.program);

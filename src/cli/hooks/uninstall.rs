@@ -3,8 +3,10 @@
 use serde_json::json;
 
 use super::{Answer, Output, ScopeArg, places, short};
+use crate::bundle::{FOLDER, Project};
 use crate::cli::output::{DIM, GOOD, styled};
 use crate::hook::settings::editor::{Editor, Uninstalled, UninstalledState};
+use crate::hook::settings::project::tidy;
 use crate::hook::settings::scope::Scope;
 use crate::paths;
 
@@ -13,7 +15,10 @@ use crate::paths;
   ctxbridge hooks uninstall
 
 A file that was not changed since the install is put back as it was, to the byte; from any other, only the hooks of ctxbridge are
-taken out. What was archived stays. Exit code 1 when there was nothing to take out.")]
+taken out.
+
+What was archived stays, and so do the bundles of projects (.ctxbridge/bundles). The .ctxbridge of the project one is in goes when
+there is nothing in it but what the install put there, and nothing of it is committed. Exit code 1 when there was nothing to take out.")]
 pub(super) struct UninstallArgs {
     /// Which settings
     #[arg(long, value_enum, default_value = "user")]
@@ -26,11 +31,19 @@ impl UninstallArgs {
         let file = places()?.file(scope)?;
         let notice = |text: &str| output.note(text);
         let done = Editor::new(&paths::data_dir()?, &notice).uninstall(&file)?;
+        // Whether bundles are wanted or not: the folder may be from before.
+        let project = Project::around(&std::env::current_dir()?, paths::home_dir().as_deref());
+        let tidied = project.filter(tidy).map(|project| project.root.join(FOLDER));
         if output.json {
             let Uninstalled { state, file, removed, backup } = &done;
-            output.value(&json!({ "scope": scope, "file": file, "state": state, "removed": removed, "backup": backup }))?;
+            output.value(
+                &json!({ "scope": scope, "file": file, "state": state, "removed": removed, "backup": backup, "tidied": tidied }),
+            )?;
         } else {
             tell(&done, output)?;
+            if let Some(folder) = tidied {
+                output.line(styled(DIM, format!("{}, which held nothing, is gone", short(&folder))))?;
+            }
         }
         Ok(if done.state == UninstalledState::NotInstalled { Answer::No } else { Answer::Yes })
     }

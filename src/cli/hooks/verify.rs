@@ -3,8 +3,9 @@
 use super::{Answer, Output, ScopeArg, places, scopes};
 use crate::cli::output::{BAD, DIM, GOOD, duration, size, styled};
 use crate::hook::Event;
+use crate::hook::settings::pipeline::Check;
 use crate::hook::settings::status::status;
-use crate::hook::settings::verify::{ArchiveCheck, Run, SLOW_MS, Verified, verify};
+use crate::hook::settings::verify::{Run, SLOW_MS, Verified, verify};
 use crate::hook::settings::wiring::WIRED;
 
 #[derive(Debug, clap::Args)]
@@ -12,7 +13,9 @@ use crate::hook::settings::wiring::WIRED;
   ctxbridge hooks verify
 
 Each hook that is wired, or all when none is, runs with a sample session in a scratch folder: your settings and your archive are
-not touched. Exit code 1 when one fails.")]
+not touched. Then a line each for what becomes of it: settings written and put back, lines in the project's bundle, turns in the
+archive, found by a search, recalled by a later prompt (also in a clone, from the bundles), restored to the byte. Exit code 1 when
+one fails.")]
 pub(super) struct VerifyArgs {
     /// Try what is wired in these settings only [default: in any]
     #[arg(long, value_enum)]
@@ -24,7 +27,7 @@ impl VerifyArgs {
         let found = status(&places()?, &scopes(self.scope), (&[], &[]), std::env::var_os("PATH").as_deref())?;
         let mut events: Vec<Event> = found.scopes.iter().flat_map(|scope| &scope.hooks).map(|hook| hook.event).collect();
         if events.is_empty() {
-            events = WIRED.iter().map(|(event, _)| *event).collect();
+            events = WIRED.iter().map(|wiring| wiring.event).collect();
         }
         let progress = |event: &str| output.progress(event);
         let verified = verify(&std::env::current_exe()?, &events, &progress)?;
@@ -55,10 +58,9 @@ fn tell(verified: &Verified, output: &mut Output) -> anyhow::Result<()> {
         };
         output.line(format!("{} {name:<22} {:>7}  {said}", mark(*ok), duration(*elapsed_ms)))?;
     }
-    if let Some(ArchiveCheck { ok, sessions, turns, bytes_raw, problem }) = &verified.archive {
-        let raw = size(*bytes_raw as i64);
-        let said = problem.clone().unwrap_or_else(|| format!("{sessions} session, {turns} turns, {raw} of transcript"));
-        output.line(format!("{} {:<22} {:>7}  {said}", mark(*ok), "archive", ""))?;
+    for Check { name, ok, said, problem } in &verified.checks {
+        let said = problem.as_ref().or(said.as_ref()).map_or("", String::as_str);
+        output.line(format!("{} {name:<22} {:>7}  {said}", mark(*ok), ""))?;
     }
     Ok(())
 }

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use jsonc_parser::ast::{Array, Object, ObjectProp, Value};
+use jsonc_parser::ast::{Array, Object, ObjectProp, ObjectPropName, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::de::IgnoredAny;
 
 use super::command;
+use super::wiring::WIRED;
 use crate::hook::Event;
 
 /// A text that is not what the client reads settings from.
@@ -56,8 +57,10 @@ pub(super) struct Found {
     pub command_at: Range<usize>,
     /// The number of seconds, and where it is.
     pub timeout: Option<(f64, Range<usize>)>,
-    /// What the group is restricted to.
-    pub matcher: Option<String>,
+    /// What the group is restricted to, and where that string is.
+    pub matcher: Option<(String, Range<usize>)>,
+    /// Whether the group has nothing but hooks of ours, and a matcher at most.
+    pub is_alone: bool,
 }
 
 impl Found {
@@ -172,11 +175,8 @@ impl<'a> Document<'a> {
                 let Some(group) = group.as_object() else { continue };
                 for (index, handler) in handlers(group).into_iter().flat_map(|handlers| &handlers.elements).enumerate() {
                     let Some(handler) = handler.as_object() else { continue };
-                    let command = last(handler, "command").and_then(Value::as_string_lit);
-                    let is_command =
-                        last(handler, "type").and_then(Value::as_string_lit).is_some_and(|kind| kind.value == "command");
-                    if let Some(command) = command.filter(|_| is_command) {
-                        tell((event, group, (group_index, index)), handler, &command.value);
+                    if let Some(command) = command_of(handler) {
+                        tell((event, group, (group_index, index)), handler, command);
                     }
                 }
             }
@@ -200,8 +200,34 @@ fn ours(
         index,
         command_at: last(handler, "command").map(span)?,
         timeout: timeout.and_then(|number| Some((number.value.parse().ok()?, span(number)))),
-        matcher: last(group, "matcher").and_then(Value::as_string_lit).map(|matcher| matcher.value.to_string()),
+        matcher: last(group, "matcher").and_then(Value::as_string_lit).map(|text| (text.value.to_string(), span(text))),
+        is_alone: is_shell(group, &event.name) && handlers(group)?.elements.iter().all(is_ours),
     })
+}
+
+/// Whether a group is no more than what stands around hooks of ours: with a matcher, only where we write one.
+pub(super) fn is_shell(group: &Object<'_>, event: &ObjectPropName<'_>) -> bool {
+    let may_match = restricts(event.as_str());
+    group.properties.iter().all(|property| match property.name.as_str() {
+        "hooks" => true,
+        "matcher" => may_match,
+        _ => false,
+    }) && group.properties.len() <= 2
+}
+
+/// Whether ours are restricted to some tools under this key.
+pub(super) fn restricts(event: &str) -> bool {
+    WIRED.iter().any(|wiring| wiring.event.name() == event && wiring.matcher.is_some())
+}
+
+fn is_ours(handler: &Value<'_>) -> bool {
+    handler.as_object().and_then(command_of).is_some_and(|command| command::parse(command).is_some())
+}
+
+/// What a handler runs, if it runs something.
+fn command_of<'b>(handler: &'b Object<'_>) -> Option<&'b str> {
+    let string = |key| last(handler, key).and_then(Value::as_string_lit).map(|text| text.value.as_ref());
+    string("command").filter(|_| string("type") == Some("command"))
 }
 
 /// The hooks of a group.

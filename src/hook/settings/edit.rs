@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::document::{Document, DocumentError, Found, decode, handlers, span};
+use super::document::{Document, DocumentError, Found, decode, handlers, is_shell, span};
 use super::layout::{Layout, Splice, string};
 use super::proof;
 use super::wiring::Hook;
@@ -14,6 +14,9 @@ use super::wiring::Hook;
 /// A hook of ours that is there already is brought up to date where it stands: its program is changed, and a time limit that is
 /// shorter than ours is raised; what a user added to it stays. New ones come last. The same text when there is nothing to do.
 ///
+/// The matcher is always the one that is wanted, whoever changed it: with fewer tools something is lost, and nobody could tell a list
+/// of an older version from one made by hand. In a group that is shared with other hooks it is the user's, so that ours leave it.
+///
 /// # Errors
 /// When the client could not read the text, or the result would not be what it has to be.
 pub fn install(bytes: &[u8], wanted: &[Hook]) -> Result<Vec<u8>, DocumentError> {
@@ -22,7 +25,7 @@ pub fn install(bytes: &[u8], wanted: &[Hook]) -> Result<Vec<u8>, DocumentError> 
     document.check_shape()?;
     let mut seen = Vec::new();
     let mut is_stale = |found: &Found| {
-        let wanted = found.is_at_home() && wanted.iter().any(|hook| hook.event == found.event);
+        let wanted = found.is_at_home() && wanted.iter().any(|hook| hook.event == found.event && may_stay(found, hook));
         let keep = wanted && !seen.contains(&found.event);
         seen.extend(keep.then_some(found.event));
         !keep
@@ -56,6 +59,12 @@ pub(super) fn count(bytes: &[u8]) -> Result<usize, DocumentError> {
 pub(super) fn is_empty(bytes: &[u8]) -> bool {
     let document = decode(bytes).and_then(|(_, text)| Document::parse(text));
     document.is_ok_and(|document| document.root.is_none_or(|root| root.properties.is_empty()))
+}
+
+/// Whether its group has the matcher that is wanted, or can be given it.
+fn may_stay(found: &Found, hook: &Hook) -> bool {
+    let Some(wanted) = hook.matcher else { return true };
+    found.matcher.as_ref().is_some_and(|(matcher, _)| found.is_alone || matcher == wanted)
 }
 
 fn additions(document: &Document<'_>, wanted: &[Hook]) -> Vec<Splice> {
@@ -101,9 +110,13 @@ fn events<'a>(hooks: impl Iterator<Item = &'a Hook>) -> Value {
     hooks.map(|hook| (hook.event.name().to_owned(), json!([group(hook)]))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// No matcher: all sources, all triggers.
+/// Without a matcher: all sources, all triggers.
 fn group(hook: &Hook) -> Value {
-    json!({ "hooks": [{ "type": "command", "command": hook.command, "timeout": hook.timeout }] })
+    let hooks = json!([{ "type": "command", "command": hook.command, "timeout": hook.timeout }]);
+    match hook.matcher {
+        Some(matcher) => json!({ "matcher": matcher, "hooks": hooks }),
+        None => json!({ "hooks": hooks }),
+    }
 }
 
 fn update(found: &Found, hook: &Hook) -> Vec<Splice> {
@@ -115,6 +128,11 @@ fn update(found: &Found, hook: &Hook) -> Vec<Splice> {
     // A longer one, or the client's own, which is 60 s, is the user's choice.
     if let Some((_, at)) = found.timeout.as_ref().filter(|(seconds, _)| *seconds < f64::from(hook.timeout)) {
         splices.push(Splice { at: at.clone(), text: hook.timeout.to_string() });
+    }
+    if let (Some(wanted), Some((matcher, at))) = (hook.matcher, &found.matcher)
+        && matcher != wanted
+    {
+        splices.push(Splice { at: at.clone(), text: string(wanted) });
     }
     splices
 }
@@ -136,9 +154,9 @@ fn removals(document: &Document<'_>, gone: &[Found]) -> Vec<Splice> {
             let list = object.and_then(handlers);
             let of_list = list.map_or(&[][..], |list| &list.elements);
             let hooks_gone: Vec<_> = (0..of_list.len()).map(|index| here(group_index, index)).collect();
-            // A group with anything else, a matcher for one, was made by the user.
-            let is_bare = object.is_some_and(|object| object.properties.len() == 1);
-            let all = is_bare && !of_list.is_empty() && hooks_gone.iter().all(|gone| *gone);
+            // A group with anything else, a matcher for one where we write none, was made by the user.
+            let is_shell = object.is_some_and(|object| is_shell(object, &event.name));
+            let all = is_shell && !of_list.is_empty() && hooks_gone.iter().all(|gone| *gone);
             if !all && let Some(list) = list {
                 inner_of_event.extend(cuts(span(list), of_list.iter().map(span), &hooks_gone));
             }

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::command;
-use super::document::{Document, DocumentError};
+use super::document::{Document, DocumentError, restricts};
 use super::wiring::Hook;
 
 pub(super) fn installed(before: &str, after: &str, wanted: &[Hook]) -> Result<(), DocumentError> {
@@ -16,6 +16,9 @@ pub(super) fn installed(before: &str, after: &str, wanted: &[Hook]) -> Result<()
     let is_there = |hook: &&Hook| {
         ours.iter()
             .filter(|found| found.is_at_home() && found.event == hook.event && found.command.starts_with(&hook.command))
+            .filter(|found| {
+                hook.matcher.is_none_or(|wanted| found.matcher.as_ref().is_some_and(|(matcher, _)| matcher == wanted))
+            })
             .count()
             == 1
     };
@@ -42,16 +45,20 @@ fn foreign(text: &str) -> Result<Value, DocumentError> {
     }
     let mut value: Value = serde_json::from_str(text).map_err(|error| DocumentError::Json(error.to_string()))?;
     let Some(events) = value.get_mut("hooks").and_then(Value::as_object_mut) else { return Ok(value) };
-    for groups in events.values_mut().filter_map(Value::as_array_mut) {
-        for list in groups.iter_mut().filter_map(|group| group.get_mut("hooks")?.as_array_mut()) {
+    for (event, groups) in events.iter_mut() {
+        let Some(groups) = groups.as_array_mut() else { continue };
+        groups.retain_mut(|group| {
+            let others = group.as_object().map_or(0, |group| group.keys().filter(|key| *key != "hooks").count());
+            let Some(list) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
+            let before = list.len();
             list.retain(|hook| {
                 let is = |key: &str, wanted: &dyn Fn(&str) -> bool| hook.get(key).and_then(Value::as_str).is_some_and(wanted);
                 !(is("type", &|kind| kind == "command") && is("command", &|command| command::parse(command).is_some()))
             });
-        }
-        groups.retain(|group| {
-            let is_bare = group.as_object().is_some_and(|group| group.len() == 1);
-            !(is_bare && group.get("hooks").and_then(Value::as_array).is_some_and(Vec::is_empty))
+            // A matcher that nothing of ours stood behind is the user's.
+            let is_empty = list.is_empty();
+            let was_ours = is_empty && before > 0 && others == 1 && restricts(event) && group.get("matcher").is_some();
+            !(is_empty && others == 0 || was_ours)
         });
     }
     events.retain(|_, groups| !groups.as_array().is_some_and(Vec::is_empty));

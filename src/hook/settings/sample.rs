@@ -12,8 +12,18 @@ use crate::paths::create_private_dir;
 /// Characters of an error that are told: it stands on one line.
 const LONGEST_ERROR: usize = 300;
 
-const SESSION: &str = "5e551011-0000-4000-8000-000000000001";
+/// The session.
+pub(super) const SESSION: &str = "5e551011-0000-4000-8000-000000000001";
+/// One that comes after it, and one of a colleague.
+pub(super) const LATER: &str = "5e551011-0000-4000-8000-000000000002";
+pub(super) const ELSEWHERE: &str = "5e551011-0000-4000-8000-000000000003";
 const AGENT: &str = "a9e17001";
+/// What it was about, and what is asked later about the same: with words that are worth looking for.
+pub(super) const PROMPT: &str = "Empty lines break the parser in src/parser.rs. Please fix that.";
+pub(super) const ASKED_LATER: &str = "The parser fails on empty lines again: what did we change in src/parser.rs?";
+/// Which file, and which command.
+pub(super) const FILE: &str = "src/parser.rs";
+pub(super) const COMMAND: &str = "cargo test parser";
 const SUMMARY: &str = "The parser was made to accept empty lines; its tests pass.";
 
 /// A scratch home with one session in it.
@@ -22,19 +32,34 @@ pub(super) struct Scratch {
     pub home: PathBuf,
     pub data: PathBuf,
     pub project: PathBuf,
-    transcript: PathBuf,
+    /// The session's own transcript.
+    pub transcript: PathBuf,
     agent_transcript: PathBuf,
     /// The size of the session's own transcript.
     pub transcript_bytes: u64,
 }
 
+/// What a command is run with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub home: &'a Path,
+    pub data: &'a Path,
+    pub project: &'a Path,
+}
+
 impl Scratch {
+    /// Where the session is.
+    pub fn here(&self) -> Place<'_> {
+        Place { home: &self.home, data: &self.data, project: &self.project }
+    }
+
     /// Makes it in a folder that is empty.
     pub fn new(root: &Path) -> io::Result<Self> {
         let (home, data, project) = (root.join("home"), root.join("data"), root.join("project"));
         let sessions = home.join(".claude/projects/scratch");
         let agents = sessions.join(SESSION).join("subagents");
-        for folder in [&agents, &data, &project] {
+        // What is noted down in a project is noted down where there is git.
+        for folder in [&agents, &data, &project.join(".git")] {
             create_private_dir(folder)?;
         }
         let cwd = project.to_string_lossy().into_owned();
@@ -42,33 +67,40 @@ impl Scratch {
         let text = lines(
             &cwd,
             &[
-                ("user", "Empty lines break the parser in src/parser.rs. Please fix that."),
-                ("assistant", "I changed the loop in src/parser.rs to skip empty lines, and added a test."),
-                ("user", "Good. Do all tests pass?"),
-                ("assistant", "Yes, all 12 of them."),
+                ("user", PROMPT.into()),
+                ("assistant", called(&project, "Read")),
+                ("user", answered("Read", "for line in lines { parse(line)?; }")),
+                ("assistant", called(&project, "Edit")),
+                ("user", answered("Edit", "The file was updated.")),
+                ("assistant", called(&project, "Bash")),
+                ("user", answered("Bash", "12 passed")),
+                ("assistant", spoken("I changed the loop in src/parser.rs to skip empty lines, and added a test.")),
+                ("user", "Good. Do all tests pass?".into()),
+                ("assistant", spoken("Yes, all 12 of them.")),
             ],
         );
         fs::write(&transcript, &text)?;
         let agent_transcript = agents.join(format!("agent-{AGENT}.jsonl"));
         fs::write(
             &agent_transcript,
-            lines(&cwd, &[("user", "Look for callers of the parser."), ("assistant", "There are two.")]),
+            lines(&cwd, &[("user", "Look for callers of the parser.".into()), ("assistant", spoken("There are two."))]),
         )?;
         Ok(Self { home, data, project, transcript, agent_transcript, transcript_bytes: text.len() as u64 })
     }
 
-    /// What the client says at an event.
-    pub fn input(&self, event: Event) -> Value {
+    /// What the client says at an event; of a tool, which one.
+    pub fn input(&self, event: Event, variant: Option<&str>) -> Value {
         let own = match event {
-            Event::SessionStart => json!({ "source": "startup" }),
-            Event::UserPromptSubmit => json!({ "prompt": "What did we change in the parser?" }),
-            Event::PreToolUse => {
-                json!({ "tool_name": "Read", "tool_input": { "file_path": self.project.join("src/parser.rs") } })
+            Event::SessionStart => json!({ "source": variant.unwrap_or("startup") }),
+            Event::UserPromptSubmit => json!({ "prompt": PROMPT }),
+            Event::PreToolUse | Event::PostToolUse => {
+                let tool = variant.unwrap_or("Read");
+                let mut own = json!({ "tool_name": tool, "tool_input": tool_input(&self.project, tool) });
+                if event == Event::PostToolUse {
+                    own["tool_response"] = json!({ "type": "text" });
+                }
+                own
             }
-            Event::PostToolUse => json!({
-                "tool_name": "Read", "tool_input": { "file_path": self.project.join("src/parser.rs") },
-                "tool_response": { "type": "text" },
-            }),
             Event::PreCompact => json!({ "trigger": "manual", "custom_instructions": "" }),
             Event::PostCompact => json!({ "trigger": "manual", "compact_summary": SUMMARY }),
             Event::Stop => json!({ "stop_hook_active": false }),
@@ -86,6 +118,17 @@ impl Scratch {
         input
     }
 
+    /// What the client says when another session, in this folder, asks about the same.
+    pub fn input_later(&self, session: &str, cwd: &Path) -> Value {
+        let mut input = self.input(Event::UserPromptSubmit, None);
+        input["session_id"] = session.into();
+        input["cwd"] = json!(cwd);
+        // Which is written when the model has answered.
+        input["transcript_path"] = json!(self.transcript.with_file_name(format!("{session}.jsonl")));
+        input["prompt"] = ASKED_LATER.into();
+        input
+    }
+
     /// The newest failure in the hooks' log behind the first `read` bytes, which become all that is there.
     pub fn new_failure(&self, read: &mut usize) -> Option<String> {
         let log = fs::read(self.data.join("logs").join(Log::FILE)).ok()?;
@@ -96,24 +139,43 @@ impl Scratch {
         let words = error.unwrap_or(line);
         Some(words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST_ERROR).collect())
     }
+}
 
-    /// At the start after a compaction, which is where turns come back.
-    pub fn input_after_compaction(&self) -> Value {
-        let mut input = self.input(Event::SessionStart);
-        input["source"] = "compact".into();
-        input
+/// What a tool is called with.
+fn tool_input(project: &Path, tool: &str) -> Value {
+    match tool {
+        "Bash" => json!({ "command": COMMAND, "description": "Run the tests" }),
+        "Edit" => json!({
+            "file_path": project.join(FILE), "old_string": "parse(line)?;", "new_string": "if !line.is_empty() { parse(line)?; }",
+        }),
+        "Agent" => json!({
+            "description": "find callers", "prompt": "Look for callers of the parser.", "subagent_type": "general-purpose",
+        }),
+        _ => json!({ "file_path": project.join(FILE) }),
     }
 }
 
+fn spoken(text: &str) -> Value {
+    json!([{ "type": "text", "text": text }])
+}
+
+fn called(project: &Path, tool: &str) -> Value {
+    json!([{ "type": "tool_use", "id": format!("toolu_{tool}"), "name": tool, "input": tool_input(project, tool) }])
+}
+
+fn answered(tool: &str, text: &str) -> Value {
+    json!([{ "type": "tool_result", "tool_use_id": format!("toolu_{tool}"), "content": text }])
+}
+
 /// A transcript: one line each, chained, in the shape of the client's.
-fn lines(cwd: &str, said: &[(&str, &str)]) -> String {
+fn lines(cwd: &str, said: &[(&str, Value)]) -> String {
     let uuid = |index: usize| format!("00000000-0000-4000-8000-{index:012}");
-    let line = |(index, (kind, text)): (usize, &(&str, &str))| {
+    let line = |(index, (kind, content)): (usize, &(&str, Value))| {
         let message = match *kind {
-            "user" => json!({ "role": "user", "content": text }),
+            "user" => json!({ "role": "user", "content": content }),
             _ => json!({
                 "id": format!("msg_{index}"), "type": "message", "role": "assistant", "model": "claude-sample",
-                "content": [{ "type": "text", "text": text }], "stop_reason": "end_turn",
+                "content": content, "stop_reason": if content[0]["type"] == "tool_use" { "tool_use" } else { "end_turn" },
                 "usage": {
                     "input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": 1000, "cache_creation_input_tokens": 0,
                 },

@@ -1,5 +1,6 @@
 //! What is wired, and whether it works.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -8,8 +9,8 @@ use serde::Serialize;
 use super::document::{Document, Found, decode};
 use super::file::SettingsFile;
 use super::scope::{Places, Scope};
-use super::wiring::LeftOut;
-use super::{DocumentError, SettingsError};
+use super::wiring::{BARE, LeftOut, wiring};
+use super::{DocumentError, SettingsError, plugin};
 use crate::hook::Event;
 
 /// What is wired in all scopes that were looked at.
@@ -25,6 +26,10 @@ pub struct Status {
     pub disabled: bool,
     /// Events that are wired in more than one scope, so that the client runs them twice.
     pub twice: Vec<Event>,
+    /// Whether the plugin, which wires all events, is enabled.
+    pub plugin: bool,
+    /// Whether what the plugin calls is there; nothing when it is not enabled.
+    pub plugin_runs: Option<bool>,
     /// Each scope.
     pub scopes: Vec<ScopeStatus>,
 }
@@ -44,6 +49,8 @@ pub struct ScopeStatus {
     pub missing: Vec<Event>,
     /// Keys with a hook of ours that an installed client does not know: it ignores the whole file.
     pub unknown: Vec<LeftOut>,
+    /// What the file says about the plugin, by its name and marketplace: whether it is enabled.
+    pub plugins: BTreeMap<String, bool>,
     /// What the file says about all hooks.
     pub disable_all_hooks: Option<bool>,
     /// Whether the client heeds this project's settings; nothing for the user's own, or when that cannot be told.
@@ -69,8 +76,17 @@ pub struct Wired {
     pub in_place: bool,
     /// What it is restricted to.
     pub matcher: Option<String>,
+    /// What it is to be restricted to, where that is something else.
+    pub matcher_wanted: Option<&'static str>,
     /// Seconds that the client waits for it.
     pub timeout_s: Option<f64>,
+}
+
+impl Wired {
+    /// Whether the client runs it when it should.
+    pub fn is_sound(&self) -> bool {
+        self.in_place && self.runs != Some(false) && self.matcher_wanted.is_none()
+    }
 }
 
 impl ScopeStatus {
@@ -81,7 +97,7 @@ impl ScopeStatus {
 
     /// Whether an event is wired so that it runs.
     fn has(&self, event: Event) -> bool {
-        self.hooks.iter().any(|hook| hook.event == event && hook.in_place && hook.runs != Some(false))
+        self.hooks.iter().any(|hook| hook.event == event && hook.is_sound())
     }
 }
 
@@ -107,14 +123,18 @@ pub fn status(
         found.push(of_file(scope, file, trusted, (wanted, left_out), path));
     }
     let counting: Vec<_> = found.iter().filter(|scope| scope.counts()).collect();
-    let missing: Vec<_> = wanted.iter().copied().filter(|event| !counting.iter().any(|scope| scope.has(*event))).collect();
+    // A later scope has the last word.
+    let plugins: BTreeMap<_, _> = counting.iter().flat_map(|scope| &scope.plugins).collect();
+    let plugin = plugins.values().any(|enabled| **enabled);
+    let plugin_runs = plugin.then(|| runs(BARE, path) != Some(false));
+    let has = |event| plugin_runs == Some(true) || counting.iter().any(|scope| scope.has(event));
+    let missing: Vec<_> = wanted.iter().copied().filter(|event| !has(*event)).collect();
     let twice = Event::ALL.into_iter().filter(|event| counting.iter().filter(|scope| scope.has(*event)).count() > 1).collect();
     let disabled = counting.iter().filter_map(|scope| scope.disable_all_hooks).next_back().unwrap_or(false);
     let hooks = || found.iter().flat_map(|scope| &scope.hooks);
-    let sound =
-        hooks().all(|hook| hook.in_place && hook.runs != Some(false)) && found.iter().all(|scope| scope.unknown.is_empty());
+    let sound = hooks().all(Wired::is_sound) && found.iter().all(|scope| scope.unknown.is_empty());
     let wired = missing.is_empty() && !disabled && sound;
-    Ok(Status { wired, missing, left_out: left_out.to_vec(), disabled, twice, scopes: found })
+    Ok(Status { wired, missing, left_out: left_out.to_vec(), disabled, twice, plugin, plugin_runs, scopes: found })
 }
 
 fn of_file(
@@ -130,6 +150,7 @@ fn of_file(
         hooks: Vec::new(),
         missing: Vec::new(),
         unknown: Vec::new(),
+        plugins: BTreeMap::new(),
         disable_all_hooks: None,
         trusted,
         related: Vec::new(),
@@ -155,25 +176,29 @@ fn read(status: &mut ScopeStatus, bytes: &[u8], left_out: &[LeftOut], path: Opti
     let is_unknown = |left: &&LeftOut| ours.iter().any(|found| found.under == left.event.name());
     status.unknown = left_out.iter().filter(is_unknown).cloned().collect();
     status.hooks = ours.into_iter().map(|found| wired(found, path)).collect();
+    status.plugins = plugin::said(&document);
     status.disable_all_hooks = document.flag("disableAllHooks");
     status.related = document.related();
     document.check_shape()
 }
 
 fn wired(found: Found, path: Option<&OsStr>) -> Wired {
+    let matcher = found.matcher.map(|(matcher, _)| matcher).filter(|matcher| !matcher.is_empty() && matcher != "*");
+    let wanted = wiring(found.event).and_then(|wiring| wiring.matcher);
     Wired {
         event: found.event,
         runs: runs(&found.program, path),
-        in_place: found.is_at_home(),
+        in_place: found.under == found.event.name(),
         command: found.command,
         program: found.program,
-        matcher: found.matcher.filter(|matcher| !matcher.is_empty() && matcher != "*"),
+        matcher_wanted: wanted.filter(|wanted| matcher.as_deref() != Some(wanted)),
+        matcher,
         timeout_s: found.timeout.map(|(seconds, _)| seconds),
     }
 }
 
 /// Whether a shell would find the program.
-fn runs(program: &str, path: Option<&OsStr>) -> Option<bool> {
+pub(super) fn runs(program: &str, path: Option<&OsStr>) -> Option<bool> {
     if program.contains('$') || program.starts_with('~') {
         return None;
     }

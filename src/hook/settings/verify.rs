@@ -1,16 +1,20 @@
 //! Running the hooks in a scratch home, and looking at what they answer and do.
 
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::SettingsError;
-use super::sample::Scratch;
+use super::pipeline::{self, Check};
+use super::sample::{Place, Scratch};
 use super::subprocess::{self, Finished};
-use super::wiring::WIRED;
+use super::wiring::wiring;
 use crate::hook::Event;
 
 /// What a hook takes that a user would notice.
@@ -18,6 +22,10 @@ pub const SLOW_MS: u64 = 500;
 
 /// How long to wait for the archive's status.
 const STATUS_LIMIT: Duration = Duration::from_secs(30);
+
+/// How often removing the scratch folder is tried, and how long to wait in between.
+const REMOVALS: usize = 20;
+const BETWEEN_REMOVALS: Duration = Duration::from_millis(100);
 
 /// What is let through of the environment: enough to start a program.
 const KEPT_VARIABLES: &[&str] = &["PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
@@ -31,6 +39,8 @@ pub struct Verified {
     pub hooks: Vec<Run>,
     /// What the archive holds afterwards; nothing when no hook that archives was run.
     pub archive: Option<ArchiveCheck>,
+    /// Each step of what becomes of a session, as far as what is wired goes.
+    pub checks: Vec<Check>,
 }
 
 /// One run of a hook.
@@ -38,7 +48,7 @@ pub struct Verified {
 pub struct Run {
     /// The event.
     pub event: Event,
-    /// Which of several inputs: the source of a session's start.
+    /// Which of several inputs: the source of a session's start, or the tool.
     pub input: Option<&'static str>,
     /// Whether it did what it should.
     pub ok: bool,
@@ -78,15 +88,13 @@ pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<V
     let scratch = Scratch::new(folder.path()).map_err(scratch_error("write a sample session"))?;
     let mut hooks = Vec::new();
     let mut archive = None;
+    let mut restored = None;
     let mut logged = 0;
     for (event, input) in plan(events) {
         tell(event.name());
-        let json = if input == Some("compact") { scratch.input_after_compaction() } else { scratch.input(event) };
-        let limit = WIRED
-            .iter()
-            .find(|(wired, _)| *wired == event)
-            .map_or(STATUS_LIMIT, |(_, seconds)| Duration::from_secs((*seconds).into()));
-        let mut command = in_scratch(program, &scratch);
+        let json = scratch.input(event, input);
+        let limit = wiring(event).map_or(STATUS_LIMIT, |wiring| Duration::from_secs(wiring.timeout.into()));
+        let mut command = in_scratch(program, &scratch.here());
         command.args(["hook", event.slug()]);
         let finished = subprocess::run(&mut command, json.to_string().as_bytes(), limit).map_err(scratch_error("run a hook"))?;
         let mut run = judged(event, input, &finished, limit);
@@ -94,25 +102,46 @@ pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<V
         if let (None, Some(error)) = (&run.problem, scratch.new_failure(&mut logged)) {
             run = Run { ok: false, problem: Some(error), ..run };
         }
+        if input == Some("compact") {
+            restored = Some(finished.stdout);
+        }
         hooks.push(run);
         let archives = !matches!(event, Event::SessionStart | Event::PreToolUse | Event::PostToolUse);
         if archives && archive.is_none() {
-            let mut command = in_scratch(program, &scratch);
+            let mut command = in_scratch(program, &scratch.here());
             command.args(["archive", "status", "--json"]);
             let finished = subprocess::run(&mut command, b"", STATUS_LIMIT).map_err(scratch_error("run `archive status`"))?;
             archive = Some(archive_check(&finished, scratch.transcript_bytes));
         }
     }
-    folder.close().map_err(scratch_error("remove the scratch folder"))?;
-    let ok = hooks.iter().all(|run| run.ok) && archive.as_ref().is_none_or(|archive: &ArchiveCheck| archive.ok);
-    Ok(Verified { ok, hooks, archive })
+    let checks = pipeline::checks(program, events, &scratch, archive.as_ref(), restored.as_deref(), tell)?;
+    remove(folder.path()).map_err(scratch_error("remove the scratch folder"))?;
+    let ok = hooks.iter().all(|run| run.ok) && checks.iter().all(|check| check.ok);
+    Ok(Verified { ok, hooks, archive, checks })
 }
 
-/// The runs: after a compaction the session starts again.
+/// Removes the scratch folder; what a hook left to the background may be writing there still.
+fn remove(folder: &Path) -> io::Result<()> {
+    for _ in 0..REMOVALS {
+        if fs::remove_dir_all(folder).is_ok() {
+            return Ok(());
+        }
+        thread::sleep(BETWEEN_REMOVALS);
+    }
+    fs::remove_dir_all(folder)
+}
+
+/// The runs: tools are called, and after a compaction the session starts again.
 fn plan(events: &[Event]) -> Vec<(Event, Option<&'static str>)> {
-    let mut plan: Vec<_> = Event::ALL.into_iter().filter(|event| events.contains(event)).map(|event| (event, None)).collect();
-    if let Some(start) = plan.iter_mut().find(|(event, _)| *event == Event::SessionStart) {
-        start.1 = Some("startup");
+    let inputs = |event| match event {
+        Event::SessionStart => &[Some("startup")][..],
+        Event::PreToolUse => &[Some("Agent")],
+        Event::PostToolUse => &[Some("Read"), Some("Edit"), Some("Bash")],
+        _ => &[None],
+    };
+    let wired = Event::ALL.into_iter().filter(|event| events.contains(event));
+    let mut plan: Vec<_> = wired.flat_map(|event| inputs(event).iter().map(move |input| (event, *input))).collect();
+    if events.contains(&Event::SessionStart) {
         let is_after = |event: Event| matches!(event, Event::Stop | Event::SubagentStop | Event::SessionEnd);
         let at = plan.iter().position(|(event, _)| is_after(*event)).unwrap_or(plan.len());
         plan.insert(at, (Event::SessionStart, Some("compact")));
@@ -120,16 +149,16 @@ fn plan(events: &[Event]) -> Vec<(Event, Option<&'static str>)> {
     plan
 }
 
-fn in_scratch(program: &Path, scratch: &Scratch) -> Command {
+pub(super) fn in_scratch(program: &Path, place: &Place<'_>) -> Command {
     let mut command = Command::new(program);
-    command.env_clear().current_dir(&scratch.project);
+    command.env_clear().current_dir(place.project);
     command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     for name in ["HOME", "USERPROFILE"] {
-        command.env(name, &scratch.home);
+        command.env(name, place.home);
     }
-    command.env("CTXBRIDGE_DATA_DIR", &scratch.data).env("CTXBRIDGE_CACHE_DIR", scratch.home.join("cache"));
+    command.env("CTXBRIDGE_DATA_DIR", place.data).env("CTXBRIDGE_CACHE_DIR", place.home.join("cache"));
     // What goes on behind a hook would outlive the scratch folder.
-    command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false");
+    command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false").env("CTXBRIDGE_EVENT_LOG", "true");
     command
 }
 
@@ -156,7 +185,7 @@ fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit:
     }
 }
 
-fn said(stderr: &[u8]) -> String {
+pub(super) fn said(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if line.is_empty() { String::new() } else { format!(": {}", line.trim().chars().take(200).collect::<String>()) }
@@ -212,6 +241,7 @@ fn archive_check(finished: &Finished, transcript_bytes: u64) -> ArchiveCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hook::settings::wiring::WIRED;
 
     #[test]
     fn answers_are_judged_by_what_the_client_reads_at_the_event() {
@@ -238,8 +268,8 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(" ")
         };
-        let wired: Vec<_> = WIRED.iter().map(|(event, _)| *event).collect();
-        insta::assert_snapshot!(names(&wired), @"session-start:startup user-prompt-submit pre-compact post-compact session-start:compact stop subagent-stop session-end");
+        let wired: Vec<_> = WIRED.iter().map(|wiring| wiring.event).collect();
+        insta::assert_snapshot!(names(&wired), @"session-start:startup user-prompt-submit pre-tool-use:Agent post-tool-use:Read post-tool-use:Edit post-tool-use:Bash pre-compact post-compact session-start:compact stop subagent-stop session-end");
         assert_eq!(names(&[Event::Stop]), "stop");
     }
 }

@@ -11,29 +11,51 @@ use super::clients::ClientVersion;
 use super::command;
 use crate::hook::Event;
 
-/// The events that are wired, with the seconds that the client waits for each, in the order of a session. A new one is a new line.
+/// An event, and how it is wired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wiring {
+    /// The event.
+    pub event: Event,
+    /// The tools it is restricted to, as the client compares them: whole names with `|` between. Names that a release does not know do no harm.
+    pub matcher: Option<&'static str>,
+    /// Seconds that the client waits for it.
+    pub timeout: u32,
+}
+
+/// The events that are wired, in the order of a session. A new one is a new line.
 ///
 /// The client's own limit is 60 s, during which a hook that hangs holds it up. Ours take milliseconds; what is said here is for a
 /// slow disk and another process in the database, for which a hook waits a few seconds.
-pub const WIRED: &[(Event, u32)] = &[
+pub const WIRED: &[Wiring] = &[
     // Restores turns: one query.
-    (Event::SessionStart, 10),
+    Wiring { event: Event::SessionStart, matcher: None, timeout: 10 },
     // The user waits for it at every prompt.
-    (Event::UserPromptSubmit, 5),
+    Wiring { event: Event::UserPromptSubmit, matcher: None, timeout: 5 },
+    // The client renamed the tool; either name is the same to it.
+    Wiring { event: Event::PreToolUse, matcher: Some("Task|Agent"), timeout: 5 },
+    // Only what is noted down: a hook costs a process for each call.
+    Wiring { event: Event::PostToolUse, matcher: Some("Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent"), timeout: 5 },
     // May archive a whole session that was never archived before, and what it misses is lost to the summary.
-    (Event::PreCompact, 30),
-    (Event::PostCompact, 15),
-    (Event::Stop, 15),
-    (Event::SubagentStop, 15),
+    Wiring { event: Event::PreCompact, matcher: None, timeout: 30 },
+    Wiring { event: Event::PostCompact, matcher: None, timeout: 15 },
+    Wiring { event: Event::Stop, matcher: None, timeout: 15 },
+    Wiring { event: Event::SubagentStop, matcher: None, timeout: 15 },
     // Newer clients end it earlier when they exit; what is left is archived at the next start.
-    (Event::SessionEnd, 15),
+    Wiring { event: Event::SessionEnd, matcher: None, timeout: 15 },
 ];
+
+/// How an event is wired; each is.
+pub fn wiring(event: Event) -> Option<&'static Wiring> {
+    WIRED.iter().find(|wiring| wiring.event == event)
+}
 
 /// A hook as it is to stand in the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     /// The event it is wired to.
     pub event: Event,
+    /// What its group is restricted to.
+    pub matcher: Option<&'static str>,
     /// The command, as a shell reads it.
     pub command: String,
     /// Seconds that the client waits for it.
@@ -55,7 +77,7 @@ pub struct LeftOut {
 pub fn events_for(clients: &[ClientVersion], known: &dyn Fn(&Version) -> Vec<Event>) -> (Vec<Event>, Vec<LeftOut>) {
     let mut wanted = Vec::new();
     let mut left_out = Vec::new();
-    for &(event, _) in WIRED {
+    for &Wiring { event, .. } in WIRED {
         match clients.iter().find(|client| !known(&client.version).contains(&event)) {
             None => wanted.push(event),
             Some(client) => left_out.push(LeftOut { event, because_of: client.to_string() }),
@@ -66,8 +88,13 @@ pub fn events_for(clients: &[ClientVersion], known: &dyn Fn(&Version) -> Vec<Eve
 
 /// The hooks for these events that run `program`, which is a bare name or an absolute path.
 pub fn hooks(events: &[Event], program: &str) -> Vec<Hook> {
-    let wired = WIRED.iter().filter(|(event, _)| events.contains(event));
-    wired.map(|&(event, timeout)| Hook { event, command: command::of(program, event, cfg!(windows)), timeout }).collect()
+    let wired = WIRED.iter().filter(|wiring| events.contains(&wiring.event));
+    wired
+        .map(|&Wiring { event, matcher, timeout }| {
+            let command = command::of(program, event, cfg!(windows));
+            Hook { event, matcher, command, timeout }
+        })
+        .collect()
 }
 
 /// What settings shared with colleagues call: each has it somewhere else.
