@@ -11,21 +11,25 @@ The map of the house:
 - [`mcp`] lets a model ask the archive.
 - [`hook`] is what the client runs at its events, and how that is wired into its settings. [`autopilot`] watches the window.
 - [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API; [`demo`] lets them talk.
+- [`redact`] takes secrets out of text that is written or sent anywhere besides the archive.
 - [`releases`] knows published releases and fetches them; [`config`] is what the user can set; [`paths`], [`files`], [`sqlite`],
   [`digest`] and [`parallel`] are what everybody stands on.
+- [`doctor`] looks whether all of that is as it should be.
 - [`cli`] turns arguments into calls.
 
-Arrows point one way: cli → hook, mcp, demo → archive, autopilot, patch, stub → transcript, client, releases → config → prune, paths,
+Arrows point one way: cli → doctor → hook, mcp, demo → archive, autopilot, patch, stub → transcript, client, releases → config → prune, redact, paths,
 sqlite, digest.
 */
 
 pub mod archive;
 pub mod autopilot;
+pub mod bundle;
 pub mod cli;
 pub mod client;
 pub mod config;
 pub mod demo;
 pub mod digest;
+pub mod doctor;
 pub mod files;
 pub mod hook;
 pub mod mcp;
@@ -33,6 +37,7 @@ pub mod parallel;
 pub mod patch;
 pub mod paths;
 pub mod prune;
+pub mod redact;
 pub mod releases;
 pub mod sqlite;
 pub mod stub;

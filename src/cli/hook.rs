@@ -1,12 +1,14 @@
 //! `ctxbridge hook`
 
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::archive::place;
 use crate::config::{Config, Sources};
-use crate::hook::{self, Event, Input, MAX_INPUT_BYTES, Printed, Reply, Scene};
+use crate::hook::settings::plugin;
+use crate::hook::settings::scope::Places;
+use crate::hook::{self, Event, EventLog, Input, MAX_INPUT_BYTES, Printed, Reply, Scene};
 use crate::paths;
 
 #[derive(Debug, clap::Args)]
@@ -14,8 +16,12 @@ use crate::paths;
   echo '{\"session_id\":\"…\",\"transcript_path\":\"…\"}' | ctxbridge hook stop
 
 Claude Code runs this, see `ctxbridge hooks install`. Exit code 0 whatever happens; 2 only from pre-compact, when it
-means to block. Failures are in logs/hooks.log of the data folder.")]
+means to block. Failures are in logs/hooks.log of the data folder. With --debug, or where the setting event.log is on, the input
+is kept in logs/events, without secrets; `ctxbridge doctor --events` shows it.")]
 pub(super) struct HookArgs {
+    /// Keep the input in logs/events of the data folder
+    #[arg(long)]
+    debug: bool,
     /// The event
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(Event::ALL.map(Event::slug)))]
     event: String,
@@ -27,7 +33,7 @@ impl HookArgs {
         // A process of milliseconds has no use for them, and pays for clearing 2 MB at a time.
         #[cfg(target_os = "linux")]
         rustix::thread::disable_transparent_huge_pages(true).ok();
-        let printed = Event::from_slug(&self.event).map(printed).unwrap_or_default();
+        let printed = Event::from_slug(&self.event).map(|event| printed(event, self.debug)).unwrap_or_default();
         // Whoever does not want to read it has gone.
         std::io::stdout().lock().write_all(printed.stdout.as_bytes()).ok();
         std::io::stderr().lock().write_all(printed.stderr.as_bytes()).ok();
@@ -35,7 +41,7 @@ impl HookArgs {
     }
 }
 
-fn printed(event: Event) -> Printed {
+fn printed(event: Event, is_debug: bool) -> Printed {
     // Without a folder there is no archive and no log; the client is not to suffer from that. Nor is there a place to remember that
     // it was told: the start of a session has to do.
     let data = match paths::data_dir() {
@@ -50,10 +56,17 @@ fn printed(event: Event) -> Printed {
         Ok(input) => (input, None),
         Err(error) => (Input::default(), Some(error)),
     };
+    if let Some(root) = std::env::var_os(plugin::ROOT_VARIABLE).filter(|root| !root.is_empty())
+        && is_run_by_settings(event, Path::new(&root), input.cwd.as_deref())
+    {
+        return Printed::default();
+    }
     let config = Config::load(&Sources::of_process(input.cwd.as_deref()));
     let scene = Scene {
         data,
         client: place::client_folder(),
+        home: paths::home_dir(),
+        project: started_in(),
         program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ctxbridge")),
         compacts_at: std::env::var("CLAUDE_CODE_AUTO_COMPACT_WINDOW").ok().and_then(|tokens| tokens.parse().ok()),
         path_variable: std::env::var_os("PATH"),
@@ -61,6 +74,9 @@ fn printed(event: Event) -> Printed {
         input,
         now_ms: jiff::Timestamp::now().as_millisecond(),
     };
+    if is_debug || scene.config.event.log {
+        record(event, &scene, &bytes);
+    }
     match problem {
         None => hook::run(event, &scene),
         Some(error) => {
@@ -68,4 +84,37 @@ fn printed(event: Event) -> Printed {
             Printed::default()
         }
     }
+}
+
+/// Keeps what the client said. Whoever looks for a fault must not get another one from it: a log that cannot be written is noted when a
+/// session starts, and nobody is told.
+fn record(event: Event, scene: &Scene, input: &[u8]) {
+    let log = EventLog::in_dir(&scene.data);
+    let session = scene.input.session.as_deref();
+    let work = || {
+        log.append(event, session, input, scene.now_ms)?;
+        if event == Event::SessionStart { log.remove_old(std::time::SystemTime::now()) } else { Ok(()) }
+    };
+    let problem = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "a bug in ctxbridge; please report it".to_owned(),
+    };
+    if event == Event::SessionStart {
+        let error = format!("the event log in {} cannot be written: {problem}", log.folder().display());
+        scene.log().note(event, session, &error, scene.now_ms).ok();
+    }
+}
+
+/// The folder that the client was started in, where it says so.
+fn started_in() -> Option<PathBuf> {
+    std::env::var_os("CLAUDE_PROJECT_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Whether the client runs the same hook by its settings as well as by the plugin in `root`, which started this.
+fn is_run_by_settings(event: Event, root: &Path, cwd: Option<&Path>) -> bool {
+    let Some(folder) = started_in().or_else(|| cwd.map(Path::to_owned)) else { return false };
+    let config_dir = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let places = Places::new(paths::home_dir(), config_dir, &folder);
+    plugin::steps_back(event, root, &places, std::env::var_os("PATH").as_deref())
 }

@@ -7,9 +7,11 @@ One file a command. Results go to stdout, everything else to stderr. Exit codes:
 
 mod archive;
 mod autopilot;
+mod bundle;
 mod completions;
 mod config;
 mod demo;
+mod doctor;
 mod finding;
 mod hook;
 mod hooks;
@@ -72,6 +74,8 @@ enum Command {
     Prune(prune::PruneArgs),
     /// What was said and done: import, look at, restore
     Archive(archive::ArchiveArgs),
+    /// What was asked and done in a project, in files that are committed with it
+    Bundle(bundle::BundleArgs),
     /// Print a turn in full, by the handle that stands in restored context
     Recall(recall::RecallArgs),
     /// Let a model search and recall what is archived: an MCP server on stdin and stdout
@@ -90,6 +94,8 @@ enum Command {
     Statusline(statusline::StatuslineArgs),
     /// Show the settings
     Config(config::ConfigArgs),
+    /// Look whether everything is as it should be, or what hooks were told
+    Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -161,6 +167,7 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
         Command::Hook(_) => Ok(Answer::Yes),
         Command::Prune(args) => args.run(output),
         Command::Archive(args) => args.run(output),
+        Command::Bundle(args) => args.run(output),
         Command::Recall(args) => args.run(output),
         Command::Mcp(args) => args.run(output),
         Command::Hooks(args) => args.run(output),
@@ -169,6 +176,7 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
         Command::Autopilot(args) => args.run(output),
         Command::Statusline(args) => args.run(output),
         Command::Config(args) => args.run(output),
+        Command::Doctor(args) => args.run(output),
         Command::Completions(args) => args.run(&mut Cli::command(), output),
         Command::Man => completions::man(Cli::command(), output),
     }

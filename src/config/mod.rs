@@ -24,7 +24,8 @@ use crate::prune;
 pub(crate) use keys::WINDOWS;
 pub use keys::{Alias, KEYS, Key};
 pub use layers::Sources;
-pub use settings::{Archive, Autopilot, Gate, Hooks, Recall, Say};
+pub(crate) use raw::plain;
+pub use settings::{Archive, Autopilot, Bundle, Events, Gate, Hooks, Recall, Say};
 
 /// The settings in force.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -37,8 +38,12 @@ pub struct Config {
     pub autopilot: Autopilot,
     /// `recall.*`
     pub recall: Recall,
+    /// `bundle.*`
+    pub bundle: Bundle,
     /// `hooks.*`
     pub hooks: Hooks,
+    /// `event.*`
+    pub event: Events,
     /// What was passed over, in the order of the layers.
     pub problems: Vec<Problem>,
     /// Who set what; what is not here is as by default. In the order of the layers, so the last one counts.

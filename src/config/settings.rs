@@ -33,10 +33,19 @@ pub struct Autopilot {
 }
 
 /// What is added to the context unasked.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recall {
-    /// Whether the prompt hook looks for earlier turns that have to do with the prompt.
+    /// Whether the prompt hook looks for what was said and done before that has to do with the prompt.
     pub prompts: bool,
+    /// Whether sub-agents are given that as well.
+    pub agents: bool,
+}
+
+/// What is written down in the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bundle {
+    /// Whether hooks write it.
+    pub enabled: bool,
 }
 
 /// What hooks may do besides.
@@ -44,6 +53,13 @@ pub struct Recall {
 pub struct Hooks {
     /// Whether compactions are blocked.
     pub gate: Gate,
+}
+
+/// What is written down besides the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Events {
+    /// Whether what the client tells hooks is kept.
+    pub log: bool,
 }
 
 /// When the prompt hook reports on the window. What it says costs tokens.
@@ -90,6 +106,18 @@ impl Default for Archive {
             adaptive_retention: true,
             size_target_mb: 2_000,
         }
+    }
+}
+
+impl Default for Recall {
+    fn default() -> Self {
+        Self { prompts: true, agents: true }
+    }
+}
+
+impl Default for Bundle {
+    fn default() -> Self {
+        Self { enabled: true }
     }
 }
 

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::transcript::lenient::{Lenient, lenient_object};
 use crate::transcript::whole_characters;
 
 /// The input of any event, as far as it is used. Anything may be missing or of another type.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Input {
     /// The session.
     pub session: Option<String>,
@@ -29,6 +30,10 @@ pub struct Input {
     pub reason: Option<String>,
     /// The transcript of a sub-agent that is done.
     pub agent_transcript: Option<PathBuf>,
+    /// The tool that is about to run, or has run.
+    pub tool: Option<String>,
+    /// What it is called with; null where nothing is said.
+    pub tool_input: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -52,6 +57,9 @@ struct Raw<'a> {
     reason: Lenient<Cow<'a, str>>,
     #[serde(borrow)]
     agent_transcript_path: Lenient<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_name: Lenient<Cow<'a, str>>,
+    tool_input: Value,
 }
 
 lenient_object!(Raw<'a>);
@@ -79,6 +87,8 @@ impl Input {
             compact_summary: text(raw.compact_summary),
             reason: text(raw.reason),
             agent_transcript: text(raw.agent_transcript_path).map(PathBuf::from),
+            tool: text(raw.tool_name),
+            tool_input: raw.tool_input,
         })
     }
 }

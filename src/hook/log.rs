@@ -38,15 +38,23 @@ impl Log {
     /// Writes a failure down and says whether it is the first since something worked. Where nothing can be written, nobody can
     /// remember, and only the start of a session counts as the first.
     pub fn failed(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> bool {
-        let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| time.to_string()).unwrap_or_default();
-        let error: String = error.chars().take(LONGEST).collect();
-        let line = json!({ "ts": time, "event": event.name(), "session": session, "error": error });
-        let written = self.append(&format!("{line}\n")).and_then(|()| files::private().create_new(true).open(self.told()));
+        let written = self.note(event, session, error, now_ms).and_then(|()| files::private().create_new(true).open(self.told()));
         match written {
             Ok(_) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(_) => event == Event::SessionStart,
         }
+    }
+
+    /// Writes something down that the user is not told.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> io::Result<()> {
+        let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| time.to_string()).unwrap_or_default();
+        let error: String = error.chars().take(LONGEST).collect();
+        let line = json!({ "ts": time, "event": event.name(), "session": session, "error": error });
+        self.append(&format!("{line}\n"))
     }
 
     /// Something worked: the next failure is told again.

@@ -8,21 +8,26 @@ once. The only other exit code is 2, from `pre-compact`, when it means to block.
 mod background;
 mod compact;
 mod event;
+mod event_log;
 mod input;
 pub mod known;
 mod log;
+mod note;
 mod prompt;
 mod recall;
 mod reply;
 mod scene;
 mod session_start;
 pub mod settings;
+mod shown;
 mod stop;
+mod tool;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use background::{refill, settle, tell_of_damage};
 pub use event::Event;
+pub use event_log::{Entries, Entry, EventLog, SessionLog};
 pub use input::Input;
 pub use known::known;
 pub use log::Log;
@@ -47,8 +52,8 @@ pub fn run(event: Event, scene: &Scene) -> Printed {
         Event::Stop => stop::answer(scene),
         Event::SubagentStop => stop::agent(scene),
         Event::SessionEnd => stop::session(scene),
-        // Not wired, and nothing to do yet.
-        Event::PreToolUse | Event::PostToolUse => Ok(Reply::default()),
+        Event::PreToolUse => tool::before(scene),
+        Event::PostToolUse => tool::after(scene),
     };
     let result = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(reply)) => Ok(reply),

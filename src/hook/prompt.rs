@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::scene::{HookError, Scene};
-use super::{Event, Reply, background, recall};
+use super::{Event, Reply, background, note, recall};
 use crate::archive::ingest::Pass;
+use crate::archive::store::Store;
 use crate::archive::store::sqlite::Patience;
 use crate::autopilot::{self, Observation, Phase, Seen, Usage};
 
@@ -16,11 +17,14 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     let mut recalled = None;
     let archived = scene.open(Patience::Hurried).and_then(|mut store| {
         let archived = scene.archive(&mut store, false);
-        if scene.config.recall.prompts {
-            recalled = recall::for_prompt(scene, &mut store);
-        }
+        recalled = recalled_with(scene, Some(&mut store));
         archived
     });
+    // Without an archive there are bundles.
+    if archived.is_err() && recalled.is_none() {
+        recalled = recalled_with(scene, None);
+    }
+    note::prompt(scene);
     if let Some(observation) = look(scene, archived.as_ref().ok().and_then(Option::as_ref), true)
         && autopilot::should_say(&scene.config.autopilot, &observation)
     {
@@ -43,6 +47,11 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
             Ok(reply)
         }
     }
+}
+
+fn recalled_with(scene: &Scene, store: Option<&mut dyn Store>) -> Option<String> {
+    let prompt = scene.input.prompt.as_deref().filter(|_| scene.config.recall.prompts)?;
+    recall::for_text(scene, store, prompt)
 }
 
 /// Takes note of how full the window is; nothing when that cannot be known or is not wanted.

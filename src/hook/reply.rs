@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Event;
 
 /// What a hook has to say; nothing by default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// Text that the model gets to read. It costs tokens, in every later request.
     pub context: Option<String>,
@@ -13,6 +13,8 @@ pub struct Reply {
     pub notice: Option<String>,
     /// Instructions for the summary of a compaction.
     pub instructions: Option<String>,
+    /// What a tool is to be called with instead. It allows nothing: the client asks as it would without.
+    pub tool_input: Option<Value>,
     /// Why what is about to happen must not.
     pub block: Option<String>,
 }
@@ -54,8 +56,12 @@ impl Reply {
             return Printed { stdout: format!("{instructions}\n"), ..Printed::default() };
         }
         let mut object = Map::new();
-        if let Some(context) = &self.context {
-            object.insert("hookSpecificOutput".into(), json!({ "hookEventName": event.name(), "additionalContext": context }));
+        let specific =
+            [("additionalContext", self.context.as_ref().map(|text| json!(text))), ("updatedInput", self.tool_input.clone())];
+        let specific: Vec<_> = specific.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+        if !specific.is_empty() {
+            let name = ("hookEventName".to_owned(), json!(event.name()));
+            object.insert("hookSpecificOutput".into(), Value::Object([name].into_iter().chain(specific).collect()));
         }
         if let Some(notice) = &self.notice {
             object.insert("systemMessage".into(), json!(notice));
@@ -81,6 +87,9 @@ mod tests {
         reply.tell("d");
         let expected = "{\"hookSpecificOutput\":{\"hookEventName\":\"SessionStart\",\"additionalContext\":\"a \\\"b\\\"\"},\"systemMessage\":\"c\\nd\"}\n";
         assert_eq!(reply.print(Event::SessionStart), Printed { stdout: expected.into(), ..Printed::default() });
+        let tool_input = Some(json!({ "prompt": "a" }));
+        let expected = "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"updatedInput\":{\"prompt\":\"a\"}}}\n";
+        assert_eq!(Reply { tool_input, ..Reply::default() }.print(Event::PreToolUse).stdout, expected);
         let blocked = Reply { block: Some("no".into()), instructions: Some("x".into()), ..Reply::default() };
         assert_eq!(blocked.print(Event::PreCompact), Printed { stderr: "no\n".into(), exit: 2, ..Printed::default() });
         let told = Reply { instructions: Some("x".into()), notice: Some("y".into()), ..Reply::default() };

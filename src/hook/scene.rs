@@ -9,6 +9,7 @@ use crate::archive::reader::ReadError;
 use crate::archive::store::sqlite::{Patience, SqliteStore};
 use crate::archive::store::{Store, StoreError, Transcript, Turns};
 use crate::archive::{heal, place};
+use crate::bundle::Project;
 use crate::config::Config;
 
 /// Bytes that a hook archives itself; what is more than that goes on in the background.
@@ -21,6 +22,10 @@ pub struct Scene {
     pub data: PathBuf,
     /// The client's folder, which transcripts have to lie in.
     pub client: Option<PathBuf>,
+    /// The user's home.
+    pub home: Option<PathBuf>,
+    /// The folder that the client was started in, where it says so.
+    pub project: Option<PathBuf>,
     /// This program.
     pub program: PathBuf,
     /// Where the user's shell looks for programs.
@@ -67,6 +72,12 @@ impl Scene {
             super::refill(&self.data, &self.program, &aside);
         }
         Ok(store)
+    }
+
+    /// The project that the session is of, if it is one. The client's folder may change in a session, its project does not.
+    pub fn project(&self) -> Option<Project> {
+        let folder = self.project.as_deref().or(self.input.cwd.as_deref())?;
+        Project::around(folder, self.home.as_deref())
     }
 
     /// The session's transcript, if it exists.

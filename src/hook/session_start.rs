@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::scene::{HookError, Scene};
-use super::{Reply, recall};
+use super::shown::Shown;
+use super::{Reply, note, recall};
 use crate::archive::search::Related;
 use crate::archive::store::sqlite::Patience;
 use crate::archive::store::{Session, Store, Turns};
@@ -27,9 +28,13 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
             Ok(store.session_cleared(&folder.join("").to_string_lossy(), session, scene.now_ms - RECENTLY_MS)?)
         }),
-        _ => Ok(notice::lost_patch(&scene.data, scene.path_variable.as_deref())
-            .map(|lost| Reply::notice(lost.text))
-            .unwrap_or_default()),
+        _ => {
+            note::make_ready(scene);
+            Shown::forget_old(&scene.data);
+            Ok(notice::lost_patch(&scene.data, scene.path_variable.as_deref())
+                .map(|lost| Reply::notice(lost.text))
+                .unwrap_or_default())
+        }
     }
 }
 
@@ -37,7 +42,9 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
 fn elsewhere(scene: &Scene, store: &mut dyn Store, session: &Session) -> Option<Vec<Related>> {
     let newest = store.turns(session.key, Turns::Newest(1)).ok()?.pop()?;
     let Fields { prompt, answer, .. } = words::fields(store, &newest).ok()?;
-    recall::about(scene, store, session.folder.as_deref()?, &session.session, &format!("{prompt}\n{answer}"), MOST_ELSEWHERE)
+    session.folder.as_ref()?;
+    let folders = recall::folders(scene, Some(session));
+    recall::about(scene, store, &folders, Some(session), &format!("{prompt}\n{answer}"), MOST_ELSEWHERE)
 }
 
 fn restored(
@@ -57,6 +64,7 @@ fn restored(
         let restored = context::restore(&mut store, &session, why, budget, scene.now_ms, &related)?;
         if !restored.text.is_empty() {
             // That it was used is worth knowing, but less than that it is used.
+            recall::note_turns(scene, restored.turns.iter().copied());
             if let Err(error) = store.touch(&restored.entries, scene.now_ms) {
                 scene.log().failed(super::Event::SessionStart, Some(&session.session), &error.to_string(), scene.now_ms);
             }

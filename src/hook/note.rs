@@ -1,0 +1,54 @@
+//! Noting down in the project what was asked and done.
+
+use jiff::Timestamp;
+
+use super::scene::Scene;
+use super::{Event, recall};
+use crate::archive::quote::head;
+use crate::bundle::{self, Bundles, Op, Project, Thoroughness};
+use crate::redact::Redactor;
+
+/// Characters of a text that secrets are looked for in: several times what is kept of any.
+const LOOKED_AT: usize = 4_000;
+
+/// Writes a line into the project's bundles, if it is wanted and there is a project. What fails is in the log, and nobody is told: the archive has
+/// it as well.
+pub(super) fn note(scene: &Scene, event: Event, op: impl FnOnce(&Project) -> Option<Op>) {
+    let Some(session) = scene.input.session.as_deref().filter(|_| scene.config.bundle.enabled) else { return };
+    let Some(project) = scene.project() else { return };
+    let Some(op) = op(&project) else { return };
+    // Before it is cut to what is kept: half a secret is not known as one. Of more than that nothing is kept.
+    let op = op.map(&mut |text| Redactor::standard().redact(head(text, LOOKED_AT)).text.into_owned());
+    let at = Timestamp::from_millisecond(scene.now_ms).unwrap_or_default();
+    let bundles = Bundles::of(&project);
+    let is_new = matches!(bundles.exist(), Ok(false));
+    match bundle::record(&bundles, session, op, at) {
+        // Files that appear in a repository are no surprise to anybody.
+        Ok(true) if is_new => scene.log().owe(
+            "ctxbridge: what is asked and done in this project is noted down in .ctxbridge/bundles, to be committed with it. \
+             `enabled = false` below `[bundle]` in .ctxbridge/config.toml switches that off.",
+        ),
+        Ok(_) => {}
+        Err(error) => {
+            // Where that cannot be written either, there is nobody to remember.
+            scene.log().note(event, Some(session), &error.to_string(), scene.now_ms).ok();
+        }
+    }
+}
+
+/// A prompt; what the client says itself, and what it handles, is none.
+pub(super) fn prompt(scene: &Scene) {
+    let prompt = scene.input.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.starts_with(['/', '<']));
+    if let Some(prompt) = prompt {
+        note(scene, Event::UserPromptSubmit, |_| Some(Op::Prompt(prompt.to_owned())));
+    }
+}
+
+/// At the start of a session: what came with a clone or a pull is made ready to be found.
+pub(super) fn make_ready(scene: &Scene) {
+    if scene.config.recall.prompts
+        && let Some(bundles) = scene.project().as_ref().and_then(recall::bundles)
+    {
+        recall::refreshed(scene, &bundles, Thoroughness::All);
+    }
+}
