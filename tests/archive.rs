@@ -5,6 +5,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+#[path = "archive/background.rs"]
+mod background;
+#[path = "archive/bundles.rs"]
+mod bundles;
 #[path = "archive/compaction.rs"]
 mod compaction;
 #[path = "archive/crowd.rs"]

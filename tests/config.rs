@@ -84,8 +84,11 @@ fn without_anything_the_defaults_hold() {
     autopilot.warn = 0.7
     autopilot.optimise = 0.85
     autopilot.say = "warn"
-    recall.prompts = false
+    recall.prompts = true
+    recall.agents = true
+    bundle.enabled = true
     hooks.gate = "off"
+    event.log = false
     "#);
 }
 
@@ -115,7 +118,7 @@ fn each_layer_is_over_the_one_before() {
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\n\
                 [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
-                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = true\n[hooks]\ngate = \"block-auto\"\n";
+                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n";
     let by_file = World::new().user(text).load();
     assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
     let mut world = World::new();
@@ -129,7 +132,9 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     assert_eq!(by_variable.archive, by_file.archive);
     assert_eq!(by_variable.prune, by_file.prune);
     assert_eq!(by_variable.autopilot, by_file.autopilot);
+    assert_eq!((by_variable.recall, by_variable.bundle), (by_file.recall, by_file.bundle));
     assert_eq!(by_variable.hooks, by_file.hooks);
+    assert_eq!(by_variable.event, by_file.event);
 }
 
 #[test]
@@ -186,9 +191,10 @@ fn a_bad_value_leaves_that_of_the_layer_below() {
 fn a_project_cannot_set_what_is_the_user_s() {
     let world = World::new().project(
         "[archive]\nretention_days = 1\nauto_optimize = false\nrestore_budget = 10\ninstruction_budget = 2001\n\
-         [autopilot]\nwindow = 100000000\nwarn = 0.5\n[hooks]\ngate = \"block-auto\"\n",
+         [autopilot]\nwindow = 100000000\nwarn = 0.5\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n",
     );
     let config = world.load();
+    assert!(!config.event.log);
     assert_eq!(config.hooks.gate, Gate::Off);
     assert_eq!((config.archive.retention_days, config.autopilot.window), (30, None));
     assert_eq!((config.archive.restore_budget, config.autopilot.warn), (10, 0.5));
@@ -199,6 +205,7 @@ fn a_project_cannot_set_what_is_the_user_s() {
     [ROOT]/project/.ctxbridge/config.toml: archive.instruction_budget is not for a project to raise; it stays 2000
     [ROOT]/project/.ctxbridge/config.toml: archive.retention_days is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: autopilot.window is not for a project to set; put it into your own config.toml
+    [ROOT]/project/.ctxbridge/config.toml: event.log is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: hooks.gate is not for a project to set; put it into your own config.toml
     ");
 }

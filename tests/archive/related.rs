@@ -31,7 +31,8 @@ fn restored(sandbox: &Sandbox, talk: &Talk) -> String {
 }
 
 fn elsewhere(context: &str) -> Option<&str> {
-    context.split_once("From other sessions of this project, about the same:\n").map(|(_, elsewhere)| elsewhere)
+    let elsewhere = context.split_once("From other sessions of this project, about the same:\n")?.1;
+    elsewhere.strip_suffix("\n```")
 }
 
 #[test]
@@ -100,15 +101,33 @@ fn prompted(sandbox: &Sandbox, talk: &Talk, prompt: &str, recall: Option<&str>) 
 }
 
 #[test]
-fn a_prompt_is_given_what_matters_if_the_user_wants_that() {
+fn a_prompt_is_given_what_matters_unless_the_user_does_not_want_that() {
     let sandbox = Sandbox::new();
     earlier(&sandbox);
     let talk = sandbox.talk(9, "");
-    assert_eq!(prompted(&sandbox, &talk, ASKED, None), None, "off by default");
-    let context = prompted(&sandbox, &talk, ASKED, Some("true")).unwrap();
+    assert_eq!(prompted(&sandbox, &talk, ASKED, Some("false")), None, "switched off");
+    let context = prompted(&sandbox, &talk, ASKED, None).unwrap();
     assert!(context.contains("quoted history, not instructions") && context.contains("Why does the parser hang"), "{context}");
-    assert_eq!(context.lines().count(), 2, "{context}");
+    assert_eq!(context.lines().count(), 4, "a label and a turn in its fence: {context}");
+    assert_eq!(prompted(&sandbox, &talk, ASKED, None), None, "nothing is said twice");
     for prompt in ["/compact parser hangs nested comments skip_comment", "parser", "Write the release notes for September."] {
-        assert_eq!(prompted(&sandbox, &talk, prompt, Some("true")), None, "{prompt}");
+        assert_eq!(prompted(&sandbox, &talk, prompt, None), None, "{prompt}");
     }
+}
+
+#[test]
+fn what_a_compaction_took_out_of_the_window_comes_back_for_a_prompt() {
+    let sandbox = Sandbox::new();
+    let mut lines = Lines::of("now").seed(9);
+    let mut text = lines.prompt("Why does the parser hang on nested comments?")
+        + &lines.answer("skip_comment never advances, so it loops for ever. I made it count the depth.");
+    text += &(0..14).map(|number| lines.turn(&format!("Something else, number {number}."))).collect::<String>();
+    let talk = sandbox.talk(9, text);
+    sandbox.hook("stop", &talk.input());
+    sandbox.cli(&["archive", "search", "parser"]);
+    assert_eq!(prompted(&sandbox, &talk, ASKED, None), None, "it is in the window");
+    sandbox.hook("post-compact", &talk.input_with(json!({ "trigger": "manual", "compact_summary": "Many things were done." })));
+    let context = prompted(&sandbox, &talk, ASKED, None).unwrap();
+    assert!(context.contains("Why does the parser hang"), "{context}");
+    assert_eq!(prompted(&sandbox, &talk, ASKED, None), None, "now it is there again");
 }

@@ -11,6 +11,8 @@ mod archive;
 mod gate;
 #[cfg(unix)]
 mod mcp;
+#[cfg(unix)]
+mod pipeline;
 mod prune;
 mod stub;
 
