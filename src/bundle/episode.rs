@@ -81,8 +81,17 @@ impl Episode {
 
     /// Whether it says next to nothing: a prompt of a few letters for which nothing was done.
     pub fn says_nothing(&self) -> bool {
-        let Folded { prompt, changed, read, commands, tasks, .. } = &self.said;
-        prompt.chars().count() < 15 && changed.is_empty() && read.is_empty() && commands.is_empty() && tasks.is_empty()
+        self.said.prompt.chars().count() < 15 && self.did_nothing()
+    }
+
+    /// Whether it is a question whose answer left no trace: to be told that it was asked helps nobody.
+    pub fn is_question_alone(&self) -> bool {
+        self.said.prompt.trim_end().ends_with('?') && self.did_nothing()
+    }
+
+    fn did_nothing(&self) -> bool {
+        let Folded { changed, read, commands, tasks, .. } = &self.said;
+        [changed, read, commands, tasks].into_iter().all(Vec::is_empty)
     }
 
     /// All texts in which words are looked for.

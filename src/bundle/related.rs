@@ -43,7 +43,7 @@ pub fn related(index: &Index, text: &str, may_tell: &mut dyn FnMut(&str) -> bool
     let terms = Terms { words: subject.words().map(str::to_owned).collect(), ..Terms::default() };
     let of: Vec<i64> = weighed.into_iter().map(|(episode, _)| episode).collect();
     let mut scored = if of.is_empty() { Vec::new() } else { index.scored(&terms, &of)? };
-    scored.retain(|(_, episode, _)| may_tell(&episode.said.session));
+    scored.retain(|(_, episode, _)| may_tell(&episode.said.session) && !episode.is_question_alone());
     let best = scored.iter().map(|(_, _, score)| *score).fold(f64::MIN_POSITIVE, f64::max);
     let mut found: Vec<Related> = Vec::new();
     for (id, episode, score) in scored {

@@ -6,6 +6,7 @@ It must help more than it costs: it goes by a floor that was measured, says noth
 up soon.
 */
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::scene::Scene;
@@ -35,6 +36,9 @@ const HOW: &str = " `ctxbridge recall HANDLE` prints a turn in full.";
 
 /// How a prompt begins that is one of our commands.
 const OWN_COMMANDS: &str = "/ctxbridge:";
+
+/// Letters of a prompt by which a turn is the same as an episode.
+const GIST_CHARS: usize = 60;
 
 /// Turns before a compaction that may be in the window still: newer clients keep some as they are.
 const STILL_THERE: u32 = 10;
@@ -73,11 +77,24 @@ pub(super) fn is_question(text: &str) -> bool {
     !text.starts_with(['/', '<', '!', '#']) && text.chars().nth(TEXT.start() - 1).is_some()
 }
 
-/// Something that is known: what it is remembered by, and its line.
+/// Something that is known.
 struct Known {
-    key: String,
+    /// What it is remembered by. A turn and its episode have one in common.
+    keys: Vec<String>,
     line: String,
     is_turn: bool,
+}
+
+impl From<&Related> for Known {
+    fn from(related: &Related) -> Self {
+        Self { keys: keys(related), line: context::line(&related.turn, &related.line), is_turn: true }
+    }
+}
+
+impl From<Episode> for Known {
+    fn from(episode: Episode) -> Self {
+        Self { keys: vec![gist(&episode.said.session, &episode.said.prompt)], line: episode.line(), is_turn: false }
+    }
 }
 
 /// What to add for a text, if anything; without a store, from bundles alone.
@@ -89,7 +106,7 @@ pub(super) fn for_text(scene: &Scene, store: Option<&mut dyn Store>, text: &str)
     let label = label(&known);
     let mut body = Budget::new(CHARS - quote::FENCED - label.chars().count());
     let told: Vec<String> =
-        known.into_iter().take_while(|known| body.add(&format!("- {}", known.line))).map(|known| known.key).collect();
+        known.into_iter().take_while(|known| body.add(&format!("- {}", known.line))).flat_map(|known| known.keys).collect();
     if told.is_empty() {
         return None;
     }
@@ -106,17 +123,14 @@ fn known(scene: &Scene, id: &str, mut store: Option<&mut dyn Store>, text: &str,
         let turns = about(scene, *store, &folders, session.as_ref(), text, LINES).unwrap_or_default();
         // What somebody looked up is there itself.
         let turns = turns.into_iter().filter(|related| !related.line.starts_with(OWN_COMMANDS));
-        known.extend(turns.map(|related| Known {
-            key: context::handle(&related.turn.turn.id),
-            line: context::line(&related.turn, &related.line),
-            is_turn: true,
-        }));
-        known.retain(|known| !shown.has(&known.key));
+        known.extend(turns.map(|related| Known::from(&related)));
+        known.retain(|known| !shown.has_any(&known.keys));
     }
     if known.len() < LINES - FRAME {
-        let episodes = episodes(scene, id, store, text).unwrap_or_default();
-        let episodes = episodes.iter().map(|episode| Known { key: key_of(episode), line: episode.line(), is_turn: false });
-        known.extend(episodes.filter(|known| !shown.has(&known.key)));
+        let episodes = episodes(scene, id, text).unwrap_or_default();
+        let told: HashSet<String> = known.iter().flat_map(|known| known.keys.iter().cloned()).collect();
+        let is_new = |known: &Known| !shown.has_any(&known.keys) && !known.keys.iter().any(|key| told.contains(key));
+        known.extend(episodes.into_iter().map(Known::from).filter(is_new));
     }
     known.truncate(LINES - FRAME);
     known
@@ -133,25 +147,27 @@ fn label(known: &[Known]) -> String {
 }
 
 /// Takes note of turns that came back in another way.
-pub(super) fn note_turns(scene: &Scene, ids: impl IntoIterator<Item = [u8; 16]>) {
+pub(super) fn note_turns<'r>(
+    scene: &Scene,
+    ids: impl IntoIterator<Item = [u8; 16]>,
+    related: impl IntoIterator<Item = &'r Related>,
+) {
     if let Some(session) = scene.input.session.as_deref() {
-        Shown::of(&scene.data, session).add(ids.into_iter().map(|id| context::handle(&id)));
+        let keys = ids.into_iter().map(|id| context::handle(&id)).chain(related.into_iter().flat_map(keys));
+        Shown::of(&scene.data, session).add(keys);
     }
 }
 
-/// Episodes of sessions that are neither this one nor in the archive, where their turns say more.
-fn episodes(scene: &Scene, session: &str, mut store: Option<&mut dyn Store>, text: &str) -> Option<Vec<Episode>> {
+/// Episodes of other sessions.
+fn episodes(scene: &Scene, session: &str, text: &str) -> Option<Vec<Episode>> {
     let project = scene.project()?;
     let bundles = Bundles::of(&project);
     if !bundles.exist().ok()? {
         return None;
     }
     let index = refreshed(scene, &bundles, Thoroughness::Newest)?;
-    let mut may_tell = |of: &str| {
-        let is_archived = store.as_mut().is_some_and(|store| store.session(of).ok().flatten().is_some());
-        of != bundle::session_in_names(session) && !is_archived
-    };
-    let found = bundle::related(&index, text, &mut may_tell).ok()?;
+    let own = bundle::session_in_names(session);
+    let found = bundle::related(&index, text, &mut |of| of != own).ok()?;
     Some(found.into_iter().map(|related| related.episode).collect())
 }
 
@@ -167,9 +183,15 @@ pub(super) fn refreshed(scene: &Scene, bundles: &Bundles, thoroughness: Thorough
     Some(index)
 }
 
-fn key_of(episode: &Episode) -> String {
-    let at = episode.at.map_or(0, |at| at.as_second());
-    digest::of_bytes(format!("{at} {} {}", episode.said.session, episode.said.prompt).as_bytes())[..16].to_owned()
+fn keys(related: &Related) -> Vec<String> {
+    vec![context::handle(&related.turn.turn.id), gist(&related.turn.session, &related.prompt)]
+}
+
+/// What a turn and its episode have in common: the session, and how what was asked begins. What is archived need not be indexed yet, so that the one
+/// may be found without the other.
+fn gist(session: &str, prompt: &str) -> String {
+    let begin: String = prompt.chars().filter(|c| c.is_alphanumeric()).take(GIST_CHARS).collect();
+    digest::of_bytes(format!("{} {begin}", bundle::session_in_names(session)).as_bytes())[..16].to_owned()
 }
 
 /// A project's bundles, if it has some.

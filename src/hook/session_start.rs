@@ -63,8 +63,9 @@ fn restored(
         let related = if budget > 0 { elsewhere(scene, &mut store, &session).unwrap_or_default() } else { Vec::new() };
         let restored = context::restore(&mut store, &session, why, budget, scene.now_ms, &related)?;
         if !restored.text.is_empty() {
+            let related = related.iter().filter(|related| restored.turns.contains(&related.turn.turn.id));
             // That it was used is worth knowing, but less than that it is used.
-            recall::note_turns(scene, restored.turns.iter().copied());
+            recall::note_turns(scene, restored.turns.iter().copied(), related);
             if let Err(error) = store.touch(&restored.entries, scene.now_ms) {
                 scene.log().failed(super::Event::SessionStart, Some(&session.session), &error.to_string(), scene.now_ms);
             }

@@ -30,9 +30,9 @@ impl Shown {
         Self { path, known: text.lines().map(str::to_owned).collect() }
     }
 
-    /// Whether it was given.
-    pub fn has(&self, key: &str) -> bool {
-        self.known.contains(key)
+    /// Whether something that has one of these keys was given.
+    pub fn has_any(&self, keys: &[String]) -> bool {
+        keys.iter().any(|key| self.known.contains(key))
     }
 
     /// Takes note. Where that cannot be written, it may be said again: better than not at all.

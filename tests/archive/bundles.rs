@@ -203,11 +203,15 @@ fn where_there_is_an_archive_its_turns_come_and_their_episodes_do_not() {
         + &Lines::of(&session_id(1)).seed(2).answer("deliver now waits 2^n minutes between tries, see src/backoff.rs.");
     world.sandbox.talk(1, text.replace("/home/dev/src/ledger", &world.project().to_string_lossy()));
     world.hook(1, &world.project(), "stop", &json!({}));
+    let told = world.prompt(3, &world.project(), QUESTION).unwrap();
+    assert!(told.contains("context bundles"), "archived, and not indexed yet: {told}");
     world.sandbox.cli(&["archive", "search", "backoff"]);
     let told = world.prompt(2, &world.project(), QUESTION).unwrap();
     assert!(told.contains("ctxbridge's archive") && told.contains("- ctx:"), "{told}");
     assert_eq!(told.matches("\n- ").count(), 1, "the same from the bundles would be twice: {told}");
-    assert_eq!(world.prompt(2, &world.project(), QUESTION), None);
+    for session in [2, 3] {
+        assert_eq!(world.prompt(session, &world.project(), QUESTION), None, "neither the one nor the other twice");
+    }
 }
 
 #[test]

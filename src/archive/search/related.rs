@@ -43,6 +43,8 @@ pub struct Related {
     pub turn: StoredTurn,
     /// What it was about, in one line.
     pub line: String,
+    /// The begin of what was asked.
+    pub prompt: String,
     /// How likely it is that it is wanted ([`Subject::odds`]).
     pub odds: f64,
 }
@@ -102,7 +104,7 @@ fn look(store: &mut dyn Store, index: &mut Index, about: &About<'_>) -> Result<V
         let Some(excerpt) = index.excerpt(entry)? else { continue };
         let best = places[&entry].iter().filter(|place| about.is_of_project(place)).max_by_key(|place| place.rank());
         if let Some(turn) = best.map_or(Ok(None), |place| store.turn_of(place))? {
-            found.push(Related { turn, line: excerpt.line, odds });
+            found.push(Related { turn, line: excerpt.line, prompt: excerpt.prompt, odds });
         }
     }
     Ok(found)
