@@ -131,7 +131,7 @@ impl Index {
         let is_known = !is_thorough && self.note("folder")? == Some(folder);
         let mut stale = if is_thorough { self.stale(bundles, deadline.is_none())? } else { self.written(bundles, but)? };
         if !is_thorough && !is_known {
-            stale.extend(self.new(bundles)?);
+            stale.extend(self.unknown(bundles)?);
         }
         stale.sort_by(|one, other| other.changed.cmp(&one.changed).then_with(|| other.name.cmp(&one.name)));
         let mut refreshed = Refreshed { read: 0, left: stale.len() };
@@ -175,15 +175,15 @@ impl Index {
     }
 
     /// Those that are not known by their names; those that are gone are forgotten. To look at each would take its time.
-    fn new(&mut self, bundles: &Bundles) -> Result<Vec<Listed>, IndexError> {
+    fn unknown(&mut self, bundles: &Bundles) -> Result<Vec<Listed>, IndexError> {
         let mut known = self.files("")?;
-        let mut new = Vec::new();
+        let mut unknown = Vec::new();
         for name in read::names(bundles)? {
             if known.remove(&name).is_none() {
-                new.extend(Listed::now(bundles, &name));
+                unknown.extend(Listed::now(bundles, &name));
             }
         }
-        self.forget_all(known.into_keys()).map(|()| new)
+        self.forget_all(known.into_keys()).map(|()| unknown)
     }
 
     /// All files that are not as they were read; those that are gone are forgotten.
