@@ -184,7 +184,8 @@ impl Desk {
     fn noted(&self) -> Vec<Op> {
         let mut files: Vec<_> =
             fs::read_dir(self.project().join(".ctxbridge/bundles")).unwrap().map(|file| file.unwrap().path()).collect();
-        files.sort();
+        // Names have the session's id in them, which is in no order.
+        files.sort_by_key(|file| fs::metadata(file).unwrap().modified().unwrap());
         let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
         text.lines().map(|line| Line::parse(line).unwrap().op).collect()
     }
