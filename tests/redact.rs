@@ -35,6 +35,39 @@ fn tokens() -> Vec<(&'static str, String)> {
         ("huggingface-token", fake("h", "f_", 2) + &fake("", ALNUM, 34)),
         ("sendgrid-key", fake("S", "G.", 2) + &fake("", ALNUM, 22) + "." + &fake("", ALNUM, 43)),
         ("twilio-key", fake("S", "K", 1) + &fake("", hex, 32)),
+        ("shopify-token", fake("shp", "at_", 3) + &fake("", hex, 32)),
+        ("digitalocean-token", fake("dop", "_v1_", 4) + &fake("", hex, 64)),
+        ("databricks-token", fake("da", "pi", 2) + &fake("", hex, 32)),
+        ("mailgun-key", fake("ke", "y-", 2) + &fake("", hex, 32)),
+        ("mailchimp-key", fake("", hex, 32) + "-us12"),
+        ("telegram-token", fake("", "123456789", 9) + ":" + &fake("AA", ALNUM, 33)),
+        ("linear-key", fake("lin", "_api_", 5) + &fake("", ALNUM, 40)),
+        ("notion-token", fake("nt", "n_", 2) + &fake("", ALNUM, 46)),
+        ("notion-token", fake("sec", "ret_", 4) + &fake("", ALNUM, 43)),
+        ("figma-token", fake("fi", "gd_", 3) + &fake("", ALNUM, 40)),
+        ("postman-key", fake("PM", "AK-", 3) + &fake("", hex, 24) + "-" + &fake("", hex, 34)),
+        ("pulumi-token", fake("pu", "l-", 2) + &fake("", hex, 40)),
+        ("vault-token", fake("hv", "s.", 2) + &fake("", ALNUM, 90)),
+        ("terraform-token", fake("", ALNUM, 14) + ".atlas" + "v1." + &fake("", ALNUM, 67)),
+        ("doppler-token", fake("dp", ".pt.", 4) + &fake("", ALNUM, 43)),
+        ("doppler-token", fake("dp", ".st.", 4) + "dev." + &fake("", ALNUM, 43)),
+        ("grafana-token", fake("gl", "sa_", 3) + &fake("", ALNUM, 32) + "_" + &fake("", hex, 8)),
+        ("newrelic-key", fake("NR", "AK-", 3) + &fake("", "A8KD03MXQ9Z", 27)),
+        ("sentry-token", fake("sntr", "yu_", 3) + &fake("", hex, 64)),
+        ("planetscale-token", fake("pscale", "_tkn_", 5) + &fake("", ALNUM, 43)),
+        ("supabase-key", fake("sb", "p_", 2) + &fake("", hex, 40)),
+        ("atlassian-token", fake("ATA", "TT3xFfGF0", 9) + &fake("", ALNUM, 180)),
+        ("age-key", fake("AGE-SECRET", "-KEY-1", 6) + &fake("", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)),
+        ("rubygems-key", fake("ruby", "gems_", 5) + &fake("", hex, 48)),
+        ("crates-token", fake("ci", "o", 1) + &fake("", ALNUM, 32)),
+        ("model-key", fake("gs", "k_", 2) + &fake("", ALNUM, 52)),
+        ("model-key", fake("x", "ai-", 3) + &fake("", ALNUM, 80)),
+        ("model-key", fake("pp", "lx-", 3) + &fake("", ALNUM, 48)),
+        ("model-key", fake("r", "8_", 2) + &fake("", ALNUM, 37)),
+        ("docker-token", fake("dckr", "_pat_", 5) + &fake("", ALNUM, 27)),
+        ("azure-secret", fake("aB~", "8Q~", 3) + &fake("", ALNUM, 34)),
+        ("airtable-token", fake("pa", "t", 1) + &fake("", ALNUM, 14) + "." + &fake("", hex, 64)),
+        ("netlify-token", fake("nf", "p_", 2) + &fake("", ALNUM, 36)),
         ("jwt", jwt),
     ]
 }
@@ -71,8 +104,38 @@ fn tokens_are_known_by_their_form_wherever_they_stand() {
     }
     let hook = format!("https://hooks.slack.com/services/{}", fake("T00000000/B00000000/", ALNUM, 24));
     assert_eq!(redact(&hook), "https://hooks.slack.com/services/[redacted:slack-webhook]");
+    let hook = format!("https://discord.com/api/webhooks/123456789012345678/{}", fake("", ALNUM, 68));
+    assert_eq!(redact(&hook), "https://discord.com/api/webhooks/123456789012345678/[redacted:discord-webhook]");
     let pair = fake("AKI", "AQ2W3E4R5T6Y7UABC", 17) + "," + &fake("", "wJalrXUtnFEMI/K7MDENG", 40);
     assert_eq!(redact(&pair), "[redacted:aws-key-id],[redacted:aws-secret-key]");
+}
+
+#[test]
+fn passwords_behind_short_flags_and_cookies_are_found() {
+    for (text, expected) in [
+        ("mysql -u root -phunter2 -e 'select 1'", "mysql -u root -p[redacted:command-password] -e 'select 1'"),
+        ("mysqldump -h db -p'hunter2' app > a.sql", "mysqldump -h db -p'[redacted:command-password]' app > a.sql"),
+        (r#"{"cmd":"mariadb -p\"hunter2\" app"}"#, r#"{"cmd":"mariadb -p\"[redacted:command-password]\" app"}"#),
+        ("sshpass -p hunter2 ssh me@host", "sshpass -p [redacted:command-password] ssh me@host"),
+        ("redis-cli -h cache -a hunter2 ping", "redis-cli -h cache -a [redacted:command-password] ping"),
+        ("docker login -u me -p hunter2 host", "docker login -u me -p [redacted:command-password] host"),
+        ("curl -H 'Cookie: sid=0a1b2c3d; theme=dark' x", "curl -H 'Cookie: [redacted:cookie]' x"),
+        ("Set-Cookie: sid=0a1b2c3d4e; HttpOnly\r\nA: b", "Set-Cookie: [redacted:cookie]\r\nA: b"),
+        (r#"{"Cookie": "sid=0a1b2c3d4e"}"#, r#"{"Cookie": "[redacted:cookie]"}"#),
+    ] {
+        assert_eq!(redact(text), expected);
+    }
+    for text in [
+        "mysql -u root -p",
+        "mysql -u root -p -e 'select 1'",
+        "mysql -p$PASSWORD app",
+        "the mysql container; docker run -p 8080:80 x",
+        "Cookie: a small file that a browser keeps",
+        "docker login -u me --password-stdin",
+        "a key-value store and a status of 12-us1",
+    ] {
+        assert_eq!(redact(text), text);
+    }
 }
 
 #[test]

@@ -23,7 +23,9 @@ pub fn line(text: &str) -> String {
 
 /// The same with its lines and indents.
 pub fn lines(text: &str) -> String {
-    let is_kept = |character: &char| matches!(character, '\n' | '\t') || !(character.is_control() || is_invisible(*character));
+    let is_break = |character: char| matches!(character, '\u{2028}' | '\u{2029}');
+    let is_hidden = |character: char| character.is_control() || is_break(character) || is_invisible(character);
+    let is_kept = |character: &char| matches!(character, '\n' | '\t') || !is_hidden(*character);
     let visible: String = text.chars().filter(is_kept).collect();
     without_tags(&visible)
 }
@@ -42,7 +44,10 @@ fn without_tags(text: &str) -> String {
 
 /// Characters that change the direction of what follows or show nothing: text hides in them.
 fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    matches!(character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The first so many characters.
@@ -110,6 +115,8 @@ mod tests {
         assert_eq!(line(text), "a b ‹/system-reminder> [31m ‹x> 1 < 2 c");
         assert_eq!(lines(text), "a\n\t b ‹/system-reminder>[31m ‹x> 1 < 2 c");
         assert_eq!(line("a ```` b ```"), "a '''` b '''");
+        assert_eq!(line("a\u{2028}b \u{61c}c\u{ad}d \u{e0101}e"), "a b cd e");
+        assert_eq!(lines("a\u{2028}b \u{61c}c"), "ab c");
         assert_eq!(line("<\u{200b}/x> \u{200b} <<y> <!-- a<=b x<1 <"), "‹/x> <‹y> ‹!-- a<=b x<1 <");
     }
 

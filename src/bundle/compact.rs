@@ -6,7 +6,6 @@ that we do not understand stays as it is.
 */
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
@@ -14,7 +13,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::place::session_of;
-use super::{Bundles, Episode, PlaceError, read};
+use super::read::{self, Listed};
+use super::record::remove_read;
+use super::{Bundles, Episode, PlaceError};
 
 /// What was folded, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -35,7 +36,7 @@ pub struct Compacted {
 /// When something cannot be read or written; what was read stays then.
 pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Compacted, PlaceError> {
     let mut done = Compacted::default();
-    let mut months: BTreeMap<String, (Vec<Episode>, Vec<String>)> = BTreeMap::new();
+    let mut months: BTreeMap<String, (Vec<Episode>, Vec<Listed>)> = BTreeMap::new();
     for file in read::list(bundles)? {
         // What was folded is no hour.
         if session_of(&file.name).is_none() {
@@ -67,7 +68,7 @@ pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Com
         // An hour is in one month, or in two: all of it goes where it ends.
         let (episodes, files) = months.entry(format!("{}.jsonl", last.strftime("%Y-%m"))).or_default();
         episodes.extend(bundle.episodes);
-        files.push(file.name);
+        files.push(file);
     }
     for (month, (mut episodes, files)) in months {
         if let Some(there) = read::list(bundles)?.iter().find(|file| file.name == month) {
@@ -75,11 +76,19 @@ pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Com
             if known.skipped.lines > 0 || known.skipped.is_cut {
                 done.left.insert(month, "some of it cannot be read; resolve that first".to_owned());
                 done.files -= files.len();
+                done.bytes -= files.iter().map(|file| file.bytes).sum::<u64>();
                 continue;
             }
             episodes.extend(known.episodes);
         }
         let text: String = Episode::unique(episodes).iter().map(|episode| episode.to_line().to_json()).collect();
+        if text.len() as u64 > read::MOST_BYTES {
+            let reason = format!("it would be longer than the {} MB that are read of a file", read::MOST_BYTES >> 20);
+            done.left.insert(month, reason);
+            done.files -= files.len();
+            done.bytes -= files.iter().map(|file| file.bytes).sum::<u64>();
+            continue;
+        }
         done.months.insert(month.clone(), text.len() as u64);
         if is_dry {
             continue;
@@ -87,8 +96,12 @@ pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Com
         write(&bundles.folder().join(&month), &text)?;
         // Where this ends, some are there twice, and are folded into the same lines next time.
         for file in files {
-            let path = bundles.folder().join(file);
-            fs::remove_file(&path).map_err(|cause| PlaceError::Io { step: "remove", path, cause })?;
+            let path = bundles.folder().join(&file.name);
+            if !remove_read(&path, file.bytes).map_err(|cause| PlaceError::Io { step: "remove", path, cause })? {
+                done.files -= 1;
+                done.bytes -= file.bytes;
+                done.left.insert(file.name, "it was written to meanwhile".to_owned());
+            }
         }
     }
     Ok(done)
@@ -106,6 +119,8 @@ fn write(path: &Path, text: &str) -> Result<(), PlaceError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::bundle::{Op, Project, record};
 
@@ -121,7 +136,7 @@ mod tests {
             ("b", "2026-09-30T23:59:00Z", Op::Prompt("Write the changelog".into())),
             ("c", "2026-11-20T10:00:00Z", Op::Prompt("Still being written".into())),
         ] {
-            record(&bundles, session, op, at(time)).expect("written");
+            record(&bundles, session, op, at(time), &|| None).expect("written");
         }
         fs::write(
             bundles.folder().join("FRI_10_d.jsonl"),
@@ -146,5 +161,26 @@ mod tests {
         fs::write(&month, format!("{text}{text}")).expect("written");
         assert_eq!(all(&bundles), before);
         assert_eq!(compact(&bundles, at("2026-10-20T00:00:00Z"), false).expect("nothing to do").files, 0);
+    }
+
+    #[test]
+    fn a_month_that_would_not_be_read_whole_is_not_made() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join(".git")).expect("a folder");
+        let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
+        bundles.prepare().expect("made");
+        let line = |hour: usize, number: usize| {
+            let text = format!("{number} {}", "x".repeat(400));
+            format!("{{\"op\":\"prompt\",\"text\":\"{text}\",\"ts\":\"2026-09-04T{hour:02}:00:00Z\"}}\n")
+        };
+        for hour in 0..20 {
+            let lines: String = (0..1_000).map(|number| line(hour, number)).collect();
+            fs::write(bundles.folder().join(format!("FRI_{hour:02}_s.jsonl")), lines).expect("written");
+        }
+        let before = "2026-10-20T00:00:00Z".parse().expect("a time");
+        let done = compact(&bundles, before, false).expect("left alone");
+        assert_eq!((done.files, done.bytes, done.months.len()), (0, 0, 0));
+        assert_eq!(done.left.keys().collect::<Vec<_>>(), ["2026-09.jsonl"]);
+        assert_eq!(read::list(&bundles).expect("listed").len(), 20);
     }
 }

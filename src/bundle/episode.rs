@@ -91,12 +91,13 @@ impl Episode {
 
     fn did_nothing(&self) -> bool {
         let Folded { changed, read, commands, tasks, .. } = &self.said;
-        [changed, read, commands, tasks].into_iter().all(Vec::is_empty)
+        [changed, read, commands].into_iter().all(Vec::is_empty) && tasks.is_empty()
     }
 
     /// All texts in which words are looked for.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let Folded { prompt, changed, read, commands, tasks, .. } = &self.said;
+        let tasks = tasks.iter().map(|task| &task.what);
         [prompt].into_iter().chain(changed).chain(read).chain(commands).chain(tasks).map(String::as_str)
     }
 
@@ -111,7 +112,8 @@ impl Episode {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             (!names.is_empty()).then(|| format!("{what}: {}{more}", shown.join(", ")))
         };
-        let done = [listed("Changed", changed), listed("Read", read), listed("Ran", commands), listed("Agents", tasks)];
+        let tasks: Vec<String> = tasks.iter().map(|task| task.what.clone()).collect();
+        let done = [listed("Changed", changed), listed("Read", read), listed("Ran", commands), listed("Agents", &tasks)];
         let said: Vec<String> = [prompt].into_iter().chain(done).flatten().collect();
         at.into_iter().chain([said.join(" | ")]).collect::<Vec<_>>().join(" ")
     }
@@ -132,7 +134,7 @@ impl Folded {
                 add(&mut self.changed, file);
             }
             Op::Command(command) => add(&mut self.commands, command),
-            Op::Task { what, .. } => add(&mut self.tasks, what),
+            Op::Task(task) => add(&mut self.tasks, task),
             Op::Read(_) | Op::Prompt(_) | Op::Episode(_) => {}
         }
     }
@@ -141,13 +143,13 @@ impl Folded {
     fn join(&mut self, other: Self) {
         let ops = other.changed.into_iter().map(Op::Edit).chain(other.read.into_iter().map(Op::Read));
         let ops = ops.chain(other.commands.into_iter().map(Op::Command));
-        ops.chain(other.tasks.into_iter().map(|what| Op::Task { what, agent: None })).for_each(|op| self.take(op));
+        ops.chain(other.tasks.into_iter().map(Op::Task)).for_each(|op| self.take(op));
     }
 }
 
-fn add(list: &mut Vec<String>, text: String) {
-    if !list.contains(&text) {
-        list.push(text);
+fn add<T: PartialEq>(list: &mut Vec<T>, new: T) {
+    if !list.contains(&new) {
+        list.push(new);
     }
 }
 
@@ -156,6 +158,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::bundle::Task;
 
     fn line(second: i64, op: Op) -> Line {
         Line { at: Timestamp::from_second(1_795_000_000 + second).ok(), op }
@@ -169,7 +172,7 @@ mod tests {
             line(7, Op::Edit("src/parser.rs".into())),
             line(8, Op::Command("cargo test".into())),
             line(9, Op::Command("cargo test".into())),
-            line(9, Op::Task { what: "look for callers".into(), agent: Some("Explore".into()) }),
+            line(9, Op::Task(Task { what: "look for callers".into(), agent: Some("Explore".into()) })),
             line(60, Op::Prompt("ok".into())),
         ]
     }

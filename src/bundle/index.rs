@@ -30,7 +30,8 @@ const AT_ONCE: usize = 8;
 /// Pages in the log after which a commit moves them into the database, and nothing else does: a prompt is not to wait for the disk.
 const CHECKPOINT_PAGES: u32 = 1_000;
 
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
 CREATE TABLE notes (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL, changed INTEGER NOT NULL,
@@ -41,7 +42,16 @@ CREATE TABLE episodes (
 ) STRICT;
 CREATE INDEX episodes_of_file ON episodes (file);
 CREATE VIRTUAL TABLE words USING fts5(text, content = '', contentless_delete = 1, tokenize = \"ascii tokenchars '_'\");
-"];
+",
+    "
+DELETE FROM words;
+DELETE FROM episodes;
+DELETE FROM files;
+DELETE FROM notes;
+ALTER TABLE episodes ADD COLUMN telling INTEGER NOT NULL DEFAULT 1;
+CREATE INDEX telling_episodes ON episodes (id) WHERE telling = 1;
+",
+];
 
 /// An index that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -237,12 +247,13 @@ impl Index {
         self.try_to(self.db.query_row(sql, [], |row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?))))
     }
 
-    /// How many episodes there are.
+    /// How many episodes there are that say something.
     ///
     /// # Errors
     /// As [`Self::totals`].
     pub fn count(&self) -> Result<u64, IndexError> {
-        self.totals().map(|(_, episodes, _)| episodes)
+        let sql = "SELECT count(*) FROM episodes WHERE telling = 1";
+        self.try_to(self.db.query_row(sql, [], |row| row.get(0).map(i64::cast_unsigned)))
     }
 
     /// The episodes that have a word, as the tokenizer cuts it; at most so many.
@@ -343,16 +354,24 @@ fn take_in(db: &Transaction<'_>, tokenizer: &Tokenizer, file: &Listed, bundle: r
     let id = db.last_insert_rowid();
     // Lines without a time are as old as their file.
     let changed = Timestamp::from_nanosecond(file.changed.into()).ok();
-    for episode in bundle.episodes.into_iter().filter(|episode| !episode.says_nothing()) {
+    for episode in bundle.episodes {
         let at = episode.at.or(changed);
         let text = episode.texts().map(|text| tokenizer.join(text)).collect::<Vec<_>>().join(" ");
-        db.prepare_cached("INSERT INTO episodes (file, session, at, data) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
-            id,
-            episode.said.session,
-            at.map(Timestamp::as_second),
-            Episode { at, ..episode.clone() }.to_line().to_json()
-        ])?;
+        // What says nothing is shown to whoever looks at all of it, and found by nobody.
+        let tells = !episode.says_nothing();
+        db.prepare_cached("INSERT INTO episodes (file, session, at, telling, data) VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
+            params![
+                id,
+                episode.said.session.clone(),
+                at.map(Timestamp::as_second),
+                tells,
+                Episode { at, ..episode }.to_line().to_json()
+            ],
+        )?;
         let episode = db.last_insert_rowid();
+        if !tells {
+            continue;
+        }
         db.prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?.execute(params![episode, text])?;
     }
     Ok(())

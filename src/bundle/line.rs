@@ -24,16 +24,20 @@ pub enum Op {
     /// A command was run.
     Command(String),
     /// A sub-agent was asked to do something.
-    Task {
-        /// What.
-        what: String,
-        /// Which kind of agent.
-        agent: Option<String>,
-    },
+    Task(Task),
     /// The user sent a prompt.
     Prompt(String),
     /// An episode of an older bundle, folded into one line.
     Episode(Box<Folded>),
+}
+
+/// What a sub-agent is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// What.
+    pub what: String,
+    /// Which kind of agent.
+    pub agent: Option<String>,
 }
 
 /// What is left of an episode.
@@ -50,7 +54,7 @@ pub struct Folded {
     /// Commands.
     pub commands: Vec<String>,
     /// What sub-agents were asked to do.
-    pub tasks: Vec<String>,
+    pub tasks: Vec<Task>,
 }
 
 /// When something was done, and what.
@@ -82,7 +86,9 @@ impl Op {
             Self::Write(file) => Self::Write(change(&file)),
             Self::Edit(file) => Self::Edit(change(&file)),
             Self::Command(command) => Self::Command(change(&command)),
-            Self::Task { what, agent } => Self::Task { what: change(&what), agent: agent.map(|agent| change(&agent)) },
+            Self::Task(Task { what, agent }) => {
+                Self::Task(Task { what: change(&what), agent: agent.map(|agent| change(&agent)) })
+            }
             Self::Prompt(text) => Self::Prompt(change(&text)),
             Self::Episode(_) => self,
         }
@@ -92,7 +98,7 @@ impl Op {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Read(text) | Self::Write(text) | Self::Edit(text) | Self::Command(text) | Self::Prompt(text) => text.is_empty(),
-            Self::Task { what, .. } => what.is_empty(),
+            Self::Task(task) => task.what.is_empty(),
             Self::Episode(_) => false,
         }
     }
@@ -111,12 +117,12 @@ impl Line {
             Op::Write(file) => json!({ "op": "write", "file": file }),
             Op::Edit(file) => json!({ "op": "edit", "file": file }),
             Op::Command(command) => json!({ "op": "command", "cmd": command }),
-            Op::Task { what, agent: Some(agent) } => json!({ "op": "task", "desc": what, "agent": agent }),
-            Op::Task { what, agent: None } => json!({ "op": "task", "desc": what }),
+            Op::Task(Task { what, agent: Some(agent) }) => json!({ "op": "task", "desc": what, "agent": agent }),
+            Op::Task(Task { what, agent: None }) => json!({ "op": "task", "desc": what }),
             Op::Prompt(text) => json!({ "op": "prompt", "text": text }),
             Op::Episode(folded) => json!({
                 "op": "episode", "session": folded.session, "text": folded.prompt, "changed": folded.changed, "read": folded.read,
-                "cmds": folded.commands, "tasks": folded.tasks,
+                "cmds": folded.commands, "tasks": folded.tasks.iter().map(Task::to_value).collect::<Vec<_>>(),
             }),
         };
         if let (Value::Object(line), Some(at)) = (&mut line, self.at) {
@@ -134,21 +140,35 @@ impl Line {
             "write" => Op::Write(string("file")?),
             "edit" => Op::Edit(string("file")?),
             "command" => Op::Command(string("cmd")?),
-            "task" => Op::Task { what: string("desc")?, agent: string("agent") },
+            "task" => Op::Task(Task { what: string("desc")?, agent: string("agent") }),
             "prompt" => Op::Prompt(string("text")?),
             "episode" => Op::Episode(Box::new(folded(&line)?)),
             _ => return None,
         };
-        let at = string("ts").and_then(|ts| ts.parse().ok());
+        // What is older than all computers' clocks is no time, and months are named by four digits.
+        let at = string("ts").and_then(|ts| ts.parse().ok()).filter(|at| *at >= Timestamp::UNIX_EPOCH);
         Some(Self { at, op })
     }
 }
 
+impl Task {
+    /// Text alone where there is no more.
+    fn to_value(&self) -> Value {
+        match &self.agent {
+            Some(agent) => json!({ "desc": self.what, "agent": agent }),
+            None => self.what.clone().into(),
+        }
+    }
+
+    fn of_value(value: &Value) -> Option<Self> {
+        let what = value.as_str().or_else(|| value.get("desc")?.as_str())?.to_owned();
+        Some(Self { what, agent: value.get("agent").and_then(Value::as_str).map(str::to_owned) })
+    }
+}
+
 fn folded(line: &Map<String, Value>) -> Option<Folded> {
-    let list = |key: &str| -> Vec<String> {
-        let values = line.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        values.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect()
-    };
+    let values = |key: &str| line.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let list = |key: &str| values(key).iter().filter_map(|value| value.as_str().map(str::to_owned)).collect();
     let string = |key: &str| line.get(key).and_then(Value::as_str).map(str::to_owned);
     Some(Folded {
         session: string("session")?,
@@ -156,7 +176,7 @@ fn folded(line: &Map<String, Value>) -> Option<Folded> {
         changed: list("changed"),
         read: list("read"),
         commands: list("cmds"),
-        tasks: list("tasks"),
+        tasks: values("tasks").iter().filter_map(Task::of_value).collect(),
     })
 }
 
@@ -169,16 +189,19 @@ mod tests {
     fn ops() -> impl Strategy<Value = Op> {
         let text = "\\PC{0,500}|[a-z\n\t\"\\\\é😀]{0,500}";
         let list = || proptest::collection::vec(text, 0..3);
+        let task = || (text, proptest::option::of(text)).prop_map(|(what, agent)| Task { what, agent });
         prop_oneof![
             text.prop_map(Op::Read),
             text.prop_map(Op::Write),
             text.prop_map(Op::Edit),
             text.prop_map(Op::Command),
-            (text, proptest::option::of(text)).prop_map(|(what, agent)| Op::Task { what, agent }),
+            task().prop_map(Op::Task),
             text.prop_map(Op::Prompt),
-            (text, text, list(), list(), list(), list()).prop_map(|(session, prompt, changed, read, commands, tasks)| {
-                Op::Episode(Box::new(Folded { session, prompt, changed, read, commands, tasks }))
-            }),
+            (text, text, list(), list(), list(), proptest::collection::vec(task(), 0..3)).prop_map(
+                |(session, prompt, changed, read, commands, tasks)| {
+                    Op::Episode(Box::new(Folded { session, prompt, changed, read, commands, tasks }))
+                }
+            ),
         ]
     }
 
@@ -194,7 +217,7 @@ mod tests {
             line(Op::Command("cargo test".into())),
             "{\"op\":\"command\",\"cmd\":\"cargo test\",\"ts\":\"2026-11-20T18:05:09Z\"}\n"
         );
-        let task = Op::Task { what: "look".into(), agent: Some("Explore".into()) };
+        let task = Op::Task(Task { what: "look".into(), agent: Some("Explore".into()) });
         assert_eq!(line(task), "{\"op\":\"task\",\"desc\":\"look\",\"agent\":\"Explore\",\"ts\":\"2026-11-20T18:05:09Z\"}\n");
         assert_eq!(Line { at: None, op: Op::Prompt("go".into()) }.to_json(), "{\"op\":\"prompt\",\"text\":\"go\"}\n");
     }
@@ -204,8 +227,10 @@ mod tests {
         for text in ["", "{", "[]", "{}", "<<<<<<< HEAD", r#"{"op":"dance"}"#, r#"{"op":"read"}"#, r#"{"op":"read","file":1}"#] {
             assert_eq!(Line::parse(text), None, "{text}");
         }
-        let op = Op::Read("a".into());
-        assert_eq!(Line::parse(r#"{"op":"read","file":"a","by":"other","ts":7}"#), Some(Line { at: None, op }));
+        let line = Some(Line { at: None, op: Op::Read("a".into()) });
+        for ts in ["7", "\"-000044-03-15T12:00:00Z\"", "\"yesterday\""] {
+            assert_eq!(Line::parse(&format!(r#"{{"op":"read","file":"a","by":"other","ts":{ts}}}"#)), line, "{ts}");
+        }
     }
 
     proptest! {

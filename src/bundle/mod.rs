@@ -16,11 +16,12 @@ mod project;
 mod read;
 mod record;
 mod related;
+mod shell;
 
 pub use compact::{Compacted, compact};
 pub use episode::Episode;
 pub use index::{Index, IndexError, Refreshed, Thoroughness};
-pub use line::{Folded, Line, Op};
+pub use line::{Folded, Line, Op, Task};
 pub(crate) use place::FOR_GIT;
 pub use place::{BUNDLES, Bundles, FOLDER, PlaceError, session_in_names};
 pub use project::Project;

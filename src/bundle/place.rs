@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::Project;
+use super::project::STATE_CHARS;
 use crate::files;
 
 /// The folder of a project that is ours.
@@ -19,14 +20,18 @@ pub const BUNDLES: &str = "bundles";
 const ID_CHARS: usize = 64;
 
 /// What git is to do with our files, each beside what it is about. In a folder of our own, no file of the project has to be edited.
-pub(crate) const FOR_GIT: [(&str, &str); 2] = [
+pub(crate) const FOR_GIT: [(&str, &str); 3] = [
     (
         ".gitattributes",
-        "# Lines of several branches are all kept, in any order.\nbundles/*.jsonl merge=union text eol=lf linguist-generated\n",
+        "# Lines of several branches are all kept, in any order. Archives of a release have none of it.\n* export-ignore\nbundles/*.jsonl merge=union text eol=lf linguist-generated\n",
     ),
     (
         ".gitignore",
-        "# Bundles and settings are shared, whatever else comes to lie here is not.\n/*\n!/.gitattributes\n!/.gitignore\n!/config.toml\n!/bundles/\n/bundles/*\n!/bundles/*.jsonl\n",
+        "# Bundles and settings are shared, whatever else comes to lie here is not.\n/*\n!/.gitattributes\n!/.gitignore\n!/.npmignore\n!/config.toml\n!/bundles/\n/bundles/*\n!/bundles/*.jsonl\n",
+    ),
+    (
+        ".npmignore",
+        "# What is asked and done here is for those who have the repository, not for those who install the package.\n*\n",
     ),
 ];
 
@@ -51,6 +56,7 @@ pub enum PlaceError {
 /// The bundles of a project.
 #[derive(Clone, Debug)]
 pub struct Bundles {
+    project: Project,
     ours: PathBuf,
     folder: PathBuf,
 }
@@ -59,12 +65,12 @@ impl Bundles {
     /// Those of this project, which need not exist.
     pub fn of(project: &Project) -> Self {
         let ours = project.root.join(FOLDER);
-        Self { folder: ours.join(BUNDLES), ours }
+        Self { folder: ours.join(BUNDLES), ours, project: project.clone() }
     }
 
     /// The project's folder.
     pub fn project(&self) -> &Path {
-        self.ours.parent().unwrap_or(&self.ours)
+        &self.project.root
     }
 
     /// The folder.
@@ -112,12 +118,14 @@ impl Bundles {
         Ok(is_new)
     }
 
-    /// The file of a session and hour, to be appended to and looked into.
+    /// The file of a session and hour, to be appended to and looked into. It is another one with each commit and on each branch: one that git knows
+    /// is not written again, or git would refuse to change branches.
     ///
     /// # Errors
     /// When it cannot be made.
     pub(super) fn open(&self, session: &str, at: Timestamp) -> Result<(PathBuf, File), PlaceError> {
-        let path = self.folder.join(name(session, at));
+        let state = self.project.state(&|state| name(session, at, Some(state)));
+        let path = self.folder.join(name(session, at, state.as_deref()));
         let mut options = files::private();
         options.read(true).append(true).create(true);
         #[cfg(unix)]
@@ -129,9 +137,10 @@ impl Bundles {
     }
 }
 
-/// `FRI_18_{session}.jsonl`: day and hour in UTC, so that colleagues' files are alike.
-fn name(session: &str, at: Timestamp) -> String {
-    format!("{}{}.jsonl", begin_of_name(at), session_in_names(session))
+/// `FRI_18_{session}_{state}.jsonl`: day and hour in UTC, so that colleagues' files are alike, and what is checked out.
+fn name(session: &str, at: Timestamp, state: Option<&str>) -> String {
+    let state = state.map(|state| format!("_{state}")).unwrap_or_default();
+    format!("{}{}{state}.jsonl", begin_of_name(at), session_in_names(session))
 }
 
 /// How the names of an hour's files begin.
@@ -149,7 +158,9 @@ pub fn session_in_names(session: &str) -> String {
 /// The session that a file is of.
 pub fn session_of(name: &str) -> Option<&str> {
     let (day, rest) = name.strip_suffix(".jsonl")?.split_once('_')?;
-    let (hour, session) = rest.split_once('_')?;
+    let (hour, rest) = rest.split_once('_')?;
+    let is_state = |end: &str| end.len() == STATE_CHARS && end.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let session = rest.rsplit_once('_').filter(|(_, end)| is_state(end)).map_or(rest, |(session, _)| session);
     let is_day = day.len() == 3 && day.bytes().all(|byte| byte.is_ascii_uppercase());
     let is_hour = hour.len() == 2 && hour.bytes().all(|byte| byte.is_ascii_digit());
     (is_day && is_hour && !session.is_empty()).then_some(session)
@@ -164,8 +175,12 @@ mod tests {
     #[test]
     fn names_have_day_and_hour() {
         let at = "2026-11-20T18:59:59Z".parse().expect("a time");
-        assert_eq!(name("5e55-1011", at), "FRI_18_5e55-1011.jsonl");
-        assert_eq!(session_of("FRI_18_5e55-1011.jsonl"), Some("5e55-1011"));
+        assert_eq!(name("5e55-1011", at, None), "FRI_18_5e55-1011.jsonl");
+        assert_eq!(name("5e55-1011", at, Some("0a1b2c3d")), "FRI_18_5e55-1011_0a1b2c3d.jsonl");
+        for name in ["FRI_18_5e55-1011.jsonl", "FRI_18_5e55-1011_0a1b2c3d.jsonl"] {
+            assert_eq!(session_of(name), Some("5e55-1011"));
+        }
+        assert_eq!(session_of("FRI_18_other_tool.jsonl"), Some("other_tool"));
         assert_eq!((session_of("2026-11.jsonl"), session_of("FRI_18_.jsonl"), session_of("FRI_x8_a.jsonl")), (None, None, None));
     }
 
@@ -184,15 +199,15 @@ mod tests {
         fs::remove_file(root.join(FOLDER)).expect("removed");
         assert!(bundles.prepare().expect("made") && !bundles.prepare().expect("there"));
         let at = "2026-11-20T18:59:59Z".parse().expect("a time");
-        std::os::unix::fs::symlink(other.join("x"), bundles.folder().join(name("s", at))).expect("a link");
+        std::os::unix::fs::symlink(other.join("x"), bundles.folder().join(name("s", at, None))).expect("a link");
         assert!(bundles.open("s", at).is_err() && !other.join("x").exists());
     }
 
     proptest! {
         #[test]
-        fn any_session_is_a_plain_name(session in "\\PC{0,100}") {
+        fn any_session_is_a_plain_name(session in "\\PC{0,100}", state in proptest::option::of("[0-9a-f]{8}")) {
             let at = Timestamp::UNIX_EPOCH;
-            let name = name(&session, at);
+            let name = name(&session, at, state.as_deref());
             prop_assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)));
             let session = session_in_names(&session);
             prop_assert_eq!(session_of(&name), Some(session.as_str()));

@@ -9,11 +9,22 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::{digest, files};
+
 /// Bytes of one of git's own files that are read.
 const MOST_BYTES: u64 = 4 << 10;
 
 /// Work trees of a repository that are looked at.
 const MOST_TREES: usize = 64;
+
+/// Digits that tell what is checked out.
+pub(super) const STATE_CHARS: usize = 8;
+
+/// Names for the same state that are tried.
+const MOST_STATES: usize = 64;
+
+/// Bytes of git's list of files that is looked through: that of ten thousands of files.
+const LARGEST_INDEX: u64 = 4 << 20;
 
 /// A work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +37,12 @@ pub struct Project {
 
 impl Project {
     /// The project around a folder; none where there is no repository, or it is the user's home. A folder that has `.ctxbridge` in it is a
-    /// project without git as well.
+    /// project without git as well, but not what is below it: whose that is, nobody has said.
     pub fn around(folder: &Path, home: Option<&Path>) -> Option<Self> {
         let home = home.and_then(|home| home.canonicalize().ok());
-        let is_project = |folder: &&Path| folder.join(".git").exists() || folder.join(super::FOLDER).is_dir();
-        let named = folder.ancestors().filter(|_| folder.is_absolute()).find(is_project)?;
+        let own = folder.join(super::FOLDER).is_dir().then_some(folder);
+        let repository = folder.ancestors().find(|folder| folder.join(".git").exists());
+        let named = repository.or(own).filter(|_| folder.is_absolute())?;
         let root = named.canonicalize().ok()?;
         // Somebody who keeps their home in git has projects below it; each session in them would write there.
         let is_too_much = root.parent().is_none() || home.is_some_and(|home| home.starts_with(&root));
@@ -62,6 +74,54 @@ impl Project {
         inside(&file).or_else(linked).or_else(elsewhere).or_else(at_home).unwrap_or(file)
     }
 
+    /// A text in which the project's own paths are as they are called here, and those below the home begin with a tilde: a colleague's clone lies
+    /// elsewhere, and where it lies here concerns nobody.
+    pub fn shorten(&self, text: &str, home: Option<&Path>) -> String {
+        if !text.contains(['/', '\\']) {
+            return text.to_owned();
+        }
+        let mut places: Vec<(String, &str)> = self.roots().into_iter().map(|root| (root, "")).collect();
+        // The longest first: one work tree may lie in another.
+        places.sort_by_key(|(root, _)| std::cmp::Reverse(root.len()));
+        places.extend(home.map(|home| (self::text(home), "~/")));
+        places.into_iter().fold(text.to_owned(), |text, (root, stands)| without(&text, &root, stands))
+    }
+
+    /// Eight hexadecimal digits for the name of a file that git is to leave alone: others after each change of branch and each commit, and others
+    /// when git knows a file of that name already. None where there is no git.
+    pub fn state(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
+        let mut seen = self.checked_out()?;
+        let index = self.own_git()?.join("index");
+        let stamp = files::stamp(&index);
+        let names = stamp.filter(|(bytes, _)| *bytes <= LARGEST_INDEX).and_then(|_| fs::read(&index).ok());
+        // Later versions keep only what differs from the name before.
+        let names = names.filter(|names| matches!(names.get(..8), Some([b'D', b'I', b'R', b'C', 0, 0, 0, 2 | 3])));
+        if names.is_none() {
+            seen = format!("{seen} {stamp:?}");
+        }
+        let is_known = |name: &str| names.as_ref().is_some_and(|names| memchr::memmem::find(names, name.as_bytes()).is_some());
+        let states =
+            (0..MOST_STATES).map(|number| digest::of_bytes(format!("{seen} {number}").as_bytes())[..STATE_CHARS].to_owned());
+        states.into_iter().find(|state| !is_known(&name(state)))
+    }
+
+    /// What tells that something else is checked out.
+    fn checked_out(&self) -> Option<String> {
+        let (own, common) = (self.own_git()?, self.common()?);
+        let head = own.join("HEAD");
+        let mut seen = read(&head)?;
+        let branch = seen.strip_prefix("ref:").map(|branch| branch.trim().to_owned());
+        if let Some(branch) = branch.filter(|branch| branch.starts_with("refs/") && !branch.contains("..")) {
+            // All branches may be in one file, which is too long to be read here; it changes when one does.
+            seen.extend(read(&common.join(branch)).or_else(|| Some(format!("{:?}", files::stamp(&common.join("packed-refs"))))));
+        }
+        for git in [&own, &common] {
+            seen.extend(read(&git.join("reftable/tables.list")));
+        }
+        // Whoever comes back to a branch finds there what was committed on another one meanwhile, or does not.
+        Some(format!("{seen} {:?} {:?}", files::stamp(&head), files::stamp(&own.join("logs/HEAD"))))
+    }
+
     /// The repository's other work trees, as git has noted them down.
     fn other_trees(&self) -> Vec<PathBuf> {
         let Some(common) = self.common() else { return Vec::new() };
@@ -71,16 +131,49 @@ impl Project {
         main.into_iter().chain(linked).filter(|tree| *tree != self.root).collect()
     }
 
+    /// The folder that git has for this work tree.
+    fn own_git(&self) -> Option<PathBuf> {
+        let git = self.root.join(".git");
+        if git.is_dir() { Some(git) } else { Some(self.root.join(read(&git)?.strip_prefix("gitdir:")?.trim())) }
+    }
+
     /// The folder that all work trees share.
     fn common(&self) -> Option<PathBuf> {
-        let git = self.root.join(".git");
-        if git.is_dir() {
-            return Some(git);
+        let own = self.own_git()?;
+        match read(&own.join("commondir")) {
+            Some(common) => own.join(common).canonicalize().ok(),
+            // A submodule has one of its own, too.
+            None => Some(own),
         }
-        let own = self.root.join(read(&git)?.strip_prefix("gitdir:")?.trim());
-        let common = own.join(read(&own.join("commondir"))?);
-        common.canonicalize().ok()
     }
+}
+
+/// A text with something else where a folder stands; before what is in it, and for the folder alone a dot.
+fn without(text: &str, root: &str, stands: &str) -> String {
+    let root = root.trim_end_matches('/');
+    let spellings = if has_drive(root) { vec![root.to_owned(), root.replace('/', "\\")] } else { vec![root.to_owned()] };
+    let mut text = text.to_owned();
+    for spelling in spellings.iter().filter(|spelling| spelling.len() > 1) {
+        let mut short = String::with_capacity(text.len());
+        let mut done = 0;
+        for (at, _) in text.match_indices(spelling.as_str()) {
+            let behind = &text[at + spelling.len()..];
+            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '~' | '/' | '\\');
+            let is_inside = behind.starts_with(['/', '\\']);
+            // A full stop ends a sentence as well.
+            let is_folder = is_inside || !behind.strip_prefix('.').unwrap_or(behind).starts_with(is_part);
+            if at < done || text[..at].ends_with(is_part) || !is_folder {
+                continue;
+            }
+            short.push_str(&text[done..at]);
+            let goes_on = is_inside && behind[1..].starts_with(|c: char| is_part(c) && !matches!(c, '/' | '\\'));
+            short.push_str(if goes_on { stands } else { stands.strip_suffix('/').unwrap_or(".") });
+            done = at + spelling.len() + usize::from(goes_on);
+        }
+        short.push_str(&text[done..]);
+        text = short;
+    }
+    text
 }
 
 /// A short file's text, without the space around it.
@@ -195,6 +288,63 @@ mod tests {
     }
 
     #[test]
+    fn texts_do_not_say_where_the_project_lies() {
+        let project = project("/nowhere/me/app");
+        let short = |text: &str| project.shorten(text, Some(Path::new("/nowhere/me")));
+        for (text, expected) in [
+            ("cd /nowhere/me/app && cargo test", "cd . && cargo test"),
+            ("cat /nowhere/me/app/src/a.rs /nowhere/me/app/", "cat src/a.rs ./"),
+            ("diff '/nowhere/me/app/a' /nowhere/me/apple/a", "diff 'a' ~/apple/a"),
+            ("ls /nowhere/me; ls /nowhere/me/.ssh/", "ls ~; ls ~/.ssh/"),
+            ("ls /nowhere/meadow /else/nowhere/me/app", "ls /nowhere/meadow /else/nowhere/me/app"),
+            ("It is in /nowhere/me/app. So", "It is in .. So"),
+            ("cat /nowhere/me/app.rs", "cat ~/app.rs"),
+            ("PATH=/nowhere/me/app/bin:$PATH", "PATH=bin:$PATH"),
+            ("no path", "no path"),
+        ] {
+            assert_eq!(short(text), expected, "{text}");
+        }
+        let windows = self::project("C:/Work/App");
+        assert_eq!(windows.shorten(r"type C:\Work\App\a.rs C:/Work/App/b.rs", None), "type a.rs b.rs");
+    }
+
+    #[test]
+    fn another_branch_or_commit_is_another_state() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let git = folder.path().join(".git");
+        fs::create_dir_all(git.join("refs/heads")).expect("a folder");
+        let project = Project::around(folder.path(), None).expect("a project");
+        assert_eq!(project.state(&str::to_owned), None, "no repository that git would know");
+        let put = |name: &str, text: &str| fs::write(git.join(name), text).expect("written");
+        let mut states = std::collections::BTreeSet::new();
+        let mut is_new = || states.insert(project.state(&str::to_owned).expect("a state"));
+        put("HEAD", "ref: refs/heads/main\n");
+        assert!(is_new() && !is_new(), "before the first commit");
+        put("refs/heads/main", "1111\n");
+        assert!(is_new());
+        put("refs/heads/main", "2222\n");
+        assert!(is_new() && !is_new());
+        put("HEAD", "ref: refs/heads/other\n");
+        put("refs/heads/other", "2222\n");
+        assert!(is_new());
+        put("HEAD", "2222\n");
+        assert!(is_new(), "no branch");
+        put("HEAD", "ref: refs/heads/main\n");
+        fs::remove_file(git.join("refs/heads/main")).expect("removed");
+        put("packed-refs", "3333 refs/heads/main\n");
+        assert!(is_new());
+        put("packed-refs", "3333 refs/heads/main\n4444 refs/heads/x\n");
+        assert!(is_new());
+        put("index", "DIRC\0\0\0\u{2}");
+        assert!(is_new() && !is_new());
+        let known = project.state(&str::to_owned).expect("a state");
+        put("index", &format!("DIRC\0\0\0\u{2} .ctxbridge/bundles/{known}"));
+        assert!(is_new() && !is_new(), "git knows a file of that name");
+        put("index", "DIRC\0\0\0\u{4}");
+        assert!(is_new() && !is_new(), "of a version whose names are cut");
+    }
+
+    #[test]
     fn a_home_in_git_is_no_project_and_neither_is_a_folder_without() {
         let folder = tempfile::tempdir().expect("a folder");
         let home = folder.path().join("me");
@@ -203,8 +353,11 @@ mod tests {
         assert!(Project::around(&home.join("notes/deep/er"), Some(&home)).is_some());
         fs::create_dir(home.join(".git")).expect("a folder");
         assert_eq!(Project::around(&home.join("plain"), Some(&home)), None);
+        fs::remove_dir(home.join(".git")).expect("removed");
         fs::create_dir_all(home.join("plain").join(crate::bundle::FOLDER)).expect("a folder");
+        fs::create_dir_all(home.join("plain/below")).expect("a folder");
         assert!(Project::around(&home.join("plain"), Some(&home)).is_some());
+        assert_eq!(Project::around(&home.join("plain/below"), Some(&home)), None, "that may be somebody else's");
         assert_eq!(Project::around(Path::new("relative"), None), None);
     }
 

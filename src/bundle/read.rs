@@ -9,7 +9,7 @@ use super::place::session_of;
 use super::{Bundles, Episode, Line, PlaceError};
 
 /// Bytes of a file that are read: ours are a quarter of that at most, but months that were folded may be large.
-const MOST_BYTES: u64 = 8 << 20;
+pub(super) const MOST_BYTES: u64 = 8 << 20;
 
 /// Files that are looked at.
 const MOST_FILES: usize = 50_000;
@@ -108,8 +108,9 @@ pub fn read(bundles: &Bundles, name: &str) -> Result<Bundle, PlaceError> {
 pub fn parse(session: &str, bytes: &[u8]) -> Bundle {
     let mut skipped = Skipped::default();
     let mut lines = Vec::new();
-    for text in String::from_utf8_lossy(bytes).lines().filter(|text| !text.trim().is_empty()) {
-        match Line::parse(text) {
+    for text in bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|text| !text.is_empty()) {
+        // What is no text would be another one when it is folded.
+        match str::from_utf8(text).ok().and_then(Line::parse) {
             Some(line) => {
                 skipped.timeless += usize::from(line.at.is_none());
                 lines.push(line);
@@ -128,9 +129,11 @@ mod tests {
 
     #[test]
     fn what_a_merge_left_is_passed_over() {
-        let text = "<<<<<<< HEAD\n{\"op\":\"prompt\",\"text\":\"a\"}\n=======\n\n{\"op\":\"read\",\"file\":\"b\"}\r\n>>>>>>> x\n{\"op\":\"rea";
-        let bundle = parse("s", text.as_bytes());
-        assert_eq!(bundle.skipped, Skipped { lines: 4, timeless: 2, is_cut: false });
+        let text =
+            b"<<<<<<< HEAD\n{\"op\":\"prompt\",\"text\":\"a\"}\n=======\n\n{\"op\":\"read\",\"file\":\"b\"}\r\n>>>>>>> x\n\
+            {\"op\":\"read\",\"file\":\"\xff\"}\n{\"op\":\"rea";
+        let bundle = parse("s", text);
+        assert_eq!(bundle.skipped, Skipped { lines: 5, timeless: 2, is_cut: false });
         assert_eq!(bundle.episodes.iter().map(Episode::line).collect::<Vec<_>>(), ["a | Read: b"]);
     }
 

@@ -1,10 +1,10 @@
 //! What was done before about the same, for one who did not ask: as [`crate::archive::search::related`] does it for turns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Episode, Index, IndexError};
 use crate::archive::search::query::Terms;
-use crate::archive::search::subject::{Subject, is_enough};
+use crate::archive::search::subject::{Subject, begin, is_enough};
 
 /// Episodes whose words are compared.
 const COMPARED: usize = 48;
@@ -48,11 +48,13 @@ pub fn related(index: &Index, text: &str, may_tell: &mut dyn FnMut(&str) -> bool
     let mut found: Vec<Related> = Vec::new();
     for (id, episode, score) in scored {
         let odds = subject.odds(compared[&id], score / best);
-        // A month that was folded on two branches has the same twice.
-        if is_enough(odds) && !found.iter().any(|known| known.episode == episode) {
+        if is_enough(odds) {
             found.push(Related { episode, odds });
         }
     }
-    found.sort_by(|one, other| other.odds.total_cmp(&one.odds));
+    found.sort_by(|one, other| other.odds.total_cmp(&one.odds).then(other.episode.at.cmp(&one.episode.at)));
+    // A month that was folded on two branches has the same twice, and the same prompt, sent again, is the same to whoever reads of it.
+    let mut begins = HashSet::new();
+    found.retain(|found| begins.insert(begin(&found.episode.said.prompt).unwrap_or_else(|| found.episode.line())));
     Ok(found)
 }

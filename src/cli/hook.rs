@@ -61,12 +61,14 @@ fn printed(event: Event, is_debug: bool) -> Printed {
     {
         return Printed::default();
     }
-    let config = Config::load(&Sources::of_process(input.cwd.as_deref()));
+    // The client's folder may change in a session, its project does not.
+    let project = started_in();
+    let config = Config::load(&Sources::of_process(project.as_deref().or(input.cwd.as_deref())));
     let scene = Scene {
         data,
         client: place::client_folder(),
         home: paths::home_dir(),
-        project: started_in(),
+        project,
         program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ctxbridge")),
         compacts_at: std::env::var("CLAUDE_CODE_AUTO_COMPACT_WINDOW").ok().and_then(|tokens| tokens.parse().ok()),
         path_variable: std::env::var_os("PATH"),

@@ -21,7 +21,7 @@ pub struct Key {
     /// Reads a value into the settings.
     pub(super) set: fn(&mut Config, Raw<'_>) -> Result<(), String>,
     /// The value; null when there is none.
-    pub(super) get: fn(&Config) -> Value,
+    pub(crate) get: fn(&Config) -> Value,
 }
 
 /// Another environment variable for a key.

@@ -3,10 +3,12 @@
 use jiff::Timestamp;
 
 use super::scene::Scene;
+use super::shown::Asked;
 use super::{Event, recall};
 use crate::archive::quote::head;
-use crate::bundle::{self, Bundles, Op, Project, Thoroughness};
+use crate::bundle::{self, Bundles, Line, Op, Project, Thoroughness};
 use crate::redact::Redactor;
+use crate::transcript::is_typed;
 
 /// Characters of a text that secrets are looked for in: several times what is kept of any.
 const LOOKED_AT: usize = 4_000;
@@ -18,11 +20,16 @@ pub(super) fn note(scene: &Scene, event: Event, op: impl FnOnce(&Project) -> Opt
     let Some(project) = scene.project() else { return };
     let Some(op) = op(&project) else { return };
     // Before it is cut to what is kept: half a secret is not known as one. Of more than that nothing is kept.
-    let op = op.map(&mut |text| Redactor::standard().redact(head(text, LOOKED_AT)).text.into_owned());
+    let short = |text: &str| project.shorten(head(text, LOOKED_AT), scene.home.as_deref());
+    let op = op.map(&mut |text| Redactor::standard().redact(&short(text)).text.into_owned()).trimmed();
     let at = Timestamp::from_millisecond(scene.now_ms).unwrap_or_default();
     let bundles = Bundles::of(&project);
     let is_new = matches!(bundles.exist(), Ok(false));
-    match bundle::record(&bundles, session, op, at) {
+    let asked = Asked::of(&scene.data, session);
+    if matches!(op, Op::Prompt(_)) {
+        asked.put(&Line { at: Some(at), op: op.clone() });
+    }
+    match bundle::record(&bundles, session, op, at, &|| asked.get()) {
         // Files that appear in a repository are no surprise to anybody.
         Ok(true) if is_new => scene.log().owe(
             "ctxbridge: what is asked and done in this project is noted down in .ctxbridge/bundles, to be committed with it. \
@@ -38,7 +45,7 @@ pub(super) fn note(scene: &Scene, event: Event, op: impl FnOnce(&Project) -> Opt
 
 /// A prompt; what the client says itself, and what it handles, is none.
 pub(super) fn prompt(scene: &Scene) {
-    let prompt = scene.input.prompt.as_deref().map(str::trim).filter(|prompt| !prompt.starts_with(['/', '<']));
+    let prompt = scene.input.prompt.as_deref().map(str::trim).filter(|prompt| is_typed(prompt));
     if let Some(prompt) = prompt {
         note(scene, Event::UserPromptSubmit, |_| Some(Op::Prompt(prompt.to_owned())));
     }

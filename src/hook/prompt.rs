@@ -51,7 +51,7 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
 
 fn recalled_with(scene: &Scene, store: Option<&mut dyn Store>) -> Option<String> {
     let prompt = scene.input.prompt.as_deref().filter(|_| scene.config.recall.prompts)?;
-    recall::for_text(scene, store, prompt)
+    recall::for_text(scene, store, recall::Window::Session, prompt)
 }
 
 /// Takes note of how full the window is; nothing when that cannot be known or is not wanted.

@@ -13,10 +13,12 @@ use super::scene::Scene;
 use super::shown::Shown;
 use crate::archive::context;
 use crate::archive::quote::{self, Budget, head};
+use crate::archive::search::subject::begin;
 use crate::archive::search::{About, Index, Related, related};
 use crate::archive::store::{Session, Store};
 use crate::bundle::{self, Bundles, Episode, Project, Thoroughness};
 use crate::digest;
+use crate::transcript::is_typed;
 
 /// How long a hook looks for it at most: it is better to say nothing than to be waited for.
 const LONGEST: Duration = Duration::from_millis(15);
@@ -37,9 +39,6 @@ const HOW: &str = " `ctxbridge recall HANDLE` prints a turn in full.";
 /// How a prompt begins that is one of our commands.
 const OWN_COMMANDS: &str = "/ctxbridge:";
 
-/// Letters of a prompt by which a turn is the same as an episode.
-const GIST_CHARS: usize = 60;
-
 /// Turns before a compaction that may be in the window still: newer clients keep some as they are.
 const STILL_THERE: u32 = 10;
 
@@ -49,15 +48,17 @@ pub(super) fn about(
     store: &mut dyn Store,
     folders: &[String],
     session: Option<&Session>,
+    window: Window,
     text: &str,
     most: usize,
 ) -> Option<Vec<Related>> {
     let deadline = Instant::now() + LONGEST;
     let mut index = Index::existing(&scene.data, LONGEST).ok()??;
     let own = session.map_or_else(|| scene.input.session.as_deref().unwrap_or_default(), |session| &session.session);
-    let forgotten = match session {
-        Some(session) => store.summaries(session.key).ok()?.first().map_or(0, |last| last.turns.saturating_sub(STILL_THERE)),
-        None => 0,
+    let forgotten = match (session, window) {
+        (_, Window::Empty) => u32::MAX,
+        (Some(session), _) => store.summaries(session.key).ok()?.first().map_or(0, |last| last.turns.saturating_sub(STILL_THERE)),
+        (None, _) => 0,
     };
     related(store, &mut index, &About { text, folders, session: own, forgotten, most, deadline }).ok()
 }
@@ -73,8 +74,16 @@ pub(super) fn folders(scene: &Scene, session: Option<&Session>) -> Vec<String> {
 
 /// Whether somebody asked something that may have to do with what was before.
 pub(super) fn is_question(text: &str) -> bool {
-    // The client's own messages come as prompts as well, in tags.
-    !text.starts_with(['/', '<', '!', '#']) && text.chars().nth(TEXT.start() - 1).is_some()
+    is_typed(text) && text.chars().nth(TEXT.start() - 1).is_some()
+}
+
+/// What is there already where something is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Window {
+    /// The session, as far as it was not compacted, and what was added to it before.
+    Session,
+    /// Nothing: a sub-agent begins with what it is told.
+    Empty,
 }
 
 /// Something that is known.
@@ -98,11 +107,11 @@ impl From<Episode> for Known {
 }
 
 /// What to add for a text, if anything; without a store, from bundles alone.
-pub(super) fn for_text(scene: &Scene, store: Option<&mut dyn Store>, text: &str) -> Option<String> {
+pub(super) fn for_text(scene: &Scene, store: Option<&mut dyn Store>, window: Window, text: &str) -> Option<String> {
     let text = text.trim();
     let session = scene.input.session.as_deref().filter(|_| is_question(text))?;
-    let mut shown = Shown::of(&scene.data, session);
-    let known = known(scene, session, store, head(text, *TEXT.end()), &shown);
+    let mut shown = (window == Window::Session).then(|| Shown::of(&scene.data, session));
+    let known = known(scene, session, store, window, head(text, *TEXT.end()), shown.as_ref());
     let label = label(&known);
     let mut body = Budget::new(CHARS - quote::FENCED - label.chars().count());
     let told: Vec<String> =
@@ -110,26 +119,36 @@ pub(super) fn for_text(scene: &Scene, store: Option<&mut dyn Store>, text: &str)
     if told.is_empty() {
         return None;
     }
-    shown.add(told);
+    if let Some(shown) = &mut shown {
+        shown.add(told);
+    }
     Some(quote::fenced(&label, &body.into_text()))
 }
 
 /// Turns first, which say more and have handles; as many as there is room for.
-fn known(scene: &Scene, id: &str, mut store: Option<&mut dyn Store>, text: &str, shown: &Shown) -> Vec<Known> {
+fn known(
+    scene: &Scene,
+    id: &str,
+    mut store: Option<&mut dyn Store>,
+    window: Window,
+    text: &str,
+    shown: Option<&Shown>,
+) -> Vec<Known> {
+    let is_shown = |known: &Known| shown.is_some_and(|shown| shown.has_any(&known.keys));
     let mut known = Vec::new();
     if let Some(store) = &mut store {
         let session = store.session(id).ok().flatten();
         let folders = folders(scene, session.as_ref());
-        let turns = about(scene, *store, &folders, session.as_ref(), text, LINES).unwrap_or_default();
+        let turns = about(scene, *store, &folders, session.as_ref(), window, text, LINES).unwrap_or_default();
         // What somebody looked up is there itself.
         let turns = turns.into_iter().filter(|related| !related.line.starts_with(OWN_COMMANDS));
         known.extend(turns.map(|related| Known::from(&related)));
-        known.retain(|known| !shown.has_any(&known.keys));
+        known.retain(|known| !is_shown(known));
     }
     if known.len() < LINES - FRAME {
         let episodes = episodes(scene, id, text).unwrap_or_default();
         let told: HashSet<String> = known.iter().flat_map(|known| known.keys.iter().cloned()).collect();
-        let is_new = |known: &Known| !shown.has_any(&known.keys) && !known.keys.iter().any(|key| told.contains(key));
+        let is_new = |known: &Known| !is_shown(known) && !known.keys.iter().any(|key| told.contains(key));
         known.extend(episodes.into_iter().map(Known::from).filter(is_new));
     }
     known.truncate(LINES - FRAME);
@@ -187,11 +206,11 @@ fn keys(related: &Related) -> Vec<String> {
     vec![context::handle(&related.turn.turn.id), gist(&related.turn.session, &related.prompt)]
 }
 
-/// What a turn and its episode have in common: the session, and how what was asked begins. What is archived need not be indexed yet, so that the one
-/// may be found without the other.
+/// What a turn and its episode have in common: how what was asked begins, and the session where that says little. What is archived need not be
+/// indexed yet, so that the one may be found without the other. A prompt that was sent again in another session has it in common as well.
 fn gist(session: &str, prompt: &str) -> String {
-    let begin: String = prompt.chars().filter(|c| c.is_alphanumeric()).take(GIST_CHARS).collect();
-    digest::of_bytes(format!("{} {begin}", bundle::session_in_names(session)).as_bytes())[..16].to_owned()
+    let gist = begin(prompt).unwrap_or_else(|| format!("{} {prompt}", bundle::session_in_names(session)));
+    digest::of_bytes(gist.as_bytes())[..16].to_owned()
 }
 
 /// A project's bundles, if it has some.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::recall::Window;
 use super::scene::{HookError, Scene};
 use super::shown::Shown;
 use super::{Reply, note, recall};
@@ -44,7 +45,8 @@ fn elsewhere(scene: &Scene, store: &mut dyn Store, session: &Session) -> Option<
     let Fields { prompt, answer, .. } = words::fields(store, &newest).ok()?;
     session.folder.as_ref()?;
     let folders = recall::folders(scene, Some(session));
-    recall::about(scene, store, &folders, Some(session), &format!("{prompt}\n{answer}"), MOST_ELSEWHERE)
+    let text = format!("{prompt}\n{answer}");
+    recall::about(scene, store, &folders, Some(session), Window::Session, &text, MOST_ELSEWHERE)
 }
 
 fn restored(

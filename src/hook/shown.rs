@@ -1,4 +1,4 @@
-//! What a session was given already: nothing is said twice.
+//! What a session was given already, as nothing is said twice, and what it was asked last.
 
 use std::collections::HashSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::bundle::session_in_names;
+use crate::bundle::{Line, session_in_names};
 use crate::{files, paths};
 
 /// The folder in the data folder.
@@ -14,6 +14,31 @@ const FOLDER: &str = "recalled";
 
 /// How long it is remembered what a session was given that nobody goes on with.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The newest prompt of a session, for lines of its work that come to lie in another file.
+#[derive(Debug)]
+pub struct Asked(PathBuf);
+
+impl Asked {
+    /// That of this session.
+    pub fn of(data: &Path, session: &str) -> Self {
+        Self(data.join(FOLDER).join(session_in_names(session)).with_extension("prompt"))
+    }
+
+    /// The prompt, if there is one.
+    pub fn get(&self) -> Option<Line> {
+        Line::parse(&fs::read_to_string(&self.0).ok()?)
+    }
+
+    /// Remembers it. Where that cannot be written, some lines have no prompt before them.
+    pub fn put(&self, line: &Line) {
+        let write = || {
+            self.0.parent().map_or(Ok(()), paths::create_private_dir)?;
+            files::private().create(true).truncate(true).open(&self.0)?.write_all(line.to_json().as_bytes())
+        };
+        write().ok();
+    }
+}
 
 /// What one session was given, by what it is known by.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
     // Nothing is archived here, so where there is no archive none is begun.
     let mut store = SqliteStore::open_read_only(&scene.data).ok().flatten();
     let store = store.as_mut().map(|store| store as &mut dyn Store);
-    let Some(recalled) = recall::for_text(scene, store, prompt) else { return Ok(Reply::default()) };
+    let Some(recalled) = recall::for_text(scene, store, recall::Window::Empty, prompt) else { return Ok(Reply::default()) };
     let mut tool_input = input.tool_input.clone();
     if let Some(tool_input) = tool_input.as_object_mut() {
         tool_input.insert("prompt".to_owned(), format!("{prompt}\n\n{recalled}").into());

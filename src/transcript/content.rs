@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::record::{Block, Content, Kind, Record};
+use super::record::{Block, Content, Kind, Record, is_echo};
 use super::repair::whole_characters;
 use crate::digest;
 
@@ -111,10 +111,25 @@ fn stand_in(block: &Block<'_>) -> String {
     text + "]"
 }
 
+/// Elements that the client puts before a prompt.
+const PUT_BEFORE: [&str; 5] =
+    ["system-reminder", "ide_opened_file", "ide_selection", "local-command-caveat", "available-deferred-tools"];
+
+/// Whether a prompt is one that a person wrote to the model: a command is for the client, and in tags the client speaks itself. A path is none, and
+/// neither is a tag of HTML.
+pub fn is_typed(prompt: &str) -> bool {
+    const OTHERS: [&str; 5] = ["<command-", "<bash-input>", "<user-memory-input>", "<teammate-message", "<tick>"];
+    let is_command = || {
+        let name = prompt.strip_prefix('/').map(|rest| rest.split(char::is_whitespace).next().unwrap_or_default());
+        name.is_some_and(|name| !name.contains('/'))
+    };
+    let is_element = || prompt.strip_prefix('<').is_some_and(|rest| PUT_BEFORE.iter().any(|tag| rest.starts_with(tag)));
+    let is_own = || is_echo(prompt) || is_element() || OTHERS.iter().any(|begin| prompt.starts_with(begin));
+    !is_command() && !is_own()
+}
+
 /// A prompt as it was typed: without what the client puts before it, a slash command as `/name arguments`.
 pub(super) fn as_typed(text: &str) -> String {
-    const PUT_BEFORE: [&str; 5] =
-        ["system-reminder", "ide_opened_file", "ide_selection", "local-command-caveat", "available-deferred-tools"];
     let mut rest = text.trim_start();
     while let Some(tag) = PUT_BEFORE.iter().find(|tag| inside(rest, tag).is_some_and(|(at, _)| at == 0)) {
         let close = format!("</{tag}>");
@@ -140,6 +155,24 @@ fn inside<'a>(text: &'a str, tag: &str) -> Option<(usize, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_type_paths_and_tags() {
+        for typed in ["/usr/bin/env fails", "<div> is not closed", "# Plan", "!important is ignored", "a /review", ""] {
+            assert!(is_typed(typed), "{typed}");
+        }
+        for own in [
+            "/review src",
+            "/ctxbridge:recall x",
+            "/",
+            "<task-notification>done</task-notification>",
+            "<command-message>x</command-message>",
+            "<system-reminder>x",
+            "<bash-input>ls</bash-input>",
+        ] {
+            assert!(!is_typed(own), "{own}");
+        }
+    }
 
     #[test]
     fn prompts_as_they_were_typed() {

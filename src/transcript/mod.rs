@@ -16,7 +16,7 @@ pub mod summary;
 mod turns;
 mod work;
 
-pub use content::{answers_of, text_of};
+pub use content::{answers_of, is_typed, text_of};
 pub use fields::Fields;
 pub use interpret::{Interpreter, MAX_LINE_BYTES, Seen};
 pub use record::{Block, Content, Kind, Record};

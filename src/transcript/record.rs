@@ -302,8 +302,13 @@ impl<'a> Content<'a> {
     }
 
     fn is_echo(&self) -> bool {
-        self.texts().next().is_some_and(|text| ECHOES.iter().any(|echo| text.starts_with(echo)))
+        self.texts().next().is_some_and(is_echo)
     }
+}
+
+/// Whether a text is an echo.
+pub(super) fn is_echo(text: &str) -> bool {
+    ECHOES.iter().any(|echo| text.starts_with(echo))
 }
 
 impl<'a> Block<'a> {

@@ -148,10 +148,12 @@ fn hooks_write_down_what_was_asked_and_done() {
     assert_eq!(lines.len(), 9, "{lines:#?}");
     // One file, named by day, hour and session, and nothing but what is to be committed.
     let name = world.bundles()[0].file_name().unwrap().to_string_lossy().into_owned();
-    assert!(name[3..].starts_with('_') && name.ends_with(&format!("_{}.jsonl", session_id(1))), "{name}");
+    assert!(name[3..].starts_with('_') && name[6..].starts_with(&format!("_{}_", session_id(1))), "{name}");
     fs::write(project.join(".ctxbridge/notes"), "").unwrap();
     let status = world.git(&project, &["status", "--porcelain", "--untracked-files=all"]);
-    let expected = format!("?? .ctxbridge/.gitattributes\n?? .ctxbridge/.gitignore\n?? .ctxbridge/bundles/{name}\n");
+    let expected = format!(
+        "?? .ctxbridge/.gitattributes\n?? .ctxbridge/.gitignore\n?? .ctxbridge/.npmignore\n?? .ctxbridge/bundles/{name}\n"
+    );
     assert_eq!(status, expected);
     assert_eq!(
         world.git(&project, &["check-attr", "merge", &format!(".ctxbridge/bundles/{name}")]),
@@ -319,16 +321,54 @@ fn branches_merge_without_conflicts() {
     world.git(&project, &["commit", "--quiet", "-m", "work"]);
     let show = || world.sandbox.command(&["bundle", "show", "--json"]).current_dir(&project).output().unwrap().stdout;
     world.git(&project, &["switch", "--quiet", "-c", "other"]);
+    let commit = |message: &str| {
+        world.git(&project, &["add", "."]);
+        world.git(&project, &["commit", "--quiet", "-m", message]);
+    };
     world.tool(1, "Bash", json!({ "command": "cargo bench" }));
-    world.git(&project, &["commit", "--quiet", "-am", "other"]);
+    commit("other");
     world.git(&project, &["switch", "--quiet", "main"]);
     world.tool(1, "Bash", json!({ "command": "cargo doc" }));
-    world.git(&project, &["commit", "--quiet", "-am", "main"]);
+    commit("main");
     world.git(&project, &["merge", "--quiet", "-m", "merged", "other"]);
     let merged: Value = serde_json::from_slice(&show()).unwrap();
     assert_eq!(merged["episodes"].as_array().unwrap().len(), 1, "{merged:#}");
     let ran = merged["episodes"][0]["commands"].as_array().unwrap();
     assert!(ran.len() == 3 && ran.contains(&json!("cargo bench")) && ran.contains(&json!("cargo doc")), "{ran:?}");
+}
+
+/// Whatever is committed when, a branch can be left and come back to: what git knows is not written again, and what is new is nowhere else.
+#[test]
+fn git_is_never_in_the_way() {
+    let world = World::new();
+    let project = world.project();
+    let git = |arguments: &[&str]| {
+        world.git(&project, arguments);
+        world.tool(1, "Bash", json!({ "command": format!("git {}", arguments.join(" ")) }));
+    };
+    world.git(&project, &["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    world.git(&project, &["branch", "other"]);
+    world.work();
+    // As an agent does it: one by one, and each is noted down.
+    git(&["add", "-A"]);
+    git(&["commit", "--quiet", "-m", "work"]);
+    git(&["switch", "--quiet", "other"]);
+    git(&["add", "-A"]);
+    git(&["commit", "--quiet", "-m", "what was left"]);
+    git(&["switch", "--quiet", "main"]);
+    git(&["switch", "--quiet", "other"]);
+    git(&["switch", "--quiet", "main"]);
+    world.git(&project, &["pack-refs", "--all"]);
+    git(&["merge", "--quiet", "-m", "merged", "other"]);
+    git(&["add", "-A"]);
+    git(&["commit", "--quiet", "--amend", "-m", "all of it"]);
+    let status = world.git(&project, &["status", "--porcelain"]);
+    assert!(status.lines().all(|line| line.starts_with("?? ")), "{status}");
+    let shown = world.sandbox.command(&["bundle", "show", "--json"]).current_dir(&project).output().unwrap().stdout;
+    let shown: Value = serde_json::from_slice(&shown).unwrap();
+    assert_eq!(shown["episodes"].as_array().unwrap().len(), 1, "all of it is of one prompt: {shown:#}");
+    let ran = shown["episodes"][0]["commands"].as_array().unwrap();
+    assert_eq!(ran.len(), 8, "{ran:#?}");
 }
 
 #[test]

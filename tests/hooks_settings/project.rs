@@ -49,7 +49,10 @@ fn the_folder_comes_with_the_hooks_and_goes_with_them() {
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     prepared: [ROOT]/work/.ctxbridge, for what is asked and done here; `git add .ctxbridge` shares it with the repository
     ");
-    assert_eq!(project.git(&["status", "--porcelain", "-uall"]), "?? .ctxbridge/.gitattributes\n?? .ctxbridge/.gitignore\n");
+    assert_eq!(
+        project.git(&["status", "--porcelain", "-uall"]),
+        "?? .ctxbridge/.gitattributes\n?? .ctxbridge/.gitignore\n?? .ctxbridge/.npmignore\n"
+    );
     assert!(!project.install(&[]).stdout.contains("prepared"));
     assert_eq!(project.install(&["--json"]).json()["bundles"]["ignored"], false);
     assert_snapshot!(project.uninstall(), @"

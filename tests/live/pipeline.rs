@@ -210,7 +210,7 @@ fn work_is_noted_once(noted: &[Op]) {
         Op::Write(FILE.into()),
         Op::Edit(FILE.into()),
         Op::Command(COMMAND.into()),
-        Op::Task { what: "look into it".into(), agent: Some("general-purpose".into()) },
+        Op::Task(Task { what: "look into it".into(), agent: Some("general-purpose".into()) }),
     ] {
         assert_eq!(count(&op), 1, "{op:?} in {noted:#?}");
     }

@@ -5,12 +5,12 @@ Only words that are rare in the archive say what a text is about ([`Subject`]), 
 would take longer to load than a hook may take.
 */
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use super::index::OWN;
 use super::query::Terms;
-use super::subject::{Subject, is_enough};
+use super::subject::{Subject, begin, is_enough};
 use super::{Index, SearchError};
 use crate::archive::store::{Place, Store, StoredTurn};
 
@@ -97,11 +97,16 @@ fn look(store: &mut dyn Store, index: &mut Index, about: &About<'_>) -> Result<V
     let mut wanted: Vec<(i64, f64)> = odds.filter(|(_, odds)| is_enough(*odds)).collect();
     wanted.sort_by(|one, other| other.1.total_cmp(&one.1));
     let mut found: Vec<Related> = Vec::new();
-    for (entry, odds) in wanted.into_iter().take(about.most) {
-        if Instant::now() > about.deadline {
+    // The same prompt, sent again, is the same turn to whoever reads of it.
+    let mut begins = HashSet::new();
+    for (entry, odds) in wanted {
+        if Instant::now() > about.deadline || found.len() >= about.most {
             break;
         }
         let Some(excerpt) = index.excerpt(entry)? else { continue };
+        if begin(&excerpt.prompt).or_else(|| begin(&excerpt.line)).is_some_and(|begin| !begins.insert(begin)) {
+            continue;
+        }
         let best = places[&entry].iter().filter(|place| about.is_of_project(place)).max_by_key(|place| place.rank());
         if let Some(turn) = best.map_or(Ok(None), |place| store.turn_of(place))? {
             found.push(Related { turn, line: excerpt.line, prompt: excerpt.prompt, odds });

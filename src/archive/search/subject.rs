@@ -32,6 +32,9 @@ const BIAS: f64 = -6.5;
 /// The size of the collection that it was chosen on. That a word is missing in a smaller one says less; in a larger one more words are rare, which
 /// says less of each: so it came out with 5,882 turns of other projects beside the same ones.
 const CHOSEN_ON: f64 = 307.0;
+/// Letters by which texts are the same.
+const BEGIN_AT_LEAST: usize = 12;
+const BEGIN_AT_MOST: usize = 60;
 /// From which odds on a text is worth saying.
 const ENOUGH: f64 = -0.25;
 
@@ -109,6 +112,12 @@ impl Subject {
     }
 }
 
+/// How a text begins, by its letters and digits: two that begin alike are told once. Nothing where it is too short to say.
+pub fn begin(text: &str) -> Option<String> {
+    let letters = text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase);
+    Some(letters.take(BEGIN_AT_MOST).collect::<String>()).filter(|begin| begin.chars().nth(BEGIN_AT_LEAST - 1).is_some())
+}
+
 /// Whether a text with these odds is worth saying unasked.
 pub fn is_enough(odds: f64) -> bool {
     odds >= ENOUGH
@@ -140,6 +149,14 @@ mod tests {
         let odds = |all| subject("greylisting for newcomers", all, &|word| usize::from(word.starts_with("grey"))).odds(1.0, 1.0);
         let known = subject("greylisting", 5, &|_| 1).odds(1.0, 1.0);
         assert!(known > odds(5) && odds(5) > odds(300), "{known} {} {}", odds(5), odds(300));
+    }
+
+    #[test]
+    fn texts_are_the_same_by_their_letters() {
+        assert_eq!(begin("Why does it fail?"), begin("why does it  fail"));
+        assert_ne!(begin("Why does it fail?"), begin("Why does it work?"));
+        assert_eq!(begin("continue!"), None);
+        assert_eq!(begin(&format!("{} a", "word ".repeat(20))), begin(&format!("{} b", "word ".repeat(20))));
     }
 
     proptest! {

@@ -13,8 +13,9 @@ use crate::cli::output::{DIM, GOOD, Output, count, size, styled};
 #[command(after_help = "Example:
   ctxbridge bundle compact --older-than 90
 
-What was asked and done stays, one line for each prompt; only the single times go. Commit the change as one. Exit code 1 when there is nothing
-to fold.")]
+What was asked and done stays, one line for each prompt; only the single times and the order within go. Do it on the branch that others start
+from, and commit the change as one: branches that fold the same are joined, but one that still has the old files brings them back. Exit
+code 1 when there is nothing to fold.")]
 pub(super) struct CompactArgs {
     /// Days since a bundle was last written
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]

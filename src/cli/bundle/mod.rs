@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use super::output::Output;
-use crate::bundle::{Bundles, Episode, FOLDER, Folded, Index, Project, Thoroughness};
+use crate::archive::quote;
+use crate::bundle::{Bundles, Episode, FOLDER, Folded, Index, Project, Task, Thoroughness};
 use crate::cli::archive::printable;
 use crate::cli::output::{BOLD, DIM, styled};
 use crate::{hook, paths};
@@ -114,7 +115,8 @@ fn as_json(episode: &Episode) -> Value {
     let Folded { session, prompt, changed, read, commands, tasks } = &episode.said;
     json!({
         "timestamp": episode.at.map(|at| at.to_string()), "session": session, "prompt": prompt, "changed": changed, "read": read,
-        "commands": commands, "tasks": tasks,
+        "commands": commands,
+        "tasks": tasks.iter().map(|task| json!({ "what": task.what, "agent": task.agent })).collect::<Vec<_>>(),
     })
 }
 
@@ -122,11 +124,15 @@ fn tell(episode: &Episode, output: &mut Output) -> anyhow::Result<()> {
     let Folded { session, prompt, changed, read, commands, tasks } = &episode.said;
     let at = episode.at.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default();
     let session: String = session.chars().take(8).collect();
-    let prompt = if prompt.is_empty() { styled(DIM, "(before the first prompt)") } else { styled(BOLD, printable(prompt)) };
+    // Anybody may have written it: it is on one line, and what hides text is gone.
+    let shown = |text: &str| printable(&quote::line(text)).to_string();
+    let prompt = if prompt.is_empty() { styled(DIM, "(before the first prompt)") } else { styled(BOLD, shown(prompt)) };
+    let with_agent = |task: &Task| task.agent.as_ref().map_or(task.what.clone(), |agent| format!("{} ({agent})", task.what));
+    let tasks: Vec<String> = tasks.iter().map(with_agent).collect();
     output.line(format!("{}  {prompt}", styled(DIM, format!("{at} {}", printable(&session)))))?;
-    for (what, names) in [("changed", changed), ("read", read), ("ran", commands), ("agents", tasks)] {
+    for (what, names) in [("changed", changed), ("read", read), ("ran", commands), ("agents", &tasks)] {
         for (number, name) in names.iter().enumerate() {
-            output.line(format!("  {:<8} {}", if number == 0 { what } else { "" }, printable(name)))?;
+            output.line(format!("  {:<8} {}", if number == 0 { what } else { "" }, shown(name)))?;
         }
     }
     Ok(())

@@ -17,6 +17,9 @@ use crate::{files, paths};
 /// Bytes after which a file is put aside; one older one is kept.
 const LARGEST: u64 = 8 << 20;
 
+/// Bytes of a text that are kept: a file that a tool read is in the archive, and to look for secrets in all of it takes its time.
+const LONGEST_TEXT: usize = 32 << 10;
+
 /// How long a session is kept in which nothing happened.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -72,11 +75,13 @@ fn line(input: &[u8], now_ms: i64) -> io::Result<Vec<u8>> {
     let redactor = Redactor::standard();
     let line = match serde_json::from_slice::<Value>(&whole_characters(input)) {
         Ok(mut payload) => {
+            shorten(&mut payload);
             redactor.redact_json(&mut payload);
             Line { ts, payload: Some(payload), payload_text: None }
         }
         Err(_) => {
-            let text = String::from_utf8_lossy(input);
+            let mut text = String::from_utf8_lossy(input).into_owned();
+            cut(&mut text);
             Line { ts, payload: None, payload_text: Some(redactor.redact(&text).text.into_owned()) }
         }
     };
@@ -84,6 +89,25 @@ fn line(input: &[u8], now_ms: i64) -> io::Result<Vec<u8>> {
     serde_json::to_writer(&mut bytes, &line)?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+/// Cuts texts that are longer than what is kept.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) => cut(text),
+        Value::Array(values) => values.iter_mut().for_each(shorten),
+        Value::Object(values) => values.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+fn cut(text: &mut String) {
+    if text.len() > LONGEST_TEXT {
+        let kept = (0..=LONGEST_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        let left = text.len() - kept;
+        text.truncate(kept);
+        text.push_str(&format!(" [ctxbridge: {left} bytes more are not logged]"));
+    }
 }
 
 fn open(folder: &Path, path: &Path) -> io::Result<File> {
@@ -130,6 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn a_long_text_is_cut_and_says_so() {
+        let long = "é".repeat(LONGEST_TEXT);
+        let input = serde_json::json!({ "tool_response": { "file": { "content": long } }, "tool_name": "Read" });
+        let logged: Value = serde_json::from_slice(&line(input.to_string().as_bytes(), 0).expect("a line")).expect("JSON");
+        let said = logged["payload"]["tool_response"]["file"]["content"].as_str().expect("text");
+        assert!(said.ends_with("é [ctxbridge: 32768 bytes more are not logged]"), "{}", &said[said.len() - 80..]);
+        assert_eq!(logged["payload"]["tool_name"], "Read");
+        assert!(text(&line(long.as_bytes(), 0).expect("a line")).contains("bytes more are not logged"));
+    }
+
+    #[test]
     fn a_large_file_is_put_aside_and_nothing_is_lost() {
         let data = tempfile::tempdir().expect("a folder");
         let log = EventLog::in_dir(data.path());
@@ -138,12 +173,13 @@ mod tests {
         let append = |input: &str| log.append(Event::Stop, Some("s"), input.as_bytes(), 0).expect("appends");
         append("{\"first\":1}");
         // Longer than the limit by itself, and still one line.
-        append(&serde_json::json!({ "long": "x".repeat(LARGEST as usize) }).to_string());
+        let texts = vec!["x".repeat(LONGEST_TEXT); (LARGEST as usize).div_ceil(LONGEST_TEXT)];
+        append(&serde_json::json!({ "long": texts }).to_string());
         append("{\"second\":1}");
         let lines = |path: &Path| fs::read_to_string(path).expect("readable").lines().count();
         assert_eq!((lines(&path.with_extension("jsonl.1")), lines(&path)), (2, 1));
         // Somebody else is putting it aside: the line goes where the file is.
-        append(&serde_json::json!({ "long": "x".repeat(LARGEST as usize) }).to_string());
+        append(&serde_json::json!({ "long": texts }).to_string());
         let lock = files::private().create(true).append(true).open(folder.join(LOCK)).expect("opens");
         lock.lock().expect("locks");
         append("{\"third\":1}");

@@ -152,7 +152,7 @@ fn write_bundles(project: &Path, count: usize, prompts: &[String]) -> Result<()>
                 3 => Op::Command(format!("cargo test area{} {}", number % 50, word(line))),
                 _ => Op::Write(format!("docs/area{}/{line}.md", number % 50)),
             };
-            record(&bundles, &session, op, at)?;
+            record(&bundles, &session, op, at, &|| None)?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Document, Index, SearchError};
+use super::{Document, Index, OWN, SearchError};
 use crate::archive::search::tokens::Tokenizer;
 use crate::transcript::Fields;
 
@@ -28,7 +28,8 @@ impl Index {
         Ok(self.try_to(self.all())?.cast_unsigned())
     }
 
-    /// How many entries have a word, as the tokenizer cuts it; counted up to `most`, which is faster for words that many have.
+    /// How many entries have a word of their own, as the tokenizer cuts it, and not only in what stood before them; counted up to `most`, which
+    /// is faster for words that many have.
     ///
     /// # Errors
     /// As [`Self::detach`].
@@ -36,7 +37,7 @@ impl Index {
         let work = || -> rusqlite::Result<i64> {
             self.db
                 .prepare_cached("SELECT count(*) FROM (SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2)")?
-                .query_row(params![format!("\"{word}\""), most as i64], |row| row.get(0))
+                .query_row(params![format!("{{{}}} : \"{word}\"", OWN.join(" ")), most as i64], |row| row.get(0))
         };
         Ok(self.try_to(work())? as usize)
     }
