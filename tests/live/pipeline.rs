@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ctxbridge::bundle::{Line, Op};
+use ctxbridge::bundle::{Line, Op, Task};
 use ctxbridge::client::{Client, Conversation, Limits};
 use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Stub};
 use serde_json::{Value, json};

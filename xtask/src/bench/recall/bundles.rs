@@ -36,11 +36,11 @@ impl Bundled {
             let bundles = all.entry(session.project.clone()).or_insert_with(|| Bundles::of(&project));
             for turn in &session.turns {
                 let mut at = turn.at;
-                record(bundles, &session.id, Op::Prompt(turn.prompt.clone()), at)?;
+                record(bundles, &session.id, Op::Prompt(turn.prompt.clone()), at, &|| None)?;
                 for step in &turn.steps {
                     at = at.saturating_add(SignedDuration::from_secs(1))?;
                     if let Some(op) = of_tool(&step.tool, &step.input, &project, Some(Path::new(&session.project)), None) {
-                        record(bundles, &session.id, op, at)?;
+                        record(bundles, &session.id, op, at, &|| None)?;
                     }
                 }
             }
