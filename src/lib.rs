@@ -32,6 +32,7 @@ pub mod digest;
 pub mod doctor;
 pub mod files;
 pub mod hook;
+pub mod learn;
 pub mod mcp;
 pub mod parallel;
 pub mod patch;

@@ -41,6 +41,14 @@ pub fn cache_dir() -> Result<PathBuf, PathsError> {
     private_dir("CTXBRIDGE_CACHE_DIR", |base| base.cache_dir().join("ctxbridge"))
 }
 
+/// Where the user's settings are: `$CTXBRIDGE_CONFIG_DIR`, else `ctxbridge` in the platform's config directory.
+pub fn config_dir() -> Option<PathBuf> {
+    match std::env::var_os("CTXBRIDGE_CONFIG_DIR").filter(|value| !value.is_empty()) {
+        Some(folder) => Some(PathBuf::from(folder)),
+        None => directories::BaseDirs::new().map(|base| base.config_dir().join("ctxbridge")),
+    }
+}
+
 /// The user's home directory.
 pub fn home_dir() -> Option<PathBuf> {
     BaseDirs::new().map(|base| base.home_dir().to_owned())

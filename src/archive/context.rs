@@ -9,14 +9,19 @@ use std::collections::HashSet;
 
 use super::quote::{self, Budget};
 use super::search::Related;
-use super::store::{Session, Store, StoreError, StoredTurn, Turns};
+use super::store::{Session, Store, StoreError, StoredTurn, Turns, Wanted};
 use super::{Traits, importance, words};
+use crate::learn::Kind;
 
 /// Turns that come first, whatever their importance.
 pub(super) const NEWEST: usize = 3;
 
 /// What a restore may have of other sessions: a quarter.
 const ELSEWHERE: usize = 4;
+
+/// What a restore may have of what was learned: a quarter; and characters of each.
+const LEARNED: usize = 4;
+const LEARNED_CHARS: usize = 240;
 
 /// Characters of a line at least: with fewer, it would say nothing.
 const SHORTEST_LINE: usize = 40;
@@ -54,13 +59,33 @@ pub fn restore(
     let order: Vec<&StoredTurn> = newest.iter().chain(&ranked).collect();
     let budget = budget.saturating_sub(quote::FENCED);
     let (elsewhere, of_others) = elsewhere(related, budget / ELSEWHERE);
-    let rest = budget - elsewhere.chars().count();
+    let learned = learned(store, session, budget / LEARNED)?;
+    let rest = budget - elsewhere.chars().count() - learned.chars().count();
     let mut restored = render(&order, session.folder.as_deref(), why, rest, &mut |turn| words::summary(store, turn))?;
     if let Some((label, lines)) = restored.text.split_once('\n') {
-        restored.text = quote::fenced(label, &format!("{lines}{elsewhere}"));
+        restored.text = quote::fenced(label, &format!("{learned}{lines}{elsewhere}"));
         restored.turns.extend(of_others);
     }
     Ok(restored)
+}
+
+/// What was learned in this session, the newest first, decisions before all else: what was decided holds on.
+fn learned(store: &mut dyn Store, session: &Session, budget: usize) -> Result<String, StoreError> {
+    const LOOKED_AT: usize = 40;
+    // The line break behind it.
+    let mut text = Budget::new(budget.saturating_sub(1));
+    let mut is_empty = true;
+    for kind in [Kind::Decision, Kind::Solution, Kind::Handoff] {
+        let wanted = Wanted { kind: Some(kind), session: Some(session.key), limit: LOOKED_AT, ..Wanted::default() };
+        for learning in store.learnings(&wanted)? {
+            let line = format!("- {} ({}) {}", kind.name(), handle(&learning.turn), quote::line(&learning.sentence));
+            if !text.add(&quote::cut(&line, LEARNED_CHARS)) {
+                return Ok(if is_empty { String::new() } else { text.into_text() + "\n" });
+            }
+            is_empty = false;
+        }
+    }
+    Ok(if is_empty { String::new() } else { text.into_text() + "\n" })
 }
 
 /// Lines for turns of other sessions. That they are shown says nothing about whether they are wanted, so they do not count as restored.

@@ -6,6 +6,7 @@ use super::context;
 use super::quote::{self, Budget};
 use super::store::{Session, Store, StoreError, StoredTurn, Turns};
 use super::words;
+use crate::learn::{Kind, Patterns, extract};
 use crate::transcript::summary;
 
 /// Turns that are looked at: the client's own summary has the whole conversation to go on.
@@ -17,10 +18,6 @@ const SEARCHED_BYTES: u64 = 1 << 20;
 /// Lines of recent turns, and decisions.
 const RECENT: usize = 6;
 const DECISIONS: usize = 6;
-
-/// How a sentence sounds that says why things are as they are; those of the learning capture that name a decision or a cause.
-const CUES: [&str; 8] =
-    ["decided to", "went with", "chose ", "instead of", "rather than", "root cause was", "root cause is", "resolved by"];
 
 /// Instructions for the summary, within a budget of characters; empty when nothing is known.
 ///
@@ -45,15 +42,11 @@ pub fn instructions(store: &mut dyn Store, session: &Session, budget: usize) -> 
     Ok(render(&turns, &decided, &recent, session.folder.as_deref(), budget))
 }
 
-/// Sentences of the model in which something is decided or explained. A dot inside of a word, as in a file's name, ends none.
+/// Sentences of the model in which something is decided or explained.
 fn decisions(answers: &[String]) -> Vec<String> {
-    let lines = answers.iter().flat_map(|text| text.lines());
-    let sentences = lines.flat_map(|line| line.split_inclusive(". ")).map(str::trim);
-    let decides = |sentence: &&str| {
-        let lower = sentence.to_lowercase();
-        sentence.len() > 20 && CUES.iter().any(|cue| lower.contains(cue))
-    };
-    sentences.filter(decides).map(|sentence| quote::cut(&quote::line(sentence), 200)).collect()
+    let found = answers.iter().flat_map(|text| extract(Patterns::standard(), text).into_iter().map(move |found| (found, text)));
+    let wanted = found.filter(|(found, _)| matches!(found.kind, Kind::Decision | Kind::Solution));
+    wanted.map(|(found, text)| quote::cut(&quote::line(&text[found.range]), 200)).collect()
 }
 
 fn render(turns: &[StoredTurn], decided: &[String], recent: &[String], folder: Option<&str>, budget: usize) -> String {

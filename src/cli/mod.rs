@@ -15,6 +15,7 @@ mod doctor;
 mod finding;
 mod hook;
 mod hooks;
+mod learnings;
 mod mcp;
 mod model;
 mod output;
@@ -76,6 +77,8 @@ enum Command {
     Archive(archive::ArchiveArgs),
     /// What was asked and done in a project, in files that are committed with it
     Bundle(bundle::BundleArgs),
+    /// What was decided and found out in archived sessions
+    Learnings(learnings::LearningsArgs),
     /// Print a turn in full, by the handle that stands in restored context
     Recall(recall::RecallArgs),
     /// Let a model search and recall what is archived: an MCP server on stdin and stdout
@@ -168,6 +171,7 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
         Command::Prune(args) => args.run(output),
         Command::Archive(args) => args.run(output),
         Command::Bundle(args) => args.run(output),
+        Command::Learnings(args) => args.run(output),
         Command::Recall(args) => args.run(output),
         Command::Mcp(args) => args.run(output),
         Command::Hooks(args) => args.run(output),

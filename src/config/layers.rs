@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::raw::{Raw, plain, quote};
 use super::{Config, KEYS, Key, Problem, Source};
+use crate::paths;
 
 /// Larger files are no settings, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;
@@ -32,15 +33,11 @@ impl Sources {
     /// Those of this process: `$CTXBRIDGE_CONFIG_DIR`, else `ctxbridge` in the platform's config directory, and the variables of
     /// [`KEYS`]. Hooks give the client's `cwd`, commands their own.
     pub fn of_process(cwd: Option<&Path>) -> Self {
-        let folder = match std::env::var_os("CTXBRIDGE_CONFIG_DIR").filter(|value| !value.is_empty()) {
-            Some(folder) => Some(PathBuf::from(folder)),
-            None => directories::BaseDirs::new().map(|base| base.config_dir().join("ctxbridge")),
-        };
         let names = KEYS.iter().flat_map(|key| key.also.iter().map(|also| also.variable).chain([key.variable]));
         // What is no text is no value of any key, and is reported as such.
         let value = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         Self {
-            user_file: folder.map(|folder| folder.join("config.toml")),
+            user_file: paths::config_dir().map(|folder| folder.join("config.toml")),
             cwd: cwd.map(Path::to_owned),
             variables: names.filter_map(|name| Some((name.to_owned(), value(name)?))).collect(),
             flags: Vec::new(),

@@ -1,15 +1,19 @@
 //! Before and after a compaction.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::scene::{HookError, Scene};
 use super::{Event, Reply, SAFETY, prompt};
 use crate::archive::instructions;
-use crate::archive::store::{Compaction, Store};
+use crate::archive::store::{Compaction, Session, Store};
 use crate::autopilot::{self, Decision, Observation, State, Trigger, gate};
+use crate::learn::{self, Patterns};
 
 /// How long to wait for another process that is at the same session's state: what decides about blocking has to be right.
 const STATE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a compaction waits for what was learned.
+const LEARNING: Duration = Duration::from_millis(1_000);
 
 /// Everything is archived for the last time before it goes, the client is told what to keep, or held back.
 pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
@@ -29,7 +33,11 @@ pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
     if block.is_some() {
         return Ok(Reply { block, ..Reply::default() });
     }
-    let text = match store.session(session)? {
+    let found = store.session(session)?;
+    if let Some(found) = &found {
+        learn(scene, &mut store, found);
+    }
+    let text = match found {
         Some(found) => instructions::instructions(&mut store, &found, scene.config.archive.instruction_budget)?,
         None => String::new(),
     };
@@ -38,6 +46,16 @@ pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
         scene.failed(Event::PreCompact, &error);
     }
     Ok(Reply { instructions: Some(text).filter(|text| !text.is_empty()), ..Reply::default() })
+}
+
+/// What was said so far goes out of the window: what was learned in it is looked for now. What there is no time for, the end of the session looks at.
+fn learn(scene: &Scene, store: &mut dyn Store, session: &Session) {
+    let (patterns, problem) = Patterns::of_user();
+    let learned = learn::pass(store, session, &patterns, Some(Instant::now() + LEARNING));
+    for error in problem.map(|error| error.to_string()).into_iter().chain(learned.err().map(|error| error.to_string())) {
+        // Where that cannot be written either, there is nobody to remember.
+        scene.log().note(Event::PreCompact, Some(&session.session), &error, scene.now_ms).ok();
+    }
 }
 
 fn held_back(scene: &Scene, seen: Option<&Observation>) -> Option<String> {

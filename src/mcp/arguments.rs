@@ -105,6 +105,29 @@ pub(super) struct Session {
     pub cursor: Option<String>,
 }
 
+/// Arguments of `learnings`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+#[serde(deny_unknown_fields)]
+pub(super) struct Learnings {
+    /// Words of it
+    pub query: Option<String>,
+    /// Only decisions, solutions, outcomes, hand-offs, or checkpoints
+    #[schemars(with = "Option<String>", extend("enum" = ["decision", "solution", "outcome", "handoff", "checkpoint"]))]
+    pub kind: Option<crate::learn::Kind>,
+    /// Only of sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
+    pub project: Option<String>,
+    /// Only what was said then or later: a day, a time, or words such as `last week`
+    pub since: Option<String>,
+    /// Also what was taken back by a later decision
+    pub with_superseded: Option<bool>,
+    /// Size of the answer in tokens; 2000 unless given
+    #[schemars(range(min = 500, max = 20_000))]
+    pub max_tokens: Option<u32>,
+    /// `next_cursor` of the page before, with the same arguments
+    pub cursor: Option<String>,
+}
+
 /// Reads arguments.
 ///
 /// # Errors

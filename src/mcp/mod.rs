@@ -11,7 +11,8 @@ is brought up to date.
 
 mod arguments;
 mod error;
-pub mod library;
+mod learnings;
+mod library;
 mod page;
 mod recall;
 mod resources;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::arguments::{self, schema_of_input, schema_of_output};
 use super::error::Failure;
-use super::{Library, recall, search, session, timeline};
+use super::{Library, learnings, recall, search, session, timeline};
 
 /// What a tool answers: the same as text and as data.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +36,8 @@ struct Entry {
     run: fn(&mut Library, &JsonObject) -> Result<Answer, Failure>,
 }
 
-/// All of them. `learnings` belongs here once the archive has some.
-const TOOLS: [Entry; 4] = [
+/// All of them.
+const TOOLS: [Entry; 5] = [
     Entry {
         name: "search",
         title: "Search earlier conversations",
@@ -76,6 +76,17 @@ const TOOLS: [Entry; 4] = [
         input: schema_of_input::<arguments::Session>,
         output: schema_of_output::<session::Sessions>,
         run: session::run,
+    },
+    Entry {
+        name: "learnings",
+        title: "What was decided and found out",
+        description: "Lists what was learned in archived sessions, one sentence each as it was said: decisions with their reasons, causes of \
+                      faults and what fixed them, outcomes, hand-offs, checkpoints. Use it before deciding something again, or when \
+                      something fails that may have failed before. With a query the best first, else the newest; what was taken back \
+                      is left out unless asked for.",
+        input: schema_of_input::<arguments::Learnings>,
+        output: schema_of_output::<learnings::Learnings>,
+        run: learnings::run,
     },
 ];
 

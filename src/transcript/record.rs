@@ -113,6 +113,10 @@ pub struct Block<'a> {
     #[serde(borrow, rename = "type")]
     kind: Text<'a>,
     #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    tool_use_id: Text<'a>,
+    #[serde(borrow)]
     text: Text<'a>,
     #[serde(borrow)]
     name: Text<'a>,
@@ -331,6 +335,16 @@ impl<'a> Block<'a> {
     pub fn tool_call(&self) -> Option<(&str, &'a str)> {
         let is_call = self.is("tool_use") || self.is("server_tool_use");
         is_call.then_some((self.name.0.as_deref()?, self.input.map_or("{}", RawValue::get)))
+    }
+
+    /// The id of a tool call, by which its result names it.
+    pub fn call_id(&self) -> Option<&str> {
+        self.tool_call().and(self.id.0.as_deref())
+    }
+
+    /// The id of the call that a result is of.
+    pub fn answers(&self) -> Option<&str> {
+        if self.is("tool_result") { self.tool_use_id.0.as_deref() } else { None }
     }
 
     /// What a tool returned, and whether that is an error.

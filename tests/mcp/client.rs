@@ -61,6 +61,7 @@ fn the_official_client_is_content() {
                 { "name": "session", "arguments": {} },
                 { "name": "recall", "arguments": { "handle": "ctx:00000000" } },
                 { "name": "recall", "arguments": { "handle": "osprey" } },
+                { "name": "learnings", "arguments": { "query": "ospreys" } },
             ],
             "long": handle(1, 1),
             "read": [format!("ctxbridge://session/{session}"), format!("ctxbridge://turn/{}", handle(1, 0))],
@@ -69,7 +70,7 @@ fn the_official_client_is_content() {
     assert_eq!(said["server"]["name"], "ctxbridge");
     assert!(said["instructions"].as_str().unwrap().contains("`recall`"));
     let names: Vec<&str> = said["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["search", "recall", "timeline", "session"]);
+    assert_eq!(names, ["search", "recall", "timeline", "session", "learnings"]);
     assert_eq!(said["resources"][0]["name"], session);
     assert_eq!(said["templates"].as_array().unwrap().len(), 2);
 
@@ -81,6 +82,8 @@ fn the_official_client_is_content() {
     assert_eq!(calls[4]["isError"], true, "{}", calls[4]);
     assert_eq!(calls[5]["code"], -32602, "{}", calls[5]);
     assert!(calls[5]["message"].as_str().unwrap().contains("`handle`"), "{}", calls[5]);
+
+    assert_eq!(calls[6]["structuredContent"]["learnings"], json!([]), "{}", calls[6]);
 
     let pages: Vec<&str> = said["pages"].as_array().unwrap().iter().map(|page| page.as_str().unwrap()).collect();
     assert!(pages.len() > 5 && pages.concat().contains(long.trim_end()), "{} pages", pages.len());

@@ -53,7 +53,9 @@ fn wrong_arguments_are_named() {
         ("timeline", json!({ "session": "" }), "session"),
         ("timeline", json!({ "session": "1a", "newest_first": "yes" }), "newest_first"),
         ("session", json!({ "project": ["a"] }), "project"),
-        ("learnings", json!({}), "name"),
+        ("learnings", json!({ "kind": "wish" }), "kind"),
+        ("learnings", json!({ "since": "the second coming" }), "since"),
+        ("learn", json!({}), "name"),
     ] {
         let (argument, message) = server.refusal(tool, arguments.clone());
         assert_eq!(argument, named, "{tool} {arguments}: {message}");

@@ -6,14 +6,17 @@ where the batch thinks it is, so that any number of processes may look at the sa
 */
 
 mod error;
+mod learnings;
 pub mod sqlite;
 
 pub use error::StoreError;
+pub use learnings::{StoredFix, StoredLearning, Wanted};
 
 use std::io::Write;
 
 use super::cycle::{Facts, Outcome, Plan, Run};
 use crate::digest;
+use crate::learn::{Lesson, Progress, Tally};
 use crate::transcript::{CompactSummary, Interpreter, Turn};
 
 /// What a transcript is of.
@@ -368,6 +371,24 @@ pub trait Store {
     /// Which entries came, changed or went since a mark that was given out before. What ranks them (restores, confidence, pruning) is
     /// no change.
     fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError>;
+
+    /// How far a transcript was looked through for learnings; nothing when it never was.
+    fn progress(&mut self, transcript: i64) -> Result<Option<Progress>, StoreError>;
+
+    /// Keeps what a piece of a transcript taught, and how far that was; says how many learnings are new.
+    fn learn(&mut self, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, StoreError>;
+
+    /// Learnings.
+    fn learnings(&mut self, wanted: &Wanted) -> Result<Vec<StoredLearning>, StoreError>;
+
+    /// What the tools of a session did: of its own transcript first, then of each sub-agent's.
+    fn tallies(&mut self, session: i64) -> Result<Vec<(Option<String>, Tally)>, StoreError>;
+
+    /// Calls that failed and pass again, the newest first; only of folders with this in their path, at most so many.
+    fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError>;
+
+    /// The files that turns changed, the newest first; only of folders with this in their path, of at most so many turns.
+    fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError>;
 
     /// Tidies up the store itself, after a cycle.
     fn optimise(&mut self) -> Result<(), StoreError>;

@@ -73,7 +73,7 @@ pub(super) fn open(output: &Output) -> anyhow::Result<SqliteStore> {
 }
 
 /// The session whose id begins so.
-fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option<Session>> {
+pub(super) fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option<Session>> {
     const SHOWN: usize = 5;
     if let Some(exact) = store.session(prefix)? {
         return Ok(Some(exact));
@@ -95,12 +95,12 @@ fn entries(number: u64) -> String {
 }
 
 /// Local time, to the minute.
-fn time(ms: Option<i64>) -> String {
+pub(super) fn time(ms: Option<i64>) -> String {
     let time = ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     time.map_or_else(String::new, |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 /// A time for JSON.
-fn stamp(ms: i64) -> Option<String> {
+pub(super) fn stamp(ms: i64) -> Option<String> {
     jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0).map(|time| time.to_string())
 }

@@ -1,6 +1,7 @@
 //! `ctxbridge archive optimize`
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -14,6 +15,7 @@ use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::finding;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
+use crate::learn::{self, Learned, Patterns};
 use crate::{hook, paths};
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +35,9 @@ pub(super) struct OptimizeArgs {
     #[arg(long, hide = true)]
     background: bool,
 }
+
+/// How long a hook's child looks for learnings; the next one goes on.
+const LEARNING_IN_BACKGROUND: Duration = Duration::from_secs(60);
 
 /// Entries that a hook's child makes vectors of (archive.md, "Self-learning"): it runs often, and beside the user's work.
 const EMBEDDED_IN_BACKGROUND: usize = 20;
@@ -59,6 +64,7 @@ impl OptimizeArgs {
             Some(_) => finding::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
             None => CaughtUp::default(),
         };
+        let learned = if self.dry_run || tidied.outcome.is_none() { None } else { self.learn(output)? };
         output.clear_progress();
         tidied.damaged = tidied.damaged.or_else(|| compared.aside.clone());
         if let Some(aside) = tidied.damaged.as_ref().filter(|_| self.background) {
@@ -69,20 +75,49 @@ impl OptimizeArgs {
         }
         if output.json {
             let mut value = self.as_json(&compared, &tidied, &settings);
+            if let Some(learned) = &learned {
+                value["learned"] = learned.learnings.into();
+                value["fixes"] = learned.fixes.into();
+            }
             value["indexed"] = indexed.entries.into();
             value["embedded"] = indexed.embedded.into();
             value["not_embedded"] = indexed.not_embedded.into();
             output.value(&value)?;
         } else {
-            self.tell(&tidied, &indexed, &settings, output)?;
+            self.tell(&tidied, &indexed, learned.as_ref(), &settings, output)?;
         }
         Ok(if tidied.damaged.is_none() { Answer::Yes } else { Answer::No })
     }
 
-    fn tell(&self, tidied: &Tidied, indexed: &CaughtUp, settings: &Settings, output: &mut Output) -> anyhow::Result<()> {
+    /// What is new in the archive is looked through for what was learned.
+    fn learn(&self, output: &Output) -> anyhow::Result<Option<Learned>> {
+        let (patterns, problem) = Patterns::of_user();
+        if let Some(problem) = problem {
+            output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
+        }
+        let mut store = super::open(output)?;
+        let deadline = self.background.then(|| Instant::now() + LEARNING_IN_BACKGROUND);
+        Ok(Some(learn::all(&mut store, &patterns, deadline, &mut |done| output.progress(&format!("learning: {done} sessions")))?))
+    }
+
+    fn tell(
+        &self,
+        tidied: &Tidied,
+        indexed: &CaughtUp,
+        learned: Option<&Learned>,
+        settings: &Settings,
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
         if let Some(outcome) = &tidied.outcome {
             tell_cycle(outcome, settings, self.dry_run, output)?;
             tell_index(indexed, self.dry_run, output)?;
+            if let Some(learned) = learned.filter(|learned| learned.bytes > 0) {
+                let fixes = count(learned.fixes as u64, "call");
+                output.line(format!(
+                    "{} new; {fixes} found that failed and passed after a change",
+                    count(learned.learnings as u64, "learning")
+                ))?;
+            }
         }
         match &tidied.damaged {
             None if tidied.outcome.is_none() => {

@@ -7,6 +7,7 @@ pass reads the same bytes again. The log is moved into the database by hooks tha
 
 mod changes;
 mod cycle;
+mod learnings;
 mod read;
 mod schema;
 mod turns;
@@ -19,12 +20,13 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{
-    Appended, Batch, Changes, Compaction, Cursor, EVERYTHING, Place, Session, Size, Store, StoreError, StoredSummary,
-    StoredTranscript, StoredTurn, Totals, Turns,
+    Appended, Batch, Changes, Compaction, Cursor, EVERYTHING, Place, Session, Size, Store, StoreError, StoredFix, StoredLearning,
+    StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::segment::{self, Check};
 use crate::digest;
+use crate::learn::{Lesson, Progress, Tally};
 use crate::sqlite::{self, Manners, OpenError};
 
 /// Times that a write is tried again when another process was in the way for longer than its patience, and the first pause; each
@@ -340,6 +342,30 @@ impl Store for SqliteStore {
     fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError> {
         // In one transaction, or the number might be newer than the list.
         self.read(|db| changes::since(&*db.unchecked_transaction()?, since))
+    }
+
+    fn progress(&mut self, transcript: i64) -> Result<Option<Progress>, StoreError> {
+        self.read(|db| learnings::progress(db, transcript))
+    }
+
+    fn learn(&mut self, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, StoreError> {
+        self.write(|db| learnings::learn(db, transcript, lesson, progress))
+    }
+
+    fn learnings(&mut self, wanted: &Wanted) -> Result<Vec<StoredLearning>, StoreError> {
+        self.read(|db| learnings::learnings(db, wanted))
+    }
+
+    fn tallies(&mut self, session: i64) -> Result<Vec<(Option<String>, Tally)>, StoreError> {
+        self.read(|db| learnings::tallies(db, session))
+    }
+
+    fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
+        self.read(|db| learnings::fixes(db, project, limit))
+    }
+
+    fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError> {
+        self.read(|db| learnings::changed_files(db, project, limit))
     }
 
     fn optimise(&mut self) -> Result<(), StoreError> {

@@ -127,4 +127,57 @@ CREATE TRIGGER entry_gone AFTER DELETE ON entries BEGIN INSERT INTO changes (ent
 DELETE FROM notes WHERE key = 'revision';
 
 CREATE INDEX turns_superseded ON turns (transcript) WHERE superseded IS NOT NULL;
+", "
+-- What was learned. The same sentence in the same project is one learning, wherever it is said again.
+CREATE TABLE learnings (
+    id INTEGER PRIMARY KEY,
+    handle BLOB NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    folder TEXT,
+    sentence TEXT NOT NULL,
+    confidence REAL NOT NULL,
+    superseded_by INTEGER REFERENCES learnings (id)
+) STRICT;
+CREATE INDEX learnings_by_folder ON learnings (folder, kind);
+CREATE VIRTUAL TABLE learning_words USING fts5(text, content = '', contentless_delete = 1, tokenize = \"ascii tokenchars '_'\");
+CREATE TABLE learned (
+    learning INTEGER NOT NULL REFERENCES learnings (id),
+    uuid BLOB NOT NULL,
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    at_ms INTEGER NOT NULL,
+    before TEXT NOT NULL,
+    after TEXT NOT NULL,
+    agent TEXT,
+    tools TEXT NOT NULL,
+    PRIMARY KEY (learning, uuid)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX learned_by_session ON learned (session);
+
+-- Calls that failed and pass again, and files that turns changed.
+CREATE TABLE fixes (
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    uuid BLOB NOT NULL,
+    tool TEXT NOT NULL,
+    call TEXT NOT NULL,
+    error TEXT NOT NULL,
+    changed TEXT NOT NULL,
+    failed_ms INTEGER NOT NULL,
+    fixed_ms INTEGER NOT NULL,
+    PRIMARY KEY (session, uuid, tool, call)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE changed_files (
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    uuid BLOB NOT NULL,
+    files TEXT NOT NULL,
+    PRIMARY KEY (session, uuid)
+) STRICT, WITHOUT ROWID;
+
+-- How far transcripts were looked through for that, with which patterns, and what is needed to go on (JSON).
+CREATE TABLE learning_progress (
+    transcript INTEGER PRIMARY KEY REFERENCES transcripts (id),
+    generation INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    patterns TEXT NOT NULL,
+    watcher TEXT NOT NULL
+) STRICT;
 "];

@@ -1,0 +1,210 @@
+//! What was learned: kept once, with each place where it was said.
+
+use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
+
+use super::read::{from_json, unsigned};
+use crate::archive::search::tokens::Tokenizer;
+use crate::archive::store::{StoredFix, StoredLearning, Wanted};
+use crate::learn::{Fix, Id, Kind, Learning, Lesson, Progress, Tally};
+
+pub(super) fn progress(db: &Connection, transcript: i64) -> Result<Option<Progress>> {
+    db.prepare_cached("SELECT generation, bytes, patterns, watcher FROM learning_progress WHERE transcript = ?1")?
+        .query_row([transcript], |row| {
+            Ok(Progress {
+                generation: row.get(0)?,
+                bytes: unsigned(row, 1)?,
+                patterns: row.get(2)?,
+                watcher: from_json(3, &row.get::<_, String>(3)?)?,
+            })
+        })
+        .optional()
+}
+
+/// All of a lesson; what is known already is known once.
+pub(super) fn learn(db: &Connection, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize> {
+    let (session, folder): (i64, Option<String>) = db.query_row(
+        "SELECT sessions.id, folder FROM transcripts JOIN sessions ON sessions.id = transcripts.session WHERE transcripts.id = ?1",
+        [transcript],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let tokenizer = Tokenizer::default();
+    let mut new = 0;
+    for learning in &lesson.learnings {
+        new += usize::from(add(db, &tokenizer, session, folder.as_deref(), learning)?);
+    }
+    for (old, by) in &lesson.superseded {
+        db.prepare_cached(
+            "UPDATE learnings SET superseded_by = (SELECT id FROM learnings WHERE handle = ?2) WHERE handle = ?1 AND handle <> ?2",
+        )?
+        .execute(params![old.0, by.0])?;
+    }
+    for Fix { tool, call, error, changed, failed_ms, fixed_ms, turn } in &lesson.fixes {
+        db.prepare_cached(
+            "INSERT INTO fixes (session, uuid, tool, call, error, changed, failed_ms, fixed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![session, turn, tool, call, error, to_json(changed), failed_ms, fixed_ms])?;
+    }
+    for (turn, files) in &lesson.changed {
+        db.prepare_cached(
+            "INSERT INTO changed_files (session, uuid, files) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET files = excluded.files",
+        )?
+        .execute(params![session, turn, to_json(files)])?;
+    }
+    db.prepare_cached(
+        "INSERT INTO learning_progress (transcript, generation, bytes, patterns, watcher) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET generation = ?2, bytes = ?3, patterns = ?4, watcher = ?5",
+    )?
+    .execute(params![
+        transcript,
+        progress.generation,
+        progress.bytes.cast_signed(),
+        progress.patterns,
+        to_json(&progress.watcher)
+    ])?;
+    Ok(new)
+}
+
+/// Whether it was not known.
+fn add(db: &Connection, tokenizer: &Tokenizer, session: i64, folder: Option<&str>, learning: &Learning) -> Result<bool> {
+    let Learning { id, kind, sentence, confidence, at_ms, turn, before, after, agent, tools } = learning;
+    let added = db
+        .prepare_cached(
+            "INSERT INTO learnings (handle, kind, folder, sentence, confidence) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![id.0, kind.name(), folder, sentence, confidence])?;
+    let key: i64 = db.prepare_cached("SELECT id FROM learnings WHERE handle = ?1")?.query_row([id.0], |row| row.get(0))?;
+    if added == 1 {
+        db.prepare_cached("INSERT INTO learning_words (rowid, text) VALUES (?1, ?2)")?
+            .execute(params![key, tokenizer.join(sentence)])?;
+    }
+    let said_again = db
+        .prepare_cached(
+            "INSERT INTO learned (learning, uuid, session, at_ms, before, after, agent, tools) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![key, turn, session, at_ms, before, after, agent, to_json(tools)])?;
+    // Who comes back to what was taken back has decided so anew.
+    if added == 0 && said_again == 1 {
+        db.prepare_cached(
+            "UPDATE learnings SET superseded_by = NULL WHERE id = ?1 AND superseded_by IS NOT NULL AND ?2 >
+             (SELECT max(at_ms) FROM learned WHERE learning = superseded_by)",
+        )?
+        .execute(params![key, at_ms])?;
+    }
+    Ok(added == 1)
+}
+
+/// With where each was said last.
+const LEARNINGS: &str = "
+    SELECT handle, kind, sentence, confidence, learnings.folder, said.first_ms, said.last_ms, said.times,
+        (SELECT handle FROM learnings AS newer WHERE newer.id = learnings.superseded_by),
+        sessions.session, last.uuid, last.before, last.after, last.agent, last.tools
+    FROM learnings
+    JOIN (SELECT learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times FROM learned
+          WHERE :session IS NULL OR session = :session GROUP BY learning) AS said ON said.learning = learnings.id
+    JOIN learned AS last ON last.learning = learnings.id AND last.uuid = (
+        SELECT uuid FROM learned WHERE learning = learnings.id AND at_ms = said.last_ms
+        AND (:session IS NULL OR session = :session) ORDER BY uuid LIMIT 1)
+    JOIN sessions ON sessions.id = last.session
+    WHERE (:kind IS NULL OR kind = :kind) AND (:folder IS NULL OR learnings.folder = :folder)
+        AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(learnings.folder, ''), '\\', '/')), '/') || '/', :project) > 0)
+        AND (:since IS NULL OR said.last_ms >= :since) AND substr(lower(hex(handle)), 1, length(:id)) = :id
+        AND (:with_superseded OR superseded_by IS NULL)";
+
+pub(super) fn learnings(db: &Connection, wanted: &Wanted) -> Result<Vec<StoredLearning>> {
+    let sql = match wanted.words {
+        Some(_) => format!(
+            "{LEARNINGS} AND learnings.id IN (SELECT rowid FROM learning_words WHERE learning_words MATCH :words)
+             ORDER BY (SELECT rank FROM learning_words WHERE learning_words MATCH :words AND rowid = learnings.id), said.last_ms DESC
+             LIMIT :limit"
+        ),
+        None => format!("{LEARNINGS} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit"),
+    };
+    let project = wanted.project.as_deref().map(in_path);
+    db.prepare_cached(&sql)?
+        .query_map(
+            named_params! {
+                ":project": project,
+                ":session": wanted.session, ":kind": wanted.kind.map(Kind::name), ":folder": wanted.folder,
+                ":since": wanted.since_ms, ":id": wanted.id.to_lowercase(), ":with_superseded": wanted.with_superseded,
+                ":words": wanted.words, ":limit": i64::try_from(wanted.limit).unwrap_or(i64::MAX),
+            },
+            learning,
+        )?
+        .filter_map(Result::transpose)
+        .collect()
+}
+
+/// None of a kind that this version does not know.
+fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
+    let Some(kind) = Kind::named(&row.get::<_, String>(1)?) else { return Ok(None) };
+    Ok(Some(StoredLearning {
+        id: Id(row.get(0)?),
+        kind,
+        sentence: row.get(2)?,
+        confidence: row.get(3)?,
+        folder: row.get(4)?,
+        first_ms: row.get(5)?,
+        last_ms: row.get(6)?,
+        said: row.get(7)?,
+        superseded_by: row.get::<_, Option<[u8; 8]>>(8)?.map(Id),
+        session: row.get(9)?,
+        turn: row.get(10)?,
+        around: (row.get(11)?, row.get(12)?),
+        agent: row.get(13)?,
+        tools: from_json(14, &row.get::<_, String>(14)?)?,
+    }))
+}
+
+pub(super) fn tallies(db: &Connection, session: i64) -> Result<Vec<(Option<String>, Tally)>> {
+    db.prepare_cached(
+        "SELECT agent, watcher FROM learning_progress JOIN transcripts ON transcripts.id = transcript
+         WHERE session = ?1 ORDER BY agent IS NOT NULL, transcripts.id",
+    )?
+    .query_map([session], |row| {
+        let watcher: crate::learn::Watcher = from_json(1, &row.get::<_, String>(1)?)?;
+        Ok((row.get(0)?, watcher.tally().clone()))
+    })?
+    .collect()
+}
+
+pub(super) fn fixes(db: &Connection, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>> {
+    db.prepare_cached(
+        "SELECT sessions.session, uuid, tool, call, error, changed, failed_ms, fixed_ms FROM fixes
+         JOIN sessions ON sessions.id = fixes.session WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY fixed_ms DESC LIMIT ?2",
+    )?
+    .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+        Ok(StoredFix {
+            session: row.get(0)?,
+            fix: Fix {
+                turn: row.get(1)?,
+                tool: row.get(2)?,
+                call: row.get(3)?,
+                error: row.get(4)?,
+                changed: from_json(5, &row.get::<_, String>(5)?)?,
+                failed_ms: row.get(6)?,
+                fixed_ms: row.get(7)?,
+            },
+        })
+    })?
+    .collect()
+}
+
+pub(super) fn changed_files(db: &Connection, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>> {
+    db.prepare_cached(
+        "SELECT files FROM changed_files JOIN sessions ON sessions.id = changed_files.session
+         WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY last_ms DESC LIMIT ?2",
+    )?
+    .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| from_json(0, &row.get::<_, String>(0)?))?
+    .collect()
+}
+
+/// As it stands in a path between slashes.
+fn in_path(project: &str) -> String {
+    format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase())
+}
+
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

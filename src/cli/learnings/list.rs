@@ -1,0 +1,87 @@
+//! `ctxbridge learnings list` and `search`
+
+use serde_json::json;
+
+use super::{Which, as_json, tell};
+use crate::archive::search::query::Terms;
+use crate::archive::search::tokens::Tokenizer;
+use crate::archive::store::{Store, StoredLearning};
+use crate::cli::Answer;
+use crate::cli::archive;
+use crate::cli::output::Output;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge learnings list --project . --since 'last week'
+  ctxbridge learnings list --kind decision --session 5e551011 --all
+
+Exit code 1 when there are none.")]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Only of this session; the begin of its id is enough
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge learnings search flaky test --kind solution
+
+\"Quotes\" and a star behind the begin of a word work as in `ctxbridge archive search`. Exit code 1 when nothing is found.")]
+pub(super) struct SearchArgs {
+    /// Words of the sentence
+    #[arg(required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    which: Which,
+}
+
+impl ListArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = archive::open(output)?;
+        let mut wanted = self.which.wanted()?;
+        if let Some(prefix) = &self.session {
+            let Some(session) = archive::find(&mut store, prefix)? else {
+                output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
+                return Ok(Answer::No);
+            };
+            wanted.session = Some(session.key);
+        }
+        let found = store.learnings(&wanted)?;
+        if found.is_empty() && !output.json {
+            output.note("nothing was learned yet that fits; `ctxbridge archive optimize` looks through what is archived");
+        }
+        tell_all(&found, output)
+    }
+}
+
+impl SearchArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = archive::open(output)?;
+        let words = Terms::of(&self.words.join(" "), &Tokenizer::default()).expression(&[]);
+        let mut wanted = self.which.wanted()?;
+        let found = match words {
+            None => Vec::new(),
+            words => {
+                wanted.words = words;
+                store.learnings(&wanted)?
+            }
+        };
+        if found.is_empty() && !output.json {
+            output.note("nothing found; `ctxbridge archive search` looks through all that was said");
+        }
+        tell_all(&found, output)
+    }
+}
+
+fn tell_all(found: &[StoredLearning], output: &mut Output) -> anyhow::Result<Answer> {
+    if output.json {
+        output.value(&json!({ "learnings": found.iter().map(as_json).collect::<Vec<_>>() }))?;
+    } else {
+        for learning in found {
+            tell(learning, output)?;
+        }
+    }
+    Ok(if found.is_empty() { Answer::No } else { Answer::Yes })
+}

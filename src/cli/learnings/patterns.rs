@@ -1,0 +1,82 @@
+//! `ctxbridge learnings patterns`
+
+use serde_json::json;
+
+use super::{minute, project};
+use crate::archive::quote;
+use crate::archive::store::Store;
+use crate::cli::Answer;
+use crate::cli::archive::{self, stamp};
+use crate::cli::output::{BOLD, DIM, Output, count, styled};
+use crate::learn::{Recurring, Together, recurring, together};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge learnings patterns --project .
+
+A failure counts when the same call failed and passed after something was changed; what passed by itself does not. Exit code 1 when
+nothing is known.")]
+pub(super) struct PatternsArgs {
+    /// Only sessions of this folder or below; a part of its path is enough, `.` is where you are
+    #[arg(long, value_name = "FOLDER")]
+    project: Option<String>,
+    /// Lines of each kind at most
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    limit: u64,
+}
+
+/// Fixes and turns that are looked at: the newest.
+const LOOKED_AT: usize = 20_000;
+
+impl PatternsArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = archive::open(output)?;
+        let project = project(self.project.as_deref())?;
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let mut failures = recurring(&store.fixes(project.as_deref(), LOOKED_AT)?);
+        let mut files = together(&store.changed_files(project.as_deref(), LOOKED_AT)?);
+        failures.truncate(limit);
+        files.truncate(limit);
+        if output.json {
+            let failure = |one: &Recurring| {
+                json!({
+                    "tool": one.tool, "call": one.call, "times": one.times, "sessions": one.sessions, "error": one.error,
+                    "last": stamp(one.last_ms), "changed": one.changed.iter().map(|(file, times)| json!({ "file": file, "times": times })).collect::<Vec<_>>(),
+                })
+            };
+            let pair = |pair: &Together| json!({ "files": pair.files, "times": pair.times, "of": pair.of });
+            output.value(&json!({
+                "failures": failures.iter().map(failure).collect::<Vec<_>>(),
+                "together": files.iter().map(pair).collect::<Vec<_>>(),
+            }))?;
+        } else {
+            tell(&failures, &files, output)?;
+        }
+        Ok(if failures.is_empty() && files.is_empty() { Answer::No } else { Answer::Yes })
+    }
+}
+
+fn tell(failures: &[Recurring], files: &[Together], output: &mut Output) -> anyhow::Result<()> {
+    if failures.is_empty() && files.is_empty() {
+        output.note("nothing is known of this yet; `ctxbridge archive optimize` looks through what is archived");
+    }
+    for one in failures {
+        output.line(format!("{}  {}", styled(BOLD, quote::line(&one.call)), styled(DIM, quote::line(&one.tool))))?;
+        let sessions = count(one.sessions as u64, "session");
+        output.line(format!(
+            "  failed {} times in {sessions}, last {}: {}",
+            one.times,
+            minute(Some(one.last_ms)),
+            quote::line(&one.error)
+        ))?;
+        let changed: Vec<String> =
+            one.changed.iter().take(5).map(|(file, times)| format!("{} ({times})", quote::line(file))).collect();
+        output.line(format!("  passed after a change of {}", changed.join(", ")))?;
+    }
+    for pair in files {
+        let [one, other] = &pair.files;
+        let share = format!("{} of {} turns that changed one of them", pair.times, pair.of);
+        output.line(format!("{}  {}  {}", quote::line(one), quote::line(other), styled(DIM, share)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! `ctxbridge learnings show`
+
+use serde_json::json;
+
+use super::{as_json, minute};
+use crate::archive::store::{Store, StoredLearning, Wanted};
+use crate::archive::{context, quote};
+use crate::cli::output::{BOLD, Output, styled};
+use crate::cli::{Answer, Usage, archive};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge learnings show learn:1a2b3c4d
+
+Exit code 1 when there is none.")]
+pub(super) struct ShowArgs {
+    /// learn:1a2b3c4d, or the begin of it
+    id: String,
+}
+
+impl ShowArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        const SHOWN: usize = 5;
+        let digits = self.id.strip_prefix("learn:").unwrap_or(&self.id);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(
+                Usage(format!("{} is no learning; `ctxbridge learnings list` has their ids", quote::line(&self.id))).into()
+            );
+        }
+        let mut store = archive::open(output)?;
+        let wanted = Wanted { id: digits.to_owned(), with_superseded: true, limit: SHOWN, ..Wanted::default() };
+        let found = store.learnings(&wanted)?;
+        let learning = match &found[..] {
+            [] => {
+                output.note(&format!("there is no {}; `ctxbridge learnings list --all` has all of them", quote::line(&self.id)));
+                return Ok(Answer::No);
+            }
+            [learning] => learning,
+            several => {
+                let ids: Vec<String> = several.iter().map(|learning| format!("learn:{}", learning.id.hex())).collect();
+                return Err(Usage(format!("several begin so: {}; give more of the id", ids.join(", "))).into());
+            }
+        };
+        let known = store.learnings(&Wanted { folder: learning.folder.clone(), with_superseded: true, ..Wanted::default() })?;
+        let took_back: Vec<&StoredLearning> = known.iter().filter(|known| known.superseded_by == Some(learning.id)).collect();
+        if output.json {
+            let mut value = as_json(learning);
+            value["supersedes"] = json!(took_back.iter().map(|old| old.id.handle()).collect::<Vec<_>>());
+            output.value(&value)?;
+        } else {
+            tell(learning, &took_back, output)?;
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+fn tell(learning: &StoredLearning, took_back: &[&StoredLearning], output: &mut Output) -> anyhow::Result<()> {
+    output.line(format!("{}  {}", styled(BOLD, learning.id.handle()), learning.kind.name()))?;
+    output.line(format!("  {}", quote::line(&learning.sentence)))?;
+    let said = if learning.said == 1 {
+        minute(Some(learning.last_ms))
+    } else {
+        format!("{} times, first {}, last {}", learning.said, minute(Some(learning.first_ms)), minute(Some(learning.last_ms)))
+    };
+    let mut facts = vec![
+        ("said", said),
+        ("session", quote::line(&learning.session)),
+        ("turn", format!("{} (`ctxbridge recall {}`)", context::handle(&learning.turn), context::handle(&learning.turn))),
+        ("project", learning.folder.as_deref().map(quote::line).unwrap_or_default()),
+        ("agent", learning.agent.as_deref().map(quote::line).unwrap_or_default()),
+        ("tools", quote::line(&learning.tools.join(", "))),
+        ("before", quote::line(&learning.around.0)),
+        ("after", quote::line(&learning.around.1)),
+        ("confidence", format!("{:.2}", learning.confidence)),
+        ("taken back", learning.superseded_by.map(|by| format!("by {}", by.handle())).unwrap_or_default()),
+    ];
+    facts.extend(took_back.iter().map(|old| ("takes back", format!("{} {}", old.id.handle(), quote::line(&old.sentence)))));
+    for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+        output.line(format!("  {name:<10}  {value}"))?;
+    }
+    Ok(())
+}

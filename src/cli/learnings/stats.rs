@@ -1,0 +1,73 @@
+//! `ctxbridge learnings stats`
+
+use serde_json::json;
+
+use super::minute;
+use crate::archive::quote;
+use crate::archive::store::{Store, Wanted};
+use crate::cli::archive::{self, stamp};
+use crate::cli::output::{BOLD, DIM, Output, count, duration, styled};
+use crate::cli::{Answer, Usage};
+use crate::learn::{Kind, Tally};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge learnings stats 5e551011
+
+Exit code 1 when nothing is known of the session.")]
+pub(super) struct StatsArgs {
+    /// The session; the begin of its id is enough
+    session: String,
+}
+
+impl StatsArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = archive::open(output)?;
+        let Some(session) = archive::find(&mut store, &self.session)? else {
+            return Err(Usage(format!(
+                "no session begins with {}; `ctxbridge archive sessions` lists them",
+                quote::line(&self.session)
+            ))
+            .into());
+        };
+        let tallies = store.tallies(session.key)?;
+        let learnings = store.learnings(&Wanted { session: Some(session.key), with_superseded: true, ..Wanted::default() })?;
+        let by_kind = |kind: Kind| learnings.iter().filter(|learning| learning.kind == kind).count();
+        if output.json {
+            let of_one = |(agent, tally): &(Option<String>, Tally)| {
+                json!({
+                    "agent": agent, "tools": tally.tools, "agents": tally.agents.asked, "transitions": tally.agents.transitions,
+                    "checkpoints": tally.checkpoints.iter().map(|point| json!({ "at": stamp(point.at_ms), "command": point.command })).collect::<Vec<_>>(),
+                })
+            };
+            let kinds: serde_json::Map<_, _> =
+                Kind::ALL.iter().map(|kind| (kind.name().to_owned(), by_kind(*kind).into())).collect();
+            output.value(&json!({
+                "session": session.session, "learnings": kinds, "transcripts": tallies.iter().map(of_one).collect::<Vec<_>>(),
+            }))?;
+        } else {
+            for (agent, tally) in &tallies {
+                tell(agent.as_deref(), tally, output)?;
+            }
+            let kinds: Vec<String> = Kind::ALL.iter().map(|kind| count(by_kind(*kind) as u64, kind.name())).collect();
+            output.line(format!("learnings: {}", kinds.join(", ")))?;
+        }
+        Ok(if tallies.is_empty() { Answer::No } else { Answer::Yes })
+    }
+}
+
+fn tell(agent: Option<&str>, tally: &Tally, output: &mut Output) -> anyhow::Result<()> {
+    output.line(styled(BOLD, agent.map_or("conversation".to_owned(), |agent| format!("sub-agent {}", quote::line(agent)))))?;
+    for (tool, one) in &tally.tools {
+        let failed = if one.errors > 0 { format!(", {} failed", one.errors) } else { String::new() };
+        let times = format!("{} on average, {} at most", duration(one.total_ms / one.calls.max(1)), duration(one.longest_ms));
+        output.line(format!("  {:<16} {:>5} calls{failed}  {}", quote::line(tool), one.calls, styled(DIM, times)))?;
+    }
+    for (name, times) in tally.agents.transitions.iter() {
+        output.line(format!("  {:<16} {times:>5} times", quote::line(name)))?;
+    }
+    for point in &tally.checkpoints {
+        output.line(format!("  {}  {}", minute(Some(point.at_ms)), quote::line(&point.command)))?;
+    }
+    Ok(())
+}
