@@ -37,6 +37,8 @@ mod sandbox;
 mod search;
 #[path = "archive/shapes.rs"]
 mod shapes;
+#[path = "archive/spool.rs"]
+mod spool;
 #[path = "archive/stdin.rs"]
 mod stdin;
 #[path = "archive/trouble.rs"]

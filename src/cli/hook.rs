@@ -16,7 +16,7 @@ use crate::paths;
   echo '{\"session_id\":\"…\",\"transcript_path\":\"…\"}' | ctxbridge hook stop
 
 Claude Code runs this, see `ctxbridge hooks install`. Exit code 0 whatever happens; 2 only from pre-compact, when it
-means to block. Failures are in logs/hooks.log of the data folder. With --debug, or where the setting event.log is on, the input
+means to block. Failures are in logs/errors.log of the data folder. With --debug, or where the setting event.log is on, the input
 is kept in logs/events, without secrets; `ctxbridge doctor --events` shows it.")]
 pub(super) struct HookArgs {
     /// Keep the input in logs/events of the data folder
@@ -75,6 +75,7 @@ fn printed(event: Event, is_debug: bool) -> Printed {
         config,
         input,
         now_ms: jiff::Timestamp::now().as_millisecond(),
+        measured: Default::default(),
     };
     if is_debug || scene.config.event.log {
         record(event, &scene, &bytes);

@@ -17,7 +17,7 @@ use crate::hook::settings::clients::Readers;
 use crate::hook::settings::scope::{Places, Scope};
 use crate::hook::settings::status::status;
 use crate::hook::settings::wiring::events_for;
-use crate::hook::{Event, Log, known};
+use crate::hook::{Event, Log, Spool, known};
 use crate::patch::catalogue::Catalogue;
 use crate::patch::inspect::State;
 use crate::patch::install::{Installation, discover};
@@ -253,6 +253,19 @@ pub fn hooks_log(data: &Path, now_ms: i64) -> Check {
         text("error")
     );
     Check::new("hooks_log", Status::Warning, told, Some(&format!("see {}", path.display())))
+}
+
+/// What hooks could not write, if anything.
+pub fn spool(data: &Path) -> Option<Check> {
+    let waiting = Spool::in_dir(data).waiting();
+    (waiting > 0).then(|| {
+        let told = format!(
+            "{} to be archived",
+            if waiting == 1 { "1 thing waits".to_owned() } else { format!("{waiting} things wait") }
+        );
+        let next = "the next hook takes them in; `ctxbridge archive optimize` does it now";
+        Check::new("spool", Status::Warning, told, Some(next))
+    })
 }
 
 fn count(number: u64, name: &str) -> String {

@@ -69,6 +69,7 @@ pub fn examine(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
     progress("reading the model");
     found.push(checks::model(&at.data));
     found.push(checks::hooks_log(&at.data, at.now_ms));
+    found.extend(checks::spool(&at.data));
     found
 }
 

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::scene::{HookError, Scene};
-use super::{Event, Reply, SAFETY, prompt};
+use super::{Event, Owed, Reply, prompt};
 use crate::archive::instructions;
-use crate::archive::store::{Compaction, Session, Store};
+use crate::archive::store::{Session, Store};
 use crate::autopilot::{self, Decision, Observation, State, Trigger, gate};
 use crate::learn::{self, Patterns};
 
@@ -17,19 +17,19 @@ const LEARNING: Duration = Duration::from_millis(1_000);
 
 /// Everything is archived for the last time before it goes, the client is told what to keep, or held back.
 pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
-    let mut store = scene.open(SAFETY)?;
+    let announced = |context_tokens, is_blocked| {
+        let (at_ms, cause) = (scene.now_ms, scene.input.trigger.clone());
+        scene.input.session.clone().map(|session| Owed::Compaction { session, at_ms, cause, context_tokens, is_blocked })
+    };
+    let mut store = scene.open_for(announced(None, false).as_slice())?;
     let archived = scene.archive(&mut store, true);
     let observation = prompt::look(scene, archived.as_ref().ok().and_then(Option::as_ref), false);
     // What could not be archived must not stay in the way of a compaction: only what is safe is held back.
     let block = archived.as_ref().ok().and_then(|_| held_back(scene, observation.as_ref()));
     let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
-    let compaction = Compaction {
-        at_ms: scene.now_ms,
-        cause: scene.input.trigger.clone(),
-        context_tokens: observation.map(|seen| seen.tokens),
-        is_blocked: block.is_some(),
-    };
-    store.announce(session, &compaction)?;
+    if let Some(compaction) = announced(observation.map(|seen| seen.tokens), block.is_some()) {
+        scene.pay(&mut store, &compaction)?;
+    }
     if block.is_some() {
         return Ok(Reply { block, ..Reply::default() });
     }
@@ -52,6 +52,7 @@ pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
 fn learn(scene: &Scene, store: &mut dyn Store, session: &Session) {
     let (patterns, problem) = Patterns::of_user();
     let learned = learn::pass(store, session, &patterns, Some(Instant::now() + LEARNING));
+    scene.measured().learnings += learned.as_ref().map_or(0, |learned| learned.learnings as u64);
     for error in problem.map(|error| error.to_string()).into_iter().chain(learned.err().map(|error| error.to_string())) {
         // Where that cannot be written either, there is nobody to remember.
         scene.log().note(Event::PreCompact, Some(&session.session), &error, scene.now_ms).ok();
@@ -74,10 +75,12 @@ fn held_back(scene: &Scene, seen: Option<&Observation>) -> Option<String> {
 
 /// What the client made of the conversation is worth keeping: it went on from there.
 pub(super) fn after(scene: &Scene) -> Result<Reply, HookError> {
-    let mut store = scene.open(SAFETY)?;
+    let (session, text) = (scene.input.session.clone(), scene.input.compact_summary.clone());
+    let summary = session.zip(text).map(|(session, text)| Owed::Summary { session, text, at_ms: scene.now_ms });
+    let mut store = scene.open_for(summary.as_slice())?;
     let archived = scene.archive(&mut store, false).map(drop);
-    if let (Some(session), Some(summary)) = (&scene.input.session, &scene.input.compact_summary) {
-        store.add_summary(session, summary, scene.now_ms)?;
+    if let Some(summary) = &summary {
+        scene.pay(&mut store, summary)?;
     }
     archived.map(|()| Reply::default())
 }

@@ -1,5 +1,5 @@
 /*!
-Where failures of hooks go: one JSON object a line in `logs/hooks.log`, and once to the user.
+Where failures of hooks go: one JSON object a line in `logs/errors.log`, and once to the user.
 
 A hook must not fail the client, and must not repeat itself at every prompt either: the first failure is told, then nothing until
 something has worked again.
@@ -28,7 +28,7 @@ pub struct Log {
 
 impl Log {
     /// The name of the file.
-    pub const FILE: &str = "hooks.log";
+    pub const FILE: &str = "errors.log";
 
     /// In this data folder.
     pub fn in_dir(data: &Path) -> Self {

@@ -12,6 +12,7 @@ mod event_log;
 mod input;
 pub mod known;
 mod log;
+mod metrics;
 mod note;
 mod prompt;
 mod recall;
@@ -20,10 +21,12 @@ mod scene;
 mod session_start;
 pub mod settings;
 mod shown;
+mod spool;
 mod stop;
 mod tool;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 pub use background::{refill, settle, tell_of_damage};
 pub use event::Event;
@@ -31,8 +34,10 @@ pub use event_log::{Entries, Entry, EventLog, SessionLog};
 pub use input::Input;
 pub use known::known;
 pub use log::Log;
+pub use metrics::{Measured, Metrics};
 pub use reply::{Printed, Reply};
 pub use scene::{HookError, Scene};
+pub use spool::{Owed, Spool};
 
 use crate::archive::store::sqlite::Patience;
 
@@ -44,6 +49,7 @@ pub const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Does what an event asks for, whatever happens on the way.
 pub fn run(event: Event, scene: &Scene) -> Printed {
+    let begun = Instant::now();
     let work = || match event {
         Event::SessionStart => session_start::run(scene),
         Event::UserPromptSubmit => prompt::run(scene),
@@ -57,12 +63,20 @@ pub fn run(event: Event, scene: &Scene) -> Printed {
     };
     let result = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(error)) => Err(scene.failed(event, &error)),
+        Ok(Err(error)) => {
+            scene.measured().error = Some(error.to_string());
+            Err(scene.failed(event, &error))
+        }
         Err(_) => {
             let bug = format!("a bug in ctxbridge {}; please report it", env!("CARGO_PKG_VERSION"));
+            scene.measured().error = Some(bug.clone());
             Err(scene.told_of(event, &bug))
         }
     };
+    // Whoever measures must not be in the way: where it cannot be written, it is not known.
+    Metrics::in_dir(&scene.data)
+        .add(event, scene.input.session.as_deref(), (scene.now_ms, begun.elapsed()), &scene.measured())
+        .ok();
     let mut reply = result.unwrap_or_else(|told| told.map(Reply::notice).unwrap_or_default());
     // What pre-compact says goes to the model.
     if event != Event::PreCompact

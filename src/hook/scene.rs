@@ -1,9 +1,10 @@
 //! What every hook has to go on, and the pass over the session's transcript that most of them begin with.
 
+use std::cell::{RefCell, RefMut};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::{Event, Input, Log};
+use super::{Event, Input, Log, Measured, Owed, Spool};
 use crate::archive::ingest::{self, Pass};
 use crate::archive::reader::ReadError;
 use crate::archive::store::sqlite::{Patience, SqliteStore};
@@ -38,6 +39,8 @@ pub struct Scene {
     pub input: Input,
     /// Milliseconds since 1970.
     pub now_ms: i64,
+    /// What was done so far.
+    pub measured: RefCell<Measured>,
 }
 
 /// Why a hook cannot do its work.
@@ -65,13 +68,49 @@ impl HookError {
 }
 
 impl Scene {
-    /// Opens the archive; a damaged one is replaced, and filled again in the background.
+    /// Opens the archive; a damaged one is replaced, and filled again in the background. Who has patience takes in what others could not write.
     pub fn open(&self, patience: Patience) -> Result<SqliteStore, HookError> {
-        let (store, aside) = heal::open(&self.data, patience)?;
+        let opened = heal::open(&self.data, patience);
+        let (mut store, aside) = opened.inspect_err(|_| self.owe_transcript())?;
         if let Some(aside) = aside {
             super::refill(&self.data, &self.program, &aside);
         }
+        if patience == Patience::Patient
+            && let Err(error) = Spool::in_dir(&self.data).take(&mut store)
+        {
+            // It waits on; what this hook has to write is tried all the same.
+            self.log().note(Event::SessionEnd, None, &format!("what waits to be archived: {error}"), self.now_ms).ok();
+        }
         Ok(store)
+    }
+
+    /// The same for one who has something to write besides the transcript: where it cannot be opened, that waits for the next hook.
+    pub fn open_for(&self, owed: &[Owed]) -> Result<SqliteStore, HookError> {
+        self.open(super::SAFETY).inspect_err(|_| owed.iter().for_each(|owed| self.owe(owed)))
+    }
+
+    /// Writes something into the archive; what cannot be written waits for the next hook.
+    pub fn pay(&self, store: &mut SqliteStore, owed: &Owed) -> Result<(), HookError> {
+        Ok(owed.pay(store).inspect_err(|_| self.owe(owed))?)
+    }
+
+    fn owe(&self, owed: &Owed) {
+        if let Err(error) = Spool::in_dir(&self.data).put(owed) {
+            let error = format!("what could not be archived cannot wait either: {error}");
+            self.log().note(Event::SessionEnd, self.input.session.as_deref(), &error, self.now_ms).ok();
+        }
+    }
+
+    /// The transcript, if it is the client's, waits for the next hook, of whatever session.
+    fn owe_transcript(&self) {
+        if let Ok(Some(path)) = self.transcript() {
+            self.owe(&Owed::Transcript { path });
+        }
+    }
+
+    /// What was done so far.
+    pub fn measured(&self) -> RefMut<'_, Measured> {
+        self.measured.borrow_mut()
     }
 
     /// The project that the session is of, if it is one. The client's folder may change in a session, its project does not.
@@ -114,7 +153,16 @@ impl Scene {
                 .map_err(|cause| ReadError::Io { path: self.program.clone(), cause })?;
             return Ok(None);
         }
-        let pass = ingest::archive(store, &transcript, &path)?;
+        let pass = ingest::archive(store, &transcript, &path).inspect_err(|error| {
+            if matches!(error, ReadError::Store(_)) {
+                self.owe(&Owed::Transcript { path: path.clone() });
+            }
+        })?;
+        {
+            let mut measured = self.measured();
+            measured.bytes += pass.bytes;
+            measured.turns += pass.turns;
+        }
         if with_agents {
             self.archive_agents(store, &transcript.session, &path)?;
         }
@@ -161,7 +209,8 @@ impl Scene {
         let is_first = self.log().failed(event, self.input.session.as_deref(), &error, self.now_ms);
         is_first.then(|| {
             format!(
-                "ctxbridge: {error}. (Told once; further failures are in {}.)",
+                "ctxbridge: {error}. What could not be archived waits for the next hook; `ctxbridge doctor` says how things are. \
+                 (Told once; further failures are in {}.)",
                 self.data.join("logs").join(Log::FILE).display()
             )
         })

@@ -1,9 +1,9 @@
 //! An answer is complete, a sub-agent is done, a session is over: what is new is archived.
 
 use super::scene::{HookError, Scene};
-use super::{Reply, SAFETY, background};
+use super::{Owed, Reply, SAFETY, background};
 use crate::archive::ingest;
-use crate::archive::store::{Store, Transcript};
+use crate::archive::store::Transcript;
 
 pub(super) fn answer(scene: &Scene) -> Result<Reply, HookError> {
     let mut store = scene.open(SAFETY)?;
@@ -23,11 +23,15 @@ pub(super) fn agent(scene: &Scene) -> Result<Reply, HookError> {
 }
 
 pub(super) fn session(scene: &Scene) -> Result<Reply, HookError> {
-    let mut store = scene.open(SAFETY)?;
+    let end = scene.input.session.as_ref().map(|session| Owed::End {
+        session: session.clone(),
+        reason: scene.input.reason.clone().unwrap_or_else(|| "other".to_owned()),
+        at_ms: scene.now_ms,
+    });
+    let mut store = scene.open_for(end.as_slice())?;
     let archived = scene.archive(&mut store, true).map(drop);
-    if let Some(session) = &scene.input.session {
-        let reason = scene.input.reason.as_deref().unwrap_or("other");
-        store.end_session(session, reason, scene.now_ms)?;
+    if let Some(end) = &end {
+        scene.pay(&mut store, end)?;
     }
     if scene.config.archive.auto_optimize {
         let path = scene.transcript()?.map(|path| path.to_string_lossy().into_owned());

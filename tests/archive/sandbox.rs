@@ -192,7 +192,7 @@ impl Sandbox {
 
     /// The lines of the log of failures.
     pub fn log(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.data().join("logs/hooks.log")).unwrap_or_default();
+        let text = fs::read_to_string(self.data().join("logs/errors.log")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 

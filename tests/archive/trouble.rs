@@ -170,7 +170,7 @@ fn a_data_folder_that_is_read_only() {
 fn a_log_that_cannot_be_written() {
     let sandbox = Sandbox::new();
     let talk = sandbox.talk(1, Lines::of("s").turns(3));
-    fs::create_dir_all(sandbox.data().join("logs/hooks.log")).unwrap();
+    fs::create_dir_all(sandbox.data().join("logs/errors.log")).unwrap();
     run(sandbox.hook_command("stop"), b"garbage").calm();
     sandbox.quiet_hook("stop", &talk.input());
     sandbox.assert_archived(&talk);
@@ -204,7 +204,7 @@ fn all_files_are_private() {
             folders.extend(path.is_dir().then_some(path));
         }
     }
-    for name in ["archive.db", "archive.db-wal", "archive.lock", "hooks.log", "told", "owed", "archive.db.damaged-1"] {
+    for name in ["archive.db", "archive.db-wal", "archive.lock", "errors.log", "told", "owed", "archive.db.damaged-1"] {
         assert!(seen.iter().any(|seen| seen == name), "{name} is not among {seen:?}");
     }
 }
@@ -218,7 +218,7 @@ fn mode(path: &std::path::Path) -> u32 {
 fn a_log_that_is_long() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.data().join("logs")).unwrap();
-    let log = sandbox.data().join("logs/hooks.log");
+    let log = sandbox.data().join("logs/errors.log");
     fs::write(&log, "{}\n".repeat(400_000)).unwrap();
     let children: Vec<_> = (0..8).map(|_| start(sandbox.hook_command("stop"), b"{}")).collect();
     for child in children {

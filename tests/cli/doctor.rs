@@ -74,7 +74,7 @@ fn a_machine_where_little_works() {
     let failure =
         |ts: &str, error: &str| serde_json::json!({ "ts": ts, "event": "Stop", "session": null, "error": error }).to_string();
     let log = [failure("2020-01-01T00:00:00Z", "long ago"), "torn".into(), failure("2999-01-01T00:00:00Z", "no\u{1b}[31m room")];
-    fs::write(data.join("logs/hooks.log"), log.join("\n")).unwrap();
+    fs::write(data.join("logs/errors.log"), log.join("\n")).unwrap();
     let settings = sandbox.root.join("home/.claude/settings.json");
     fs::create_dir_all(settings.parent().unwrap()).unwrap();
     fs::write(&settings, "{ broken").unwrap();
@@ -145,7 +145,7 @@ fn a_log_that_cannot_be_written_disturbs_nobody() {
     for event in ["post-tool-use", "session-start", "post-tool-use"] {
         assert_eq!(hook(&sandbox, &[event], true, r#"{"session_id":"s"}"#).to_string(), "exit code: 0\n");
     }
-    let log = fs::read_to_string(logs.join("hooks.log")).unwrap();
+    let log = fs::read_to_string(logs.join("errors.log")).unwrap();
     assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains("the event log in"), "{log}");
 }

@@ -97,7 +97,7 @@ fn what_a_hook_does_wrong_is_said() {
     archive ok
     ");
     assert!(!archives("exit 2").ok && archives("true").ok);
-    let logs = "mkdir -p \"$CTXBRIDGE_DATA_DIR/logs\"; echo '{\"error\": \"the archive is locked\"}' >> \"$CTXBRIDGE_DATA_DIR/logs/hooks.log\"";
+    let logs = "mkdir -p \"$CTXBRIDGE_DATA_DIR/logs\"; echo '{\"error\": \"the archive is locked\"}' >> \"$CTXBRIDGE_DATA_DIR/logs/errors.log\"";
     // Exit code 0 says nothing: what went wrong is in the log.
     insta::assert_snapshot!(told(&archives(logs)), @"
     stop the archive is locked

@@ -243,7 +243,7 @@ impl Stage {
         let failed: Vec<_> = runs.iter().filter(|run| run.code != 0).collect();
         assert_eq!(failed.len(), blocked, "{failed:#?}");
         assert!(failed.iter().all(|run| run.code == 2 && run.command.ends_with("hook pre-compact")), "{failed:#?}");
-        let log = fs::read_to_string(self.installation.folder.path().join("archive/logs/hooks.log")).unwrap_or_default();
+        let log = fs::read_to_string(self.installation.folder.path().join("archive/logs/errors.log")).unwrap_or_default();
         assert_eq!(log, "", "what the hooks logged");
     }
 }

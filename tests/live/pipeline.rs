@@ -153,7 +153,7 @@ impl Desk {
     fn converse(&self, prompts: &[&str]) -> Conversation {
         let conversation = self.client.converse(prompts, Limits::default()).unwrap();
         ended_well(&self.stub, &conversation);
-        let log = fs::read_to_string(self.data().join("logs/hooks.log")).unwrap_or_default();
+        let log = fs::read_to_string(self.data().join("logs/errors.log")).unwrap_or_default();
         assert_eq!(log, "", "what the hooks logged");
         conversation
     }

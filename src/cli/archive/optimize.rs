@@ -96,6 +96,8 @@ impl OptimizeArgs {
             output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
         }
         let mut store = super::open(output)?;
+        // What hooks could not write is new as well.
+        hook::Spool::in_dir(&paths::data_dir()?).take(&mut store)?;
         let deadline = self.background.then(|| Instant::now() + LEARNING_IN_BACKGROUND);
         Ok(Some(learn::all(&mut store, &patterns, deadline, &mut |done| output.progress(&format!("learning: {done} sessions")))?))
     }

@@ -5,6 +5,7 @@
 
 mod archive;
 mod hooks;
+mod learn;
 mod measure;
 mod patch;
 mod recall;
@@ -51,6 +52,8 @@ enum Bench {
     Archive(archive::ArchiveArgs),
     /// The hooks that a user waits for at each prompt and tool, in a large archive with many bundles
     Hooks(hooks::HooksArgs),
+    /// What it takes to look for learnings, in answers and in an archived session
+    Learn(learn::LearnArgs),
     /// How long a search takes in a large archive, as a process and in a server
     Search(search::SearchArgs),
     /// How much of what answers questions is found, by words, by meaning and by both; nothing is timed
@@ -70,6 +73,7 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         Bench::Native { release, runs } => patch::run(release, *runs, true),
         Bench::Archive(args) => archive::run(args),
         Bench::Hooks(args) => hooks::run(args),
+        Bench::Learn(args) => learn::run(args),
         Bench::Search(args) => search::run(args),
         Bench::Retrieval(args) => retrieval::run(args),
         Bench::Recall(args) => recall::run(args),

@@ -1,0 +1,96 @@
+//! What it takes to look for learnings: in answers alone, and in a session that is archived.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use ctxbridge::archive::store::Store;
+use ctxbridge::archive::store::Turns;
+use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::words;
+use ctxbridge::learn::{Patterns, extract, pass, sentences};
+use ctxbridge_testkit::transcript::Kind;
+use serde_json::Value;
+
+use super::scratch::Scratch;
+use crate::tools::root;
+
+#[derive(Debug, clap::Args)]
+pub struct LearnArgs {
+    /// Messages
+    #[arg(long, default_value_t = 1_000)]
+    messages: u64,
+    /// Runs of each
+    #[arg(long, default_value_t = 15)]
+    runs: usize,
+}
+
+/// Bytes of a message of a session that is made up.
+const BYTES: u64 = 1_800;
+
+pub fn run(args: &LearnArgs) -> Result<bool> {
+    let path = root().join("fixtures/learnings/passages.json");
+    let set: Value =
+        serde_json::from_str(&fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?)?;
+    let texts: Vec<&str> =
+        set["passages"].as_array().context("no passages")?.iter().filter_map(|one| one["text"].as_str()).collect();
+    let messages: Vec<&str> = texts.iter().copied().cycle().take(args.messages as usize).collect();
+    // The first use compiles the table.
+    let begun = Instant::now();
+    let patterns = Patterns::standard();
+    let compiled = begun.elapsed();
+    let found: usize = messages.iter().map(|text| extract(patterns, text).len()).sum();
+    println!("| what | reference | ratio | time, median |");
+    println!("| --- | --- | --- | --- |");
+    let extracted = median(args.runs, || drop(messages.iter().map(|text| extract(patterns, text)).collect::<Vec<_>>()));
+    let cut = median(args.runs, || drop(messages.iter().map(|text| sentences(text)).collect::<Vec<_>>()));
+    let name = format!("{} answers, {found} learnings", messages.len());
+    println!("| {name} | cutting them into sentences | {:.2} | {:.1} ms |", ratio(extracted, cut), ms(extracted));
+    let (learned, read) = in_an_archive(args, patterns)?;
+    let name = format!("a session of {} messages in the archive", args.messages);
+    println!("| {name} | reading its words | {:.2} | {:.1} ms |", ratio(learned, read), ms(learned));
+    println!("\nThe table of patterns is compiled in {:.1} ms, once a process.", ms(compiled));
+    Ok(true)
+}
+
+fn in_an_archive(args: &LearnArgs, patterns: &Patterns) -> Result<(Duration, Duration)> {
+    let scratch = Scratch::new()?;
+    scratch.generate(Kind::Tools, args.messages, args.messages * BYTES, 1)?;
+    scratch.import()?;
+    let mut store = SqliteStore::open(&scratch.data(), Patience::Patient)?;
+    let session = store.sessions("", None, 1)?.pop().context("no session was archived")?;
+    let turns = store.turns(session.key, Turns::All)?;
+    let read = median(args.runs, || {
+        turns.iter().for_each(|turn| drop(words::fields(&mut store, turn)));
+    });
+    let mut times = Vec::new();
+    for run in 0..args.runs {
+        // Other patterns have all of it looked through again.
+        let patterns = patterns.clone().with("bench", &format!("without = ['run-{run}']"))?;
+        let begun = Instant::now();
+        pass(&mut store, &session, &patterns, None)?;
+        times.push(begun.elapsed());
+    }
+    times.sort_unstable();
+    Ok((times[times.len() / 2], read))
+}
+
+fn median(runs: usize, mut work: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..runs.max(1))
+        .map(|_| {
+            let begun = Instant::now();
+            work();
+            begun.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64().max(f64::EPSILON)
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
