@@ -79,7 +79,10 @@ pub(super) fn shown(call: &Call) -> Vec<Shown<'_>> {
     }
     let rest: Map<String, Value> = input
         .iter()
-        .filter(|(key, value)| !used.contains(&key.as_str()) && !(*key == "replace_all" && **value == Value::Bool(false)))
+        .filter(|(key, value)| {
+            let says_nothing = *key == "replace_all" && **value == Value::Bool(false);
+            !says_nothing && !used.contains(&key.as_str())
+        })
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     if blocks.is_empty() || !rest.is_empty() {
