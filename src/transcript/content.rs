@@ -57,7 +57,7 @@ pub fn answers_of(bytes: &[u8]) -> Vec<String> {
 }
 
 /// Hands over the lines that can be read.
-pub(super) fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
+pub(crate) fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
     for line in bytes.split(|byte| *byte == b'\n') {
         let line = String::from_utf8_lossy(line);
         if let Ok(record) = Record::parse(&whole_characters(line.as_bytes())) {
@@ -129,7 +129,7 @@ pub fn is_typed(prompt: &str) -> bool {
 }
 
 /// A prompt as it was typed: without what the client puts before it, a slash command as `/name arguments`.
-pub(super) fn as_typed(text: &str) -> String {
+pub(crate) fn as_typed(text: &str) -> String {
     let mut rest = text.trim_start();
     while let Some(tag) = PUT_BEFORE.iter().find(|tag| inside(rest, tag).is_some_and(|(at, _)| at == 0)) {
         let close = format!("</{tag}>");

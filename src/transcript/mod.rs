@@ -17,6 +17,7 @@ mod turns;
 mod work;
 
 pub use content::{answers_of, is_typed, text_of};
+pub(crate) use content::{as_typed, records};
 pub use fields::Fields;
 pub use interpret::{Interpreter, MAX_LINE_BYTES, Seen};
 pub use record::{Block, Content, Kind, Record};

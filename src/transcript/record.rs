@@ -119,6 +119,8 @@ pub struct Block<'a> {
     #[serde(borrow)]
     text: Text<'a>,
     #[serde(borrow)]
+    thinking: Text<'a>,
+    #[serde(borrow)]
     name: Text<'a>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
@@ -331,26 +333,31 @@ impl<'a> Block<'a> {
         if self.is("text") { self.text.0.as_deref() } else { None }
     }
 
+    /// What the model thought.
+    pub fn thinking(&self) -> Option<&str> {
+        if self.is("thinking") { self.thinking.0.as_deref() } else { None }
+    }
+
     /// Name and input (JSON) of a tool call, also of one that runs on the API's side.
     pub fn tool_call(&self) -> Option<(&str, &'a str)> {
         let is_call = self.is("tool_use") || self.is("server_tool_use");
         is_call.then_some((self.name.0.as_deref()?, self.input.map_or("{}", RawValue::get)))
     }
 
-    /// The id of a tool call, by which its result names it.
-    pub fn call_id(&self) -> Option<&str> {
-        self.tool_call().and(self.id.0.as_deref())
-    }
-
-    /// The id of the call that a result is of.
-    pub fn answers(&self) -> Option<&str> {
-        if self.is("tool_result") { self.tool_use_id.0.as_deref() } else { None }
-    }
-
     /// What a tool returned, and whether that is an error.
     pub fn tool_result(&self) -> Option<(Option<Content<'a>>, bool)> {
         let content = || serde_json::from_str::<Lenient<Content<'a>>>(self.content?.get()).ok()?.0;
         self.is("tool_result").then(|| (content(), self.is_error.0 == Some(true)))
+    }
+
+    /// The id of a tool call, which its result names.
+    pub fn call_id(&self) -> Option<&str> {
+        if self.is("tool_use") || self.is("server_tool_use") { self.id.0.as_deref() } else { None }
+    }
+
+    /// The id of the tool call that it is the result of.
+    pub fn answers(&self) -> Option<&str> {
+        if self.is("tool_result") { self.tool_use_id.0.as_deref() } else { None }
     }
 
     /// The source of an image or a document, as JSON.

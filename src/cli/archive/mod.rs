@@ -1,5 +1,7 @@
 //! `ctxbridge archive`
 
+mod diff;
+mod export;
 mod import;
 mod optimize;
 mod restore;
@@ -25,7 +27,8 @@ pub(super) use show::{printable, show_handle};
 #[command(after_help = "Examples:
   ctxbridge archive import                  everything in ~/.claude/projects
   ctxbridge archive sessions
-  ctxbridge archive restore SESSION > file.jsonl")]
+  ctxbridge archive restore SESSION > file.jsonl
+  ctxbridge archive export SESSION -o page.html")]
 pub(super) struct ArchiveArgs {
     #[command(subcommand)]
     command: ArchiveCommand,
@@ -45,6 +48,10 @@ enum ArchiveCommand {
     Show(show::ShowArgs),
     /// Write a session's transcript, byte for byte
     Restore(restore::RestoreArgs),
+    /// Write a conversation as a page, as Markdown or as JSON
+    Export(export::ExportArgs),
+    /// Compare two sessions, or a session with what it was, turn by turn
+    Diff(diff::DiffArgs),
     /// Tidy up: look for damage, let confidence decay, prune what is never used, compare with the transcripts
     Optimize(optimize::OptimizeArgs),
 }
@@ -58,6 +65,8 @@ impl ArchiveArgs {
             ArchiveCommand::Sessions(args) => args.run(output),
             ArchiveCommand::Show(args) => args.run(output),
             ArchiveCommand::Restore(args) => args.run(output),
+            ArchiveCommand::Export(args) => args.run(output),
+            ArchiveCommand::Diff(args) => args.run(output),
             ArchiveCommand::Optimize(args) => args.run(output),
         }
     }

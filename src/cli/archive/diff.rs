@@ -1,0 +1,127 @@
+//! `ctxbridge archive diff`
+
+use clap::builder::styling::{AnsiColor, Style};
+use serde_json::{Value, json};
+
+use super::export::read;
+use crate::archive::quote;
+use crate::cli::Answer;
+use crate::cli::output::{BOLD, DIM, Output, count, styled};
+use crate::export::conversation::{Conversation, Turn};
+use crate::export::diff::{Change, Counts, diff};
+use crate::export::visible;
+
+const MINUS: Style = AnsiColor::Red.on_default();
+const PLUS: Style = AnsiColor::Green.on_default();
+const PLACE: Style = AnsiColor::Cyan.on_default();
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge archive diff 0b9e 5f21             a session and its fork
+  ctxbridge archive diff 0b9e@1 0b9e@2         what happened between two compactions
+  ctxbridge archive diff 0b9e@yesterday 0b9e --stat
+
+Exit code 0: they say the same; 1: they differ; 3: one of them is not there. Times, ids and tokens are not compared.")]
+pub(super) struct DiffArgs {
+    /// A session by the begin of its id; with @N as it was before its N-th compaction, with @TIME as it was then
+    a: String,
+    /// What to compare it with, named in the same way
+    b: String,
+    /// Only how many turns are the same, changed, or in one of them
+    #[arg(long)]
+    stat: bool,
+}
+
+impl DiffArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = super::open(output)?;
+        let a = read(&mut store, &self.a, false)?;
+        let b = read(&mut store, &self.b, false)?;
+        let changes = diff(&a, &b);
+        let counts = Counts::of(&changes);
+        if output.json {
+            let turns: Vec<_> = if self.stat { Vec::new() } else { changes.iter().map(as_json).collect() };
+            output.value(&json!({
+                "a": side(&a), "b": side(&b), "is_equal": counts.is_equal(), "same": counts.same, "changed": counts.changed,
+                "only_a": counts.only_a, "only_b": counts.only_b, "turns": turns,
+            }))?;
+        } else {
+            if !self.stat {
+                let heads = [("---", MINUS, &a), ("+++", PLUS, &b)];
+                for (sign, style, of) in heads {
+                    output.line(styled(style, format!("{sign} {}", name(of))))?;
+                }
+                show(&changes, output)?;
+            }
+            output.line(format!(
+                "{} the same, {} changed, {} only in A, {} only in B",
+                count(counts.same as u64, "turn"),
+                counts.changed,
+                counts.only_a,
+                counts.only_b
+            ))?;
+        }
+        Ok(if counts.is_equal() { Answer::Yes } else { Answer::No })
+    }
+}
+
+fn name(conversation: &Conversation) -> String {
+    let state = conversation.state.as_ref().map(|state| format!(" {state}")).unwrap_or_default();
+    format!("{}{state}, {}", quote::line(&conversation.session), count(conversation.turns.len() as u64, "turn"))
+}
+
+fn show(changes: &[Change<'_>], output: &mut Output) -> anyhow::Result<()> {
+    for some in changes.chunk_by(|a, b| matches!((a, b), (Change::Same(..), Change::Same(..)))) {
+        match some {
+            [Change::Same(first, _), rest @ ..] => {
+                let last = rest.last().map_or(*first, |change| match change {
+                    Change::Same(turn, _) | Change::Changed(turn, ..) | Change::OnlyA(turn) | Change::OnlyB(turn) => turn,
+                });
+                let range = if rest.is_empty() {
+                    format!("turn {}", first.index)
+                } else {
+                    format!("turns {}–{}", first.index, last.index)
+                };
+                output.line(styled(DIM, format!("  {range}: the same")))?;
+            }
+            [Change::Changed(a, b, text)] => {
+                output.line(format!("{} {}", styled(BOLD, format!("~ turn {} → {}", a.index, b.index)), title(b)))?;
+                for line in visible::text(text).lines() {
+                    let style = match line.as_bytes().first() {
+                        Some(b'-') => MINUS,
+                        Some(b'+') => PLUS,
+                        Some(b'@') => PLACE,
+                        _ => Style::new(),
+                    };
+                    output.line(format!("    {}", styled(style, line)))?;
+                }
+            }
+            [Change::OnlyA(turn)] => {
+                output.line(format!("{} {}", styled(MINUS, format!("- turn {}", turn.index)), title(turn)))?
+            }
+            [Change::OnlyB(turn)] => {
+                output.line(format!("{} {}", styled(PLUS, format!("+ turn {}", turn.index)), title(turn)))?
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn title(turn: &Turn) -> String {
+    format!("{} {}", styled(DIM, &turn.handle), turn.title())
+}
+
+fn side(conversation: &Conversation) -> Value {
+    json!({ "session": conversation.session, "state": conversation.state, "turns": conversation.turns.len() })
+}
+
+fn as_json(change: &Change<'_>) -> Value {
+    let turn = |turn: &Turn| json!({ "turn": turn.index, "handle": turn.handle, "title": turn.title() });
+    match change {
+        Change::Same(a, b) => json!({ "state": "same", "a": turn(a), "b": turn(b) }),
+        Change::Changed(a, b, text) => json!({ "state": "changed", "a": turn(a), "b": turn(b), "diff": text }),
+        Change::OnlyA(a) => json!({ "state": "only_a", "a": turn(a) }),
+        Change::OnlyB(b) => json!({ "state": "only_b", "b": turn(b) }),
+    }
+}

@@ -1,0 +1,124 @@
+//! `ctxbridge archive export`
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::archive::store::Store;
+use crate::cli::output::{Output, count};
+use crate::cli::{Answer, Usage};
+use crate::export::conversation::Conversation;
+use crate::export::which::{self, Which, WhichError};
+use crate::export::{self, Format};
+use crate::redact::Redactor;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge archive export 0b9e --format html -o session.html
+  ctxbridge archive export 0b9e@2              as it was before its second compaction
+  ctxbridge archive export 0b9e@yesterday      as it was then
+  ctxbridge archive export 0b9e --redact --format json | jq .turns
+
+HTML is one page that needs no network and runs no script. The schema of JSON is in docs/export.md.")]
+pub(super) struct ExportArgs {
+    /// The session's id, or the begin of it; with @N as it was before its N-th compaction, with @TIME as it was then
+    session: String,
+    /// What to write [default: by the name of the file, else markdown]
+    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
+    format: Option<Format>,
+    /// Write to this file, which only you can read
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if there is one
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// Replace keys, tokens and passwords by [redacted:RULE]
+    #[arg(long)]
+    redact: bool,
+    /// The model's thinking as well
+    #[arg(long)]
+    thinking: bool,
+}
+
+impl ExportArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = super::open(output)?;
+        let mut conversation = match read(&mut store, &self.session, self.thinking) {
+            Ok(conversation) => conversation,
+            Err(error) if is_missing(&error) => {
+                output.note(&error.to_string());
+                return Ok(Answer::No);
+            }
+            Err(error) => return Err(error),
+        };
+        if self.redact {
+            let found = conversation.redact(Redactor::standard());
+            let all = found.values().sum::<usize>() as u64;
+            let by_rule: Vec<_> = found.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
+            let more = if by_rule.is_empty() { String::new() } else { format!(": {}", by_rule.join(", ")) };
+            output.note(&format!("redacted {}{more}", count(all, "secret")));
+        }
+        let format = self.format(output.json);
+        match &self.output {
+            None => {
+                // Not through what takes colours out: the text has none, and there is much of it.
+                let mut stdout = BufWriter::new(std::io::stdout().lock());
+                export::write(&conversation, format, &mut stdout)?;
+                stdout.flush()?;
+            }
+            Some(path) => {
+                self.to_file(path, &conversation, format)?;
+                output.note(&format!("{} in {}", count(conversation.turns.len() as u64, "turn"), path.display()));
+            }
+        }
+        Ok(Answer::Yes)
+    }
+
+    fn format(&self, json: bool) -> Format {
+        let by_name = || match self.output.as_ref()?.extension()?.to_str()? {
+            "html" | "htm" => Some(Format::Html),
+            "json" => Some(Format::Json),
+            _ => None,
+        };
+        let json = json.then_some(Format::Json);
+        json.or(self.format).or_else(by_name).unwrap_or(Format::Markdown)
+    }
+
+    /// A file is there whole or not at all, and what it replaces until then.
+    fn to_file(&self, path: &Path, conversation: &Conversation, format: Format) -> anyhow::Result<()> {
+        let failed = || format!("cannot write {}", path.display());
+        anyhow::ensure!(self.force || !path.try_exists().with_context(failed)?, "{} exists; --force replaces it", path.display());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // 0600, as temporary files are.
+        let mut file = tempfile::Builder::new().prefix(".ctxbridge-").tempfile_in(folder).with_context(failed)?;
+        let mut buffered = BufWriter::new(file.as_file_mut());
+        export::write(conversation, format, &mut buffered).with_context(failed)?;
+        buffered.flush().with_context(failed)?;
+        drop(buffered);
+        file.as_file().sync_all().with_context(failed)?;
+        let placed: Result<File, _> = if self.force { file.persist(path) } else { file.persist_noclobber(path) };
+        placed.map_err(|error| error.error).with_context(failed)?;
+        Ok(())
+    }
+}
+
+/// There is no such session.
+#[derive(Debug, thiserror::Error)]
+#[error("no session begins with {0}; `ctxbridge archive sessions` lists them")]
+struct NoSession(String);
+
+/// Whether it is the archive that has none, rather than a failure.
+pub(super) fn is_missing(error: &anyhow::Error) -> bool {
+    error.is::<NoSession>() || matches!(error.downcast_ref(), Some(WhichError::NoCompaction { .. } | WhichError::NotYet { .. }))
+}
+
+/// The conversation that a user means.
+pub(super) fn read(store: &mut dyn Store, typed: &str, thinking: bool) -> anyhow::Result<Conversation> {
+    let which = Which::parse(typed, Timestamp::now(), &TimeZone::system()).map_err(|error| Usage(error.to_string()))?;
+    let Some(session) = super::find(store, &which.session)? else { return Err(NoSession(which.session).into()) };
+    Ok(which::read(store, &session, &which.when, thinking)?)
+}

@@ -1,0 +1,253 @@
+/*!
+A conversation as one page that needs nothing else: no script, no network, styles inside.
+
+What is folded is a `<details>`, which works without a script; the page forbids everything but its own styles, so that even a mistake of
+ours runs nothing. Turns are rendered side by side and written in order.
+*/
+
+use std::io::{self, Write};
+
+use rayon::prelude::*;
+
+use super::conversation::{Agent, Body, Conversation, Message, Outcome, Part, Turn};
+use super::{clock, prose, stamp, visible};
+
+mod tool;
+
+/// The page around the conversation.
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+
+/// Turns that are rendered before any of them is written.
+const AT_ONCE: usize = 64;
+
+/// Bytes of code that get colours in all, and in a turn at least: colours are a luxury that costs more than everything else.
+const COLOURED: usize = 512 << 10;
+const COLOURED_IN_TURN: usize = 2 << 10;
+
+/// Writes the page.
+///
+/// # Errors
+/// When the sink cannot be written.
+pub fn write(conversation: &Conversation, sink: &mut dyn Write) -> io::Result<()> {
+    let title = title(conversation);
+    let mut page = Page { html: String::new(), budget: 0 };
+    let (head, tail) = PAGE.split_once("{{body}}").unwrap_or((PAGE, ""));
+    let (head, style) = head.split_once("{{style}}").unwrap_or((head, ""));
+    let (head, behind) = head.split_once("{{title}}").unwrap_or((head, ""));
+    page.html.push_str(head);
+    page.text(&title);
+    page.raw(&[behind, STYLE, style]);
+    page.facts(conversation, &title);
+    page.contents(conversation);
+    page.raw(&["<main id=\"conversation\">\n"]);
+    let budget = (COLOURED / conversation.turns.len().max(1)).max(COLOURED_IN_TURN);
+    page.budget = budget;
+    page.messages(&conversation.before);
+    sink.write_all(page.html.as_bytes())?;
+    let numbered: Vec<_> = conversation.turns.iter().enumerate().collect();
+    for some in numbered.chunks(AT_ONCE) {
+        let rendered: Vec<String> = some.par_iter().map(|(number, turn)| of_turn(*number, turn, budget)).collect();
+        for turn in rendered {
+            sink.write_all(turn.as_bytes())?;
+        }
+    }
+    let mut page = Page { html: String::new(), budget };
+    if !conversation.agents.is_empty() {
+        page.raw(&["<section class=\"others\" aria-labelledby=\"others\">\n<h2 id=\"others\">Other sub-agents</h2>\n"]);
+        conversation.agents.iter().for_each(|agent| page.agent(agent));
+        page.raw(&["</section>\n"]);
+    }
+    page.raw(&["</main>", tail]);
+    sink.write_all(page.html.as_bytes())
+}
+
+/// Adds a text to HTML, for an element's content or an attribute in quotes.
+pub(super) fn escape(html: &mut String, text: &str) {
+    let mut done = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let entity = match byte {
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'&' => "&amp;",
+            b'"' => "&quot;",
+            b'\'' => "&#39;",
+            _ => continue,
+        };
+        html.push_str(&text[done..at]);
+        html.push_str(entity);
+        done = at + 1;
+    }
+    html.push_str(&text[done..]);
+}
+
+/// What a conversation is called: by its first prompt.
+pub(super) fn title(conversation: &Conversation) -> String {
+    let first = conversation.turns.iter().map(Turn::title).find(|title| !title.is_empty());
+    first.unwrap_or_else(|| format!("Session {}", conversation.session))
+}
+
+/// Names and values of what is known of a conversation.
+pub(super) fn facts(conversation: &Conversation) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("Session", conversation.session.clone())];
+    let mut add = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    add("State", conversation.state.clone());
+    add("Folder", conversation.folder.clone());
+    add("Model", conversation.model.clone());
+    add("Claude Code", conversation.version.clone());
+    add("From", conversation.first_ms().and_then(clock));
+    add("To", conversation.last_ms().and_then(clock));
+    add("Turns", Some(conversation.turns.len().to_string()));
+    add("Compactions", Some(conversation.compactions()).filter(|count| *count > 0).map(|count| count.to_string()));
+    facts
+}
+
+fn of_turn(number: usize, turn: &Turn, budget: usize) -> String {
+    let mut page = Page { html: String::new(), budget };
+    page.turn(number, turn);
+    page.html
+}
+
+/// HTML that grows.
+struct Page {
+    html: String,
+    /// Bytes of code that may still get colours.
+    budget: usize,
+}
+
+impl Page {
+    fn raw(&mut self, parts: &[&str]) {
+        parts.iter().for_each(|part| self.html.push_str(part));
+    }
+
+    /// A text of somebody else.
+    fn text(&mut self, text: &str) {
+        escape(&mut self.html, &visible::text(text));
+    }
+
+    fn facts(&mut self, conversation: &Conversation, title: &str) {
+        self.raw(&["<header>\n<h1>"]);
+        self.text(title);
+        self.raw(&["</h1>\n<dl class=\"facts\">\n"]);
+        for (name, value) in facts(conversation) {
+            self.raw(&["<dt>", name, "</dt><dd>"]);
+            self.text(&value);
+            self.raw(&["</dd>\n"]);
+        }
+        self.raw(&["</dl>\n</header>\n"]);
+    }
+
+    fn contents(&mut self, conversation: &Conversation) {
+        self.raw(&[
+            "<nav aria-labelledby=\"contents\">\n<details open><summary><h2 id=\"contents\">Turns</h2></summary>\n<ol>\n",
+        ]);
+        for (number, turn) in conversation.turns.iter().enumerate() {
+            let (anchor, index) = (number.to_string(), turn.index.to_string());
+            self.raw(&["<li><span class=\"number\">", &index, "</span><a href=\"#turn-", &anchor, "\">"]);
+            self.text(&title_of(turn));
+            self.raw(&["</a></li>\n"]);
+        }
+        self.raw(&["</ol>\n</details>\n</nav>\n"]);
+    }
+
+    fn turn(&mut self, number: usize, turn: &Turn) {
+        let id = format!("turn-{number}");
+        self.raw(&["<article class=\"turn\" id=\"", &id, "\" aria-labelledby=\"", &id, "-title\">\n<header><h2 id=\"", &id]);
+        self.raw(&["-title\"><a href=\"#", &id, "\">"]);
+        self.text(&title_of(turn));
+        self.raw(&["</a></h2> <span class=\"about\">"]);
+        if let (Some(stamp), Some(clock)) = (stamp(turn.started_ms), clock(turn.started_ms)) {
+            self.raw(&["<time datetime=\"", &stamp, "\">", &clock, "</time> "]);
+        }
+        self.raw(&["<code>"]);
+        self.text(&turn.handle);
+        self.raw(&["</code></span></header>\n"]);
+        self.messages(&turn.messages);
+        self.raw(&["</article>\n"]);
+    }
+
+    fn messages(&mut self, messages: &[Message]) {
+        messages.iter().for_each(|message| self.message(message));
+    }
+
+    fn message(&mut self, message: &Message) {
+        match &message.body {
+            Body::Prompt(parts) => self.section("prompt", "Prompt", |page| page.parts(parts)),
+            Body::Answer(parts) => self.section("answer", "Answer", |page| {
+                for part in parts {
+                    match part {
+                        Part::Text(text) => page.prose(text),
+                        Part::Other(_) => page.parts(std::slice::from_ref(part)),
+                    }
+                }
+            }),
+            Body::Thinking(text) => self.folded("thinking", "Thinking", |page| page.lines(text)),
+            Body::Call(call) => self.call(call),
+            Body::Result(outcome) => self.section("result", "Result", |page| page.outcome(outcome, None)),
+            Body::Note(parts) => self.section("note", "Client", |page| page.parts(parts)),
+            Body::Summary(text) => {
+                self.folded("summary", "Compacted: what came before became this summary", |page| page.prose(text))
+            }
+            Body::Agent(agent) => self.agent(agent),
+        }
+    }
+
+    fn section(&mut self, class: &str, name: &str, inside: impl FnOnce(&mut Self)) {
+        self.raw(&["<section class=\"", class, "\"><h3>", name, "</h3>\n"]);
+        inside(self);
+        self.raw(&["</section>\n"]);
+    }
+
+    fn folded(&mut self, class: &str, name: &str, inside: impl FnOnce(&mut Self)) {
+        self.raw(&["<details class=\"", class, "\"><summary><h3>", name, "</h3></summary>\n"]);
+        inside(self);
+        self.raw(&["</details>\n"]);
+    }
+
+    fn prose(&mut self, markdown: &str) {
+        self.raw(&["<div class=\"prose\">\n"]);
+        prose::render(&mut self.html, markdown, &mut self.budget);
+        self.raw(&["</div>\n"]);
+    }
+
+    /// Text with its lines and blanks.
+    fn lines(&mut self, text: &str) {
+        self.raw(&["<div class=\"text\">"]);
+        self.text(text);
+        self.raw(&["</div>\n"]);
+    }
+
+    fn parts(&mut self, parts: &[Part]) {
+        for part in parts {
+            match part {
+                Part::Text(text) => self.lines(text),
+                Part::Other(stand_in) => self.lines(&stand_in.label()),
+            }
+        }
+    }
+
+    fn agent(&mut self, agent: &Agent) {
+        self.raw(&["<details class=\"agent\"><summary><h3>Sub-agent "]);
+        self.text(&agent.id);
+        self.raw(&["</h3> "]);
+        self.text(&agent.title());
+        self.raw(&["</summary>\n"]);
+        self.messages(&agent.messages);
+        self.raw(&["</details>\n"]);
+    }
+}
+
+/// A turn without a prompt has a name, too.
+pub(super) fn title_of(turn: &Turn) -> String {
+    let title = turn.title();
+    if title.is_empty() { format!("Turn {}", turn.index) } else { title }
+}
+
+/// The lines of what a tool returned, and whether that is worth folding.
+pub(super) fn size_of(outcome: &Outcome) -> (usize, bool) {
+    const SHORT_LINES: usize = 15;
+    const SHORT_BYTES: usize = 1_500;
+    let texts = || super::conversation::texts(&outcome.parts);
+    let lines = texts().map(|text| text.lines().count()).sum();
+    (lines, lines > SHORT_LINES || texts().map(str::len).sum::<usize>() > SHORT_BYTES)
+}
