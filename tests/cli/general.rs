@@ -23,6 +23,8 @@ const COMMANDS: &[&[&str]] = &[
     &["archive", "sessions"],
     &["archive", "show"],
     &["archive", "restore"],
+    &["archive", "export"],
+    &["archive", "diff"],
     &["archive", "optimize"],
     &["recall"],
     &["hook"],
