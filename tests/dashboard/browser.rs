@@ -11,7 +11,8 @@ use crate::answers::{hostile, import, metrics};
 use crate::place::Served;
 use crate::sandbox::Sandbox;
 
-const NEXT: &str = "these tests need Node.js 20 with npm; on anything but Linux on x64 also Chrome, or CTXBRIDGE_CHROMIUM=PATH";
+const NEXT: &str =
+    "these tests need Node.js 20.11 or newer with npm; on anything but Linux on x64 also Chrome, or CTXBRIDGE_CHROMIUM=PATH";
 
 /// A folder with the scripts, what they import, and the browser; filled once for all tests.
 fn workshop() -> PathBuf {

@@ -1,7 +1,7 @@
 // Charts: uPlot for the eye, and the same numbers as a table for everybody else.
 
 import uPlot from "./vendor/uPlot.esm.js";
-import { compact, el, table } from "./dom.js";
+import { compact, el, table, time } from "./dom.js";
 
 /** Rows of a table at most; a chart may have thousands of points. */
 const MOST_ROWS = 300;
@@ -83,6 +83,7 @@ function draw(chart) {
 function options(chart) {
   const axis = { stroke: colour("muted"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1 } };
   const font = "12px system-ui, sans-serif";
+  const isTime = chart.about.isTime ?? true;
   const line = (line) => ({
     label: line.name,
     stroke: colour(line.colour),
@@ -96,14 +97,27 @@ function options(chart) {
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { setScale: false } },
-    scales: { x: { time: chart.about.isTime ?? true }, y: { range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.08] } },
+    scales: { x: { time: isTime }, y: { range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.08] } },
     axes: [
-      { ...axis, font },
+      { ...axis, font, space: 64, values: isTime ? moments : undefined },
       { ...axis, font, size: 56, values: (_, values) => values.map((value) => `${compact(value)}${chart.about.unit ?? ""}`) },
     ],
     series: [{}, ...chart.about.lines.map(line)],
     hooks: { draw: [(plot) => marks(plot, chart.about.marks ?? [])] },
   };
+}
+
+/** Day or time of day, whichever tells more; with the first time, and with each of another day, the day. */
+function moments(_, seconds) {
+  let before = "";
+  return seconds.map((second) => {
+    const [day, clock] = time(second * 1000).split(" ");
+    const isAnother = day !== before;
+    before = day;
+    const short = day.slice(5);
+    if (clock === "00:00") return short;
+    return isAnother ? `${clock}\n${short}` : clock;
+  });
 }
 
 /** Upright lines where something happened. */

@@ -5,8 +5,8 @@ import { launch, visit } from "./browser.mjs";
 
 const [url, folder] = process.argv.slice(2);
 const looks = {
-  light: { colorScheme: "light", viewport: { width: 1280, height: 1120 } },
-  dark: { colorScheme: "dark", viewport: { width: 1280, height: 1120 } },
+  light: { colorScheme: "light", viewport: { width: 1040, height: 900 } },
+  dark: { colorScheme: "dark", viewport: { width: 1040, height: 900 } },
   narrow: { colorScheme: "light", viewport: { width: 360, height: 740 } },
 };
 
