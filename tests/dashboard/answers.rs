@@ -174,6 +174,20 @@ fn a_change_is_seen_by_its_mark() {
 }
 
 #[test]
+fn learnings_are_counted_by_kind_where_there_is_a_table_of_them() {
+    let sandbox = Sandbox::new();
+    sandbox.generate(Kind::Chat, 20, 1);
+    import(&sandbox);
+    let db = rusqlite::Connection::open(sandbox.database()).unwrap();
+    // Whatever table this version has: what counts is the column.
+    db.execute_batch("DROP TABLE IF EXISTS learnings").unwrap();
+    assert_eq!(Served::start(&sandbox).json("api/overview", 200)["learnings"], json!([]));
+    db.execute_batch("CREATE TABLE learnings (id INTEGER PRIMARY KEY, kind TEXT NOT NULL)").unwrap();
+    db.execute_batch("INSERT INTO learnings (kind) VALUES ('fix'), ('decision'), ('fix')").unwrap();
+    assert_eq!(Served::start(&sandbox).json("api/overview", 200)["learnings"], json!([["fix", 2], ["decision", 1]]));
+}
+
+#[test]
 fn a_damaged_archive_is_told_and_left_alone() {
     let sandbox = Sandbox::new();
     sandbox.generate(Kind::Chat, 20, 1);
