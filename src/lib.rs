@@ -8,8 +8,8 @@ The map of the house:
 - [`prune`] is what the first patch injects: the policy by which old text leaves a request, in Rust and in JavaScript.
 - [`transcript`] reads the client's JSON lines: records, turns, usage. [`archive`] keeps every byte of them, knows their turns, and
   brings the best ones back.
-- [`export`] writes a conversation of the archive as a page, as Markdown or as JSON, and compares two.
-- [`mcp`] lets a model ask the archive.
+- [`learn`] draws what was decided and found out from conversations; [`export`] writes one as a page, as Markdown or as JSON, and compares two.
+- [`mcp`] lets a model ask the archive, and [`dashboard`] a person, with a browser.
 - [`hook`] is what the client runs at its events, and how that is wired into its settings. [`autopilot`] watches the window.
 - [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API; [`demo`] lets them talk.
 - [`redact`] takes secrets out of text that is written or sent anywhere besides the archive.
@@ -18,7 +18,7 @@ The map of the house:
 - [`doctor`] looks whether all of that is as it should be.
 - [`cli`] turns arguments into calls.
 
-Arrows point one way: cli → doctor → hook, mcp, demo, export → archive, autopilot, patch, stub → transcript, client, releases → config → prune, redact, paths,
+Arrows point one way: cli → dashboard → doctor → hook, mcp, demo, export → archive, autopilot, patch, stub → transcript, client, releases → config → prune, redact, paths,
 sqlite, digest.
 */
 
@@ -28,6 +28,7 @@ pub mod bundle;
 pub mod cli;
 pub mod client;
 pub mod config;
+pub mod dashboard;
 pub mod demo;
 pub mod digest;
 pub mod doctor;

@@ -10,6 +10,7 @@ mod autopilot;
 mod bundle;
 mod completions;
 mod config;
+mod dashboard;
 mod demo;
 mod doctor;
 mod finding;
@@ -91,6 +92,8 @@ enum Command {
     Model(model::ModelArgs),
     /// Patch a copy of a real release and watch it talk to a stub, with no account
     Demo(demo::DemoArgs),
+    /// Show sessions, contexts, savings and hooks in a browser, on this machine alone
+    Dashboard(dashboard::DashboardArgs),
     /// Show how full the context window is
     Autopilot(autopilot::AutopilotArgs),
     /// Print the line that Claude Code shows under its prompt, from its JSON on stdin
@@ -177,6 +180,7 @@ fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
         Command::Hooks(args) => args.run(output),
         Command::Model(args) => args.run(output),
         Command::Demo(args) => args.run(output),
+        Command::Dashboard(args) => args.run(output),
         Command::Autopilot(args) => args.run(output),
         Command::Statusline(args) => args.run(output),
         Command::Config(args) => args.run(output),

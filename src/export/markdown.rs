@@ -2,7 +2,7 @@
 A conversation as Markdown that looks right on a code host.
 
 What was typed and returned is text: it stands in a fence that is longer than any inside, or every character that could mean something
-is escaped. Answers are Markdown already ([`answer`] takes out of it what would be more than text). Tool calls are folded, which takes HTML;
+is escaped. Answers are Markdown already (`answer` takes out of it what would be more than text). Tool calls are folded, which takes HTML;
 it is ours, and on lines of its own.
 */
 

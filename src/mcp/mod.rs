@@ -12,7 +12,7 @@ is brought up to date.
 mod arguments;
 mod error;
 mod learnings;
-mod library;
+pub mod library;
 mod page;
 mod recall;
 mod resources;

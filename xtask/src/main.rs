@@ -1,6 +1,7 @@
 //! Everything a maintainer of ctxbridge runs: `cargo xtask --help`.
 
 mod bench;
+mod dashboard;
 mod picture;
 mod releases;
 mod roundtrip;
@@ -34,6 +35,8 @@ enum Command {
     Transcripts(transcripts::TranscriptsArgs),
     /// Make the picture in README.md from a run of `ctxbridge demo`
     Picture,
+    /// Make pictures of the dashboard, from a made-up archive, and say how soon it is seen
+    DashboardPictures(dashboard::PicturesArgs),
     /// Parse a file with swc and nothing else: a reference of `bench`
     #[command(hide = true)]
     ReferenceParse(bench::Reference),
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Transcripts(args) => transcripts::run(&args),
         Command::Picture => picture::run(),
+        Command::DashboardPictures(args) => dashboard::run(&args),
         Command::ReferenceParse(file) => bench::parse(&file),
         Command::ReferenceHash(file) => bench::hash(&file),
         Command::ReferenceCopy(file) => bench::copy(&file),

@@ -233,6 +233,23 @@ pub struct Compaction {
     pub is_blocked: bool,
 }
 
+/// A compaction that was announced, blocked, or has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCompaction {
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// `auto` or `manual`, where the client told.
+    pub cause: Option<String>,
+    /// Turns of the session before it.
+    pub turns: u32,
+    /// Size of the context before it, in tokens.
+    pub context_tokens: Option<u64>,
+    /// Whether the gate blocked it.
+    pub is_blocked: bool,
+    /// Whether the client made its summary, and so went through with it.
+    pub is_done: bool,
+}
+
 /// What has changed in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
@@ -345,6 +362,16 @@ pub trait Store {
 
     /// Summaries of a session's compactions, the newest first.
     fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError>;
+
+    /// Compactions of a session, or of all, not before `since_ms`, in order of time.
+    fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError>;
+
+    /// Begin (milliseconds since 1970) and size of the context (tokens) of each turn of a session's conversation as it is now, in order
+    /// of time; turns of which the client did not tell it are left out.
+    fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError>;
+
+    /// The entry of the first turn of a session's conversation.
+    fn first_entry(&mut self, session: i64) -> Result<Option<i64>, StoreError>;
 
     /// The session in a folder of transcripts that was cleared last, if that was not before `since_ms`; never `but`.
     fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError>;

@@ -14,13 +14,13 @@ use crate::cli::Answer;
 use crate::cli::output::{BOLD, Output, count, styled};
 use crate::prune::simulate::plot::{self, grouped};
 use crate::prune::simulate::prices::Prices;
-use crate::prune::simulate::{Conversation, Outcome, Policy, Terms, Totals, Weighed, cache, replay, threshold_of, window_of};
+use crate::prune::simulate::{
+    Conversation, Outcome, Policy, Terms, Totals, USUAL_MODEL, Weighed, cache, replay, threshold_of, window_of,
+};
 use crate::prune::{Scope, Settings};
 
 /// With which the client compacts earlier, in percent of the window.
 const PERCENT_VAR: &str = "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE";
-/// A model that transcripts without one are priced as.
-const USUAL_MODEL: &str = "claude-sonnet-4-5";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

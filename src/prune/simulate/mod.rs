@@ -23,6 +23,8 @@ pub use weigh::Weighed;
 
 /// Tokens of a window that the transcript does not tell.
 pub const USUAL_WINDOW: u64 = 200_000;
+/// A model that transcripts without one are priced as.
+pub const USUAL_MODEL: &str = "claude-sonnet-4-5";
 /// Tokens of the larger window that models have; it must have been this one when a request did not fit into the usual one.
 pub const LARGE_WINDOW: u64 = 1_000_000;
 /// The client compacts so many tokens before the window ends.

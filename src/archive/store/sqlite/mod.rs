@@ -20,8 +20,8 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{
-    Appended, Batch, Changes, Compaction, Cursor, EVERYTHING, Place, Session, Size, Store, StoreError, StoredFix, StoredLearning,
-    StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
+    Appended, Batch, Changes, Compaction, Cursor, EVERYTHING, Place, Session, Size, Store, StoreError, StoredCompaction,
+    StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::segment::{self, Check};
@@ -152,6 +152,14 @@ impl SqliteStore {
     pub fn quick_check(&mut self) -> Result<(), StoreError> {
         let found: String = self.read(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
         if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
+    }
+
+    /// How many learnings there are of each kind, the most first; none where this archive has no table of them.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.read(read::learnings_by_kind)
     }
 
     fn read<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
@@ -299,6 +307,18 @@ impl Store for SqliteStore {
 
     fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError> {
         self.read(|db| read::summaries(db, session))
+    }
+
+    fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError> {
+        self.read(|db| read::compactions(db, session, since_ms))
+    }
+
+    fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
+        self.read(|db| read::contexts(db, session))
+    }
+
+    fn first_entry(&mut self, session: i64) -> Result<Option<i64>, StoreError> {
+        self.read(|db| read::first_entry(db, session))
     }
 
     fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError> {

@@ -4,7 +4,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
-use crate::archive::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
+use crate::archive::store::{Cursor, Session, Size, StoredCompaction, StoredSummary, StoredTranscript, Totals};
 use crate::digest;
 
 pub(super) fn cursor(db: &Connection, path: &str) -> Result<Option<Cursor>> {
@@ -182,6 +182,51 @@ pub(super) fn summary_of(db: &Connection, entry: i64) -> Result<Option<(String, 
         Ok((row.get(0)?, summary))
     })
     .optional()
+}
+
+pub(super) fn compactions(db: &Connection, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>> {
+    db.prepare_cached(
+        "SELECT at_ms, cause, turns, context_tokens, is_blocked, summary IS NOT NULL FROM compactions
+         WHERE (?1 IS NULL OR session = ?1) AND at_ms >= ?2 ORDER BY at_ms, id",
+    )?
+    .query_map(params![session, since_ms], |row| {
+        Ok(StoredCompaction {
+            at_ms: row.get(0)?,
+            cause: row.get(1)?,
+            turns: row.get(2)?,
+            context_tokens: optional(row, 3)?,
+            is_blocked: row.get(4)?,
+            is_done: row.get(5)?,
+        })
+    })?
+    .collect()
+}
+
+/// A turn that several files of the session have counts once.
+pub(super) fn contexts(db: &Connection, session: i64) -> Result<Vec<(i64, u64)>> {
+    db.prepare_cached(
+        "SELECT min(started_ms) AS begin, max(turns.context_tokens) FROM turns
+         WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)
+         AND superseded IS NULL AND turns.context_tokens IS NOT NULL GROUP BY uuid ORDER BY begin",
+    )?
+    .query_map([session], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?
+    .collect()
+}
+
+pub(super) fn first_entry(db: &Connection, session: i64) -> Result<Option<i64>> {
+    db.prepare_cached(
+        "SELECT entry FROM turns WHERE superseded IS NULL AND transcript =
+            (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL ORDER BY bytes DESC, id DESC LIMIT 1)
+         ORDER BY idx LIMIT 1",
+    )?
+    .query_row([session], |row| row.get(0))
+    .optional()
+}
+
+pub(super) fn learnings_by_kind(db: &Connection) -> Result<Vec<(String, u64)>> {
+    let sql =
+        "SELECT kind, count(*) AS number FROM learnings WHERE superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
+    db.prepare_cached(sql)?.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
 }
 
 /// The id of a session whose transcript lies in a folder.

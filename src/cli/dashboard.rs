@@ -1,0 +1,117 @@
+//! `ctxbridge dashboard`
+
+use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use super::output::Output;
+use super::{Answer, configuration};
+use crate::config::{Config, Sources};
+use crate::dashboard::{Dashboard, Source};
+use crate::doctor::Surroundings;
+use crate::{files, paths};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge dashboard            print an address to open in a browser
+  ctxbridge dashboard --open     open it
+  ctxbridge dashboard --port 8080 --json
+
+It is served on 127.0.0.1 alone, until Ctrl-C. The address has a token in it, new each time: who
+knows it can read your transcripts. Nothing is fetched from anywhere, and nothing can be changed.")]
+pub(super) struct DashboardArgs {
+    /// The port [default: one that is free]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// Open it in the browser
+    #[arg(long)]
+    open: bool,
+    /// End with standard input, so that no server outlives what started it
+    #[arg(long, hide = true)]
+    until_eof: bool,
+}
+
+impl DashboardArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let data = paths::data_dir()?;
+        let config = configuration(output);
+        let place = data.clone();
+        let current = std::env::current_dir().unwrap_or_default();
+        let source = Source {
+            data: data.clone(),
+            prune: config.prune,
+            zone: TimeZone::system(),
+            surroundings: Box::new(move || surroundings(&place, &current)),
+        };
+        let dashboard = Dashboard::start(source, self.port)?;
+        let url = dashboard.url();
+        if output.json {
+            output.value(&json!({ "url": url }))?;
+        } else {
+            output.line(&url)?;
+            output.note("Ctrl-C ends it");
+        }
+        let _door = self.open.then(|| Door::open(&data, &url)).transpose()?;
+        self.wait()?;
+        drop(dashboard);
+        Ok(Answer::Yes)
+    }
+
+    fn wait(&self) -> anyhow::Result<()> {
+        if self.until_eof {
+            std::io::copy(&mut std::io::stdin().lock().by_ref(), &mut std::io::sink())?;
+            return Ok(());
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(tokio::signal::ctrl_c()).context("cannot wait for Ctrl-C")
+    }
+}
+
+fn surroundings(data: &Path, current: &Path) -> Surroundings {
+    Surroundings {
+        data: data.to_owned(),
+        config: Config::load(&Sources::of_process(Some(current))),
+        current: current.to_owned(),
+        home: paths::home_dir(),
+        client_config: std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into),
+        path_variable: std::env::var_os("PATH"),
+        now_ms: jiff::Timestamp::now().as_millisecond(),
+    }
+}
+
+/// A file that leads the browser to the address. Arguments of programs can be read by everybody on the machine, and the address has the
+/// token in it; the file can be read by its owner alone, and is gone when the server ends.
+struct Door(PathBuf);
+
+impl Door {
+    fn open(data: &Path, url: &str) -> anyhow::Result<Self> {
+        let path = data.join("dashboard.html");
+        let page = format!(
+            "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0; url={url}\"><a href=\"{url}\">ctxbridge</a>\n"
+        );
+        std::fs::remove_file(&path).ok();
+        let written = files::private().create_new(true).open(&path).and_then(|mut file| file.write_all(page.as_bytes()));
+        written.with_context(|| format!("{} cannot be written", path.display()))?;
+        let door = Self(path);
+        let program = match std::env::consts::OS {
+            "macos" => "open",
+            "windows" => "explorer",
+            _ => "xdg-open",
+        };
+        let opened = Command::new(program).arg(&door.0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        opened.with_context(|| {
+            format!("there is no `{program}` to open a browser with; leave --open out and open the address yourself")
+        })?;
+        Ok(door)
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).ok();
+    }
+}

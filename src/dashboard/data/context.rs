@@ -1,0 +1,149 @@
+//! How the context of a session grew and shrank.
+
+use serde::Serialize;
+
+use super::{Desk, Listed, Trouble, session};
+use crate::archive::store::{Store, StoredCompaction};
+
+/// Points of a line at most: a screen has no more.
+const MOST_POINTS: usize = 2_000;
+/// A context that shrinks by less may have been counted differently, in tokens and as a share of what it was.
+const LEAST_DROP: u64 = 1_000;
+const LEAST_SHARE: f64 = 0.05;
+
+/// A session, and its context over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// The session.
+    pub session: Listed,
+    /// Turns whose context is known.
+    pub turns: u64,
+    /// Milliseconds since 1970 and tokens; at most 2,000, the highest and lowest of each stretch.
+    pub points: Vec<(i64, u64)>,
+    /// What happened, in order of time.
+    pub marks: Vec<Mark>,
+}
+
+/// Why a context shrank, or nearly did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// `compaction`, `blocked` or `announced`; `prune` where it shrank without any of them, as pruning makes it.
+    pub kind: &'static str,
+    /// Tokens before, where they are known.
+    pub before_tokens: Option<u64>,
+    /// Tokens after it.
+    pub after_tokens: Option<u64>,
+}
+
+impl Desk {
+    /// A session, by its whole id.
+    pub fn session(&self, id: &str) -> Result<Series, Trouble> {
+        let mut store = self.opened()?;
+        let found = session(&mut store, id)?;
+        let points = store.contexts(found.key)?;
+        let compactions = store.compactions(Some(found.key), i64::MIN)?;
+        let title = self.titles(&mut store, std::slice::from_ref(&found))?.pop().flatten();
+        drop(store);
+        let marks = marks(&points, &compactions);
+        Ok(Series { session: self.listed(found, title), turns: points.len() as u64, points: thin(&points, MOST_POINTS), marks })
+    }
+}
+
+/// Compactions as they were noticed, and every drop between two turns that none of them explains.
+fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = compactions
+        .iter()
+        .map(|compaction| {
+            let behind = points.partition_point(|(at_ms, _)| *at_ms <= compaction.at_ms);
+            let tokens = |index: Option<usize>| index.and_then(|index| points.get(index)).map(|(_, tokens)| *tokens);
+            Mark {
+                at_ms: compaction.at_ms,
+                kind: if compaction.is_done {
+                    "compaction"
+                } else if compaction.is_blocked {
+                    "blocked"
+                } else {
+                    "announced"
+                },
+                before_tokens: compaction.context_tokens.or(tokens(behind.checked_sub(1))),
+                after_tokens: tokens(Some(behind)),
+            }
+        })
+        .collect();
+    let prunes = points.windows(2).filter_map(|pair| {
+        let [(from_ms, before), (at_ms, after)] = *pair else { return None };
+        let drop = before.saturating_sub(after);
+        let is_explained =
+            compactions.iter().any(|compaction| !compaction.is_blocked && (from_ms..=at_ms).contains(&compaction.at_ms));
+        let is_large = drop >= LEAST_DROP && drop as f64 >= before as f64 * LEAST_SHARE;
+        let mark = Mark { at_ms, kind: "prune", before_tokens: Some(before), after_tokens: Some(after) };
+        (is_large && !is_explained).then_some(mark)
+    });
+    marks.extend(prunes);
+    marks.sort_by_key(|mark| mark.at_ms);
+    marks
+}
+
+/// At most so many of the points, with the lowest and the highest of each stretch, so that no drop is lost; the first and last stay.
+pub fn thin<X: Copy>(points: &[(X, u64)], most: usize) -> Vec<(X, u64)> {
+    let [first, inner @ .., last] = points else { return points.to_vec() };
+    if points.len() <= most || most < 4 {
+        return points.to_vec();
+    }
+    let stretch = inner.len().div_ceil((most - 2) / 2);
+    let mut kept = vec![*first];
+    for part in inner.chunks(stretch) {
+        let by_tokens = |index: &usize| part[*index].1;
+        let lowest = (0..part.len()).min_by_key(by_tokens);
+        let highest = (0..part.len()).max_by_key(by_tokens);
+        let (Some(lowest), Some(highest)) = (lowest, highest) else { continue };
+        kept.push(part[lowest.min(highest)]);
+        if lowest != highest {
+            kept.push(part[lowest.max(highest)]);
+        }
+    }
+    kept.push(*last);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn compaction(at_ms: i64, is_done: bool, is_blocked: bool) -> StoredCompaction {
+        StoredCompaction { at_ms, cause: None, turns: 0, context_tokens: None, is_blocked, is_done }
+    }
+
+    #[test]
+    fn a_drop_that_no_compaction_explains_is_a_prune() {
+        let points = [(10, 50_000), (20, 90_000), (30, 60_000), (40, 100_000), (50, 20_000), (60, 19_500)];
+        let found = marks(&points, &[compaction(45, true, false), compaction(58, false, true)]);
+        let told: Vec<_> = found.iter().map(|mark| (mark.at_ms, mark.kind, mark.before_tokens, mark.after_tokens)).collect();
+        let expected = [
+            (30, "prune", Some(90_000), Some(60_000)),
+            (45, "compaction", Some(100_000), Some(20_000)),
+            (58, "blocked", Some(20_000), Some(19_500)),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn thinning_keeps_ends_extremes_and_order(tokens in prop::collection::vec(0_u64..1_000, 0..400), most in 4_usize..60) {
+            let points: Vec<(usize, u64)> = tokens.into_iter().enumerate().collect();
+            let kept = thin(&points, most);
+            prop_assert!(kept.len() <= most.max(4) || kept == points);
+            prop_assert!(points.len() > most || kept == points);
+            prop_assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            prop_assert!(kept.iter().all(|point| points[point.0] == *point));
+            prop_assert_eq!(kept.first(), points.first());
+            prop_assert_eq!(kept.last(), points.last());
+            let extremes = |of: &[(usize, u64)]| (of.iter().map(|p| p.1).min(), of.iter().map(|p| p.1).max());
+            prop_assert_eq!(extremes(&kept), extremes(&points));
+        }
+    }
+}

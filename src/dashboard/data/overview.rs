@@ -1,0 +1,170 @@
+//! What there is at all: sizes, compactions a day, learnings, how hooks fare.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::{Timestamp, ToSpan};
+use serde::Serialize;
+
+use super::{Desk, Metrics, Trouble, day, learnings, lock};
+use crate::archive::store::{Store, StoredCompaction};
+
+/// Days that are looked back on.
+const DAYS: i64 = 30;
+
+/// The numbers at the top of the page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Overview {
+    /// Whether anything was archived.
+    pub is_empty: bool,
+    /// Sessions.
+    pub sessions: u64,
+    /// Turns of conversations as they are now.
+    pub turns: u64,
+    /// Compactions with the client's summary, of all time.
+    pub compactions: u64,
+    /// Bytes of all transcripts.
+    pub bytes_raw: u64,
+    /// Bytes that all of it takes.
+    pub bytes_stored: u64,
+    /// Where these are.
+    pub tiers: Vec<Tier>,
+    /// The last 30 days, oldest first, with those on which nothing was compacted.
+    pub days: Vec<Day>,
+    /// Learnings by kind, the most first.
+    pub learnings: Vec<(String, u64)>,
+    /// How hooks fared in these days.
+    pub capture: Metrics,
+}
+
+/// Where bytes of the archive are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tier {
+    /// `hot` is what is on disk and searched.
+    pub tier: &'static str,
+    /// Compressed transcripts.
+    pub segments_bytes: u64,
+    /// Turns, entries, and what finds them.
+    pub database_bytes: u64,
+    /// The index of words, and excerpts.
+    pub index_bytes: u64,
+    /// The file of nearest vectors.
+    pub vectors_bytes: u64,
+}
+
+/// Compactions of a day.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Day {
+    /// As `2026-11-22`.
+    pub day: String,
+    /// Those that the client went through with.
+    pub done: u64,
+    /// Those that were blocked.
+    pub blocked: u64,
+    /// Those that were announced, and of which no summary came.
+    pub announced: u64,
+}
+
+impl Desk {
+    /// The overview, as of now.
+    pub fn overview(&self) -> Result<Overview, Trouble> {
+        let mark = self.mark();
+        // Whoever asks meanwhile waits, and gets the same.
+        let mut known = lock(&self.overview);
+        if let Some((_, overview)) = known.as_ref().filter(|(of, _)| *of == mark) {
+            return Ok(overview.clone());
+        }
+        let overview = self.look_over(Timestamp::now())?;
+        *known = Some((mark, overview.clone()));
+        Ok(overview)
+    }
+
+    fn look_over(&self, now: Timestamp) -> Result<Overview, Trouble> {
+        let data = &self.source.data;
+        let today = now.to_zoned(self.source.zone.clone()).date();
+        let first = today.saturating_sub((DAYS - 1).days());
+        let since_ms = first.to_zoned(self.source.zone.clone()).map_or(0, |first| first.timestamp().as_millisecond());
+        let capture = Metrics::read(data, since_ms, &self.source.zone);
+        let Some(mut store) = self.open()? else {
+            return Ok(Overview { is_empty: true, capture, ..Overview::default() });
+        };
+        let totals = store.totals()?;
+        let compactions = store.compactions(None, since_ms)?;
+        let learnings = learnings(&mut store)?;
+        drop(store);
+        let size = |name: &str| file_bytes(&data.join(name));
+        let index_bytes = size("search.db") + size("search.db-wal");
+        let vectors_bytes = nearest_bytes(data);
+        let database = totals.bytes_stored + size("archive.db-wal");
+        let hot = Tier {
+            tier: "hot",
+            segments_bytes: totals.bytes_segments,
+            database_bytes: database.saturating_sub(totals.bytes_segments),
+            index_bytes,
+            vectors_bytes,
+        };
+        Ok(Overview {
+            is_empty: totals.transcripts == 0,
+            sessions: totals.sessions,
+            turns: totals.turns,
+            compactions: totals.compactions,
+            bytes_raw: totals.bytes_raw,
+            bytes_stored: database + index_bytes + vectors_bytes,
+            tiers: vec![hot],
+            days: by_day(first, &compactions, |ms| day(ms, &self.source.zone)),
+            learnings,
+            capture,
+        })
+    }
+}
+
+/// Each of the days, and what was compacted on it.
+fn by_day(first: jiff::civil::Date, compactions: &[StoredCompaction], day: impl Fn(i64) -> Option<String>) -> Vec<Day> {
+    let days = (0..DAYS).map(|number| first.saturating_add(number.days()).to_string());
+    let mut days: BTreeMap<String, Day> = days.map(|day| (day.clone(), Day { day, ..Day::default() })).collect();
+    for compaction in compactions {
+        // A clock that was wrong may have put it into the future.
+        let Some(found) = day(compaction.at_ms).and_then(|day| days.get_mut(&day)) else { continue };
+        match compaction {
+            StoredCompaction { is_done: true, .. } => found.done += 1,
+            StoredCompaction { is_blocked: true, .. } => found.blocked += 1,
+            _ => found.announced += 1,
+        }
+    }
+    days.into_values().collect()
+}
+
+fn file_bytes(path: &Path) -> u64 {
+    path.metadata().map_or(0, |metadata| metadata.len())
+}
+
+/// Bytes of the files beside the index.
+fn nearest_bytes(data: &Path) -> u64 {
+    let files = std::fs::read_dir(data).into_iter().flatten().flatten();
+    let is_one = |name: &str| name.starts_with("search.") && !name.starts_with("search.db");
+    files.filter(|file| is_one(&file.file_name().to_string_lossy())).map(|file| file_bytes(&file.path())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_without_compactions_are_there_and_others_are_counted_by_what_became_of_them() {
+        let at = |at_ms, is_done, is_blocked| StoredCompaction {
+            at_ms,
+            cause: None,
+            turns: 1,
+            context_tokens: None,
+            is_blocked,
+            is_done,
+        };
+        let found = [at(1, true, false), at(1, true, false), at(2, false, true), at(2, false, false), at(99, true, false)];
+        let day = |ms| (ms < 99).then(|| format!("2026-11-0{ms}"));
+        let days = by_day(jiff::civil::date(2026, 11, 1), &found, day);
+        assert_eq!(days.len(), 30);
+        assert_eq!(days[0], Day { day: "2026-11-01".into(), done: 2, ..Day::default() });
+        assert_eq!(days[1], Day { day: "2026-11-02".into(), blocked: 1, announced: 1, ..Day::default() });
+        assert_eq!(days[2], Day { day: "2026-11-03".into(), ..Day::default() });
+    }
+}

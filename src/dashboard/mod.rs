@@ -1,0 +1,108 @@
+/*!
+`ctxbridge dashboard`: a page on loopback that shows what the archive, the hooks and pruning come to.
+
+[`Dashboard`] is the server, on a thread of its own; `guard` decides who is answered, `data` reads what is shown, `assets` is the page,
+which is inside the binary, so that nothing is fetched from anywhere. Each request opens the archive to look at and closes it again: no
+hook ever waits for an idle page.
+*/
+
+mod assets;
+pub mod data;
+mod guard;
+mod server;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::oneshot;
+
+pub use data::Source;
+
+/// Why there is no dashboard.
+#[derive(Debug, thiserror::Error)]
+pub enum DashboardError {
+    /// The port cannot be had.
+    #[error("cannot listen on 127.0.0.1:{port}: {cause}; leave --port out, and a free one is taken")]
+    Listen {
+        /// The port that was asked for; 0 is any.
+        port: u16,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The system has no random bytes for the token.
+    #[error("no token can be made: {0}; without one anybody on this machine could read your transcripts")]
+    Token(getrandom::Error),
+    /// The server's thread did not come up.
+    #[error("cannot start the server's thread: {0}; free some memory or threads and try again")]
+    Start(#[source] io::Error),
+}
+
+/// A running dashboard. Dropping it stops the server.
+#[derive(Debug)]
+pub struct Dashboard {
+    address: SocketAddr,
+    token: String,
+    stop: Option<oneshot::Sender<()>>,
+    server: Option<JoinHandle<()>>,
+}
+
+impl Dashboard {
+    /// Serves what there is in `source` on this port of 127.0.0.1, or on any that is free when it is 0.
+    ///
+    /// # Errors
+    /// When there is no such port, no random bytes, or no thread.
+    pub fn start(source: Source, port: u16) -> Result<Self, DashboardError> {
+        let failed = |cause| DashboardError::Listen { port, cause };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let token = guard::token().map_err(DashboardError::Token)?;
+
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DashboardError::Start)?;
+        let listener = {
+            // Registering a socket needs the runtime it will be polled on.
+            let _guard = runtime.enter();
+            tokio::net::TcpListener::from_std(listener).map_err(failed)?
+        };
+        let router = server::router(Arc::new(data::Desk::new(source)), guard::Guard::new(token.clone(), address.port()));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = thread::Builder::new()
+            .name("dashboard".into())
+            .spawn(move || {
+                runtime.block_on(async move {
+                    tokio::select! {
+                        _ = stopped => {}
+                        // `axum::serve` retries failed accepts itself and never returns.
+                        _ = axum::serve(listener, router) => {}
+                    }
+                });
+                // Someone may be replaying a long session, which nobody waits for any more.
+                runtime.shutdown_background();
+            })
+            .map_err(DashboardError::Start)?;
+        Ok(Self { address, token, stop: Some(stop), server: Some(server) })
+    }
+
+    /// What to open in a browser. Who knows it can read all transcripts, until the server ends.
+    pub fn url(&self) -> String {
+        format!("http://{}/{}/", self.address, self.token)
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            stop.send(()).ok();
+        }
+        if let Some(server) = self.server.take() {
+            server.join().ok();
+        }
+    }
+}

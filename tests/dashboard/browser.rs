@@ -1,0 +1,127 @@
+//! The page in headless Chromium. `browser/page.mjs` is what is done with it.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ctxbridge_testkit::transcript::Kind;
+
+use crate::answers::{hostile, import, metrics};
+use crate::place::Served;
+use crate::sandbox::Sandbox;
+
+const NEXT: &str =
+    "these tests need Node.js 20.11 or newer with npm; on anything but Linux on x64 also Chrome, or CTXBRIDGE_CHROMIUM=PATH";
+
+/// A folder with the scripts, what they import, and the browser; filled once for all tests.
+fn workshop() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dashboard/browser");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard-browser");
+    fs::create_dir_all(&folder).unwrap();
+    let lock = File::create(folder.join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let wanted = fs::read(source.join("package-lock.json")).unwrap();
+    let done = folder.join("installed");
+    for file in fs::read_dir(&source).unwrap().map(Result::unwrap).filter(|file| file.path().is_file()) {
+        fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+    }
+    if fs::read(&done).is_ok_and(|installed| installed == wanted) {
+        return folder;
+    }
+    let npm = Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder).output();
+    let npm = npm.unwrap_or_else(|error| panic!("npm: {error}; {NEXT}"));
+    assert!(npm.status.success(), "npm ci: {}; is the registry reachable? {NEXT}", String::from_utf8_lossy(&npm.stderr));
+    // The browser is unpacked beside it, before several processes want to do so.
+    let mut warm = node(
+        &folder,
+        &["--input-type=module", "-e", "const { launch } = await import('./browser.mjs'); await (await launch()).close();"],
+    );
+    let warm = warm.output().unwrap_or_else(|error| panic!("node: {error}; {NEXT}"));
+    assert!(warm.status.success(), "Chromium does not start: {}; {NEXT}", String::from_utf8_lossy(&warm.stderr));
+    fs::write(&done, &wanted).unwrap();
+    folder
+}
+
+fn node(folder: &Path, arguments: &[&str]) -> Command {
+    let unpacked = folder.join("tmp");
+    fs::create_dir_all(&unpacked).unwrap();
+    let mut command = Command::new("node");
+    command.args(arguments).current_dir(folder).env("TMPDIR", unpacked);
+    command
+}
+
+#[track_caller]
+fn passes(case: &str, served: &Served) {
+    let output =
+        node(&workshop(), &["page.mjs", case, &served.url]).output().unwrap_or_else(|error| panic!("node: {error}; {NEXT}"));
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{case}: {}{}", said(&output.stdout), said(&output.stderr));
+}
+
+/// Three sessions, one of them hostile, and the newest with compactions; hooks that were measured.
+fn lived_in() -> Sandbox {
+    let sandbox = Sandbox::new();
+    hostile(&sandbox);
+    for seed in [1, 2] {
+        sandbox.generate(Kind::Compacted, 1_500, seed);
+    }
+    import(&sandbox);
+    metrics(&sandbox, 60);
+    // Those of the generator are of its own time, and the page shows the last 30 days.
+    let db = rusqlite::Connection::open(sandbox.database()).unwrap();
+    let now = jiff::Timestamp::now().as_millisecond();
+    let recent = "INSERT INTO compactions (session, at_ms, cause, turns, summary)
+        SELECT session, ?1 - 86400000 * (id % 9), 'auto', turns, summary FROM compactions";
+    assert!(db.execute(recent, [now]).unwrap() > 3, "the sessions have no compactions");
+    drop(db);
+    sandbox.cli(&["archive", "search", "quokka"]);
+    sandbox
+}
+
+fn in_a_browser(case: &str) {
+    let sandbox = lived_in();
+    passes(case, &Served::start(&sandbox));
+}
+
+#[test]
+fn it_loads_and_charts_have_data() {
+    in_a_browser("loads");
+}
+
+#[test]
+fn it_searches_and_hostile_text_stays_text() {
+    in_a_browser("searches");
+}
+
+#[test]
+fn it_is_dark_where_that_is_wanted() {
+    in_a_browser("dark");
+}
+
+#[test]
+fn it_fits_a_narrow_window() {
+    in_a_browser("narrow");
+}
+
+#[test]
+fn all_of_it_can_be_reached_with_the_keyboard() {
+    in_a_browser("keyboard");
+}
+
+#[test]
+fn a_new_user_sees_what_to_do() {
+    passes("empty", &Served::start(&Sandbox::new()));
+}
+
+#[test]
+fn what_is_archived_meanwhile_appears_without_a_reload() {
+    let sandbox = lived_in();
+    let served = Served::start(&sandbox);
+    let mut page = node(&workshop(), &["page.mjs", "live", &served.url]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(page.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().expect("the page is ready").unwrap(), "ready");
+    sandbox.generate(Kind::Chat, 40, 9);
+    import(&sandbox);
+    assert!(page.wait().unwrap().success());
+}
