@@ -9,10 +9,8 @@ use super::error::Failure;
 use super::page::{self, Page};
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, when};
-use crate::archive::context;
 use crate::archive::quote::{self, cut};
-use crate::archive::recall::Reference;
-use crate::archive::search::{self, Filter, Mode, Request, What};
+use crate::archive::search::{self, Filter, Mode, Request};
 use crate::archive::store::Store;
 
 /// Hits on a page unless asked for others, and at most.
@@ -132,10 +130,7 @@ fn head(frame: &Hits, is_empty: bool) -> String {
 }
 
 fn shown(store: &mut dyn Store, hit: &search::Hit) -> Result<Hit, Failure> {
-    let (handle, session, at_ms) = match &hit.what {
-        What::Turn(turn) => (context::handle(&turn.turn.id), &turn.session, turn.turn.started_ms),
-        What::Summary(session, summary) => (Reference::Summary(summary.entry).to_string(), session, summary.at_ms),
-    };
+    let (handle, at_ms, session) = hit.identity();
     Ok(Hit {
         handle,
         session: quote::line(session),

@@ -42,7 +42,9 @@ pub use refresh::{Refreshed, refresh};
 pub use related::{About, Related, related};
 pub use snippet::Snippet;
 
+use super::context;
 use super::embed::EmbedError;
+use super::recall::Reference;
 use super::store::{StoreError, StoredSummary, StoredTurn};
 
 /// Why a search failed.
@@ -175,6 +177,16 @@ pub struct Hit {
     pub summary: String,
     /// How many others say the same.
     pub duplicates: usize,
+}
+
+impl Hit {
+    /// Its handle, when it began (milliseconds since 1970), and its session.
+    pub fn identity(&self) -> (String, i64, &str) {
+        match &self.what {
+            What::Turn(turn) => (context::handle(&turn.turn.id), turn.turn.started_ms, &turn.session),
+            What::Summary(session, summary) => (Reference::Summary(summary.entry).to_string(), summary.at_ms, session),
+        }
+    }
 }
 
 /// What a search found.

@@ -5,9 +5,8 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{stamp, time};
-use crate::archive::recall::Reference;
+use crate::archive::quote;
 use crate::archive::search::{self, Filter, Found, Hit, Kind, Mode, Request, Snippet, What, time as times};
-use crate::archive::{context, quote};
 use crate::cli::output::{BOLD, DIM, GOOD, Output, styled};
 use crate::cli::{Answer, Usage, finding};
 
@@ -107,7 +106,7 @@ pub(in crate::cli) fn show(request: &Request, found: &Found, output: &mut Output
 }
 
 fn as_text(hit: &Hit, output: &mut Output) -> anyhow::Result<()> {
-    let (handle, at_ms, session) = identity(hit);
+    let (handle, at_ms, session) = hit.identity();
     let also = if hit.duplicates > 0 { format!(" and {} that say the same", hit.duplicates) } else { String::new() };
     output.line(format!(
         "{}  {}  {}",
@@ -119,14 +118,6 @@ fn as_text(hit: &Hit, output: &mut Output) -> anyhow::Result<()> {
     output.line(styled(DIM, format!("  {}", why(hit).join("; "))))?;
     output.line("")?;
     Ok(())
-}
-
-/// Handle, begin, session.
-fn identity(hit: &Hit) -> (String, i64, &str) {
-    match &hit.what {
-        What::Turn(turn) => (context::handle(&turn.turn.id), turn.turn.started_ms, &turn.session),
-        What::Summary(session, summary) => (Reference::Summary(summary.entry).to_string(), summary.at_ms, session),
-    }
 }
 
 fn marked(snippet: &Snippet) -> String {
@@ -169,7 +160,7 @@ fn why(hit: &Hit) -> Vec<String> {
 }
 
 fn as_json(hit: &Hit) -> Value {
-    let (handle, at_ms, session) = identity(hit);
+    let (handle, at_ms, session) = hit.identity();
     let turn = match &hit.what {
         What::Turn(turn) => Some(&**turn),
         What::Summary(..) => None,

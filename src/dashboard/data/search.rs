@@ -3,10 +3,8 @@
 use serde::Serialize;
 
 use super::{Desk, Trouble, lock, one_line};
-use crate::archive::context;
 use crate::archive::quote;
-use crate::archive::recall::Reference;
-use crate::archive::search::{Hit, Request, What};
+use crate::archive::search::{Hit, Request};
 
 /// Hits that are shown.
 const HITS: usize = 20;
@@ -58,10 +56,7 @@ impl Desk {
 }
 
 fn shown(hit: &Hit) -> SearchHit {
-    let (handle, at_ms, session) = match &hit.what {
-        What::Turn(turn) => (context::handle(&turn.turn.id), turn.turn.started_ms, turn.session.clone()),
-        What::Summary(session, summary) => (Reference::Summary(summary.entry).to_string(), summary.at_ms, session.clone()),
-    };
+    let (handle, at_ms, session) = hit.identity();
     let (mut pieces, mut at) = (Vec::new(), 0);
     for mark in &hit.snippet.marks {
         pieces.push(hit.snippet.text.get(at..mark.start).unwrap_or_default().to_owned());
@@ -69,5 +64,5 @@ fn shown(hit: &Hit) -> SearchHit {
         at = mark.end;
     }
     pieces.push(hit.snippet.text.get(at..).unwrap_or_default().to_owned());
-    SearchHit { handle, session, at_ms, summary: one_line(&hit.summary, SUMMARY_CHARS), pieces }
+    SearchHit { handle, session: session.to_owned(), at_ms, summary: one_line(&hit.summary, SUMMARY_CHARS), pieces }
 }
