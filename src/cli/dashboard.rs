@@ -10,7 +10,6 @@ use serde_json::json;
 
 use super::output::Output;
 use super::{Answer, configuration};
-use crate::config::{Config, Sources};
 use crate::dashboard::{Dashboard, Source};
 use crate::doctor::Surroundings;
 use crate::{files, paths};
@@ -45,7 +44,7 @@ impl DashboardArgs {
             data: data.clone(),
             prune: config.prune,
             zone: TimeZone::system(),
-            surroundings: Box::new(move || surroundings(&place, &current)),
+            surroundings: Box::new(move || Surroundings::of_process(place.clone(), current.clone())),
         };
         let dashboard = Dashboard::start(source, self.port)?;
         let url = dashboard.url();
@@ -68,18 +67,6 @@ impl DashboardArgs {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(tokio::signal::ctrl_c()).context("cannot wait for Ctrl-C")
-    }
-}
-
-fn surroundings(data: &Path, current: &Path) -> Surroundings {
-    Surroundings {
-        data: data.to_owned(),
-        config: Config::load(&Sources::of_process(Some(current))),
-        current: current.to_owned(),
-        home: paths::home_dir(),
-        client_config: std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into),
-        path_variable: std::env::var_os("PATH"),
-        now_ms: jiff::Timestamp::now().as_millisecond(),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::output::{BAD, BOLD, DIM, GOOD, Output, size, styled};
 use super::{Answer, Usage};
 use crate::archive::quote;
-use crate::config::{Config, Sources, plain};
+use crate::config::plain;
 use crate::doctor::{Check, Status, Surroundings, examine};
 use crate::hook::{Entry, Event, EventLog};
 use crate::paths;
@@ -60,15 +60,7 @@ impl DoctorArgs {
 
 fn look(output: &mut Output) -> anyhow::Result<Answer> {
     let current = std::env::current_dir()?;
-    let at = Surroundings {
-        data: paths::data_dir()?,
-        config: Config::load(&Sources::of_process(Some(&current))),
-        current,
-        home: paths::home_dir(),
-        client_config: std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into),
-        path_variable: std::env::var_os("PATH"),
-        now_ms: jiff::Timestamp::now().as_millisecond(),
-    };
+    let at = Surroundings::of_process(paths::data_dir()?, current);
     let checks = examine(&at, &|step| output.progress(step));
     output.clear_progress();
     let ok = checks.iter().all(|check| check.status != Status::Failed);

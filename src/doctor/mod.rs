@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::config::Config;
+use crate::config::{Config, Sources};
+use crate::paths;
 
 /// What a look came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,6 +55,21 @@ pub struct Surroundings {
     pub path_variable: Option<std::ffi::OsString>,
     /// Milliseconds since 1970.
     pub now_ms: i64,
+}
+
+impl Surroundings {
+    /// Those of this process, which runs in a folder, and of our data folder.
+    pub fn of_process(data: PathBuf, current: PathBuf) -> Self {
+        Self {
+            data,
+            config: Config::load(&Sources::of_process(Some(&current))),
+            current,
+            home: paths::home_dir(),
+            client_config: std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into),
+            path_variable: std::env::var_os("PATH"),
+            now_ms: jiff::Timestamp::now().as_millisecond(),
+        }
+    }
 }
 
 /// Looks at everything; `progress` hears what comes next.
