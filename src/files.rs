@@ -1,8 +1,11 @@
 //! Files of ours: only the user may read them, and several processes may want the same one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
+
+use crate::paths;
 
 /// How often a lock is asked for again.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -23,6 +26,21 @@ pub fn private() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// Adds text to a file that only the user can read, in one write, so that lines of several processes do not mix. A file of more than `largest` bytes is
+/// put aside first, with `.1` behind its name; one older one is kept.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn append(path: &Path, text: &str, largest: u64) -> io::Result<()> {
+    path.parent().map_or(Ok(()), paths::create_private_dir)?;
+    if fs::metadata(path).is_ok_and(|metadata| metadata.len() > largest) {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(".1");
+        fs::rename(path, aside)?;
+    }
+    private().create(true).append(true).open(path)?.write_all(text.as_bytes())
 }
 
 /// Locks a file, by [`File::try_lock`] or [`File::try_lock_shared`], and waits for whoever has it.

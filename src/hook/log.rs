@@ -54,7 +54,7 @@ impl Log {
         let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| time.to_string()).unwrap_or_default();
         let error: String = error.chars().take(LONGEST).collect();
         let line = json!({ "ts": time, "event": event.name(), "session": session, "error": error });
-        self.append(&format!("{line}\n"))
+        files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), LARGEST)
     }
 
     /// Something worked: the next failure is told again.
@@ -87,16 +87,5 @@ impl Log {
 
     fn told(&self) -> PathBuf {
         self.folder.join("told")
-    }
-
-    fn append(&self, line: &str) -> io::Result<()> {
-        paths::create_private_dir(&self.folder)?;
-        let path = self.folder.join(Self::FILE);
-        if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LARGEST) {
-            fs::rename(&path, path.with_extension("log.1"))?;
-        }
-        let mut file = files::private().create(true).append(true).open(&path)?;
-        // One write, so that lines of several processes do not mix.
-        file.write_all(line.as_bytes())
     }
 }

@@ -4,15 +4,14 @@ What hooks take and do: `logs/metrics.jsonl`, one JSON object a line, for the da
 Numbers only: what was said is not in it.
 */
 
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::Event;
-use crate::{files, paths};
+use crate::files;
 
 /// Bytes after which the file is put aside; one older one is kept. That is some ten thousand hooks.
 const LARGEST: u64 = 2 << 20;
@@ -67,17 +66,14 @@ impl Metrics {
             "ts": time, "event": event.name(), "session": session, "ms": ms, "bytes": bytes, "turns": turns, "learnings": learnings,
             "ok": error.is_none(), "error": error,
         });
-        paths::create_private_dir(&self.folder)?;
-        let path = self.folder.join(Self::FILE);
-        if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LARGEST) {
-            fs::rename(&path, path.with_extension("jsonl.1"))?;
-        }
-        files::private().create(true).append(true).open(&path)?.write_all(format!("{line}\n").as_bytes())
+        files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), LARGEST)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
