@@ -126,8 +126,7 @@ impl Spool {
 
     /// How many things wait.
     pub fn waiting(&self) -> usize {
-        let lines = |path: PathBuf| fs::read_to_string(path).map_or(0, |text| text.lines().count());
-        lines(self.folder.join(Self::FILE))
+        fs::read_to_string(self.folder.join(Self::FILE)).map_or(0, |text| text.lines().count())
     }
 
     /// Archives what waits; says how much of it is archived now.
@@ -160,18 +159,11 @@ impl Spool {
 
     /// The spool under a name of our own, and what others took and never gave back.
     fn claim(&self) -> Vec<PathBuf> {
-        let path = self.folder.join(Self::FILE);
-        if !path.exists() && !self.has_forsaken() {
-            return Vec::new();
-        }
         let mut claimed: Vec<PathBuf> = self.forsaken().collect();
         let own = self.folder.join(format!("{}.{}", Self::FILE, std::process::id()));
-        claimed.extend(fs::rename(&path, &own).ok().map(|()| own));
+        // Mostly there is none.
+        claimed.extend(fs::rename(self.folder.join(Self::FILE), &own).ok().map(|()| own));
         claimed
-    }
-
-    fn has_forsaken(&self) -> bool {
-        self.forsaken().next().is_some()
     }
 
     fn forsaken(&self) -> impl Iterator<Item = PathBuf> {
