@@ -77,7 +77,10 @@ impl Project {
     /// A text in which the project's own paths are as they are called here, and those below the home begin with a tilde: a colleague's clone lies
     /// elsewhere, and where it lies here concerns nobody.
     pub fn shorten(&self, text: &str, home: Option<&Path>) -> String {
-        if !text.contains(['/', '\\']) {
+        // Most have no path that begins at the root, and where work trees lie is not looked up for them.
+        let begins = |(at, _): (usize, &str)| !text[..at].ends_with(is_part_of_path);
+        let is_absolute = text.match_indices('/').any(begins) || text.contains(":/") || text.contains(":\\");
+        if !is_absolute {
             return text.to_owned();
         }
         let mut places: Vec<(String, &str)> = self.roots().into_iter().map(|root| (root, "")).collect();
@@ -148,6 +151,10 @@ impl Project {
     }
 }
 
+fn is_part_of_path(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '~' | '/' | '\\')
+}
+
 /// A text with something else where a folder stands; before what is in it, and for the folder alone a dot.
 fn without(text: &str, root: &str, stands: &str) -> String {
     let root = root.trim_end_matches('/');
@@ -158,7 +165,7 @@ fn without(text: &str, root: &str, stands: &str) -> String {
         let mut done = 0;
         for (at, _) in text.match_indices(spelling.as_str()) {
             let behind = &text[at + spelling.len()..];
-            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '~' | '/' | '\\');
+            let is_part = is_part_of_path;
             let is_inside = behind.starts_with(['/', '\\']);
             // A full stop ends a sentence as well.
             let is_folder = is_inside || !behind.strip_prefix('.').unwrap_or(behind).starts_with(is_part);
