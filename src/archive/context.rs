@@ -74,18 +74,17 @@ fn learned(store: &mut dyn Store, session: &Session, budget: usize) -> Result<St
     const LOOKED_AT: usize = 40;
     // The line break behind it.
     let mut text = Budget::new(budget.saturating_sub(1));
-    let mut is_empty = true;
-    for kind in [Kind::Decision, Kind::Solution, Kind::Handoff] {
+    'full: for kind in [Kind::Decision, Kind::Solution, Kind::Handoff] {
         let wanted = Wanted { kind: Some(kind), session: Some(session.key), limit: LOOKED_AT, ..Wanted::default() };
         for learning in store.learnings(&wanted)? {
             let line = format!("- {} ({}) {}", kind.name(), handle(&learning.turn), quote::line(&learning.sentence));
             if !text.add(&quote::cut(&line, LEARNED_CHARS)) {
-                return Ok(if is_empty { String::new() } else { text.into_text() + "\n" });
+                break 'full;
             }
-            is_empty = false;
         }
     }
-    Ok(if is_empty { String::new() } else { text.into_text() + "\n" })
+    let text = text.into_text();
+    Ok(if text.is_empty() { text } else { text + "\n" })
 }
 
 /// Lines for turns of other sessions. That they are shown says nothing about whether they are wanted, so they do not count as restored.

@@ -155,11 +155,6 @@ impl Desk {
     }
 }
 
-/// Learnings by kind, the most first. Where this archive has none, the page does not show them.
-fn learnings(store: &mut SqliteStore) -> Result<Vec<(String, u64)>, StoreError> {
-    store.learnings_by_kind()
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 
-use super::{Desk, Metrics, Trouble, day, learnings, lock};
+use super::{Desk, Metrics, Trouble, day, lock};
 use crate::archive::store::{Store, StoredCompaction};
 
 /// Days that are looked back on.
@@ -31,7 +31,7 @@ pub struct Overview {
     pub tiers: Vec<Tier>,
     /// The last 30 days, oldest first, with those on which nothing was compacted.
     pub days: Vec<Day>,
-    /// Learnings by kind, the most first.
+    /// Learnings by kind, the most first; the page shows none where there are none.
     pub learnings: Vec<(String, u64)>,
     /// How hooks fared in these days.
     pub capture: Metrics,
@@ -90,7 +90,7 @@ impl Desk {
         };
         let totals = store.totals()?;
         let compactions = store.compactions(None, since_ms)?;
-        let learnings = learnings(&mut store)?;
+        let learnings = store.learnings_by_kind()?;
         drop(store);
         let size = |name: &str| file_bytes(&data.join(name));
         let index_bytes = size("search.db") + size("search.db-wal");

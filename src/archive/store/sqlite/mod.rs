@@ -154,7 +154,7 @@ impl SqliteStore {
         if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
     }
 
-    /// How many learnings there are of each kind, the most first; none where this archive has no table of them.
+    /// How many learnings there are of each kind, the most first; those that were taken back do not count.
     ///
     /// # Errors
     /// When it cannot be read.
