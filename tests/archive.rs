@@ -17,10 +17,14 @@ mod crowd;
 mod damage;
 #[path = "archive/generations.rs"]
 mod generations;
+#[path = "archive/history.rs"]
+mod history;
 #[path = "archive/index.rs"]
 mod index;
 #[path = "archive/invariants.rs"]
 mod invariants;
+#[path = "archive/kept.rs"]
+mod kept;
 #[path = "archive/kill.rs"]
 mod kill;
 #[path = "archive/lines.rs"]

@@ -1,7 +1,8 @@
 /*!
 What comes back after a compaction: one line for each turn that is worth it.
 
-First what is open and the newest turns, since the work goes on from there, then the most important of the others. Everything is
+First what is open and the newest turns, since the work goes on from there, then what the user asked to keep, then the most important of
+the others. Everything is
 quoted and labelled as history: it was said in this session, but it is no instruction.
 */
 
@@ -56,7 +57,8 @@ pub fn restore(
 ) -> Result<Restored, StoreError> {
     let newest = store.turns(session.key, Turns::Newest(NEWEST))?;
     let ranked = rank(store.turns(session.key, Turns::Candidates(budget / SHORTEST_LINE))?, now_ms);
-    let order: Vec<&StoredTurn> = newest.iter().chain(&ranked).collect();
+    let kept = store.turns(session.key, Turns::Kept)?;
+    let order: Vec<&StoredTurn> = newest.iter().chain(&kept).chain(&ranked).collect();
     let budget = budget.saturating_sub(quote::FENCED);
     let (elsewhere, of_others) = elsewhere(related, budget / ELSEWHERE);
     let learned = learned(store, session, budget / LEARNED)?;

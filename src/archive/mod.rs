@@ -15,12 +15,14 @@ pub mod import;
 mod importance;
 pub mod ingest;
 pub mod instructions;
+pub mod lines;
 pub mod place;
 pub mod quote;
 pub mod reader;
 pub mod recall;
 pub mod search;
 pub mod segment;
+pub mod snapshot;
 pub mod store;
 pub mod words;
 

@@ -151,6 +151,7 @@ impl Reader {
             segments,
             turns: self.cursor.interpreter.take_turns(),
             summaries: self.cursor.interpreter.take_summaries(),
+            first_contexts: self.cursor.interpreter.take_first_contexts(),
             cursor: Cursor { interpreter: self.cursor.interpreter.at_rest(), ..self.cursor },
         };
         self.follows = Some((self.cursor.generation, self.cursor.bytes));

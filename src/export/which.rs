@@ -17,7 +17,9 @@ use jiff::tz::TimeZone;
 use super::conversation::{Agent, Body, Conversation, Message};
 use super::stamp;
 use crate::archive::search::time;
-use crate::archive::store::{Session, Store, StoreError, StoredTurn, Turns};
+use crate::archive::snapshot;
+use crate::archive::store::{Session, Store, StoreError, StoredCompaction, StoredTurn, Turns};
+use crate::transcript::Record;
 
 /// A session by the begin of its id, and which state of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,31 +114,90 @@ impl Display for When {
 /// # Errors
 /// When there is no such state, or the archive cannot be read.
 pub fn read(store: &mut dyn Store, session: &Session, when: &When, thinking: bool) -> Result<Conversation, WhichError> {
-    let mut conversation = match when {
-        When::Now => return Ok(Conversation::read(store, session, thinking)?),
+    let State { turns, is_cut, at_ms } = state(store, session, when)?;
+    let mut conversation = Conversation::of_turns(store, session, &turns, thinking)?;
+    let Some(ms) = at_ms else { return Ok(conversation) };
+    conversation.state = Some(when.to_string());
+    conversation.agents.retain(|agent| began(agent) <= ms);
+    conversation.agents.iter_mut().for_each(|agent| until(&mut agent.messages, ms));
+    conversation.before.retain(|message| message.at_ms <= ms);
+    if let Some(last) = conversation.turns.last_mut() {
+        agents_until(&mut last.messages, ms);
+        if is_cut {
+            // What was known of it as a whole is known no more.
+            last.content_sha256 = None;
+            last.context_tokens = None;
+            last.ended_ms = last.messages.last().map_or(last.started_ms, |message| message.at_ms);
+        }
+    }
+    Ok(conversation)
+}
+
+/// The turns of a state; the last of them may be cut off.
+///
+/// # Errors
+/// As [`read`].
+pub fn turns(store: &mut dyn Store, session: &Session, when: &When) -> Result<Vec<StoredTurn>, WhichError> {
+    Ok(state(store, session, when)?.turns)
+}
+
+/// A state of a session.
+struct State {
+    turns: Vec<StoredTurn>,
+    /// Whether the last turn went on.
+    is_cut: bool,
+    /// When it was; nothing for the newest.
+    at_ms: Option<i64>,
+}
+
+fn state(store: &mut dyn Store, session: &Session, when: &When) -> Result<State, WhichError> {
+    match *when {
+        When::Now => Ok(State { turns: store.turns(session.key, Turns::All)?, is_cut: false, at_ms: None }),
         When::Before(number) => {
-            let mut conversation = Conversation::read(store, session, thinking)?;
-            let has = conversation.compactions();
-            if *number == 0 || *number > has {
-                return Err(WhichError::NoCompaction { session: session.session.clone(), asked: *number, has });
-            }
-            cut_before(&mut conversation, *number);
-            conversation
+            let compactions = snapshot::numbered(store, session)?;
+            let compaction = number.checked_sub(1).and_then(|at| compactions.get(at));
+            let Some(StoredCompaction { place: Some((transcript, byte)), at_ms, .. }) = compaction else {
+                let (session, has) = (session.session.clone(), compactions.len());
+                return Err(WhichError::NoCompaction { session, asked: number, has });
+            };
+            let mut turns = store.turns(session.key, Turns::All)?;
+            let is_before = |turn: &StoredTurn| match turn.transcript == *transcript {
+                true => turn.turn.start < *byte,
+                false => turn.turn.started_ms <= *at_ms,
+            };
+            turns.retain(is_before);
+            let last = turns.last_mut().filter(|last| last.transcript == *transcript && last.turn.end > *byte);
+            let is_cut = last.map(|last| last.turn.end = *byte).is_some();
+            Ok(State { turns, is_cut, at_ms: Some(*at_ms) })
         }
         When::At(ms) => {
-            let turns = turns_at(store, session, *ms)?;
-            let mut conversation = Conversation::of_turns(store, session, &turns, thinking)?;
-            let began = conversation.first_ms().filter(|began| began > ms);
-            cut_at(&mut conversation, *ms);
-            if let Some(began) = began.filter(|_| conversation.turns.is_empty()) {
+            let mut turns = turns_at(store, session, ms)?;
+            let began = turns.first().map(|turn| turn.turn.started_ms).filter(|began| *began > ms);
+            turns.retain(|turn| turn.turn.started_ms <= ms);
+            if let Some(began) = began.filter(|_| turns.is_empty()) {
                 let time = |ms| stamp(ms).unwrap_or_default();
-                return Err(WhichError::NotYet { session: session.session.clone(), asked: time(*ms), began: time(began) });
+                return Err(WhichError::NotYet { session: session.session.clone(), asked: time(ms), began: time(began) });
             }
-            conversation
+            let is_cut = turns.last_mut().map_or(Ok(false), |last| cut_at(store, last, ms))?;
+            Ok(State { turns, is_cut, at_ms: Some(ms) })
         }
-    };
-    conversation.state = Some(when.to_string());
-    Ok(conversation)
+    }
+}
+
+/// Cuts a turn off before the first line that was written later; says whether there is one.
+fn cut_at(store: &mut dyn Store, turn: &mut StoredTurn, ms: i64) -> Result<bool, StoreError> {
+    let mut bytes = Vec::new();
+    store.raw(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
+    let mut at = turn.turn.start;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let is_later = Record::parse(line).is_ok_and(|record| record.timestamp().is_some_and(|time| time > ms));
+        if is_later {
+            turn.turn.end = at;
+            return Ok(true);
+        }
+        at += line.len() as u64;
+    }
+    Ok(false)
 }
 
 /// The turns that a session had: where its transcript was rewritten later, those that it lost.
@@ -167,52 +228,6 @@ fn turns_at(store: &mut dyn Store, session: &Session, ms: i64) -> Result<Vec<Sto
     Ok(turns)
 }
 
-/// Cuts a conversation off before its compaction of this number.
-fn cut_before(conversation: &mut Conversation, number: usize) {
-    let mut met = 0;
-    let mut find = |messages: &[Message]| {
-        messages.iter().position(|message| {
-            met += usize::from(matches!(message.body, Body::Summary(_)));
-            met == number
-        })
-    };
-    let mut at_ms = 0;
-    if let Some(at) = find(&conversation.before) {
-        at_ms = conversation.before[at].at_ms;
-        conversation.before.truncate(at);
-        conversation.turns.clear();
-    } else {
-        let found = conversation.turns.iter().enumerate().find_map(|(turn, of)| Some((turn, find(&of.messages)?)));
-        if let Some((turn, at)) = found {
-            at_ms = conversation.turns[turn].messages[at].at_ms;
-            conversation.turns.truncate(turn + 1);
-            shorten(conversation, |messages| messages.truncate(at));
-        }
-    }
-    conversation.agents.retain(|agent| began(agent) <= at_ms);
-}
-
-/// Cuts a conversation off at a time.
-fn cut_at(conversation: &mut Conversation, ms: i64) {
-    conversation.turns.retain(|turn| turn.started_ms <= ms);
-    conversation.agents.retain(|agent| began(agent) <= ms);
-    conversation.agents.iter_mut().for_each(|agent| until(&mut agent.messages, ms));
-    conversation.before.retain(|message| message.at_ms <= ms);
-    shorten(conversation, |messages| until(messages, ms));
-}
-
-/// Shortens the last turn; what was known of it as a whole is known no more, if it is another one now.
-fn shorten(conversation: &mut Conversation, cut: impl FnOnce(&mut Vec<Message>)) {
-    let Some(turn) = conversation.turns.last_mut() else { return };
-    let before = turn.messages.clone();
-    cut(&mut turn.messages);
-    if turn.messages != before {
-        turn.content_sha256 = None;
-        turn.context_tokens = None;
-        turn.ended_ms = turn.messages.last().map_or(turn.started_ms, |message| message.at_ms);
-    }
-}
-
 fn began(agent: &Agent) -> i64 {
     agent.messages.first().map_or(0, |message| message.at_ms)
 }
@@ -220,10 +235,19 @@ fn began(agent: &Agent) -> i64 {
 /// What was there at a time.
 fn until(messages: &mut Vec<Message>, ms: i64) {
     messages.retain(|message| message.at_ms <= ms);
+    for message in messages.iter_mut() {
+        if let Body::Call(call) = &mut message.body {
+            call.outcome = call.outcome.take().filter(|outcome| outcome.at_ms <= ms);
+        }
+    }
+    agents_until(messages, ms);
+}
+
+/// The work of sub-agents that was there at a time: it goes on beside the conversation.
+fn agents_until(messages: &mut [Message], ms: i64) {
     for message in messages {
         match &mut message.body {
             Body::Call(call) => {
-                call.outcome = call.outcome.take().filter(|outcome| outcome.at_ms <= ms);
                 call.agents.iter_mut().for_each(|agent| until(&mut agent.messages, ms));
                 call.agents.retain(|agent| !agent.messages.is_empty());
             }

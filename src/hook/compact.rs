@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::scene::{HookError, Scene};
 use super::{Event, Owed, Reply, prompt};
-use crate::archive::instructions;
 use crate::archive::store::{Session, Store};
+use crate::archive::{instructions, snapshot};
 use crate::autopilot::{self, Decision, Observation, State, Trigger, gate};
 use crate::learn::{self, Patterns};
 
@@ -14,6 +14,9 @@ const STATE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a compaction waits for what was learned.
 const LEARNING: Duration = Duration::from_millis(1_000);
+
+/// How long it waits for earlier snapshots that are missing; its own is taken in any case.
+const SNAPSHOT: Duration = Duration::from_millis(500);
 
 /// Everything is archived for the last time before it goes, the client is told what to keep, or held back.
 pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
@@ -37,10 +40,14 @@ pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
     if let Some(found) = &found {
         learn(scene, &mut store, found);
     }
-    let text = match found {
-        Some(found) => instructions::instructions(&mut store, &found, scene.config.archive.instruction_budget)?,
+    let text = match &found {
+        Some(found) => instructions::instructions(&mut store, found, scene.config.archive.instruction_budget)?,
         None => String::new(),
     };
+    if let Some(found) = &found {
+        let taken = snapshot::pass(&mut store, found, Some(Instant::now() + SNAPSHOT)).map(drop);
+        note(scene, taken.err());
+    }
     drop(store);
     if let Err(error) = archived {
         scene.failed(Event::PreCompact, &error);
@@ -53,9 +60,15 @@ fn learn(scene: &Scene, store: &mut dyn Store, session: &Session) {
     let (patterns, problem) = Patterns::of_user();
     let learned = learn::pass(store, session, &patterns, Some(Instant::now() + LEARNING));
     scene.measured().learnings += learned.as_ref().map_or(0, |learned| learned.learnings as u64);
-    for error in problem.map(|error| error.to_string()).into_iter().chain(learned.err().map(|error| error.to_string())) {
+    note(scene, problem);
+    note(scene, learned.err());
+}
+
+/// What is not worth telling anybody is in the log.
+fn note(scene: &Scene, error: Option<impl std::fmt::Display>) {
+    if let Some(error) = error {
         // Where that cannot be written either, there is nobody to remember.
-        scene.log().note(Event::PreCompact, Some(&session.session), &error, scene.now_ms).ok();
+        scene.log().note(Event::PreCompact, scene.input.session.as_deref(), &error.to_string(), scene.now_ms).ok();
     }
 }
 

@@ -4,12 +4,10 @@ use std::time::Instant;
 
 use super::watch::Whose;
 use super::{Kind, Lesson, Patterns, Progress, Watcher, supersedes};
+use crate::archive::lines;
 use crate::archive::search::tokens::Tokenizer;
 use crate::archive::store::{Session, Store, StoreError, StoredTranscript, Turns, Wanted};
 use crate::transcript::{Record, whole_characters};
-
-/// Bytes of a transcript that are looked at between two writes.
-const AT_ONCE: u64 = 4 << 20;
 
 /// Earlier decisions of a project that a new one may take back.
 const COMPARED: usize = 500;
@@ -110,25 +108,12 @@ fn step(
     starts: &[(u64, [u8; 16])],
     progress: &mut Progress,
 ) -> Result<Lesson, StoreError> {
-    let mut bytes = Vec::new();
     let from = progress.bytes;
-    let mut end = from.saturating_add(AT_ONCE).min(transcript.bytes);
-    store.raw(transcript.key, transcript.generation, (from, end), &mut bytes)?;
-    // A line that is longer than all of that is read with what follows.
-    while end < transcript.bytes && !bytes.contains(&b'\n') {
-        let more = end.saturating_add(AT_ONCE).min(transcript.bytes);
-        store.raw(transcript.key, transcript.generation, (end, more), &mut bytes)?;
-        end = more;
-    }
-    let whole = if end < transcript.bytes {
-        bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1)
-    } else {
-        bytes.len()
-    };
+    let bytes = lines::next(store, transcript, from, transcript.bytes)?;
     let mut lesson = Lesson::default();
     progress.watcher.begin();
     let mut at = from;
-    for line in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let place = starts.partition_point(|(start, _)| *start <= at);
         at += line.len() as u64;
         // What stands before the first turn is nobody's.

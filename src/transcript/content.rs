@@ -128,6 +128,20 @@ pub fn is_typed(prompt: &str) -> bool {
     !is_command() && !is_own()
 }
 
+/// The tag by which a prompt asks to keep its turn.
+pub const KEEP: &str = "#keep";
+
+/// Whether a prompt has the tag, as a word of its own, in whatever case.
+pub fn asks_to_keep(prompt: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '#');
+    prompt.match_indices('#').any(|(at, _)| {
+        let (before, behind) = (&prompt[..at], &prompt[at..]);
+        let tag = behind.get(..KEEP.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(KEEP));
+        tag && before.chars().next_back().is_none_or(char::is_whitespace)
+            && !behind[KEEP.len()..].chars().next().is_some_and(is_word)
+    })
+}
+
 /// A prompt as it was typed: without what the client puts before it, a slash command as `/name arguments`.
 pub(crate) fn as_typed(text: &str) -> String {
     let mut rest = text.trim_start();
@@ -155,6 +169,24 @@ fn inside<'a>(text: &'a str, tag: &str) -> Option<(usize, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tag_is_a_word_of_its_own() {
+        for asks in [
+            "#keep",
+            "Remember the port. #keep",
+            "#keep: the port is 8080",
+            "so\n#keep\nit",
+            "(all) #keep, please",
+            "Never! #KEEP",
+        ] {
+            assert!(asks_to_keep(asks), "{asks}");
+        }
+        for says in ["", "keep", "# keep", "#keeper", "#keep-alive", "#keep_it", "x#keep", "a/#keep/b", "##keep", "#kéép", "#kee"]
+        {
+            assert!(!asks_to_keep(says), "{says}");
+        }
+    }
 
     #[test]
     fn people_type_paths_and_tags() {

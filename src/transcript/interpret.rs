@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Kind, Record};
 use super::repair::whole_characters;
-use super::turns::{CompactSummary, Splitter, Turn};
+use super::turns::{CompactSummary, FirstContext, Splitter, Turn};
 
 /// A line longer than this is not interpreted (it is archived all the same): it would have to be in memory at once.
 pub const MAX_LINE_BYTES: usize = 256 << 20;
@@ -118,6 +118,11 @@ impl Interpreter {
     /// Compaction summaries that were met since the last call.
     pub fn take_summaries(&mut self) -> Vec<CompactSummary> {
         self.splitter.take_summaries()
+    }
+
+    /// Sizes of the context right after compactions, as met since the last call.
+    pub fn take_first_contexts(&mut self) -> Vec<FirstContext> {
+        self.splitter.take_first_contexts()
     }
 
     /// What was met so far.

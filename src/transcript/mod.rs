@@ -16,10 +16,10 @@ pub mod summary;
 mod turns;
 mod work;
 
-pub use content::{answers_of, is_typed, text_of};
+pub use content::{KEEP, answers_of, asks_to_keep, is_typed, text_of};
 pub(crate) use content::{as_typed, records};
 pub use fields::Fields;
 pub use interpret::{Interpreter, MAX_LINE_BYTES, Seen};
-pub use record::{Block, Content, Kind, Record};
+pub use record::{Block, Compacted, Content, Kind, Record};
 pub(crate) use repair::whole_characters;
-pub use turns::{CompactSummary, Splitter, Turn};
+pub use turns::{CompactSummary, FirstContext, Splitter, Turn};

@@ -8,8 +8,8 @@ archive pass reads megabytes of which it keeps little.
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::lenient::{FromAny, Lenient, lenient_object};
@@ -44,6 +44,8 @@ pub struct Record<'a> {
     #[serde(borrow)]
     attachment: Lenient<Attachment<'a>>,
     model_usage: Lenient<Windows>,
+    #[serde(borrow)]
+    compact_metadata: Lenient<CompactMetadata<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -74,6 +76,17 @@ struct Attachment<'a> {
     prompt: Lenient<Content<'a>>,
 }
 
+/// What the client notes down of a compaction; the last two since 2.1.112.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct CompactMetadata<'a> {
+    #[serde(borrow)]
+    trigger: Text<'a>,
+    pre_tokens: Lenient<u64>,
+    post_tokens: Lenient<u64>,
+    duration_ms: Lenient<u64>,
+}
+
 /// Tokens of one answer, as the API counted them.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -86,7 +99,7 @@ struct Usage {
 
 impl Copy for Lenient<u64> {}
 
-lenient_object!(Message<'a>, ToolUseResult<'a>, Attachment<'a>, Usage, Block<'a>, WindowOf);
+lenient_object!(Message<'a>, ToolUseResult<'a>, Attachment<'a>, CompactMetadata<'a>, Usage, Block<'a>, WindowOf);
 
 /// What is said: a string, or blocks.
 #[derive(Debug)]
@@ -150,6 +163,20 @@ impl<'de> FromAny<'de> for Windows {
         }
         Ok(Some(Self(largest)))
     }
+}
+
+/// What is noted down of a compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Compacted {
+    /// `auto` or `manual`.
+    pub cause: Option<String>,
+    /// Size of the context before it, in tokens.
+    pub tokens_before: Option<u64>,
+    /// Size of the context after it.
+    pub tokens_after: Option<u64>,
+    /// How long it took, in milliseconds.
+    pub took_ms: Option<u64>,
 }
 
 /// What a line is.
@@ -284,6 +311,17 @@ impl<'a> Record<'a> {
     /// Tokens of the answer.
     pub fn output_tokens(&self) -> Option<u64> {
         self.message.0.as_ref()?.usage.0?.output_tokens.0
+    }
+
+    /// What the client notes down of a compaction, in the line that says where it was.
+    pub fn compacted(&self) -> Compacted {
+        let Some(metadata) = &self.compact_metadata.0 else { return Compacted::default() };
+        Compacted {
+            cause: metadata.trigger.0.as_deref().map(str::to_owned),
+            tokens_before: metadata.pre_tokens.0,
+            tokens_after: metadata.post_tokens.0,
+            took_ms: metadata.duration_ms.0,
+        }
     }
 
     /// The size of the model's window, where the client notes it down.

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::content;
-use super::record::{Block, Kind, Record};
+use super::record::{Block, Compacted, Content, Kind, Record};
 use super::work::Work;
 use crate::digest::{self, Hasher};
 
@@ -52,10 +52,12 @@ pub struct Turn {
     pub is_answered: bool,
     /// What is still on the list of things to do when it ends.
     pub open_work: Vec<String>,
+    /// Whether its prompt asks to keep it: `#keep`.
+    pub is_kept: bool,
 }
 
 /// A summary that took the conversation's place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactSummary {
     /// What it says.
     pub text: String,
@@ -63,6 +65,19 @@ pub struct CompactSummary {
     pub at_ms: i64,
     /// Turns before it.
     pub turns: u32,
+    /// Byte offset of the line that says where the compaction was, or of its own where none does; nothing where a hook told.
+    pub start: Option<u64>,
+    /// What else is known of the compaction.
+    pub noted: Compacted,
+}
+
+/// How large the context was when the model answered for the first time after a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstContext {
+    /// Where the compaction was, as [`CompactSummary::start`].
+    pub start: u64,
+    /// Tokens.
+    pub tokens: u64,
 }
 
 /// Splits lines into turns.
@@ -77,10 +92,18 @@ pub struct Splitter {
     last_ms: i64,
     /// Characters said since the last compaction.
     context_chars: u64,
+    /// Size of the context at the last answer since then, in tokens.
+    context_tokens: Option<u64>,
+    /// Where a compaction was whose summary is still to come, and what was noted of it.
+    boundary: Option<(u64, Compacted)>,
+    /// Where one was after which the model has not answered yet.
+    unanswered: Option<u64>,
     #[serde(skip)]
     finished: Vec<Turn>,
     #[serde(skip)]
     summaries: Vec<CompactSummary>,
+    #[serde(skip)]
+    first_contexts: Vec<FirstContext>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -102,6 +125,7 @@ struct Open {
     /// The answers that `output_tokens` counted last, and what it counted for each.
     last_answers: VecDeque<(String, u64)>,
     is_answered: bool,
+    is_kept: bool,
 }
 
 impl Splitter {
@@ -121,15 +145,7 @@ impl Splitter {
             self.last_ms = now;
         }
         let kind = record.kind();
-        if kind == Kind::CompactSummary
-            && let Some(content) = record.content()
-        {
-            let text = content.texts().collect::<Vec<_>>().join("\n");
-            self.summaries.push(CompactSummary { text, at_ms: self.last_ms, turns: self.next_index });
-        }
-        if kind == Kind::CompactBoundary {
-            self.context_chars = 0;
-        }
+        self.watch_compactions(start, record, kind);
         let starts = match kind {
             Kind::Prompt => !self.is_agent || self.open.is_none(),
             // What a model said before any prompt, e.g. behind a summary at the start of a file, is a turn as well.
@@ -152,6 +168,32 @@ impl Splitter {
         self.context_chars += open.chars - before;
     }
 
+    fn watch_compactions(&mut self, start: u64, record: &Record<'_>, kind: Kind) {
+        match (kind, record.content()) {
+            (Kind::CompactBoundary, _) => {
+                let noted = record.compacted();
+                // What the client notes down may be its estimate.
+                let tokens_before = self.context_tokens.take().or(noted.tokens_before);
+                self.boundary = Some((start, Compacted { tokens_before, ..noted }));
+                self.context_chars = 0;
+            }
+            (Kind::CompactSummary, Some(content)) => {
+                let text = content.texts().collect::<Vec<_>>().join("\n");
+                let without = || (start, Compacted { tokens_before: self.context_tokens.take(), ..Compacted::default() });
+                let (start, noted) = self.boundary.take().unwrap_or_else(without);
+                self.unanswered = Some(start);
+                let (at_ms, turns) = (self.last_ms, self.next_index);
+                self.summaries.push(CompactSummary { text, at_ms, turns, start: Some(start), noted });
+            }
+            (Kind::Answer, _) if !record.is_sidechain() && !self.is_agent => {
+                let Some(tokens) = record.context_tokens() else { return };
+                self.context_tokens = Some(tokens);
+                self.first_contexts.extend(self.unanswered.take().map(|start| FirstContext { start, tokens }));
+            }
+            _ => {}
+        }
+    }
+
     /// The turns that were completed since the last call.
     pub fn take_finished(&mut self) -> Vec<Turn> {
         std::mem::take(&mut self.finished)
@@ -160,6 +202,11 @@ impl Splitter {
     /// The summaries that were met since the last call.
     pub fn take_summaries(&mut self) -> Vec<CompactSummary> {
         std::mem::take(&mut self.summaries)
+    }
+
+    /// First contexts that were met since the last call.
+    pub fn take_first_contexts(&mut self) -> Vec<FirstContext> {
+        std::mem::take(&mut self.first_contexts)
     }
 
     /// What there is of the turn that is still open.
@@ -195,6 +242,10 @@ impl Open {
         }
         if kind == Kind::ToolResults {
             self.is_answered = false;
+        }
+        if !is_agent {
+            let typed = if kind == Kind::Prompt { record.content() } else { record.queued_prompt() };
+            self.is_kept |= typed.is_some_and(asks_to_keep);
         }
         let (Kind::Answer, Some(content)) = (kind, record.content()) else { return };
         for (name, input) in content.blocks().iter().filter_map(Block::tool_call) {
@@ -246,8 +297,13 @@ impl Open {
             output_tokens: self.output_tokens,
             is_answered: self.is_answered,
             open_work: work.open(),
+            is_kept: self.is_kept,
         }
     }
+}
+
+fn asks_to_keep(prompt: &Content<'_>) -> bool {
+    prompt.texts().any(|text| content::asks_to_keep(&content::as_typed(text)))
 }
 
 /// The bytes of a UUID, or as many that are made of what stands there.

@@ -70,7 +70,7 @@ fn summaries_stay() {
     let mut place = Place::new();
     let text = "All that happened.".to_owned();
     let turns: Vec<_> = (0..6).map(|content| (NOW - 60 * DAY, content)).collect();
-    place.add_with("s", &turns, vec![CompactSummary { text, at_ms: NOW - 60 * DAY, turns: 2 }]);
+    place.add_with("s", &turns, vec![CompactSummary { text, at_ms: NOW - 60 * DAY, turns: 2, ..CompactSummary::default() }]);
     place.cycle(NOW);
     let outcome = place.cycle(NOW + 1_000 * HOUR);
     assert_eq!((outcome.hot, outcome.pruned), (4, 3));

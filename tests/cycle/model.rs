@@ -1,6 +1,6 @@
 //! The database does to its rows what the pure functions say of each, whatever happened before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ctxbridge::archive::cycle::{
     Facts, Known, Plan, Run, SPARED_NEWEST, Settings, Usage, Verdict, boosted, decayed, loss, plan, retention,
@@ -18,6 +18,8 @@ enum Step {
     Add(usize, Vec<(i64, u32)>),
     /// A content is restored.
     Touch(u32),
+    /// Turns at this place are kept, or kept no longer: their ids are the same in all sessions.
+    Keep(u32, bool),
     /// A session ends.
     End(usize),
     /// A cycle, so many hours later.
@@ -29,6 +31,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0..SESSIONS, proptest::collection::vec(turn, 1..8)).prop_map(|(session, turns)| Step::Add(session, turns)),
         2 => (0..40_u32).prop_map(Step::Touch),
+        1 => (0..12_u32, any::<bool>()).prop_map(|(index, is_kept)| Step::Keep(index, is_kept)),
         1 => (0..SESSIONS).prop_map(Step::End),
         4 => prop_oneof![5 => 0..200_i64, 1 => -100..0_i64, 1 => Just(130)].prop_map(Step::Cycle),
     ];
@@ -45,12 +48,21 @@ struct Entry {
     is_pruned: bool,
 }
 
+impl Entry {
+    fn revive(&mut self) {
+        if self.is_pruned {
+            (self.is_pruned, self.confidence) = (false, self.untouched);
+        }
+    }
+}
+
 #[derive(Default)]
 struct Model {
     entries: BTreeMap<u32, Entry>,
     /// Begin and content of each turn.
     turns: [Vec<(i64, u32)>; SESSIONS],
     ended_ms: [Option<i64>; SESSIONS],
+    kept: BTreeSet<u32>,
 }
 
 impl Model {
@@ -60,7 +72,10 @@ impl Model {
             let last_ms = turns.iter().map(|(at, _)| *at).filter(|at| *at > 0).max();
             let is_active = plan.is_active(last_ms, self.ended_ms[session]);
             let newest = turns.len().saturating_sub(SPARED_NEWEST);
-            turns.iter().enumerate().any(|(index, turn)| turn.1 == content && (is_active || index >= newest))
+            turns
+                .iter()
+                .enumerate()
+                .any(|(index, turn)| turn.1 == content && (is_active || index >= newest || self.kept.contains(&(index as u32))))
         })
     }
 
@@ -100,6 +115,7 @@ fn check(place: &mut Place, model: &Model) -> Result<(), TestCaseError> {
             let entry = model.entries[&content(turn)];
             prop_assert!((turn.confidence - entry.confidence).abs() < 1e-9, "{} is not {:?}", turn.confidence, entry);
             prop_assert_eq!((turn.is_pruned, turn.access_count), (entry.is_pruned, entry.access_count), "{}", content(turn));
+            prop_assert_eq!(turn.is_kept, model.kept.contains(&turn.turn.index));
         }
         let mut hot: Vec<u32> =
             model.turns[session].iter().map(|turn| turn.1).filter(|of| !model.entries[of].is_pruned).collect();
@@ -131,9 +147,18 @@ proptest! {
                         model.turns[session].push(turn);
                         let new = Entry { confidence: 0.8, untouched: 0.8, access_count: 0, is_pruned: false };
                         let entry = model.entries.entry(turn.1).or_insert(new);
-                        if entry.is_pruned {
-                            (entry.is_pruned, entry.confidence) = (false, entry.untouched);
+                        entry.revive();
+                    }
+                }
+                Step::Keep(index, is_kept) => {
+                    place.store.keep(&u128::from(index).to_be_bytes(), is_kept, now).unwrap();
+                    if is_kept {
+                        model.kept.insert(index);
+                        for turn in model.turns.iter().filter_map(|turns| turns.get(index as usize)) {
+                            model.entries.get_mut(&turn.1).unwrap().revive();
                         }
+                    } else {
+                        model.kept.remove(&index);
                     }
                 }
                 Step::Touch(of) => {

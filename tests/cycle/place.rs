@@ -45,7 +45,8 @@ impl Place {
         let turns: Vec<Turn> = turns.iter().zip(before as u32..).map(|(turn, index)| a_turn(index, *turn)).collect();
         let bytes = before + turns.len() as u64;
         let cursor = Cursor { generation: 0, bytes, check: [0; 32], interpreter: Interpreter::default() };
-        let batch = Batch { transcript, follows, rewritten: None, segments: Vec::new(), turns, summaries, cursor };
+        let (segments, first_contexts) = (Vec::new(), Vec::new());
+        let batch = Batch { transcript, follows, rewritten: None, segments, turns, summaries, first_contexts, cursor };
         assert_eq!(self.store.append(&batch).unwrap(), Appended::Done);
     }
 
@@ -87,7 +88,7 @@ impl Place {
     pub fn dump(&self) -> String {
         let db = self.raw();
         let mut dump = String::new();
-        for table in ["sessions", "transcripts", "entries", "turns", "compactions", "notes", "decays"] {
+        for table in ["sessions", "transcripts", "entries", "turns", "compactions", "notes", "decays", "kept"] {
             let mut rows = db.prepare(&format!("SELECT * FROM {table} ORDER BY 1")).unwrap();
             let columns = rows.column_count();
             let mut rows = rows.query([]).unwrap();
@@ -124,5 +125,6 @@ fn a_turn(index: u32, (started_ms, content): (i64, u32)) -> Turn {
         output_tokens: 0,
         is_answered: true,
         open_work: Vec::new(),
+        is_kept: false,
     }
 }

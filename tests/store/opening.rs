@@ -68,8 +68,16 @@ fn a_batch_that_follows_something_else_changes_nothing() {
     let bytes = store.cursor(&path.to_string_lossy()).unwrap().unwrap().bytes;
     for follows in [None, Some((0, bytes - 1)), Some((0, bytes + 1)), Some((1, bytes))] {
         let cursor = Cursor { generation: 7, bytes: 1, check: [0; 32], interpreter: Interpreter::default() };
-        let (segments, turns, summaries) = (Vec::new(), Vec::new(), Vec::new());
-        let batch = Batch { transcript: transcript(&path, "s"), follows, rewritten: None, segments, turns, summaries, cursor };
+        let batch = Batch {
+            transcript: transcript(&path, "s"),
+            follows,
+            rewritten: None,
+            segments: Vec::new(),
+            turns: Vec::new(),
+            summaries: Vec::new(),
+            first_contexts: Vec::new(),
+            cursor,
+        };
         assert_eq!(store.append(&batch).unwrap(), Appended::Moved, "{follows:?}");
     }
     assert_eq!(turns(&mut store, "s"), before);

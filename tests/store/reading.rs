@@ -43,6 +43,7 @@ fn turn(index: u32, (age, has_tools, has_files): (i64, bool, bool)) -> Turn {
         output_tokens: 0,
         is_answered: true,
         open_work: Vec::new(),
+        is_kept: false,
     }
 }
 
@@ -59,8 +60,9 @@ proptest! {
         let turns = traits.iter().zip(0..).map(|(traits, index)| turn(index, *traits)).collect();
         let cursor = Cursor { generation: 0, bytes: 1_000, check: [0; 32], interpreter: Interpreter::default() };
         let transcript = transcript(&place.path("s.jsonl"), "s");
-        let (segments, summaries) = (Vec::new(), Vec::new());
-        store.append(&Batch { transcript, follows: None, rewritten: None, segments, turns, summaries, cursor }).unwrap();
+        let (segments, summaries, first_contexts) = (Vec::new(), Vec::new(), Vec::new());
+        let batch = Batch { transcript, follows: None, rewritten: None, segments, turns, summaries, first_contexts, cursor };
+        store.append(&batch).unwrap();
         let key = session(&mut store, "s").unwrap().key;
         let all = store.turns(key, Turns::All).unwrap();
         for (at, times) in touched {

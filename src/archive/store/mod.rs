@@ -17,7 +17,7 @@ use std::io::Write;
 use super::cycle::{Facts, Outcome, Plan, Run};
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
-use crate::transcript::{CompactSummary, Interpreter, Turn};
+use crate::transcript::{CompactSummary, FirstContext, Interpreter, Turn};
 
 /// What a transcript is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub struct Batch {
     pub turns: Vec<Turn>,
     /// Summaries of compactions that were met.
     pub summaries: Vec<CompactSummary>,
+    /// Sizes of the context right after compactions, these or earlier ones.
+    pub first_contexts: Vec<FirstContext>,
     /// The cursor afterwards.
     pub cursor: Cursor,
 }
@@ -154,6 +156,8 @@ pub struct StoredTurn {
     pub is_pruned: bool,
     /// Whether a rewritten transcript no longer has it.
     pub is_superseded: bool,
+    /// Whether the user asked to keep it.
+    pub is_kept: bool,
     /// Everything else.
     pub turn: Turn,
 }
@@ -234,8 +238,12 @@ pub struct Compaction {
 }
 
 /// A compaction that was announced, blocked, or has happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredCompaction {
+    /// Its id in this store.
+    pub key: i64,
+    /// The session.
+    pub session: String,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
     /// `auto` or `manual`, where the client told.
@@ -244,10 +252,35 @@ pub struct StoredCompaction {
     pub turns: u32,
     /// Size of the context before it, in tokens.
     pub context_tokens: Option<u64>,
+    /// Size of the context after it.
+    pub context_after: Option<u64>,
+    /// How long it took, in milliseconds.
+    pub took_ms: Option<u64>,
+    /// Learnings that were said since the one before.
+    pub learnings: u64,
     /// Whether the gate blocked it.
     pub is_blocked: bool,
     /// Whether the client made its summary, and so went through with it.
     pub is_done: bool,
+    /// The entry of the summary.
+    pub summary: Option<i64>,
+    /// The transcript and the byte in it where it was; nothing where only a hook told, or a rewritten transcript no longer has it.
+    pub place: Option<(i64, u64)>,
+    /// What was said up to it.
+    pub snapshot: Option<Snapshot>,
+}
+
+/// What a compaction put a summary in the place of: everything since the one before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Messages: prompts, answers, and what tools returned.
+    pub messages: u64,
+    /// The begin of the first one that says something.
+    pub first: String,
+    /// The begin of the last one that says something.
+    pub last: String,
+    /// What it was about, the most telling first.
+    pub topics: Vec<String>,
 }
 
 /// What has changed in a store.
@@ -273,6 +306,8 @@ pub enum Turns {
     Superseded,
     /// Sub-agents' work.
     Agents,
+    /// Those that the user asked to keep, newest first.
+    Kept,
 }
 
 /// What the archive holds.
@@ -365,6 +400,27 @@ pub trait Store {
 
     /// Compactions of a session, or of all, not before `since_ms`, in order of time.
     fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError>;
+
+    /// Compactions whose snapshot has these words, in the index's language, the best first; only of folders with this in their path.
+    fn compactions_with(&mut self, words: &str, project: Option<&str>, limit: usize)
+    -> Result<Vec<StoredCompaction>, StoreError>;
+
+    /// Takes note of where compactions were that are known by their summaries already, and of how large the context was afterwards.
+    fn place_compactions(
+        &mut self,
+        transcript: i64,
+        summaries: &[CompactSummary],
+        contexts: &[FirstContext],
+    ) -> Result<(), StoreError>;
+
+    /// Keeps what was said up to a compaction.
+    fn keep_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError>;
+
+    /// Keeps turns of this id, or keeps them no longer. What is kept is hot and stays so.
+    fn keep(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError>;
+
+    /// Turns that the user asked to keep, the newest first, at most `limit`.
+    fn kept(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError>;
 
     /// Begin (milliseconds since 1970) and size of the context (tokens) of each turn of a session's conversation as it is now, in order
     /// of time; turns of which the client did not tell it are left out.

@@ -2,6 +2,7 @@
 
 mod diff;
 mod export;
+mod history;
 mod import;
 mod optimize;
 mod restore;
@@ -9,6 +10,7 @@ mod search;
 mod sessions;
 mod show;
 mod status;
+mod tag;
 
 use anyhow::bail;
 use clap::Subcommand;
@@ -46,6 +48,10 @@ enum ArchiveCommand {
     Sessions(sessions::SessionsArgs),
     /// A session's turns, or one turn in full
     Show(show::ShowArgs),
+    /// When a session was compacted, and what was in the window each time
+    History(history::HistoryArgs),
+    /// Keep turns: they are never pruned, and come back first
+    Tag(tag::TagArgs),
     /// Write a session's transcript, byte for byte
     Restore(restore::RestoreArgs),
     /// Write a conversation as a page, as Markdown or as JSON
@@ -64,6 +70,8 @@ impl ArchiveArgs {
             ArchiveCommand::Search(args) => args.run(output),
             ArchiveCommand::Sessions(args) => args.run(output),
             ArchiveCommand::Show(args) => args.run(output),
+            ArchiveCommand::History(args) => args.run(output),
+            ArchiveCommand::Tag(args) => args.run(output),
             ArchiveCommand::Restore(args) => args.run(output),
             ArchiveCommand::Export(args) => args.run(output),
             ArchiveCommand::Diff(args) => args.run(output),

@@ -11,6 +11,7 @@ use crate::archive::heal::{self, Tidied};
 use crate::archive::import::{Imported, import};
 use crate::archive::reader::Comparison;
 use crate::archive::search::CaughtUp;
+use crate::archive::snapshot;
 use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::finding;
@@ -96,9 +97,10 @@ impl OptimizeArgs {
             output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
         }
         let mut store = super::open(output)?;
+        let deadline = self.background.then(|| Instant::now() + LEARNING_IN_BACKGROUND);
         // What hooks could not write is new as well.
         hook::Spool::in_dir(&paths::data_dir()?).take(&mut store)?;
-        let deadline = self.background.then(|| Instant::now() + LEARNING_IN_BACKGROUND);
+        snapshot::all(&mut store, deadline, &mut |done| output.progress(&format!("looking for compactions: {done} sessions")))?;
         Ok(Some(learn::all(&mut store, &patterns, deadline, &mut |done| output.progress(&format!("learning: {done} sessions")))?))
     }
 

@@ -1,28 +1,36 @@
 //! `ctxbridge archive show`
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{sessions, stamp, time};
 use crate::archive::recall::{self, turn_digits};
-use crate::archive::store::{Session, Store, StoredTurn, Turns};
+use crate::archive::store::{Session, Store, StoredSummary, StoredTurn, Turns};
 use crate::archive::{context, quote, words};
-use crate::cli::Answer;
 use crate::cli::output::{BOLD, DIM, Output, styled};
+use crate::cli::{Answer, Usage};
+use crate::export::which::{self, When, Which, WhichError};
 use crate::transcript::summary::MAX_CHARS;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive show 0b9e                 a line for each turn
   ctxbridge archive show 0b9e --turn 12       turn 12 in full
+  ctxbridge archive show 0b9e@2               as it was before its second compaction
+  ctxbridge archive show 0b9e --before 14:30  as it was then
   ctxbridge archive show ctx:1a2b3c4d         the same by its handle")]
 pub(super) struct ShowArgs {
-    /// The session's id or the begin of it, or a turn's handle
+    /// The session's id or the begin of it, with @N as it was before its N-th compaction; or a turn's handle
     what: String,
+    /// As it was at this time: a day, a time, or as in `yesterday`
+    #[arg(long, value_name = "TIME")]
+    before: Option<String>,
     /// This turn in full; the first is 0
     #[arg(long, value_name = "N")]
     turn: Option<u32>,
     /// Sub-agents' work and what a rewritten transcript no longer has as well
-    #[arg(long, conflicts_with = "turn")]
+    #[arg(long, conflicts_with_all = ["turn", "before"])]
     all: bool,
     /// Every turn in full
     #[arg(long, conflicts_with = "turn")]
@@ -35,11 +43,23 @@ impl ShowArgs {
             return show_handle(&self.what, output);
         }
         let mut store = super::open(output)?;
-        let Some(session) = super::find(&mut store, &self.what)? else {
-            output.note(&format!("no session begins with {}; `ctxbridge archive sessions` lists them", self.what));
+        let Which { session: prefix, when } = self.which()?;
+        let Some(session) = super::find(&mut store, &prefix)? else {
+            output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
             return Ok(Answer::No);
         };
-        let mut turns = store.turns(session.key, Turns::All)?;
+        let mut turns = match which::turns(&mut store, &session, &when) {
+            Err(error @ (WhichError::NoCompaction { .. } | WhichError::NotYet { .. })) => {
+                output.note(&error.to_string());
+                return Ok(Answer::No);
+            }
+            turns => turns?,
+        };
+        let state = (when != When::Now).then(|| when.to_string());
+        // What took its place is no part of a conversation as it was.
+        let last_ms = state.as_ref().map(|_| turns.last().map_or(i64::MIN, |last| last.turn.started_ms));
+        let mut summaries = store.summaries(session.key)?;
+        summaries.retain(|summary| last_ms.is_none_or(|last_ms| summary.at_ms <= last_ms));
         if self.all {
             turns.extend(store.turns(session.key, Turns::Superseded)?);
             turns.extend(store.turns(session.key, Turns::Agents)?);
@@ -57,10 +77,11 @@ impl ShowArgs {
             return in_full(&mut store, turn, output);
         }
         if output.json {
-            return as_json(&mut store, &session, &turns, self.full, output);
+            return as_json(&mut store, &session, (&turns, &summaries), state, self.full, output);
         }
         let folder = quote::line(session.folder.as_deref().unwrap_or("?"));
-        output.line(format!("{} in {folder}", styled(BOLD, &session.session)))?;
+        let as_it_was = state.map(|state| format!(", {state}")).unwrap_or_default();
+        output.line(format!("{} in {folder}{as_it_was}", styled(BOLD, &session.session)))?;
         for turn in &turns {
             let handle = context::handle(&turn.turn.id);
             let when = time(Some(turn.turn.started_ms).filter(|ms| *ms > 0));
@@ -69,17 +90,32 @@ impl ShowArgs {
                 Some(agent) => format!("agent {}  ", quote::line(agent)),
                 None => String::new(),
             };
+            let whose = if turn.is_kept { format!("kept  {whose}") } else { whose };
             let summary = quote::line(&words::summary(&mut store, turn)?);
             output.line(format!("{:>5}  {handle}  {}  {}{summary}", turn.turn.index, styled(DIM, when), styled(DIM, whose)))?;
             if self.full {
                 output.line(printable(&words::content(&mut store, turn)?))?;
             }
         }
-        for summary in store.summaries(session.key)? {
+        for summary in &summaries {
             let text = if self.full { printable(&summary.text) } else { quote::cut(&quote::line(&summary.text), MAX_CHARS) };
             output.line(format!("{} after turn {}: {text}", styled(DIM, "compacted"), summary.turns))?;
         }
         Ok(Answer::Yes)
+    }
+}
+
+impl ShowArgs {
+    /// Which session, and which state of it.
+    fn which(&self) -> anyhow::Result<Which> {
+        let parse =
+            |text: &str| Which::parse(text, Timestamp::now(), &TimeZone::system()).map_err(|error| Usage(error.to_string()));
+        let named = parse(&self.what)?;
+        let Some(before) = &self.before else { return Ok(named) };
+        if named.when != When::Now {
+            return Err(Usage("either @ or --before says when, not both".to_owned()).into());
+        }
+        Ok(Which { when: parse(&format!("@{before}"))?.when, ..named })
     }
 }
 
@@ -117,7 +153,8 @@ pub(in crate::cli) fn printable(text: &str) -> String {
 fn as_json(
     store: &mut dyn Store,
     session: &Session,
-    turns: &[StoredTurn],
+    (turns, summaries): (&[StoredTurn], &[StoredSummary]),
+    state: Option<String>,
     full: bool,
     output: &mut Output,
 ) -> anyhow::Result<Answer> {
@@ -129,12 +166,12 @@ fn as_json(
         }
         listed.push(value);
     }
-    let summaries: Vec<_> = store
-        .summaries(session.key)?
-        .into_iter()
+    let summaries: Vec<_> = summaries
+        .iter()
         .map(|summary| json!({ "timestamp": stamp(summary.at_ms), "turns_before": summary.turns, "text": summary.text }))
         .collect();
     let mut value = sessions::as_json(store, session)?;
+    value["state"] = json!(state);
     value["turns"] = json!(listed);
     value["summaries"] = json!(summaries);
     output.value(&value)?;
@@ -146,7 +183,7 @@ fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> 
     let summary = words::summary(store, turn)?;
     Ok(json!({
         "turn": inner.index, "handle": context::handle(&inner.id), "session": turn.session, "agent": turn.agent,
-        "is_superseded": turn.is_superseded,
+        "is_superseded": turn.is_superseded, "is_kept": turn.is_kept,
         "timestamp": stamp(inner.started_ms), "ended": stamp(inner.ended_ms), "summary": summary, "tools": inner.tools,
         "files": inner.files, "agents": inner.agents, "open_work": inner.open_work, "is_answered": inner.is_answered,
         "context_tokens": inner.context_tokens, "output_tokens": inner.output_tokens, "chars": inner.content_chars,

@@ -97,7 +97,8 @@ impl Which {
     }
 }
 
-fn project(named: Option<&str>) -> anyhow::Result<Option<String>> {
+/// The folder that a user means, as searches take it.
+pub(super) fn project(named: Option<&str>) -> anyhow::Result<Option<String>> {
     let folder = std::env::current_dir().unwrap_or_default();
     let known = |named| search::project(named, &folder).ok_or_else(|| Usage("--project names no folder".to_owned()).into());
     named.map(known).transpose()

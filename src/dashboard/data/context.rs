@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn compaction(at_ms: i64, is_done: bool, is_blocked: bool) -> StoredCompaction {
-        StoredCompaction { at_ms, cause: None, turns: 0, context_tokens: None, is_blocked, is_done }
+        StoredCompaction { at_ms, is_blocked, is_done, ..StoredCompaction::default() }
     }
 
     #[test]

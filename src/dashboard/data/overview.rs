@@ -151,14 +151,7 @@ mod tests {
 
     #[test]
     fn days_without_compactions_are_there_and_others_are_counted_by_what_became_of_them() {
-        let at = |at_ms, is_done, is_blocked| StoredCompaction {
-            at_ms,
-            cause: None,
-            turns: 1,
-            context_tokens: None,
-            is_blocked,
-            is_done,
-        };
+        let at = |at_ms, is_done, is_blocked| StoredCompaction { at_ms, is_blocked, is_done, ..StoredCompaction::default() };
         let found = [at(1, true, false), at(1, true, false), at(2, false, true), at(2, false, false), at(99, true, false)];
         let day = |ms| (ms < 99).then(|| format!("2026-11-0{ms}"));
         let days = by_day(jiff::civil::date(2026, 11, 1), &found, day);

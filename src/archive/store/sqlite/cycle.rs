@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, named_params, params};
 
+use super::kept::KEPT_TURNS;
 use super::read::unsigned;
 use crate::archive::cycle::{Facts, Outcome, PRUNE_CONFIDENCE, Plan, Run, SPARED_NEWEST, TOLERANCE, Usage};
 use crate::archive::{CONFIDENCE_BOOST, FIRST_CONFIDENCE, LEAST_CONFIDENCE};
@@ -96,6 +97,8 @@ fn on_prunable(statement: &str, condition: &str) -> String {
             SELECT entry FROM turns WHERE transcript IN (
                 SELECT transcripts.id FROM transcripts JOIN sessions ON sessions.id = transcripts.session
                 WHERE last_ms > :active_after AND (ended_ms IS NULL OR ended_ms < last_ms))
+            UNION ALL
+            SELECT entry FROM {KEPT_TURNS}
          )
          {statement}
          WHERE access_count = 0 AND text IS NULL AND confidence IS NOT 0.0 AND id NOT IN (SELECT entry FROM spared) {condition}"

@@ -201,10 +201,10 @@ pub(super) fn changed_files(db: &Connection, project: Option<&str>, limit: usize
 }
 
 /// As it stands in a path between slashes.
-fn in_path(project: &str) -> String {
+pub(super) fn in_path(project: &str) -> String {
     format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase())
 }
 
-fn to_json(value: &impl serde::Serialize) -> String {
+pub(super) fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

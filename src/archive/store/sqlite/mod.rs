@@ -6,7 +6,9 @@ pass reads the same bytes again. The log is moved into the database by hooks tha
 */
 
 mod changes;
+mod compactions;
 mod cycle;
+mod kept;
 mod learnings;
 mod read;
 mod schema;
@@ -20,14 +22,15 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{
-    Appended, Batch, Changes, Compaction, Cursor, EVERYTHING, Place, Session, Size, Store, StoreError, StoredCompaction,
-    StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
+    Appended, Batch, Changes, Compaction, Cursor, EVERYTHING, Place, Session, Size, Snapshot, Store, StoreError,
+    StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::segment::{self, Check};
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
 use crate::sqlite::{self, Manners, OpenError};
+use crate::transcript::{CompactSummary, FirstContext};
 
 /// Times that a write is tried again when another process was in the way for longer than its patience, and the first pause; each
 /// further one is twice as long.
@@ -310,7 +313,37 @@ impl Store for SqliteStore {
     }
 
     fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError> {
-        self.read(|db| read::compactions(db, session, since_ms))
+        self.read(|db| compactions::compactions(db, session, since_ms))
+    }
+
+    fn compactions_with(
+        &mut self,
+        words: &str,
+        project: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredCompaction>, StoreError> {
+        self.read(|db| compactions::compactions_with(db, words, project, limit))
+    }
+
+    fn place_compactions(
+        &mut self,
+        transcript: i64,
+        summaries: &[CompactSummary],
+        contexts: &[FirstContext],
+    ) -> Result<(), StoreError> {
+        self.write(|db| compactions::place(db, transcript, summaries, contexts))
+    }
+
+    fn keep_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.write(|db| compactions::keep_snapshot(db, compaction, snapshot))
+    }
+
+    fn keep(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| kept::keep(db, turn, is_kept, now_ms))
+    }
+
+    fn kept(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| turns::kept(db, limit))
     }
 
     fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
@@ -331,11 +364,11 @@ impl Store for SqliteStore {
     }
 
     fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
-        self.write(|db| write::announce(db, session, compaction))
+        self.write(|db| compactions::announce(db, session, compaction))
     }
 
     fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
-        self.write(|db| write::hooked_summary(db, session, text, now_ms))
+        self.write(|db| compactions::hooked_summary(db, session, text, now_ms))
     }
 
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {

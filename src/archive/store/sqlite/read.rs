@@ -4,7 +4,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
-use crate::archive::store::{Cursor, Session, Size, StoredCompaction, StoredSummary, StoredTranscript, Totals};
+use crate::archive::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
 use crate::digest;
 
 pub(super) fn cursor(db: &Connection, path: &str) -> Result<Option<Cursor>> {
@@ -182,24 +182,6 @@ pub(super) fn summary_of(db: &Connection, entry: i64) -> Result<Option<(String, 
         Ok((row.get(0)?, summary))
     })
     .optional()
-}
-
-pub(super) fn compactions(db: &Connection, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>> {
-    db.prepare_cached(
-        "SELECT at_ms, cause, turns, context_tokens, is_blocked, summary IS NOT NULL FROM compactions
-         WHERE (?1 IS NULL OR session = ?1) AND at_ms >= ?2 ORDER BY at_ms, id",
-    )?
-    .query_map(params![session, since_ms], |row| {
-        Ok(StoredCompaction {
-            at_ms: row.get(0)?,
-            cause: row.get(1)?,
-            turns: row.get(2)?,
-            context_tokens: optional(row, 3)?,
-            is_blocked: row.get(4)?,
-            is_done: row.get(5)?,
-        })
-    })?
-    .collect()
 }
 
 /// A turn that several files of the session have counts once.

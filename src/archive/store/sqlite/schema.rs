@@ -180,4 +180,19 @@ CREATE TABLE learning_progress (
     patterns TEXT NOT NULL,
     watcher TEXT NOT NULL
 ) STRICT;
+", "
+-- Where a compaction was (byte `start` of a transcript), what it did to the context, and what had been said since the one before.
+ALTER TABLE compactions ADD COLUMN transcript INTEGER REFERENCES transcripts (id);
+ALTER TABLE compactions ADD COLUMN start INTEGER;
+ALTER TABLE compactions ADD COLUMN context_after INTEGER;
+ALTER TABLE compactions ADD COLUMN took_ms INTEGER;
+ALTER TABLE compactions ADD COLUMN messages INTEGER;
+ALTER TABLE compactions ADD COLUMN first_message TEXT;
+ALTER TABLE compactions ADD COLUMN last_message TEXT;
+ALTER TABLE compactions ADD COLUMN topics TEXT;
+CREATE VIRTUAL TABLE snapshot_words USING fts5(first, last, topics, content = '', contentless_delete = 1,
+    tokenize = \"ascii tokenchars '_'\");
+
+-- Turns that the user asked to keep, by their id, whichever sessions have them; `is_kept` 0: no longer, whatever the prompt says.
+CREATE TABLE kept (uuid BLOB PRIMARY KEY, is_kept INTEGER NOT NULL, at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 "];

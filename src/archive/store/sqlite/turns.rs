@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
 use super::cycle;
+use super::kept::{IS_KEPT, KEPT_TURNS};
 use super::read::{from_json, optional, unsigned};
 use crate::archive::store::{Place, StoredTurn, Turns};
 use crate::transcript::Turn;
@@ -15,9 +16,9 @@ use crate::transcript::Turn;
 static COLUMNS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT turns.entry, turns.transcript, turns.generation, superseded, sessions.session, transcripts.agent,
-        access_count, {}, idx, start, start + turns.bytes, uuid, started_ms, started_ms + took_ms, sha256, chars,
+        access_count, {}, idx, start, start + turns.bytes, turns.uuid, started_ms, started_ms + took_ms, sha256, chars,
         tools, files, agents, turns.context_tokens, output_tokens, is_answered, open_work,
-        entries.confidence IS 0.0",
+        entries.confidence IS 0.0, {IS_KEPT}",
         cycle::confidence(cycle::LOST)
     )
 });
@@ -43,6 +44,11 @@ fn of_transcript(condition: &str) -> String {
     )
 }
 
+/// Turns that are kept.
+fn of_kept(condition: &str) -> String {
+    format!("{} FROM {KEPT_TURNS} CROSS JOIN entries ON entries.id = turns.entry {AROUND} {condition}", *COLUMNS)
+}
+
 fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
     let superseded: Option<u32> = row.get(3)?;
     Ok(StoredTurn {
@@ -55,6 +61,7 @@ fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
         access_count: row.get(6)?,
         confidence: row.get(7)?,
         is_pruned: row.get(23)?,
+        is_kept: row.get(24)?,
         turn: Turn {
             index: row.get(8)?,
             start: unsigned(row, 9)?,
@@ -71,6 +78,7 @@ fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
             output_tokens: unsigned(row, 20)?,
             is_answered: row.get(21)?,
             open_work: names(row, 22)?,
+            is_kept: row.get(24)?,
         },
     })
 }
@@ -92,12 +100,16 @@ pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<S
             Turns::Superseded => {
                 found.extend(list(db, &of_transcript("superseded IS NOT NULL ORDER BY idx"), [transcript])?);
             }
-            Turns::Newest(_) | Turns::Candidates(_) if is_agent => {}
+            Turns::Newest(_) | Turns::Candidates(_) | Turns::Kept if is_agent => {}
             Turns::Newest(count) => {
                 let sql = of_transcript("superseded IS NULL ORDER BY idx DESC LIMIT ?2");
                 found.extend(list(db, &sql, params![transcript, limit(count)])?);
             }
             Turns::Candidates(count) => candidates(db, transcript, hot_from, count, &mut found)?,
+            Turns::Kept => {
+                let sql = of_kept("WHERE turns.transcript = ?1 AND superseded IS NULL ORDER BY idx DESC");
+                found.extend(list(db, &sql, [transcript])?);
+            }
         }
     }
     if transcripts.iter().filter(|listed| !listed.is_agent).count() > 1 {
@@ -146,6 +158,16 @@ fn candidates(db: &Connection, transcript: i64, hot_from: i64, count: usize, fou
     );
     found.extend(list(db, &sql, [transcript])?);
     Ok(())
+}
+
+/// One that several sessions have is shown once.
+pub(super) fn kept(db: &Connection, limit: usize) -> Result<Vec<StoredTurn>> {
+    let sql = of_kept("ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC");
+    let mut found = list(db, &sql, [])?;
+    let mut seen = HashSet::new();
+    found.retain(|turn| seen.insert(turn.turn.id));
+    found.truncate(limit);
+    Ok(found)
 }
 
 pub(super) fn turns_by_id(db: &Connection, prefix: &str) -> Result<Vec<StoredTurn>> {

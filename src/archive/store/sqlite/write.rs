@@ -2,11 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
-use super::cycle;
-use crate::archive::SUMMARY_CONFIDENCE;
-use crate::archive::store::{Appended, Batch, Compaction, Rewritten};
+use super::{compactions, cycle, kept};
+use crate::archive::store::{Appended, Batch, Rewritten};
 use crate::digest;
-use crate::transcript::{CompactSummary, Turn, summary};
+use crate::transcript::Turn;
 
 /// Adds what a pass found, if nobody was there in between.
 pub(super) fn append(db: &Connection, batch: &Batch) -> Result<Appended> {
@@ -30,8 +29,9 @@ pub(super) fn append(db: &Connection, batch: &Batch) -> Result<Appended> {
         cycle::hot_turns(db, transcript, first_ms)?;
     }
     for met in &batch.summaries {
-        self::summary(db, session, met)?;
+        compactions::summary(db, session, Some(transcript), met)?;
     }
+    compactions::first_contexts(db, transcript, &batch.first_contexts)?;
     Ok(Appended::Done)
 }
 
@@ -105,7 +105,7 @@ fn begin_generation(db: &Connection, transcript: i64, generation: u32, rewritten
         "UPDATE turns SET superseded = ?2 WHERE transcript = ?1 AND superseded IS NULL AND idx >= ?3",
         params![transcript, generation, rewritten.turns],
     )?;
-    Ok(())
+    compactions::forget_places(db, transcript, rewritten.shared)
 }
 
 fn segments(db: &Connection, batch: &Batch, transcript: i64) -> Result<()> {
@@ -174,7 +174,7 @@ fn turn(db: &Connection, transcript: i64, generation: u32, turn: &Turn) -> Resul
         ":agents": list(&turn.agents),
         ":open_work": list(&turn.open_work),
     })?;
-    Ok(())
+    if turn.is_kept { kept::asked(db, turn) } else { Ok(()) }
 }
 
 fn new_entry(db: &Connection, turn: &Turn) -> Result<i64> {
@@ -216,62 +216,8 @@ fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64>
     Ok(entry)
 }
 
-/// A summary that took the conversation's place. The hook and the transcript both tell of it, in their own wrapping and in any
-/// order: the longer text is kept, once.
-pub(super) fn summary(db: &Connection, session: i64, met: &CompactSummary) -> Result<()> {
-    let core = summary::of_compaction(&met.text);
-    if core.is_empty() {
-        return Ok(());
-    }
-    let mut recent = db.prepare_cached(
-        "SELECT compactions.id, entries.id, text FROM compactions JOIN entries ON entries.id = compactions.summary
-         WHERE session = ?1 AND turns = ?2 ORDER BY at_ms DESC LIMIT 8",
-    )?;
-    let recent = recent.query_map(params![session, met.turns], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let mut known: Option<i64> = None;
-    let mut replaced: Option<i64> = None;
-    for compaction in recent {
-        let (id, entry, text): (i64, i64, String) = compaction?;
-        if text.contains(&core) {
-            return Ok(());
-        }
-        if core.contains(&text) {
-            known = Some(id);
-            replaced = Some(entry);
-        }
-    }
-    let entry: i64 = db
-        .prepare_cached(&format!(
-            "INSERT INTO entries (sha256, chars, text, confidence) VALUES (?1, ?2, ?3, ?4 + {})
-                 ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
-            cycle::LOST
-        ))?
-        .query_row(params![digest_of(&core), core.chars().count() as i64, core, SUMMARY_CONFIDENCE], |row| row.get(0))?;
-    if known.is_none() {
-        // The compaction may have been announced by a hook.
-        known = db
-            .prepare_cached(
-                "SELECT id FROM compactions WHERE session = ?1 AND turns = ?2 AND summary IS NULL AND is_blocked = 0
-                 ORDER BY at_ms DESC LIMIT 1",
-            )?
-            .query_row(params![session, met.turns], |row| row.get(0))
-            .optional()?;
-    }
-    match known {
-        Some(id) => db.prepare_cached("UPDATE compactions SET summary = ?1 WHERE id = ?2")?.execute([entry, id])?,
-        None => db
-            .prepare_cached("INSERT INTO compactions (session, at_ms, turns, summary) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![session, met.at_ms, met.turns, entry])?,
-    };
-    if let Some(replaced) = replaced {
-        db.prepare_cached("DELETE FROM entries WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM compactions WHERE summary = ?1)")?
-            .execute([replaced])?;
-    }
-    Ok(())
-}
-
 /// The row of a session that a hook speaks of, made when its transcript has not been seen yet.
-fn known_session(db: &Connection, session: &str, now_ms: i64) -> Result<i64> {
+pub(super) fn known_session(db: &Connection, session: &str, now_ms: i64) -> Result<i64> {
     db.prepare_cached(
         "INSERT INTO sessions (session, first_ms, last_ms) VALUES (?1, ?2, ?2)
          ON CONFLICT (session) DO UPDATE SET session = excluded.session RETURNING id",
@@ -279,46 +225,12 @@ fn known_session(db: &Connection, session: &str, now_ms: i64) -> Result<i64> {
     .query_row(params![session, now_ms], |row| row.get(0))
 }
 
-pub(super) fn announce(db: &Connection, session: &str, compaction: &Compaction) -> Result<()> {
-    let id = known_session(db, session, compaction.at_ms)?;
-    db.execute(
-        "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![
-            id,
-            compaction.at_ms,
-            compaction.cause,
-            turns_of(db, id)?,
-            compaction.context_tokens.map(u64::cast_signed),
-            compaction.is_blocked
-        ],
-    )
-    .map(drop)
-}
-
-pub(super) fn hooked_summary(db: &Connection, session: &str, text: &str, now_ms: i64) -> Result<()> {
-    let id = known_session(db, session, now_ms)?;
-    summary(db, id, &CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)? })
-}
-
-fn turns_of(db: &Connection, session: i64) -> Result<u32> {
-    db.prepare_cached(
-        "SELECT coalesce(max(idx) + 1, 0) FROM turns JOIN transcripts ON transcripts.id = transcript
-         WHERE session = ?1 AND agent IS NULL AND superseded IS NULL",
-    )?
-    .query_row([session], |row| row.get(0))
-}
-
 pub(super) fn end_session(db: &Connection, session: &str, reason: &str, now_ms: i64) -> Result<()> {
     let id = known_session(db, session, now_ms)?;
     db.execute("UPDATE sessions SET ended_ms = ?2, end_reason = ?3 WHERE id = ?1", params![id, now_ms, reason]).map(drop)
 }
 
-/// A turn that says the same is another entry.
-fn digest_of(text: &str) -> digest::Bytes {
-    digest::sha256(&[b"summary\0", text.as_bytes()].concat())
-}
-
 /// None of them is nothing.
-fn list(names: &[String]) -> Option<String> {
+pub(super) fn list(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
 }

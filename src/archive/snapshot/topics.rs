@@ -1,0 +1,265 @@
+/*!
+What a conversation was about, in a few words and with no model.
+
+YAKE (Campos et al., 2020) finds the words and pairs of words that stand out in a single text: by how often they are said, where, in how many
+sentences, and with how many different neighbours. It needs no other texts to compare with, so a hook can do it.
+*/
+
+use std::sync::LazyLock;
+
+use yake_rust::{Config, StopWords, get_n_best};
+
+use crate::learn::sentences;
+
+/// Bytes of a text that are looked at: some 100 ms.
+pub(super) const TEXT_BYTES: usize = 64 << 10;
+
+/// Topics at most.
+const MOST: usize = 8;
+
+/// Characters of a topic: what is longer is no word.
+const LONGEST: usize = 40;
+
+/// Said in every conversation of this kind, and so never what one is about.
+const ROUTINE: &[&str] = &[
+    "add",
+    "added",
+    "adding",
+    "answer",
+    "approach",
+    "bit",
+    "bug",
+    "bugs",
+    "call",
+    "calls",
+    "change",
+    "changed",
+    "changes",
+    "check",
+    "checked",
+    "checks",
+    "clean",
+    "code",
+    "command",
+    "commands",
+    "commit",
+    "committed",
+    "complete",
+    "completed",
+    "confirm",
+    "count",
+    "create",
+    "created",
+    "decided",
+    "declaration",
+    "default",
+    "diff",
+    "directory",
+    "done",
+    "edit",
+    "error",
+    "errors",
+    "example",
+    "expected",
+    "fail",
+    "failed",
+    "failing",
+    "fails",
+    "failure",
+    "file",
+    "files",
+    "find",
+    "fine",
+    "finish",
+    "finished",
+    "fix",
+    "fixed",
+    "fixes",
+    "folder",
+    "found",
+    "function",
+    "functions",
+    "git",
+    "good",
+    "green",
+    "handoff",
+    "implement",
+    "implemented",
+    "issue",
+    "issues",
+    "job",
+    "keep",
+    "kept",
+    "line",
+    "lines",
+    "list",
+    "look",
+    "looked",
+    "looking",
+    "looks",
+    "make",
+    "makes",
+    "method",
+    "module",
+    "move",
+    "moved",
+    "name",
+    "named",
+    "new",
+    "note",
+    "number",
+    "old",
+    "output",
+    "part",
+    "pass",
+    "passed",
+    "passes",
+    "path",
+    "place",
+    "plan",
+    "point",
+    "print",
+    "problem",
+    "project",
+    "push",
+    "question",
+    "read",
+    "reading",
+    "ready",
+    "real",
+    "reason",
+    "remove",
+    "removed",
+    "repo",
+    "resolved",
+    "rest",
+    "result",
+    "results",
+    "review",
+    "right",
+    "root",
+    "run",
+    "running",
+    "runs",
+    "save",
+    "saved",
+    "set",
+    "show",
+    "shows",
+    "side",
+    "single",
+    "small",
+    "sort",
+    "start",
+    "started",
+    "starts",
+    "state",
+    "step",
+    "steps",
+    "stop",
+    "task",
+    "test",
+    "tested",
+    "testing",
+    "tests",
+    "thing",
+    "things",
+    "time",
+    "times",
+    "todo",
+    "tool",
+    "tools",
+    "try",
+    "turn",
+    "turned",
+    "turns",
+    "type",
+    "types",
+    "update",
+    "updated",
+    "user",
+    "value",
+    "values",
+    "version",
+    "warning",
+    "warnings",
+    "work",
+    "worked",
+    "working",
+    "works",
+    "write",
+    "writing",
+    "wrong",
+    "wrote",
+];
+
+static STOP_WORDS: LazyLock<StopWords> = LazyLock::new(|| {
+    let mut words = StopWords::predefined("en").unwrap_or_default();
+    words.extend(ROUTINE.iter().map(|word| (*word).to_owned()));
+    words
+});
+
+/// What a text is about, the most telling first, in lower case. Code and quotations do not count.
+pub fn topics(text: &str) -> Vec<String> {
+    let said: Vec<&str> = sentences(text).into_iter().map(|sentence| &text[sentence.range]).collect();
+    let config = Config { ngrams: 2, ..Config::default() };
+    let found = get_n_best(4 * MOST, &said.join("\n"), &STOP_WORDS, &config);
+    let mut topics: Vec<String> = Vec::new();
+    for keyword in found.into_iter().map(|found| found.keyword) {
+        if topics.len() == MOST {
+            break;
+        }
+        let is_word = keyword.chars().count() <= LONGEST && keyword.chars().any(char::is_alphabetic);
+        // A pair says more than one of its words, and whichever came first stands for the other.
+        let is_said = topics.iter().any(|topic| has_words(topic, &keyword) || has_words(&keyword, topic));
+        if is_word && !is_said {
+            topics.push(keyword);
+        }
+    }
+    topics
+}
+
+/// Whether all words of one are words of the other.
+fn has_words(topic: &str, other: &str) -> bool {
+    other.split(' ').all(|word| topic.split(' ').any(|known| known == word))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "The venue calendar books a slot twice when two coordinators press the button at once.\n\n\
+        A double booking happens between reading the calendar and writing the slot. I added a unique index on venue and slot, \
+        so the second coordinator gets a conflict instead of a double booking.\n\n\
+        ```rust\nlet telescope = telescope(telescope);\ntelescope();\n```\n\n> telescope telescope telescope\n\n\
+        The calendar page shows the conflict, and the coordinator picks another slot of the venue.";
+
+    #[test]
+    fn what_stands_out_is_named_and_code_is_not() {
+        let topics = topics(TEXT);
+        assert!(topics.len() <= MOST, "{topics:?}");
+        for word in ["calendar", "slot", "booking"] {
+            assert!(topics.iter().any(|topic| topic.contains(word)), "{word} in {topics:?}");
+        }
+        for word in ["telescope", "added", "the"] {
+            assert!(topics.iter().all(|topic| !topic.split(' ').any(|known| known == word)), "{word} in {topics:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_about_nothing() {
+        assert!(topics("").is_empty());
+        assert!(topics("```\ncode\n```\n\n> quoted\n").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_will_do(text in "(\\PC|\\n|[.!?] |[A-Z]\\. |Mr\\. |\\d\\. ){0,200}") {
+            for topic in topics(&text) {
+                prop_assert!(topic.chars().count() <= LONGEST, "{topic}");
+            }
+        }
+    }
+}

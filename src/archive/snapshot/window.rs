@@ -1,0 +1,88 @@
+//! What was said since the last compaction.
+
+use super::topics::{TEXT_BYTES, topics};
+use crate::archive::store::{Snapshot, Store, StoreError, StoredTranscript};
+use crate::archive::{lines, quote};
+use crate::transcript::{Kind, Record, as_typed, is_typed, records};
+
+/// Characters of the first and the last message: what finds them, and says what it was about.
+const MESSAGE_CHARS: usize = 2_000;
+
+/// Bytes of a message that topics are looked for in; a log that somebody pasted would be all there is.
+const LOOKED_AT: usize = 2_000;
+
+/// What is known of a window.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    messages: u64,
+    first: Option<String>,
+    last: String,
+    /// The answer that was counted last: one answer is several lines.
+    answer: Option<String>,
+    /// What topics are looked for in.
+    text: String,
+}
+
+impl Window {
+    /// Reads a range of a transcript.
+    pub fn read(store: &mut dyn Store, transcript: &StoredTranscript, (from, to): (u64, u64)) -> Result<Self, StoreError> {
+        let mut window = Self::default();
+        let mut at = from;
+        while at < to.min(transcript.bytes) {
+            let bytes = lines::next(store, transcript, at, to)?;
+            if bytes.is_empty() {
+                break;
+            }
+            at += bytes.len() as u64;
+            records(&bytes, &mut |record| window.take(record));
+        }
+        Ok(window)
+    }
+
+    fn take(&mut self, record: &Record<'_>) {
+        let kind = record.kind();
+        let (Kind::Prompt | Kind::Answer | Kind::ToolResults, Some(content)) = (kind, record.content()) else { return };
+        if record.is_sidechain() {
+            return;
+        }
+        let id = record.message_id().filter(|_| kind == Kind::Answer);
+        if id.is_none() || id != self.answer.as_deref() {
+            self.messages += 1;
+            self.answer = id.map(str::to_owned);
+        }
+        match kind {
+            Kind::Prompt => {
+                let typed: Vec<String> = content.texts().map(as_typed).filter(|text| !text.trim().is_empty()).collect();
+                // A command, such as the one that compacts, says nothing about the conversation.
+                if typed.first().is_some_and(|text| is_typed(text)) {
+                    self.say(&typed.join("\n"));
+                }
+            }
+            Kind::Answer => {
+                let said: Vec<&str> = content.texts().filter(|text| !text.trim().is_empty()).collect();
+                if !said.is_empty() {
+                    self.say(&said.join("\n"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.last = quote::head(text.trim(), MESSAGE_CHARS).to_owned();
+        self.first.get_or_insert_with(|| self.last.clone());
+        if self.text.len() < TEXT_BYTES {
+            self.text.push_str(quote::head(text, LOOKED_AT));
+            self.text.push_str("\n\n");
+        }
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            messages: self.messages,
+            first: self.first.clone().unwrap_or_default(),
+            last: self.last.clone(),
+            topics: topics(&self.text),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Compactions: what hooks and transcripts tell of them, each in its own way and in any order, is one row.
+
+use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
+
+use super::cycle;
+use super::learnings::{in_path, to_json};
+use super::read::{from_json, optional, unsigned};
+use super::write::known_session;
+use crate::archive::SUMMARY_CONFIDENCE;
+use crate::archive::search::tokens::Tokenizer;
+use crate::archive::store::{Compaction, Snapshot, StoredCompaction};
+use crate::digest;
+use crate::transcript::{CompactSummary, FirstContext, summary};
+
+/// A compaction took no longer than that: what was announced earlier is another one. In milliseconds.
+const LONGEST_MS: i64 = 60 * 60 * 1_000;
+
+/// A summary that took the conversation's place. The hook and the transcript both tell of it, in their own wrapping and in any
+/// order: the longer text is kept, once.
+pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, met: &CompactSummary) -> Result<()> {
+    let core = summary::of_compaction(&met.text);
+    if core.is_empty() {
+        return Ok(());
+    }
+    let mut recent = db.prepare_cached(
+        "SELECT compactions.id, entries.id, text FROM compactions JOIN entries ON entries.id = compactions.summary
+         WHERE session = ?1 AND turns = ?2 ORDER BY at_ms DESC LIMIT 8",
+    )?;
+    let recent = recent.query_map(params![session, met.turns], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut known: Option<i64> = None;
+    let mut replaced: Option<i64> = None;
+    for compaction in recent {
+        let (id, entry, text): (i64, i64, String) = compaction?;
+        if text.contains(&core) {
+            return note(db, id, transcript, met);
+        }
+        if core.contains(&text) {
+            known = Some(id);
+            replaced = Some(entry);
+        }
+    }
+    let entry: i64 = db
+        .prepare_cached(&format!(
+            "INSERT INTO entries (sha256, chars, text, confidence) VALUES (?1, ?2, ?3, ?4 + {})
+                 ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
+            cycle::LOST
+        ))?
+        .query_row(params![digest_of(&core), core.chars().count() as i64, core, SUMMARY_CONFIDENCE], |row| row.get(0))?;
+    if known.is_none() {
+        // The compaction may have been announced by a hook.
+        known = db
+            .prepare_cached(
+                "SELECT id FROM compactions WHERE session = ?1 AND turns = ?2 AND summary IS NULL AND is_blocked = 0
+                 ORDER BY at_ms DESC LIMIT 1",
+            )?
+            .query_row(params![session, met.turns], |row| row.get(0))
+            .optional()?;
+    }
+    let id = match known {
+        Some(id) => {
+            db.prepare_cached("UPDATE compactions SET summary = ?1 WHERE id = ?2")?.execute([entry, id])?;
+            id
+        }
+        None => db
+            .prepare_cached("INSERT INTO compactions (session, at_ms, turns, summary) VALUES (?1, ?2, ?3, ?4) RETURNING id")?
+            .query_row(params![session, met.at_ms, met.turns, entry], |row| row.get(0))?,
+    };
+    if let Some(replaced) = replaced {
+        db.prepare_cached("DELETE FROM entries WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM compactions WHERE summary = ?1)")?
+            .execute([replaced])?;
+    }
+    note(db, id, transcript, met)
+}
+
+/// What is known of a compaction besides its summary. Where the client does not say how long it took, the hooks before and after it do.
+fn note(db: &Connection, id: i64, transcript: Option<i64>, met: &CompactSummary) -> Result<()> {
+    db.prepare_cached(
+        "UPDATE compactions SET cause = coalesce(cause, :cause), context_tokens = coalesce(context_tokens, :before),
+            context_after = coalesce(context_after, :after),
+            took_ms = coalesce(:took, took_ms, iif(:at - at_ms BETWEEN 1 AND :longest, :at - at_ms, NULL)),
+            transcript = iif(:start IS NULL, transcript, :transcript), start = coalesce(:start, start)
+         WHERE id = :id",
+    )?
+    .execute(named_params! {
+        ":id": id, ":cause": met.noted.cause, ":before": signed(met.noted.tokens_before), ":after": signed(met.noted.tokens_after),
+        ":took": signed(met.noted.took_ms), ":at": met.at_ms, ":longest": LONGEST_MS, ":transcript": transcript,
+        ":start": signed(met.start.filter(|_| transcript.is_some())),
+    })
+    .map(drop)
+}
+
+/// What the model was given after compactions, as the API counted it: the client's own number is an estimate without its instructions and tools.
+pub(super) fn first_contexts(db: &Connection, transcript: i64, contexts: &[FirstContext]) -> Result<()> {
+    for FirstContext { start, tokens } in contexts {
+        db.prepare_cached("UPDATE compactions SET context_after = ?3 WHERE transcript = ?1 AND start = ?2")?.execute(params![
+            transcript,
+            start.cast_signed(),
+            tokens.cast_signed()
+        ])?;
+    }
+    Ok(())
+}
+
+/// A rewritten transcript has them no more from a byte on, unless they are met again.
+pub(super) fn forget_places(db: &Connection, transcript: i64, from: u64) -> Result<()> {
+    db.execute(
+        "UPDATE compactions SET transcript = NULL, start = NULL WHERE transcript = ?1 AND start >= ?2",
+        params![transcript, from.cast_signed()],
+    )
+    .map(drop)
+}
+
+/// Where compactions are that an earlier version knew by their summaries alone.
+pub(super) fn place(db: &Connection, transcript: i64, summaries: &[CompactSummary], contexts: &[FirstContext]) -> Result<()> {
+    let session = db.query_row("SELECT session FROM transcripts WHERE id = ?1", [transcript], |row| row.get(0))?;
+    for met in summaries {
+        summary(db, session, Some(transcript), met)?;
+    }
+    first_contexts(db, transcript, contexts)
+}
+
+pub(super) fn announce(db: &Connection, session: &str, compaction: &Compaction) -> Result<()> {
+    let id = known_session(db, session, compaction.at_ms)?;
+    db.execute(
+        "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            id,
+            compaction.at_ms,
+            compaction.cause,
+            turns_of(db, id)?,
+            signed(compaction.context_tokens),
+            compaction.is_blocked
+        ],
+    )
+    .map(drop)
+}
+
+pub(super) fn hooked_summary(db: &Connection, session: &str, text: &str, now_ms: i64) -> Result<()> {
+    let id = known_session(db, session, now_ms)?;
+    let met = CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)?, ..CompactSummary::default() };
+    summary(db, id, None, &met)
+}
+
+fn turns_of(db: &Connection, session: i64) -> Result<u32> {
+    db.prepare_cached(
+        "SELECT coalesce(max(idx) + 1, 0) FROM turns JOIN transcripts ON transcripts.id = transcript
+         WHERE session = ?1 AND agent IS NULL AND superseded IS NULL",
+    )?
+    .query_row([session], |row| row.get(0))
+}
+
+pub(super) fn keep_snapshot(db: &Connection, compaction: i64, snapshot: &Snapshot) -> Result<()> {
+    let Snapshot { messages, first, last, topics } = snapshot;
+    db.prepare_cached("UPDATE compactions SET messages = ?2, first_message = ?3, last_message = ?4, topics = ?5 WHERE id = ?1")?
+        .execute(params![compaction, messages.cast_signed(), first, last, to_json(topics)])?;
+    let tokenizer = Tokenizer::default();
+    db.prepare_cached("DELETE FROM snapshot_words WHERE rowid = ?1")?.execute([compaction])?;
+    db.prepare_cached("INSERT INTO snapshot_words (rowid, first, last, topics) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![compaction, tokenizer.join(first), tokenizer.join(last), tokenizer.join(&topics.join(" "))])
+        .map(drop)
+}
+
+const COMPACTIONS: &str = "
+    SELECT compactions.id, sessions.session, at_ms, cause, turns, compactions.context_tokens, context_after, took_ms, is_blocked,
+        summary, transcript, start, messages, first_message, last_message, compactions.topics,
+        (SELECT count(DISTINCT learning) FROM learned WHERE learned.session = compactions.session AND learned.at_ms <= compactions.at_ms
+            AND learned.at_ms > coalesce((SELECT max(earlier.at_ms) FROM compactions AS earlier
+                WHERE earlier.session = compactions.session AND earlier.summary IS NOT NULL AND earlier.at_ms < compactions.at_ms), -1))
+    FROM compactions JOIN sessions ON sessions.id = compactions.session";
+
+pub(super) fn compactions(db: &Connection, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>> {
+    let sql =
+        format!("{COMPACTIONS} WHERE (?1 IS NULL OR compactions.session = ?1) AND at_ms >= ?2 ORDER BY at_ms, compactions.id");
+    db.prepare_cached(&sql)?.query_map(params![session, since_ms], compaction)?.collect()
+}
+
+/// The topics count most: they are of all that was said.
+pub(super) fn compactions_with(
+    db: &Connection,
+    words: &str,
+    project: Option<&str>,
+    limit: usize,
+) -> Result<Vec<StoredCompaction>> {
+    let sql = format!(
+        "{COMPACTIONS} JOIN snapshot_words ON snapshot_words.rowid = compactions.id
+         WHERE snapshot_words MATCH :words
+            AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', :project) > 0)
+         ORDER BY bm25(snapshot_words, 1.0, 1.0, 2.0), at_ms DESC LIMIT :limit"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.prepare_cached(&sql)?
+        .query_map(named_params! { ":words": words, ":project": project.map(in_path), ":limit": limit }, compaction)?
+        .collect()
+}
+
+fn compaction(row: &Row<'_>) -> Result<StoredCompaction> {
+    let summary: Option<i64> = row.get(9)?;
+    let transcript: Option<i64> = row.get(10)?;
+    let snapshot = optional(row, 12)?.map(|messages| -> Result<_> {
+        let topics = from_json(15, &row.get::<_, String>(15)?)?;
+        Ok(Snapshot { messages, first: row.get(13)?, last: row.get(14)?, topics })
+    });
+    Ok(StoredCompaction {
+        key: row.get(0)?,
+        session: row.get(1)?,
+        at_ms: row.get(2)?,
+        cause: row.get(3)?,
+        turns: row.get(4)?,
+        context_tokens: optional(row, 5)?,
+        context_after: optional(row, 6)?,
+        took_ms: optional(row, 7)?,
+        learnings: unsigned(row, 16)?,
+        is_blocked: row.get(8)?,
+        is_done: summary.is_some(),
+        summary,
+        place: transcript.zip(optional(row, 11)?),
+        snapshot: snapshot.transpose()?,
+    })
+}
+
+/// A turn that says the same is another entry.
+fn digest_of(text: &str) -> digest::Bytes {
+    digest::sha256(&[b"summary\0", text.as_bytes()].concat())
+}
+
+fn signed(value: Option<u64>) -> Option<i64> {
+    value.map(u64::cast_signed)
+}

@@ -1,0 +1,190 @@
+//! `ctxbridge archive history`
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{stamp, time};
+use crate::archive::quote::{self, cut};
+use crate::archive::recall::Reference;
+use crate::archive::search::query::Terms;
+use crate::archive::search::tokens::Tokenizer;
+use crate::archive::snapshot;
+use crate::archive::store::{Session, Store, StoreError, StoredCompaction};
+use crate::cli::output::{BOLD, DIM, Output, count, styled};
+use crate::cli::{Answer, Usage};
+
+/// Characters of a message that are shown.
+const MESSAGE_CHARS: usize = 160;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge archive history 0b9e
+  ctxbridge archive history --search retry budget
+  ctxbridge archive show 0b9e@2                what was in the window before the second compaction
+  ctxbridge archive diff 0b9e@1 0b9e@2
+
+First and last message, messages and learnings are those since the compaction before. Exit code 1 when there are none.")]
+pub(super) struct HistoryArgs {
+    /// The session's id, or the begin of it
+    #[arg(required_unless_present = "search")]
+    session: Option<String>,
+    /// Compactions of all sessions, or of this one, with these words in their first or last message or their topics; the best first
+    #[arg(long, value_name = "WORD", num_args = 1..)]
+    search: Vec<String>,
+    /// Only of sessions of this folder or below; a part of its path is enough, `.` is where you are
+    #[arg(long, value_name = "FOLDER", requires = "search")]
+    project: Option<String>,
+    /// At most so many that are found
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "search")]
+    limit: usize,
+}
+
+impl HistoryArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let mut store = super::open(output)?;
+        let session = match &self.session {
+            Some(prefix) => match super::find(&mut store, prefix)? {
+                Some(session) => Some(session),
+                None => {
+                    output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
+                    return Ok(Answer::No);
+                }
+            },
+            None => None,
+        };
+        let found = match &session {
+            Some(session) => {
+                snapshot::pass(&mut store, session, None)?;
+                self.of_session(&mut store, session)?
+            }
+            None => {
+                snapshot::all(&mut store, None, &mut |done| output.progress(&format!("looking through {done} sessions")))?;
+                output.clear_progress();
+                self.found(&mut store, None)?
+            }
+        };
+        let numbers = Numbers::of(&mut store, &found)?;
+        if output.json {
+            let events: Vec<_> = found.iter().map(|compaction| as_json(compaction, &numbers)).collect();
+            output.value(&json!({ "session": session.map(|session| session.session), "compactions": events }))?;
+        } else {
+            if let Some(session) = session.filter(|_| self.search.is_empty()) {
+                let folder = quote::line(session.folder.as_deref().unwrap_or("?"));
+                output.line(format!("{} in {folder}", styled(BOLD, &session.session)))?;
+            }
+            for compaction in &found {
+                tell(compaction, &numbers, !self.search.is_empty(), output)?;
+            }
+            if found.is_empty() {
+                output.note(if self.search.is_empty() { "it was never compacted" } else { "nothing found" });
+            }
+        }
+        Ok(if found.is_empty() { Answer::No } else { Answer::Yes })
+    }
+
+    fn of_session(&self, store: &mut dyn Store, session: &Session) -> anyhow::Result<Vec<StoredCompaction>> {
+        if self.search.is_empty() {
+            return Ok(store.compactions(Some(session.key), i64::MIN)?);
+        }
+        let mut found = self.found(store, Some(&session.session))?;
+        found.truncate(self.limit);
+        Ok(found)
+    }
+
+    fn found(&self, store: &mut dyn Store, session: Option<&str>) -> anyhow::Result<Vec<StoredCompaction>> {
+        let Some(words) = Terms::of(&self.search.join(" "), &Tokenizer::default()).expression(&[]) else {
+            return Err(Usage("--search names no word to look for".to_owned()).into());
+        };
+        let project = super::super::learnings::project(self.project.as_deref())?;
+        let limit = if session.is_some() { usize::MAX } else { self.limit };
+        let mut found = store.compactions_with(&words, project.as_deref(), limit)?;
+        found.retain(|compaction| session.is_none_or(|session| compaction.session == session));
+        Ok(found)
+    }
+}
+
+/// The numbers by which compactions are named, as in `SESSION@2`.
+struct Numbers(HashMap<i64, usize>);
+
+impl Numbers {
+    fn of(store: &mut dyn Store, found: &[StoredCompaction]) -> Result<Self, StoreError> {
+        let mut numbers = HashMap::new();
+        for compaction in found {
+            if !snapshot::has_number(compaction) || numbers.contains_key(&compaction.key) {
+                continue;
+            }
+            if let Some(session) = store.session(&compaction.session)? {
+                let all = snapshot::numbered(store, &session)?;
+                numbers.extend(all.iter().enumerate().map(|(at, compaction)| (compaction.key, at + 1)));
+            }
+        }
+        Ok(Self(numbers))
+    }
+
+    fn get(&self, compaction: &StoredCompaction) -> Option<usize> {
+        self.0.get(&compaction.key).copied()
+    }
+}
+
+/// What became of it.
+fn outcome(compaction: &StoredCompaction) -> &'static str {
+    match compaction {
+        StoredCompaction { is_done: true, .. } => "done",
+        StoredCompaction { is_blocked: true, .. } => "blocked",
+        _ => "announced",
+    }
+}
+
+fn tell(compaction: &StoredCompaction, numbers: &Numbers, with_session: bool, output: &mut Output) -> anyhow::Result<()> {
+    let name = match (numbers.get(compaction), with_session) {
+        (Some(number), true) => format!("{}@{number}", compaction.session),
+        (Some(number), false) => format!("@{number}"),
+        (None, true) => compaction.session.clone(),
+        (None, false) => "–".to_owned(),
+    };
+    let mut facts = vec![time(Some(compaction.at_ms))];
+    facts.extend(compaction.cause.as_deref().map(quote::line));
+    match outcome(compaction) {
+        "done" => {}
+        "blocked" => facts.push("held back".to_owned()),
+        _ => facts.push("announced, no summary came".to_owned()),
+    }
+    if let Some(snapshot) = &compaction.snapshot {
+        facts.push(count(snapshot.messages, "message"));
+    }
+    facts.push(format!("{} before it", count(u64::from(compaction.turns), "turn")));
+    let tokens = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| format!("{:.1}K", tokens as f64 / 1e3));
+    if compaction.context_tokens.or(compaction.context_after).is_some() {
+        let after = if compaction.is_done { format!(" → {}", tokens(compaction.context_after)) } else { String::new() };
+        facts.push(format!("{}{after} tokens", tokens(compaction.context_tokens)));
+    }
+    facts.extend(compaction.took_ms.map(|ms| format!("took {:.1} s", ms as f64 / 1e3)));
+    if compaction.learnings > 0 {
+        facts.push(format!("{} captured", count(compaction.learnings, "learning")));
+    }
+    output.line(format!("{}  {}", styled(BOLD, quote::line(&name)), facts.join(", ")))?;
+    if let Some(snapshot) = &compaction.snapshot {
+        let lines = [("first", &snapshot.first), ("last", &snapshot.last), ("topics", &snapshot.topics.join(", "))];
+        for (what, text) in lines.iter().filter(|(_, text)| !text.is_empty()) {
+            output.line(format!("    {}  {}", styled(DIM, format!("{what:<6}")), cut(&quote::line(text), MESSAGE_CHARS)))?;
+        }
+    }
+    if let Some(entry) = compaction.summary {
+        output.line(styled(DIM, format!("    `ctxbridge recall {}` prints the summary", Reference::Summary(entry))))?;
+    }
+    Ok(())
+}
+
+fn as_json(compaction: &StoredCompaction, numbers: &Numbers) -> Value {
+    let snapshot = compaction.snapshot.as_ref();
+    json!({
+        "session": compaction.session, "number": numbers.get(compaction), "timestamp": stamp(compaction.at_ms),
+        "trigger": compaction.cause, "outcome": outcome(compaction), "turns_before": compaction.turns,
+        "messages_before": snapshot.map(|snapshot| snapshot.messages), "tokens_before": compaction.context_tokens,
+        "tokens_after": compaction.context_after, "took_ms": compaction.took_ms, "learnings": compaction.learnings,
+        "first_message": snapshot.map(|snapshot| &snapshot.first), "last_message": snapshot.map(|snapshot| &snapshot.last),
+        "topics": snapshot.map(|snapshot| &snapshot.topics),
+        "summary": compaction.summary.map(|entry| Reference::Summary(entry).to_string()),
+    })
+}
