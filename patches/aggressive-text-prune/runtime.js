@@ -16,6 +16,7 @@ function ctxbridgeAggressiveTextPrune(messages) {
   const MARKED =
     / \[earlier context pruned: ([0-9]{1,9}) chars(?:, recall ctx:[0-9a-f]{8}(?:\.[0-9]{1,9}){1,2})?\]$/;
   const LONGEST_MARKER = 100;
+  const KEEP = /(?:^|[ \t\r\n])#keep(?![A-Za-z0-9_\-/#])/i;
   const WRITERS = /^(?:Write|Edit|MultiEdit|NotebookEdit)$/;
   const LARGE_ARGUMENTS = ["content", "old_string", "new_string", "new_source"];
 
@@ -51,6 +52,21 @@ function ctxbridgeAggressiveTextPrune(messages) {
     const content = message.message?.content;
     if (!Array.isArray(content)) return typeof content === "string";
     return !content.some((block) => block?.type === "tool_result");
+  };
+
+  // `#keep` in its prompt keeps a turn whole. What was cut did not ask, or it
+  // would not have been, though its end may look as if it did.
+  const asksToKeep = (prompt) => {
+    const content = prompt.message.content;
+    const texts = Array.isArray(content)
+      ? content.map((block) => (block?.type === "text" ? block.text : undefined))
+      : [content];
+    return texts.some(
+      (text) =>
+        typeof text === "string" &&
+        KEEP.test(text) &&
+        !(text.endsWith("]") && MARKED.test(text.slice(-LONGEST_MARKER))),
+    );
   };
 
   // Sizes: what was cut counts as long as it was.
@@ -243,15 +259,18 @@ function ctxbridgeAggressiveTextPrune(messages) {
     const hasText = !/^tools$/i.test(scope);
     const hasTools = !/^text$/i.test(scope);
     const end = Math.max(hasTools && boundary.tools, hasText && boundary.text);
-    return mapChanged(messages, end, (message, index) =>
-      pruneMessage(
+    let isKept = false;
+    return mapChanged(messages, end, (message, index) => {
+      if (isHumanPrompt(message)) isKept = asksToKeep(message);
+      if (isKept) return message;
+      return pruneMessage(
         message,
         hasText && index < boundary.text,
         hasTools && index < boundary.tools,
         withHandles,
         maxChars,
-      ),
-    );
+      );
+    });
   } catch {
     // A conversation sent whole is dearer; one that fails is worse.
     return messages;

@@ -32,6 +32,8 @@ pub struct Boundaries {
     size: Size,
     /// Indexes of human prompts.
     prompts: Vec<usize>,
+    /// Whether the turn of each of them is to stay whole.
+    kept: Vec<bool>,
     /// Checkpoints that are still too near to the end, and the tokens before each.
     waiting: VecDeque<(usize, u64)>,
     now: Boundary,
@@ -45,6 +47,7 @@ impl Boundaries {
             seen: 0,
             size: Size::default(),
             prompts: Vec::new(),
+            kept: Vec::new(),
             waiting: VecDeque::new(),
             now: Boundary::default(),
         }
@@ -65,6 +68,7 @@ impl Boundaries {
         }
         if is_prompt {
             self.prompts.push(self.seen);
+            self.kept.push(message::asks_to_keep(message));
         }
         self.seen += 1;
         while let Some((place, tokens)) = self.waiting.front().copied()
@@ -79,6 +83,12 @@ impl Boundaries {
     /// Where the boundary is now; at the start while nothing is old.
     pub fn now(&self) -> Boundary {
         self.now
+    }
+
+    /// Whether a message is of a turn that stays whole, however old it is: its prompt says `#keep`.
+    pub fn is_kept(&self, index: usize) -> bool {
+        let turn = self.prompts.partition_point(|prompt| *prompt <= index);
+        turn.checked_sub(1).is_some_and(|turn| self.kept[turn])
     }
 
     /// Where the newest turns begin that are kept; the start when there are no older ones.

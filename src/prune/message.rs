@@ -3,6 +3,9 @@
 
 use serde_json::Value;
 
+use super::marker;
+use crate::transcript;
+
 /// `message.content` of a user or assistant message: what the API gets to see as the conversation.
 /// Other types (`system`, `attachment`, `progress`, …) have none in this sense.
 pub(super) fn conversation_content(message: &Value) -> Option<&Value> {
@@ -17,6 +20,22 @@ pub(super) fn is_human_prompt(message: &Value) -> bool {
         && match conversation_content(message) {
             Some(Value::String(_)) => true,
             Some(Value::Array(blocks)) => !blocks.iter().any(|block| is_type(block, "tool_result")),
+            _ => false,
+        }
+}
+
+/// Whether a human turn starts here that is to stay whole: its prompt says `#keep`.
+pub(super) fn asks_to_keep(message: &Value) -> bool {
+    // A text that was cut did not ask, or it would not have been; its end may look as if it did.
+    let asks = |text: &str| transcript::asks_to_keep(text) && marker::parse(text).is_none();
+    is_human_prompt(message)
+        && match conversation_content(message) {
+            Some(Value::String(text)) => asks(text),
+            Some(Value::Array(blocks)) => {
+                let mut texts =
+                    blocks.iter().filter(|block| is_type(block, "text")).filter_map(|block| block.get("text")?.as_str());
+                texts.any(asks)
+            }
             _ => false,
         }
 }

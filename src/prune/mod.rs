@@ -20,6 +20,7 @@
 //!    `isCompactSummary`, each string content and each `text` block, each text of a tool's result, and the large inputs of tools that
 //!    write become their first [`Settings::max_chars`] characters and a [`marker()`], if that saves [`MIN_SAVED_CHARS`]. A surrogate
 //!    pair is never split: the cut then falls one unit earlier.
+//! 5. **Kept.** A turn whose prompt says `#keep`, as a word of its own, stays whole, what tools returned in it included.
 //!
 //! Nothing else changes: thinking, images, documents, ids, usage,
 //! roles, order and length stay as they are, a call has its result, and so does a message that is not of the expected

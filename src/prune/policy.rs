@@ -97,10 +97,11 @@ pub fn plan(messages: &[Value], settings: &Settings) -> Vec<Cut> {
     messages.iter().for_each(|message| boundaries.push(message));
     let boundary = boundaries.now();
     let old = messages[..boundary.tools.max(boundary.text)].iter().enumerate();
+    let old = old.filter(|(index, _)| !boundaries.is_kept(*index));
     old.flat_map(|(index, message)| cuts(index, message, boundary, settings)).collect()
 }
 
-/// What is cut of one message, where the boundary is known.
+/// What is cut of one message, where the boundary is known, and that its turn is not [kept](Boundaries::is_kept).
 pub fn cuts(message_index: usize, message: &Value, boundary: Boundary, settings: &Settings) -> Vec<Cut> {
     let with_text = settings.scope != Scope::Tools && message_index < boundary.text;
     let with_tools = settings.scope != Scope::Text && message_index < boundary.tools;

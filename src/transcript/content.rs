@@ -133,12 +133,13 @@ pub const KEEP: &str = "#keep";
 
 /// Whether a prompt has the tag, as a word of its own, in whatever case.
 pub fn asks_to_keep(prompt: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '#');
-    prompt.match_indices('#').any(|(at, _)| {
-        let (before, behind) = (&prompt[..at], &prompt[at..]);
-        let tag = behind.get(..KEEP.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(KEEP));
-        tag && before.chars().next_back().is_none_or(char::is_whitespace)
-            && !behind[KEEP.len()..].chars().next().is_some_and(is_word)
+    // ASCII alone, as the patched client looks for it with an expression.
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-/#".contains(byte);
+    memchr::memchr_iter(b'#', prompt.as_bytes()).any(|at| {
+        let (before, behind) = prompt.as_bytes().split_at(at);
+        let tag = behind.get(..KEEP.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(KEEP.as_bytes()));
+        let is_begin = before.last().is_none_or(|byte| b" \t\r\n".contains(byte));
+        tag && is_begin && !behind.get(KEEP.len()).is_some_and(goes_on)
     })
 }
 

@@ -220,6 +220,7 @@ fn text() -> impl Strategy<Value = String> {
         4 => vec(select(characters.to_vec()), 0..160).prop_map(String::from_iter),
         2 => (0..140_usize, "[a-z]{0,3}").prop_map(|(pairs, shift)| shift + &"😀".repeat(pairs)),
         1 => (1..3_000_usize).prop_map(|length| "x".repeat(length)),
+        1 => ("(.|\n){0,3}#(keep|Keep|\u{212a}eep)[ -_a-z0-9#/\u{e9}]?", 0..300_usize).prop_map(|(tag, length)| tag + &" x".repeat(length)),
         1 => (0..200_usize, 0..2_000_000_000_u64, option::of(select(vec!["ctx:1a2b3c4d.0", "ctx:1a2b3c4d.0.1"])))
             .prop_map(|(kept, chars, handle)| "y".repeat(kept) + &marker(chars, handle.map(|handle| handle.parse().unwrap()).as_ref())),
     ]

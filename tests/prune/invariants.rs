@@ -70,10 +70,14 @@ fn tokens(messages: &[Value]) -> u64 {
     messages.iter().map(Size::of).fold(Size::default(), |sum, size| sum + size).tokens()
 }
 
-fn boundary(messages: &[Value], settings: &Settings) -> Boundary {
+fn boundaries(messages: &[Value], settings: &Settings) -> Boundaries {
     let mut boundaries = Boundaries::new(settings);
     messages.iter().for_each(|message| boundaries.push(message));
-    boundaries.now()
+    boundaries
+}
+
+fn boundary(messages: &[Value], settings: &Settings) -> Boundary {
+    boundaries(messages, settings).now()
 }
 
 proptest! {
@@ -152,7 +156,9 @@ proptest! {
         prop_assert!(text <= tools && tools <= messages.len());
         let pruned = prune::prune(&messages, &settings);
         let longest = settings.max_chars.saturating_add(prune::MIN_SAVED_CHARS + 100);
-        for (index, message) in pruned.messages.iter().enumerate().filter(|(_, message)| !is_flagged(message)) {
+        let boundaries = boundaries(&messages, &settings);
+        let cut = |(index, message): &(usize, &Value)| !is_flagged(message) && !boundaries.is_kept(*index);
+        for (index, message) in pruned.messages.iter().enumerate().filter(cut) {
             let content = &message["message"]["content"];
             let mut old = Vec::new();
             if is_of_conversation(message) && index < text && settings.scope != prune::Scope::Tools {

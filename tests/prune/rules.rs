@@ -28,6 +28,27 @@ fn a_string_content_is_cut() {
 }
 
 #[test]
+fn a_turn_whose_prompt_says_so_stays_whole() {
+    let result = |id: &str| user(json!([{"type": "tool_result", "tool_use_id": id, "content": LONG}]));
+    let conversation = |prompt: Value| {
+        let old = vec![user("first"), prompt, assistant(LONG), result("toolu_1"), user(LONG), assistant(LONG)];
+        [old, before_prompts(user("newest"), 4)].concat()
+    };
+    for asks in [user(format!("{LONG} #keep")), user(json!([text("#Keep, please"), text(LONG)]))] {
+        let messages = conversation(asks);
+        let pruned = prune_with_both(&messages, &small());
+        assert_eq!(pruned.messages[..4], messages[..4]);
+        assert_eq!(pruned.messages[4..6], [user(CUT), assistant(CUT)], "the turn behind it is another one");
+    }
+    // A tag in what a tool returned, or in what was cut before, is none.
+    for says in [user(format!("{LONG} #keeper")), user(format!("so #keep {}", marker(900))), assistant(format!("{LONG} #keep"))] {
+        let messages = conversation(says);
+        let pruned = prune_with_both(&messages, &small());
+        assert_eq!(pruned.messages[2], assistant(CUT));
+    }
+}
+
+#[test]
 fn text_blocks_are_cut_and_their_neighbours_are_not() {
     let blocks = |text: &str| {
         json!([

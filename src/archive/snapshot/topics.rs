@@ -201,9 +201,15 @@ static STOP_WORDS: LazyLock<StopWords> = LazyLock::new(|| {
 
 /// What a text is about, the most telling first, in lower case. Code and quotations do not count.
 pub fn topics(text: &str) -> Vec<String> {
-    let said: Vec<&str> = sentences(text).into_iter().map(|sentence| &text[sentence.range]).collect();
+    let mut said = String::new();
+    for sentence in sentences(text) {
+        // A path is a place, and its folders are those of every other one.
+        let words = text[sentence.range].split_whitespace().filter(|word| !word.contains(['/', '\\']));
+        said.extend(words.flat_map(|word| [word, " "]));
+        said.push('\n');
+    }
     let config = Config { ngrams: 2, ..Config::default() };
-    let found = get_n_best(4 * MOST, &said.join("\n"), &STOP_WORDS, &config);
+    let found = get_n_best(4 * MOST, &said, &STOP_WORDS, &config);
     let mut topics: Vec<String> = Vec::new();
     for keyword in found.into_iter().map(|found| found.keyword) {
         if topics.len() == MOST {
@@ -234,7 +240,7 @@ mod tests {
         A double booking happens between reading the calendar and writing the slot. I added a unique index on venue and slot, \
         so the second coordinator gets a conflict instead of a double booking.\n\n\
         ```rust\nlet telescope = telescope(telescope);\ntelescope();\n```\n\n> telescope telescope telescope\n\n\
-        The calendar page shows the conflict, and the coordinator picks another slot of the venue.";
+        The calendar page in src/telescope/page.rs shows the conflict, and the coordinator picks another slot of the venue.";
 
     #[test]
     fn what_stands_out_is_named_and_code_is_not() {

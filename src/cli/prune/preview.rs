@@ -65,7 +65,8 @@ impl PreviewArgs {
         }
         let boundary = boundaries.now();
         let mut rows = Vec::new();
-        for (index, message) in sent.iter().enumerate().take(boundary.tools.max(boundary.text)) {
+        let old = sent.iter().enumerate().take(boundary.tools.max(boundary.text));
+        for (index, message) in old.filter(|(index, _)| !boundaries.is_kept(*index)) {
             for cut in prune::cuts(index, &message.value, boundary, &settings) {
                 let (kind, text) = place(message, &cut);
                 rows.push(Row { line: message.line, kind, text, cut });

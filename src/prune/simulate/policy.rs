@@ -97,6 +97,7 @@ impl Tracker {
         match &self.policy {
             Policy::None => Vec::new(),
             Policy::Reference => reference_cuts(message),
+            Policy::Ours(_) if self.boundaries.as_ref().is_some_and(|boundaries| boundaries.is_kept(index)) => Vec::new(),
             Policy::Ours(settings) => {
                 let mut missing: Vec<Missing> = Vec::new();
                 for cut in prune::cuts(index, message, boundary, settings) {
