@@ -113,6 +113,27 @@ fn hooks_announce_and_take_the_snapshot_before_anything_is_lost() {
     assert_eq!(found[0]["tokens_after"], 20_000);
 }
 
+/// An automatic compaction is made while a prompt waits, which some releases write down before the summary.
+#[test]
+fn a_prompt_that_waits_is_in_the_window_or_not() {
+    let sandbox = Sandbox::new();
+    let mut lines = Lines::of("s");
+    let talk = sandbox.talk(1, lines.turn("one") + &lines.turn("two"));
+    sandbox.hook("pre-compact", &talk.input_with(json!({ "trigger": "auto" }))).calm();
+    sandbox.hook("post-compact", &talk.input_with(json!({ "compact_summary": "One and two." }))).calm();
+    talk.append(lines.prompt("three") + &lines.summary("One and two.") + &lines.answer("yes") + &lines.turn("four"));
+    sandbox.hook("stop", &talk.input()).calm();
+    let found = history(&sandbox, &talk.id);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((&found[0]["outcome"], &found[0]["number"]), (&json!("done"), &json!(1)));
+    assert_eq!(
+        (&found[0]["turns_before"], &found[0]["messages_before"]),
+        (&json!(3), &json!(5)),
+        "what the transcript has counts"
+    );
+    assert_eq!(found[0]["last_message"], "three");
+}
+
 #[test]
 fn the_hooks_tell_how_long_it_took_where_the_client_does_not() {
     let sandbox = Sandbox::new();

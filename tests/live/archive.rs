@@ -3,6 +3,8 @@
 //! The hooks are wired by `ctxbridge hooks install` in the client's scratch home. Between the client and each of them stands a
 //! script that takes the time; what the slowest took is printed, not asserted.
 
+mod told;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ const RESTORED: &str = "SessionStart hook additional context: ";
 
 /// What the human says, turn by turn; each first word occurs nowhere else.
 const PROMPTS: [&str; 6] = [
-    "Ospreys: where do they nest?",
+    "Ospreys: where do they nest? #keep",
     "Plovers: read the notes on them, please.",
     "Herons: let an agent count them.",
     "Curlews: what do they eat?",
@@ -100,18 +102,26 @@ impl Stage {
         stage
     }
 
+    fn data(&self) -> PathBuf {
+        self.installation.folder.path().join("archive")
+    }
+
     /// `ctxbridge` as the user would run it, with this client as the only `claude`.
     fn ctxbridge(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let folder = self.installation.folder.path();
-        Command::new(CTXBRIDGE)
+        let mut command = Command::new(CTXBRIDGE);
+        command
             .args(args)
             .current_dir(self.client.project())
             .env_clear()
             .env("PATH", std::env::join_paths([folder.join("bin")].into_iter().chain(system_path())).unwrap())
             .env("HOME", self.client.home())
-            .env("CTXBRIDGE_DATA_DIR", folder.join("archive"))
-            .output()
-            .unwrap()
+            .env("CTXBRIDGE_DATA_DIR", self.data());
+        command
     }
 
     #[track_caller]
@@ -243,7 +253,7 @@ impl Stage {
         let failed: Vec<_> = runs.iter().filter(|run| run.code != 0).collect();
         assert_eq!(failed.len(), blocked, "{failed:#?}");
         assert!(failed.iter().all(|run| run.code == 2 && run.command.ends_with("hook pre-compact")), "{failed:#?}");
-        let log = fs::read_to_string(self.installation.folder.path().join("archive/logs/errors.log")).unwrap_or_default();
+        let log = fs::read_to_string(self.data().join("logs/errors.log")).unwrap_or_default();
         assert_eq!(log, "", "what the hooks logged");
     }
 }
@@ -294,7 +304,8 @@ fn came_back(stage: &Stage, before: &[&str]) {
     let lines: Vec<_> = restored.lines().filter_map(|line| line.strip_prefix("- ctx:")).collect();
     // The newest clients write the prompt that waits for the compaction down before it.
     assert!((before.len()..=before.len() + 1).contains(&lines.len()), "a line with a handle for each turn: {restored}");
-    let shown = stage.stdout(&["recall", &format!("ctx:{}", lines.last().unwrap().split(' ').next().unwrap())]);
+    let line = lines.iter().find(|line| line.contains(before[0])).unwrap();
+    let shown = stage.stdout(&["recall", &format!("ctx:{}", line.split(' ').next().unwrap())]);
     assert!(String::from_utf8(shown).unwrap().contains(before[0]), "a handle leads to its turn: {restored}");
 }
 
@@ -307,6 +318,7 @@ fn archives_an_automatic_compaction(version: &str) {
     assert_eq!(kinds.iter().filter(|kind| **kind == Kind::Compaction).count(), 1, "{version}: {kinds:?}");
     came_back(&stage, &PROMPTS[..4]);
     stage.archived_everything(&PROMPTS);
+    stage.is_told(&PROMPTS[..4], "auto");
 }
 
 #[test]
@@ -326,6 +338,7 @@ fn archives_a_manual_compaction(version: &str) {
     stage.hooks_did_well(version, 0);
     came_back(&stage, first);
     stage.archived_everything(&PROMPTS[..4]);
+    stage.is_told(first, "manual");
 }
 
 #[test]

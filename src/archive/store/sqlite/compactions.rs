@@ -12,6 +12,10 @@ use crate::archive::store::{Compaction, Snapshot, StoredCompaction};
 use crate::digest;
 use crate::transcript::{CompactSummary, FirstContext, summary};
 
+/// Who tells of a compaction may know a turn more or less than who tells of it later: an automatic one is made while a prompt waits, which the client
+/// writes down before or behind it.
+const APART: u32 = 1;
+
 /// A compaction took no longer than that: what was announced earlier is another one. In milliseconds.
 const LONGEST_MS: i64 = 60 * 60 * 1_000;
 
@@ -22,11 +26,16 @@ pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, me
     if core.is_empty() {
         return Ok(());
     }
+    let start = signed(met.start.filter(|_| transcript.is_some()));
     let mut recent = db.prepare_cached(
         "SELECT compactions.id, entries.id, text FROM compactions JOIN entries ON entries.id = compactions.summary
-         WHERE session = ?1 AND turns = ?2 ORDER BY at_ms DESC LIMIT 8",
+         WHERE session = ?1 AND turns BETWEEN ?2 - ?3 AND ?2 + ?3 AND (start IS NULL OR ?4 IS NULL OR start = ?4)
+         ORDER BY abs(turns - ?2), at_ms DESC LIMIT 8",
     )?;
-    let recent = recent.query_map(params![session, met.turns], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    // A hook that tells of the same once more would tell of the same turns; the transcript knows them.
+    let apart = if start.is_some() { APART } else { 0 };
+    let recent =
+        recent.query_map(params![session, met.turns, apart, start], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut known: Option<i64> = None;
     let mut replaced: Option<i64> = None;
     for compaction in recent {
@@ -50,10 +59,10 @@ pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, me
         // The compaction may have been announced by a hook.
         known = db
             .prepare_cached(
-                "SELECT id FROM compactions WHERE session = ?1 AND turns = ?2 AND summary IS NULL AND is_blocked = 0
+                "SELECT id FROM compactions WHERE session = ?1 AND turns BETWEEN ?2 AND ?3 AND summary IS NULL AND is_blocked = 0
                  ORDER BY at_ms DESC LIMIT 1",
             )?
-            .query_row(params![session, met.turns], |row| row.get(0))
+            .query_row(params![session, met.turns.saturating_sub(APART), met.turns], |row| row.get(0))
             .optional()?;
     }
     let id = match known {
@@ -72,18 +81,20 @@ pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, me
     note(db, id, transcript, met)
 }
 
-/// What is known of a compaction besides its summary. Where the client does not say how long it took, the hooks before and after it do.
+/// What is known of a compaction besides its summary. Where the client does not say how long it took, the hooks before and after it do. A snapshot of
+/// fewer turns than the transcript has before it is taken anew.
 fn note(db: &Connection, id: i64, transcript: Option<i64>, met: &CompactSummary) -> Result<()> {
     db.prepare_cached(
         "UPDATE compactions SET cause = coalesce(cause, :cause), context_tokens = coalesce(context_tokens, :before),
             context_after = coalesce(context_after, :after),
             took_ms = coalesce(:took, took_ms, iif(:at - at_ms BETWEEN 1 AND :longest, :at - at_ms, NULL)),
-            transcript = iif(:start IS NULL, transcript, :transcript), start = coalesce(:start, start)
+            transcript = iif(:start IS NULL, transcript, :transcript), start = coalesce(:start, start),
+            turns = iif(:start IS NULL, turns, :turns), messages = iif(:start IS NULL OR turns = :turns, messages, NULL)
          WHERE id = :id",
     )?
     .execute(named_params! {
         ":id": id, ":cause": met.noted.cause, ":before": signed(met.noted.tokens_before), ":after": signed(met.noted.tokens_after),
-        ":took": signed(met.noted.took_ms), ":at": met.at_ms, ":longest": LONGEST_MS, ":transcript": transcript,
+        ":took": signed(met.noted.took_ms), ":at": met.at_ms, ":turns": met.turns, ":longest": LONGEST_MS, ":transcript": transcript,
         ":start": signed(met.start.filter(|_| transcript.is_some())),
     })
     .map(drop)
