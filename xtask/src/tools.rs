@@ -42,7 +42,7 @@ pub fn require_node() -> Result<()> {
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     for (program, why) in [("node", "the real client runs on it"), (npm, "releases are fetched with it")] {
         if !runs(Command::new(program).arg("--version")) {
-            bail!("there is no `{program}` on the PATH, and {why}; install Node.js 18 or newer with npm");
+            bail!("there is no `{program}` on the PATH, and {why}; install Node.js 20.11 or newer with npm");
         }
     }
     Ok(())
