@@ -10,7 +10,7 @@ mod window;
 
 use std::time::Instant;
 
-pub use topics::topics;
+pub use topics::{TEXT_BYTES, topics};
 
 use super::lines;
 use super::store::{Session, Store, StoreError, StoredCompaction, StoredTranscript, Turns};

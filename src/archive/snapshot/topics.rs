@@ -11,8 +11,8 @@ use yake_rust::{Config, StopWords, get_n_best};
 
 use crate::learn::sentences;
 
-/// Bytes of a text that are looked at: some 100 ms.
-pub(super) const TEXT_BYTES: usize = 64 << 10;
+/// Bytes of a text that are looked at: some 50 ms, for which a compaction waits.
+pub const TEXT_BYTES: usize = 32 << 10;
 
 /// Topics at most.
 const MOST: usize = 8;

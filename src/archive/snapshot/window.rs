@@ -8,8 +8,8 @@ use crate::transcript::{Kind, Record, as_typed, is_typed, records};
 /// Characters of the first and the last message: what finds them, and says what it was about.
 const MESSAGE_CHARS: usize = 2_000;
 
-/// Bytes of a message that topics are looked for in; a log that somebody pasted would be all there is.
-const LOOKED_AT: usize = 2_000;
+/// Characters of a message that topics are looked for in: it begins with what it is about, and a log that somebody pasted would be all there is.
+const LOOKED_AT: usize = 600;
 
 /// What is known of a window.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ pub(super) struct Window {
     last: String,
     /// The answer that was counted last: one answer is several lines.
     answer: Option<String>,
-    /// What topics are looked for in.
-    text: String,
+    /// The begins of all messages that say something.
+    begins: Vec<String>,
 }
 
 impl Window {
@@ -71,10 +71,14 @@ impl Window {
     fn say(&mut self, text: &str) {
         self.last = quote::head(text.trim(), MESSAGE_CHARS).to_owned();
         self.first.get_or_insert_with(|| self.last.clone());
-        if self.text.len() < TEXT_BYTES {
-            self.text.push_str(quote::head(text, LOOKED_AT));
-            self.text.push_str("\n\n");
-        }
+        self.begins.push(quote::head(text, LOOKED_AT).to_owned());
+    }
+
+    /// What was said, or so much of it from begin to end that it does not take long.
+    fn text(&self) -> String {
+        let bytes: usize = self.begins.iter().map(String::len).sum();
+        let each = bytes.div_ceil(TEXT_BYTES).max(1);
+        self.begins.iter().step_by(each).flat_map(|begin| [begin, "\n\n"]).collect()
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -82,7 +86,7 @@ impl Window {
             messages: self.messages,
             first: self.first.clone().unwrap_or_default(),
             last: self.last.clone(),
-            topics: topics(&self.text),
+            topics: topics(&self.text()),
         }
     }
 }

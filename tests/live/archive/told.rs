@@ -49,7 +49,7 @@ impl Stage {
         let requests = self.stub.requests();
         let compaction = requests.iter().find(|request| request.kind == Kind::Compaction).unwrap();
         let is_named = |text: &str| text.contains("The user asked to keep these turns");
-        assert!(compaction.text_blocks().iter().any(|block| is_named(&block.text)), "the client is told what to keep");
+        assert!(compaction.text_blocks().iter().any(|block| is_named(block.text)), "the client is told what to keep");
     }
 
     fn has_learned(&self) {

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use ctxbridge::archive::snapshot::{TEXT_BYTES, topics};
 use ctxbridge::archive::store::Store;
 use ctxbridge::archive::store::Turns;
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
@@ -46,11 +47,33 @@ pub fn run(args: &LearnArgs) -> Result<bool> {
     let cut = median(args.runs, || drop(messages.iter().map(|text| sentences(text)).collect::<Vec<_>>()));
     let name = format!("{} answers, {found} learnings", messages.len());
     println!("| {name} | cutting them into sentences | {:.2} | {:.1} ms |", ratio(extracted, cut), ms(extracted));
+    let window = window(&texts);
+    let told = median(args.runs, || drop(topics(&window)));
+    let cut = median(args.runs, || drop(sentences(&window)));
+    println!(
+        "| topics of a window of {} KB | cutting it into sentences | {:.2} | {:.1} ms |",
+        window.len() >> 10,
+        ratio(told, cut),
+        ms(told)
+    );
     let (learned, read) = in_an_archive(args, patterns)?;
     let name = format!("a session of {} messages in the archive", args.messages);
     println!("| {name} | reading its words | {:.2} | {:.1} ms |", ratio(learned, read), ms(learned));
     println!("\nThe table of patterns is compiled in {:.1} ms, once a process.", ms(compiled));
     Ok(true)
+}
+
+/// As much as a snapshot looks at.
+fn window(texts: &[&str]) -> String {
+    let mut window = String::new();
+    for text in texts.iter().cycle() {
+        if window.len() + text.len() > TEXT_BYTES {
+            break;
+        }
+        window.push_str(text);
+        window.push_str("\n\n");
+    }
+    window
 }
 
 fn in_an_archive(args: &LearnArgs, patterns: &Patterns) -> Result<(Duration, Duration)> {
