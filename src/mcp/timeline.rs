@@ -10,7 +10,7 @@ use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, session, when};
 use crate::archive::quote::{self, cut};
 use crate::archive::recall::Reference;
-use crate::archive::store::{Store, StoredSummary, StoredTurn, Turns};
+use crate::archive::store::{Store, StoredCompaction, StoredSummary, StoredTurn, Turns};
 use crate::archive::{context, words};
 
 /// Characters of what a turn or compaction says.
@@ -37,7 +37,7 @@ pub(super) struct Events {
 }
 
 /// A turn or a compaction.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 struct Event {
     /// turn or compaction.
@@ -49,12 +49,24 @@ struct Event {
     time: Option<String>,
     /// What it was about.
     summary: String,
+    /// Of a compaction: messages since the one before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<u64>,
+    /// Of a compaction: size of the context before it, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_before: Option<u64>,
+    /// Of a compaction: size of the context after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_after: Option<u64>,
+    /// Of a compaction: what was spoken of since the one before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    topics: Vec<String>,
 }
 
 /// The same before it is looked up.
 enum Found {
     Turn(Box<StoredTurn>),
-    Compaction(StoredSummary),
+    Compaction(StoredSummary, Box<StoredCompaction>),
 }
 
 /// Which part of a session.
@@ -93,7 +105,13 @@ pub(super) fn page_of(
     let session = session::find(&mut opened.store, name, prefix)?;
     let facts = session::Facts::of(&mut opened.store, &session)?;
     let turns = opened.store.turns(session.key, Turns::All)?;
-    let events = in_order(turns, opened.store.summaries(session.key)?, part);
+    let mut compactions = opened.store.compactions(Some(session.key), i64::MIN)?;
+    let summaries = opened.store.summaries(session.key)?.into_iter().rev();
+    let compacted = summaries.map(|summary| {
+        let at = compactions.iter().position(|one| one.summary == Some(summary.entry));
+        (summary, at.map(|at| compactions.swap_remove(at)).unwrap_or_default())
+    });
+    let events = in_order(turns, compacted.collect(), part);
 
     let mut frame = Events {
         notice: NOTICE,
@@ -120,15 +138,15 @@ pub(super) fn page_of(
 }
 
 /// Turns as they follow each other, each compaction behind the last turn that had begun.
-fn in_order(turns: Vec<StoredTurn>, summaries: Vec<StoredSummary>, part: Part) -> Vec<Found> {
-    let mut events: Vec<(i64, Found)> = Vec::with_capacity(turns.len() + summaries.len());
+fn in_order(turns: Vec<StoredTurn>, compacted: Vec<(StoredSummary, StoredCompaction)>, part: Part) -> Vec<Found> {
+    let mut events: Vec<(i64, Found)> = Vec::with_capacity(turns.len() + compacted.len());
     let mut latest = i64::MIN;
     for turn in turns {
         // Where no line of a transcript told, or clocks went back, the order of lines counts.
         latest = latest.max(if turn.turn.started_ms > 0 { turn.turn.started_ms } else { i64::MIN });
         events.push((latest, Found::Turn(Box::new(turn))));
     }
-    events.extend(summaries.into_iter().rev().map(|summary| (summary.at_ms, Found::Compaction(summary))));
+    events.extend(compacted.into_iter().map(|(summary, one)| (summary.at_ms, Found::Compaction(summary, Box::new(one)))));
     events.sort_by_key(|(at_ms, _)| *at_ms);
     events.retain(|(at_ms, _)| part.since.is_none_or(|since| *at_ms >= since) && part.until.is_none_or(|until| *at_ms < until));
     if part.newest_first {
@@ -139,18 +157,40 @@ fn in_order(turns: Vec<StoredTurn>, summaries: Vec<StoredSummary>, part: Part) -
 
 impl Event {
     fn of(store: &mut dyn Store, found: &Found) -> Result<Self, Failure> {
-        let (kind, handle, at_ms, summary) = match found {
-            Found::Turn(turn) => ("turn", context::handle(&turn.turn.id), turn.turn.started_ms, words::summary(store, turn)?),
-            Found::Compaction(summary) => {
-                ("compaction", Reference::Summary(summary.entry).to_string(), summary.at_ms, summary.text.clone())
+        let short = |text: &str| cut(&quote::line(text), SUMMARY_CHARS);
+        Ok(match found {
+            Found::Turn(turn) => Self {
+                kind: "turn",
+                handle: context::handle(&turn.turn.id),
+                time: when(turn.turn.started_ms),
+                summary: short(&words::summary(store, turn)?),
+                ..Self::default()
+            },
+            Found::Compaction(summary, one) => {
+                let snapshot = one.snapshot.as_ref();
+                Self {
+                    kind: "compaction",
+                    handle: Reference::Summary(summary.entry).to_string(),
+                    time: when(summary.at_ms),
+                    summary: short(&summary.text),
+                    messages: snapshot.map(|snapshot| snapshot.messages),
+                    tokens_before: one.context_tokens,
+                    tokens_after: one.context_after,
+                    topics: snapshot.map(|snapshot| snapshot.topics.clone()).unwrap_or_default(),
+                }
             }
-        };
-        Ok(Self { kind, handle, time: when(at_ms), summary: cut(&quote::line(&summary), SUMMARY_CHARS) })
+        })
     }
 
     fn line(&self) -> String {
         let time = self.time.as_deref().unwrap_or_default();
-        let what = if self.kind == "compaction" { "compacted: " } else { "" };
+        let mut what = String::new();
+        if self.kind == "compaction" {
+            let messages = self.messages.map(|messages| format!(" {messages} messages")).unwrap_or_default();
+            let about =
+                if self.topics.is_empty() { String::new() } else { format!(" about {}", quote::line(&self.topics.join(", "))) };
+            what = format!("compacted{messages}{about}: ");
+        }
         format!("- {} {time} {what}{}", self.handle, self.summary)
     }
 }
