@@ -22,6 +22,7 @@ pub mod recall;
 pub mod search;
 pub mod segment;
 pub mod store;
+pub mod tier;
 pub mod words;
 
 pub use importance::{HALF_LIFE_DAYS, Traits, importance};
