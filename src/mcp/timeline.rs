@@ -140,7 +140,9 @@ fn in_order(turns: Vec<StoredTurn>, summaries: Vec<StoredSummary>, part: Part) -
 impl Event {
     fn of(store: &mut dyn Store, found: &Found) -> Result<Self, Failure> {
         let (kind, handle, at_ms, summary) = match found {
-            Found::Turn(turn) => ("turn", context::handle(&turn.turn.id), turn.turn.started_ms, words::summary(store, turn)?),
+            Found::Turn(turn) => {
+                ("turn", context::handle(&turn.turn.id), turn.turn.started_ms, words::summary_or_cold(store, turn)?)
+            }
             Found::Compaction(summary) => {
                 ("compaction", Reference::Summary(summary.entry).to_string(), summary.at_ms, summary.text.clone())
             }
