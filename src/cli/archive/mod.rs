@@ -9,6 +9,7 @@ mod search;
 mod sessions;
 mod show;
 mod status;
+mod tiers;
 
 use anyhow::bail;
 use clap::Subcommand;

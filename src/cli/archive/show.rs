@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{sessions, stamp, time};
 use crate::archive::recall::{self, turn_digits};
+use crate::archive::store::sqlite::SqliteStore;
 use crate::archive::store::{Session, Store, StoredTurn, Turns};
 use crate::archive::{context, quote, words};
 use crate::cli::Answer;
@@ -69,7 +70,7 @@ impl ShowArgs {
                 Some(agent) => format!("agent {}  ", quote::line(agent)),
                 None => String::new(),
             };
-            let summary = quote::line(&words::summary(&mut store, turn)?);
+            let summary = quote::line(&words::summary_or_cold(&mut store, turn)?);
             output.line(format!("{:>5}  {handle}  {}  {}{summary}", turn.turn.index, styled(DIM, when), styled(DIM, whose)))?;
             if self.full {
                 output.line(printable(&words::content(&mut store, turn)?))?;
@@ -115,7 +116,7 @@ pub(in crate::cli) fn printable(text: &str) -> String {
 }
 
 fn as_json(
-    store: &mut dyn Store,
+    store: &mut SqliteStore,
     session: &Session,
     turns: &[StoredTurn],
     full: bool,
@@ -143,7 +144,7 @@ fn as_json(
 
 fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> {
     let StoredTurn { turn: inner, .. } = turn;
-    let summary = words::summary(store, turn)?;
+    let summary = words::summary_or_cold(store, turn)?;
     Ok(json!({
         "turn": inner.index, "handle": context::handle(&inner.id), "session": turn.session, "agent": turn.agent,
         "is_superseded": turn.is_superseded,
