@@ -45,7 +45,11 @@ impl Samples {
 
     /// A dictionary for so many bytes of texts; nothing where they have too little in common.
     pub fn train(&self, for_bytes: u64) -> Option<Vec<u8>> {
-        let most = (for_bytes / SHARE).min(MOST_BYTES) as usize;
+        self.train_to((for_bytes / SHARE).min(MOST_BYTES) as usize)
+    }
+
+    /// One of so many bytes at most.
+    pub fn train_to(&self, most: usize) -> Option<Vec<u8>> {
         zstd::dict::from_continuous(&self.bytes, &self.sizes, most).ok().filter(|dictionary| !dictionary.is_empty())
     }
 }

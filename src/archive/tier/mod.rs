@@ -13,7 +13,7 @@ somebody has changed the row meanwhile. So it may be killed anywhere, and hooks 
 
 mod cold;
 pub mod cold_file;
-mod dictionary;
+pub mod dictionary;
 mod manifest;
 mod plan;
 mod run;
