@@ -201,7 +201,7 @@ fn cold_sessions_are_found_shown_and_recalled() {
     let handle = found["results"][0]["handle"].as_str().unwrap_or_else(|| panic!("{found}")).to_owned();
     assert!(place.sandbox.cli(&["recall", &handle]).stdout.contains("wombat ledger"));
     assert!(place.sandbox.cli(&["archive", "show", &talk.id]).stdout.contains("wombat ledger"));
-    assert!(place.sandbox.cli(&["archive", "export", &talk.id, "--format", "md", "-o", "-"]).stdout.contains("wombat ledger"));
+    assert!(place.sandbox.cli(&["archive", "export", &talk.id, "--format", "markdown"]).stdout.contains("wombat ledger"));
     // The index is made anew from cold files as well.
     std::fs::remove_file(place.sandbox.data().join("search.db")).unwrap();
     assert_eq!(place.sandbox.json(&["archive", "search", "wombat"])["results"][0]["handle"], handle.as_str());
