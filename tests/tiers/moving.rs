@@ -13,7 +13,9 @@ fn generated(place: &Place, kind: Kind, messages: u64, seed: u64) -> Vec<Talk> {
 fn agents(sandbox: &Sandbox, talk: &Talk) -> Vec<(String, Vec<u8>)> {
     let db = sandbox.db();
     let mut select = db
-        .prepare("SELECT agent FROM transcripts WHERE agent IS NOT NULL AND session = (SELECT id FROM sessions WHERE session = ?1)")
+        .prepare(
+            "SELECT agent FROM transcripts WHERE agent IS NOT NULL AND session = (SELECT id FROM sessions WHERE session = ?1)",
+        )
         .unwrap();
     let agents: Vec<String> = select.query_map([&talk.id], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     agents.into_iter().map(|agent| (agent.clone(), sandbox.restored(&talk.id, &["--agent", &agent]))).collect()
@@ -142,9 +144,8 @@ fn rewritten_transcripts_are_moved_with_what_they_were() {
         assert!(place.sandbox.restored(&talk.id, &["--generation", "0"]) == old, "{step}");
         assert!(place.sandbox.restored(&talk.id, &["--generation", "1"]) == new, "{step}");
         let now = shown(&place);
-        let texts = |turns: &serde_json::Value| {
-            turns.as_array().unwrap().iter().map(|turn| turn["text"].clone()).collect::<Vec<_>>()
-        };
+        let texts =
+            |turns: &serde_json::Value| turns.as_array().unwrap().iter().map(|turn| turn["text"].clone()).collect::<Vec<_>>();
         assert!(texts(&now) == texts(&turns), "{step}: turns that were superseded say the same");
     }
 }

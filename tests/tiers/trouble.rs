@@ -30,7 +30,11 @@ fn the_folder_is_gone_and_comes_back() {
     let gone = place.sandbox.path("gone");
     fs::rename(place.cold(), &gone).unwrap();
     let ran = run(place.command(&["archive", "restore", &talks[0].id]), b"").with_code(3);
-    assert!(ran.stderr.contains(place.file(&talks[0]).to_str().unwrap()) && ran.stderr.contains("archive.cold_folder"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(place.file(&talks[0]).to_str().unwrap()) && ran.stderr.contains("archive.cold_folder"),
+        "{}",
+        ran.stderr
+    );
     // Lists go on without it, and all others are as ever.
     let shown = place.sandbox.cli(&["archive", "show", &talks[0].id]).stdout;
     assert_eq!(shown.matches("in cold storage").count(), 30, "{shown}");

@@ -1,6 +1,7 @@
 //! The bytes of a segment, wherever they are: in the database, with or without a dictionary, or in a cold file.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Result};
@@ -99,13 +100,15 @@ impl Unpacker {
     }
 
     fn dictionary(&mut self, (db, path): (&Connection, &Path), id: i64, at: Whereabouts) -> Result<&Dictionary, StoreError> {
-        if !self.dictionaries.contains_key(&id) {
-            let sql = "SELECT data FROM dictionaries WHERE id = ?1";
-            let data: Vec<u8> = db.query_row(sql, [id], |row| row.get(0)).map_err(|cause| explain(path, cause))?;
-            let dictionary = Dictionary::new(&data).map_err(|cause| wrong(path, at, format!("dictionary {id}: {cause}")))?;
-            self.dictionaries.insert(id, dictionary);
+        match self.dictionaries.entry(id) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => {
+                let sql = "SELECT data FROM dictionaries WHERE id = ?1";
+                let data: Vec<u8> = db.query_row(sql, [id], |row| row.get(0)).map_err(|cause| explain(path, cause))?;
+                let cause = |cause| wrong(path, at, format!("dictionary {id}: {cause}"));
+                Ok(place.insert(Dictionary::new(&data).map_err(cause)?))
+            }
         }
-        Ok(&self.dictionaries[&id])
     }
 }
 
