@@ -71,6 +71,9 @@ fn without_anything_the_defaults_hold() {
     archive.retention_days = 30
     archive.adaptive_retention = true
     archive.size_target_mb = 2000
+    archive.warm_after_days = 30
+    archive.cold_after_days = 180
+    archive.cold_folder = null
     prune.enabled = true
     prune.keep = 4
     prune.threshold = 20000
@@ -116,7 +119,7 @@ fn each_layer_is_over_the_one_before() {
 
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
-    let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\n\
+    let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
                 [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
                 [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n";
     let by_file = World::new().user(text).load();

@@ -57,18 +57,23 @@ pub fn in_transcripts(handle: &Handle, paths: &[PathBuf]) -> Option<Original> {
 /// # Errors
 /// When the archive cannot be read.
 pub fn in_archive(handle: &Handle, store: &mut dyn Store) -> Result<Option<Original>, StoreError> {
+    // One that is in cold storage, and not there, may be the one that has it: that is said only when nobody else does.
+    let mut unreadable = None;
     for session in store.sessions("", None, SESSIONS)? {
         for transcript in store.transcripts(session.key)? {
             for generation in (0..=transcript.generation).rev() {
                 let mut finder = Finder::new(handle);
-                store.raw(transcript.key, generation, ALL, &mut finder)?;
+                match store.raw(transcript.key, generation, ALL, &mut finder) {
+                    Err(error) if error.is_cold() => unreadable = Some(error),
+                    read => read?,
+                }
                 if let Some(original) = finder.original(Path::new(&transcript.path)) {
                     return Ok(Some(original));
                 }
             }
         }
     }
-    Ok(None)
+    unreadable.map_or(Ok(None), Err)
 }
 
 /// The client's transcripts, the newest first: those of a folder that it works in, or of one above, and all others.

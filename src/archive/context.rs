@@ -63,7 +63,7 @@ pub fn restore(
     let (elsewhere, of_others) = elsewhere(related, budget / ELSEWHERE);
     let learned = learned(store, session, budget / LEARNED)?;
     let rest = budget - elsewhere.chars().count() - learned.chars().count();
-    let mut restored = render(&order, session.folder.as_deref(), why, rest, &mut |turn| words::summary(store, turn))?;
+    let mut restored = render(&order, session.folder.as_deref(), why, rest, &mut |turn| words::summary_or_cold(store, turn))?;
     if let Some((label, lines)) = restored.text.split_once('\n') {
         restored.text = quote::fenced(label, &format!("{learned}{lines}{elsewhere}"));
         restored.turns.extend(of_others);

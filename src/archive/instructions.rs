@@ -32,17 +32,20 @@ pub fn instructions(store: &mut dyn Store, session: &Session, budget: usize) -> 
     let mut decided = Vec::new();
     for turn in turns.iter().filter(|turn| turn.turn.end - turn.turn.start < SEARCHED_BYTES) {
         if decided.len() < DECISIONS {
-            decided.extend(decisions(&words::answers(store, turn)?));
+            match words::answers(store, turn) {
+                Err(error) if error.is_cold() => {}
+                answers => decided.extend(decisions(&answers?)),
+            }
         }
     }
     decided.truncate(DECISIONS);
     let mut kept = Vec::new();
     for turn in store.turns(session.key, Turns::Kept)?.iter().take(KEPT) {
-        kept.push(context::line(turn, &words::summary(store, turn)?));
+        kept.push(context::line(turn, &words::summary_or_cold(store, turn)?));
     }
     let mut recent = Vec::new();
     for turn in turns.iter().take(RECENT) {
-        recent.push(context::line(turn, &words::summary(store, turn)?));
+        recent.push(context::line(turn, &words::summary_or_cold(store, turn)?));
     }
     Ok(render(&turns, [&kept, &decided, &recent], session.folder.as_deref(), budget))
 }

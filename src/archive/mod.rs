@@ -24,6 +24,7 @@ pub mod search;
 pub mod segment;
 pub mod snapshot;
 pub mod store;
+pub mod tier;
 pub mod words;
 
 pub use importance::{HALF_LIFE_DAYS, Traits, importance};

@@ -1,5 +1,9 @@
 //! Pieces of transcripts, compressed.
 
+use std::io;
+
+use zstd::bulk::Decompressor;
+use zstd::dict::DecoderDictionary;
 use zstd::zstd_safe::CParameter;
 
 use crate::archive::store::Segment;
@@ -22,7 +26,7 @@ const HASH_LOG: u32 = 19;
 ///
 /// # Errors
 /// When zstd has no memory.
-pub fn pack(start: u64, bytes: &[u8]) -> std::io::Result<Vec<Segment>> {
+pub fn pack(start: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
     let mut compressor = zstd::bulk::Compressor::new(if bytes.len() >= MAX_BYTES { LEVEL } else { 3 })?;
     compressor.include_checksum(true)?;
     if bytes.len() >= MAX_BYTES {
@@ -48,9 +52,39 @@ pub enum Check {
     Sha256,
 }
 
+/// What segments of one archive have in common, ready to unpack with.
+pub struct Dictionary(DecoderDictionary<'static>);
+
+impl Dictionary {
+    /// One that was trained.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn new(data: &[u8]) -> io::Result<Self> {
+        DecoderDictionary::try_copy(data).map(Self)
+    }
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Dictionary")
+    }
+}
+
 /// The bytes of a segment, if they are those that were packed; else what is wrong.
-pub fn unpack(data: &[u8], bytes: u32, sha256: &digest::Bytes, check: Check) -> Result<Vec<u8>, String> {
-    let unpacked = zstd::bulk::decompress(data, bytes as usize).map_err(|error| error.to_string())?;
+pub fn unpack(
+    data: &[u8],
+    bytes: u32,
+    sha256: &digest::Bytes,
+    dictionary: Option<&Dictionary>,
+    check: Check,
+) -> Result<Vec<u8>, String> {
+    let decompressor = match dictionary {
+        Some(Dictionary(dictionary)) => Decompressor::with_prepared_dictionary(dictionary),
+        None => Decompressor::new(),
+    };
+    let unpacked = decompressor.and_then(|mut decompressor| decompressor.decompress(data, bytes as usize));
+    let unpacked = unpacked.map_err(|error| error.to_string())?;
     if unpacked.len() != bytes as usize {
         Err(format!("it has {} bytes instead of {bytes}", unpacked.len()))
     } else if check == Check::Sha256 && digest::sha256(&unpacked) != *sha256 {
@@ -69,15 +103,15 @@ mod tests {
         let bytes: Vec<u8> = (0..5_000_000_u32).map(|n| (n / 7 % 251) as u8).collect();
         let segments = pack(10, &bytes).expect("packs");
         assert_eq!(segments.iter().map(|segment| segment.start).collect::<Vec<_>>(), [10, 2_097_162, 4_194_314]);
-        let unpacked = segments.iter().map(|segment| unpack(&segment.data, segment.bytes, &segment.sha256, Check::Sha256));
+        let unpacked = segments.iter().map(|segment| unpack(&segment.data, segment.bytes, &segment.sha256, None, Check::Sha256));
         assert_eq!(unpacked.collect::<Result<Vec<_>, _>>().expect("unpacks").concat(), bytes);
         let mut damaged = segments[0].clone();
         damaged.sha256[0] ^= 1;
-        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, Check::Sha256).is_err());
-        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, Check::Checksum).is_ok());
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, Check::Sha256).is_err());
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, Check::Checksum).is_ok());
         let middle = damaged.data.len() / 2;
         damaged.data[middle] ^= 1;
-        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, Check::Checksum).is_err());
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, Check::Checksum).is_err());
         assert!(pack(0, b"").expect("packs").is_empty());
     }
 }

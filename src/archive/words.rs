@@ -27,6 +27,22 @@ pub fn summary(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, Store
     Ok(summary::of_turn(&turn.turn, &bytes(store, turn)?))
 }
 
+/// The same for lists of turns, of which one that cannot be read must not take away the others: of a turn in cold storage that is not
+/// there, what is known without its words.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn summary_or_cold(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, StoreError> {
+    match summary(store, turn) {
+        Err(StoreError::Cold { file, .. }) => {
+            let known = summary::of_turn(&turn.turn, &[]);
+            let between = if known.is_empty() { "" } else { " | " };
+            Ok(format!("(in cold storage, in {}){between}{known}", file.display()))
+        }
+        read => read,
+    }
+}
+
 /// What a turn says, by who says it.
 ///
 /// # Errors

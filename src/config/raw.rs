@@ -2,11 +2,13 @@
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use toml::Value;
 
 use super::settings::Choice;
+use crate::paths;
 
 /// As written.
 #[derive(Clone, Copy)]
@@ -83,6 +85,21 @@ impl Raw<'_> {
             Self::Toml(_) => "",
         };
         text.parse().map_err(|error: T::Err| self.not(error.to_string().trim_start_matches("not ")))
+    }
+
+    /// A folder, which need not exist: with its whole path, since commands and hooks run anywhere, or below the home, as `~/…`.
+    pub fn folder(self) -> Result<PathBuf, String> {
+        let text = match self {
+            Self::Toml(Value::String(text)) => text.as_str(),
+            Self::Text(text) => text,
+            Self::Toml(_) => "",
+        };
+        let path = match text.strip_prefix("~/") {
+            Some(below) => paths::home_dir().map(|home| home.join(below)),
+            None => Some(PathBuf::from(text)),
+        };
+        path.filter(|path| path.is_absolute())
+            .ok_or_else(|| self.not("a folder with its whole path, such as /mnt/archive, or ~/archive"))
     }
 
     fn not(self, expected: &str) -> String {

@@ -1,5 +1,7 @@
 //! The values and their defaults, which are those of the compaction-bridge design unless said otherwise.
 
+use std::path::PathBuf;
+
 /// How turns are kept and brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
@@ -15,6 +17,12 @@ pub struct Archive {
     pub adaptive_retention: bool,
     /// Size of the archive from which on they are fewer, in MiB; 0 where any size will do.
     pub size_target_mb: u64,
+    /// Days without use after which a session is compressed anew; 0 for never.
+    pub warm_after_days: u32,
+    /// Days without use after which a session is moved to the cold folder; 0 for never.
+    pub cold_after_days: u32,
+    /// Where cold sessions are moved to; none of them where there is no such folder.
+    pub cold_folder: Option<PathBuf>,
 }
 
 /// How full the window is, and who is told.
@@ -105,6 +113,9 @@ impl Default for Archive {
             retention_days: 30,
             adaptive_retention: true,
             size_target_mb: 2_000,
+            warm_after_days: 30,
+            cold_after_days: 180,
+            cold_folder: None,
         }
     }
 }

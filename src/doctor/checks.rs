@@ -190,7 +190,9 @@ pub fn archive(data: &Path) -> Vec<Check> {
         }
         Ok(Some((mut store, sessions, turns))) => {
             let told = format!("whole, with {} of {}", count(turns, "turn"), count(sessions, "session"));
-            vec![Check::new("archive", Status::Ok, told, None), search(data, &mut store)]
+            let mut found = vec![Check::new("archive", Status::Ok, told, None), search(data, &mut store)];
+            found.extend(cold(&mut store));
+            found
         }
         Err(error) => {
             let next = if error.is_damage() {
@@ -218,6 +220,29 @@ fn search(data: &Path, store: &mut SqliteStore) -> Check {
             Check::new("search", Status::Warning, error.to_string(), Some("the next `ctxbridge archive search` makes it anew"))
         }
     }
+}
+
+/// Whether files of cold sessions are where they should be, if there are any.
+fn cold(store: &mut SqliteStore) -> Option<Check> {
+    let files = match store.cold_files() {
+        Ok(files) if files.is_empty() => return None,
+        Ok(files) => files,
+        Err(error) => return Some(Check::new("cold", Status::Failed, error.to_string(), None)),
+    };
+    let is_there = |path: &Path, bytes| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes);
+    let mut missing = files.iter().filter(|file| !is_there(&file.path(), file.bytes));
+    let Some(first) = missing.next() else {
+        let told = format!("{} in cold storage, where they should be", count(files.len() as u64, "session"));
+        return Some(Check::new("cold", Status::Ok, told, None));
+    };
+    let told = format!(
+        "{} of {} in cold storage cannot be read: {} is not there, or has another length",
+        1 + missing.count(),
+        count(files.len() as u64, "session"),
+        first.path().display()
+    );
+    let next = "mount the folder, or put the files back; where it is another one now, set archive.cold_folder to it and run `ctxbridge archive optimize`";
+    Some(Check::new("cold", Status::Failed, told, Some(next)))
 }
 
 pub fn model(data: &Path) -> Check {

@@ -81,7 +81,8 @@ impl Scene {
             // It waits on; what this hook has to write is tried all the same.
             self.log().note(Event::SessionEnd, None, &format!("what waits to be archived: {error}"), self.now_ms).ok();
         }
-        Ok(store)
+        // A mounted bucket may be slow, and somebody waits.
+        Ok(store.leaving_cold())
     }
 
     /// The same for one who has something to write besides the transcript: where it cannot be opened, that waits for the next hook.

@@ -163,7 +163,7 @@ impl Event {
                 kind: "turn",
                 handle: context::handle(&turn.turn.id),
                 time: when(turn.turn.started_ms),
-                summary: short(&words::summary(store, turn)?),
+                summary: short(&words::summary_or_cold(store, turn)?),
                 ..Self::default()
             },
             Found::Compaction(summary, one) => {

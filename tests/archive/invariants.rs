@@ -81,11 +81,24 @@ fn place(turn: &Turn) -> Place {
     (turn.index, turn.start, turn.end, digest::hex(&turn.content_sha256))
 }
 
-/// Each is what its hash says.
+/// Each is what its hash says, and those that are not here are in a cold file.
 fn assert_segments(db: &Connection) {
-    let segment = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?, row.get::<_, Vec<u8>>(2)?));
-    for (sha256, bytes, data) in rows(db, "SELECT hex(sha256), bytes, data FROM segments", [], segment) {
-        let unpacked = zstd::bulk::decompress(&data, bytes as usize).unwrap();
+    let nowhere = "SELECT id FROM segments WHERE length(data) = 0 AND id NOT IN (SELECT segment FROM cold)";
+    assert_eq!(rows(db, nowhere, [], |row| row.get::<_, i64>(0)), [] as [i64; 0], "segments without bytes");
+    let needed =
+        "SELECT segment FROM layout JOIN transcripts ON transcripts.id = transcript JOIN segments ON segments.id = segment
+        WHERE length(data) = 0 AND session NOT IN (SELECT session FROM cold_files)";
+    assert_eq!(rows(db, needed, [], |row| row.get::<_, i64>(0)), [] as [i64; 0], "a session that is not cold needs them");
+    let segment = |row: &Row<'_>| {
+        let dictionary = row.get::<_, Option<Vec<u8>>>(3)?.unwrap_or_default();
+        Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?, row.get::<_, Vec<u8>>(2)?, dictionary))
+    };
+    let sql =
+        "SELECT hex(sha256), bytes, segments.data, dictionaries.data FROM segments LEFT JOIN warm ON warm.segment = segments.id
+        LEFT JOIN dictionaries ON dictionaries.id = dictionary WHERE length(segments.data) > 0";
+    for (sha256, bytes, data, dictionary) in rows(db, sql, [], segment) {
+        let mut decompressor = zstd::bulk::Decompressor::with_dictionary(&dictionary).unwrap();
+        let unpacked = decompressor.decompress(&data, bytes as usize).unwrap();
         assert_eq!((unpacked.len(), digest::of_bytes(&unpacked)), (bytes as usize, sha256.to_lowercase()));
     }
 }

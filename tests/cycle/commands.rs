@@ -70,7 +70,28 @@ fn a_dry_run_says_it_and_changes_nothing() {
       "pruned": 7,
       "indexed": 11,
       "embedded": 0,
-      "not_embedded": 11
+      "not_embedded": 11,
+      "tiers": {
+        "warm": {
+          "segments": 0,
+          "bytes_before": 0,
+          "bytes_after": 0
+        },
+        "cold": {
+          "sessions": 0,
+          "bytes_before": 0,
+          "bytes_after": 0
+        },
+        "back": {
+          "sessions": 0,
+          "bytes_before": 0,
+          "bytes_after": 0
+        },
+        "failed": [],
+        "is_cut": false,
+        "is_elsewhere": false,
+        "database": null
+      }
     }
     "#);
     assert_same(&files(&sandbox), &before);

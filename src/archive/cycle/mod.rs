@@ -7,7 +7,7 @@ killed has not happened, and one that is run again at the same time changes noth
 
 Pruning deletes nothing. A pruned entry is not ranked after a compaction ([`super::store::Turns::Candidates`]) and need not be
 indexed; its bytes stay, so that transcripts come back whole and handles lead to it. It is hot again once it is restored, recalled,
-or said again. Another tier, or a tag that keeps an entry, is another [`Verdict`] or another reason to be [`Known::is_spared`].
+or said again. A tag that keeps an entry is another reason to be [`Known::is_spared`]. Where bytes are is another matter ([`super::tier`]).
 */
 
 mod confidence;

@@ -33,6 +33,7 @@ pub fn embed(
     progress: &mut dyn FnMut(usize),
 ) -> Result<Embedded, SearchError> {
     let mut done = Embedded::default();
+    let mut is_cut = false;
     while done.entries < most {
         let entries = index.without_vectors(embedder.id(), AT_ONCE.min(most - done.entries))?;
         if entries.is_empty() {
@@ -40,7 +41,14 @@ pub fn embed(
         }
         let mut texts: Vec<(i64, Texts)> = Vec::with_capacity(entries.len());
         for entry in entries {
-            texts.push((entry, texts_of(store, index, entry)?));
+            match texts_of(store, index, entry) {
+                // The newest come first, so what is behind one in cold storage is mostly there as well: for another time.
+                Err(SearchError::Store(error)) if error.is_cold() => {
+                    is_cut = true;
+                    break;
+                }
+                made => texts.push((entry, made?)),
+            }
         }
         let flat: Vec<&str> = texts.iter().flat_map(|(_, texts)| texts.all()).collect();
         let mut made = embedder.embed(&flat)?.into_iter();
@@ -50,6 +58,9 @@ pub fn embed(
         done.entries += vectors.len();
         done.vectors += vectors.iter().map(|(_, vectors)| vectors.len()).sum::<usize>();
         progress(done.entries);
+        if is_cut {
+            break;
+        }
     }
     Ok(done)
 }

@@ -43,27 +43,34 @@ pub fn refresh(
         // After each prompt a turn has changed: to compare everything would take longer than to search.
         let missing = index.missing_of(&entries)?;
         refreshed.entries = missing.len();
-        add(store, index, missing)?;
-        index.set_mark(&changes.mark)?;
-        return Ok(Refreshed { is_complete: true, ..refreshed });
+        let is_complete = add(store, index, missing)?;
+        if is_complete {
+            index.set_mark(&changes.mark)?;
+        }
+        return Ok(Refreshed { is_complete, ..refreshed });
     }
     index.drop_gone()?;
     let mut below = i64::MAX;
+    let mut is_complete = true;
     while refreshed.entries < most {
         let missing = index.missing(below, AT_ONCE.min(most - refreshed.entries))?;
         let Some(last) = missing.last() else {
-            index.set_mark(&changes.mark)?;
-            return Ok(Refreshed { is_complete: true, ..refreshed });
+            if is_complete {
+                index.set_mark(&changes.mark)?;
+            }
+            return Ok(Refreshed { is_complete, ..refreshed });
         };
         below = last.entry;
         refreshed.entries += missing.len();
-        add(store, index, missing)?;
+        is_complete &= add(store, index, missing)?;
         progress(refreshed.entries);
     }
     Ok(refreshed)
 }
 
-fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Result<(), SearchError> {
+/// Whether all of them could be read: what is in cold storage that is not there has to be tried again.
+fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Result<bool, SearchError> {
+    let mut is_complete = true;
     let mut documents = Vec::with_capacity(missing.len());
     let mut said = HashMap::new();
     let mut short = Vec::new();
@@ -75,7 +82,14 @@ fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Resul
                 document.summary = summary;
             }
             None => {
-                if let Some((place, turn, fields)) = turn_with_fields(store, entry)? {
+                let found = match turn_with_fields(store, entry) {
+                    Err(SearchError::Store(error)) if error.is_cold() => {
+                        is_complete = false;
+                        continue;
+                    }
+                    found => found?,
+                };
+                if let Some((place, turn, fields)) = found {
                     said.insert(entry, around::said(&fields.prompt, &fields.answer));
                     if around::is_short(&fields) {
                         short.push((documents.len(), place));
@@ -92,15 +106,23 @@ fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Resul
     for (at, place) in short {
         documents[at].before = around::before(store, index, &place, &said)?;
     }
-    index.add(&documents)
+    index.add(&documents)?;
+    Ok(is_complete)
 }
 
-/// A turn of an entry, where it is, and what it says; none where the entry is no turn's. All turns of an entry say the same.
+/// A turn of an entry, where it is, and what it says; none where the entry is no turn's. All turns of an entry say the same. That it is in
+/// cold storage, and that is not there, is an error.
 pub(super) fn turn_with_fields(store: &mut dyn Store, entry: i64) -> Result<Option<(Place, StoredTurn, Fields)>, SearchError> {
-    let places = store.places(&[entry])?;
-    let Some(place) = places.into_iter().max_by_key(Place::rank) else { return Ok(None) };
-    let Some(turn) = store.turn_of(&place)? else { return Ok(None) };
-    // One that cannot be read counts as empty, or it would be tried again and again.
-    let fields = words::fields(store, &turn).unwrap_or_default();
-    Ok(Some((place, turn, fields)))
+    let mut places = store.places(&[entry])?;
+    places.sort_by_cached_key(|place| std::cmp::Reverse(place.rank()));
+    let mut unreadable = None;
+    for place in places {
+        let Some(turn) = store.turn_of(&place)? else { continue };
+        match words::fields(store, &turn) {
+            Err(error) if error.is_cold() => unreadable = Some(error),
+            // One that cannot be read counts as empty, or it would be tried again and again.
+            fields => return Ok(Some((place, turn, fields.unwrap_or_default()))),
+        }
+    }
+    unreadable.map_or(Ok(None), |error| Err(error.into()))
 }

@@ -69,7 +69,11 @@ pub fn pass(store: &mut dyn Store, session: &Session, deadline: Option<Instant>)
 pub fn all(store: &mut dyn Store, deadline: Option<Instant>, tell: &mut dyn FnMut(usize)) -> Result<Taken, StoreError> {
     let mut all = Taken::default();
     for (number, session) in store.sessions("", None, usize::MAX)?.iter().enumerate() {
-        let Taken { snapshots, is_cut } = pass(store, session, deadline)?;
+        let Taken { snapshots, is_cut } = match pass(store, session, deadline) {
+            // It is looked through when its file is there again.
+            Err(error) if error.is_cold() => continue,
+            passed => passed?,
+        };
         all.snapshots += snapshots;
         all.is_cut |= is_cut;
         if is_cut {
@@ -87,7 +91,11 @@ pub fn all(store: &mut dyn Store, deadline: Option<Instant>, tell: &mut dyn FnMu
 pub fn numbered(store: &mut dyn Store, session: &Session) -> Result<Vec<StoredCompaction>, StoreError> {
     let mut compactions = store.compactions(Some(session.key), i64::MIN)?;
     if compactions.iter().any(|one| one.is_done && one.place.is_none() && one.snapshot.is_none()) {
-        pass(store, session, None)?;
+        if let Err(error) = pass(store, session, None)
+            && !error.is_cold()
+        {
+            return Err(error);
+        }
         compactions = store.compactions(Some(session.key), i64::MIN)?;
     }
     compactions.retain(has_number);

@@ -78,6 +78,17 @@ pub enum StoreError {
         /// What is wrong.
         cause: String,
     },
+    /// Bytes that were moved to cold storage cannot be read there.
+    #[error(
+        "it is in cold storage, and {file} cannot be read: {cause}; see that its folder is mounted, or put the file back; where the \
+         folder is another one now, set archive.cold_folder to it and run `ctxbridge archive optimize`"
+    )]
+    Cold {
+        /// The file.
+        file: PathBuf,
+        /// What the system says, or what is wrong with the file.
+        cause: String,
+    },
     /// A damaged archive cannot be moved out of the way.
     #[error("the archive {path} is damaged and cannot be moved aside: {cause}; move it away by hand")]
     Aside {
@@ -95,6 +106,11 @@ impl StoreError {
     /// Whether the database has to be made anew.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
+    }
+
+    /// Whether it is only about a session in cold storage: all others can be read.
+    pub fn is_cold(&self) -> bool {
+        matches!(self, Self::Cold { .. })
     }
 
     /// Whether it may work a moment later.

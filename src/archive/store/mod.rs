@@ -13,8 +13,10 @@ pub use error::StoreError;
 pub use learnings::{StoredFix, StoredLearning, Wanted};
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use super::cycle::{Facts, Outcome, Plan, Run};
+use super::tier::Tier;
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
 use crate::transcript::{CompactSummary, FirstContext, Interpreter, Turn};
@@ -333,6 +335,54 @@ pub struct Totals {
     pub bad_lines: u64,
     /// Compactions that were noticed.
     pub compactions: u64,
+}
+
+/// How much is in a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierSize {
+    /// Which one.
+    pub tier: Tier,
+    /// Sessions that are in it with all they have, but that one is hot with anything that is.
+    pub sessions: u64,
+    /// Pieces of transcripts.
+    pub segments: u64,
+    /// Bytes of these.
+    pub bytes_raw: u64,
+    /// What they take: of cold files all of it, with what is also needed in the database.
+    pub bytes_stored: u64,
+}
+
+/// A file that a session was moved to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColdFile {
+    /// The session, as this store counts them.
+    pub session: i64,
+    /// Where the file is.
+    pub folder: String,
+    /// Its name there.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub moved_ms: i64,
+}
+
+impl ColdFile {
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        Path::new(&self.folder).join(&self.name)
+    }
+}
+
+/// A folder that sessions were moved to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColdFolder {
+    /// The folder.
+    pub folder: String,
+    /// Files.
+    pub files: u64,
+    /// Bytes of these.
+    pub bytes: u64,
 }
 
 /// The range of a whole transcript.

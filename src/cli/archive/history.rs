@@ -55,7 +55,11 @@ impl HistoryArgs {
         };
         let found = match &session {
             Some(session) => {
-                snapshot::pass(&mut store, session, None)?;
+                match snapshot::pass(&mut store, session, None) {
+                    // What is known without it is worth showing.
+                    Err(error) if error.is_cold() => output.note(&format!("note: {error}")),
+                    passed => drop(passed?),
+                }
                 self.of_session(&mut store, session)?
             }
             None => {

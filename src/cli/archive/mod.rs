@@ -11,6 +11,7 @@ mod sessions;
 mod show;
 mod status;
 mod tag;
+mod tiers;
 
 use anyhow::bail;
 use clap::Subcommand;

@@ -1,17 +1,20 @@
 //! `ctxbridge archive optimize`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::entries;
+use super::tiers::{self, Tiers};
 use crate::archive::cycle::{Outcome, Reason, Settings};
 use crate::archive::heal::{self, Tidied};
 use crate::archive::import::{Imported, import};
 use crate::archive::reader::Comparison;
 use crate::archive::search::CaughtUp;
 use crate::archive::snapshot;
+use crate::archive::store::sqlite::{Patience, SqliteStore};
+use crate::archive::tier;
 use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::finding;
@@ -25,7 +28,9 @@ use crate::{hook, paths};
   ctxbridge archive optimize
 
 The end of a session does it in the background. Pruned turns leave the hot archive: they are not ranked for a restore any more, but
-stay in the archive, and are hot again once they are recalled.")]
+stay in the archive, and are hot again once they are recalled. Sessions that are not used are compressed anew after
+archive.warm_after_days, and moved to archive.cold_folder, if there is one, after archive.cold_after_days; they come back as they are,
+and what is used again is brought back.")]
 pub(super) struct OptimizeArgs {
     /// Transcripts to compare with the archive, every byte
     paths: Vec<PathBuf>,
@@ -40,6 +45,9 @@ pub(super) struct OptimizeArgs {
 /// How long a hook's child looks for learnings; the next one goes on.
 const LEARNING_IN_BACKGROUND: Duration = Duration::from_secs(60);
 
+/// How long it moves what is not used.
+const MOVING_IN_BACKGROUND: Duration = Duration::from_secs(60);
+
 /// Entries that a hook's child makes vectors of (archive.md, "Self-learning"): it runs often, and beside the user's work.
 const EMBEDDED_IN_BACKGROUND: usize = 20;
 
@@ -48,7 +56,8 @@ impl OptimizeArgs {
         if self.background {
             hook::settle();
         }
-        let settings = Settings::from(&load(output).archive);
+        let config = load(output).archive;
+        let settings = Settings::from(&config);
         let data = paths::data_dir()?;
         let now_ms = jiff::Timestamp::now().as_millisecond();
         let (compared, mut tidied) = if self.dry_run {
@@ -66,6 +75,11 @@ impl OptimizeArgs {
             None => CaughtUp::default(),
         };
         let learned = if self.dry_run || tidied.outcome.is_none() { None } else { self.learn(output)? };
+        // Last of all: what was just looked at need not be read from elsewhere.
+        let tiers = match &tidied.outcome {
+            Some(_) => Some(self.tiers(&data, &tier::Settings::from(&config), now_ms, output)?),
+            None => None,
+        };
         output.clear_progress();
         tidied.damaged = tidied.damaged.or_else(|| compared.aside.clone());
         if let Some(aside) = tidied.damaged.as_ref().filter(|_| self.background) {
@@ -83,9 +97,10 @@ impl OptimizeArgs {
             value["indexed"] = indexed.entries.into();
             value["embedded"] = indexed.embedded.into();
             value["not_embedded"] = indexed.not_embedded.into();
+            value["tiers"] = tiers.as_ref().map(tiers::as_json).into();
             output.value(&value)?;
         } else {
-            self.tell(&tidied, &indexed, learned.as_ref(), &settings, output)?;
+            self.tell(&tidied, &indexed, learned.as_ref(), tiers.as_ref(), &settings, output)?;
         }
         Ok(if tidied.damaged.is_none() { Answer::Yes } else { Answer::No })
     }
@@ -104,11 +119,31 @@ impl OptimizeArgs {
         Ok(Some(learn::all(&mut store, &patterns, deadline, &mut |done| output.progress(&format!("learning: {done} sessions")))?))
     }
 
+    /// What nobody uses is moved, and what was used again comes back.
+    fn tiers(&self, data: &Path, settings: &tier::Settings, now_ms: i64, output: &Output) -> anyhow::Result<Tiers> {
+        if self.dry_run {
+            let _presence = heal::presence(data, Patience::Patient)?;
+            let moves = match SqliteStore::open_read_only(data)? {
+                Some(mut store) => tier::preview(&mut store, settings, now_ms)?,
+                None => tier::Moves::default(),
+            };
+            return Ok(Tiers { moves, ..Tiers::default() });
+        }
+        let mut store = super::open(output)?;
+        let deadline = self.background.then(|| Instant::now() + MOVING_IN_BACKGROUND);
+        let moves = tier::run(&mut store, data, settings, deadline, now_ms, &mut |doing| output.progress(doing))?;
+        output.clear_progress();
+        // All others wait for that, so it is only done while somebody looks on.
+        let shrunk = if self.background { None } else { tiers::shrink(&mut store, output)? };
+        Ok(Tiers { moves, shrunk })
+    }
+
     fn tell(
         &self,
         tidied: &Tidied,
         indexed: &CaughtUp,
         learned: Option<&Learned>,
+        tiers: Option<&Tiers>,
         settings: &Settings,
         output: &mut Output,
     ) -> anyhow::Result<()> {
@@ -122,6 +157,9 @@ impl OptimizeArgs {
                     count(learned.learnings as u64, "learning")
                 ))?;
             }
+        }
+        if let Some(tiers) = tiers {
+            tiers::tell(tiers, self.dry_run, output)?;
         }
         match &tidied.damaged {
             None if tidied.outcome.is_none() => {

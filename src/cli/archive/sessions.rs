@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{stamp, time};
+use crate::archive::store::sqlite::SqliteStore;
 use crate::archive::store::{Session, Store, StoreError};
+use crate::archive::tier::Tier;
 use crate::cli::Answer;
 use crate::cli::output::{self, DIM, Output, styled};
 
@@ -33,15 +35,20 @@ impl SessionsArgs {
         } else {
             for session in &sessions {
                 let size = store.size(session.key)?;
+                let tier = match store.tier(session.key)? {
+                    Tier::Hot => String::new(),
+                    tier => format!("  {}", tier.word()),
+                };
                 let folder = session.folder.as_deref().unwrap_or("?");
                 let more = if size.bad_lines > 0 { format!("  {} bad lines", size.bad_lines) } else { String::new() };
                 output.line(format!(
-                    "{}  {}  {:>6} turns  {:>9}  {}{}",
+                    "{}  {}  {:>6} turns  {:>9}  {}{}{}",
                     session.session,
                     time(session.last_ms),
                     size.turns,
                     output::size(size.bytes.cast_signed()),
                     crate::archive::quote::line(folder),
+                    styled(DIM, tier),
                     styled(DIM, more)
                 ))?;
             }
@@ -51,7 +58,7 @@ impl SessionsArgs {
 }
 
 /// A session for JSON.
-pub(super) fn as_json(store: &mut dyn Store, session: &Session) -> Result<serde_json::Value, StoreError> {
+pub(super) fn as_json(store: &mut SqliteStore, session: &Session) -> Result<serde_json::Value, StoreError> {
     let size = store.size(session.key)?;
     Ok(json!({
         "session": session.session, "folder": session.folder, "turns": size.turns, "bytes": size.bytes,
@@ -59,5 +66,6 @@ pub(super) fn as_json(store: &mut dyn Store, session: &Session) -> Result<serde_
         "first": session.first_ms.and_then(stamp), "last": session.last_ms.and_then(stamp),
         "model": session.model, "version": session.version, "context_tokens": session.context_tokens,
         "window": session.window, "end_reason": session.end_reason,
+        "tier": store.tier(session.key)?.word(),
     }))
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{sessions, stamp, time};
 use crate::archive::recall::{self, turn_digits};
+use crate::archive::store::sqlite::SqliteStore;
 use crate::archive::store::{Session, Store, StoredSummary, StoredTurn, Turns};
 use crate::archive::{context, quote, words};
 use crate::cli::output::{BOLD, DIM, Output, styled};
@@ -91,7 +92,7 @@ impl ShowArgs {
                 None => String::new(),
             };
             let whose = if turn.is_kept { format!("kept  {whose}") } else { whose };
-            let summary = quote::line(&words::summary(&mut store, turn)?);
+            let summary = quote::line(&words::summary_or_cold(&mut store, turn)?);
             output.line(format!("{:>5}  {handle}  {}  {}{summary}", turn.turn.index, styled(DIM, when), styled(DIM, whose)))?;
             if self.full {
                 output.line(printable(&words::content(&mut store, turn)?))?;
@@ -151,7 +152,7 @@ pub(in crate::cli) fn printable(text: &str) -> String {
 }
 
 fn as_json(
-    store: &mut dyn Store,
+    store: &mut SqliteStore,
     session: &Session,
     (turns, summaries): (&[StoredTurn], &[StoredSummary]),
     state: Option<String>,
@@ -180,7 +181,7 @@ fn as_json(
 
 fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> {
     let StoredTurn { turn: inner, .. } = turn;
-    let summary = words::summary(store, turn)?;
+    let summary = words::summary_or_cold(store, turn)?;
     Ok(json!({
         "turn": inner.index, "handle": context::handle(&inner.id), "session": turn.session, "agent": turn.agent,
         "is_superseded": turn.is_superseded, "is_kept": turn.is_kept,

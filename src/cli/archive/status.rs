@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::entries;
 use crate::archive::store::Store;
+use crate::archive::tier::Tier;
 use crate::cli::Answer;
 use crate::cli::output::{DIM, Output, count, size, styled};
 
@@ -16,6 +17,7 @@ impl StatusArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let mut store = super::open(output)?;
         let totals = store.totals()?;
+        let (tiers, folders) = (store.tiers()?, store.cold_folders()?);
         if output.json {
             output.value(&json!({
                 "store": "sqlite", "path": store.path(), "sessions": totals.sessions, "transcripts": totals.transcripts,
@@ -23,6 +25,13 @@ impl StatusArgs {
                 "hot": totals.entries - totals.pruned, "pruned": totals.pruned, "compactions": totals.compactions,
                 "bytes_raw": totals.bytes_raw, "bytes_segments": totals.bytes_segments, "bytes_stored": totals.bytes_stored,
                 "bad_lines": totals.bad_lines,
+                "tiers": tiers.map(|tier| json!({
+                    "tier": tier.tier.word(), "sessions": tier.sessions, "segments": tier.segments,
+                    "bytes_raw": tier.bytes_raw, "bytes_stored": tier.bytes_stored,
+                })),
+                "cold_folders": folders.iter().map(|cold| json!({
+                    "folder": cold.folder, "files": cold.files, "bytes": cold.bytes,
+                })).collect::<Vec<_>>(),
             }))?;
             return Ok(Answer::Yes);
         }
@@ -43,6 +52,16 @@ impl StatusArgs {
         let share = 100.0 * totals.bytes_stored as f64 / totals.bytes_raw.max(1) as f64;
         let (raw, stored) = (size(totals.bytes_raw.cast_signed()), size(totals.bytes_stored.cast_signed()));
         output.line(format!("{raw} of transcripts in {stored} ({share:.0} %)"))?;
+        if tiers.iter().any(|tier| tier.tier != Tier::Hot && tier.segments > 0) {
+            for tier in tiers.iter().filter(|tier| tier.segments > 0 || tier.sessions > 0) {
+                let [raw, stored] = [tier.bytes_raw, tier.bytes_stored].map(|bytes| size(bytes.cast_signed()));
+                output.line(format!("{:<4}  {:>14}  {raw:>9} in {stored}", tier.tier.word(), count(tier.sessions, "session")))?;
+            }
+        }
+        for cold in &folders {
+            let (files, bytes) = (count(cold.files, "file"), size(cold.bytes.cast_signed()));
+            output.line(format!("{files} of {bytes} in {}", crate::archive::quote::line(&cold.folder)))?;
+        }
         if totals.pruned > 0 {
             let hot = entries(totals.entries - totals.pruned);
             output.line(format!("{hot} hot, {} pruned, which are found by their handles", totals.pruned))?;

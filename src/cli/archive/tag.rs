@@ -68,7 +68,7 @@ fn tell(store: &mut dyn Store, turns: &[StoredTurn], output: &mut Output) -> any
     for turn in turns {
         let handle = context::handle(&turn.turn.id);
         // Where it is may be out of reach; that it is kept is still true.
-        let summary = words::summary(store, turn).unwrap_or_default();
+        let summary = words::summary_or_cold(store, turn)?;
         if output.json {
             listed.push(json!({
                 "handle": handle, "session": turn.session, "turn": turn.turn.index, "timestamp": stamp(turn.turn.started_ms),

@@ -25,7 +25,7 @@ pub struct Overview {
     pub compactions: u64,
     /// Bytes of all transcripts.
     pub bytes_raw: u64,
-    /// Bytes that all of it takes.
+    /// Bytes that all of it takes, cold files included.
     pub bytes_stored: u64,
     /// Where these are.
     pub tiers: Vec<Tier>,
@@ -40,9 +40,9 @@ pub struct Overview {
 /// Where bytes of the archive are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tier {
-    /// `hot` is what is on disk and searched.
+    /// `hot`, `warm` or `cold`; there is always the first, and of the others what there is.
     pub tier: &'static str,
-    /// Compressed transcripts.
+    /// Compressed transcripts; of `cold`, their files.
     pub segments_bytes: u64,
     /// Turns, entries, and what finds them.
     pub database_bytes: u64,
@@ -91,26 +91,36 @@ impl Desk {
         let totals = store.totals()?;
         let compactions = store.compactions(None, since_ms)?;
         let learnings = store.learnings_by_kind()?;
+        let sizes = store.tiers()?;
         drop(store);
         let size = |name: &str| file_bytes(&data.join(name));
         let index_bytes = size("search.db") + size("search.db-wal");
         let vectors_bytes = nearest_bytes(data);
         let database = totals.bytes_stored + size("archive.db-wal");
-        let hot = Tier {
+        let mut tiers = vec![Tier {
             tier: "hot",
-            segments_bytes: totals.bytes_segments,
+            segments_bytes: sizes[0].bytes_stored,
             database_bytes: database.saturating_sub(totals.bytes_segments),
             index_bytes,
             vectors_bytes,
-        };
+        }];
+        // All that finds them is one.
+        let others = sizes[1..].iter().filter(|size| size.segments > 0 || size.sessions > 0).map(|size| Tier {
+            tier: size.tier.word(),
+            segments_bytes: size.bytes_stored,
+            database_bytes: 0,
+            index_bytes: 0,
+            vectors_bytes: 0,
+        });
+        tiers.extend(others);
         Ok(Overview {
             is_empty: totals.transcripts == 0,
             sessions: totals.sessions,
             turns: totals.turns,
             compactions: totals.compactions,
             bytes_raw: totals.bytes_raw,
-            bytes_stored: database + index_bytes + vectors_bytes,
-            tiers: vec![hot],
+            bytes_stored: database + index_bytes + vectors_bytes + sizes[2].bytes_stored,
+            tiers,
             days: by_day(first, &compactions, |ms| day(ms, &self.source.zone)),
             learnings,
             capture,

@@ -13,6 +13,7 @@ mod reference;
 mod retrieval;
 mod scratch;
 mod search;
+mod tiers;
 mod vectors;
 
 use anyhow::Result;
@@ -56,6 +57,8 @@ enum Bench {
     Learn(learn::LearnArgs),
     /// How long a search takes in a large archive, as a process and in a server
     Search(search::SearchArgs),
+    /// What compressing old sessions anew gives, and what moving them takes
+    Tiers(tiers::TiersArgs),
     /// How much of what answers questions is found, by words, by meaning and by both; nothing is timed
     Retrieval(retrieval::RetrievalArgs),
     /// Whether what is added to prompts unasked is worth it; nothing is timed
@@ -75,6 +78,7 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         Bench::Hooks(args) => hooks::run(args),
         Bench::Learn(args) => learn::run(args),
         Bench::Search(args) => search::run(args),
+        Bench::Tiers(args) => tiers::run(args),
         Bench::Retrieval(args) => retrieval::run(args),
         Bench::Recall(args) => recall::run(args),
         Bench::Vectors(args) => vectors::run(args),

@@ -12,8 +12,12 @@ mod kept;
 mod learnings;
 mod read;
 mod schema;
+mod segments;
+mod tiers;
 mod turns;
 mod write;
+
+pub use tiers::{Candidate, KnownSession, Repacked};
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,11 +30,12 @@ use super::{
     StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
-use crate::archive::segment::{self, Check};
+use crate::archive::segment::Check;
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
 use crate::sqlite::{self, Manners, OpenError};
 use crate::transcript::{CompactSummary, FirstContext};
+use segments::{Unpacker, Whereabouts};
 
 /// Times that a write is tried again when another process was in the way for longer than its patience, and the first pause; each
 /// further one is twice as long.
@@ -72,6 +77,7 @@ pub struct SqliteStore {
     path: PathBuf,
     /// The segment that was read last.
     unpacked: Option<(digest::Bytes, Vec<u8>)>,
+    unpacker: Unpacker,
     /// Given back when the database is closed.
     _presence: Option<File>,
 }
@@ -100,7 +106,7 @@ impl SqliteStore {
                 newer @ OpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
             })
         });
-        Ok(Self { db: opened?, path, unpacked: None, _presence: None })
+        Ok(Self { db: opened?, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })
     }
 
     /// Opens the archive in a folder to look at, if there is one: nothing is written, not even a newer schema.
@@ -125,13 +131,19 @@ impl SqliteStore {
             0 => Ok(None),
             older if older < known => Err(StoreError::Older { path }),
             newer if newer > known => Err(StoreError::Open { path, cause: OpenError::Newer { found, known } }),
-            _ => Ok(Some(Self { db, path, unpacked: None, _presence: None })),
+            _ => Ok(Some(Self { db, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })),
         }
     }
 
     /// Holds a lock for as long as the archive is open.
     pub fn holding(self, presence: Option<File>) -> Self {
         Self { _presence: presence, ..self }
+    }
+
+    /// Leaves cold files alone: what is in them cannot be read, as if they were not there. For hooks: a mounted bucket may be slow.
+    pub fn leaving_cold(mut self) -> Self {
+        self.unpacker.leaves_cold = true;
+        self
     }
 
     /// The file.
@@ -215,11 +227,12 @@ impl Store for SqliteStore {
     }
 
     fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        let Some((transcript, start, bytes, sha256, data)) = self.read(|db| read::tail(db, path, below))? else {
+        let Some((transcript, start, bytes, sha256, data, dictionary)) = self.read(|db| read::tail(db, path, below))? else {
             return Ok(None);
         };
-        let cause = |cause| StoreError::Segment { path: self.path.clone(), transcript, start, cause };
-        let bytes = segment::unpack(&data, bytes, &sha256, Check::Sha256).map_err(cause)?;
+        let Self { db, path, unpacker, .. } = self;
+        let at = Whereabouts { transcript, start };
+        let bytes = unpacker.unpack((db, path), (&data, bytes, &sha256), dictionary, at)?;
         Ok(Some((start, bytes)))
     }
 
@@ -243,19 +256,27 @@ impl Store for SqliteStore {
         sink: &mut dyn std::io::Write,
     ) -> Result<(), StoreError> {
         let check = if range == EVERYTHING { Check::Sha256 } else { Check::Checksum };
-        let Self { db, path, unpacked, .. } = self;
+        let Self { db, path, unpacked, unpacker, .. } = self;
         let failed = |cause| explain(path, cause);
         // All of it as it is now: another process may join the last piece with what follows it.
-        let snapshot = db.unchecked_transaction().map_err(failed)?;
+        let mut snapshot = db.unchecked_transaction().map_err(failed)?;
         for (start, id, sha256) in read::segments(&snapshot, transcript, generation, range).map_err(failed)? {
+            let at = Whereabouts { transcript, start };
             // Turns come one after the other, and many of them are in one segment.
             let bytes = match unpacked.take() {
                 Some((known, bytes)) if known == sha256 && check == Check::Checksum => bytes,
-                _ => {
-                    let (bytes, data) = read::segment(&snapshot, id).map_err(failed)?;
-                    let cause = |cause| StoreError::Segment { path: path.clone(), transcript, start, cause };
-                    segment::unpack(&data, bytes, &sha256, check).map_err(cause)?
-                }
+                _ => match unpacker.segment((&snapshot, path), id, check, at) {
+                    // It may have come back meanwhile. What is cold is not joined with anything, so it is the same segment.
+                    Err(cold) if cold.is_cold() => {
+                        drop(snapshot);
+                        snapshot = db.unchecked_transaction().map_err(failed)?;
+                        if !segments::is_there(&snapshot, id, &sha256).map_err(failed)? {
+                            return Err(cold);
+                        }
+                        unpacker.segment((&snapshot, path), id, check, at)?
+                    }
+                    read => read?,
+                },
             };
             let clamp = |byte: u64| byte.saturating_sub(start).min(bytes.len() as u64) as usize;
             sink.write_all(bytes.get(clamp(range.0)..clamp(range.1)).unwrap_or_default())?;

@@ -20,19 +20,23 @@ const CURRENT_LAYOUT: &str = "
     FROM transcripts JOIN layout ON layout.transcript = transcripts.id AND layout.generation = transcripts.generation
     JOIN segments ON segments.id = layout.segment WHERE transcripts.path = ?1";
 
-/// Transcript, start, length, hash and data.
-pub(super) type Packed = (i64, u64, u32, digest::Bytes, Vec<u8>);
+/// Transcript, start, length, hash, data and dictionary.
+pub(super) type Packed = (i64, u64, u32, digest::Bytes, Vec<u8>, Option<i64>);
 
 pub(super) fn tail(db: &Connection, path: &str, below: u32) -> Result<Option<Packed>> {
     let sql = format!(
-        "SELECT transcripts.id, layout.start, segments.bytes, sha256, iif(segments.bytes < ?2, data, x'') {CURRENT_LAYOUT}
+        "SELECT transcripts.id, layout.start, segments.bytes, sha256, iif(segments.bytes < ?2, data, x''),
+            (SELECT dictionary FROM warm WHERE warm.segment = segments.id) {CURRENT_LAYOUT}
          ORDER BY layout.start DESC LIMIT 1"
     );
     let last = db
         .prepare_cached(&sql)?
-        .query_row(params![path, below], |row| Ok((row.get(0)?, unsigned(row, 1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
+        .query_row(params![path, below], |row| {
+            Ok((row.get(0)?, unsigned(row, 1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+        })
         .optional()?;
-    Ok(last.filter(|(_, _, bytes, ..): &Packed| *bytes < below))
+    // To what is in cold storage nothing is joined: whoever archives does not wait for that.
+    Ok(last.filter(|(_, _, bytes, _, data, _): &Packed| *bytes < below && !data.is_empty()))
 }
 
 pub(super) fn layout(db: &Connection, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>> {
@@ -55,10 +59,6 @@ pub(super) fn segments(
         Ok((unsigned(row, 0)?, row.get(1)?, row.get(2)?))
     })?
     .collect()
-}
-
-pub(super) fn segment(db: &Connection, id: i64) -> Result<(u32, Vec<u8>)> {
-    db.prepare_cached("SELECT bytes, data FROM segments WHERE id = ?1")?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 pub(super) fn turn_at(db: &Connection, path: &str, byte: u64) -> Result<Option<(u64, u32)>> {

@@ -195,4 +195,33 @@ CREATE VIRTUAL TABLE snapshot_words USING fts5(first, last, topics, content = ''
 
 -- Turns that the user asked to keep, by their id, whichever sessions have them; `is_kept` 0: no longer, whatever the prompt says.
 CREATE TABLE kept (uuid BLOB PRIMARY KEY, is_kept INTEGER NOT NULL, at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+", "
+-- Tiers. What warm segments are compressed with, since texts of one archive are alike; `seen`: bytes of segments there were then. No
+-- number is given away twice, so that whoever has read one need not look again.
+CREATE TABLE dictionaries (id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB NOT NULL, seen INTEGER NOT NULL) STRICT;
+-- Segments that were compressed anew, with a dictionary or without; also those where that gained nothing.
+CREATE TABLE warm (
+    segment INTEGER PRIMARY KEY REFERENCES segments (id) ON DELETE CASCADE,
+    dictionary INTEGER REFERENCES dictionaries (id)
+) STRICT;
+CREATE INDEX warm_by_dictionary ON warm (dictionary) WHERE dictionary IS NOT NULL;
+
+-- Sessions that were moved out of this file, each with all of its segments. `segments.data` is x'' where no other session needs it here.
+CREATE TABLE cold_files (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL UNIQUE REFERENCES sessions (id),
+    folder TEXT NOT NULL,
+    name TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    moved_ms INTEGER NOT NULL
+) STRICT;
+-- Where in a file the zstd frame of a segment is.
+CREATE TABLE cold (
+    segment INTEGER NOT NULL REFERENCES segments (id) ON DELETE CASCADE,
+    file INTEGER NOT NULL REFERENCES cold_files (id) ON DELETE CASCADE,
+    start INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (segment, file)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX cold_by_file ON cold (file);
 "];

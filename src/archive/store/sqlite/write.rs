@@ -116,11 +116,11 @@ fn segments(db: &Connection, batch: &Batch, transcript: i64) -> Result<()> {
         .query_row(params![transcript, generation, first.start.cast_signed()], |row| row.get(0))
         .optional()?;
     for segment in &batch.segments {
-        // An equal one is kept once; setting what is set already makes it say its id.
+        // An equal one is kept once, and is here again if it was moved away; setting what is set already makes it say its id.
         let id: i64 = db
             .prepare_cached(
                 "INSERT INTO segments (sha256, bytes, data) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (sha256) DO UPDATE SET bytes = excluded.bytes RETURNING id",
+                 ON CONFLICT (sha256) DO UPDATE SET data = iif(length(data) = 0, excluded.data, data) RETURNING id",
             )?
             .query_row(params![segment.sha256, segment.bytes, segment.data], |row| row.get(0))?;
         db.prepare_cached("INSERT INTO layout (transcript, generation, start, segment) VALUES (?1, ?2, ?3, ?4)")?

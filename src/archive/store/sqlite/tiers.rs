@@ -1,0 +1,421 @@
+//! Where the bytes of segments are, and moving them. What is moved is decided by [`crate::archive::tier`].
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::kept::KEPT_TURNS;
+use super::read::unsigned;
+use super::segments::{self, Whereabouts};
+use super::{SqliteStore, explain};
+use crate::archive::segment::Check;
+use crate::archive::store::{ColdFile, ColdFolder, StoreError, TierSize};
+use crate::archive::tier::cold_file::{Frame, Generation, Wanted};
+use crate::archive::tier::{Known, Tier};
+use crate::digest;
+
+/// Whether a row of `segments` has its bytes in the database, as hooks put them there: an expression.
+const IS_HOT: &str = "length(data) > 0 AND NOT EXISTS (SELECT 1 FROM warm WHERE warm.segment = segments.id)";
+
+/// Whether a session that is not cold needs a row of `segments`: an expression.
+const IS_NEEDED: &str = "EXISTS (SELECT 1 FROM layout JOIN transcripts ON transcripts.id = layout.transcript
+    WHERE layout.segment = segments.id AND transcripts.session NOT IN (SELECT session FROM cold_files))";
+
+/// A session, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct KnownSession {
+    /// In the store.
+    pub key: i64,
+    /// The client's id.
+    pub session: String,
+    /// What its tier is decided by.
+    pub known: Known,
+}
+
+/// A segment that may be compressed anew.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// In the store.
+    pub id: i64,
+    /// SHA-256 of its bytes.
+    pub sha256: digest::Bytes,
+    /// Bytes, and bytes of these when compressed.
+    pub bytes: u64,
+    /// The latter.
+    pub packed: u64,
+}
+
+/// What a segment is replaced by.
+#[derive(Clone, Debug)]
+pub struct Repacked {
+    /// Which one.
+    pub id: i64,
+    /// SHA-256 of its bytes.
+    pub sha256: digest::Bytes,
+    /// A zstd frame, and the dictionary that it needs; nothing where what there is is as good.
+    pub data: Option<(Vec<u8>, Option<i64>)>,
+}
+
+impl SqliteStore {
+    /// All sessions, with what their tiers are decided by.
+    ///
+    /// # Errors
+    /// As every function here: when the database cannot be read or written.
+    pub fn known_sessions(&mut self) -> Result<Vec<KnownSession>, StoreError> {
+        self.read(known_sessions)
+    }
+
+    /// Segments of which each has bytes in the database, is not compressed anew yet, and belongs to no other session than these.
+    pub fn warm_candidates(&mut self, sessions: &[i64]) -> Result<Vec<Candidate>, StoreError> {
+        self.read(|db| warm_candidates(db, sessions))
+    }
+
+    /// The bytes of a segment, checked against its SHA-256; nothing when it is gone.
+    pub fn segment_bytes(&mut self, id: i64, sha256: &digest::Bytes) -> Result<Option<Vec<u8>>, StoreError> {
+        let Self { db, path, unpacker, .. } = self;
+        let failed = |cause| explain(path, cause);
+        let snapshot = db.unchecked_transaction().map_err(failed)?;
+        if !segments::is_there(&snapshot, id, sha256).map_err(failed)? {
+            return Ok(None);
+        }
+        let at = whereabouts(&snapshot, id).map_err(failed)?;
+        unpacker.segment((&snapshot, path), id, Check::Sha256, at).map(Some)
+    }
+
+    /// The newest dictionary: its id, what it is, and how many bytes of segments there were when it was made.
+    pub fn dictionary(&mut self) -> Result<Option<(i64, Vec<u8>, u64)>, StoreError> {
+        self.read(|db| {
+            db.query_row("SELECT id, data, seen FROM dictionaries ORDER BY id DESC LIMIT 1", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, unsigned(row, 2)?))
+            })
+            .optional()
+        })
+    }
+
+    /// Keeps a dictionary.
+    pub fn add_dictionary(&mut self, data: &[u8], seen: u64) -> Result<i64, StoreError> {
+        self.write(|db| {
+            db.query_row(
+                "INSERT INTO dictionaries (data, seen) VALUES (?1, ?2) RETURNING id",
+                params![data, seen.cast_signed()],
+                |row| row.get(0),
+            )
+        })
+    }
+
+    /// Notes down that the newest dictionary will do for so many bytes of segments as well.
+    pub fn dictionary_will_do(&mut self, id: i64, seen: u64) -> Result<(), StoreError> {
+        self.write(|db| db.execute("UPDATE dictionaries SET seen = ?2 WHERE id = ?1", params![id, seen.cast_signed()]).map(drop))
+    }
+
+    /// Forgets dictionaries that nothing needs, but for the newest.
+    pub fn forget_dictionaries(&mut self) -> Result<(), StoreError> {
+        let old =
+            "id < (SELECT max(id) FROM dictionaries) AND NOT EXISTS (SELECT 1 FROM warm WHERE dictionary = dictionaries.id)";
+        // To look costs no lock.
+        let is_there = format!("SELECT EXISTS (SELECT 1 FROM dictionaries WHERE {old})");
+        if self.read(|db| db.query_row(&is_there, [], |row| row.get(0)))? {
+            self.write(|db| db.execute(&format!("DELETE FROM dictionaries WHERE {old}"), []).map(drop))?;
+        }
+        Ok(())
+    }
+
+    /// Replaces segments by the same, compressed otherwise, as far as they are still as they were; says of each whether it is.
+    pub fn repack(&mut self, repacked: &[Repacked]) -> Result<Vec<bool>, StoreError> {
+        self.write(|db| repacked.iter().map(|segment| repack(db, segment)).collect())
+    }
+
+    /// All generations of all transcripts of a session, in the order of a cold file.
+    pub fn generations(&mut self, session: i64) -> Result<Vec<Generation>, StoreError> {
+        self.read(|db| generations(&*db.unchecked_transaction()?, session))
+    }
+
+    /// Bytes that the segments of a session take in the database.
+    pub fn packed_bytes(&mut self, session: i64) -> Result<u64, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT coalesce(sum(length(data)), 0) FROM segments WHERE id IN
+                    (SELECT segment FROM layout WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1))",
+            )?
+            .query_row([session], |row| unsigned(row, 0))
+        })
+    }
+
+    /// The file that a session was moved to.
+    pub fn cold_file(&mut self, session: i64) -> Result<Option<ColdFile>, StoreError> {
+        self.read(|db| Ok(cold_files(db)?.into_iter().find(|file| file.session == session)))
+    }
+
+    /// All of them.
+    pub fn cold_files(&mut self) -> Result<Vec<ColdFile>, StoreError> {
+        self.read(cold_files)
+    }
+
+    /// Takes note that a session is in a file, if it still has just these generations: its segments can be read from there now.
+    pub fn add_cold_file(
+        &mut self,
+        session: i64,
+        file: &ColdFile,
+        generations: &[Generation],
+        frames: &[Frame],
+    ) -> Result<bool, StoreError> {
+        self.write(|db| {
+            if self::generations(db, session)? != generations {
+                return Ok(false);
+            }
+            // The one before, if it was moved already: what was only there is in the new one.
+            db.execute("DELETE FROM cold_files WHERE session = ?1", [session])?;
+            let id: i64 = db.query_row(
+                "INSERT INTO cold_files (session, folder, name, bytes, moved_ms) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+                params![session, file.folder, file.name, file.bytes.cast_signed(), file.moved_ms],
+                |row| row.get(0),
+            )?;
+            let mut insert = db.prepare_cached("INSERT INTO cold (segment, file, start, bytes) VALUES (?1, ?2, ?3, ?4)")?;
+            for frame in frames {
+                insert.execute(params![frame.segment, id, frame.start.cast_signed(), frame.bytes.cast_signed()])?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// Segments of a session's cold file whose bytes are still in the database, though no session that is not cold needs them; with
+    /// SHA-256, length, compressed bytes, and the place in the file.
+    pub fn to_empty(&mut self, session: i64) -> Result<Vec<(Wanted, u64, Frame)>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(&format!(
+                "SELECT segments.id, segments.bytes, sha256, length(data), cold.start, cold.bytes
+                 FROM cold_files JOIN cold ON cold.file = cold_files.id JOIN segments ON segments.id = cold.segment
+                 WHERE cold_files.session = ?1 AND length(data) > 0 AND NOT {IS_NEEDED} ORDER BY cold.start"
+            ))?
+            .query_map([session], |row| {
+                let segment = row.get(0)?;
+                let wanted = Wanted { id: segment, start: 0, bytes: row.get(1)?, sha256: row.get(2)? };
+                Ok((wanted, unsigned(row, 3)?, Frame { segment, start: unsigned(row, 4)?, bytes: unsigned(row, 5)? }))
+            })?
+            .collect()
+        })
+    }
+
+    /// Takes the bytes of these segments out of the database, as far as they are in a cold file and nobody needs them here.
+    pub fn empty(&mut self, segments: &[i64]) -> Result<(), StoreError> {
+        let sql = format!(
+            "UPDATE segments SET data = x'' WHERE id = ?1 AND length(data) > 0 AND NOT {IS_NEEDED}
+             AND EXISTS (SELECT 1 FROM cold WHERE cold.segment = segments.id)"
+        );
+        self.write(|db| {
+            for id in segments {
+                if db.prepare_cached(&sql)?.execute([id])? > 0 {
+                    db.prepare_cached("DELETE FROM warm WHERE segment = ?1")?.execute([id])?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Segments that have to be in the database for a session not to be cold, and are not: all of its own, and all that are nowhere else
+    /// than in its file.
+    pub fn away(&mut self, session: i64) -> Result<Vec<Wanted>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT id, bytes, sha256 FROM segments WHERE length(data) = 0 AND id IN (
+                    SELECT segment FROM layout WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1)
+                    UNION SELECT segment FROM cold WHERE file IN (SELECT id FROM cold_files WHERE session = ?1))",
+            )?
+            .query_map([session], |row| Ok(Wanted { id: row.get(0)?, start: 0, bytes: row.get(1)?, sha256: row.get(2)? }))?
+            .collect()
+        })
+    }
+
+    /// Puts the bytes of segments back into the database.
+    pub fn fill(&mut self, segments: &[(Wanted, Vec<u8>)]) -> Result<(), StoreError> {
+        self.write(|db| {
+            for (wanted, data) in segments {
+                db.prepare_cached("UPDATE segments SET data = ?3 WHERE id = ?1 AND sha256 = ?2 AND length(data) = 0")?
+                    .execute(params![wanted.id, wanted.sha256, data])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes note that a session is cold no longer, if all of it is in the database.
+    pub fn remove_cold_file(&mut self, session: i64) -> Result<bool, StoreError> {
+        let is_whole = "SELECT NOT EXISTS (SELECT 1 FROM segments WHERE length(data) = 0 AND id IN (
+            SELECT segment FROM layout WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1)
+            UNION SELECT segment FROM cold WHERE file IN (SELECT id FROM cold_files WHERE session = ?1)))";
+        self.write(|db| {
+            if !db.query_row(is_whole, [session], |row| row.get(0))? {
+                return Ok(false);
+            }
+            db.execute("DELETE FROM cold_files WHERE session = ?1", [session]).map(|_| true)
+        })
+    }
+
+    /// Takes note that a cold file is in another folder now.
+    pub fn move_cold_file(&mut self, session: i64, folder: &str) -> Result<(), StoreError> {
+        self.write(|db| db.execute("UPDATE cold_files SET folder = ?2 WHERE session = ?1", params![session, folder]).map(drop))
+    }
+
+    /// How much is in each tier: hot, warm, cold.
+    pub fn tiers(&mut self) -> Result<[TierSize; 3], StoreError> {
+        self.read(|db| tiers(&*db.unchecked_transaction()?))
+    }
+
+    /// The tier of a session.
+    pub fn tier(&mut self, session: i64) -> Result<Tier, StoreError> {
+        self.read(|db| tier(db, session))
+    }
+
+    /// Folders that sessions were moved to.
+    pub fn cold_folders(&mut self) -> Result<Vec<ColdFolder>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached("SELECT folder, count(*), sum(bytes) FROM cold_files GROUP BY folder ORDER BY folder")?
+                .query_map([], |row| Ok(ColdFolder { folder: row.get(0)?, files: unsigned(row, 1)?, bytes: unsigned(row, 2)? }))?
+                .collect()
+        })
+    }
+
+    /// Bytes of the database, and those of them that nothing is in.
+    pub fn free_bytes(&mut self) -> Result<(u64, u64), StoreError> {
+        self.read(|db| {
+            db.query_row(
+                "SELECT page_count * page_size, freelist_count * page_size
+                 FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
+                [],
+                |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)),
+            )
+        })
+    }
+
+    /// Makes the file as small as what is in it. All others wait for as long as that takes.
+    pub fn shrink(&mut self) -> Result<(), StoreError> {
+        self.read(|db| db.execute_batch("VACUUM"))
+    }
+}
+
+fn known_sessions(db: &Connection) -> Result<Vec<KnownSession>> {
+    let sql = format!(
+        "WITH restored (session, ms) AS (
+            SELECT transcripts.session, max(accessed_ms) FROM entries CROSS JOIN turns ON turns.entry = entries.id
+            CROSS JOIN transcripts ON transcripts.id = turns.transcript WHERE access_count > 0 GROUP BY transcripts.session
+         )
+         SELECT sessions.id, sessions.session, nullif(max(coalesce(last_ms, 0), coalesce(restored.ms, 0)), 0), moved_ms,
+            cold_files.id IS NOT NULL AND EXISTS (
+                SELECT 1 FROM transcripts JOIN layout ON layout.transcript = transcripts.id WHERE transcripts.session = sessions.id
+                AND NOT EXISTS (SELECT 1 FROM cold WHERE cold.segment = layout.segment AND cold.file = cold_files.id)),
+            sessions.id IN (SELECT transcripts.session FROM {KEPT_TURNS} JOIN transcripts ON transcripts.id = turns.transcript)
+         FROM sessions LEFT JOIN restored ON restored.session = sessions.id LEFT JOIN cold_files ON cold_files.session = sessions.id
+         WHERE EXISTS (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id) ORDER BY last_ms"
+    );
+    db.prepare_cached(&sql)?
+        .query_map([], |row| {
+            let known = Known { used_ms: row.get(2)?, moved_ms: row.get(3)?, has_grown: row.get(4)?, has_kept: row.get(5)? };
+            Ok(KnownSession { key: row.get(0)?, session: row.get(1)?, known })
+        })?
+        .collect()
+}
+
+fn warm_candidates(db: &Connection, sessions: &[i64]) -> Result<Vec<Candidate>> {
+    let sql = format!(
+        "SELECT id, sha256, bytes, length(data) FROM segments WHERE {IS_HOT} AND NOT EXISTS (
+            SELECT 1 FROM layout JOIN transcripts ON transcripts.id = layout.transcript
+            WHERE layout.segment = segments.id AND transcripts.session NOT IN (SELECT value FROM json_each(?1)))
+         ORDER BY id"
+    );
+    let sessions = serde_json::Value::from(sessions).to_string();
+    db.prepare_cached(&sql)?
+        .query_map([sessions], |row| {
+            Ok(Candidate { id: row.get(0)?, sha256: row.get(1)?, bytes: unsigned(row, 2)?, packed: unsigned(row, 3)? })
+        })?
+        .collect()
+}
+
+/// Any transcript that has a segment.
+fn whereabouts(db: &Connection, segment: i64) -> Result<Whereabouts> {
+    let found = db
+        .prepare_cached("SELECT transcript, start FROM layout WHERE segment = ?1 LIMIT 1")?
+        .query_row([segment], |row| Ok(Whereabouts { transcript: row.get(0)?, start: unsigned(row, 1)? }))
+        .optional()?;
+    Ok(found.unwrap_or(Whereabouts { transcript: 0, start: 0 }))
+}
+
+/// The same content is the same segment, however it is compressed: only that it is there, and not yet warm, has to be seen to.
+fn repack(db: &Connection, segment: &Repacked) -> Result<bool> {
+    let is_hot = format!("SELECT 1 FROM segments WHERE id = ?1 AND sha256 = ?2 AND {IS_HOT}");
+    if !db.prepare_cached(&is_hot)?.exists(params![segment.id, segment.sha256])? {
+        return Ok(false);
+    }
+    let dictionary = segment.data.as_ref().and_then(|(_, dictionary)| *dictionary);
+    if let Some((data, _)) = &segment.data {
+        db.prepare_cached("UPDATE segments SET data = ?2 WHERE id = ?1")?.execute(params![segment.id, data])?;
+    }
+    db.prepare_cached("INSERT INTO warm (segment, dictionary) VALUES (?1, ?2)")?.execute(params![segment.id, dictionary])?;
+    Ok(true)
+}
+
+/// The current generation of the transcript that has most first, then those of others, then what they were before.
+fn generations(db: &Connection, session: i64) -> Result<Vec<Generation>> {
+    let mut found: Vec<Generation> = Vec::new();
+    let mut select = db.prepare_cached(
+        "SELECT transcripts.id, path, agent, layout.generation, start, segments.id, segments.bytes, sha256
+         FROM transcripts JOIN layout ON layout.transcript = transcripts.id JOIN segments ON segments.id = layout.segment
+         WHERE session = ?1
+         ORDER BY layout.generation < transcripts.generation, agent IS NOT NULL, transcripts.bytes DESC, transcripts.id,
+            layout.generation DESC, start",
+    )?;
+    let mut rows = select.query([session])?;
+    while let Some(row) = rows.next()? {
+        let (transcript, number) = (row.get(0)?, row.get(3)?);
+        if found.last().is_none_or(|last| (last.transcript, last.number) != (transcript, number)) {
+            found.push(Generation { transcript, path: row.get(1)?, agent: row.get(2)?, number, segments: Vec::new() });
+        }
+        let wanted = Wanted { start: unsigned(row, 4)?, id: row.get(5)?, bytes: row.get(6)?, sha256: row.get(7)? };
+        if let Some(last) = found.last_mut() {
+            last.segments.push(wanted);
+        }
+    }
+    Ok(found)
+}
+
+fn cold_files(db: &Connection) -> Result<Vec<ColdFile>> {
+    db.prepare_cached("SELECT session, folder, name, bytes, moved_ms FROM cold_files ORDER BY moved_ms DESC, id DESC")?
+        .query_map([], |row| {
+            Ok(ColdFile {
+                session: row.get(0)?,
+                folder: row.get(1)?,
+                name: row.get(2)?,
+                bytes: unsigned(row, 3)?,
+                moved_ms: row.get(4)?,
+            })
+        })?
+        .collect()
+}
+
+fn tiers(db: &Connection) -> Result<[TierSize; 3]> {
+    let mut sizes = Tier::ALL.map(|tier| TierSize { tier, sessions: 0, segments: 0, bytes_raw: 0, bytes_stored: 0 });
+    let sql = "SELECT iif(length(data) = 0, 2, EXISTS (SELECT 1 FROM warm WHERE warm.segment = segments.id)) AS place,
+            count(*), sum(bytes), sum(length(data)) FROM segments GROUP BY place";
+    let mut select = db.prepare_cached(sql)?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let size = &mut sizes[usize::from(row.get::<_, u8>(0)?)];
+        (size.segments, size.bytes_raw, size.bytes_stored) = (unsigned(row, 1)?, unsigned(row, 2)?, unsigned(row, 3)?);
+    }
+    sizes[2].bytes_stored = db.query_row("SELECT coalesce(sum(bytes), 0) FROM cold_files", [], |row| unsigned(row, 0))?;
+    let keys: Vec<i64> =
+        db.prepare_cached("SELECT DISTINCT session FROM transcripts")?.query_map([], |row| row.get(0))?.collect::<Result<_>>()?;
+    for key in keys {
+        sizes[tier(db, key)? as usize].sessions += 1;
+    }
+    Ok(sizes)
+}
+
+fn tier(db: &Connection, session: i64) -> Result<Tier> {
+    if db.prepare_cached("SELECT 1 FROM cold_files WHERE session = ?1")?.exists([session])? {
+        return Ok(Tier::Cold);
+    }
+    // Nothing at all is hot.
+    let sql = format!(
+        "SELECT count(*), coalesce(sum({IS_HOT}), 0) FROM segments WHERE id IN
+            (SELECT segment FROM layout WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1))"
+    );
+    let (all, hot): (i64, i64) = db.prepare_cached(&sql)?.query_row([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(if all > 0 && hot == 0 { Tier::Warm } else { Tier::Hot })
+}

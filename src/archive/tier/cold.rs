@@ -1,0 +1,170 @@
+//! Sessions that go into a file of their own, and those that come back from one.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::cold_file::{self, FileError, Written};
+use crate::archive::segment::{self, Check};
+use crate::archive::store::sqlite::{KnownSession, SqliteStore};
+use crate::archive::store::{ColdFile, StoreError};
+use crate::paths;
+
+/// Bytes, when compressed, that are taken out of the database or put back in one transaction.
+const AT_ONCE: u64 = 8 << 20;
+
+/// Makes sure that files can be put into a folder, and that it is the one where others were put.
+///
+/// A mounted bucket that is gone looks like an empty folder, or like none.
+pub(super) fn make_ready(store: &mut SqliteStore, folder: &Path) -> Result<(), FolderError> {
+    let failed = |cause| FolderError::Io { folder: folder.to_owned(), cause };
+    let name = folder.to_string_lossy();
+    let known: Vec<ColdFile> = store.cold_files()?.into_iter().filter(|file| file.folder == name).collect();
+    if known.is_empty() {
+        return paths::create_private_dir(folder).map_err(failed);
+    }
+    if known.iter().any(|file| file.path().is_file()) {
+        Ok(())
+    } else {
+        Err(FolderError::Empty { folder: folder.to_owned(), files: known.len() })
+    }
+}
+
+/// Why nothing can be moved to a folder.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FolderError {
+    /// It cannot be made.
+    #[error("cannot use archive.cold_folder {folder}: {cause}; see that it is mounted and may be written, or set another one")]
+    Io {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// What was put there is not there.
+    #[error(
+        "archive.cold_folder {folder} has none of the {files} files that were moved there; mount it again, or set another one, and \
+         nothing that is not there is touched"
+    )]
+    Empty {
+        /// The folder.
+        folder: PathBuf,
+        /// Files that should be there.
+        files: usize,
+    },
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Files that are not where they were, but in the folder that is set now, are looked for there from now on.
+pub(super) fn follow(store: &mut SqliteStore, folder: &Path, sessions: &[KnownSession]) -> Result<(), StoreError> {
+    let name = folder.to_string_lossy();
+    for file in store.cold_files()?.into_iter().filter(|file| file.folder != name && !file.path().is_file()) {
+        let Some(session) = sessions.iter().find(|session| session.key == file.session) else { continue };
+        let here = folder.join(&file.name);
+        let has_length = fs::metadata(&here).is_ok_and(|metadata| metadata.len() == file.bytes);
+        if has_length && cold_file::manifest(&here).is_ok_and(|found| found.session == session.session) {
+            store.move_cold_file(file.session, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves a session to a file; says how many bytes of the database that were, and how many the file has. Nothing when somebody wrote to it
+/// meanwhile.
+pub(super) fn move_out(
+    store: &mut SqliteStore,
+    session: &KnownSession,
+    folder: &Path,
+    now_ms: i64,
+) -> Result<Option<(u64, u64)>, FileError> {
+    let generations = store.generations(session.key)?;
+    if generations.is_empty() {
+        return Ok(None);
+    }
+    let name = folder.to_string_lossy().into_owned();
+    let taken: Vec<String> = store.cold_files()?.into_iter().filter(|file| file.folder == name).map(|file| file.name).collect();
+    let ours: HashSet<_> = generations.iter().flat_map(|one| &one.segments).map(|wanted| wanted.sha256).collect();
+    let path = cold_file::place_for(folder, &session.session, &taken, &|hash| ours.contains(hash));
+    let before = store.cold_file(session.key)?;
+    let Written { bytes, frames, .. } = cold_file::write(&path, &session.session, &generations, &mut |wanted| {
+        let found = store.segment_bytes(wanted.id, &wanted.sha256)?;
+        // Then the session has changed, and is left as it is.
+        found.ok_or_else(|| StoreError::Busy { path: store.path().to_owned() })
+    })?;
+    let file = ColdFile {
+        session: session.key,
+        folder: name,
+        name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        bytes,
+        moved_ms: now_ms,
+    };
+    if !store.add_cold_file(session.key, &file, &generations, &frames)? {
+        remove(&path);
+        return Ok(None);
+    }
+    if let Some(before) = before {
+        remove(&before.path());
+    }
+    Ok(Some((empty(store, session.key, None)?, bytes)))
+}
+
+/// Takes bytes that are in a session's file out of the database, a few at a time; says how many. Those of a file that was written earlier
+/// (then it is given) are read again before.
+pub(super) fn empty(store: &mut SqliteStore, session: i64, earlier: Option<&ColdFile>) -> Result<u64, StoreError> {
+    let mut done = 0;
+    let (mut waiting, mut bytes) = (Vec::new(), 0);
+    for (wanted, packed, frame) in store.to_empty(session)? {
+        if let Some(file) = earlier {
+            let failed = |cause| StoreError::Cold { file: file.path(), cause };
+            let data = cold_file::frame(&file.path(), frame.start, frame.bytes).map_err(|error| failed(error.to_string()))?;
+            segment::unpack(&data, wanted.bytes, &wanted.sha256, None, Check::Sha256).map_err(failed)?;
+        }
+        waiting.push(wanted.id);
+        bytes += packed;
+        done += packed;
+        if bytes >= AT_ONCE {
+            store.empty(&waiting)?;
+            waiting.clear();
+            bytes = 0;
+        }
+    }
+    if !waiting.is_empty() {
+        store.empty(&waiting)?;
+    }
+    Ok(done)
+}
+
+/// Brings a session back into the database, a few segments at a time; says how many bytes these take now. What it is brought from goes
+/// when all of it is back.
+pub(super) fn bring_back(store: &mut SqliteStore, session: i64) -> Result<u64, StoreError> {
+    let Some(file) = store.cold_file(session)? else { return Ok(0) };
+    let away = store.away(session)?;
+    let (mut waiting, mut bytes, mut done) = (Vec::new(), 0, 0);
+    for wanted in away {
+        let Some(text) = store.segment_bytes(wanted.id, &wanted.sha256)? else { continue };
+        for packed in segment::pack(0, &text)? {
+            bytes += packed.data.len() as u64;
+            done += packed.data.len() as u64;
+            waiting.push((wanted.clone(), packed.data));
+        }
+        if bytes >= AT_ONCE {
+            store.fill(&waiting)?;
+            waiting.clear();
+            bytes = 0;
+        }
+    }
+    store.fill(&waiting)?;
+    if store.remove_cold_file(session)? {
+        remove(&file.path());
+    }
+    Ok(done)
+}
+
+/// One that cannot be removed takes room and does no harm: nobody speaks of it any more, and it is written over when its session goes there
+/// again.
+fn remove(path: &Path) {
+    fs::remove_file(path).ok();
+}

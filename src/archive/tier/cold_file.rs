@@ -1,0 +1,275 @@
+/*!
+A session in a file of its own, `SESSION.jsonl.zst`: a zstd frame for each segment, then a [`Manifest`].
+
+The segments of the session's own transcript come first, so that `zstd -dc FILE` prints it; then those of its sub-agents and of what it
+was before it was rewritten, as far as they are others. Each can be read alone. No dictionary is needed: the file is enough.
+*/
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use zstd::bulk::Compressor;
+
+use super::LEVEL;
+use super::manifest::{FOOTER, Listed, Manifest, Piece};
+use crate::archive::segment::{self, Check};
+use crate::archive::store::StoreError;
+use crate::digest;
+use crate::files;
+
+/// Characters of a session's id that are a file's name at most.
+const LONGEST_NAME: usize = 100;
+
+/// A segment that goes into a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// In the store.
+    pub id: i64,
+    /// Byte offset in the transcript.
+    pub start: u64,
+    /// Bytes.
+    pub bytes: u32,
+    /// SHA-256 of them.
+    pub sha256: digest::Bytes,
+}
+
+/// A generation of a transcript that goes into a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// The transcript, in the store.
+    pub transcript: i64,
+    /// Where it lay.
+    pub path: String,
+    /// The sub-agent, when it is one's.
+    pub agent: Option<String>,
+    /// From 0.
+    pub number: u32,
+    /// One behind the other.
+    pub segments: Vec<Wanted>,
+}
+
+/// Where a segment is in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The segment, in the store.
+    pub segment: i64,
+    /// Byte offset.
+    pub start: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A file that was written and read again.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Bytes.
+    pub bytes: u64,
+    /// What is where; each segment once.
+    pub frames: Vec<Frame>,
+}
+
+/// Why a file cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system says no.
+    #[error("cannot write {path}: {cause}; see that the folder is mounted, may be written and has room")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// What was written is not what comes back.
+    #[error("{path} does not have what was written to it: {cause}; the disk or the mount below it cannot be trusted")]
+    Different {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The bytes of one frame.
+///
+/// # Errors
+/// When the file is not there, or is too short.
+pub fn frame(path: &Path, start: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut frame = Vec::new();
+    file.take(bytes).read_to_end(&mut frame)?;
+    if frame.len() as u64 == bytes {
+        Ok(frame)
+    } else {
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("it ends before byte {}", start.saturating_add(bytes))))
+    }
+}
+
+/// What is in a file.
+///
+/// # Errors
+/// When it cannot be read, or is no cold file.
+pub fn manifest(path: &Path) -> Result<Manifest, String> {
+    let read = |file: &mut File, from: u64, bytes: &mut [u8]| {
+        file.seek(SeekFrom::Start(from)).and_then(|_| file.read_exact(bytes)).map_err(|error| error.to_string())
+    };
+    let mut file = File::open(path).map_err(|error| error.to_string())?;
+    let length = file.metadata().map_err(|error| error.to_string())?.len();
+    let behind = length.checked_sub(FOOTER as u64).ok_or("it is empty, or cut off")?;
+    let mut footer = [0; FOOTER];
+    read(&mut file, behind, &mut footer)?;
+    let json = Manifest::length(footer)?;
+    let from = behind.checked_sub(json as u64).ok_or("it is shorter than its list of contents")?;
+    let mut bytes = vec![0; json];
+    read(&mut file, from, &mut bytes)?;
+    Manifest::parse(&bytes, from)
+}
+
+/// Where a session goes: a name that no other file of the store has, and, where there is a file already that nobody speaks of, one that has
+/// nothing that would not be in the new one.
+pub fn place_for(folder: &Path, session: &str, taken: &[String], has: &dyn Fn(&digest::Bytes) -> bool) -> PathBuf {
+    let name = file_name(session);
+    let names =
+        (1_u32..).map(|number| if number == 1 { format!("{name}.jsonl.zst") } else { format!("{name}-{number}.jsonl.zst") });
+    let is_free = |path: &Path| match path.symlink_metadata() {
+        Err(_) => true,
+        Ok(_) => manifest(path).is_ok_and(|found| found.session == session && found.hashes().all(|hash| has(&hash))),
+    };
+    let mut places = names.filter(|name| !taken.contains(name)).map(|name| folder.join(name));
+    // There is always a next number.
+    places.find(|path| is_free(path)).unwrap_or_default()
+}
+
+/// A session's id as a name that every file system takes. Ids come from foreign files.
+fn file_name(session: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let plain: String = session.chars().take(LONGEST_NAME).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    if plain == session && !plain.is_empty() { plain } else { format!("{plain}-{}", &digest::of_bytes(session.as_bytes())[..8]) }
+}
+
+/// Writes a session to a file, whole or not at all, and reads it again. `read` gives the bytes of a segment.
+///
+/// # Errors
+/// When it cannot be written, or what comes back is not the same: then there is no such file.
+pub fn write(
+    path: &Path,
+    session: &str,
+    generations: &[Generation],
+    read: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>, StoreError>,
+) -> Result<Written, FileError> {
+    let part = part_of(path);
+    let written = write_part(&part, session, generations, read).and_then(|frames| {
+        let failed = |cause| FileError::Write { path: path.to_owned(), cause };
+        fs::rename(&part, path).map_err(failed)?;
+        sync_folder(path).map_err(failed)?;
+        check(path, generations).inspect_err(|_| drop(fs::remove_file(path)))?;
+        let bytes = fs::metadata(path).map_err(failed)?.len();
+        Ok(Written { path: path.to_owned(), bytes, frames })
+    });
+    if written.is_err() {
+        // Where it cannot be removed, the next attempt writes over it.
+        fs::remove_file(&part).ok();
+    }
+    written
+}
+
+/// A file's name is on the disk, too.
+fn sync_folder(file: &Path) -> io::Result<()> {
+    let Some(folder) = file.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
+    match File::open(folder)?.sync_all() {
+        // Some mounts have nothing to sync.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        done => done,
+    }
+}
+
+/// What is being written has another name.
+fn part_of(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.part"))
+}
+
+fn write_part(
+    part: &Path,
+    session: &str,
+    generations: &[Generation],
+    read: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>, StoreError>,
+) -> Result<Vec<Frame>, FileError> {
+    let failed = |cause| FileError::Write { path: part.to_owned(), cause };
+    let file = files::private().create(true).truncate(true).open(part).map_err(failed)?;
+    let mut file = BufWriter::new(file);
+    let mut compressor = Compressor::new(LEVEL).map_err(failed)?;
+    compressor.include_checksum(true).map_err(failed)?;
+    let mut manifest = Manifest::new(session);
+    let mut known: HashMap<digest::Bytes, Frame> = HashMap::new();
+    let mut end = 0;
+    for (number, generation) in generations.iter().enumerate() {
+        let mut pieces = Vec::with_capacity(generation.segments.len());
+        for wanted in &generation.segments {
+            // The first transcript is to be printed whole, whatever it repeats.
+            let frame = match known.get(&wanted.sha256).filter(|_| number > 0) {
+                Some(frame) => *frame,
+                None => {
+                    let data = compressor.compress(&read(wanted)?).map_err(failed)?;
+                    file.write_all(&data).map_err(failed)?;
+                    let frame = Frame { segment: wanted.id, start: end, bytes: data.len() as u64 };
+                    end += frame.bytes;
+                    known.insert(wanted.sha256, frame);
+                    frame
+                }
+            };
+            let sha256 = digest::hex(&wanted.sha256);
+            pieces.push(Piece { start: wanted.start, bytes: wanted.bytes, sha256, offset: frame.start, length: frame.bytes });
+        }
+        let Generation { path, agent, number, .. } = generation;
+        manifest.transcripts.push(Listed { path: path.clone(), agent: agent.clone(), generation: *number, segments: pieces });
+    }
+    let frame = manifest.to_frame().map_err(|cause| failed(io::Error::other(cause)))?;
+    file.write_all(&frame).map_err(failed)?;
+    file.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+    let mut frames: Vec<Frame> = known.into_values().collect();
+    frames.sort_unstable_by_key(|frame| frame.start);
+    Ok(frames)
+}
+
+/// Reads a file as a stranger would: by what it says of itself.
+fn check(path: &Path, generations: &[Generation]) -> Result<(), FileError> {
+    let different = |cause: String| FileError::Different { path: path.to_owned(), cause };
+    let found = manifest(path).map_err(different)?;
+    let same = |(listed, wanted): (&Listed, &Generation)| {
+        listed.segments.len() == wanted.segments.len()
+            && listed.segments.iter().zip(&wanted.segments).all(|(piece, wanted)| piece.hash() == Some(wanted.sha256))
+    };
+    if found.transcripts.len() != generations.len() || !found.transcripts.iter().zip(generations).all(same) {
+        return Err(different("its list of contents is another".to_owned()));
+    }
+    let mut seen = HashSet::new();
+    for piece in found.transcripts.iter().flat_map(|listed| &listed.segments) {
+        let Some(sha256) = piece.hash().filter(|_| seen.insert(piece.offset)) else { continue };
+        let data = frame(path, piece.offset, piece.length).map_err(|error| different(error.to_string()))?;
+        segment::unpack(&data, piece.bytes, &sha256, None, Check::Sha256).map_err(different)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        assert_eq!(file_name("0b9e-4_A"), "0b9e-4_A");
+        for strange in ["", "..", "../../etc/passwd", "a/b", "a\\b", "a\0", "con:", "ä", &"x".repeat(300)] {
+            let name = file_name(strange);
+            assert!(name.len() < 120 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)), "{name}");
+        }
+        assert_ne!(file_name("a/b"), file_name("a:b"));
+    }
+}

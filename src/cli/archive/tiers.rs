@@ -1,0 +1,89 @@
+//! What is said of tiers by `ctxbridge archive optimize`.
+
+use serde_json::{Value, json};
+
+use crate::archive::store::sqlite::SqliteStore;
+use crate::archive::store::{Store, StoreError};
+use crate::archive::tier::{Moved, Moves};
+use crate::cli::output::{Output, count, size};
+
+/// Bytes of a database that nothing is in, from which on it is worth to write all of it anew, if they are a quarter of it.
+const WORTH_SHRINKING: u64 = 8 << 20;
+
+/// What was moved, and what that gave.
+#[derive(Debug, Default)]
+pub(super) struct Tiers {
+    pub moves: Moves,
+    /// Bytes of the database before it was written anew, and afterwards.
+    pub shrunk: Option<(u64, u64)>,
+}
+
+/// Gives what nothing is in back to the disk, if it is worth it.
+pub(super) fn shrink(store: &mut SqliteStore, output: &Output) -> Result<Option<(u64, u64)>, StoreError> {
+    let (before, free) = store.free_bytes()?;
+    if free < WORTH_SHRINKING || free < before / 4 {
+        return Ok(None);
+    }
+    output.progress("giving room back to the disk");
+    let shrunk = store.shrink().and_then(|()| store.settle());
+    output.clear_progress();
+    match shrunk {
+        Ok(()) => Ok(Some((before, store.free_bytes()?.0))),
+        // It works as it is: what is free is filled by what comes.
+        Err(error) => {
+            output.note(&format!("the database keeps {} that nothing is in: {error}", size(free.cast_signed())));
+            Ok(None)
+        }
+    }
+}
+
+pub(super) fn tell(tiers: &Tiers, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
+    let Tiers { moves, shrunk } = tiers;
+    let bytes = |bytes: u64| size(bytes.cast_signed());
+    let sizes = |moved: &Moved| match is_dry {
+        true => bytes(moved.before),
+        false => format!("{} before, {} now", bytes(moved.before), bytes(moved.after)),
+    };
+    let would = |done: &str| if is_dry { format!("would be {done}") } else { done.to_owned() };
+    if moves.back.sessions > 0 {
+        let sessions = count(moves.back.sessions, "session");
+        output.line(format!("{sessions} {} from cold storage: {}", would("brought back"), sizes(&moves.back)))?;
+    }
+    if moves.cold.sessions > 0 {
+        let sessions = count(moves.cold.sessions, "session");
+        output.line(format!("{sessions} {} to cold storage: {}", would("moved"), sizes(&moves.cold)))?;
+    }
+    if moves.warm.segments > 0 {
+        let pieces = count(moves.warm.segments, "piece");
+        output.line(format!("{pieces} of old transcripts {}: {}", would("compressed anew"), sizes(&moves.warm)))?;
+    }
+    if let Some((before, after)) = shrunk {
+        output.line(format!("the database is smaller: {} before, {} now", bytes(*before), bytes(*after)))?;
+    }
+    if moves.is_elsewhere {
+        output.line("another ctxbridge is moving old sessions; nothing else was moved")?;
+    }
+    if moves.is_cut {
+        output.line("there was no time to move all that is old; the next time goes on")?;
+    }
+    for (session, error) in &moves.failed {
+        let whose = session
+            .as_ref()
+            .map_or_else(String::new, |session| format!("session {} stays where it is: ", crate::archive::quote::line(session)));
+        output.note(&format!("{whose}{error}"));
+    }
+    Ok(())
+}
+
+pub(super) fn as_json(tiers: &Tiers) -> Value {
+    let Tiers { moves: Moves { warm, cold, back, failed, is_cut, is_elsewhere }, shrunk } = tiers;
+    let sessions =
+        |moved: &Moved| json!({ "sessions": moved.sessions, "bytes_before": moved.before, "bytes_after": moved.after });
+    json!({
+        "warm": { "segments": warm.segments, "bytes_before": warm.before, "bytes_after": warm.after },
+        "cold": sessions(cold), "back": sessions(back),
+        "failed": failed.iter().map(|(session, error)| json!({ "session": session, "error": error })).collect::<Vec<_>>(),
+        "is_cut": is_cut, "is_elsewhere": is_elsewhere,
+        "database": shrunk.map(|(before, after)| json!({ "bytes_before": before, "bytes_after": after })),
+    })
+}
