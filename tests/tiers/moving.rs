@@ -1,12 +1,18 @@
 //! Bytes are the same, wherever they are: warm, cold, back, of forks, of rewritten transcripts, of sub-agents.
 
-use ctxbridge_testkit::transcript::Kind;
+use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 
 use super::place::Place;
 use super::sandbox::{Sandbox, Talk};
 
 fn generated(place: &Place, kind: Kind, messages: u64, seed: u64) -> Vec<Talk> {
     place.sandbox.generate(kind, messages, seed).iter().map(Talk::from).collect()
+}
+
+/// A session of 6 MB with not many turns.
+fn large(place: &Place, kind: Kind, seed: u64) -> Vec<Talk> {
+    let spec = Spec { bytes: Some(6 << 20), ..Spec::new(kind, 500, seed) };
+    generate(&spec, &place.sandbox.project()).unwrap().sessions.iter().map(Talk::from).collect()
 }
 
 /// All sub-agents' transcripts of a session, as the archive has them.
@@ -24,9 +30,10 @@ fn agents(sandbox: &Sandbox, talk: &Talk) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn warm_is_smaller_and_the_same() {
     let place = Place::new();
-    let mut talks = generated(&place, Kind::Tools, 1_500, 1);
-    talks.extend(generated(&place, Kind::Agents, 800, 2));
-    talks.extend(generated(&place, Kind::Chat, 800, 3));
+    // From 16 MB on there is a dictionary.
+    let mut talks = large(&place, Kind::Tools, 1);
+    talks.extend(large(&place, Kind::Agents, 2));
+    talks.extend(large(&place, Kind::Chat, 3));
     place.import();
     let before = place.kept();
     let sub_agents = agents(&place.sandbox, &talks[1]);

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::lines::Lines;
-use super::sandbox::{Ran, Sandbox, Talk, run};
+use super::sandbox::{Ran, Sandbox, Talk};
 
 pub struct Place {
     pub sandbox: Sandbox,
@@ -32,7 +32,7 @@ impl Place {
 
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        run(self.command(arguments), b"").done()
+        whole(self.command(arguments))
     }
 
     /// `archive optimize`; what it says of tiers.
@@ -46,7 +46,7 @@ impl Place {
     pub fn warm(&self) -> Value {
         let mut command = self.command(&["archive", "optimize", "--json"]);
         command.env_remove("CTXBRIDGE_ARCHIVE_COLD_FOLDER");
-        run(command, b"").done().json()["tiers"].clone()
+        whole(command).json()["tiers"].clone()
     }
 
     #[track_caller]
@@ -120,6 +120,14 @@ impl Place {
         let db = rusqlite::Connection::open(self.sandbox.database()).unwrap();
         db.execute_batch("UPDATE sessions SET last_ms = 1; UPDATE entries SET access_count = 0, accessed_ms = NULL").unwrap();
     }
+}
+
+/// Runs a command that may take as long as it likes: an archive that a dictionary is worth for is not looked through in no time.
+#[track_caller]
+fn whole(mut command: Command) -> Ran {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }.done()
 }
 
 pub fn files(folder: &Path) -> Vec<PathBuf> {

@@ -35,6 +35,15 @@ fn the_folder_is_gone_and_comes_back() {
         "{}",
         ran.stderr
     );
+    let cold = |place: &Place| {
+        // It also looks for a client, which is not here.
+        let output = place.command(&["doctor", "--json"]).output().unwrap();
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let check = found["checks"].as_array().unwrap().iter().find(|check| check["id"] == "cold").unwrap().clone();
+        (check["status"].as_str().unwrap().to_owned(), check["detail"].as_str().unwrap().to_owned())
+    };
+    let (status, detail) = cold(&place);
+    assert!(status == "failed" && detail.starts_with("2 of 2 sessions"), "{status}: {detail}");
     // Lists go on without it, and all others are as ever.
     let shown = place.sandbox.cli(&["archive", "show", &talks[0].id]).stdout;
     assert_eq!(shown.matches("in cold storage").count(), 30, "{shown}");
@@ -57,6 +66,7 @@ fn the_folder_is_gone_and_comes_back() {
     place.sandbox.json(&["archive", "search", "question"]);
     fs::remove_dir(place.cold()).unwrap();
     fs::rename(&gone, place.cold()).unwrap();
+    assert_eq!(cold(&place).0, "ok");
     let found = place.sandbox.json(&["archive", "search", "question", "--session", &talks[0].id]);
     assert!(!found["results"].as_array().unwrap().is_empty(), "{found}");
     assert_eq!(place.optimize()["cold"]["sessions"], 1);

@@ -10,13 +10,13 @@ use super::LEVEL;
 pub const MOST_BYTES: u64 = 512 << 10;
 
 /// A dictionary is this part of what is compressed with it, so that it does not take more room than it saves.
-const SHARE: u64 = 32;
+const SHARE: u64 = 64;
 
 /// Bytes that one is trained with at most: more makes it hardly better.
 pub const MOST_SAMPLED: u64 = 16 << 20;
 
-/// Bytes of segments below which none is trained: it would take more room than it saves.
-pub const WORTH_BYTES: u64 = 4 << 20;
+/// Bytes of segments below which none is trained: it would take more room than it saves (a tenth of what they take as they are).
+pub const WORTH_BYTES: u64 = 16 << 20;
 
 /// A new one is tried when there is so many times as much to compress as there was for the last one.
 pub const GROWTH: u64 = 4;

@@ -85,7 +85,7 @@ impl Manifest {
         Ok(frame)
     }
 
-    /// How many bytes before its last ones a file has JSON, by these [`FOOTER`] bytes.
+    /// How many bytes before its last ones a file has JSON, by its last eight.
     ///
     /// # Errors
     /// When it is no cold file.

@@ -27,7 +27,7 @@ pub use run::{Moved, Moves, preview, run};
 
 use crate::config;
 
-/// zstd's level for what is warm or cold. 19 would be 4 to 6 % smaller and take ten times as long (BENCHMARKS.md).
+/// zstd's level for what is warm or cold. 19 would be 5 % smaller and take 14 times as long (BENCHMARKS.md).
 pub const LEVEL: i32 = 12;
 
 /// What the user wants.

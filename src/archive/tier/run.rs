@@ -109,8 +109,7 @@ pub fn run(
         }
     }
     if !moves.is_cut {
-        let candidates = store.warm_candidates(&idle(&sessions, settings, now_ms))?;
-        warm::run(store, &candidates, deadline, &mut moves, progress)?;
+        warm::run(store, &idle(&sessions, settings, now_ms), deadline, &mut moves, progress)?;
     }
     store.settle()?;
     Ok(moves)

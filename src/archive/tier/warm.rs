@@ -22,19 +22,22 @@ pub(super) fn is_worth(store: &mut SqliteStore, candidates: &[Candidate]) -> Res
     Ok(!candidates.is_empty() && (bytes(candidates) >= WORTH_BYTES || store.dictionary()?.is_some()))
 }
 
-/// Compresses segments anew, until there is no more time.
+/// Compresses segments of these sessions anew, until there is no more time.
 pub(super) fn run(
     store: &mut SqliteStore,
-    candidates: &[Candidate],
+    sessions: &[i64],
     deadline: Option<Instant>,
     moves: &mut Moves,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), StoreError> {
-    if !is_worth(store, candidates)? {
+    let candidates = store.warm_candidates(sessions)?;
+    if !is_worth(store, &candidates)? {
         return Ok(());
     }
     progress("looking for what texts have in common");
-    let dictionary = dictionary_for(store, candidates)?;
+    // What is compressed with an earlier one counts as well, or a dictionary would never be outgrown.
+    let all = store.idle_segments(sessions)?;
+    let dictionary = dictionary_for(store, &all)?;
     let data = dictionary.as_ref().map(|(_, data)| data.as_slice());
     let (Ok(mut packer), Ok(reader)) = (Packer::new(data, LEVEL), data.map(Dictionary::new).transpose()) else {
         return Ok(());
@@ -91,15 +94,15 @@ fn bytes(candidates: &[Candidate]) -> u64 {
 }
 
 /// The newest dictionary, or a new one where there is none, or where there is so much more now that it may pay and does.
-fn dictionary_for(store: &mut SqliteStore, candidates: &[Candidate]) -> Result<Option<(i64, Vec<u8>)>, StoreError> {
+fn dictionary_for(store: &mut SqliteStore, texts: &[Candidate]) -> Result<Option<(i64, Vec<u8>)>, StoreError> {
     let known = store.dictionary()?;
-    let there_is = bytes(candidates);
+    let there_is = bytes(texts);
     if let Some((id, data, seen)) = &known
         && there_is < seen.saturating_mul(GROWTH)
     {
         return Ok(Some((*id, data.clone())));
     }
-    let (sampled, others): (Vec<_>, Vec<_>) = candidates.iter().enumerate().partition(|(number, _)| number % 2 == 0);
+    let (sampled, others): (Vec<_>, Vec<_>) = texts.iter().enumerate().partition(|(number, _)| number % 2 == 0);
     let mut samples = Samples::default();
     let of_sampled: u64 = sampled.iter().map(|(_, candidate)| candidate.bytes).sum();
     // Of each text a share, so that all have their say, and no more than is read quickly.
@@ -113,9 +116,9 @@ fn dictionary_for(store: &mut SqliteStore, candidates: &[Candidate]) -> Result<O
     let Some(new) = samples.train(there_is) else { return Ok(known.map(|(id, data, _)| (id, data))) };
     if let Some((id, old, _)) = known {
         let compared = others.iter().step_by(others.len().div_ceil(COMPARED).max(1));
-        let texts = compared.filter_map(|(_, candidate)| store.segment_bytes(candidate.id, &candidate.sha256).ok().flatten());
-        let texts: Vec<Vec<u8>> = texts.collect();
-        if !dictionary::is_better(&new, &old, &texts).unwrap_or(false) {
+        let compared = compared.filter_map(|(_, candidate)| store.segment_bytes(candidate.id, &candidate.sha256).ok().flatten());
+        let compared: Vec<Vec<u8>> = compared.collect();
+        if !dictionary::is_better(&new, &old, &compared).unwrap_or(false) {
             store.dictionary_will_do(id, there_is)?;
             return Ok(Some((id, old)));
         }

@@ -65,7 +65,12 @@ impl SqliteStore {
 
     /// Segments of which each has bytes in the database, is not compressed anew yet, and belongs to no other session than these.
     pub fn warm_candidates(&mut self, sessions: &[i64]) -> Result<Vec<Candidate>, StoreError> {
-        self.read(|db| warm_candidates(db, sessions))
+        self.read(|db| candidates(db, sessions, IS_HOT))
+    }
+
+    /// The same, with those that are compressed anew already.
+    pub fn idle_segments(&mut self, sessions: &[i64]) -> Result<Vec<Candidate>, StoreError> {
+        self.read(|db| candidates(db, sessions, "length(data) > 0"))
     }
 
     /// The bytes of a segment, checked against its SHA-256; nothing when it is gone.
@@ -312,9 +317,10 @@ fn known_sessions(db: &Connection) -> Result<Vec<KnownSession>> {
         .collect()
 }
 
-fn warm_candidates(db: &Connection, sessions: &[i64]) -> Result<Vec<Candidate>> {
+/// Segments of no other sessions than these, of which a condition holds.
+fn candidates(db: &Connection, sessions: &[i64], condition: &'static str) -> Result<Vec<Candidate>> {
     let sql = format!(
-        "SELECT id, sha256, bytes, length(data) FROM segments WHERE {IS_HOT} AND NOT EXISTS (
+        "SELECT id, sha256, bytes, length(data) FROM segments WHERE {condition} AND NOT EXISTS (
             SELECT 1 FROM layout JOIN transcripts ON transcripts.id = layout.transcript
             WHERE layout.segment = segments.id AND transcripts.session NOT IN (SELECT value FROM json_each(?1)))
          ORDER BY id"
