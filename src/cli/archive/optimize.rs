@@ -234,6 +234,7 @@ fn tell_cycle(cycle: &Outcome, settings: &Settings, is_dry: bool, output: &mut O
     };
     output.line(format!("kept hot for {}: {why}", count(days, "day")))?;
     let (low, old) = (cycle.pruned_by_confidence, cycle.pruned_by_age);
+    let were = if low + old == 1 && !is_dry { "was" } else { were };
     output.line(format!("{} {were} pruned: {low} by confidence, {old} by age", entries(low + old)))?;
     output.line(format!("{} {are} hot, {} pruned", entries(cycle.hot), cycle.pruned))?;
     Ok(())

@@ -98,7 +98,7 @@ impl ShowArgs {
                 output.line(printable(&words::content(&mut store, turn)?))?;
             }
         }
-        for summary in &summaries {
+        for summary in summaries.iter().rev() {
             let text = if self.full { printable(&summary.text) } else { quote::cut(&quote::line(&summary.text), MAX_CHARS) };
             output.line(format!("{} after turn {}: {text}", styled(DIM, "compacted"), summary.turns))?;
         }
