@@ -19,12 +19,12 @@ use crate::transcript::summary::MAX_CHARS;
   ctxbridge archive show 0b9e                 a line for each turn
   ctxbridge archive show 0b9e --turn 12       turn 12 in full
   ctxbridge archive show 0b9e@2               as it was before its second compaction
-  ctxbridge archive show 0b9e --before 14:30  as it was then
+  ctxbridge archive show 0b9e --before yesterday
   ctxbridge archive show ctx:1a2b3c4d         the same by its handle")]
 pub(super) struct ShowArgs {
     /// The session's id or the begin of it, with @N as it was before its N-th compaction; or a turn's handle
     what: String,
-    /// As it was at this time: a day, a time, or as in `yesterday`
+    /// As it was then: a day (its begin), a time such as 2026-05-04T14:30:00Z, or words such as `yesterday`
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
     /// This turn in full; the first is 0
