@@ -134,6 +134,18 @@ fn a_prompt_that_waits_is_in_the_window_or_not() {
     assert_eq!(found[0]["last_message"], "three");
 }
 
+/// Where there is no time for all, the one that is about to happen counts.
+#[test]
+fn a_hook_takes_its_own_first() {
+    let sandbox = Sandbox::new();
+    let talk = Talk::from(&sandbox.generate(Kind::Compacted, 3_000, 6)[0]);
+    sandbox.cli(&["archive", "import"]);
+    sandbox.hook("pre-compact", &talk.input_with(json!({ "trigger": "auto" }))).calm();
+    let db = Connection::open(sandbox.database()).unwrap();
+    let newest = "SELECT messages IS NOT NULL FROM compactions ORDER BY at_ms DESC LIMIT 1";
+    assert!(db.query_row(newest, [], |row| row.get::<_, bool>(0)).unwrap());
+}
+
 #[test]
 fn the_hooks_tell_how_long_it_took_where_the_client_does_not() {
     let sandbox = Sandbox::new();

@@ -43,7 +43,8 @@ pub fn pass(store: &mut dyn Store, session: &Session, deadline: Option<Instant>)
         compactions = store.compactions(Some(session.key), i64::MIN)?;
     }
     let ends = Ends::of(store, session)?;
-    for (number, compaction) in compactions.iter().enumerate().filter(|(_, compaction)| is_missing(compaction)) {
+    // The newest first: where somebody waits, it is about that one.
+    for (number, compaction) in compactions.iter().enumerate().rev().filter(|(_, compaction)| is_missing(compaction)) {
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             taken.is_cut = true;
             break;
