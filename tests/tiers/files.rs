@@ -98,7 +98,7 @@ fn files_of_others_stay() {
     place.optimize();
     assert!(fs::read(place.file(&second)).unwrap() == whole, "what only that file has is still there");
     place.assert_all(&[&first, &second]);
-    // One that has nothing else is written over.
+    // One that has just the same is used again.
     let files = place.files().len();
     fs::remove_dir_all(place.sandbox.data()).unwrap();
     place.import();

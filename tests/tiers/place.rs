@@ -38,7 +38,11 @@ impl Place {
     /// `archive optimize`; what it says of tiers.
     #[track_caller]
     pub fn optimize(&self) -> Value {
-        self.run(&["archive", "optimize", "--json"]).json()["tiers"].clone()
+        let ran = super::sandbox::run(self.command(&["archive", "optimize", "--json"]), b"");
+        let tiers = ran.json()["tiers"].clone();
+        let has_failed = tiers["failed"].as_array().is_some_and(|failed| !failed.is_empty());
+        assert_eq!(ran.code, Some(i32::from(has_failed)), "{ran:?}");
+        tiers
     }
 
     /// The same, without cold files.

@@ -133,23 +133,24 @@ fn a_folder_that_cannot_be_one() {
     place.assert_all(&[&talk]);
 }
 
-/// A disk that takes nothing: the limit on the size of files is one.
+/// One whose bytes are damaged in the database cannot be written to a file.
 #[test]
-fn no_room_in_the_folder() {
+fn one_that_cannot_be_moved_is_not_in_the_way_of_others() {
     let place = Place::new();
     let large = Talk::from(&place.sandbox.generate(ctxbridge_testkit::transcript::Kind::Tools, 400, 2)[0]);
     let (small, _) = place.old(1, 10);
     place.import();
-    // The index first, which would not have room either.
-    place.sandbox.cli(&["archive", "search", "nothing"]);
-    place.run(&["archive", "optimize", "--dry-run"]);
-    fs::create_dir(place.cold()).unwrap();
-    // A file that is in the way of the one that is being written is as bad.
-    fs::create_dir(place.cold().join(format!(".{}.jsonl.zst.part", large.id))).unwrap();
+    let db = rusqlite::Connection::open(place.sandbox.database()).unwrap();
+    let damage =
+        "UPDATE segments SET data = x'00' WHERE id = (SELECT segment FROM layout JOIN transcripts ON transcripts.id = transcript
+        JOIN sessions ON sessions.id = transcripts.session WHERE sessions.session = ?1 LIMIT 1)";
+    assert_eq!(db.execute(damage, [&large.id]).unwrap(), 1);
+    drop(db);
     let said = place.optimize();
     assert_eq!(said["failed"][0]["session"], large.id.as_str(), "{said}");
     assert_eq!((place.tier(&large).as_str(), place.tier(&small).as_str()), ("hot", "cold"), "others go on");
-    place.assert_all(&[&large, &small]);
+    assert!(place.sandbox.restored(&small.id, &[]) == small.bytes());
+    assert_eq!(place.files(), [place.file(&small)], "nothing is left of what could not be written");
 }
 
 /// An archive of the version before is brought up to date, with all it has.
@@ -167,4 +168,34 @@ fn an_older_archive() {
     place.optimize();
     assert_eq!(place.tier(&talk), "cold");
     place.assert_all(&[&talk]);
+}
+
+/// A copy of the data folder, as a backup makes one, needs the files that were there then.
+#[test]
+fn a_backup_of_the_database_can_be_read_later() {
+    let place = Place::new();
+    let (talk, _) = place.old(1, 30);
+    place.import();
+    place.optimize();
+    let backup = place.sandbox.path("backup");
+    std::fs::create_dir(&backup).unwrap();
+    std::fs::copy(place.sandbox.database(), backup.join("archive.db")).unwrap();
+    place.use_it(&talk);
+    assert_eq!(place.optimize()["back"]["sessions"], 1);
+    let mut command = place.command(&["archive", "restore", &talk.id]);
+    command.env("CTXBRIDGE_DATA_DIR", &backup);
+    assert!(super::sandbox::run(command, b"").done().stdout.as_bytes() == talk.bytes());
+}
+
+/// Who looks after the archive in a terminal hears of it before it is needed.
+#[test]
+fn a_file_that_was_cut_off_is_told() {
+    let place = Place::new();
+    let (talk, _) = place.old(1, 30);
+    place.import();
+    place.optimize();
+    let file = std::fs::OpenOptions::new().write(true).open(place.file(&talk)).unwrap();
+    file.set_len(100).unwrap();
+    let said = place.optimize();
+    assert!(said["failed"].to_string().contains("has 100 bytes instead of"), "{said}");
 }

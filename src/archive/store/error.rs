@@ -113,6 +113,11 @@ impl StoreError {
         matches!(self, Self::Cold { .. })
     }
 
+    /// Whether it says nothing about other sessions: bytes of one are damaged, or not there.
+    pub fn is_of_one(&self) -> bool {
+        matches!(self, Self::Cold { .. } | Self::Segment { .. })
+    }
+
     /// Whether it may work a moment later.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. })

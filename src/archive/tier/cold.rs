@@ -1,6 +1,5 @@
 //! Sessions that go into a file of their own, and those that come back from one.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +20,7 @@ pub(super) fn make_ready(store: &mut SqliteStore, folder: &Path) -> Result<(), F
     let failed = |cause| FolderError::Io { folder: folder.to_owned(), cause };
     let name = folder.to_string_lossy();
     let known: Vec<ColdFile> = store.cold_files()?.into_iter().filter(|file| file.folder == name).collect();
+    cold_file::tidy(folder);
     if known.is_empty() {
         return paths::create_private_dir(folder).map_err(failed);
     }
@@ -84,29 +84,24 @@ pub(super) fn move_out(
     if generations.is_empty() {
         return Ok(None);
     }
-    let name = folder.to_string_lossy().into_owned();
-    let taken: Vec<String> = store.cold_files()?.into_iter().filter(|file| file.folder == name).map(|file| file.name).collect();
-    let ours: HashSet<_> = generations.iter().flat_map(|one| &one.segments).map(|wanted| wanted.sha256).collect();
-    let path = cold_file::place_for(folder, &session.session, &taken, &|hash| ours.contains(hash));
-    let before = store.cold_file(session.key)?;
-    let Written { bytes, frames, .. } = cold_file::write(&path, &session.session, &generations, &mut |wanted| {
+    let Written { path, bytes, frames, is_new } = cold_file::put(folder, &session.session, &generations, &mut |wanted| {
         let found = store.segment_bytes(wanted.id, &wanted.sha256)?;
         // Then the session has changed, and is left as it is.
         found.ok_or_else(|| StoreError::Busy { path: store.path().to_owned() })
     })?;
     let file = ColdFile {
         session: session.key,
-        folder: name,
+        folder: folder.to_string_lossy().into_owned(),
         name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         bytes,
         moved_ms: now_ms,
     };
     if !store.add_cold_file(session.key, &file, &generations, &frames)? {
-        remove(&path);
+        if is_new {
+            // One that cannot be removed takes room and does no harm.
+            fs::remove_file(&path).ok();
+        }
         return Ok(None);
-    }
-    if let Some(before) = before {
-        remove(&before.path());
     }
     Ok(Some((empty(store, session.key, None)?, bytes)))
 }
@@ -137,10 +132,9 @@ pub(super) fn empty(store: &mut SqliteStore, session: i64, earlier: Option<&Cold
     Ok(done)
 }
 
-/// Brings a session back into the database, a few segments at a time; says how many bytes these take now. What it is brought from goes
-/// when all of it is back.
+/// Brings a session back into the database, a few segments at a time; says how many bytes these take now. Its file stays where it is: a backup of
+/// the database may need it, and the session goes there again if nothing of it changes.
 pub(super) fn bring_back(store: &mut SqliteStore, session: i64) -> Result<u64, StoreError> {
-    let Some(file) = store.cold_file(session)? else { return Ok(0) };
     let away = store.away(session)?;
     let (mut waiting, mut bytes, mut done) = (Vec::new(), 0, 0);
     for wanted in away {
@@ -157,14 +151,18 @@ pub(super) fn bring_back(store: &mut SqliteStore, session: i64) -> Result<u64, S
         }
     }
     store.fill(&waiting)?;
-    if store.remove_cold_file(session)? {
-        remove(&file.path());
-    }
+    store.remove_cold_file(session)?;
     Ok(done)
 }
 
-/// One that cannot be removed takes room and does no harm: nobody speaks of it any more, and it is written over when its session goes there
-/// again.
-fn remove(path: &Path) {
-    fs::remove_file(path).ok();
+/// Why a cold file cannot be what was written, as far as its length tells; nothing where it is not there, which is said elsewhere.
+pub(super) fn damage(file: &ColdFile) -> Option<String> {
+    let length = fs::metadata(file.path()).ok()?.len();
+    (length != file.bytes).then(|| {
+        format!(
+            "{} has {length} bytes instead of {}; put a copy of it there, or `ctxbridge archive import` its transcript",
+            file.path().display(),
+            file.bytes
+        )
+    })
 }

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use zstd::bulk::Compressor;
 
@@ -70,6 +71,8 @@ pub struct Written {
     pub bytes: u64,
     /// What is where; each segment once.
     pub frames: Vec<Frame>,
+    /// Whether it was not there before.
+    pub is_new: bool,
 }
 
 /// Why a file cannot be written.
@@ -132,19 +135,48 @@ pub fn manifest(path: &Path) -> Result<Manifest, String> {
     Manifest::parse(&bytes, from)
 }
 
-/// Where a session goes: a name that no other file of the store has, and, where there is a file already that nobody speaks of, one that has
-/// nothing that would not be in the new one.
-pub fn place_for(folder: &Path, session: &str, taken: &[String], has: &dyn Fn(&digest::Bytes) -> bool) -> PathBuf {
+/// Puts a session into a file in a folder: one that has just that already, or a new one. No file is ever written over: a backup of the database, or
+/// another archive, may speak of it. `read` gives the bytes of a segment.
+///
+/// # Errors
+/// As [`write`].
+pub fn put(
+    folder: &Path,
+    session: &str,
+    generations: &[Generation],
+    read: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>, StoreError>,
+) -> Result<Written, FileError> {
     let name = file_name(session);
     let names =
         (1_u32..).map(|number| if number == 1 { format!("{name}.jsonl.zst") } else { format!("{name}-{number}.jsonl.zst") });
-    let is_free = |path: &Path| match path.symlink_metadata() {
-        Err(_) => true,
-        Ok(_) => manifest(path).is_ok_and(|found| found.session == session && found.hashes().all(|hash| has(&hash))),
-    };
-    let mut places = names.filter(|name| !taken.contains(name)).map(|name| folder.join(name));
+    for path in names.map(|name| folder.join(name)) {
+        if path.symlink_metadata().is_err() {
+            return write(&path, session, generations, read);
+        }
+        if let Ok(found) = check(&path, generations)
+            && found.session == session
+        {
+            let failed = |cause| FileError::Write { path: path.clone(), cause };
+            let bytes = fs::metadata(&path).map_err(failed)?.len();
+            return Ok(Written { frames: frames_of(&found, generations), path, bytes, is_new: false });
+        }
+    }
     // There is always a next number.
-    places.find(|path| is_free(path)).unwrap_or_default()
+    Err(FileError::Different { path: folder.to_owned(), cause: "it has no room for another name".to_owned() })
+}
+
+/// What is where in a file that has these.
+fn frames_of(manifest: &Manifest, generations: &[Generation]) -> Vec<Frame> {
+    let mut frames: HashMap<digest::Bytes, Frame> = HashMap::new();
+    for (listed, generation) in manifest.transcripts.iter().zip(generations) {
+        for (piece, wanted) in listed.segments.iter().zip(&generation.segments) {
+            let frame = Frame { segment: wanted.id, start: piece.offset, bytes: piece.length };
+            frames.entry(wanted.sha256).or_insert(frame);
+        }
+    }
+    let mut frames: Vec<Frame> = frames.into_values().collect();
+    frames.sort_unstable_by_key(|frame| frame.start);
+    frames
 }
 
 /// A session's id as a name that every file system takes. Ids come from foreign files.
@@ -171,10 +203,9 @@ pub fn write(
         sync_folder(path).map_err(failed)?;
         check(path, generations).inspect_err(|_| drop(fs::remove_file(path)))?;
         let bytes = fs::metadata(path).map_err(failed)?.len();
-        Ok(Written { path: path.to_owned(), bytes, frames })
+        Ok(Written { path: path.to_owned(), bytes, frames, is_new: true })
     });
     if written.is_err() {
-        // Where it cannot be removed, the next attempt writes over it.
         fs::remove_file(&part).ok();
     }
     written
@@ -190,10 +221,27 @@ fn sync_folder(file: &Path) -> io::Result<()> {
     }
 }
 
-/// What is being written has another name.
+/// What is being written has another name, which is this process's: two archives may have one folder.
 fn part_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.part"))
+    path.with_file_name(format!(".{name}.{}.part", std::process::id()))
+}
+
+/// What was being written by processes that were killed long ago.
+fn forsaken_parts(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    const LONG_AGO: Duration = Duration::from_secs(24 * 60 * 60);
+    let is_old = |entry: &fs::DirEntry| {
+        let changed = entry.metadata().and_then(|metadata| metadata.modified());
+        changed.is_ok_and(|changed| SystemTime::now().duration_since(changed).is_ok_and(|age| age > LONG_AGO))
+    };
+    let is_part = |name: &str| name.starts_with('.') && name.ends_with(".part") && name.contains(".jsonl.zst.");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(move |entry| is_part(&entry.file_name().to_string_lossy()) && is_old(entry)).map(|entry| entry.path())
+}
+
+/// Removes them.
+pub(super) fn tidy(folder: &Path) {
+    forsaken_parts(folder).for_each(|part| drop(fs::remove_file(part)));
 }
 
 fn write_part(
@@ -240,7 +288,7 @@ fn write_part(
 }
 
 /// Reads a file as a stranger would: by what it says of itself.
-fn check(path: &Path, generations: &[Generation]) -> Result<(), FileError> {
+fn check(path: &Path, generations: &[Generation]) -> Result<Manifest, FileError> {
     let different = |cause: String| FileError::Different { path: path.to_owned(), cause };
     let found = manifest(path).map_err(different)?;
     let same = |(listed, wanted): (&Listed, &Generation)| {
@@ -256,7 +304,7 @@ fn check(path: &Path, generations: &[Generation]) -> Result<(), FileError> {
         let data = frame(path, piece.offset, piece.length).map_err(|error| different(error.to_string()))?;
         segment::unpack(&data, piece.bytes, &sha256, None, Check::Sha256).map_err(different)?;
     }
-    Ok(())
+    Ok(found)
 }
 
 #[cfg(test)]

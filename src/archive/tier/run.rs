@@ -99,7 +99,7 @@ pub fn run(
                 move_out(store, session, folder, now_ms, &mut moves)
             }
             // One that was killed may have left bytes here that are in the file as well.
-            _ if session.known.moved_ms.is_some() => empty(store, session),
+            _ if session.known.moved_ms.is_some() && !is_late() => empty(store, session, deadline.is_none(), &mut moves),
             _ => Ok(()),
         };
         match done {
@@ -175,9 +175,13 @@ fn bring_back(store: &mut SqliteStore, session: &KnownSession, moves: &mut Moves
     Ok(())
 }
 
-fn empty(store: &mut SqliteStore, session: &KnownSession) -> Result<(), FileError> {
-    if let Some(file) = store.cold_file(session.key)? {
-        cold::empty(store, session.key, Some(&file))?;
+fn empty(store: &mut SqliteStore, session: &KnownSession, is_thorough: bool, moves: &mut Moves) -> Result<(), FileError> {
+    let Some(file) = store.cold_file(session.key)? else { return Ok(()) };
+    // A mounted bucket may be slow, and who works in the background has little time.
+    if is_thorough && let Some(damage) = cold::damage(&file) {
+        moves.failed.push((Some(session.session.clone()), damage));
+        return Ok(());
     }
+    cold::empty(store, session.key, Some(&file))?;
     Ok(())
 }

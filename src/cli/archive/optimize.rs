@@ -102,7 +102,8 @@ impl OptimizeArgs {
         } else {
             self.tell(&tidied, &indexed, learned.as_ref(), tiers.as_ref(), &settings, output)?;
         }
-        Ok(if tidied.damaged.is_none() { Answer::Yes } else { Answer::No })
+        let has_failed = tiers.as_ref().is_some_and(|tiers| !tiers.moves.failed.is_empty());
+        Ok(if tidied.damaged.is_none() && !has_failed { Answer::Yes } else { Answer::No })
     }
 
     /// What is new in the archive is looked through for what was learned.

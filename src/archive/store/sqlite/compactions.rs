@@ -82,14 +82,14 @@ pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, me
 }
 
 /// What is known of a compaction besides its summary. Where the client does not say how long it took, the hooks before and after it do. A snapshot of
-/// fewer turns than the transcript has before it is taken anew.
+/// other turns than the transcript has before it, or of none, is taken anew.
 fn note(db: &Connection, id: i64, transcript: Option<i64>, met: &CompactSummary) -> Result<()> {
     db.prepare_cached(
         "UPDATE compactions SET cause = coalesce(cause, :cause), context_tokens = coalesce(context_tokens, :before),
             context_after = coalesce(context_after, :after),
             took_ms = coalesce(:took, took_ms, iif(:at - at_ms BETWEEN 1 AND :longest, :at - at_ms, NULL)),
             transcript = iif(:start IS NULL, transcript, :transcript), start = coalesce(:start, start),
-            turns = iif(:start IS NULL, turns, :turns), messages = iif(:start IS NULL OR turns = :turns, messages, NULL)
+            turns = iif(:start IS NULL, turns, :turns), messages = iif(:start IS NULL OR (turns = :turns AND coalesce(first_message, '') <> ''), messages, NULL)
          WHERE id = :id",
     )?
     .execute(named_params! {
@@ -176,7 +176,7 @@ const COMPACTIONS: &str = "
         summary, transcript, start, messages, first_message, last_message, compactions.topics,
         (SELECT count(DISTINCT learning) FROM learned WHERE learned.session = compactions.session AND learned.at_ms <= compactions.at_ms
             AND learned.at_ms > coalesce((SELECT max(earlier.at_ms) FROM compactions AS earlier
-                WHERE earlier.session = compactions.session AND earlier.summary IS NOT NULL AND earlier.at_ms < compactions.at_ms), -1))
+                WHERE earlier.session = compactions.session AND earlier.start IS NOT NULL AND earlier.summary IS NOT NULL AND earlier.at_ms < compactions.at_ms), -1))
     FROM compactions JOIN sessions ON sessions.id = compactions.session";
 
 pub(super) fn compactions(db: &Connection, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>> {

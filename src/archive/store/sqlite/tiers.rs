@@ -146,12 +146,12 @@ impl SqliteStore {
 
     /// The file that a session was moved to.
     pub fn cold_file(&mut self, session: i64) -> Result<Option<ColdFile>, StoreError> {
-        self.read(|db| Ok(cold_files(db)?.into_iter().find(|file| file.session == session)))
+        self.read(|db| Ok(cold_files(db, Some(session))?.pop()))
     }
 
     /// All of them.
     pub fn cold_files(&mut self) -> Result<Vec<ColdFile>, StoreError> {
-        self.read(cold_files)
+        self.read(|db| cold_files(db, None))
     }
 
     /// Takes note that a session is in a file, if it still has just these generations: its segments can be read from there now.
@@ -380,9 +380,14 @@ fn generations(db: &Connection, session: i64) -> Result<Vec<Generation>> {
     Ok(found)
 }
 
-fn cold_files(db: &Connection) -> Result<Vec<ColdFile>> {
-    db.prepare_cached("SELECT session, folder, name, bytes, moved_ms FROM cold_files ORDER BY moved_ms DESC, id DESC")?
-        .query_map([], |row| {
+/// All of them, or that of a session.
+fn cold_files(db: &Connection, session: Option<i64>) -> Result<Vec<ColdFile>> {
+    let condition = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
+    let sql = format!(
+        "SELECT session, folder, name, bytes, moved_ms FROM cold_files WHERE {condition} ORDER BY moved_ms DESC, id DESC"
+    );
+    db.prepare_cached(&sql)?
+        .query_map([session], |row| {
             Ok(ColdFile {
                 session: row.get(0)?,
                 folder: row.get(1)?,
