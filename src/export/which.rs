@@ -133,24 +133,22 @@ pub fn read(store: &mut dyn Store, session: &Session, when: &When, thinking: boo
     Ok(conversation)
 }
 
-/// The turns of a state; the last of them may be cut off.
+/// A state of a session.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The last of them may be cut off.
+    pub turns: Vec<StoredTurn>,
+    /// Whether it is.
+    pub is_cut: bool,
+    /// When it was, in milliseconds since 1970; nothing for the newest.
+    pub at_ms: Option<i64>,
+}
+
+/// The turns of a state.
 ///
 /// # Errors
 /// As [`read`].
-pub fn turns(store: &mut dyn Store, session: &Session, when: &When) -> Result<Vec<StoredTurn>, WhichError> {
-    Ok(state(store, session, when)?.turns)
-}
-
-/// A state of a session.
-struct State {
-    turns: Vec<StoredTurn>,
-    /// Whether the last turn went on.
-    is_cut: bool,
-    /// When it was; nothing for the newest.
-    at_ms: Option<i64>,
-}
-
-fn state(store: &mut dyn Store, session: &Session, when: &When) -> Result<State, WhichError> {
+pub fn state(store: &mut dyn Store, session: &Session, when: &When) -> Result<State, WhichError> {
     match *when {
         When::Now => Ok(State { turns: store.turns(session.key, Turns::All)?, is_cut: false, at_ms: None }),
         When::Before(number) => {

@@ -235,6 +235,75 @@ fn a_rewritten_transcript_has_fewer() {
     assert!(none.stderr.contains("it has 1 compaction"), "{}", none.stderr);
 }
 
+/// What a conversation lost is no part of the windows of what took its place.
+#[test]
+fn windows_of_a_rewritten_transcript() {
+    for looks_first in [true, false] {
+        let sandbox = Sandbox::new();
+        let mut lines = Lines::of("s");
+        let kept = lines.turns(2) + &lines.summary("The first window.");
+        let talk = sandbox.talk(1, kept.clone() + &lines.turns(2) + &lines.summary("The second window, which was lost."));
+        sandbox.cli(&["archive", "import"]);
+        if looks_first {
+            history(&sandbox, &talk.id);
+        }
+        let mut again = Lines::of("s").seed(4);
+        talk.write(kept + &again.turn("Rewound") + &again.turns(3) + &again.summary("Another second window."));
+        sandbox.cli(&["archive", "import"]);
+        let found = history(&sandbox, &talk.id);
+        let second = found.iter().find(|one| one["number"] == 2).unwrap();
+        assert_eq!(
+            (&second["messages_before"], &second["first_message"]),
+            (&json!(8), &json!("Rewound")),
+            "{looks_first}: {found:#?}"
+        );
+        let lost = found.iter().find(|one| one["number"].is_null()).unwrap();
+        assert!(!lost["first_message"].to_string().contains("Rewound"), "{looks_first}: {found:#?}");
+        let shown = sandbox.json(&["archive", "show", &talk.id])["summaries"].to_string();
+        assert!(shown.contains("Another second") && !shown.contains("was lost"), "{shown}");
+    }
+}
+
+#[test]
+fn a_copy_that_was_rewritten_takes_nothing_from_the_other() {
+    let sandbox = Sandbox::new();
+    let text = two_windows();
+    let talk = sandbox.talk(1, &text);
+    let copy = talk.path.parent().unwrap().with_file_name("-elsewhere").join(talk.path.file_name().unwrap());
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    std::fs::write(&copy, &text).unwrap();
+    sandbox.cli(&["archive", "import"]);
+    history(&sandbox, &talk.id);
+    std::fs::write(&copy, text.lines().next().unwrap().to_owned() + "\n").unwrap();
+    sandbox.cli(&["archive", "import"]);
+    let shown = sandbox.json(&["archive", "show", &format!("{}@2", talk.id)]);
+    assert_eq!(shown["turns"].as_array().unwrap().len(), 2);
+    let numbers: Vec<_> = history(&sandbox, &talk.id).iter().map(|one| one["number"].clone()).collect();
+    assert_eq!(numbers, [json!(1), json!(2)]);
+}
+
+/// Automatic compactions mostly happen while the model is at work.
+#[test]
+fn compactions_within_a_turn() {
+    let sandbox = Sandbox::new();
+    let mut lines = Lines::of("s");
+    let text = lines.prompt("Go on until it is done")
+        + &lines.answer("Begun.")
+        + &lines.summary("It was begun.")
+        + &lines.answer("Half of it.")
+        + &lines.summary("Half of it was done.")
+        + &lines.answer("Done.");
+    let talk = sandbox.talk(1, text);
+    sandbox.cli(&["archive", "import"]);
+    let summaries = |what: &str| sandbox.json(&["archive", "show", what])["summaries"].to_string();
+    let (one, two) = (summaries(&format!("{}@1", talk.id)), summaries(&format!("{}@2", talk.id)));
+    assert!(!one.contains("begun") && two.contains("begun") && !two.contains("Half"), "{one}, {two}");
+    assert!(
+        sandbox.cli(&["archive", "history", &format!("{}@2", talk.id)]).done().stdout.contains("@2"),
+        "as it is named elsewhere"
+    );
+}
+
 #[test]
 fn a_conversation_as_it_was() {
     let sandbox = Sandbox::new();

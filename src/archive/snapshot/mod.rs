@@ -13,7 +13,7 @@ use std::time::Instant;
 pub use topics::{TEXT_BYTES, topics};
 
 use super::lines;
-use super::store::{Session, Store, StoreError, StoredCompaction, StoredTranscript, Turns};
+use super::store::{Session, Snapshot, Store, StoreError, StoredCompaction, StoredTranscript, Turns};
 use crate::transcript::Interpreter;
 use window::Window;
 
@@ -38,7 +38,7 @@ pub fn pass(store: &mut dyn Store, session: &Session, deadline: Option<Instant>)
         return Ok(taken);
     }
     let transcripts: Vec<_> = store.transcripts(session.key)?.into_iter().filter(|of| of.agent.is_none()).collect();
-    if compactions.iter().any(|one| is_missing(one) && one.is_done && one.place.is_none()) {
+    if compactions.iter().any(|one| is_missing(one) && is_lost(one)) {
         transcripts.iter().try_for_each(|transcript| place(store, transcript))?;
         compactions = store.compactions(Some(session.key), i64::MIN)?;
     }
@@ -49,12 +49,17 @@ pub fn pass(store: &mut dyn Store, session: &Session, deadline: Option<Instant>)
             taken.is_cut = true;
             break;
         }
+        // What was said before one that the transcript no longer has is not there any more either, or something else is.
+        if is_lost(compaction) {
+            store.keep_snapshot(compaction.key, &Snapshot::default())?;
+            continue;
+        }
         let in_it = |transcript: &&StoredTranscript| compaction.place.is_none_or(|(key, _)| key == transcript.key);
         let Some(transcript) = transcripts.iter().find(in_it) else { continue };
         let to = ends.of_window(compaction, transcript);
         // One that was announced and did not happen has left everything in the window.
         let before =
-            compactions[..number].iter().filter(|before| before.is_done).map(|before| ends.of_window(before, transcript));
+            compactions[..number].iter().filter(|before| has_number(before)).map(|before| ends.of_window(before, transcript));
         let from = before.filter(|end| *end < to).max().unwrap_or(0);
         let window = Window::read(store, transcript, (from, to))?;
         store.keep_snapshot(compaction.key, &window.snapshot())?;
@@ -71,8 +76,8 @@ pub fn all(store: &mut dyn Store, deadline: Option<Instant>, tell: &mut dyn FnMu
     let mut all = Taken::default();
     for (number, session) in store.sessions("", None, usize::MAX)?.iter().enumerate() {
         let Taken { snapshots, is_cut } = match pass(store, session, deadline) {
-            // It is looked through when its file is there again.
-            Err(error) if error.is_cold() => continue,
+            // It is looked through when its bytes are there again; others go on.
+            Err(error) if error.is_of_one() => continue,
             passed => passed?,
         };
         all.snapshots += snapshots;
@@ -91,11 +96,13 @@ pub fn all(store: &mut dyn Store, deadline: Option<Instant>, tell: &mut dyn FnMu
 /// When the store cannot be read.
 pub fn numbered(store: &mut dyn Store, session: &Session) -> Result<Vec<StoredCompaction>, StoreError> {
     let mut compactions = store.compactions(Some(session.key), i64::MIN)?;
-    if compactions.iter().any(|one| one.is_done && one.place.is_none() && one.snapshot.is_none()) {
-        if let Err(error) = pass(store, session, None)
-            && !error.is_cold()
-        {
-            return Err(error);
+    if compactions.iter().any(is_lost) {
+        // Another file of the session may have it.
+        for transcript in store.transcripts(session.key)?.iter().filter(|transcript| transcript.agent.is_none()) {
+            match place(store, transcript) {
+                Err(error) if error.is_cold() => {}
+                placed => placed?,
+            }
         }
         compactions = store.compactions(Some(session.key), i64::MIN)?;
     }
@@ -106,6 +113,11 @@ pub fn numbered(store: &mut dyn Store, session: &Session) -> Result<Vec<StoredCo
 /// Whether a compaction is one of those.
 pub fn has_number(compaction: &StoredCompaction) -> bool {
     compaction.is_done && compaction.place.is_some()
+}
+
+/// Whether no transcript has it, as far as is known.
+pub fn is_lost(compaction: &StoredCompaction) -> bool {
+    compaction.is_done && compaction.place.is_none()
 }
 
 /// Finds where the compactions were that earlier versions took no note of.

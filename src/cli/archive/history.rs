@@ -36,18 +36,19 @@ pub(super) struct HistoryArgs {
     #[arg(long, value_name = "FOLDER", requires = "search")]
     project: Option<String>,
     /// At most so many that are found
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "search")]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "search", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
 }
 
 impl HistoryArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let mut store = super::open(output)?;
         let session = match &self.session {
-            Some(prefix) => match super::find(&mut store, prefix)? {
+            // As it is named everywhere else.
+            Some(name) => match super::find(&mut store, name.split_once('@').map_or(name.as_str(), |(session, _)| session))? {
                 Some(session) => Some(session),
                 None => {
-                    output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
+                    output.note(&format!("no session begins with {name}; `ctxbridge archive sessions` lists them"));
                     return Ok(Answer::No);
                 }
             },
@@ -92,7 +93,7 @@ impl HistoryArgs {
             return Ok(store.compactions(Some(session.key), i64::MIN)?);
         }
         let mut found = self.found(store, Some(&session.session))?;
-        found.truncate(self.limit);
+        found.truncate(self.limit as usize);
         Ok(found)
     }
 
@@ -101,7 +102,7 @@ impl HistoryArgs {
             return Err(Usage("--search names no word to look for".to_owned()).into());
         };
         let project = super::super::learnings::project(self.project.as_deref())?;
-        let limit = if session.is_some() { usize::MAX } else { self.limit };
+        let limit = if session.is_some() { usize::MAX } else { self.limit as usize };
         let mut found = store.compactions_with(&words, project.as_deref(), limit)?;
         found.retain(|compaction| session.is_none_or(|session| compaction.session == session));
         Ok(found)

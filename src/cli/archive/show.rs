@@ -8,7 +8,7 @@ use super::{sessions, stamp, time};
 use crate::archive::recall::{self, turn_digits};
 use crate::archive::store::sqlite::SqliteStore;
 use crate::archive::store::{Session, Store, StoredSummary, StoredTurn, Turns};
-use crate::archive::{context, quote, words};
+use crate::archive::{context, quote, snapshot, words};
 use crate::cli::output::{BOLD, DIM, Output, styled};
 use crate::cli::{Answer, Usage};
 use crate::export::which::{self, When, Which, WhichError};
@@ -41,6 +41,9 @@ pub(super) struct ShowArgs {
 impl ShowArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         if self.what.starts_with("ctx:") {
+            if self.before.is_some() || self.turn.is_some() || self.all {
+                return Err(Usage("a handle names one turn; --before, --turn and --all are for sessions".to_owned()).into());
+            }
             return show_handle(&self.what, output);
         }
         let mut store = super::open(output)?;
@@ -49,18 +52,22 @@ impl ShowArgs {
             output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
             return Ok(Answer::No);
         };
-        let mut turns = match which::turns(&mut store, &session, &when) {
+        let which::State { mut turns, at_ms, .. } = match which::state(&mut store, &session, &when) {
             Err(error @ (WhichError::NoCompaction { .. } | WhichError::NotYet { .. })) => {
                 output.note(&error.to_string());
                 return Ok(Answer::No);
             }
-            turns => turns?,
+            state => state?,
         };
         let state = (when != When::Now).then(|| when.to_string());
-        // What took its place is no part of a conversation as it was.
-        let last_ms = state.as_ref().map(|_| turns.last().map_or(i64::MIN, |last| last.turn.started_ms));
         let mut summaries = store.summaries(session.key)?;
-        summaries.retain(|summary| last_ms.is_none_or(|last_ms| summary.at_ms <= last_ms));
+        // What took its place is no part of a conversation as it was.
+        let is_before = matches!(when, When::Before(_));
+        summaries.retain(|summary| at_ms.is_none_or(|ms| summary.at_ms < ms || (summary.at_ms == ms && !is_before)));
+        if store.size(session.key)?.rewritten > 0 {
+            let lost: Vec<_> = store.compactions(Some(session.key), i64::MIN)?.into_iter().filter(snapshot::is_lost).collect();
+            summaries.retain(|summary| lost.iter().all(|lost| lost.summary != Some(summary.entry)));
+        }
         if self.all {
             turns.extend(store.turns(session.key, Turns::Superseded)?);
             turns.extend(store.turns(session.key, Turns::Agents)?);
@@ -148,7 +155,8 @@ fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> any
 
 /// A transcript may contain anything; a terminal obeys some of it.
 pub(in crate::cli) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    let may_be_seen = |c: &char| !(c.is_control() || quote::is_invisible(*c)) || matches!(c, '\n' | '\t');
+    text.chars().filter(may_be_seen).collect()
 }
 
 fn as_json(
