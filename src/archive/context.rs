@@ -1,8 +1,8 @@
 /*!
 What comes back after a compaction: one line for each turn that is worth it.
 
-First what is open and the newest turns, since the work goes on from there, then what the user asked to keep, then the most important of
-the others. Everything is
+First what is open and what the user asked to keep, as far as half of the room goes, then the newest turns, since the work goes on from there, the
+rest of what is kept, and the most important of the others. Everything is
 quoted and labelled as history: it was said in this session, but it is no instruction.
 */
 
@@ -23,6 +23,9 @@ const ELSEWHERE: usize = 4;
 /// What a restore may have of what was learned: a quarter; and characters of each.
 const LEARNED: usize = 4;
 const LEARNED_CHARS: usize = 240;
+
+/// Characters of a line at most: handle, time, and a summary of up to 300.
+const LONGEST_LINE: usize = 330;
 
 /// Characters of a line at least: with fewer, it would say nothing.
 const SHORTEST_LINE: usize = 40;
@@ -58,12 +61,23 @@ pub fn restore(
     let newest = store.turns(session.key, Turns::Newest(NEWEST))?;
     let ranked = rank(store.turns(session.key, Turns::Candidates(budget / SHORTEST_LINE))?, now_ms);
     let kept = store.turns(session.key, Turns::Kept)?;
-    let order: Vec<&StoredTurn> = newest.iter().chain(&kept).chain(&ranked).collect();
+    let first = kept.len().min((budget / 2 / LONGEST_LINE).max(1));
+    let order: Vec<&StoredTurn> = kept[..first].iter().chain(&newest).chain(&kept[first..]).chain(&ranked).collect();
     let budget = budget.saturating_sub(quote::FENCED);
     let (elsewhere, of_others) = elsewhere(related, budget / ELSEWHERE);
     let learned = learned(store, session, budget / LEARNED)?;
     let rest = budget - elsewhere.chars().count() - learned.chars().count();
-    let mut restored = render(&order, session.folder.as_deref(), why, rest, &mut |turn| words::summary_or_cold(store, turn))?;
+    let mut summary = |turn: &StoredTurn| match words::summary(store, turn) {
+        // Nobody waits for a mounted bucket; where it is says nothing to a model.
+        Err(error) if error.is_cold() => Ok(String::new()),
+        summary => summary,
+    };
+    let heading = |text: &mut Budget| {
+        if let Some(newest) = newest.first() {
+            head(text, newest, session.folder.as_deref(), why);
+        }
+    };
+    let mut restored = render(&order, &heading, rest, &mut summary)?;
     if let Some((label, lines)) = restored.text.split_once('\n') {
         restored.text = quote::fenced(label, &format!("{learned}{lines}{elsewhere}"));
         restored.turns.extend(of_others);
@@ -118,11 +132,10 @@ pub fn rank(mut turns: Vec<StoredTurn>, now_ms: i64) -> Vec<StoredTurn> {
     turns
 }
 
-/// Lines within a budget, in this order; the first turn is the newest. `summary` is asked only for what fits.
+/// Lines within a budget, in this order. `summary` is asked only for what fits.
 fn render(
     order: &[&StoredTurn],
-    folder: Option<&str>,
-    why: &str,
+    heading: &dyn Fn(&mut Budget),
     budget: usize,
     summary: &mut dyn FnMut(&StoredTurn) -> Result<String, StoreError>,
 ) -> Result<Restored, StoreError> {
@@ -138,7 +151,7 @@ fn render(
             continue;
         }
         if entries.is_empty() {
-            head(&mut text, order[0], folder, why);
+            heading(&mut text);
         }
         if !text.add(&format!("- {}", line(turn, &summary))) {
             break;

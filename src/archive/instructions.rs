@@ -17,6 +17,8 @@ const SEARCHED_BYTES: u64 = 1 << 20;
 
 /// Lines of recent turns, decisions, and turns that the user asked to keep.
 const KEPT: usize = 12;
+/// Characters of one of the latter at least: its handle, its time, and some words.
+const LEAST_KEPT: usize = 60;
 const RECENT: usize = 6;
 const DECISIONS: usize = 6;
 
@@ -39,15 +41,30 @@ pub fn instructions(store: &mut dyn Store, session: &Session, budget: usize) -> 
         }
     }
     decided.truncate(DECISIONS);
+    let all_kept = store.turns(session.key, Turns::Kept)?;
     let mut kept = Vec::new();
-    for turn in store.turns(session.key, Turns::Kept)?.iter().take(KEPT) {
-        kept.push(context::line(turn, &words::summary_or_cold(store, turn)?));
+    // A third of the room, so that there is some for what is usual, and all of them are named.
+    let each = (budget / 3 / all_kept.len().clamp(1, KEPT)).max(LEAST_KEPT);
+    for turn in all_kept.iter().take(KEPT) {
+        kept.push(quote::cut(&line(store, turn)?, each));
+    }
+    if let Some(others) = all_kept.get(KEPT..).filter(|others| !others.is_empty()) {
+        let handles: Vec<String> = others.iter().map(|turn| context::handle(&turn.turn.id)).collect();
+        kept.push(quote::cut(&format!("and {}", handles.join(", ")), budget / 6));
     }
     let mut recent = Vec::new();
-    for turn in turns.iter().take(RECENT) {
-        recent.push(context::line(turn, &words::summary_or_cold(store, turn)?));
+    for turn in turns.iter().filter(|turn| !turn.is_kept).take(RECENT) {
+        recent.push(line(store, turn)?);
     }
     Ok(render(&turns, [&kept, &decided, &recent], session.folder.as_deref(), budget))
+}
+
+/// A turn in one line; of one in cold storage, its handle and time.
+fn line(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, StoreError> {
+    match words::summary(store, turn) {
+        Err(error) if error.is_cold() => Ok(context::line(turn, "")),
+        summary => Ok(context::line(turn, &summary?)),
+    }
 }
 
 /// Sentences of the model in which something is decided or explained.

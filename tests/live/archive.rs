@@ -300,7 +300,9 @@ fn came_back(stage: &Stage, before: &[&str]) {
     }
     let at = |prompt: &str| restored.find(prompt).unwrap();
     let newest = before.last().unwrap();
-    assert!(before.iter().all(|prompt| at(newest) <= at(prompt)), "the newest first: {restored}");
+    let (kept, others) = before.split_first().unwrap();
+    assert!(others.iter().all(|prompt| at(newest) <= at(prompt)), "the newest first: {restored}");
+    assert!(at(kept) < at(newest), "what is kept before that: {restored}");
     let lines: Vec<_> = restored.lines().filter_map(|line| line.strip_prefix("- ctx:")).collect();
     // The newest clients write the prompt that waits for the compaction down before it.
     assert!((before.len()..=before.len() + 1).contains(&lines.len()), "a line with a handle for each turn: {restored}");

@@ -1,14 +1,13 @@
 //! `ctxbridge archive tag`
 
-use anyhow::Context as _;
 use serde_json::json;
 
 use super::{stamp, time};
 use crate::archive::recall::{self, turn_digits};
 use crate::archive::store::{Store, StoredTurn};
 use crate::archive::{context, quote, words};
-use crate::cli::Answer;
 use crate::cli::output::{DIM, Output, styled};
+use crate::cli::{Answer, Usage};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -17,7 +16,7 @@ use crate::cli::output::{DIM, Output, styled};
   ctxbridge archive tag                        which turns are kept
 
 A turn that is kept is never pruned, comes back first after a compaction, and the client is told to keep it when it makes a summary.
-#keep in a prompt does the same for its turn. Exit code 1 when a handle leads to no turn, or none is kept.")]
+#keep in a prompt does the same for its turn, and a patched client does not prune it either: that one goes by the prompt alone. Exit code 1 when a handle leads to no turn, or none is kept.")]
 pub(super) struct TagArgs {
     /// Handles of turns; without any, those that are kept are listed
     #[arg(value_name = "HANDLE")]
@@ -26,15 +25,15 @@ pub(super) struct TagArgs {
     #[arg(long, requires = "handles")]
     remove: bool,
     /// List at most so many
-    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "handles")]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "handles", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
 }
 
 impl TagArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let mut store = super::open(output)?;
         if self.handles.is_empty() {
-            let kept = store.kept(self.limit)?;
+            let kept = store.kept(self.limit as usize)?;
             if kept.is_empty() && !output.json {
                 output.note("no turn is kept; `ctxbridge archive tag HANDLE` keeps one, and so does #keep in a prompt");
             }
@@ -43,7 +42,8 @@ impl TagArgs {
         // All of them or none: who mistypes one handle should not have to find out which were taken.
         let mut turns = Vec::new();
         for handle in &self.handles {
-            let digits = turn_digits(handle).with_context(|| format!("{handle} is no handle; one looks like ctx:1a2b3c4d"))?;
+            let no_handle = || Usage(format!("{handle} is no handle; one looks like ctx:1a2b3c4d"));
+            let digits = turn_digits(handle).ok_or_else(no_handle)?;
             let Some((turn, is_ambiguous)) = recall::turn(&mut store, &digits)? else {
                 output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge archive show SESSION` lists them"));
                 return Ok(Answer::No);
