@@ -139,7 +139,7 @@ pub fn manifest(path: &Path) -> Result<Manifest, String> {
 /// another archive, may speak of it. `read` gives the bytes of a segment.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn put(
     folder: &Path,
     session: &str,
