@@ -43,6 +43,18 @@ pub fn append(path: &Path, text: &str, largest: u64) -> io::Result<()> {
     private().create(true).append(true).open(path)?.write_all(text.as_bytes())
 }
 
+/// Puts a file with these bytes in the place of another one, or of none: whoever reads it sees the old one or the new one, whole. Only the
+/// user can read it.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path).map(drop).map_err(|failure| failure.error)
+}
+
 /// Locks a file, by [`File::try_lock`] or [`File::try_lock_shared`], and waits for whoever has it.
 ///
 /// # Errors

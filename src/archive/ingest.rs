@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::reader::{Comparison, ReadError, Reader};
+use super::reader::{Comparison, ReadError, Reader, Source};
 use super::store::{Appended, Batch, Store, StoreError, Transcript};
 use crate::transcript::Interpreter;
 
@@ -23,6 +23,12 @@ pub struct Pass {
     pub interpreter: Interpreter,
 }
 
+/// Where a pass gets its reader from, each time that it begins.
+type Opening<'o, 's> = &'o mut dyn FnMut(&mut dyn Store) -> Result<Reader<'s>, ReadError>;
+
+/// How batches reach the store.
+type Appending<'a> = &'a mut dyn FnMut(&mut dyn Store, &Batch) -> Result<Appended, StoreError>;
+
 /// Archives what is new in a transcript.
 ///
 /// # Errors
@@ -40,13 +46,30 @@ pub fn archive_through(
     transcript: &Transcript,
     path: &Path,
     comparison: Comparison,
-    append: &mut dyn FnMut(&mut dyn Store, &Batch) -> Result<Appended, StoreError>,
+    append: Appending<'_>,
 ) -> Result<Pass, ReadError> {
+    pass(store, path, &mut |store| Reader::open(store, transcript, path, comparison), append)
+}
+
+/// The same for a transcript that is no file.
+///
+/// # Errors
+/// As [`archive`].
+pub fn archive_from<'s>(
+    store: &mut dyn Store,
+    transcript: &Transcript,
+    source: &mut dyn FnMut() -> (Box<dyn Source + 's>, u64),
+) -> Result<Pass, ReadError> {
+    let mut open = |store: &mut dyn Store| Reader::over(store, transcript, source(), Comparison::End);
+    pass(store, Path::new(&transcript.path), &mut open, &mut |store, batch| store.append(batch))
+}
+
+fn pass(store: &mut dyn Store, path: &Path, open: Opening<'_, '_>, append: Appending<'_>) -> Result<Pass, ReadError> {
     let mut pass = Pass::default();
     let mut last = None;
     let mut batches = 0;
     'again: for _ in 0..ATTEMPTS {
-        let mut reader = Reader::open(store, transcript, path, comparison)?;
+        let mut reader = open(store)?;
         while let Some(batch) = reader.next_batch()? {
             if append(store, &batch)? == Appended::Moved {
                 continue 'again;

@@ -24,6 +24,7 @@ pub mod search;
 pub mod segment;
 pub mod snapshot;
 pub mod store;
+pub mod sync;
 pub mod tier;
 pub mod words;
 

@@ -54,12 +54,27 @@ pub enum ReadError {
     Store(#[from] StoreError),
 }
 
+/// Where the bytes of a transcript come from.
+pub trait Source {
+    /// Appends bytes from `start` on; fewer than asked for where it ends before.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> io::Result<()>;
+}
+
+impl Source for File {
+    fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.seek(SeekFrom::Start(start))?;
+        self.take(length).read_to_end(bytes).map(drop)
+    }
+}
+
 /// A transcript, from the first byte on that is not archived.
-#[derive(Debug)]
-pub struct Reader {
-    file: File,
+pub struct Reader<'s> {
+    source: Box<dyn Source + 's>,
     path: PathBuf,
-    /// Bytes that the file had when it was opened: what comes later is the next pass's.
+    /// Bytes that it had when it was opened: what comes later is the next pass's.
     length: u64,
     transcript: Transcript,
     follows: Option<(u32, u64)>,
@@ -71,7 +86,7 @@ pub struct Reader {
     recent: Vec<u8>,
 }
 
-impl Reader {
+impl<'s> Reader<'s> {
     /// Opens a transcript at its cursor.
     ///
     /// # Errors
@@ -86,9 +101,34 @@ impl Reader {
         }
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
+        Self::at(store, stored, transcript, (Box::new(file), length), path, comparison)
+    }
+
+    /// The same for so many bytes of anything, which is called by the transcript's path in messages.
+    ///
+    /// # Errors
+    /// When they cannot be read, or the store cannot be.
+    pub fn over(
+        store: &mut dyn Store,
+        transcript: &Transcript,
+        source: (Box<dyn Source + 's>, u64),
+        comparison: Comparison,
+    ) -> Result<Self, ReadError> {
+        let stored = store.cursor(&transcript.path)?;
+        Self::at(store, stored, transcript, source, Path::new(&transcript.path), comparison)
+    }
+
+    fn at(
+        store: &mut dyn Store,
+        stored: Option<Cursor>,
+        transcript: &Transcript,
+        (source, length): (Box<dyn Source + 's>, u64),
+        path: &Path,
+        comparison: Comparison,
+    ) -> Result<Self, ReadError> {
         let follows = stored.as_ref().map(|cursor| (cursor.generation, cursor.bytes));
         let mut reader = Self {
-            file,
+            source,
             path: path.to_owned(),
             length,
             transcript: transcript.clone(),
@@ -277,11 +317,7 @@ impl Reader {
 
     /// Appends bytes of the file; fewer than asked for when it ends before.
     fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> Result<(), ReadError> {
-        let mut read = || {
-            self.file.seek(SeekFrom::Start(start))?;
-            (&mut self.file).take(length).read_to_end(bytes)
-        };
-        read().map(drop).map_err(|cause| self.failed(cause))
+        self.source.read(start, length, bytes).map_err(|cause| self.failed(cause))
     }
 
     fn failed(&self, cause: io::Error) -> ReadError {

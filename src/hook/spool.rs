@@ -78,7 +78,7 @@ impl Owed {
             },
             Self::Compaction { session, at_ms, cause, context_tokens, is_blocked } => {
                 let (at_ms, context_tokens, is_blocked) = (*at_ms, *context_tokens, *is_blocked);
-                store.announce(session, &Compaction { at_ms, cause: cause.clone(), context_tokens, is_blocked })
+                store.announce(session, &Compaction { at_ms, cause: cause.clone(), context_tokens, is_blocked, turns: None })
             }
             Self::Summary { session, text, at_ms } => store.add_summary(session, text, *at_ms),
             Self::End { session, reason, at_ms } => store.end_session(session, reason, *at_ms),

@@ -15,7 +15,8 @@ fn told(store: &mut SqliteStore) -> Vec<(String, u32)> {
 }
 
 fn announce(store: &mut SqliteStore, is_blocked: bool) {
-    let compaction = Compaction { at_ms: NOW, cause: Some("auto".to_owned()), context_tokens: Some(167_000), is_blocked };
+    let compaction =
+        Compaction { at_ms: NOW, cause: Some("auto".to_owned()), context_tokens: Some(167_000), is_blocked, turns: None };
     store.announce("s", &compaction).unwrap();
 }
 

@@ -237,6 +237,8 @@ pub struct Compaction {
     pub context_tokens: Option<u64>,
     /// Whether the gate blocked it.
     pub is_blocked: bool,
+    /// Turns of the session before it, where that is known; else all that are archived by then.
+    pub turns: Option<u32>,
 }
 
 /// A compaction that was announced, blocked, or has happened.
@@ -485,7 +487,7 @@ pub trait Store {
     /// Takes note that entries were restored or recalled; pruned ones are hot again.
     fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError>;
 
-    /// Takes note of a compaction that is about to happen, or was blocked.
+    /// Takes note of a compaction that is about to happen, or was blocked; once, however often it is told.
     fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError>;
 
     /// Keeps the summary that the client made of a session.

@@ -133,12 +133,13 @@ pub(super) fn place(db: &Connection, transcript: i64, summaries: &[CompactSummar
 pub(super) fn announce(db: &Connection, session: &str, compaction: &Compaction) -> Result<()> {
     let id = known_session(db, session, compaction.at_ms)?;
     db.execute(
-        "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+         WHERE NOT EXISTS (SELECT 1 FROM compactions WHERE session = ?1 AND at_ms = ?2)",
         params![
             id,
             compaction.at_ms,
             compaction.cause,
-            turns_of(db, id)?,
+            compaction.turns.map_or_else(|| turns_of(db, id), Ok)?,
             signed(compaction.context_tokens),
             compaction.is_blocked
         ],

@@ -1,0 +1,130 @@
+//! Sending one session.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::facts::Facts;
+use super::state::{Sent, State};
+use super::stream::{Mark, Shared, Stream};
+use super::{Sending, SyncError, Synced};
+use crate::archive::ingest::{Pass, archive_from};
+use crate::archive::snapshot;
+use crate::archive::store::{Session, Store, StoreError, StoredTranscript, Transcript};
+use crate::learn;
+use crate::redact::Found;
+
+/// A session that may have something new.
+pub(super) struct Job<'j> {
+    pub sync: &'j Sending<'j>,
+    pub state: &'j Mutex<State>,
+    pub session: &'j Session,
+}
+
+impl Job<'_> {
+    /// Sends what is new; nothing where nothing is. The other store is opened where something is.
+    pub fn run(&self, from: &mut dyn Store, to: &mut Option<Box<dyn Store>>) -> Result<Option<Synced>, SyncError> {
+        let mut done = Synced { sessions: 1, ..Synced::default() };
+        let mut transcripts = from.transcripts(self.session.key)?;
+        transcripts.retain(|transcript| !self.is_sent(transcript));
+        let facts = Facts::of(from, self.session, self.sync.redactor, &mut done.secrets)?;
+        let hash = facts.hash();
+        if transcripts.is_empty() && self.state().has_facts(&self.session.session, &hash) {
+            return Ok(None);
+        }
+        let to = match to {
+            Some(to) => to,
+            closed => closed.insert((self.sync.to)()?),
+        };
+        facts.announce(&mut **to, &self.session.session)?;
+        for transcript in &transcripts {
+            let pass = self.send(from, &mut **to, transcript, &mut done.secrets)?;
+            done.transcripts += 1;
+            done.bytes += pass.bytes;
+            done.turns += pass.turns;
+        }
+        facts.tell(&mut **to, &self.session.session, self.sync.now_ms)?;
+        self.derive(&mut **to, &mut done)?;
+        // What was cut short is looked at again.
+        if !done.is_cut {
+            self.note(self.state().note_facts(&self.session.session, &hash))?;
+        }
+        Ok(Some(done))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, written: io::Result<()>) -> Result<(), SyncError> {
+        written.map_err(|cause| SyncError::State { folder: self.sync.data.to_owned(), cause })
+    }
+
+    fn is_sent(&self, transcript: &StoredTranscript) -> bool {
+        let is_all = |sent: Sent| (sent.generation, sent.bytes) == (transcript.generation, transcript.bytes);
+        self.state().sent(&transcript.path).is_some_and(is_all)
+    }
+
+    /// All generations from the one on that was sent last, in order, so that the other store has them as well.
+    fn send(
+        &self,
+        from: &mut dyn Store,
+        to: &mut dyn Store,
+        transcript: &StoredTranscript,
+        secrets: &mut Found,
+    ) -> Result<Pass, SyncError> {
+        let known = self.state().sent(&transcript.path).filter(|sent| sent.generation <= transcript.generation);
+        let mut passed = Pass::default();
+        for generation in known.map_or(0, |sent| sent.generation)..=transcript.generation {
+            let again = known.filter(|sent| sent.generation == generation).map_or_else(Mark::default, |sent| sent.again);
+            let bytes = if generation == transcript.generation { transcript.bytes } else { u64::MAX };
+            let mut found = Found::new();
+            let mut sent = self.generation(from, to, (transcript, generation), (again, bytes), &mut found)?;
+            if sent.is_none() {
+                // The other store has less than it had.
+                found.clear();
+                sent = self.generation(from, to, (transcript, generation), (Mark::default(), bytes), &mut found)?;
+            }
+            let Some((pass, again)) = sent else { continue };
+            passed.bytes += pass.bytes;
+            passed.turns += pass.turns;
+            for (rule, count) in found {
+                *secrets.entry(rule).or_default() += count;
+            }
+            self.note(self.state().note_sent(&transcript.path, Sent { generation, bytes, again }))?;
+        }
+        Ok(passed)
+    }
+
+    /// From a mark on; nothing where the other store needs what is before.
+    fn generation(
+        &self,
+        from: &mut dyn Store,
+        to: &mut dyn Store,
+        (transcript, generation): (&StoredTranscript, u32),
+        range: (Mark, u64),
+        found: &mut Found,
+    ) -> Result<Option<(Pass, Mark)>, SyncError> {
+        let redactor = self.sync.redactor;
+        let stream = RefCell::new(Stream::read(from, (transcript.key, generation), range, redactor, found)?);
+        let named =
+            Transcript { path: transcript.path.clone(), session: self.session.session.clone(), agent: transcript.agent.clone() };
+        let length = stream.borrow().length();
+        let passed = archive_from(to, &named, &mut || (Box::new(Shared(&stream)), length));
+        let stream = stream.borrow();
+        match passed {
+            Err(_) if stream.begins_too_late() => Ok(None),
+            passed => Ok(Some((passed?, stream.again()))),
+        }
+    }
+
+    /// What the other store can find out itself of what it has now.
+    fn derive(&self, to: &mut dyn Store, done: &mut Synced) -> Result<(), StoreError> {
+        let Some(session) = to.session(&self.session.session)? else { return Ok(()) };
+        let taken = snapshot::pass(to, &session, self.sync.deadline)?;
+        let learned = learn::pass(to, &session, self.sync.patterns, self.sync.deadline)?;
+        done.learnings += learned.learnings;
+        done.is_cut |= taken.is_cut || learned.is_cut;
+        Ok(())
+    }
+}

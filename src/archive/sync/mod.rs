@@ -1,0 +1,253 @@
+/*!
+Sending what is new in one archive to another: from this machine to a team's server.
+
+What is sent is what the other store would have archived itself, had its transcripts no secrets: a [`stream`](self) of cleaned lines goes
+through the ordinary reader, so that it can be interrupted anywhere and begun again, and nothing is there twice. Turns, summaries,
+learnings and snapshots are made of what was sent. What hooks and the user told ([`facts`](self)) is sent besides. How far that was is kept in a
+file ([`state`](self)), so that a run costs what is new.
+
+Whoever only looks at the archive meanwhile, or adds to it, is in nobody's way. One run at a time sends to a store.
+*/
+
+mod facts;
+mod job;
+mod retry;
+mod state;
+mod stream;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use retry::{Rest, Retries};
+
+use super::reader::ReadError;
+use super::store::{Session, Store, StoreError};
+use crate::learn::Patterns;
+use crate::redact::{Found, Redactor};
+use crate::{files, paths};
+use job::Job;
+use state::State;
+
+/// More connections at once than this, a server of a team does not have for everybody.
+const WORKERS: usize = 2;
+
+/// How long to wait for another run: it is over in a moment, or will be long.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The lock, in the folder of the states.
+const LOCK: &str = "lock";
+
+/// Opens a store; each worker has its own.
+pub type Opening<'o> = &'o (dyn Fn() -> Result<Box<dyn Store>, StoreError> + Sync);
+
+/// What is sent where.
+pub struct Sending<'s> {
+    /// The data folder, where it is written down what was sent.
+    pub data: &'s Path,
+    /// What there is.
+    pub from: Opening<'s>,
+    /// Where it goes.
+    pub to: Opening<'s>,
+    /// What tells the store that it goes to from others: another one has nothing yet.
+    pub name: &'s str,
+    /// What stays here.
+    pub redactor: &'s Redactor,
+    /// What is learned from what was sent.
+    pub patterns: &'s Patterns,
+    /// Whether to ask for everything again, whatever was sent before.
+    pub is_whole: bool,
+    /// When to stop; the next run goes on.
+    pub deadline: Option<Instant>,
+    /// How to go on after trouble.
+    pub retries: Retries,
+    /// When it is, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// What was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Synced {
+    /// Sessions that were looked at.
+    pub looked_at: usize,
+    /// Of so many.
+    pub of: usize,
+    /// Sessions of which there was something new.
+    pub sessions: usize,
+    /// Transcripts of which there was.
+    pub transcripts: usize,
+    /// Bytes of them that are new there.
+    pub bytes: u64,
+    /// Turns that are new there, or have grown.
+    pub turns: u64,
+    /// Learnings that are new there.
+    pub learnings: usize,
+    /// Secrets that were taken out, by rule.
+    pub secrets: Found,
+    /// Sessions that could not be sent, and why: their bytes here cannot be read.
+    pub failed: Vec<(String, String)>,
+    /// Whether time was up before everything was sent.
+    pub is_cut: bool,
+}
+
+/// Why nothing more was sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// Another process does.
+    #[error("another ctxbridge is sending the archive already; what is new is sent by that one, or by the next")]
+    Running,
+    /// One of both stores says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It cannot be written down what was sent.
+    #[error("cannot note down in {folder} what was sent: {cause}; see that the folder can be written", folder = folder.display())]
+    State {
+        /// The folder.
+        folder: std::path::PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+impl From<ReadError> for SyncError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Store(error) => Self::Store(error),
+            ReadError::Io { cause, .. } => Self::Store(StoreError::Sink(cause)),
+            not @ ReadError::NotAFile(_) => Self::Store(StoreError::Sink(io::Error::other(not.to_string()))),
+        }
+    }
+}
+
+impl Sending<'_> {
+    /// Sends what is new. `progress` is called after each session.
+    ///
+    /// # Errors
+    /// When another process does, or one of the stores cannot be read or written, also after several attempts. What was sent before stays sent.
+    pub fn run(&self, progress: &(dyn Fn(&Synced) + Sync)) -> Result<Synced, SyncError> {
+        let failed = |cause| SyncError::State { folder: self.data.to_owned(), cause };
+        let _alone = lock(self.data).map_err(failed)?.ok_or(SyncError::Running)?;
+        let mut state = State::of(self.data, self.name).map_err(failed)?;
+        if self.is_whole {
+            state.forget().map_err(failed)?;
+        }
+        let sessions = (self.from)()?.sessions("", None, usize::MAX)?;
+        let done = Mutex::new(Synced { of: sessions.len(), ..Synced::default() });
+        let work = Work {
+            sync: self,
+            sessions: &sessions,
+            next: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            state: Mutex::new(state),
+            done,
+        };
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS).min(sessions.len()).max(1);
+        std::thread::scope(|scope| {
+            let other = || std::thread::Builder::new().spawn_scoped(scope, || work.run(progress)).ok();
+            let others: Vec<_> = (1..workers).filter_map(|_| other()).collect();
+            let mine = work.run(progress);
+            let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            others.fold(mine, Result::and)
+        })?;
+        Ok(work.done.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What workers share.
+struct Work<'w> {
+    sync: &'w Sending<'w>,
+    /// The newest first: what was said today is asked for first.
+    sessions: &'w [Session],
+    next: AtomicUsize,
+    stop: AtomicBool,
+    state: Mutex<State>,
+    done: Mutex<Synced>,
+}
+
+impl Work<'_> {
+    fn run(&self, progress: &(dyn Fn(&Synced) + Sync)) -> Result<(), SyncError> {
+        let result = self.sessions(progress);
+        if result.is_err() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn sessions(&self, progress: &(dyn Fn(&Synced) + Sync)) -> Result<(), SyncError> {
+        let mut from = (self.sync.from)()?;
+        // Opened when there is something to send.
+        let mut to = None;
+        while let Some(session) = self.sessions.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let is_late = self.sync.deadline.is_some_and(|deadline| Instant::now() > deadline);
+            let sent = if is_late { Ok(None) } else { self.one(&mut *from, &mut to, session) };
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.looked_at += 1;
+            match sent {
+                Ok(Some(sent)) => done.add(sent),
+                Ok(None) => {}
+                // The others can be sent.
+                Err(SyncError::Store(error)) if error.is_of_one() => {
+                    done.failed.push((session.session.clone(), error.to_string()))
+                }
+                Err(error) => return Err(error),
+            }
+            done.is_cut |= is_late;
+            progress(&done);
+            if is_late {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends one session, more than once where that may help.
+    fn one(&self, from: &mut dyn Store, to: &mut Option<Box<dyn Store>>, session: &Session) -> Result<Option<Synced>, SyncError> {
+        let mut retries = self.sync.retries.begin();
+        loop {
+            let job = Job { sync: self.sync, state: &self.state, session };
+            let result = job.run(from, to);
+            match result {
+                Err(SyncError::Store(error)) if error.is_transient() && !self.stop.load(Ordering::Relaxed) => {
+                    // Whatever is wrong with it, another connection may not have.
+                    *to = None;
+                    if !retries.wait() {
+                        return Err(error.into());
+                    }
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+impl Synced {
+    fn add(&mut self, other: Self) {
+        self.sessions += other.sessions;
+        self.transcripts += other.transcripts;
+        self.bytes += other.bytes;
+        self.turns += other.turns;
+        self.learnings += other.learnings;
+        for (rule, count) in other.secrets {
+            *self.secrets.entry(rule).or_default() += count;
+        }
+        self.is_cut |= other.is_cut;
+    }
+}
+
+/// Nothing where another process has it. On drives without locks, everybody goes on: nothing is sent twice even so.
+fn lock(data: &Path) -> io::Result<Option<Option<File>>> {
+    let folder = data.join(state::FOLDER);
+    paths::create_private_dir(&folder)?;
+    let file = files::private().create(true).append(true).open(folder.join(LOCK))?;
+    match files::lock_within(&file, File::try_lock, PATIENCE) {
+        Ok(()) => Ok(Some(Some(file))),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(_)) => Ok(Some(None)),
+    }
+}

@@ -1,0 +1,158 @@
+/*!
+What another store has of this one: one file for each such store, one JSON object a line, the last of a key counts.
+
+It saves asking for every transcript. It is no truth: where the other store has less, because it was restored from a backup, say, the
+reader finds that out; where this file is lost, every transcript is asked for once.
+*/
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::stream::Mark;
+use crate::{digest, files, paths};
+
+/// The folder in the data folder.
+pub(super) const FOLDER: &str = "sync";
+
+/// Lines per key from which on the file is written anew.
+const WORTH_REWRITING: usize = 4;
+
+/// How much of a transcript was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sent {
+    /// Of this generation.
+    pub generation: u32,
+    /// Bytes of the transcript.
+    pub bytes: u64,
+    /// Where to begin the next time.
+    pub again: Mark,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Transcript {
+        path: String,
+        #[serde(flatten)]
+        sent: Sent,
+    },
+    Facts {
+        session: String,
+        facts: String,
+    },
+}
+
+/// What is known of one other store.
+#[derive(Debug)]
+pub(super) struct State {
+    path: PathBuf,
+    file: Option<File>,
+    sent: HashMap<String, Sent>,
+    facts: HashMap<String, String>,
+}
+
+impl State {
+    /// Of the store of this name, in a data folder. What cannot be read in it counts as not known.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn of(data: &Path, store: &str) -> io::Result<Self> {
+        let folder = data.join(FOLDER);
+        paths::create_private_dir(&folder)?;
+        // A name is anybody's; its hash is a file's.
+        let name = digest::hex(&digest::sha256(store.as_bytes())[..8]);
+        let mut state =
+            Self { path: folder.join(format!("{name}.jsonl")), file: None, sent: HashMap::new(), facts: HashMap::new() };
+        let lines = state.load();
+        if lines > 100 + WORTH_REWRITING * (state.sent.len() + state.facts.len()) {
+            state.rewrite()?;
+        }
+        Ok(state)
+    }
+
+    /// How many lines there were.
+    fn load(&mut self) -> usize {
+        let Ok(file) = File::open(&self.path) else { return 0 };
+        let mut lines = 0;
+        for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
+            lines += 1;
+            match serde_json::from_slice(&line) {
+                Ok(Line::Transcript { path, sent }) => drop(self.sent.insert(path, sent)),
+                Ok(Line::Facts { session, facts }) => drop(self.facts.insert(session, facts)),
+                // The end of it may be torn: what it said is found out again.
+                Err(_) => {}
+            }
+        }
+        lines
+    }
+
+    fn rewrite(&mut self) -> io::Result<()> {
+        let sent = self.sent.iter().map(|(path, sent)| Line::Transcript { path: path.clone(), sent: *sent });
+        let facts = self.facts.iter().map(|(session, facts)| Line::Facts { session: session.clone(), facts: facts.clone() });
+        let mut text = Vec::new();
+        for line in sent.chain(facts) {
+            serde_json::to_writer(&mut text, &line)?;
+            text.push(b'\n');
+        }
+        files::replace(&self.path, &text)
+    }
+
+    /// Forgets everything: all is asked for again.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub fn forget(&mut self) -> io::Result<()> {
+        (self.sent, self.facts, self.file) = (HashMap::new(), HashMap::new(), None);
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// How much of a transcript was sent.
+    pub fn sent(&self, path: &str) -> Option<Sent> {
+        self.sent.get(path).copied()
+    }
+
+    /// Whether these facts of a session were sent.
+    pub fn has_facts(&self, session: &str, facts: &str) -> bool {
+        self.facts.get(session).is_some_and(|known| known == facts)
+    }
+
+    /// Notes down what was sent of a transcript.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_sent(&mut self, path: &str, sent: Sent) -> io::Result<()> {
+        self.sent.insert(path.to_owned(), sent);
+        self.append(&Line::Transcript { path: path.to_owned(), sent })
+    }
+
+    /// Notes down which facts of a session were sent.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_facts(&mut self, session: &str, facts: &str) -> io::Result<()> {
+        self.facts.insert(session.to_owned(), facts.to_owned());
+        self.append(&Line::Facts { session: session.to_owned(), facts: facts.to_owned() })
+    }
+
+    fn append(&mut self, line: &Line) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            // What a torn line at the end says is not joined with the next one.
+            place => {
+                let mut file = files::private().create(true).append(true).open(&self.path)?;
+                file.write_all(b"\n")?;
+                place.insert(file)
+            }
+        };
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        file.write_all(&text)
+    }
+}

@@ -1,0 +1,173 @@
+//! What is sent from one archive to another: all of it, once, without secrets, whatever happens on the way.
+#![allow(clippy::unwrap_used)]
+
+#[path = "transcript/lines.rs"]
+#[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
+mod lines;
+#[path = "sync/place.rs"]
+mod place;
+
+use ctxbridge::archive::store::{Compaction, Turns};
+use ctxbridge::archive::sync::SyncError;
+use lines::{boundary, calls, compact_summary, result, says, text, user};
+use place::{Place, SESSION, conversation};
+use serde_json::json;
+
+/// When conversations begin, in milliseconds since 1970.
+const BEGIN: i64 = 1_780_272_000_000;
+
+#[test]
+fn what_is_new_is_sent_once() {
+    let place = Place::new();
+    place.archive(SESSION, &text(&conversation(0..6)));
+    let sent = place.sync().unwrap();
+    assert_eq!((sent.sessions, sent.transcripts, sent.turns), (1, 1, 6));
+    place.check_same();
+    // Nothing is new.
+    let again = place.sync().unwrap();
+    assert_eq!((again.looked_at, again.sessions, again.bytes), (1, 0, 0));
+    // The open turn has grown, and there is another session.
+    place.archive(SESSION, &text(&conversation(0..9)));
+    place.archive("other", &text(&[user(90, "Another prompt."), says(91, "Another answer.")]));
+    let sent = place.sync().unwrap();
+    assert_eq!((sent.looked_at, sent.sessions, sent.transcripts), (2, 2, 2));
+    place.check_same();
+}
+
+#[test]
+fn everything_is_asked_for_again_where_nothing_is_known_of_it() {
+    let place = Place::new();
+    place.archive(SESSION, &text(&conversation(0..6)));
+    place.sync().unwrap();
+    std::fs::remove_dir_all(place.here().join("sync")).unwrap();
+    let sent = place.sync().unwrap();
+    assert_eq!((sent.sessions, sent.bytes, sent.turns), (1, 0, 0));
+    place.check_same();
+    // The same is asked for.
+    let sent = place.sync_whole().unwrap();
+    assert_eq!((sent.sessions, sent.bytes), (1, 0));
+    place.check_same();
+}
+
+#[test]
+fn a_store_that_lost_what_was_sent_gets_it_again() {
+    let place = Place::new();
+    place.archive(SESSION, &text(&conversation(0..3)));
+    place.sync().unwrap();
+    let backup = place.copy_of_there();
+    // Long enough that the next run would not begin at the start.
+    place.archive(SESSION, &text(&conversation(0..400)));
+    place.sync().unwrap();
+    place.put_there(&backup);
+    place.archive(SESSION, &text(&conversation(0..401)));
+    place.sync().unwrap();
+    place.check_same();
+}
+
+#[test]
+fn rewritten_transcripts_are_rewritten_there_as_well() {
+    let place = Place::new();
+    place.archive(SESSION, &text(&conversation(0..5)));
+    place.sync().unwrap();
+    let rewritten = [&conversation(0..2)[..], &conversation(70..74)].concat();
+    place.archive(SESSION, &text(&rewritten));
+    // And once more before anything is sent.
+    place.archive(SESSION, &text(&conversation(0..1)));
+    place.sync().unwrap();
+    place.check_same();
+    let mut there = place.there();
+    let session = there.session(SESSION).unwrap().unwrap();
+    assert_eq!(there.transcripts(session.key).unwrap()[0].generation, 2);
+    assert!(!there.turns(session.key, Turns::Superseded).unwrap().is_empty());
+}
+
+#[test]
+fn secrets_stay_here() {
+    const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+    let place = Place::new();
+    let lines = [
+        user(0, format!("Use {TOKEN} for it.")),
+        calls(1, "Bash", json!({ "command": "env", "env": { "PASSWORD": "correct-horse-7" } })),
+        result(2, format!("export GH={TOKEN}")),
+        says(3, "It is used."),
+        user(4, "And now?"),
+        says(5, "Done."),
+    ];
+    place.archive(SESSION, &text(&lines));
+    let sent = place.sync().unwrap();
+    assert!(sent.secrets.values().sum::<usize>() >= 2, "{:?}", sent.secrets);
+    let there = String::from_utf8(place.raw(&mut *place.there(), SESSION)).unwrap();
+    assert!(!there.contains(TOKEN), "{there}");
+    assert_eq!(there.lines().count(), lines.len());
+    there.lines().for_each(|line| drop(serde_json::from_str::<serde_json::Value>(line).unwrap()));
+    // Here, not a byte is another one.
+    assert_eq!(place.raw(&mut *place.open_here(), SESSION), text(&lines).into_bytes());
+    // What comes later is sent from where that was.
+    let more = [&lines[..], &[user(6, "More."), says(7, "More of it.")]].concat();
+    place.archive(SESSION, &text(&more));
+    let sent = place.sync().unwrap();
+    assert_eq!(sent.turns, 2);
+    let there = String::from_utf8(place.raw(&mut *place.there(), SESSION)).unwrap();
+    assert!(!there.contains(TOKEN) && there.ends_with(&text(&more[6..])), "{there}");
+}
+
+#[test]
+fn what_hooks_and_the_user_told_is_sent_as_well() {
+    let place = Place::new();
+    let mut here = place.open_here();
+    let told = |at_ms, is_blocked, turns| Compaction {
+        at_ms,
+        cause: Some("auto".to_owned()),
+        context_tokens: Some(160_000),
+        is_blocked,
+        turns,
+    };
+    place.archive(SESSION, &text(&conversation(0..3)));
+    here.announce(SESSION, &told(BEGIN + 1_000, true, None)).unwrap();
+    here.announce(SESSION, &told(BEGIN + 2_000, false, None)).unwrap();
+    let lines = [&conversation(0..3)[..], &[boundary(80), compact_summary(81, "In short: it was done.")], &conversation(4..5)];
+    place.archive(SESSION, &text(&lines.concat()));
+    let session = here.session(SESSION).unwrap().unwrap();
+    let first = here.turns(session.key, Turns::All).unwrap().remove(0);
+    here.keep(&first.turn.id, true, 3_000).unwrap();
+    here.end_session(SESSION, "clear", 4_000).unwrap();
+    place.sync().unwrap();
+    place.check_same();
+    let mut there = place.there();
+    let session = there.session(SESSION).unwrap().unwrap();
+    assert_eq!(session.end_reason.as_deref(), Some("clear"));
+    let known = there.compactions(Some(session.key), i64::MIN).unwrap();
+    let known: Vec<_> = known.iter().map(|known| (known.at_ms, known.turns, known.is_blocked, known.is_done)).collect();
+    assert_eq!(known, [(BEGIN + 1_000, 3, true, false), (BEGIN + 2_000, 3, false, true)]);
+    assert_eq!(there.turns(session.key, Turns::Kept).unwrap().len(), 1);
+    // The user keeps it no longer.
+    here.keep(&first.turn.id, false, 5_000).unwrap();
+    assert_eq!(place.sync().unwrap().sessions, 1);
+    assert_eq!(there.turns(session.key, Turns::Kept).unwrap().len(), 0);
+    assert_eq!(place.sync().unwrap().sessions, 0);
+    assert_eq!(there.compactions(Some(session.key), i64::MIN).unwrap().len(), 2);
+}
+
+#[test]
+fn what_was_decided_is_found_out_there() {
+    let place = Place::new();
+    let lines = [user(0, "Which database?"), says(1, "I decided to use SQLite because it needs no server."), user(2, "Good.")];
+    place.archive(SESSION, &text(&lines));
+    assert_eq!(place.sync().unwrap().learnings, 1);
+    let found = place.there().learnings(&ctxbridge::archive::store::Wanted::default()).unwrap();
+    assert!(found[0].sentence.contains("SQLite"), "{found:?}");
+}
+
+#[test]
+fn two_at_once_are_one() {
+    let place = Place::new();
+    place.archive(SESSION, &text(&conversation(0..2)));
+    let lock = place.here().join("sync/lock");
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    let held = std::fs::File::create(&lock).unwrap();
+    held.lock().unwrap();
+    assert!(matches!(place.sync(), Err(SyncError::Running)));
+    drop(held);
+    place.sync().unwrap();
+    place.check_same();
+}
