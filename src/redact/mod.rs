@@ -14,6 +14,7 @@ sees strings as they are meant, and keys.
 mod address;
 mod assignment;
 mod json;
+mod line;
 mod names;
 mod rules;
 mod value;
