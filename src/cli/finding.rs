@@ -12,7 +12,7 @@ use crate::paths;
 pub(super) fn search(request: &Request, output: &mut Output) -> anyhow::Result<Found> {
     let mut store = super::archive::open(output)?;
     let mut finder = Finder::new(paths::data_dir()?);
-    let found = finder.search(&mut store, request, usize::MAX, &mut |step| tell(&step, output));
+    let found = finder.search(&mut *store, request, usize::MAX, &mut |step| tell(&step, output));
     output.clear_progress();
     Ok(found?)
 }

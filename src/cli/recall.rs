@@ -10,7 +10,6 @@ use super::{Answer, Usage, finding};
 use crate::archive::blocks::{self, Original};
 use crate::archive::recall::{self, Reference, turn_digits};
 use crate::archive::search::Request;
-use crate::archive::store::Store;
 use crate::prune::Handle;
 
 #[derive(Debug, clap::Args)]
@@ -77,7 +76,7 @@ impl RecallArgs {
         let folder = std::env::current_dir().unwrap_or_default();
         let original = recall::text(handle, &folder, || -> anyhow::Result<_> {
             let mut store = open(output)?;
-            Ok(blocks::in_archive(handle, &mut store)?)
+            Ok(blocks::in_archive(handle, &mut *store)?)
         })?;
         let Some(original) = original else {
             output.note(&format!("no transcript and no archived session has a message with the handle {handle}"));

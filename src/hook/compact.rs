@@ -25,27 +25,27 @@ pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
         scene.input.session.clone().map(|session| Owed::Compaction { session, at_ms, cause, context_tokens, is_blocked })
     };
     let mut store = scene.open_for(announced(None, false).as_slice())?;
-    let archived = scene.archive(&mut store, true);
+    let archived = scene.archive(&mut *store, true);
     let observation = prompt::look(scene, archived.as_ref().ok().and_then(Option::as_ref), false);
     // What could not be archived must not stay in the way of a compaction: only what is safe is held back.
     let block = archived.as_ref().ok().and_then(|_| held_back(scene, observation.as_ref()));
     let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
     if let Some(compaction) = announced(observation.map(|seen| seen.tokens), block.is_some()) {
-        scene.pay(&mut store, &compaction)?;
+        scene.pay(&mut *store, &compaction)?;
     }
     if block.is_some() {
         return Ok(Reply { block, ..Reply::default() });
     }
     let found = store.session(session)?;
     if let Some(found) = &found {
-        learn(scene, &mut store, found);
+        learn(scene, &mut *store, found);
     }
     let text = match &found {
-        Some(found) => instructions::instructions(&mut store, found, scene.config.archive.instruction_budget)?,
+        Some(found) => instructions::instructions(&mut *store, found, scene.config.archive.instruction_budget)?,
         None => String::new(),
     };
     if let Some(found) = &found {
-        let taken = snapshot::pass(&mut store, found, Some(Instant::now() + SNAPSHOT)).map(drop);
+        let taken = snapshot::pass(&mut *store, found, Some(Instant::now() + SNAPSHOT)).map(drop);
         note(scene, taken.err());
     }
     drop(store);
@@ -91,9 +91,9 @@ pub(super) fn after(scene: &Scene) -> Result<Reply, HookError> {
     let (session, text) = (scene.input.session.clone(), scene.input.compact_summary.clone());
     let summary = session.zip(text).map(|(session, text)| Owed::Summary { session, text, at_ms: scene.now_ms });
     let mut store = scene.open_for(summary.as_slice())?;
-    let archived = scene.archive(&mut store, false).map(drop);
+    let archived = scene.archive(&mut *store, false).map(drop);
     if let Some(summary) = &summary {
-        scene.pay(&mut store, summary)?;
+        scene.pay(&mut *store, summary)?;
     }
     archived.map(|()| Reply::default())
 }

@@ -16,8 +16,8 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     let mut reply = Reply::default();
     let mut recalled = None;
     let archived = scene.open(Patience::Hurried).and_then(|mut store| {
-        let archived = scene.archive(&mut store, false);
-        recalled = recalled_with(scene, Some(&mut store));
+        let archived = scene.archive(&mut *store, false);
+        recalled = recalled_with(scene, Some(&mut *store));
         archived
     });
     // Without an archive there are bundles.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Event, Input, Log, Measured, Owed, Spool};
 use crate::archive::ingest::{self, Pass};
 use crate::archive::reader::ReadError;
-use crate::archive::store::sqlite::{Patience, SqliteStore};
+use crate::archive::store::sqlite::Patience;
 use crate::archive::store::{Store, StoreError, Transcript, Turns};
 use crate::archive::{heal, place};
 use crate::bundle::Project;
@@ -69,7 +69,7 @@ impl HookError {
 
 impl Scene {
     /// Opens the archive; a damaged one is replaced, and filled again in the background. Who has patience takes in what others could not write.
-    pub fn open(&self, patience: Patience) -> Result<SqliteStore, HookError> {
+    pub fn open(&self, patience: Patience) -> Result<Box<dyn Store>, HookError> {
         let opened = heal::open(&self.data, patience);
         let (mut store, aside) = opened.inspect_err(|_| self.owe_transcript())?;
         if let Some(aside) = aside {
@@ -82,16 +82,16 @@ impl Scene {
             self.log().note(Event::SessionEnd, None, &format!("what waits to be archived: {error}"), self.now_ms).ok();
         }
         // A mounted bucket may be slow, and somebody waits.
-        Ok(store.leaving_cold())
+        Ok(Box::new(store.leaving_cold()))
     }
 
     /// The same for one who has something to write besides the transcript: where it cannot be opened, that waits for the next hook.
-    pub fn open_for(&self, owed: &[Owed]) -> Result<SqliteStore, HookError> {
+    pub fn open_for(&self, owed: &[Owed]) -> Result<Box<dyn Store>, HookError> {
         self.open(super::SAFETY).inspect_err(|_| owed.iter().for_each(|owed| self.owe(owed)))
     }
 
     /// Writes something into the archive; what cannot be written waits for the next hook.
-    pub fn pay(&self, store: &mut SqliteStore, owed: &Owed) -> Result<(), HookError> {
+    pub fn pay(&self, store: &mut dyn Store, owed: &Owed) -> Result<(), HookError> {
         Ok(owed.pay(store).inspect_err(|_| self.owe(owed))?)
     }
 
@@ -142,7 +142,7 @@ impl Scene {
     }
 
     /// Archives what is new of the session; sub-agents' files as well where nobody waits.
-    pub fn archive(&self, store: &mut SqliteStore, with_agents: bool) -> Result<Option<Pass>, HookError> {
+    pub fn archive(&self, store: &mut dyn Store, with_agents: bool) -> Result<Option<Pass>, HookError> {
         let Some(path) = self.transcript()? else { return Ok(None) };
         let transcript = Transcript::at(&path);
         let length = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
@@ -171,7 +171,7 @@ impl Scene {
         Ok(Some(pass))
     }
 
-    fn archive_agents(&self, store: &mut SqliteStore, session: &str, path: &Path) -> Result<(), HookError> {
+    fn archive_agents(&self, store: &mut dyn Store, session: &str, path: &Path) -> Result<(), HookError> {
         const RECENT: usize = 8;
         let found = store.session(session)?;
         let turns = found.map_or(Ok(Vec::new()), |session| store.turns(session.key, Turns::Newest(RECENT)))?;

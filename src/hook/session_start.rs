@@ -56,14 +56,14 @@ fn restored(
 ) -> Result<Reply, HookError> {
     let mut store = scene.open(Patience::Hurried)?;
     // What cannot be archived now is no reason not to restore what was.
-    let archived = scene.archive(&mut store, false).map(drop);
+    let archived = scene.archive(&mut *store, false).map(drop);
     let mut reply = Reply::default();
     let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
-    if let Some(session) = find(&mut store, session)? {
+    if let Some(session) = find(&mut *store, session)? {
         let budget = scene.config.archive.restore_budget;
         // Without an index, or with one that cannot be read in time, what is of this session is enough.
-        let related = if budget > 0 { elsewhere(scene, &mut store, &session).unwrap_or_default() } else { Vec::new() };
-        let restored = context::restore(&mut store, &session, why, budget, scene.now_ms, &related)?;
+        let related = if budget > 0 { elsewhere(scene, &mut *store, &session).unwrap_or_default() } else { Vec::new() };
+        let restored = context::restore(&mut *store, &session, why, budget, scene.now_ms, &related)?;
         if !restored.text.is_empty() {
             let related = related.iter().filter(|related| restored.turns.contains(&related.turn.turn.id));
             // That it was used is worth knowing, but less than that it is used.

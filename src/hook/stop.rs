@@ -7,7 +7,7 @@ use crate::archive::store::Transcript;
 
 pub(super) fn answer(scene: &Scene) -> Result<Reply, HookError> {
     let mut store = scene.open(SAFETY)?;
-    scene.archive(&mut store, true)?;
+    scene.archive(&mut *store, true)?;
     Ok(Reply::default())
 }
 
@@ -16,9 +16,9 @@ pub(super) fn agent(scene: &Scene) -> Result<Reply, HookError> {
     let mut store = scene.open(SAFETY)?;
     let agent = scene.input.agent_transcript.as_deref().map_or(Ok(None), |path| scene.own(path))?;
     if let Some(path) = agent {
-        ingest::archive(&mut store, &Transcript::at(&path), &path)?;
+        ingest::archive(&mut *store, &Transcript::at(&path), &path)?;
     }
-    scene.archive(&mut store, false)?;
+    scene.archive(&mut *store, false)?;
     Ok(Reply::default())
 }
 
@@ -29,9 +29,9 @@ pub(super) fn session(scene: &Scene) -> Result<Reply, HookError> {
         at_ms: scene.now_ms,
     });
     let mut store = scene.open_for(end.as_slice())?;
-    let archived = scene.archive(&mut store, true).map(drop);
+    let archived = scene.archive(&mut *store, true).map(drop);
     if let Some(end) = &end {
-        scene.pay(&mut store, end)?;
+        scene.pay(&mut *store, end)?;
     }
     if scene.config.archive.auto_optimize {
         let path = scene.transcript()?.map(|path| path.to_string_lossy().into_owned());

@@ -11,7 +11,7 @@ use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, when};
 use crate::archive::search::query::Terms;
 use crate::archive::search::tokens::Tokenizer;
-use crate::archive::store::{Store, StoredLearning, Wanted};
+use crate::archive::store::{StoredLearning, Wanted};
 use crate::archive::{context, quote};
 
 /// Learnings that are listed at most, on all pages.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::archive::heal;
 use crate::archive::search::{Finder, Found, Request};
+use crate::archive::store::Store;
 use crate::archive::store::sqlite::{Patience, SqliteStore};
 
 use super::error::Failure;
@@ -27,7 +28,7 @@ pub struct Library {
 /// An open archive, and what the caller should know about it.
 pub(super) struct Opened {
     /// The archive.
-    pub store: SqliteStore,
+    pub store: Box<dyn Store>,
     /// Such as that it was damaged.
     pub notes: Vec<String>,
 }
@@ -50,11 +51,11 @@ impl Library {
             return Ok(None);
         }
         let (store, aside) = heal::open(&self.data, Patience::Patient)?;
-        Ok(Some(Opened { store, notes: aside.iter().map(|aside| heal::told(aside)).collect() }))
+        Ok(Some(Opened { store: Box::new(store), notes: aside.iter().map(|aside| heal::told(aside)).collect() }))
     }
 
     /// Searches, with an index that is as new as the archive, or nearly so.
     pub(super) fn search(&mut self, opened: &mut Opened, request: &Request) -> Result<Found, Failure> {
-        Ok(self.finder.search(&mut opened.store, request, REFRESHED, &mut |_| {})?)
+        Ok(self.finder.search(&mut *opened.store, request, REFRESHED, &mut |_| {})?)
     }
 }

@@ -10,7 +10,7 @@ use super::page;
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
 use crate::archive::recall::{self, Reference};
-use crate::archive::store::{Store, StoreError};
+use crate::archive::store::StoreError;
 use crate::archive::{blocks, quote, words};
 use crate::digest;
 
@@ -128,7 +128,7 @@ fn find(library: &Library, opened: Option<&mut Opened>, reference: &Reference) -
         Failure::Missing(format!("nothing has the handle {reference}; {why}"))
     };
     let is_archived = opened.is_some();
-    let store = opened.map(|opened| &mut opened.store);
+    let store = opened.map(|opened| &mut *opened.store);
     match (reference, store) {
         (Reference::Text(handle), store) => {
             let archived = || store.map_or(Ok(None), |store| blocks::in_archive(handle, store));

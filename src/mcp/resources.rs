@@ -7,7 +7,6 @@ use super::library::Library;
 use super::session::Facts;
 use super::timeline::Part;
 use super::{page, recall, timeline};
-use crate::archive::store::Store;
 
 /// Where a session is.
 const SESSION: &str = "ctxbridge://session/";
@@ -32,7 +31,7 @@ pub(super) fn list(library: &Library, cursor: Option<&str>) -> Result<ListResour
             next = Some(page::cursor(ASKED, begin + LISTED));
         }
         for session in sessions.iter().skip(begin) {
-            let facts = Facts::of(&mut opened.store, session)?;
+            let facts = Facts::of(&mut *opened.store, session)?;
             let title = [facts.project.as_deref(), facts.last.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
             let line = facts.line();
             let uri = format!("{SESSION}{}", facts.session);

@@ -106,7 +106,7 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
     let mut page = Page::new(chars, head(&frame, found.hits.is_empty()), &frame);
     let count = found.hits.len();
     for hit in found.hits.iter().take(end).skip(begin) {
-        let hit = shown(&mut opened.store, hit)?;
+        let hit = shown(&mut *opened.store, hit)?;
         if !page.add(&line(&hit), hit) {
             break;
         }

@@ -132,7 +132,7 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
     frame.notes.iter().for_each(|note| head.push_str(&format!("\nNote: {note}")));
     let mut page = Page::new(chars, head, &frame);
     for session in sessions.iter().skip(begin) {
-        let facts = Facts::of(&mut opened.store, session)?;
+        let facts = Facts::of(&mut *opened.store, session)?;
         if !page.add(&facts.line(), facts) {
             break;
         }

@@ -102,8 +102,8 @@ pub(super) fn page_of(
     (begin, asked): (usize, &str),
 ) -> Result<Answer, Failure> {
     let Some(mut opened) = library.open()? else { return Err(Failure::Missing(NOTHING_YET.to_owned())) };
-    let session = session::find(&mut opened.store, name, prefix)?;
-    let facts = session::Facts::of(&mut opened.store, &session)?;
+    let session = session::find(&mut *opened.store, name, prefix)?;
+    let facts = session::Facts::of(&mut *opened.store, &session)?;
     let turns = opened.store.turns(session.key, Turns::All)?;
     let mut compactions = opened.store.compactions(Some(session.key), i64::MIN)?;
     let summaries = opened.store.summaries(session.key)?.into_iter().rev();
@@ -125,7 +125,7 @@ pub(super) fn page_of(
     frame.notes.iter().for_each(|note| head.push_str(&format!("\nNote: {note}")));
     let mut page = Page::new(chars, head + "\n", &frame);
     for found in events.iter().skip(begin) {
-        let event = Event::of(&mut opened.store, found)?;
+        let event = Event::of(&mut *opened.store, found)?;
         if !page.add(&event.line(), event) {
             break;
         }

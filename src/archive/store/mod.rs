@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::cycle::{Facts, Outcome, Plan, Run};
 use super::tier::Tier;
+use crate::config::StoreKind;
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
 use crate::transcript::{CompactSummary, FirstContext, Interpreter, Turn};
@@ -392,6 +393,12 @@ pub const EVERYTHING: (u64, u64) = (0, u64::MAX);
 
 /// An archive.
 pub trait Store {
+    /// What it is kept in.
+    fn kind(&self) -> StoreKind;
+
+    /// Where that is: a path, or the address of a server, without a password.
+    fn place(&self) -> String;
+
     /// How far a transcript is archived; nothing when it is new.
     ///
     /// # Errors
@@ -524,6 +531,24 @@ pub trait Store {
 
     /// The files that turns changed, the newest first; only of folders with this in their path, of at most so many turns.
     fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError>;
+
+    /// How many learnings there are of each kind, the most first; those that were taken back do not count.
+    fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError>;
+
+    /// How much is in each tier; nothing where there are none.
+    fn tiers(&mut self) -> Result<Vec<TierSize>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// The tier of a session.
+    fn tier(&mut self, _session: i64) -> Result<Tier, StoreError> {
+        Ok(Tier::Hot)
+    }
+
+    /// Folders that sessions were moved to.
+    fn cold_folders(&mut self) -> Result<Vec<ColdFolder>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Tidies up the store itself, after a cycle.
     fn optimise(&mut self) -> Result<(), StoreError>;

@@ -35,8 +35,8 @@ pub(super) struct DiffArgs {
 impl DiffArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let mut store = super::open(output)?;
-        let a = read(&mut store, &self.a, false)?;
-        let b = read(&mut store, &self.b, false)?;
+        let a = read(&mut *store, &self.a, false)?;
+        let b = read(&mut *store, &self.b, false)?;
         let changes = diff(&a, &b);
         let counts = Counts::of(&changes);
         if output.json {

@@ -45,7 +45,7 @@ impl HistoryArgs {
         let mut store = super::open(output)?;
         let session = match &self.session {
             // As it is named everywhere else.
-            Some(name) => match super::find(&mut store, name.split_once('@').map_or(name.as_str(), |(session, _)| session))? {
+            Some(name) => match super::find(&mut *store, name.split_once('@').map_or(name.as_str(), |(session, _)| session))? {
                 Some(session) => Some(session),
                 None => {
                     output.note(&format!("no session begins with {name}; `ctxbridge archive sessions` lists them"));
@@ -56,20 +56,20 @@ impl HistoryArgs {
         };
         let found = match &session {
             Some(session) => {
-                match snapshot::pass(&mut store, session, None) {
+                match snapshot::pass(&mut *store, session, None) {
                     // What is known without it is worth showing.
                     Err(error) if error.is_cold() => output.note(&format!("note: {error}")),
                     passed => drop(passed?),
                 }
-                self.of_session(&mut store, session)?
+                self.of_session(&mut *store, session)?
             }
             None => {
-                snapshot::all(&mut store, None, &mut |done| output.progress(&format!("looking through {done} sessions")))?;
+                snapshot::all(&mut *store, None, &mut |done| output.progress(&format!("looking through {done} sessions")))?;
                 output.clear_progress();
-                self.found(&mut store, None)?
+                self.found(&mut *store, None)?
             }
         };
-        let numbers = Numbers::of(&mut store, &found)?;
+        let numbers = Numbers::of(&mut *store, &found)?;
         if output.json {
             let events: Vec<_> = found.iter().map(|compaction| as_json(compaction, &numbers)).collect();
             output.value(&json!({ "session": session.map(|session| session.session), "compactions": events }))?;

@@ -82,7 +82,12 @@ impl ArchiveArgs {
 }
 
 /// The archive; one that is damaged is moved aside, which is said.
-pub(super) fn open(output: &Output) -> anyhow::Result<SqliteStore> {
+pub(super) fn open(output: &Output) -> anyhow::Result<Box<dyn Store>> {
+    Ok(Box::new(open_file(output)?))
+}
+
+/// The archive of this machine.
+fn open_file(output: &Output) -> anyhow::Result<SqliteStore> {
     let (store, aside) = heal::open(&paths::data_dir()?, Patience::Patient)?;
     if let Some(aside) = aside {
         output.note(&heal::told(&aside));

@@ -115,9 +115,11 @@ impl OptimizeArgs {
         let mut store = super::open(output)?;
         let deadline = self.background.then(|| Instant::now() + LEARNING_IN_BACKGROUND);
         // What hooks could not write is new as well.
-        hook::Spool::in_dir(&paths::data_dir()?).take(&mut store)?;
-        snapshot::all(&mut store, deadline, &mut |done| output.progress(&format!("looking for compactions: {done} sessions")))?;
-        Ok(Some(learn::all(&mut store, &patterns, deadline, &mut |done| output.progress(&format!("learning: {done} sessions")))?))
+        hook::Spool::in_dir(&paths::data_dir()?).take(&mut *store)?;
+        snapshot::all(&mut *store, deadline, &mut |done| output.progress(&format!("looking for compactions: {done} sessions")))?;
+        Ok(Some(learn::all(&mut *store, &patterns, deadline, &mut |done| {
+            output.progress(&format!("learning: {done} sessions"))
+        })?))
     }
 
     /// What nobody uses is moved, and what was used again comes back.
@@ -130,7 +132,7 @@ impl OptimizeArgs {
             };
             return Ok(Tiers { moves, ..Tiers::default() });
         }
-        let mut store = super::open(output)?;
+        let mut store = super::open_file(output)?;
         let deadline = self.background.then(|| Instant::now() + MOVING_IN_BACKGROUND);
         let moves = tier::run(&mut store, data, settings, deadline, now_ms, &mut |doing| output.progress(doing))?;
         output.clear_progress();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::archive::store::{EVERYTHING, Store, StoreError, StoredTranscript};
+use crate::archive::store::{EVERYTHING, StoreError, StoredTranscript};
 use crate::cli::Answer;
 use crate::cli::output::Output;
 use crate::files;
@@ -36,7 +36,7 @@ pub(super) struct RestoreArgs {
 impl RestoreArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let mut store = super::open(output)?;
-        let Some(session) = super::find(&mut store, &self.session)? else {
+        let Some(session) = super::find(&mut *store, &self.session)? else {
             output.note(&format!("no session begins with {}; `ctxbridge archive sessions` lists them", self.session));
             return Ok(Answer::No);
         };

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{stamp, time};
-use crate::archive::store::sqlite::SqliteStore;
 use crate::archive::store::{Session, Store, StoreError};
 use crate::archive::tier::Tier;
 use crate::cli::Answer;
@@ -30,7 +29,7 @@ impl SessionsArgs {
             self.project.as_ref().map(|folder| folder.canonicalize().or_else(|_| std::path::absolute(folder))).transpose()?;
         let sessions = store.sessions("", project.as_deref().map(|folder| folder.to_string_lossy()).as_deref(), self.limit)?;
         if output.json {
-            let sessions = sessions.iter().map(|session| as_json(&mut store, session)).collect::<Result<Vec<_>, _>>()?;
+            let sessions = sessions.iter().map(|session| as_json(&mut *store, session)).collect::<Result<Vec<_>, _>>()?;
             output.value(&json!({ "sessions": sessions }))?;
         } else {
             for session in &sessions {
@@ -58,7 +57,7 @@ impl SessionsArgs {
 }
 
 /// A session for JSON.
-pub(super) fn as_json(store: &mut SqliteStore, session: &Session) -> Result<serde_json::Value, StoreError> {
+pub(super) fn as_json(store: &mut dyn Store, session: &Session) -> Result<serde_json::Value, StoreError> {
     let size = store.size(session.key)?;
     Ok(json!({
         "session": session.session, "folder": session.folder, "turns": size.turns, "bytes": size.bytes,

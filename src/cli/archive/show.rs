@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::{sessions, stamp, time};
 use crate::archive::recall::{self, turn_digits};
-use crate::archive::store::sqlite::SqliteStore;
 use crate::archive::store::{Session, Store, StoredSummary, StoredTurn, Turns};
 use crate::archive::{context, quote, snapshot, words};
 use crate::cli::output::{BOLD, DIM, Output, styled};
@@ -48,11 +47,11 @@ impl ShowArgs {
         }
         let mut store = super::open(output)?;
         let Which { session: prefix, when } = self.which()?;
-        let Some(session) = super::find(&mut store, &prefix)? else {
+        let Some(session) = super::find(&mut *store, &prefix)? else {
             output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
             return Ok(Answer::No);
         };
-        let which::State { mut turns, at_ms, .. } = match which::state(&mut store, &session, &when) {
+        let which::State { mut turns, at_ms, .. } = match which::state(&mut *store, &session, &when) {
             Err(error @ (WhichError::NoCompaction { .. } | WhichError::NotYet { .. })) => {
                 output.note(&error.to_string());
                 return Ok(Answer::No);
@@ -82,10 +81,10 @@ impl ShowArgs {
                 ));
                 return Ok(Answer::No);
             };
-            return in_full(&mut store, turn, output);
+            return in_full(&mut *store, turn, output);
         }
         if output.json {
-            return as_json(&mut store, &session, (&turns, &summaries), state, self.full, output);
+            return as_json(&mut *store, &session, (&turns, &summaries), state, self.full, output);
         }
         let folder = quote::line(session.folder.as_deref().unwrap_or("?"));
         let as_it_was = state.map(|state| format!(", {state}")).unwrap_or_default();
@@ -99,10 +98,10 @@ impl ShowArgs {
                 None => String::new(),
             };
             let whose = if turn.is_kept { format!("kept  {whose}") } else { whose };
-            let summary = quote::line(&words::summary_or_cold(&mut store, turn)?);
+            let summary = quote::line(&words::summary_or_cold(&mut *store, turn)?);
             output.line(format!("{:>5}  {handle}  {}  {}{summary}", turn.turn.index, styled(DIM, when), styled(DIM, whose)))?;
             if self.full {
-                output.line(printable(&words::content(&mut store, turn)?))?;
+                output.line(printable(&words::content(&mut *store, turn)?))?;
             }
         }
         for summary in summaries.iter().rev() {
@@ -131,14 +130,14 @@ impl ShowArgs {
 pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::Result<Answer> {
     let digits = turn_digits(handle).ok_or_else(|| anyhow::anyhow!("{handle} is no handle; one looks like ctx:1a2b3c4d"))?;
     let mut store = super::open(output)?;
-    let Some((turn, is_ambiguous)) = recall::turn(&mut store, &digits)? else {
+    let Some((turn, is_ambiguous)) = recall::turn(&mut *store, &digits)? else {
         output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge archive import` archives what the client has"));
         return Ok(Answer::No);
     };
     if is_ambiguous {
         output.note(&format!("several turns have the handle ctx:{digits}; this is the newest"));
     }
-    in_full(&mut store, &turn, output)
+    in_full(&mut *store, &turn, output)
 }
 
 fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> anyhow::Result<Answer> {
@@ -160,7 +159,7 @@ pub(in crate::cli) fn printable(text: &str) -> String {
 }
 
 fn as_json(
-    store: &mut SqliteStore,
+    store: &mut dyn Store,
     session: &Session,
     (turns, summaries): (&[StoredTurn], &[StoredSummary]),
     state: Option<String>,

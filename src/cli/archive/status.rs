@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::entries;
-use crate::archive::store::Store;
 use crate::archive::tier::Tier;
 use crate::cli::Answer;
 use crate::cli::output::{DIM, Output, count, size, styled};
@@ -20,15 +19,15 @@ impl StatusArgs {
         let (tiers, folders) = (store.tiers()?, store.cold_folders()?);
         if output.json {
             output.value(&json!({
-                "store": "sqlite", "path": store.path(), "sessions": totals.sessions, "transcripts": totals.transcripts,
+                "store": store.kind().name(), "path": store.place(), "sessions": totals.sessions, "transcripts": totals.transcripts,
                 "turns": totals.turns, "entries": totals.entries,
                 "hot": totals.entries - totals.pruned, "pruned": totals.pruned, "compactions": totals.compactions,
                 "bytes_raw": totals.bytes_raw, "bytes_segments": totals.bytes_segments, "bytes_stored": totals.bytes_stored,
                 "bad_lines": totals.bad_lines,
-                "tiers": tiers.map(|tier| json!({
+                "tiers": tiers.iter().map(|tier| json!({
                     "tier": tier.tier.word(), "sessions": tier.sessions, "segments": tier.segments,
                     "bytes_raw": tier.bytes_raw, "bytes_stored": tier.bytes_stored,
-                })),
+                })).collect::<Vec<_>>(),
                 "cold_folders": folders.iter().map(|cold| json!({
                     "folder": cold.folder, "files": cold.files, "bytes": cold.bytes,
                 })).collect::<Vec<_>>(),
@@ -72,7 +71,7 @@ impl StatusArgs {
         if totals.bad_lines > 0 {
             output.line(count(totals.bad_lines, "bad line") + ", kept as they are")?;
         }
-        output.line(styled(DIM, store.path().display()))?;
+        output.line(styled(DIM, store.place()))?;
         Ok(Answer::Yes)
     }
 }

@@ -37,14 +37,14 @@ impl TagArgs {
             if kept.is_empty() && !output.json {
                 output.note("no turn is kept; `ctxbridge archive tag HANDLE` keeps one, and so does #keep in a prompt");
             }
-            return tell(&mut store, &kept, output);
+            return tell(&mut *store, &kept, output);
         }
         // All of them or none: who mistypes one handle should not have to find out which were taken.
         let mut turns = Vec::new();
         for handle in &self.handles {
             let no_handle = || Usage(format!("{handle} is no handle; one looks like ctx:1a2b3c4d"));
             let digits = turn_digits(handle).ok_or_else(no_handle)?;
-            let Some((turn, is_ambiguous)) = recall::turn(&mut store, &digits)? else {
+            let Some((turn, is_ambiguous)) = recall::turn(&mut *store, &digits)? else {
                 output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge archive show SESSION` lists them"));
                 return Ok(Answer::No);
             };
@@ -59,7 +59,7 @@ impl TagArgs {
             store.keep(&turn.turn.id, !self.remove, now_ms)?;
             turn.is_kept = !self.remove;
         }
-        tell(&mut store, &turns, output)
+        tell(&mut *store, &turns, output)
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Which, as_json, tell};
 use crate::archive::search::query::Terms;
 use crate::archive::search::tokens::Tokenizer;
-use crate::archive::store::{Store, StoredLearning};
+use crate::archive::store::StoredLearning;
 use crate::cli::Answer;
 use crate::cli::archive;
 use crate::cli::output::Output;
@@ -42,7 +42,7 @@ impl ListArgs {
         let mut store = archive::open(output)?;
         let mut wanted = self.which.wanted()?;
         if let Some(prefix) = &self.session {
-            let Some(session) = archive::find(&mut store, prefix)? else {
+            let Some(session) = archive::find(&mut *store, prefix)? else {
                 output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
                 return Ok(Answer::No);
             };

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::{minute, project};
 use crate::archive::quote;
-use crate::archive::store::Store;
 use crate::cli::Answer;
 use crate::cli::archive::{self, stamp};
 use crate::cli::output::{BOLD, DIM, Output, count, styled};

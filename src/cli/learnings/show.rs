@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{as_json, minute};
-use crate::archive::store::{Store, StoredLearning, Wanted};
+use crate::archive::store::{StoredLearning, Wanted};
 use crate::archive::{context, quote};
 use crate::cli::output::{BOLD, Output, styled};
 use crate::cli::{Answer, Usage, archive};

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::minute;
 use crate::archive::quote;
-use crate::archive::store::{Store, Wanted};
+use crate::archive::store::Wanted;
 use crate::cli::archive::{self, stamp};
 use crate::cli::output::{BOLD, DIM, Output, count, duration, styled};
 use crate::cli::{Answer, Usage};
@@ -23,7 +23,7 @@ pub(super) struct StatsArgs {
 impl StatsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let mut store = archive::open(output)?;
-        let Some(session) = archive::find(&mut store, &self.session)? else {
+        let Some(session) = archive::find(&mut *store, &self.session)? else {
             return Err(Usage(format!(
                 "no session begins with {}; `ctxbridge archive sessions` lists them",
                 quote::line(&self.session)

@@ -26,11 +26,13 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{
-    Appended, Batch, Changes, Compaction, Cursor, EVERYTHING, Place, Session, Size, Snapshot, Store, StoreError,
-    StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
+    Appended, Batch, Changes, ColdFolder, Compaction, Cursor, EVERYTHING, Place, Session, Size, Snapshot, Store, StoreError,
+    StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, TierSize, Totals, Turns, Wanted,
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::segment::Check;
+use crate::archive::tier::Tier;
+use crate::config::StoreKind;
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
 use crate::sqlite::{self, Manners, OpenError};
@@ -169,14 +171,6 @@ impl SqliteStore {
         if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
     }
 
-    /// How many learnings there are of each kind, the most first; those that were taken back do not count.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
-        self.read(read::learnings_by_kind)
-    }
-
     fn read<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         work(&self.db).map_err(|cause| explain(&self.path, cause))
     }
@@ -222,6 +216,14 @@ fn explain(path: &Path, cause: rusqlite::Error) -> StoreError {
 }
 
 impl Store for SqliteStore {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Sqlite
+    }
+
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
     fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError> {
         self.read(|db| read::cursor(db, path))
     }
@@ -440,6 +442,22 @@ impl Store for SqliteStore {
 
     fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError> {
         self.read(|db| learnings::changed_files(db, project, limit))
+    }
+
+    fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.read(read::learnings_by_kind)
+    }
+
+    fn tiers(&mut self) -> Result<Vec<TierSize>, StoreError> {
+        self.read(|db| tiers::tiers(&*db.unchecked_transaction()?))
+    }
+
+    fn tier(&mut self, session: i64) -> Result<Tier, StoreError> {
+        self.read(|db| tiers::tier(db, session))
+    }
+
+    fn cold_folders(&mut self) -> Result<Vec<ColdFolder>, StoreError> {
+        self.read(tiers::cold_folders)
     }
 
     fn optimise(&mut self) -> Result<(), StoreError> {

@@ -258,25 +258,6 @@ impl SqliteStore {
         self.write(|db| db.execute("UPDATE cold_files SET folder = ?2 WHERE session = ?1", params![session, folder]).map(drop))
     }
 
-    /// How much is in each tier: hot, warm, cold.
-    pub fn tiers(&mut self) -> Result<[TierSize; 3], StoreError> {
-        self.read(|db| tiers(&*db.unchecked_transaction()?))
-    }
-
-    /// The tier of a session.
-    pub fn tier(&mut self, session: i64) -> Result<Tier, StoreError> {
-        self.read(|db| tier(db, session))
-    }
-
-    /// Folders that sessions were moved to.
-    pub fn cold_folders(&mut self) -> Result<Vec<ColdFolder>, StoreError> {
-        self.read(|db| {
-            db.prepare_cached("SELECT folder, count(*), sum(bytes) FROM cold_files GROUP BY folder ORDER BY folder")?
-                .query_map([], |row| Ok(ColdFolder { folder: row.get(0)?, files: unsigned(row, 1)?, bytes: unsigned(row, 2)? }))?
-                .collect()
-        })
-    }
-
     /// Bytes of the database, and those of them that nothing is in.
     pub fn free_bytes(&mut self) -> Result<(u64, u64), StoreError> {
         self.read(|db| {
@@ -399,7 +380,8 @@ fn cold_files(db: &Connection, session: Option<i64>) -> Result<Vec<ColdFile>> {
         .collect()
 }
 
-fn tiers(db: &Connection) -> Result<[TierSize; 3]> {
+/// How much is in each tier: hot, warm, cold.
+pub(super) fn tiers(db: &Connection) -> Result<Vec<TierSize>> {
     let mut sizes = Tier::ALL.map(|tier| TierSize { tier, sessions: 0, segments: 0, bytes_raw: 0, bytes_stored: 0 });
     let sql = "SELECT iif(length(data) = 0, 2, EXISTS (SELECT 1 FROM warm WHERE warm.segment = segments.id)) AS place,
             count(*), sum(bytes), sum(length(data)) FROM segments GROUP BY place";
@@ -415,10 +397,10 @@ fn tiers(db: &Connection) -> Result<[TierSize; 3]> {
     for key in keys {
         sizes[tier(db, key)? as usize].sessions += 1;
     }
-    Ok(sizes)
+    Ok(sizes.into())
 }
 
-fn tier(db: &Connection, session: i64) -> Result<Tier> {
+pub(super) fn tier(db: &Connection, session: i64) -> Result<Tier> {
     if db.prepare_cached("SELECT 1 FROM cold_files WHERE session = ?1")?.exists([session])? {
         return Ok(Tier::Cold);
     }
@@ -429,4 +411,10 @@ fn tier(db: &Connection, session: i64) -> Result<Tier> {
     );
     let (all, hot): (i64, i64) = db.prepare_cached(&sql)?.query_row([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(if all > 0 && hot == 0 { Tier::Warm } else { Tier::Hot })
+}
+
+pub(super) fn cold_folders(db: &Connection) -> Result<Vec<ColdFolder>> {
+    db.prepare_cached("SELECT folder, count(*), sum(bytes) FROM cold_files GROUP BY folder ORDER BY folder")?
+        .query_map([], |row| Ok(ColdFolder { folder: row.get(0)?, files: unsigned(row, 1)?, bytes: unsigned(row, 2)? }))?
+        .collect()
 }
