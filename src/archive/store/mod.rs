@@ -500,6 +500,12 @@ pub trait Store {
     /// Keeps the summary that the client made of a session.
     fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError>;
 
+    /// Takes note of the project that a session is of, where nothing is known of it: who may read the session may depend on that. Nothing is done
+    /// where there is one user.
+    fn place_in_project(&mut self, _session: &str, _project: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Takes note that the client ended a session.
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError>;
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::facts::Facts;
 use super::state::{Sent, State};
 use super::stream::{Mark, Shared, Stream};
-use super::{Sending, SyncError, Synced};
+use super::{Sending, SyncError, Synced, project};
 use crate::archive::ingest::{Pass, archive_from};
 use crate::archive::snapshot;
 use crate::archive::store::{Session, Store, StoreError, StoredTranscript, Transcript};
@@ -37,11 +37,18 @@ impl Job<'_> {
             closed => closed.insert((self.sync.to)()?),
         };
         facts.announce(&mut **to, &self.session.session)?;
+        let mut is_placed = false;
         for transcript in &transcripts {
             let pass = self.send(from, &mut **to, transcript, &mut done.secrets)?;
             done.transcripts += 1;
             done.bytes += pass.bytes;
             done.turns += pass.turns;
+            // As soon as there is something to read.
+            if !std::mem::replace(&mut is_placed, true)
+                && let Some(project) = self.session.folder.as_deref().and_then(project::name)
+            {
+                to.place_in_project(&self.session.session, &project)?;
+            }
         }
         facts.tell(&mut **to, &self.session.session, self.sync.now_ms)?;
         self.derive(&mut **to, &mut done)?;

@@ -11,6 +11,7 @@ Whoever only looks at the archive meanwhile, or adds to it, is in nobody's way. 
 
 mod facts;
 mod job;
+mod project;
 mod retry;
 mod state;
 mod stream;
