@@ -391,8 +391,8 @@ pub struct ColdFolder {
 /// The range of a whole transcript.
 pub const EVERYTHING: (u64, u64) = (0, u64::MAX);
 
-/// An archive.
-pub trait Store {
+/// An archive. It may be handed to another thread, and is used by one at a time.
+pub trait Store: Send {
     /// What it is kept in.
     fn kind(&self) -> StoreKind;
 
