@@ -5,6 +5,8 @@
 #[path = "store/kinds.rs"]
 mod kinds;
 
+#[path = "transcript/changes.rs"]
+mod changes;
 #[path = "store/finding.rs"]
 mod finding;
 #[path = "store/history.rs"]

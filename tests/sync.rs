@@ -1,6 +1,11 @@
 //! What is sent from one archive to another: all of it, once, without secrets, whatever happens on the way.
 #![allow(clippy::unwrap_used)]
 
+#[path = "transcript/changes.rs"]
+#[allow(dead_code, reason = "shared with the tests of stores, which compare generations as well")]
+mod changes;
+#[path = "sync/history.rs"]
+mod history;
 #[path = "transcript/lines.rs"]
 #[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
 mod lines;

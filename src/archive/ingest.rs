@@ -58,9 +58,10 @@ pub fn archive_through(
 pub fn archive_from<'s>(
     store: &mut dyn Store,
     transcript: &Transcript,
+    comparison: Comparison,
     source: &mut dyn FnMut() -> (Box<dyn Source + 's>, u64),
 ) -> Result<Pass, ReadError> {
-    let mut open = |store: &mut dyn Store| Reader::over(store, transcript, source(), Comparison::End);
+    let mut open = |store: &mut dyn Store| Reader::over(store, transcript, source(), comparison);
     pass(store, Path::new(&transcript.path), &mut open, &mut |store, batch| store.append(batch))
 }
 

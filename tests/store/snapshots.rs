@@ -132,7 +132,8 @@ fn what_hooks_announce_is_what_happens(kind: Kind) {
     let place = Place::new(kind);
     let mut store = place.open();
     // Before there is anything else of it.
-    let announced = Compaction { at_ms: NOW, cause: Some("manual".to_owned()), context_tokens: Some(150_000), is_blocked: true };
+    let announced =
+        Compaction { at_ms: NOW, cause: Some("manual".to_owned()), context_tokens: Some(150_000), is_blocked: true, turns: None };
     store.announce("s", &announced).unwrap();
     assert_eq!(session(&mut *store, "s"), None, "nothing is archived of it");
     place.archive(&mut *store, "s", &[user(1, "Go."), says(2, "Gone.")]);

@@ -9,6 +9,7 @@ use super::state::{Sent, State};
 use super::stream::{Mark, Shared, Stream};
 use super::{Sending, SyncError, Synced, project};
 use crate::archive::ingest::{Pass, archive_from};
+use crate::archive::reader::Comparison;
 use crate::archive::snapshot;
 use crate::archive::store::{Session, Store, StoreError, StoredTranscript, Transcript};
 use crate::learn;
@@ -117,7 +118,9 @@ impl Job<'_> {
         let named =
             Transcript { path: transcript.path.clone(), session: self.session.session.clone(), agent: transcript.agent.clone() };
         let length = stream.borrow().length();
-        let passed = archive_from(to, &named, &mut || (Box::new(Shared(&stream)), length));
+        // What is read from its begin may have been rewritten anywhere.
+        let comparison = if range.0 == Mark::default() { Comparison::Whole } else { Comparison::End };
+        let passed = archive_from(to, &named, comparison, &mut || (Box::new(Shared(&stream)), length));
         let stream = stream.borrow();
         match passed {
             Err(_) if stream.begins_too_late() => Ok(None),
