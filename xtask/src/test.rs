@@ -1,6 +1,10 @@
 //! `cargo xtask test`: everything that CI runs.
 
+#[cfg(unix)]
+use anyhow::Context as _;
 use anyhow::Result;
+#[cfg(unix)]
+use ctxbridge_testkit::postgres::{Server, VARIABLE};
 
 use crate::releases::fetch_tested;
 use crate::tools::{cargo, cargo_deny, require_node, runs, step};
@@ -31,6 +35,24 @@ pub fn run(args: &TestArgs) -> Result<bool> {
     let nextest = runs(cargo().args(["nextest", "--version"]));
     let tests: &[&str] =
         if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace", "--lib", "--bins", "--tests"] };
-    step("tests", cargo().args(tests), "A test that fails alone, too, is a bug: please report it.")?;
+    let mut command = cargo();
+    command.args(tests);
+    #[cfg(unix)]
+    let _server = one_postgres(&mut command)?;
+    step("tests", &mut command, "A test that fails alone, too, is a bug: please report it.")?;
     Ok(true)
+}
+
+/// One server for all tests that need one, unless one is named: each of them would start its own.
+#[cfg(unix)]
+fn one_postgres(tests: &mut std::process::Command) -> Result<Option<Server>> {
+    if std::env::var_os(VARIABLE).is_some_and(|url| !url.is_empty()) {
+        return Ok(None);
+    }
+    let hint = "pip has to be able to fetch it once; or set CTXBRIDGE_TEST_PG to the URL of a superuser of another server";
+    let server =
+        Server::start_new(&ctxbridge::paths::cache_dir()?).with_context(|| format!("no PostgreSQL for the tests: {hint}"))?;
+    let address = server.address();
+    tests.env(VARIABLE, address.url("postgres", &address.superuser, &address.password));
+    Ok(Some(server))
 }

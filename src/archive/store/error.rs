@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::postgres::PostgresError;
 use crate::sqlite::OpenError;
 
 /// Why a store cannot do what it is asked for.
@@ -97,6 +98,9 @@ pub enum StoreError {
         /// What the system says.
         cause: io::Error,
     },
+    /// A server does not do what it is asked for.
+    #[error(transparent)]
+    Postgres(#[from] PostgresError),
     /// What is read from the archive cannot be handed on.
     #[error(transparent)]
     Sink(#[from] io::Error),
@@ -115,7 +119,7 @@ impl StoreError {
 
     /// Whether it says nothing about other sessions: bytes of one are damaged, or not there.
     pub fn is_of_one(&self) -> bool {
-        matches!(self, Self::Cold { .. } | Self::Segment { .. })
+        matches!(self, Self::Cold { .. } | Self::Segment { .. } | Self::Postgres(PostgresError::Segment { .. }))
     }
 
     /// Whether another attempt, maybe by another connection, may do it.
@@ -125,6 +129,11 @@ impl StoreError {
 
     /// Whether it may work a moment later.
     pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Busy { .. })
+        matches!(self, Self::Busy { .. } | Self::Postgres(PostgresError::Busy { .. } | PostgresError::Conflict { .. }))
+    }
+
+    /// Whether it may work later without anybody doing anything: a server that is not reached now, or has too much to do.
+    pub fn is_transient(&self) -> bool {
+        self.is_busy() || matches!(self, Self::Postgres(error) if error.is_transient())
     }
 }

@@ -7,6 +7,7 @@ where the batch thinks it is, so that any number of processes may look at the sa
 
 mod error;
 mod learnings;
+pub mod postgres;
 pub mod sqlite;
 
 pub use error::StoreError;

@@ -1,0 +1,276 @@
+-- Search. These functions read and write, as the owner of the tables, what nobody else has a right to: so each says itself whose rows
+-- it means. `me` is a variable, since a distributed server would ask each of its nodes who session_user is.
+
+-- The audiences that somebody is one of; nothing for who is no member.
+CREATE FUNCTION ctxbridge.audiences_of(tenant text, member text) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM ctxbridge.members m WHERE m.tenant = $1 AND m.member = $2) THEN
+        RETURN NULL;
+    END IF;
+    RETURN ARRAY['team'] || ARRAY(
+        SELECT 'project:' || p.project FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.member = $2);
+END $$;
+
+-- Keeps the words of entries in a session of one's own. `tools` and `files` have one name a line.
+CREATE FUNCTION ctxbridge.put_texts(
+    tenant text, session bigint, entries bigint[], started bigint[], tools text[], files text[], words tsvector[]
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    of_session text[];
+BEGIN
+    IF NOT ctxbridge.may_write($1, NULL) THEN
+        RAISE EXCEPTION '% is no member of the tenant %', me, $1 USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    SELECT s.audience INTO of_session FROM ctxbridge.sessions s WHERE s.tenant = $1 AND s.id = $2 AND s.owner = me;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    INSERT INTO ctxbridge.texts (tenant, session, owner, audience, entry, started_ms, tools, files, words)
+        SELECT $1, $2, me, of_session, t.entry, t.started, t.tools, t.files, t.words
+        FROM unnest($3, $4, $5, $6, $7) AS t(entry, started, tools, files, words)
+        ON CONFLICT ON CONSTRAINT texts_pkey DO UPDATE SET
+            started_ms = excluded.started_ms, tools = excluded.tools, files = excluded.files, words = excluded.words;
+END $$;
+
+-- Forgets the words of entries that a session of one's own no longer has.
+CREATE FUNCTION ctxbridge.forget_texts(tenant text, session bigint, entries bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+BEGIN
+    DELETE FROM ctxbridge.texts t WHERE t.tenant = $1 AND t.session = $2 AND t.owner = me AND t.entry = ANY ($3);
+END $$;
+
+-- Makes the words of a session of one's own known to those who may read it.
+CREATE FUNCTION ctxbridge.share_texts(tenant text, session bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    of_session text[];
+BEGIN
+    SELECT s.audience INTO of_session FROM ctxbridge.sessions s WHERE s.tenant = $1 AND s.id = $2 AND s.owner = me;
+    IF FOUND THEN
+        UPDATE ctxbridge.texts t SET audience = of_session
+            WHERE t.tenant = $1 AND t.session = $2 AND t.owner = me AND t.audience IS DISTINCT FROM of_session;
+    END IF;
+END $$;
+
+-- What entries say, for search and for excerpts: a row for each entry that may be read.
+CREATE FUNCTION ctxbridge.find_words(
+    tenant text, query tsquery, most integer,
+    of_session text DEFAULT NULL, below_folder text DEFAULT NULL, in_folder text DEFAULT NULL,
+    since_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, with_tool text DEFAULT NULL, with_file text DEFAULT NULL
+) RETURNS TABLE (entry bigint, score real)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    mine text[] := ctxbridge.audiences_of($1, session_user::text);
+BEGIN
+    RETURN QUERY
+        WITH candidates AS MATERIALIZED (
+            SELECT t.entry, t.owner, t.words FROM ctxbridge.texts t
+            WHERE t.tenant = $1 AND t.words @@ query AND (t.owner = me OR t.audience && mine)
+                AND (since_ms IS NULL OR t.started_ms >= since_ms) AND (until_ms IS NULL OR t.started_ms < until_ms)
+                AND (with_tool IS NULL OR strpos(lower(E'\n' || t.tools || E'\n'), lower(E'\n' || with_tool || E'\n')) > 0)
+                AND (with_file IS NULL OR strpos(lower(t.files), lower(with_file)) > 0)
+                AND (of_session IS NULL AND below_folder IS NULL AND in_folder IS NULL OR EXISTS (
+                    SELECT FROM ctxbridge.sessions s WHERE s.tenant = $1 AND s.id = t.session AND s.owner = t.owner
+                    AND (of_session IS NULL OR starts_with(s.session, of_session))
+                    AND (below_folder IS NULL OR starts_with(rtrim(replace(s.folder, '\', '/'), '/') || '/', below_folder))
+                    AND (in_folder IS NULL
+                        OR strpos('/' || lower(btrim(replace(s.folder, '\', '/'), '/')) || '/', in_folder) > 0)))
+            LIMIT 4000
+        )
+        SELECT c.entry, max(ts_rank_cd('{0.1, 0.4, 0.8, 1.0}', c.words, query, 1)) AS score
+        FROM candidates c
+        WHERE EXISTS (SELECT FROM ctxbridge.entries e WHERE e.tenant = $1 AND e.id = c.entry AND e.owner = c.owner)
+        GROUP BY c.entry ORDER BY score DESC, c.entry DESC LIMIT most;
+END $$;
+
+-- Vectors, where the extension `vector` is: its tables and functions are made by whoever connects first when it is there, since it may come
+-- later. Says whether there are some.
+CREATE FUNCTION ctxbridge.ensure_vectors() RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector');
+    name text;
+    dimensions integer;
+    part integer;
+BEGIN
+    IF to_regclass('ctxbridge.embeddings') IS NOT NULL THEN
+        RETURN true;
+    END IF;
+    IF place IS NULL THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('ctxbridge vectors', 0));
+    -- Another one may have been first, which is not to be learned by the name.
+    IF EXISTS (SELECT FROM pg_class WHERE relnamespace = 'ctxbridge'::regnamespace AND relname = 'embeddings') THEN
+        RETURN true;
+    END IF;
+    FOR name, dimensions IN VALUES ('embeddings', 384), ('embeddings_768', 768) LOOP
+        EXECUTE format('CREATE TABLE ctxbridge.%I (
+            tenant text NOT NULL,
+            entry bigint NOT NULL,
+            owner text NOT NULL,
+            audience text[],
+            passage smallint NOT NULL,
+            model text NOT NULL,
+            embedding %I.vector(%s) NOT NULL,
+            PRIMARY KEY (tenant, entry, owner, model, passage)
+        ) PARTITION BY HASH (tenant, entry)', name, place, dimensions);
+        EXECUTE format('CREATE INDEX ON ctxbridge.%I USING hnsw (embedding %I.vector_cosine_ops)', name, place);
+        FOR part IN 0..7 LOOP
+            EXECUTE format('CREATE TABLE ctxbridge.%I PARTITION OF ctxbridge.%I FOR VALUES WITH (MODULUS 8, REMAINDER %s)',
+                name || '_' || part, name, part);
+        END LOOP;
+    END LOOP;
+    RETURN true;
+END $$;
+
+-- Keeps vectors (as pgvector writes them, `[1,2,…]`) of entries of one's own, instead of those that the entries had of that model.
+CREATE FUNCTION ctxbridge.put_vectors(tenant text, model text, entries bigint[], passages smallint[], vectors text[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector');
+    name text;
+    dimensions integer := array_length(string_to_array(vectors[1], ','), 1);
+BEGIN
+    IF NOT ctxbridge.may_write($1, NULL) THEN
+        RAISE EXCEPTION '% is no member of the tenant %', me, $1 USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    name := CASE dimensions WHEN 384 THEN 'embeddings' WHEN 768 THEN 'embeddings_768' END;
+    IF name IS NULL THEN
+        RAISE EXCEPTION 'a vector has 384 or 768 dimensions, not %', dimensions USING ERRCODE = 'data_exception';
+    END IF;
+    EXECUTE format('DELETE FROM ctxbridge.%I v WHERE v.tenant = $1 AND v.owner = $2 AND v.model = $3 AND v.entry = ANY ($4)', name)
+        USING $1, me, $2, $3;
+    EXECUTE format('INSERT INTO ctxbridge.%I (tenant, entry, owner, audience, passage, model, embedding)
+        SELECT $1, e.id, $2, e.audience, v.passage, $3, v.vector::%I.vector
+        FROM unnest($4, $5, $6) AS v(entry, passage, vector)
+        JOIN ctxbridge.entries e ON e.tenant = $1 AND e.id = v.entry AND e.owner = $2
+        ON CONFLICT DO NOTHING', name, place)
+        USING $1, me, $2, $3, $4, $5;
+END $$;
+
+-- Forgets the vectors of entries of one's own whose content has changed.
+CREATE FUNCTION ctxbridge.forget_vectors(tenant text, entries bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    name text;
+BEGIN
+    FOR name IN SELECT relname FROM pg_class WHERE oid IN (to_regclass('ctxbridge.embeddings'), to_regclass('ctxbridge.embeddings_768'))
+    LOOP
+        EXECUTE format('DELETE FROM ctxbridge.%I v WHERE v.tenant = $1 AND v.owner = $2 AND v.entry = ANY ($3)', name) USING $1, me, $2;
+    END LOOP;
+END $$;
+
+-- Makes the vectors of entries of one's own known to those who may read the entries.
+CREATE FUNCTION ctxbridge.share_vectors(tenant text, entries bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    name text;
+BEGIN
+    FOR name IN SELECT relname FROM pg_class WHERE oid IN (to_regclass('ctxbridge.embeddings'), to_regclass('ctxbridge.embeddings_768'))
+    LOOP
+        EXECUTE format('UPDATE ctxbridge.%I v SET audience = e.audience FROM ctxbridge.entries e
+            WHERE v.tenant = $1 AND v.owner = $2 AND v.entry = ANY ($3) AND e.tenant = $1 AND e.owner = $2 AND e.id = v.entry
+            AND v.audience IS DISTINCT FROM e.audience', name) USING $1, me, $2;
+    END LOOP;
+END $$;
+
+-- Those of one's own entries that have no vectors of a model, the newest first.
+CREATE FUNCTION ctxbridge.without_vectors(tenant text, model text, dimensions integer, most integer) RETURNS SETOF bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+BEGIN
+    RETURN QUERY EXECUTE format('SELECT e.id FROM ctxbridge.entries e WHERE e.tenant = $1 AND e.owner = $2 AND NOT EXISTS (
+            SELECT FROM ctxbridge.%I v WHERE v.tenant = $1 AND v.entry = e.id AND v.owner = $2 AND v.model = $3)
+        ORDER BY e.id DESC LIMIT $4', CASE dimensions WHEN 768 THEN 'embeddings_768' ELSE 'embeddings' END)
+        USING $1, me, $2, $4;
+END $$;
+
+-- The entries nearest to a vector (as pgvector writes it) of a model: each by its best passage, 1 for the same and 0 for the unrelated.
+CREATE FUNCTION ctxbridge.find_near(
+    tenant text, model text, vector text, most integer,
+    of_session text DEFAULT NULL, below_folder text DEFAULT NULL, in_folder text DEFAULT NULL,
+    since_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, with_tool text DEFAULT NULL, with_file text DEFAULT NULL
+) RETURNS TABLE (entry bigint, score real)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    mine text[] := ctxbridge.audiences_of($1, session_user::text);
+    place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector');
+    dimensions integer := array_length(string_to_array($3, ','), 1);
+    is_filtered boolean := num_nonnulls(of_session, below_folder, in_folder, since_ms, until_ms, with_tool, with_file) > 0;
+BEGIN
+    -- Goes on where a filter leaves too few; for this transaction only.
+    PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '64', true),
+        set_config('hnsw.max_scan_tuples', '20000', true);
+    RETURN QUERY EXECUTE format('
+        WITH nearest AS MATERIALIZED (
+            SELECT v.entry, v.owner, 1 - (v.embedding OPERATOR(%1$I.<=>) $3::%1$I.vector) AS score FROM ctxbridge.%2$I v
+            WHERE v.tenant = $1 AND v.model = $2 AND (v.owner = $4 OR v.audience && $5) %3$s
+            ORDER BY v.embedding OPERATOR(%1$I.<=>) $3::%1$I.vector LIMIT $6
+        )
+        SELECT n.entry, max(n.score)::real AS score FROM nearest n
+        GROUP BY n.entry ORDER BY score DESC, n.entry DESC LIMIT $7',
+        place, CASE dimensions WHEN 768 THEN 'embeddings_768' ELSE 'embeddings' END,
+        CASE WHEN is_filtered THEN '
+            AND EXISTS (SELECT FROM ctxbridge.texts t JOIN ctxbridge.sessions s ON s.tenant = $1 AND s.id = t.session AND s.owner = t.owner
+                WHERE t.tenant = $1 AND t.entry = v.entry AND t.owner = v.owner AND (t.owner = $4 OR t.audience && $5)
+                AND ($10 IS NULL OR t.started_ms >= $10) AND ($11 IS NULL OR t.started_ms < $11)
+                AND ($12 IS NULL OR strpos(lower(E''\n'' || t.tools || E''\n''), lower(E''\n'' || $12 || E''\n'')) > 0)
+                AND ($13 IS NULL OR strpos(lower(t.files), lower($13)) > 0)
+                AND ($8 IS NULL OR starts_with(s.session, $8))
+                AND ($9 IS NULL OR starts_with(rtrim(replace(s.folder, ''\'', ''/''), ''/'') || ''/'', $9))
+                AND ($14 IS NULL OR strpos(''/'' || lower(btrim(replace(s.folder, ''\'', ''/''), ''/'')) || ''/'', $14) > 0))'
+        ELSE '' END)
+        USING $1, $2, $3, me, mine, most * 4, most, of_session, below_folder, since_ms, until_ms, with_tool, with_file, in_folder;
+END $$;
+
+-- Spreads the tables over the nodes of a Citus server, all that is of one tenant on one of them. For whoever owns them, once; needs
+-- nothing to be in them.
+CREATE FUNCTION ctxbridge.distribute() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'citus');
+    name text;
+BEGIN
+    IF place IS NULL THEN
+        RAISE EXCEPTION 'this server has no Citus, and nothing to distribute to' USING ERRCODE = 'feature_not_supported';
+    END IF;
+    EXECUTE format('SELECT %I.create_reference_table(t) FROM unnest(ARRAY[''ctxbridge.members'', ''ctxbridge.project_members'']::regclass[]) t', place);
+    FOR name IN
+        SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'ctxbridge'::regnamespace AND c.relkind IN ('r', 'p')
+        AND NOT c.relispartition AND c.relname NOT IN ('members', 'project_members', 'migrations')
+        ORDER BY c.relname <> 'sessions', c.relname
+    LOOP
+        EXECUTE format('SELECT %I.create_distributed_table(%L, ''tenant'', colocate_with => %L)', place, 'ctxbridge.' || name,
+            CASE name WHEN 'sessions' THEN 'none' ELSE 'ctxbridge.sessions' END);
+    END LOOP;
+    -- Policies ask these on every node, where members and projects are at hand.
+    ALTER FUNCTION ctxbridge.may_read(text, text[]) SET citus.allow_nested_distributed_execution = on;
+    ALTER FUNCTION ctxbridge.may_write(text, text[]) SET citus.allow_nested_distributed_execution = on;
+END $$;
+
+-- Only for what is asked within.
+REVOKE ALL ON FUNCTION ctxbridge.audiences_of(text, text), ctxbridge.distribute() FROM PUBLIC;
+
+-- Where it is not allowed to, or there is none, search by meaning waits for somebody who is.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector') THEN
+        CREATE EXTENSION vector SCHEMA ctxbridge;
+    END IF;
+EXCEPTION WHEN OTHERS THEN
+    NULL;
+END $$;
+SELECT ctxbridge.ensure_vectors();

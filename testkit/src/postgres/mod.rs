@@ -1,0 +1,197 @@
+/*!
+A real PostgreSQL with pgvector, for tests and benchmarks.
+
+With `$CTXBRIDGE_TEST_PG` (the URL of a superuser) that server is used, each [`Database`] being a database of its own there; else the
+process gets a [`Server`] of its own, which ends with it, even when it is killed.
+*/
+
+mod install;
+mod server;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use postgres::{Client, Config, NoTls};
+
+pub use install::Installed;
+pub use server::{Server, answers};
+
+/// The variable with the URL of a server to be used.
+pub const VARIABLE: &str = "CTXBRIDGE_TEST_PG";
+
+/// Where a server listens, and who may do everything there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The folder of its Unix socket, where it has one.
+    pub socket: Option<PathBuf>,
+    /// Its host.
+    pub host: String,
+    /// Its port, which is also part of the socket's name.
+    pub port: u16,
+    /// A superuser.
+    pub superuser: String,
+    /// Its password.
+    pub password: String,
+}
+
+impl Address {
+    /// The address that a URL says.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn of(url: &str) -> io::Result<Self> {
+        let config: Config = url.parse().map_err(io::Error::other)?;
+        let mut address = Self {
+            socket: None,
+            host: "127.0.0.1".to_owned(),
+            port: config.get_ports().first().copied().unwrap_or(5432),
+            superuser: config.get_user().unwrap_or("postgres").to_owned(),
+            password: String::from_utf8_lossy(config.get_password().unwrap_or_default()).into_owned(),
+        };
+        match config.get_hosts().first() {
+            Some(postgres::config::Host::Tcp(host)) => address.host.clone_from(host),
+            Some(postgres::config::Host::Unix(folder)) => address.socket = Some(folder.clone()),
+            None => {}
+        }
+        Ok(address)
+    }
+
+    /// The URL of a user and a database; by the loopback, since not every client knows sockets.
+    pub fn url(&self, database: &str, user: &str, password: &str) -> String {
+        let [user, password, database] = [user, password, database].map(escaped);
+        format!("postgres://{user}:{password}@{}:{}/{database}", self.host, self.port)
+    }
+
+    /// What a client of the `postgres` crate connects with.
+    pub fn config(&self, database: &str, user: &str, password: &str) -> Config {
+        let mut config = Config::new();
+        match &self.socket {
+            Some(folder) => config.host_path(folder),
+            None => config.host(&self.host),
+        };
+        config.port(self.port).dbname(database).user(user).password(password);
+        config
+    }
+
+    fn admin(&self, database: &str) -> io::Result<Client> {
+        self.config(database, &self.superuser, &self.password).connect(NoTls).map_err(io::Error::other)
+    }
+}
+
+/// A role that is gone when its [`Database`] is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// Its name, which no other test has.
+    pub name: String,
+    /// Its password.
+    pub password: String,
+}
+
+/// An empty database of one's own, dropped at the end with all roles that were made by it.
+#[derive(Debug)]
+pub struct Database {
+    /// Where its server listens.
+    pub address: Address,
+    /// Its name.
+    pub name: String,
+    roles: Mutex<Vec<String>>,
+}
+
+impl Database {
+    /// Makes one; `cache` is where fetched things are kept.
+    ///
+    /// # Errors
+    /// When there is no server, or it does not make one.
+    pub fn new(cache: &Path) -> io::Result<Self> {
+        let address = match std::env::var(VARIABLE) {
+            Ok(url) if !url.is_empty() => Address::of(&url)?,
+            _ => own(cache)?,
+        };
+        Self::on(address)
+    }
+
+    /// Makes one on a server.
+    ///
+    /// # Errors
+    /// When it does not make one.
+    pub fn on(address: Address) -> io::Result<Self> {
+        let name = unique("db");
+        address.admin("postgres")?.batch_execute(&format!("CREATE DATABASE {name}")).map_err(io::Error::other)?;
+        Ok(Self { address, name, roles: Mutex::default() })
+    }
+
+    /// A connection of the superuser.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn admin(&self) -> io::Result<Client> {
+        self.address.admin(&self.name)
+    }
+
+    /// The superuser's URL.
+    pub fn url(&self) -> String {
+        self.address.url(&self.name, &self.address.superuser, &self.address.password)
+    }
+
+    /// The URL of a role.
+    pub fn url_of(&self, role: &Role) -> String {
+        self.address.url(&self.name, &role.name, &role.password)
+    }
+
+    /// A connection of a role.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn client_of(&self, role: &Role) -> io::Result<Client> {
+        self.address.config(&self.name, &role.name, &role.password).connect(NoTls).map_err(io::Error::other)
+    }
+
+    /// Makes a role that may log in and nothing else; `options` are further words of `CREATE ROLE`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn role(&self, prefix: &str, options: &str) -> io::Result<Role> {
+        let role = Role { name: unique(prefix), password: unique("p@ss word:/'\"é%") };
+        let password = role.password.replace('\'', "''");
+        self.admin()?
+            .batch_execute(&format!("CREATE ROLE {} LOGIN PASSWORD '{password}' {options}", role.name))
+            .map_err(io::Error::other)?;
+        self.roles.lock().unwrap_or_else(PoisonError::into_inner).push(role.name.clone());
+        Ok(role)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // A server that was killed on purpose takes all of it along.
+        let Ok(mut admin) = self.address.admin("postgres") else { return };
+        admin.batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)).ok();
+        for role in self.roles.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            admin.batch_execute(&format!("DROP ROLE IF EXISTS {role}")).ok();
+        }
+    }
+}
+
+/// The server of this process. It is never dropped, and ends all the same.
+fn own(cache: &Path) -> io::Result<Address> {
+    static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
+    match SERVER.get_or_init(|| Server::start_new(cache).map_err(|error| error.to_string())) {
+        Ok(server) => Ok(server.address()),
+        Err(error) => Err(io::Error::other(error.clone())),
+    }
+}
+
+/// A name that nobody else has.
+fn unique(prefix: &str) -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+    format!("{prefix}_{}_{nanos:x}_{counter}", std::process::id())
+}
+
+fn escaped(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}

@@ -1,0 +1,220 @@
+//! A server of one's own, that ends when its owner does, however that ends.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use postgres::{Client, NoTls};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::Address;
+use super::install::{Installed, UNPRIVILEGED, give, is_root};
+
+/// The superuser of such a server.
+pub const SUPERUSER: &str = "postgres";
+/// Its password.
+pub const PASSWORD: &str = "only on loopback";
+
+/// How long a server may take to start or stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked at.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Runs a program until the input ends, as it does when the process that holds the other end ends; then nobody needs its folder. It is
+/// told so from within by a line, and then the folder stays.
+const GUARD: &str = r#"folder=$1; shift; "$@" </dev/null & child=$!
+if read -r _; then kill -INT "$child" 2>/dev/null; wait "$child"
+else kill -QUIT "$child" 2>/dev/null; wait "$child"; rm -rf "$folder"; fi"#;
+
+/// What is not worth its time in a server that is thrown away, and what there has to be room for.
+const SETTINGS: [&str; 10] = [
+    "fsync=off",
+    "full_page_writes=off",
+    "synchronous_commit=off",
+    "listen_addresses=127.0.0.1",
+    "unix_socket_permissions=0777",
+    "max_connections=120",
+    "shared_buffers=128MB",
+    "max_wal_size=1GB",
+    "logging_collector=off",
+    "log_line_prefix=%m [%p] %q%u@%d ",
+];
+
+/// A command that is run as who may run the server.
+pub fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    // Nobody's home is nowhere, and our own folder need not be readable for nobody.
+    command.current_dir("/").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    if is_root() {
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
+    }
+    command
+}
+
+/// A server with a folder of its own, on a Unix socket and a port of the loopback.
+#[derive(Debug)]
+pub struct Server {
+    installed: Installed,
+    folder: TempDir,
+    port: u16,
+    settings: Vec<String>,
+    guard: Option<Child>,
+}
+
+impl Server {
+    /// Starts one; `cache` is where fetched things are kept.
+    ///
+    /// # Errors
+    /// When it cannot be had or does not start; with what it said.
+    pub fn start_new(cache: &Path) -> io::Result<Self> {
+        Self::start_with(cache, &[])
+    }
+
+    /// The same with settings (`name=value`) besides those that all have.
+    ///
+    /// # Errors
+    /// As [`Self::start_new`].
+    pub fn start_with(cache: &Path, settings: &[&str]) -> io::Result<Self> {
+        let installed = Installed::get(cache)?;
+        // Short, since the name of a socket has at most about a hundred bytes.
+        let folder = tempfile::Builder::new().prefix("ctxpg-").permissions(Permissions::from_mode(0o755)).tempdir()?;
+        give(folder.path())?;
+        copy(&installed.template(), &folder.path().join("data"))?;
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let mut server = Self { installed, folder, port, settings, guard: None };
+        server.start()?;
+        Ok(server)
+    }
+
+    /// Starts it again, after [`Self::stop`] or [`Self::kill9`].
+    ///
+    /// # Errors
+    /// When it does not start; with what it said.
+    pub fn start(&mut self) -> io::Result<()> {
+        let begun = Instant::now();
+        // One that was killed has left its file behind.
+        let before = self.pid();
+        loop {
+            self.guard = Some(self.spawn()?);
+            while !self.log().contains("FATAL") && begun.elapsed() < PATIENCE {
+                if self.pid_file_says("ready").is_some_and(|pid| Some(pid) != before) {
+                    return Ok(());
+                }
+                std::thread::sleep(PAUSE);
+            }
+            let said = self.log();
+            self.end("stop\n")?;
+            // Processes of one that was killed may still be there for a moment.
+            if begun.elapsed() >= PATIENCE || !said.contains("shared memory block") {
+                return Err(io::Error::other(format!("the server does not start: {said}")));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn spawn(&self) -> io::Result<Child> {
+        let log = File::create(self.folder.path().join("log"))?;
+        let mut command = program(Path::new("/bin/sh"));
+        command.args(["-c", GUARD, "sh"]).arg(self.folder.path()).arg(self.installed.program("postgres"));
+        command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path()).arg("-p").arg(self.port.to_string());
+        for setting in SETTINGS.iter().copied().chain(self.settings.iter().map(String::as_str)) {
+            command.args(["-c", setting]);
+        }
+        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()
+    }
+
+    /// Stops it in order: what is being done is broken off, what is committed is written.
+    ///
+    /// # Errors
+    /// When it does not stop.
+    pub fn stop(&mut self) -> io::Result<()> {
+        self.end("stop\n")
+    }
+
+    /// Kills it, as a power failure would.
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn kill9(&mut self) -> io::Result<()> {
+        let pid = self.pid().ok_or_else(|| io::Error::other("it is not running"))?;
+        kill_process(pid, Signal::KILL)?;
+        self.end("stop\n")
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Address {
+        Address {
+            socket: Some(self.folder.path().to_owned()),
+            host: "127.0.0.1".to_owned(),
+            port: self.port,
+            superuser: SUPERUSER.to_owned(),
+            password: PASSWORD.to_owned(),
+        }
+    }
+
+    /// What it has said since it was started.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The first line of its file, if it says that.
+    fn pid_file_says(&self, state: &str) -> Option<Pid> {
+        let text = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
+        let mut lines = text.lines();
+        let pid = lines.next()?.trim().parse().ok()?;
+        let is_so = state.is_empty() || lines.any(|line| line.trim() == state);
+        is_so.then(|| Pid::from_raw(pid))?
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        self.pid_file_says("")
+    }
+
+    fn end(&mut self, word: &str) -> io::Result<()> {
+        let Some(mut guard) = self.guard.take() else { return Ok(()) };
+        if let Some(mut input) = guard.stdin.take() {
+            // Who has ended already hears nothing.
+            io::Write::write_all(&mut input, word.as_bytes()).ok();
+        }
+        guard.wait().map(drop)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end("").ok();
+    }
+}
+
+/// Whether a server takes connections.
+pub fn answers(address: &Address) -> bool {
+    address.config("postgres", &address.superuser, &address.password).connect(NoTls).map(Client::close).is_ok()
+}
+
+/// Copies a folder; the copy belongs to who runs the server.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(to)?;
+    give(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+            give(&target)?;
+        }
+    }
+    Ok(())
+}
