@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::claude_flow::{self, ImportError};
 use super::reader::{Comparison, ReadError, Reader};
 use super::store::{Appended, Batch, Store, StoreError, Transcript};
 use crate::transcript::Interpreter;
@@ -45,6 +46,7 @@ pub fn archive_through(
     let mut pass = Pass::default();
     let mut last = None;
     let mut batches = 0;
+    let mut is_first = false;
     'again: for _ in 0..ATTEMPTS {
         let mut reader = Reader::open(store, transcript, path, comparison)?;
         while let Some(batch) = reader.next_batch()? {
@@ -52,6 +54,7 @@ pub fn archive_through(
                 continue 'again;
             }
             batches += 1;
+            is_first |= batch.follows.is_none();
             let before = batch.rewritten.map_or(batch.follows.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
             pass.bytes += batch.cursor.bytes - before;
             // The open turn is in every batch while it grows.
@@ -61,6 +64,14 @@ pub fn archive_through(
             pass.was_rewritten |= batch.rewritten.is_some();
         }
         pass.interpreter = reader.into_interpreter();
+        if is_first && transcript.agent.is_none() && !transcript.path.starts_with(claude_flow::lines::BEGIN) {
+            // What another tool kept of this session was the best there was until now.
+            match claude_flow::settle(store, &transcript.session) {
+                Err(ImportError::Store(error)) => return Err(error.into()),
+                // The next import does it.
+                Ok(_) | Err(ImportError::Source(_) | ImportError::Temporary(_)) => {}
+            }
+        }
         if batches > 1 {
             store.settle()?;
         }
