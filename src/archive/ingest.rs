@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::claude_flow::{self, ImportError};
 use super::reader::{Comparison, ReadError, Reader, Source};
 use super::store::{Appended, Batch, Store, StoreError, Transcript};
 use crate::transcript::Interpreter;
@@ -48,7 +49,7 @@ pub fn archive_through(
     comparison: Comparison,
     append: Appending<'_>,
 ) -> Result<Pass, ReadError> {
-    pass(store, path, &mut |store| Reader::open(store, transcript, path, comparison), append)
+    pass(store, (transcript, path), &mut |store| Reader::open(store, transcript, path, comparison), append)
 }
 
 /// The same for a transcript that is no file.
@@ -62,13 +63,19 @@ pub fn archive_from<'s>(
     source: &mut dyn FnMut() -> (Box<dyn Source + 's>, u64),
 ) -> Result<Pass, ReadError> {
     let mut open = |store: &mut dyn Store| Reader::over(store, transcript, source(), comparison);
-    pass(store, Path::new(&transcript.path), &mut open, &mut |store, batch| store.append(batch))
+    pass(store, (transcript, Path::new(&transcript.path)), &mut open, &mut |store, batch| store.append(batch))
 }
 
-fn pass(store: &mut dyn Store, path: &Path, open: Opening<'_, '_>, append: Appending<'_>) -> Result<Pass, ReadError> {
+fn pass(
+    store: &mut dyn Store,
+    (transcript, path): (&Transcript, &Path),
+    open: Opening<'_, '_>,
+    append: Appending<'_>,
+) -> Result<Pass, ReadError> {
     let mut pass = Pass::default();
     let mut last = None;
     let mut batches = 0;
+    let mut is_first = false;
     'again: for _ in 0..ATTEMPTS {
         let mut reader = open(store)?;
         while let Some(batch) = reader.next_batch()? {
@@ -76,6 +83,7 @@ fn pass(store: &mut dyn Store, path: &Path, open: Opening<'_, '_>, append: Appen
                 continue 'again;
             }
             batches += 1;
+            is_first |= batch.follows.is_none();
             let before = batch.rewritten.map_or(batch.follows.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
             pass.bytes += batch.cursor.bytes - before;
             // The open turn is in every batch while it grows.
@@ -85,6 +93,14 @@ fn pass(store: &mut dyn Store, path: &Path, open: Opening<'_, '_>, append: Appen
             pass.was_rewritten |= batch.rewritten.is_some();
         }
         pass.interpreter = reader.into_interpreter();
+        if is_first && transcript.agent.is_none() && !transcript.path.starts_with(claude_flow::lines::BEGIN) {
+            // What another tool kept of this session was the best there was until now.
+            match claude_flow::settle(store, &transcript.session) {
+                Err(ImportError::Store(error)) => return Err(error.into()),
+                // The next import does it.
+                Ok(_) | Err(ImportError::Source(_) | ImportError::Temporary(_)) => {}
+            }
+        }
         if batches > 1 {
             store.settle()?;
         }

@@ -7,6 +7,7 @@ kept, compressed ([`segment`]), so that a transcript can be rebuilt; turns point
 */
 
 pub mod blocks;
+pub mod claude_flow;
 pub mod context;
 pub mod cycle;
 pub mod embed;

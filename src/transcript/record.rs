@@ -54,6 +54,8 @@ struct Message<'a> {
     #[serde(borrow)]
     id: Text<'a>,
     #[serde(borrow)]
+    role: Text<'a>,
+    #[serde(borrow)]
     model: Text<'a>,
     #[serde(borrow)]
     content: Lenient<Content<'a>>,
@@ -252,6 +254,11 @@ impl<'a> Record<'a> {
     /// What is said; none in lines that are no conversation.
     pub fn content(&self) -> Option<&Content<'a>> {
         self.message.0.as_ref()?.content.0.as_ref()
+    }
+
+    /// Whose message the line has, as the API calls them: `user`, `assistant`. Lines that are no conversation may have one as well.
+    pub fn role(&self) -> Option<&str> {
+        self.message.0.as_ref()?.role.0.as_deref()
     }
 
     /// What a human typed while the model was working.

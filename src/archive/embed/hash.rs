@@ -24,18 +24,43 @@ impl Embedder for Hash768 {
     }
 }
 
+/// Whether a vector of any number of dimensions is made of a text like that: today the reference implementation makes 384 of them. A few
+/// are compared, relative to each other, since each takes a pass over the text.
+pub fn is_hash_of(text: &str, vector: &[f32]) -> bool {
+    const COMPARED: usize = 6;
+    const TOLERANCE: f64 = 1e-4;
+    if vector.len() < 2 || vector.iter().any(|value| *value < 0.0 || !value.is_finite()) {
+        return false;
+    }
+    let units = units(text);
+    let last = vector.len() - 1;
+    let mut at: Vec<usize> = (0..COMPARED).map(|step| last * step / (COMPARED - 1)).collect();
+    at.dedup();
+    let made: Vec<f64> = at.iter().map(|at| value(&units, i32::try_from(at + 1).unwrap_or(i32::MAX))).collect();
+    let found: Vec<f64> = at.iter().map(|at| f64::from(vector[*at])).collect();
+    // Whatever the whole was divided by: its parts are as large beside each other.
+    let scale = |values: &[f64]| values.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let (made_sum, found_sum) = (scale(&made), scale(&found));
+    made.iter().zip(&found).all(|(made, found)| (made / made_sum - found / found_sum).abs() < TOLERANCE)
+}
+
 /// For dimension `i`, `h = (h << 5) - h + c × (i + 1)` over the text's UTF-16 code units `c` in 32-bit signed arithmetic; its value
 /// is `(sin h + 1) / 2`, and the whole has length 1.
 fn vector(text: &str) -> Vec<f32> {
-    let text = text.to_lowercase();
-    let units: Vec<i32> = text.trim_matches(is_space).encode_utf16().map(i32::from).collect();
-    let value = |factor: i32| {
-        let step = |hash: i32, unit: &i32| (hash << 5).wrapping_sub(hash).wrapping_add(unit.wrapping_mul(factor));
-        f64::midpoint(f64::from(units.iter().fold(0, step)).sin(), 1.0)
-    };
-    let values: Vec<f64> = (1..).take(DIMENSIONS).map(value).collect();
+    let units = units(text);
+    let values: Vec<f64> = (1..).take(DIMENSIONS).map(|factor| value(&units, factor)).collect();
     let length = values.iter().map(|value| value * value).sum::<f64>().sqrt();
     values.iter().map(|value| (value / length) as f32).collect()
+}
+
+fn units(text: &str) -> Vec<i32> {
+    text.to_lowercase().trim_matches(is_space).encode_utf16().map(i32::from).collect()
+}
+
+/// The value of a dimension; the first one has the factor 1.
+fn value(units: &[i32], factor: i32) -> f64 {
+    let step = |hash: i32, unit: &i32| (hash << 5).wrapping_sub(hash).wrapping_add(unit.wrapping_mul(factor));
+    f64::midpoint(f64::from(units.iter().fold(0, step)).sin(), 1.0)
 }
 
 /// What JavaScript's `trim` takes away: other than Rust's, the byte-order mark, but not U+0085.
@@ -69,6 +94,25 @@ mod tests {
             for (at, value) in AT.iter().zip(values) {
                 assert!((f64::from(vector[*at]) - value).abs() < 1e-8, "{text:.30}: {at}: {} is not {value}", vector[*at]);
             }
+        }
+    }
+
+    #[test]
+    fn what_was_made_like_that_is_known() {
+        let of = |text: &str, dimensions: usize| {
+            let mut vector = vector(text);
+            vector.truncate(dimensions);
+            let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+            vector.iter().map(|value| value / length).collect::<Vec<_>>()
+        };
+        for text in ["", "hello", "User: Fix it.\n\nAssistant: Done."] {
+            for dimensions in [2, 384, 768] {
+                assert!(is_hash_of(text, &of(text, dimensions)), "{text} {dimensions}");
+                assert!(!is_hash_of("something else", &of(text, dimensions)), "{text} {dimensions}");
+            }
+        }
+        for other in [&[0.5_f32, -0.5][..], &[f32::NAN, 0.5], &[0.1], &[], &[0.0; 384]] {
+            assert!(!is_hash_of("hello", other));
         }
     }
 

@@ -17,7 +17,7 @@ mod wordpiece;
 use std::io;
 use std::path::PathBuf;
 
-pub use hash::Hash768;
+pub use hash::{Hash768, is_hash_of};
 pub use minilm::{MOST_TOKENS, MiniLm};
 pub use model::Model;
 

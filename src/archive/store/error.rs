@@ -122,11 +122,6 @@ impl StoreError {
         matches!(self, Self::Cold { .. } | Self::Segment { .. } | Self::Postgres(PostgresError::Segment { .. }))
     }
 
-    /// Whether another attempt, maybe by another connection, may do it.
-    pub fn is_transient(&self) -> bool {
-        self.is_busy()
-    }
-
     /// Whether it may work a moment later.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Postgres(PostgresError::Busy { .. } | PostgresError::Conflict { .. }))

@@ -6,11 +6,13 @@ where the batch thinks it is, so that any number of processes may look at the sa
 */
 
 mod error;
+mod imported;
 mod learnings;
 pub mod postgres;
 pub mod sqlite;
 
 pub use error::StoreError;
+pub use imported::{Adopted, ImportedEmbedding};
 pub use learnings::{StoredFix, StoredLearning, Wanted};
 
 use std::io::Write;
@@ -494,6 +496,21 @@ pub trait Store: Send {
 
     /// Takes note that entries were restored or recalled; pruned ones are hot again.
     fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError>;
+
+    /// Takes over what another archive knows of entries. What is known here is never lowered, but of entries that came with it. Says how
+    /// many were changed by that.
+    fn adopt(&mut self, adopted: &[Adopted]) -> Result<usize, StoreError>;
+
+    /// Keeps vectors that came with another archive, one for each id there; says how many are new or others now. A store that has no
+    /// place for vectors keeps none.
+    fn keep_embeddings(&mut self, _embeddings: &[ImportedEmbedding]) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+
+    /// The vectors that are kept like that, at most so many, in the order of keys, those behind a key; 0 is before all of them.
+    fn imported_embeddings(&mut self, _after: i64, _limit: usize) -> Result<Vec<(i64, ImportedEmbedding)>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Takes note of a compaction that is about to happen, or was blocked; once, however often it is told.
     fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError>;

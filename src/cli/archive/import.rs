@@ -1,10 +1,11 @@
 //! `ctxbridge archive import`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde_json::json;
 
+use crate::archive::claude_flow::{self, ImportError, source::sources_at};
 use crate::archive::import::{Imported, import};
 use crate::archive::place::{client_folder, transcripts_below};
 use crate::archive::reader::Comparison;
@@ -16,18 +17,32 @@ use crate::{hook, paths};
 #[command(after_help = "Examples:
   ctxbridge archive import                       everything in ~/.claude/projects
   ctxbridge archive import ~/old/session.jsonl
+  ctxbridge archive import --from claude-flow ~/src/project
 
 It can be interrupted and begun again: it goes on where it was.")]
 pub(super) struct ImportArgs {
-    /// Transcripts, or folders of them [default: the client's projects]
+    /// Transcripts, or folders of them [default: the client's projects]; with --from, archives of that tool, or projects that have
+    /// one [default: this folder, and the home]
     paths: Vec<PathBuf>,
+    /// What another tool kept: `transcript-archive.db` or `.json` of claude-flow (ruflo)
+    #[arg(long, value_name = "TOOL")]
+    from: Option<Tool>,
     /// Leave the terminal and step back, as hooks start it
     #[arg(long, hide = true)]
     background: bool,
 }
 
+/// A tool whose archives can be read.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Tool {
+    ClaudeFlow,
+}
+
 impl ImportArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        if let Some(Tool::ClaudeFlow) = self.from {
+            return self.from_claude_flow(output);
+        }
         if self.background {
             hook::settle();
         }
@@ -67,6 +82,105 @@ impl ImportArgs {
         anyhow::ensure!(imported.failed.is_empty() || imported.transcripts > imported.failed.len(), "nothing could be archived");
         Ok(Answer::Yes)
     }
+
+    fn from_claude_flow(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        let given = if self.paths.is_empty() {
+            [std::env::current_dir().ok(), paths::home_dir()].into_iter().flatten().collect()
+        } else {
+            self.paths.clone()
+        };
+        let mut sources: Vec<PathBuf> = Vec::new();
+        for path in &given {
+            let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+            for source in sources_at(&path) {
+                let source = source.canonicalize().with_context(|| format!("cannot read {}", source.display()))?;
+                if !sources.contains(&source) {
+                    sources.push(source);
+                }
+            }
+        }
+        if sources.is_empty() {
+            let given: Vec<_> = given.iter().map(|path| path.display().to_string()).collect();
+            output.note(&format!(
+                "no archive of claude-flow in {}; give the path of a transcript-archive.db or .json, or the project that has it in \
+                 .claude-flow/data",
+                given.join(", ")
+            ));
+            if output.json {
+                output.value(&claude_flow_value(&sources, &claude_flow::Imported::default()))?;
+            }
+            return Ok(Answer::No);
+        }
+        let projects = client_folder().map(|folder| folder.join("projects")).filter(|folder| folder.is_dir());
+        let mut store = super::open(output)?;
+        let mut imported = claude_flow::Imported::default();
+        let mut unreadable = Vec::new();
+        for source in &sources {
+            let mut progress = |done: &claude_flow::Imported| {
+                output.progress(&format!("{}: {} entries of {} sessions", source.display(), done.entries, done.sessions.len()));
+            };
+            match claude_flow::import(&mut *store, source, projects.as_deref(), &mut imported, &mut progress) {
+                Err(ImportError::Source(error)) => unreadable.push(error),
+                done => done?,
+            }
+        }
+        output.clear_progress();
+        if unreadable.len() == sources.len() {
+            return Err(unreadable.swap_remove(0).into());
+        }
+        imported.failed.extend(unreadable.into_iter().map(|error| claude_flow::Failed { id: None, reason: error.to_string() }));
+        tell_of_claude_flow(&sources, &imported, output)?;
+        anyhow::ensure!(imported.failed.is_empty() || imported.entries > 0, "nothing could be read");
+        Ok(Answer::Yes)
+    }
+}
+
+fn claude_flow_value(sources: &[PathBuf], imported: &claude_flow::Imported) -> serde_json::Value {
+    let claude_flow::Imported { sessions, entries, new, matched, unchanged, updated, embeddings, failed, more_failed } = imported;
+    let failed: Vec<_> = failed.iter().map(|failed| json!({ "id": failed.id, "reason": failed.reason })).collect();
+    json!({
+        "from": claude_flow::NAME, "sources": sources, "sessions": sessions.len(), "entries": entries, "new": new, "matched": matched,
+        "unchanged": unchanged, "updated": updated, "embeddings": embeddings, "failed": failed, "more_failed": more_failed,
+    })
+}
+
+fn tell_of_claude_flow(sources: &[PathBuf], imported: &claude_flow::Imported, output: &mut Output) -> anyhow::Result<()> {
+    const SHOWN: usize = 10;
+    for failed in imported.failed.iter().take(SHOWN) {
+        let id = failed.id.as_deref().map_or_else(String::new, |id| format!("{}: ", super::printable(id)));
+        output.note(&format!("{} {id}{}", styled(BAD, "not read:"), super::printable(&failed.reason)));
+    }
+    let more = imported.failed.len().saturating_sub(SHOWN) as u64 + imported.more_failed;
+    if more > 0 {
+        output.note(&format!("and {more} more; --json lists them"));
+    }
+    if output.json {
+        return output.value(&claude_flow_value(sources, imported));
+    }
+    let claude_flow::Imported { sessions, entries, new, matched, unchanged, updated, embeddings, .. } = imported;
+    output.line(format!(
+        "{} {} of {} from {}; {new} became turns",
+        styled(GOOD, "imported:"),
+        super::entries(*entries),
+        count(sessions.len() as u64, "session"),
+        names(sources)
+    ))?;
+    for (number, what) in [
+        (matched, "are in the sessions' own transcripts, which say more"),
+        (unchanged, "were there from an earlier import"),
+        (updated, "brought higher counts or trust"),
+        (embeddings, "brought a vector"),
+    ] {
+        if *number > 0 {
+            output.line(format!("{number} {what}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn names(sources: &[PathBuf]) -> String {
+    let name = |path: &PathBuf| Path::new(path).display().to_string();
+    sources.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn tell(imported: &Imported, output: &mut Output) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ pass reads the same bytes again. The log is moved into the database by hooks tha
 mod changes;
 mod compactions;
 mod cycle;
+mod imported;
 mod kept;
 mod learnings;
 mod read;
@@ -26,8 +27,9 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{
-    Appended, Batch, Changes, ColdFolder, Compaction, Cursor, EVERYTHING, Place, Session, Size, Snapshot, Store, StoreError,
-    StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, TierSize, Totals, Turns, Wanted,
+    Adopted, Appended, Batch, Changes, ColdFolder, Compaction, Cursor, EVERYTHING, ImportedEmbedding, Place, Session, Size,
+    Snapshot, Store, StoreError, StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn,
+    TierSize, Totals, Turns, Wanted,
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::segment::Check;
@@ -384,6 +386,18 @@ impl Store for SqliteStore {
 
     fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError> {
         self.write(|db| cycle::touch(db, entries, now_ms))
+    }
+
+    fn adopt(&mut self, adopted: &[Adopted]) -> Result<usize, StoreError> {
+        self.write(|db| imported::adopt(db, adopted))
+    }
+
+    fn keep_embeddings(&mut self, embeddings: &[ImportedEmbedding]) -> Result<usize, StoreError> {
+        self.write(|db| imported::keep(db, embeddings))
+    }
+
+    fn imported_embeddings(&mut self, after: i64, limit: usize) -> Result<Vec<(i64, ImportedEmbedding)>, StoreError> {
+        self.read(|db| imported::list(db, after, limit))
     }
 
     fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {

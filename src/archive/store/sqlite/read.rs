@@ -4,6 +4,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
+use super::imported::IS_IMPORTED;
 use crate::archive::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
 use crate::digest;
 
@@ -144,19 +145,21 @@ pub(super) fn size(db: &Connection, session: i64) -> Result<Size> {
 }
 
 pub(super) fn transcripts(db: &Connection, session: i64) -> Result<Vec<StoredTranscript>> {
-    db.prepare_cached(
-        "SELECT id, path, agent, generation, bytes FROM transcripts WHERE session = ?1 ORDER BY agent IS NOT NULL, bytes DESC, id",
-    )?
-    .query_map([session], |row| {
-        Ok(StoredTranscript {
-            key: row.get(0)?,
-            path: row.get(1)?,
-            agent: row.get(2)?,
-            generation: row.get(3)?,
-            bytes: unsigned(row, 4)?,
-        })
-    })?
-    .collect()
+    let sql = format!(
+        "SELECT id, path, agent, generation, bytes FROM transcripts WHERE session = ?1
+         ORDER BY agent IS NOT NULL, {IS_IMPORTED}, bytes DESC, id"
+    );
+    db.prepare_cached(&sql)?
+        .query_map([session], |row| {
+            Ok(StoredTranscript {
+                key: row.get(0)?,
+                path: row.get(1)?,
+                agent: row.get(2)?,
+                generation: row.get(3)?,
+                bytes: unsigned(row, 4)?,
+            })
+        })?
+        .collect()
 }
 
 pub(super) fn summaries(db: &Connection, session: i64) -> Result<Vec<StoredSummary>> {
@@ -196,13 +199,12 @@ pub(super) fn contexts(db: &Connection, session: i64) -> Result<Vec<(i64, u64)>>
 }
 
 pub(super) fn first_entry(db: &Connection, session: i64) -> Result<Option<i64>> {
-    db.prepare_cached(
+    let sql = format!(
         "SELECT entry FROM turns WHERE superseded IS NULL AND transcript =
-            (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL ORDER BY bytes DESC, id DESC LIMIT 1)
-         ORDER BY idx LIMIT 1",
-    )?
-    .query_row([session], |row| row.get(0))
-    .optional()
+            (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL ORDER BY {IS_IMPORTED}, bytes DESC, id DESC LIMIT 1)
+         ORDER BY idx LIMIT 1"
+    );
+    db.prepare_cached(&sql)?.query_row([session], |row| row.get(0)).optional()
 }
 
 pub(super) fn learnings_by_kind(db: &Connection) -> Result<Vec<(String, u64)>> {

@@ -224,4 +224,17 @@ CREATE TABLE cold (
     PRIMARY KEY (segment, file)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX cold_by_file ON cold (file);
+", "
+-- Vectors that came with the archives of other tools, by the id that each entry has there. `embedding`: 32-bit floats, little endian.
+CREATE TABLE imported (
+    id INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    entry INTEGER NOT NULL REFERENCES entries (id) ON DELETE CASCADE,
+    model TEXT NOT NULL,
+    dimensions INTEGER NOT NULL,
+    embedding BLOB NOT NULL,
+    UNIQUE (source, source_id)
+) STRICT;
+CREATE INDEX imported_by_entry ON imported (entry);
 "];

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
 use super::cycle;
+use super::imported::IS_IMPORTED;
 use super::kept::{IS_KEPT, KEPT_TURNS};
 use super::read::{from_json, optional, unsigned};
 use crate::archive::store::{Place, StoredTurn, Turns};
@@ -23,12 +24,13 @@ static COLUMNS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The [`Place`]s of an entry.
+/// The [`Place`]s of an entry. What an imported transcript no longer has is in the session's own.
 static PLACES: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT turns.entry, turns.id, transcript, idx, transcripts.session, folder, started_ms, access_count, {}, richness,
             superseded IS NOT NULL
-         FROM turns JOIN entries ON entries.id = turns.entry {AROUND} WHERE turns.entry = ?1",
+         FROM turns JOIN entries ON entries.id = turns.entry {AROUND}
+         WHERE turns.entry = ?1 AND NOT (superseded IS NOT NULL AND {IS_IMPORTED})",
         cycle::confidence(cycle::LOST)
     )
 });
@@ -132,9 +134,12 @@ struct Listed {
     hot_from: i64,
 }
 
-/// Files of a session, the one that has most first.
+/// Files of a session, the one that has most first, those of other tools' archives last.
 fn transcripts(db: &Connection, session: i64) -> Result<Vec<Listed>> {
-    db.prepare_cached("SELECT id, agent IS NOT NULL, hot_from FROM transcripts WHERE session = ?1 ORDER BY bytes DESC, id DESC")?
+    let sql = format!(
+        "SELECT id, agent IS NOT NULL, hot_from FROM transcripts WHERE session = ?1 ORDER BY {IS_IMPORTED}, bytes DESC, id DESC"
+    );
+    db.prepare_cached(&sql)?
         .query_map([session], |row| {
             let hot_from = row.get::<_, Option<i64>>(2)?.unwrap_or(i64::MIN);
             Ok(Listed { transcript: row.get(0)?, is_agent: row.get(1)?, hot_from })

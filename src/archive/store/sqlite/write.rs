@@ -202,6 +202,7 @@ fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64>
         let known = new_entry(db, turn)?;
         // The turn points to it next; nothing else points to the old one.
         db.prepare_cached("UPDATE turns SET entry = ?1 WHERE id = ?2")?.execute([known, id])?;
+        db.prepare_cached("UPDATE imported SET entry = ?1 WHERE entry = ?2")?.execute([known, entry])?;
         db.prepare_cached("DELETE FROM entries WHERE id = ?1")?.execute([entry])?;
         return Ok(known);
     }

@@ -1,0 +1,305 @@
+/*!
+Their database: one table, `transcript_entries`.
+
+It is somebody else's file: nothing is written to it, nor are the two files put beside it that SQLite wants for a database in WAL mode. Where a
+process that writes has put them there, it is read in its place, else from a copy. What is damaged costs the rows that it is in: which rows
+there are is asked of the table from both ends and of every index, and each is read alone.
+*/
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Result, Row};
+use serde_json::{Map, Value};
+use tempfile::TempDir;
+
+use super::Failed;
+use super::entry::{Entry, Vector};
+use super::source::{At, Listed, Refused, SourceError, whose};
+
+/// Bytes of a content that is read: a turn has some thousand.
+const MOST_CONTENT: i64 = 16 << 20;
+/// Bytes of anything else in a row.
+const MOST_OTHER: i64 = 1 << 20;
+
+/// How long to wait for who is just writing.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Times that a database is copied, and the pause, when somebody begins to write meanwhile.
+const COPIES: u32 = 5;
+const BETWEEN_COPIES: Duration = Duration::from_millis(200);
+
+/// What a database consists of: itself, and what is not in it yet, or no longer.
+const SUFFIXES: [&str; 3] = ["", "-wal", "-journal"];
+
+/// The columns, and what they are called in their JSON file. The last two were added later.
+const COLUMNS: [(&str, &str); 19] = [
+    ("id", "id"),
+    ("key", "key"),
+    ("content", "content"),
+    ("type", "type"),
+    ("namespace", "namespace"),
+    ("tags", "tags"),
+    ("metadata", "metadata"),
+    ("access_level", "accessLevel"),
+    ("created_at", "createdAt"),
+    ("updated_at", "updatedAt"),
+    ("version", "version"),
+    ("access_count", "accessCount"),
+    ("last_accessed_at", "lastAccessedAt"),
+    ("content_hash", "contentHash"),
+    ("session_id", "sessionId"),
+    ("chunk_index", "chunkIndex"),
+    ("summary", "summary"),
+    ("confidence", "confidence"),
+    ("embedding", "embedding"),
+];
+
+/// Of which is known whose an entry is.
+const SESSION_COLUMNS: [&str; 6] = ["id", "key", "metadata", "session_id", "created_at", "chunk_index"];
+
+/// Their database, open.
+#[derive(Debug)]
+pub struct Database {
+    db: Connection,
+    columns: Vec<(&'static str, &'static str)>,
+    path: PathBuf,
+    /// Where the copy is that is read.
+    _copy: Option<TempDir>,
+}
+
+impl Database {
+    /// Opens it to look at.
+    pub fn open(path: &Path) -> std::result::Result<Self, SourceError> {
+        let failed = |cause: rusqlite::Error| SourceError::Sqlite { path: path.to_owned(), cause };
+        let (db, copy) = if is_in_use(path) {
+            match connect(path) {
+                Ok(db) => (db, None),
+                // Who wrote has died, or this process may not take part.
+                Err(error) if !is_no_database(&error) => copied(path)?,
+                Err(error) => return Err(failed(error)),
+            }
+        } else {
+            copied(path)?
+        };
+        let columns = columns(&db).map_err(failed)?;
+        if !["id", "content"].iter().all(|needed| columns.iter().any(|(name, _)| name == needed)) {
+            return Err(SourceError::OfAnother { path: path.to_owned() });
+        }
+        Ok(Self { db, columns, path: path.to_owned(), _copy: copy })
+    }
+
+    /// The rows, and whose they are; which cannot be read.
+    pub fn list(&mut self) -> (Vec<Listed>, Vec<Failed>) {
+        let mut listed = Vec::new();
+        let mut failed = Vec::new();
+        let (rows, trouble) = self.rows();
+        if let Some(trouble) = &trouble {
+            failed.push(Failed::of_source(&self.path, &format!("it is damaged, and rows may be missing: {trouble}")));
+        }
+        for (row, id) in rows {
+            match self.row(row, &SESSION_COLUMNS) {
+                Ok(Some((original, _))) => listed.push(whose(original, At::Row(row), name(row))),
+                // Deleted meanwhile.
+                Ok(None) => {}
+                Err(Refused(reason)) => {
+                    let id = id.or_else(|| self.id(row)).unwrap_or_else(|| name(row));
+                    failed.push(Failed { id: Some(id), reason });
+                }
+            }
+        }
+        (listed, failed)
+    }
+
+    /// A row; nothing when it is gone.
+    pub fn entry(&mut self, row: i64) -> std::result::Result<Option<Entry>, Refused> {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+        let Some((original, vector)) = self.row(row, &names)? else { return Ok(None) };
+        let mut entry = Entry::of(original, vector).map_err(Refused)?;
+        if entry.id.is_empty() {
+            entry.id = name(row);
+        }
+        Ok(Some(entry))
+    }
+
+    /// The numbers of all rows, with ids where they are known; and what was in the way.
+    fn rows(&self) -> (BTreeMap<i64, Option<String>>, Option<String>) {
+        let mut rows = BTreeMap::new();
+        let mut trouble = None;
+        let mut scan = |sql: &str, has_id: bool| {
+            let scanned = || -> Result<()> {
+                let mut statement = self.db.prepare(sql)?;
+                let mut found = statement.query([])?;
+                while let Some(row) = found.next()? {
+                    let id = if has_id { row.get::<_, String>(1).ok() } else { None };
+                    let known: &mut Option<String> = rows.entry(row.get(0)?).or_default();
+                    *known = known.take().or(id);
+                }
+                Ok(())
+            };
+            let mut scanned = scanned;
+            scanned().map_err(|error| trouble.get_or_insert(error.to_string()).clone()).is_ok()
+        };
+        // The table itself: to read the row's own number and nothing else might go by an index.
+        let whole = scan("SELECT rowid FROM transcript_entries NOT INDEXED ORDER BY rowid", false);
+        if !whole {
+            scan("SELECT rowid FROM transcript_entries NOT INDEXED ORDER BY rowid DESC", false);
+            // Those of their schema; one that is not there is no trouble of its own.
+            scan("SELECT rowid, id FROM transcript_entries INDEXED BY sqlite_autoindex_transcript_entries_1 ORDER BY id", true);
+            scan("SELECT rowid FROM transcript_entries INDEXED BY idx_te_created ORDER BY created_at", false);
+            scan("SELECT rowid FROM transcript_entries INDEXED BY idx_te_hash ORDER BY content_hash", false);
+        }
+        (rows, trouble)
+    }
+
+    /// The id of a row of which nothing else may be readable.
+    fn id(&self, row: i64) -> Option<String> {
+        let original = self.row(row, &["id"]).ok()??.0;
+        original.get("id").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    /// Some columns of a row, and its vector.
+    fn row(&self, row: i64, wanted: &[&str]) -> std::result::Result<Option<(Map<String, Value>, Option<Vector>)>, Refused> {
+        let known: Vec<_> = self.columns.iter().filter(|(name, _)| wanted.contains(name)).collect();
+        // Names are ours, from the table above. What is too long is not read at all.
+        let parts = known.iter().map(|(name, _)| {
+            let most = if *name == "content" { MOST_CONTENT } else { MOST_OTHER };
+            format!("CASE WHEN octet_length({name}) <= {most} THEN {name} END, octet_length({name})")
+        });
+        let sql = format!("SELECT {} FROM transcript_entries WHERE rowid = ?1", parts.collect::<Vec<_>>().join(", "));
+        let read = |found: &Row<'_>| -> Result<std::result::Result<(Map<String, Value>, Option<Vector>), Refused>> {
+            let mut original = Map::new();
+            let mut vector = None;
+            for (index, (name, key)) in known.iter().enumerate() {
+                let value = found.get_ref(2 * index)?;
+                if let (ValueRef::Null, Some(length)) = (value, found.get::<_, Option<i64>>(2 * index + 1)?) {
+                    if *name == "embedding" {
+                        vector = Some(Err(format!("its embedding is too large: it has {length} bytes")));
+                        continue;
+                    }
+                    let kind = if *name == "content" { "content" } else { "row" };
+                    return Ok(Err(Refused(format!("its {kind} is too large: {name} has {length} bytes"))));
+                }
+                match (*name, value) {
+                    ("embedding", ValueRef::Blob(bytes)) => vector = Some(Ok(bytes.to_vec())),
+                    ("tags" | "metadata", ValueRef::Text(text)) => {
+                        let parsed = serde_json::from_slice(text).unwrap_or_else(|_| lossy(text));
+                        original.insert((*key).to_owned(), parsed);
+                    }
+                    (_, value) => {
+                        original.insert((*key).to_owned(), json(value));
+                    }
+                }
+            }
+            Ok(Ok((original, vector)))
+        };
+        let found = || {
+            let mut statement = self.db.prepare_cached(&sql)?;
+            let mut rows = statement.query([row])?;
+            rows.next()?.map(read).transpose()
+        };
+        match found() {
+            Ok(found) => found.transpose(),
+            Err(error) => Err(Refused(format!("it cannot be read: {error}"))),
+        }
+    }
+}
+
+/// Whether somebody has it open who writes, or was at it: then all that SQLite needs is there already.
+fn is_in_use(path: &Path) -> bool {
+    let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0) && beside(path, "-shm").exists();
+    has_log || beside(path, "-journal").exists()
+}
+
+/// Opens a database in its place.
+fn connect(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    settle(&db).map(|()| db)
+}
+
+fn settle(db: &Connection) -> Result<()> {
+    db.busy_timeout(PATIENCE)?;
+    // What stands in a schema of others is not to be run, and what their pages say is not believed.
+    db.pragma_update(None, "trusted_schema", false)?;
+    db.pragma_update(None, "cell_size_check", true)?;
+    db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+}
+
+/// The database and its log, copied to where they may be written. A copy is of one state: nobody wrote meanwhile.
+fn copied(path: &Path) -> std::result::Result<(Connection, Option<TempDir>), SourceError> {
+    let failed = |cause| SourceError::Copy { path: path.to_owned(), cause };
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let copy = folder.path().join("copy.db");
+    for _ in 0..COPIES {
+        let before = state(path);
+        for suffix in SUFFIXES {
+            match fs::copy(beside(path, suffix), beside(&copy, suffix)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !suffix.is_empty() => {
+                    fs::remove_file(beside(&copy, suffix)).ok();
+                }
+                copied => drop(copied.map_err(failed)?),
+            }
+        }
+        if state(path) == before {
+            let opened = Connection::open(&copy).and_then(|db| settle(&db).map(|()| db));
+            let db = opened.map_err(|cause| SourceError::Sqlite { path: path.to_owned(), cause })?;
+            return Ok((db, Some(folder)));
+        }
+        std::thread::sleep(BETWEEN_COPIES);
+    }
+    Err(SourceError::Busy { path: path.to_owned() })
+}
+
+/// By what is known that somebody writes.
+fn state(path: &Path) -> Vec<Option<(u64, Option<SystemTime>)>> {
+    let of = |suffix| fs::metadata(beside(path, suffix)).ok().map(|file| (file.len(), file.modified().ok()));
+    SUFFIXES.into_iter().map(of).collect()
+}
+
+/// The columns that the table has, of those that are known; none where there is no such table.
+fn columns(db: &Connection) -> Result<Vec<(&'static str, &'static str)>> {
+    // A view or the like could be anything.
+    let is_table = db
+        .prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'transcript_entries' AND sql NOT LIKE '%virtual%'")?
+        .exists([])?;
+    if !is_table {
+        return Ok(Vec::new());
+    }
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info('transcript_entries')")?;
+    let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_>>()?;
+    Ok(COLUMNS.into_iter().filter(|(name, _)| found.iter().any(|found| found == name)).collect())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn is_no_database(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase)
+}
+
+/// What a row without an id is called.
+fn name(row: i64) -> String {
+    format!("row-{row}")
+}
+
+fn json(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        // Whatever stands where a text should.
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => lossy(bytes),
+    }
+}
+
+fn lossy(bytes: &[u8]) -> Value {
+    Value::String(String::from_utf8_lossy(bytes).into_owned())
+}

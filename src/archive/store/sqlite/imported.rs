@@ -1,0 +1,63 @@
+//! What came with the archives of other tools: counts and trust of entries, and vectors.
+
+use rusqlite::{Connection, Result, named_params, params};
+
+use super::cycle::{self, LOST};
+use crate::archive::cycle::TOLERANCE;
+use crate::archive::store::{Adopted, ImportedEmbedding};
+
+/// Whether a row of `transcripts` was made of the archive of another tool: an expression.
+pub(super) const IS_IMPORTED: &str = "transcripts.path GLOB 'claude-flow:*'";
+
+/// Raises what is known of entries; those that are new have it as it is said. One that was pruned here stays so, unless it was restored
+/// there since.
+pub(super) fn adopt(db: &Connection, adopted: &[Adopted]) -> Result<usize> {
+    let known = cycle::confidence(LOST);
+    let sql = format!(
+        "UPDATE entries SET access_count = max(access_count, :count), accessed_ms = coalesce(max(accessed_ms, :ms), accessed_ms, :ms),
+            confidence = {LOST} + iif(:is_new, :confidence, max({known}, :confidence))
+         WHERE id = :entry AND text IS NULL AND (access_count < :count OR entries.confidence IS NOT 0.0) AND (access_count < :count OR coalesce(accessed_ms, 0) < coalesce(:ms, 0)
+            OR {known} < :confidence - {TOLERANCE:?} OR (:is_new AND {known} > :confidence + {TOLERANCE:?}))"
+    );
+    let mut update = db.prepare_cached(&sql)?;
+    let mut changed = 0;
+    for one in adopted {
+        changed += update.execute(named_params! {
+            ":entry": one.entry,
+            ":count": one.access_count,
+            ":ms": one.accessed_ms,
+            ":confidence": one.confidence,
+            ":is_new": one.is_new,
+        })?;
+    }
+    Ok(changed)
+}
+
+pub(super) fn keep(db: &Connection, embeddings: &[ImportedEmbedding]) -> Result<usize> {
+    let mut upsert = db.prepare_cached(
+        "INSERT INTO imported (source, source_id, entry, model, dimensions, embedding) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (source, source_id) DO UPDATE SET entry = excluded.entry, model = excluded.model,
+            dimensions = excluded.dimensions, embedding = excluded.embedding
+         WHERE entry <> excluded.entry OR embedding <> excluded.embedding OR model <> excluded.model",
+    )?;
+    let mut kept = 0;
+    for one in embeddings {
+        let bytes: Vec<u8> = one.vector.iter().flat_map(|value| value.to_le_bytes()).collect();
+        kept += upsert.execute(params![one.source, one.source_id, one.entry, one.model, one.vector.len() as i64, bytes])?;
+    }
+    Ok(kept)
+}
+
+pub(super) fn list(db: &Connection, after: i64, limit: usize) -> Result<Vec<(i64, ImportedEmbedding)>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.prepare_cached("SELECT id, entry, source, source_id, model, embedding FROM imported WHERE id > ?1 ORDER BY id LIMIT ?2")?
+        .query_map(params![after, limit], |row| {
+            let bytes: Vec<u8> = row.get(5)?;
+            let (floats, _) = bytes.as_chunks();
+            let vector = floats.iter().map(|float| f32::from_le_bytes(*float)).collect();
+            let embedding =
+                ImportedEmbedding { entry: row.get(1)?, source: row.get(2)?, source_id: row.get(3)?, model: row.get(4)?, vector };
+            Ok((row.get(0)?, embedding))
+        })?
+        .collect()
+}
