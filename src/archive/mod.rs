@@ -23,6 +23,7 @@ pub mod reader;
 pub mod recall;
 pub mod search;
 pub mod segment;
+pub mod server;
 pub mod snapshot;
 pub mod store;
 pub mod sync;

@@ -466,7 +466,7 @@ pub const KEYS: &[Key] = &[
         also: &[],
         otherwise: None,
         by_project: false,
-        doc: "The role that the team's members have in common; unset, your own",
+        doc: "The name of the team's archive on the server; `default` unless set",
         set: |config, raw| raw.text().map(|tenant| config.postgres.tenant = Some(tenant)),
         get: |config| json!(config.postgres.tenant),
     },

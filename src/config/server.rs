@@ -61,7 +61,7 @@ pub struct Postgres {
     pub ssl: Option<Ssl>,
     /// Certificates to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// The role that a team's members have in common; where nothing is said, the user's own.
+    /// The name of the team's archive on the server.
     pub tenant: Option<String>,
     /// Who may read what is sent from now on.
     pub visibility: Visibility,

@@ -23,8 +23,8 @@ pub(super) struct Job<'j> {
 }
 
 impl Job<'_> {
-    /// Sends what is new; nothing where nothing is. The other store is opened where something is.
-    pub fn run(&self, from: &mut dyn Store, to: &mut Option<Box<dyn Store>>) -> Result<Option<Synced>, SyncError> {
+    /// Sends what is new, and says by what its facts are known again; nothing where nothing is new. The other store is opened where something is.
+    pub fn send_all(&self, from: &mut dyn Store, to: &mut Option<Box<dyn Store>>) -> Result<Option<(Synced, String)>, SyncError> {
         let mut done = Synced { sessions: 1, ..Synced::default() };
         let mut transcripts = from.transcripts(self.session.key)?;
         transcripts.retain(|transcript| !self.is_sent(transcript));
@@ -33,10 +33,7 @@ impl Job<'_> {
         if transcripts.is_empty() && self.state().has_facts(&self.session.session, &hash) {
             return Ok(None);
         }
-        let to = match to {
-            Some(to) => to,
-            closed => closed.insert((self.sync.to)()?),
-        };
+        let to = self.opened(to)?;
         facts.announce(&mut **to, &self.session.session)?;
         let mut is_placed = false;
         for transcript in &transcripts {
@@ -52,12 +49,31 @@ impl Job<'_> {
             }
         }
         facts.tell(&mut **to, &self.session.session, self.sync.now_ms)?;
-        self.derive(&mut **to, &mut done)?;
+        Ok(Some((done, hash)))
+    }
+
+    /// Finds out what the other store can, of what it has now.
+    pub fn derive(&self, to: &mut Option<Box<dyn Store>>, hash: &str) -> Result<Synced, SyncError> {
+        let mut done = Synced::default();
+        let to = self.opened(to)?;
+        if let Some(session) = to.session(&self.session.session)? {
+            let taken = snapshot::pass(&mut **to, &session, self.sync.deadline)?;
+            let learned = learn::pass(&mut **to, &session, self.sync.patterns, self.sync.deadline)?;
+            done.learnings = learned.learnings;
+            done.is_cut = taken.is_cut || learned.is_cut;
+        }
         // What was cut short is looked at again.
         if !done.is_cut {
-            self.note(self.state().note_facts(&self.session.session, &hash))?;
+            self.note(self.state().note_facts(&self.session.session, hash))?;
         }
-        Ok(Some(done))
+        Ok(done)
+    }
+
+    fn opened<'t>(&self, to: &'t mut Option<Box<dyn Store>>) -> Result<&'t mut Box<dyn Store>, StoreError> {
+        Ok(match to {
+            Some(to) => to,
+            closed => closed.insert((self.sync.to)()?),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -126,15 +142,5 @@ impl Job<'_> {
             Err(_) if stream.begins_too_late() => Ok(None),
             passed => Ok(Some((passed?, stream.again()))),
         }
-    }
-
-    /// What the other store can find out itself of what it has now.
-    fn derive(&self, to: &mut dyn Store, done: &mut Synced) -> Result<(), StoreError> {
-        let Some(session) = to.session(&self.session.session)? else { return Ok(()) };
-        let taken = snapshot::pass(to, &session, self.sync.deadline)?;
-        let learned = learn::pass(to, &session, self.sync.patterns, self.sync.deadline)?;
-        done.learnings += learned.learnings;
-        done.is_cut |= taken.is_cut || learned.is_cut;
-        Ok(())
     }
 }

@@ -84,6 +84,8 @@ pub struct Synced {
     pub bytes: u64,
     /// Turns that are new there, or have grown.
     pub turns: u64,
+    /// Sessions of those that were looked through for learnings afterwards.
+    pub derived: usize,
     /// Learnings that are new there.
     pub learnings: usize,
     /// Secrets that were taken out, by rule.
@@ -136,23 +138,19 @@ impl Sending<'_> {
             state.forget().map_err(failed)?;
         }
         let sessions = (self.from)()?.sessions("", None, usize::MAX)?;
-        let done = Mutex::new(Synced { of: sessions.len(), ..Synced::default() });
         let work = Work {
             sync: self,
             sessions: &sessions,
-            next: AtomicUsize::new(0),
-            stop: AtomicBool::new(false),
             state: Mutex::new(state),
-            done,
+            stop: AtomicBool::new(false),
+            sent: Mutex::default(),
+            done: Mutex::new(Synced { of: sessions.len(), ..Synced::default() }),
+            progress,
         };
-        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS).min(sessions.len()).max(1);
-        std::thread::scope(|scope| {
-            let other = || std::thread::Builder::new().spawn_scoped(scope, || work.run(progress)).ok();
-            let others: Vec<_> = (1..workers).filter_map(|_| other()).collect();
-            let mine = work.run(progress);
-            let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            others.fold(mine, Result::and)
-        })?;
+        work.by_all(sessions.len(), Work::send)?;
+        let sent = work.sent.lock().unwrap_or_else(PoisonError::into_inner).len();
+        // What somebody looks for is there by now; this takes longer.
+        work.by_all(sent, Work::derive)?;
         Ok(work.done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -162,62 +160,96 @@ struct Work<'w> {
     sync: &'w Sending<'w>,
     /// The newest first: what was said today is asked for first.
     sessions: &'w [Session],
-    next: AtomicUsize,
-    stop: AtomicBool,
     state: Mutex<State>,
+    stop: AtomicBool,
+    /// Which of them were sent, with what their facts are known by.
+    sent: Mutex<Vec<(usize, String)>>,
     done: Mutex<Synced>,
+    progress: &'w (dyn Fn(&Synced) + Sync),
+}
+
+/// What one worker has open.
+#[derive(Default)]
+struct Open {
+    from: Option<Box<dyn Store>>,
+    to: Option<Box<dyn Store>>,
 }
 
 impl Work<'_> {
-    fn run(&self, progress: &(dyn Fn(&Synced) + Sync)) -> Result<(), SyncError> {
-        let result = self.sessions(progress);
-        if result.is_err() {
-            self.stop.store(true, Ordering::Relaxed);
-        }
-        result
+    /// Has several workers do something for each number below a limit.
+    fn by_all(&self, limit: usize, what: fn(&Self, &mut Open, usize) -> Result<(), SyncError>) -> Result<(), SyncError> {
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<(), SyncError> {
+            let mut open = Open::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= limit || self.stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                if self.sync.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                    self.done.lock().unwrap_or_else(PoisonError::into_inner).is_cut = true;
+                    return Ok(());
+                }
+                what(self, &mut open, number).inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
+            }
+        };
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS).min(limit).max(1);
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (1..workers).filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+            let mine = work();
+            let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            others.fold(mine, Result::and)
+        })
     }
 
-    fn sessions(&self, progress: &(dyn Fn(&Synced) + Sync)) -> Result<(), SyncError> {
-        let mut from = (self.sync.from)()?;
-        // Opened when there is something to send.
-        let mut to = None;
-        while let Some(session) = self.sessions.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if self.stop.load(Ordering::Relaxed) {
-                break;
+    /// Sends one session.
+    fn send(&self, open: &mut Open, number: usize) -> Result<(), SyncError> {
+        let session = &self.sessions[number];
+        let job = Job { sync: self.sync, state: &self.state, session };
+        let mut from = match open.from.take() {
+            Some(from) => from,
+            None => (self.sync.from)()?,
+        };
+        let sent = self.persistently(open, |open| job.send_all(&mut *from, &mut open.to));
+        open.from = Some(from);
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.looked_at += 1;
+        match sent {
+            Ok(Some((sent, hash))) => {
+                done.add(sent);
+                self.sent.lock().unwrap_or_else(PoisonError::into_inner).push((number, hash));
             }
-            let is_late = self.sync.deadline.is_some_and(|deadline| Instant::now() > deadline);
-            let sent = if is_late { Ok(None) } else { self.one(&mut *from, &mut to, session) };
-            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.looked_at += 1;
-            match sent {
-                Ok(Some(sent)) => done.add(sent),
-                Ok(None) => {}
-                // The others can be sent.
-                Err(SyncError::Store(error)) if error.is_of_one() => {
-                    done.failed.push((session.session.clone(), error.to_string()))
-                }
-                Err(error) => return Err(error),
-            }
-            done.is_cut |= is_late;
-            progress(&done);
-            if is_late {
-                break;
-            }
+            Ok(None) => {}
+            // The others can be sent.
+            Err(SyncError::Store(error)) if error.is_of_one() => done.failed.push((session.session.clone(), error.to_string())),
+            Err(error) => return Err(error),
         }
+        (self.progress)(&done);
         Ok(())
     }
 
-    /// Sends one session, more than once where that may help.
-    fn one(&self, from: &mut dyn Store, to: &mut Option<Box<dyn Store>>, session: &Session) -> Result<Option<Synced>, SyncError> {
-        let mut retries = self.sync.retries.begin();
+    /// Has the other store find out what it can of one that was sent.
+    fn derive(&self, open: &mut Open, number: usize) -> Result<(), SyncError> {
+        let (number, hash) = self.sent.lock().unwrap_or_else(PoisonError::into_inner)[number].clone();
+        let job = Job { sync: self.sync, state: &self.state, session: &self.sessions[number] };
+        let derived = self.persistently(open, |open| job.derive(&mut open.to, &hash))?;
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.add(derived);
+        done.derived += 1;
+        (self.progress)(&done);
+        Ok(())
+    }
+
+    /// Does something more than once where that may help.
+    fn persistently<T>(&self, open: &mut Open, mut work: impl FnMut(&mut Open) -> Result<T, SyncError>) -> Result<T, SyncError> {
+        let mut attempts = self.sync.retries.begin();
         loop {
-            let job = Job { sync: self.sync, state: &self.state, session };
-            let result = job.run(from, to);
-            match result {
+            match work(open) {
                 Err(SyncError::Store(error)) if error.is_transient() && !self.stop.load(Ordering::Relaxed) => {
-                    // Whatever is wrong with it, another connection may not have.
-                    *to = None;
-                    if !retries.wait() {
+                    // Whatever is wrong with this connection, another one may not have.
+                    open.to = None;
+                    if !attempts.wait() {
                         return Err(error.into());
                     }
                 }

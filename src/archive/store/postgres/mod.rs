@@ -8,6 +8,7 @@ its time is over, and a transaction happens whole or not at all, so whatever fai
 
 mod connection;
 mod error;
+mod identity;
 mod pool;
 mod schema;
 mod secret;
