@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctxbridge::config::{Config, Gate, KEYS, Say, Source, Sources};
+use ctxbridge::redact::Redactor;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -92,6 +93,8 @@ fn without_anything_the_defaults_hold() {
     bundle.enabled = true
     hooks.gate = "off"
     event.log = false
+    redact.patterns = []
+    redact.allow = []
     "#);
 }
 
@@ -121,7 +124,8 @@ fn each_layer_is_over_the_one_before() {
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
                 [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
-                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n";
+                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n\
+                [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
     let by_file = World::new().user(text).load();
     assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
     let mut world = World::new();
@@ -138,6 +142,28 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     assert_eq!((by_variable.recall, by_variable.bundle), (by_file.recall, by_file.bundle));
     assert_eq!(by_variable.hooks, by_file.hooks);
     assert_eq!(by_variable.event, by_file.event);
+    assert_eq!(by_variable.redact, by_file.redact);
+    assert_eq!(by_file.redact.patterns, ["[A-Z]{4}-\\d+", "a"]);
+}
+
+#[test]
+fn patterns_are_lists_or_lines_and_bad_ones_are_passed_over() {
+    let patterns = |value: &str| World::new().variable("CTXBRIDGE_REDACT_PATTERNS", value).load().redact.patterns;
+    assert_eq!(patterns(r#"["a\\d", "b"]"#), ["a\\d", "b"]);
+    assert_eq!(patterns("a\\d\n\n[b]\n"), ["a\\d", "[b]"]);
+    // No list of texts, and so an expression.
+    assert_eq!(patterns("[0]"), ["[0]"]);
+    let world = World::new().user("[redact]\npatterns = [\"(\", \"good\", \"(a{1000}){1000}\"]\nallow = 7\n").project("[redact]\nallow = [\".\"]\n");
+    insta::assert_snapshot!(world.problems(), @r#"
+    [ROOT]/config.toml: redact.allow is 7, not a list of at most 100 texts, such as ["ACME-[0-9]{8}"]; it stays []
+    [ROOT]/project/.ctxbridge/config.toml: redact.allow is not for a project to set; put it into your own config.toml
+    [ROOT]/config.toml: redact.patterns has a pattern that is passed over: `(` is no regular expression that can be used: unclosed group
+    [ROOT]/config.toml: redact.patterns has a pattern that is passed over: `(a{1000}){1000}` is no regular expression that can be used: compiled, it takes more than 1048576 bytes
+    "#);
+    let redact = world.load().redact;
+    let (redactor, problems) = Redactor::of(&redact);
+    assert_eq!((redactor.redact("a good one").text.as_ref(), problems.len()), ("a [redacted:pattern] one", 2));
+    assert!(Redactor::strict(&redact).is_err(), "what leaves the machine has to be told");
 }
 
 #[test]

@@ -327,4 +327,23 @@ pub const KEYS: &[Key] = &[
         set: |config, raw| raw.switch().map(|on| config.event.log = on),
         get: |config| json!(config.event.log),
     },
+    Key {
+        name: "redact.patterns",
+        variable: "CTXBRIDGE_REDACT_PATTERNS",
+        also: &[],
+        // A pattern that finds everything would hide everything.
+        by_project: false,
+        doc: "Regular expressions of more secrets (group 1, where there is one): a list; in the environment one a line, or a JSON list",
+        set: |config, raw| raw.list().map(|patterns| config.redact.patterns = patterns),
+        get: |config| json!(config.redact.patterns),
+    },
+    Key {
+        name: "redact.allow",
+        variable: "CTXBRIDGE_REDACT_ALLOW",
+        also: &[],
+        by_project: false,
+        doc: "Regular expressions of what is no secret, in the same form: one that is found in a secret lets it stay",
+        set: |config, raw| raw.list().map(|patterns| config.redact.allow = patterns),
+        get: |config| json!(config.redact.allow),
+    },
 ];

@@ -11,6 +11,7 @@ Every key is one entry of [`KEYS`], from which help, `config show` and the loadi
 
 mod keys;
 mod layers;
+mod pattern;
 mod raw;
 mod settings;
 
@@ -24,8 +25,9 @@ use crate::prune;
 pub(crate) use keys::WINDOWS;
 pub use keys::{Alias, KEYS, Key};
 pub use layers::Sources;
+pub use pattern::{PatternError, compile};
 pub(crate) use raw::plain;
-pub use settings::{Archive, Autopilot, Bundle, Events, Gate, Hooks, Recall, Say};
+pub use settings::{Archive, Autopilot, Bundle, Events, Gate, Hooks, Recall, Redact, Say};
 
 /// The settings in force.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,6 +46,8 @@ pub struct Config {
     pub hooks: Hooks,
     /// `event.*`
     pub event: Events,
+    /// `redact.*`
+    pub redact: Redact,
     /// What was passed over, in the order of the layers.
     pub problems: Vec<Problem>,
     /// Who set what; what is not here is as by default. In the order of the layers, so the last one counts.
