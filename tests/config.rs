@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctxbridge::config::{Config, Gate, KEYS, Postgres, Say, Secret, Source, Sources, Ssl};
+use ctxbridge::redact::Redactor;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -107,6 +108,8 @@ fn without_anything_the_defaults_hold() {
     postgres.auto_sync = true
     postgres.search = true
     postgres.timeout_s = 10
+    redact.patterns = []
+    redact.allow = []
     "#);
 }
 
@@ -137,7 +140,8 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
                 [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
                 [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n\
-                [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n";
+                [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\
+                [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
     let by_file = World::new().user(text).load();
     assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
     let mut world = World::new();
@@ -155,6 +159,8 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     assert_eq!(by_variable.hooks, by_file.hooks);
     assert_eq!(by_variable.event, by_file.event);
     assert_eq!(by_variable.postgres, by_file.postgres);
+    assert_eq!(by_variable.redact, by_file.redact);
+    assert_eq!(by_file.redact.patterns, ["[A-Z]{4}-\\d+", "a"]);
 }
 
 #[test]
@@ -192,6 +198,26 @@ fn passwords_are_never_shown() {
     let shown: Vec<String> = config.settings().iter().map(|setting| setting.value.to_string()).collect();
     let all = format!("{config:?} {shown:?} {}", world.problems());
     assert!(!all.contains("hunter2") && all.contains("postgres://ann:***@db/team?***"), "{all}");
+}
+
+#[test]
+fn patterns_are_lists_or_lines_and_bad_ones_are_passed_over() {
+    let patterns = |value: &str| World::new().variable("CTXBRIDGE_REDACT_PATTERNS", value).load().redact.patterns;
+    assert_eq!(patterns(r#"["a\\d", "b"]"#), ["a\\d", "b"]);
+    assert_eq!(patterns("a\\d\n\n[b]\n"), ["a\\d", "[b]"]);
+    // No list of texts, and so an expression.
+    assert_eq!(patterns("[0]"), ["[0]"]);
+    let world = World::new().user("[redact]\npatterns = [\"(\", \"good\", \"(a{1000}){1000}\"]\nallow = 7\n").project("[redact]\nallow = [\".\"]\n");
+    insta::assert_snapshot!(world.problems(), @r#"
+    [ROOT]/config.toml: redact.allow is 7, not a list of at most 100 texts, such as ["ACME-[0-9]{8}"]; it stays []
+    [ROOT]/project/.ctxbridge/config.toml: redact.allow is not for a project to set; put it into your own config.toml
+    [ROOT]/config.toml: redact.patterns has a pattern that is passed over: `(` is no regular expression that can be used: unclosed group
+    [ROOT]/config.toml: redact.patterns has a pattern that is passed over: `(a{1000}){1000}` is no regular expression that can be used: compiled, it takes more than 1048576 bytes
+    "#);
+    let redact = world.load().redact;
+    let (redactor, problems) = Redactor::of(&redact);
+    assert_eq!((redactor.redact("a good one").text.as_ref(), problems.len()), ("a [redacted:pattern] one", 2));
+    assert!(Redactor::strict(&redact).is_err(), "what leaves the machine has to be told");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Secrets in text: what is found, what is left, and what holds for any text.
 #![allow(clippy::unwrap_used)]
 
+#[path = "redact/lines.rs"]
+mod lines;
+
 use ctxbridge::redact::{Patterns, Redactor};
 use proptest::prelude::*;
 use serde_json::{Value, json};

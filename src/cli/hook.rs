@@ -10,6 +10,7 @@ use crate::hook::settings::plugin;
 use crate::hook::settings::scope::Places;
 use crate::hook::{self, Event, EventLog, Input, MAX_INPUT_BYTES, Printed, Reply, Scene};
 use crate::paths;
+use crate::redact::Redactor;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -95,7 +96,8 @@ fn record(event: Event, scene: &Scene, input: &[u8]) {
     let log = EventLog::in_dir(&scene.data);
     let session = scene.input.session.as_deref();
     let work = || {
-        log.append(event, session, input, scene.now_ms)?;
+        let (redactor, _) = Redactor::of(&scene.config.redact);
+        log.append(event, session, input, scene.now_ms, &redactor)?;
         if event == Event::SessionStart { log.remove_old(std::time::SystemTime::now()) } else { Ok(()) }
     };
     let problem = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {

@@ -510,6 +510,27 @@ pub const KEYS: &[Key] = &[
         set: |config, raw| raw.count(1..=LONGEST_TIMEOUT).map(|seconds| config.postgres.timeout_s = seconds),
         get: |config| json!(config.postgres.timeout_s),
     },
+    Key {
+        name: "redact.patterns",
+        variable: "CTXBRIDGE_REDACT_PATTERNS",
+        also: &[],
+        otherwise: None,
+        // A pattern that finds everything would hide everything.
+        by_project: false,
+        doc: "Regular expressions of more secrets (group 1, where there is one): a list; in the environment one a line, or a JSON list",
+        set: |config, raw| raw.list().map(|patterns| config.redact.patterns = patterns),
+        get: |config| json!(config.redact.patterns),
+    },
+    Key {
+        name: "redact.allow",
+        variable: "CTXBRIDGE_REDACT_ALLOW",
+        also: &[],
+        otherwise: None,
+        by_project: false,
+        doc: "Regular expressions of what is no secret, in the same form: one that is found in a secret lets it stay",
+        set: |config, raw| raw.list().map(|patterns| config.redact.allow = patterns),
+        get: |config| json!(config.redact.allow),
+    },
 ];
 
 /// Whether a text may be the address of a server; what is wrong is said without it, since it may have a password.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::pattern::compile;
 use super::raw::{Raw, plain, quote};
 use super::{Config, KEYS, Key, Problem, Source};
 use crate::paths;
@@ -172,6 +173,12 @@ impl Config {
             let message = format!("is {warn}, above autopilot.optimise, and counts as {optimise} like that");
             self.problem("autopilot.warn".to_owned(), &source, message);
             self.autopilot.warn = optimise;
+        }
+        for (key, patterns) in [("redact.patterns", &self.redact.patterns), ("redact.allow", &self.redact.allow)] {
+            let source = self.source(key);
+            let wrong = patterns.iter().filter_map(|pattern| compile(pattern).err());
+            let problems: Vec<_> = wrong.map(|problem| (key, format!("has a pattern that is passed over: {problem}"))).collect();
+            self.problems.extend(problems.into_iter().map(|(key, message)| Problem { key: key.to_owned(), source: source.clone(), message }));
         }
     }
 

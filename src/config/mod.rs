@@ -11,6 +11,7 @@ Every key is one entry of [`KEYS`], from which help, `config show` and the loadi
 
 mod keys;
 mod layers;
+mod pattern;
 mod raw;
 mod server;
 mod settings;
@@ -25,9 +26,10 @@ use crate::prune;
 pub(crate) use keys::WINDOWS;
 pub use keys::{Alias, KEYS, Key};
 pub use layers::Sources;
+pub use pattern::{PatternError, compile};
 pub(crate) use raw::plain;
 pub use server::{Postgres, Secret, Ssl, StoreKind, Visibility};
-pub use settings::{Archive, Autopilot, Bundle, Events, Gate, Hooks, Recall, Say};
+pub use settings::{Archive, Autopilot, Bundle, Events, Gate, Hooks, Recall, Redact, Say};
 
 /// The settings in force.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -48,6 +50,8 @@ pub struct Config {
     pub event: Events,
     /// `postgres.*`
     pub postgres: Postgres,
+    /// `redact.*`
+    pub redact: Redact,
     /// What was passed over, in the order of the layers.
     pub problems: Vec<Problem>,
     /// Who set what; what is not here is as by default. In the order of the layers, so the last one counts.

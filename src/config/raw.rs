@@ -20,6 +20,9 @@ pub enum Raw<'a> {
     Text(&'a str),
 }
 
+/// Items of a list: each regular expression is looked for in every text.
+const LONGEST_LIST: usize = 100;
+
 /// The longest piece of a value that is repeated in a message, in characters.
 const LONGEST_QUOTE: usize = 40;
 
@@ -124,6 +127,20 @@ impl Raw<'_> {
             return Ok(None);
         }
         self.folder().map(Some).map_err(|_| self.not("a file with its whole path, or ~/…"))
+    }
+
+    /// Texts: a list, or as text one a line, unless it is a JSON list of texts.
+    pub fn list(self) -> Result<Vec<String>, String> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let texts = match self {
+            Self::Toml(Value::Array(values)) => values.iter().map(text).collect(),
+            Self::Toml(Value::String(text)) => Some(vec![text.clone()]),
+            Self::Toml(_) => None,
+            Self::Text(text) => serde_json::from_str(text).ok().or_else(|| Some(text.lines().map(str::to_owned).collect())),
+        };
+        let texts = texts.filter(|texts: &Vec<String>| texts.len() <= LONGEST_LIST);
+        let texts = texts.ok_or_else(|| self.not(&format!("a list of at most {LONGEST_LIST} texts, such as [\"ACME-[0-9]{{8}}\"]")))?;
+        Ok(texts.into_iter().filter(|text| !text.trim().is_empty()).collect())
     }
 
     fn not(self, expected: &str) -> String {

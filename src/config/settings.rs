@@ -76,6 +76,15 @@ pub struct Events {
     pub log: bool,
 }
 
+/// What is a secret besides what is known to be one, and what is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Redact {
+    /// Regular expressions of more secrets, as they were written; group 1 is the secret where there is one.
+    pub patterns: Vec<String>,
+    /// Regular expressions of what is no secret.
+    pub allow: Vec<String>,
+}
+
 /// When the prompt hook reports on the window. What it says costs tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Say {

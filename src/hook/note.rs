@@ -21,7 +21,8 @@ pub(super) fn note(scene: &Scene, event: Event, op: impl FnOnce(&Project) -> Opt
     let Some(op) = op(&project) else { return };
     // Before it is cut to what is kept: half a secret is not known as one. Of more than that nothing is kept.
     let short = |text: &str| project.shorten(head(text, LOOKED_AT), scene.home.as_deref());
-    let op = op.map(&mut |text| Redactor::standard().redact(&short(text)).text.into_owned()).trimmed();
+    let (redactor, _) = Redactor::of(&scene.config.redact);
+    let op = op.map(&mut |text| redactor.redact(&short(text)).text.into_owned()).trimmed();
     let at = Timestamp::from_millisecond(scene.now_ms).unwrap_or_default();
     let bundles = Bundles::of(&project);
     let is_new = matches!(bundles.exist(), Ok(false));

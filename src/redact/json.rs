@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::names::Name;
-use super::{Found, Redactor, assignment, mark, value};
+use super::{Found, Redactor, Secret, assignment, mark, value};
 
 /// Values that are nested deeper are left: nothing that comes from a parser is.
 const DEEPEST: usize = 512;
@@ -40,23 +40,28 @@ impl Redactor {
 
     /// A string without its secrets, or none of it where its key says that it is one.
     fn string<'t>(&self, text: &'t str, key: Option<Name>, found: &mut Found) -> Cow<'t, str> {
-        if let Some((name, scheme)) = key.map(|name| (name, scheme(name, text))) {
-            let said = &text[scheme..];
-            let is_secret = !value::is_placeholder(said)
-                && !value::is_prose(said)
-                && assignment::is_secret_text(name, said)
-                && !self.allow.iter().any(|allowed| allowed.is_match(said));
-            if is_secret {
-                let rule = if name == Name::Authorization { assignment::AUTHORIZATION } else { assignment::ID };
-                *found.entry(rule).or_default() += 1;
-                return Cow::Owned(format!("{}{}", &text[..scheme], mark(rule)));
-            }
+        if let Some(Secret { rule, range }) = self.named(text, key) {
+            *found.entry(rule).or_default() += 1;
+            return Cow::Owned(format!("{}{}", &text[..range.start], mark(rule)));
         }
         let redacted = self.redact(text);
         for (rule, count) in redacted.found {
             *found.entry(rule).or_default() += count;
         }
         redacted.text
+    }
+
+    /// The secret that a string is, all of it, because of its key.
+    pub(super) fn named(&self, text: &str, key: Option<Name>) -> Option<Secret> {
+        let name = key?;
+        let start = scheme(name, text);
+        let said = &text[start..];
+        let is_secret = !value::is_placeholder(said)
+            && !value::is_prose(said)
+            && assignment::is_secret_text(name, said)
+            && !self.allow.iter().any(|allowed| allowed.is_match(said));
+        let rule = if name == Name::Authorization { assignment::AUTHORIZATION } else { assignment::ID };
+        is_secret.then_some(Secret { rule, range: start..text.len() })
     }
 }
 

@@ -8,7 +8,8 @@ compiled then, since hooks have no time for all of them. What is known by its na
 (`address`) is read by hand, and `value` says what only stands for a secret.
 
 Redacting twice is redacting once. A JSON text whose strings have secrets is JSON afterwards; better is [`Redactor::redact_json`], which
-sees strings as they are meant, and keys.
+sees strings as they are meant, and keys. [`Redactor::redact_line`] does that to the bytes of a transcript's line, and leaves the rest of them as
+they are.
 */
 
 mod address;
@@ -27,6 +28,7 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
+use crate::config::{self, PatternError};
 use rules::Rule;
 use value::Text;
 
@@ -48,16 +50,6 @@ pub struct Patterns<'p> {
     pub allow: &'p [String],
 }
 
-/// A pattern that is no regular expression.
-#[derive(Debug, thiserror::Error)]
-#[error("`{pattern}` is no regular expression: {cause}")]
-pub struct RedactError {
-    /// The pattern.
-    pub pattern: String,
-    /// Why.
-    pub cause: Box<regex::Error>,
-}
-
 /// A text without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redacted<'t> {
@@ -73,11 +65,17 @@ pub type Found = BTreeMap<&'static str, usize>;
 /// Finds secrets.
 #[derive(Debug)]
 pub struct Redactor {
+    words: &'static Words,
+    extra: Vec<Regex>,
+    allow: Vec<Regex>,
+}
+
+/// The words that every secret has near it.
+#[derive(Debug)]
+struct Words {
     automaton: AhoCorasick,
     /// What each word of the automaton leads to.
     leads: Vec<Lead>,
-    extra: Vec<Regex>,
-    allow: Vec<Regex>,
 }
 
 /// What a word that was found leads to.
@@ -105,35 +103,40 @@ impl Redactor {
     /// With patterns of the user.
     ///
     /// # Errors
-    /// When one of them is no regular expression.
-    pub fn new(patterns: &Patterns<'_>) -> Result<Self, RedactError> {
-        let compile = |patterns: &[String]| {
-            let one = |pattern: &String| {
-                Regex::new(pattern).map_err(|cause| RedactError { pattern: pattern.clone(), cause: Box::new(cause) })
-            };
-            patterns.iter().map(one).collect::<Result<Vec<_>, _>>()
+    /// When one of them is no regular expression, or one that takes too much.
+    pub fn new(patterns: &Patterns<'_>) -> Result<Self, PatternError> {
+        let (redactor, problems) = Self::of_patterns(patterns);
+        problems.into_iter().next().map_or(Ok(redactor), Err)
+    }
+
+    /// With the user's settings. Patterns that are no regular expressions are passed over, and listed; who must not go on without them asks
+    /// [`Self::strict`].
+    pub fn of(settings: &config::Redact) -> (Self, Vec<PatternError>) {
+        Self::of_patterns(&Patterns { extra: &settings.patterns, allow: &settings.allow })
+    }
+
+    /// With the user's settings, all of them: for what leaves this machine.
+    ///
+    /// # Errors
+    /// When one of the patterns is no regular expression, or one that takes too much.
+    pub fn strict(settings: &config::Redact) -> Result<Self, PatternError> {
+        Self::new(&Patterns { extra: &settings.patterns, allow: &settings.allow })
+    }
+
+    fn of_patterns(patterns: &Patterns<'_>) -> (Self, Vec<PatternError>) {
+        let mut problems = Vec::new();
+        let mut compile = |patterns: &[String]| {
+            let one = |pattern: &String| config::compile(pattern).map_err(|problem| problems.push(problem)).ok();
+            patterns.iter().filter_map(one).collect::<Vec<_>>()
         };
-        Ok(Self { extra: compile(patterns.extra)?, allow: compile(patterns.allow)?, ..Self::plain() })
+        let redactor = Self { words: Words::all(), extra: compile(patterns.extra), allow: compile(patterns.allow) };
+        (redactor, problems)
     }
 
     /// Without any.
     pub fn standard() -> &'static Self {
         static STANDARD: OnceLock<Redactor> = OnceLock::new();
-        STANDARD.get_or_init(Self::plain)
-    }
-
-    fn plain() -> Self {
-        let rules = Rule::all().iter().enumerate();
-        let of_rules = rules.flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (word.as_str(), Lead::Rule(at))));
-        let of_names = names::PARTS.iter().map(|part| (*part, Lead::Name));
-        let others = [("://", Lead::Url), ("curl ", Lead::Curl), ("bearer ", Lead::Bearer)];
-        let (words, leads): (Vec<&str>, Vec<Lead>) = of_rules.chain(of_names).chain(others).unzip();
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(words)
-            .expect("a hundred constant words are no more than an automaton can have");
-        Self { automaton, leads, extra: Vec::new(), allow: Vec::new() }
+        STANDARD.get_or_init(|| Self { words: Words::all(), extra: Vec::new(), allow: Vec::new() })
     }
 
     /// A text with `[redacted:RULE]` for each secret.
@@ -166,8 +169,8 @@ impl Redactor {
         let mut wanted = 0_u64;
         // A name is read once, however many parts it has.
         let mut named = 0;
-        for hit in self.automaton.find_overlapping_iter(text) {
-            let secret = match self.leads[hit.pattern().as_usize()] {
+        for hit in self.words.automaton.find_overlapping_iter(text) {
+            let secret = match self.words.leads[hit.pattern().as_usize()] {
                 Lead::Rule(at) => {
                     wanted |= 1 << at;
                     None
@@ -199,6 +202,26 @@ impl Redactor {
         let is_allowed = |range: &Range<usize>| self.allow.iter().any(|allowed| allowed.is_match(&text[range.clone()]));
         found.retain(|secret| !secret.range.is_empty() && !is_old(&secret.range) && !is_allowed(&secret.range));
         apart(found)
+    }
+}
+
+impl Words {
+    /// They are put together once in a process.
+    fn all() -> &'static Self {
+        static WORDS: OnceLock<Words> = OnceLock::new();
+        WORDS.get_or_init(|| {
+            let rules = Rule::all().iter().enumerate();
+            let of_rules = rules.flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (word.as_str(), Lead::Rule(at))));
+            let of_names = names::PARTS.iter().map(|part| (*part, Lead::Name));
+            let others = [("://", Lead::Url), ("curl ", Lead::Curl), ("bearer ", Lead::Bearer)];
+            let (words, leads): (Vec<&str>, Vec<Lead>) = of_rules.chain(of_names).chain(others).unzip();
+            let automaton = AhoCorasick::builder()
+                .ascii_case_insensitive(true)
+                .kind(Some(AhoCorasickKind::ContiguousNFA))
+                .build(words)
+                .expect("a hundred constant words are no more than an automaton can have");
+            Self { automaton, leads }
+        })
     }
 }
 

@@ -8,6 +8,8 @@ mod agentic;
 #[cfg(unix)]
 mod archive;
 #[cfg(unix)]
+mod claude_flow;
+#[cfg(unix)]
 mod gate;
 #[cfg(unix)]
 mod mcp;

@@ -215,6 +215,8 @@ fn line_id(known: &Known, kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::transcript::Interpreter;
 
@@ -295,5 +297,39 @@ mod tests {
             let (asked, answered) = content[6..].split_once("\n\nAssistant: ").expect("both");
             assert!(found[0].0.contains(asked) && found[0].0.contains(answered), "{found:?}");
         }
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_is_in_a_turn_and_every_entry_comes_back(
+            given in proptest::collection::vec((0_i64..3, any::<bool>(), asked(), ".{0,20}", any::<bool>()), 0..8), split in 0_usize..8,
+        ) {
+            let one = |(number, (chunk, is_plain, asked, answered, has_tool)): (usize, (i64, bool, String, String, bool))| {
+                let content = if is_plain { content_of(&asked, &answered) } else { format!("x{asked}{answered}") };
+                let metadata = if has_tool { json!({ "toolNames": ["Read"], "filePaths": ["/a"] }) } else { json!({}) };
+                entry(&number.to_string(), chunk, &content, metadata)
+            };
+            let entries: Vec<Entry> = given.into_iter().enumerate().map(one).collect();
+            let split = split.min(entries.len());
+            let mut bytes = written(&entries[..split], Place::default());
+            let more = written(&entries[split..], came_from(&bytes).place);
+            bytes.extend(more);
+            prop_assert_eq!(&bytes, &written(&entries, Place::default()));
+            prop_assert_eq!(came_from(&bytes).entries, entries.iter().map(Entry::known_by).collect::<Vec<_>>());
+            let mut interpreter = Interpreter::default();
+            interpreter.feed(&bytes);
+            let covered: u64 = interpreter.take_turns().iter().map(|turn| turn.end - turn.start).sum();
+            prop_assert_eq!(covered, bytes.len() as u64);
+        }
+    }
+
+    fn asked() -> impl Strategy<Value = String> {
+        prop_oneof![
+            ".{0,20}",
+            Just(String::new()),
+            Just("<system-reminder>x</system-reminder>".to_owned()),
+            Just("<command-name>/clear</command-name>".to_owned()),
+            Just("Go on.".to_owned()),
+        ]
     }
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::archive::store::Store;
+use crate::cli::config::load;
 use crate::cli::output::{Output, count};
 use crate::cli::{Answer, Usage};
 use crate::export::conversation::Conversation;
@@ -56,7 +57,9 @@ impl ExportArgs {
             Err(error) => return Err(error),
         };
         if self.redact {
-            let found = conversation.redact(Redactor::standard());
+            // What is wrong with a pattern is said when the settings are read.
+            let (redactor, _) = Redactor::of(&load(output).redact);
+            let found = conversation.redact(&redactor);
             let all = found.values().sum::<usize>() as u64;
             let by_rule: Vec<_> = found.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
             let more = if by_rule.is_empty() { String::new() } else { format!(": {}", by_rule.join(", ")) };

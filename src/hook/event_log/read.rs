@@ -143,6 +143,7 @@ fn parsed(line: &[u8], event: Event) -> Option<Entry> {
 
 #[cfg(test)]
 mod tests {
+    use crate::redact::Redactor;
     use super::*;
 
     #[test]
@@ -151,14 +152,14 @@ mod tests {
         let log = EventLog::in_dir(data.path());
         assert_eq!(log.sessions("").expect("nothing"), []);
         assert_eq!(log.entries("s", None), Entries::default());
-        log.append(Event::Stop, Some("s"), b"{\"a\":1}", 1_000).expect("appends");
-        log.append(Event::SessionStart, Some("s"), b"{\"a\":0}", 500).expect("appends");
+        log.append(Event::Stop, Some("s"), b"{\"a\":1}", 1_000, Redactor::standard()).expect("appends");
+        log.append(Event::SessionStart, Some("s"), b"{\"a\":0}", 500, Redactor::standard()).expect("appends");
         let path = log.folder().join("s").join("Stop.jsonl");
         let mut bytes = fs::read(&path).expect("readable");
         bytes.extend(b"garbage\n\n[1]\n{\"ts\":\"1970-01-01T00:00:02Z\",\"payload\":{\"tor");
         fs::write(&path, bytes).expect("writable");
         // The next line follows on that of a process that was killed.
-        log.append(Event::Stop, Some("s"), b"{\"a\":3}", 3_000).expect("appends");
+        log.append(Event::Stop, Some("s"), b"{\"a\":3}", 3_000, Redactor::standard()).expect("appends");
         let found = log.entries("s", None);
         let told: Vec<_> =
             found.entries.iter().map(|entry| (entry.event, entry.payload.clone().expect("JSON")["a"].clone())).collect();

@@ -36,12 +36,19 @@ struct Line {
 }
 
 impl EventLog {
-    /// Adds what the client told a hook.
+    /// Adds what the client told a hook, without what this finds.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&self, event: Event, session: Option<&str>, input: &[u8], now_ms: i64) -> io::Result<()> {
-        let line = line(input, now_ms)?;
+    pub fn append(
+        &self,
+        event: Event,
+        session: Option<&str>,
+        input: &[u8],
+        now_ms: i64,
+        redactor: &Redactor,
+    ) -> io::Result<()> {
+        let line = line(input, now_ms, redactor)?;
         let folder = self.folder.join(folder_name(session));
         let path = folder.join(format!("{}.jsonl", event.name()));
         let mut file = open(&folder, &path)?;
@@ -70,9 +77,8 @@ impl EventLog {
     }
 }
 
-fn line(input: &[u8], now_ms: i64) -> io::Result<Vec<u8>> {
+fn line(input: &[u8], now_ms: i64, redactor: &Redactor) -> io::Result<Vec<u8>> {
     let ts = jiff::Timestamp::from_millisecond(now_ms).map(|time| format!("{time:.3}")).unwrap_or_default();
-    let redactor = Redactor::standard();
     let line = match serde_json::from_slice::<Value>(&whole_characters(input)) {
         Ok(mut payload) => {
             shorten(&mut payload);
@@ -148,20 +154,20 @@ mod tests {
     fn lines_keep_the_order_and_lose_the_secrets() {
         let input = br#" {"z": 1, "a": {"cmd": "export API_TOKEN=abcdefgh\nls", "password": "hunter2"}, "half": "\ud800"}
         "#;
-        insta::assert_snapshot!(text(&line(input, 1_790_000_000_123).expect("a line")), @r#"{"ts":"2026-09-21T14:13:20.123Z","payload":{"z":1,"a":{"cmd":"export API_TOKEN=[redacted:named-secret]\nls","password":"[redacted:named-secret]"},"half":"�"}}"#);
-        insta::assert_snapshot!(text(&line(b"password=hunter2\n{", 0).expect("a line")), @r#"{"ts":"1970-01-01T00:00:00.000Z","payload_text":"password=[redacted:named-secret]\n{"}"#);
-        insta::assert_snapshot!(text(&line(b"\xff", 0).expect("a line")), @r#"{"ts":"1970-01-01T00:00:00.000Z","payload_text":"�"}"#);
+        insta::assert_snapshot!(text(&line(input, 1_790_000_000_123, Redactor::standard()).expect("a line")), @r#"{"ts":"2026-09-21T14:13:20.123Z","payload":{"z":1,"a":{"cmd":"export API_TOKEN=[redacted:named-secret]\nls","password":"[redacted:named-secret]"},"half":"�"}}"#);
+        insta::assert_snapshot!(text(&line(b"password=hunter2\n{", 0, Redactor::standard()).expect("a line")), @r#"{"ts":"1970-01-01T00:00:00.000Z","payload_text":"password=[redacted:named-secret]\n{"}"#);
+        insta::assert_snapshot!(text(&line(b"\xff", 0, Redactor::standard()).expect("a line")), @r#"{"ts":"1970-01-01T00:00:00.000Z","payload_text":"�"}"#);
     }
 
     #[test]
     fn a_long_text_is_cut_and_says_so() {
         let long = "é".repeat(LONGEST_TEXT);
         let input = serde_json::json!({ "tool_response": { "file": { "content": long } }, "tool_name": "Read" });
-        let logged: Value = serde_json::from_slice(&line(input.to_string().as_bytes(), 0).expect("a line")).expect("JSON");
+        let logged: Value = serde_json::from_slice(&line(input.to_string().as_bytes(), 0, Redactor::standard()).expect("a line")).expect("JSON");
         let said = logged["payload"]["tool_response"]["file"]["content"].as_str().expect("text");
         assert!(said.ends_with("é [ctxbridge: 32768 bytes more are not logged]"), "{}", &said[said.len() - 80..]);
         assert_eq!(logged["payload"]["tool_name"], "Read");
-        assert!(text(&line(long.as_bytes(), 0).expect("a line")).contains("bytes more are not logged"));
+        assert!(text(&line(long.as_bytes(), 0, Redactor::standard()).expect("a line")).contains("bytes more are not logged"));
     }
 
     #[test]
@@ -170,7 +176,7 @@ mod tests {
         let log = EventLog::in_dir(data.path());
         let folder = log.folder().join("s");
         let path = folder.join("Stop.jsonl");
-        let append = |input: &str| log.append(Event::Stop, Some("s"), input.as_bytes(), 0).expect("appends");
+        let append = |input: &str| log.append(Event::Stop, Some("s"), input.as_bytes(), 0, Redactor::standard()).expect("appends");
         append("{\"first\":1}");
         // Longer than the limit by itself, and still one line.
         let texts = vec!["x".repeat(LONGEST_TEXT); (LARGEST as usize).div_ceil(LONGEST_TEXT)];
@@ -199,7 +205,7 @@ mod tests {
                 scope.spawn(move || {
                     for number in 0..50 {
                         let input = format!("{{\"writer\":{writer},\"number\":{number}}}");
-                        log.append(Event::Stop, Some("s"), input.as_bytes(), 0).expect("appends");
+                        log.append(Event::Stop, Some("s"), input.as_bytes(), 0, Redactor::standard()).expect("appends");
                     }
                 });
             }
@@ -215,7 +221,7 @@ mod tests {
     fn old_sessions_are_removed() {
         let data = tempfile::tempdir().expect("a folder");
         let log = EventLog::in_dir(data.path());
-        log.append(Event::Stop, Some("old"), b"{}", 0).expect("appends");
+        log.append(Event::Stop, Some("old"), b"{}", 0, Redactor::standard()).expect("appends");
         let now = SystemTime::now();
         log.remove_old(now + KEPT / 2).expect("readable");
         assert!(log.folder().join("old").exists());
@@ -229,7 +235,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let data = tempfile::tempdir().expect("a folder");
         let log = EventLog::in_dir(data.path());
-        log.append(Event::PostToolUse, Some("s"), b"{}", 0).expect("appends");
+        log.append(Event::PostToolUse, Some("s"), b"{}", 0, Redactor::standard()).expect("appends");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         let folder = log.folder().join("s");
         assert_eq!((mode(log.folder()), mode(&folder), mode(&folder.join("PostToolUse.jsonl"))), (0o700, 0o700, 0o600));
