@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbridge::config::{Config, Gate, KEYS, Say, Source, Sources};
+use ctxbridge::config::{Config, Gate, KEYS, Postgres, Say, Secret, Source, Sources, Ssl};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -65,6 +65,8 @@ fn without_anything_the_defaults_hold() {
     let shown: Vec<String> =
         world.load().settings().iter().map(|setting| format!("{} = {}", setting.key.name, setting.value)).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
+    archive.store = "sqlite"
+    archive.jsonl_folder = null
     archive.restore_budget = 4000
     archive.instruction_budget = 2000
     archive.auto_optimize = true
@@ -92,6 +94,19 @@ fn without_anything_the_defaults_hold() {
     bundle.enabled = true
     hooks.gate = "off"
     event.log = false
+    postgres.url = null
+    postgres.host = null
+    postgres.port = null
+    postgres.database = null
+    postgres.user = null
+    postgres.password = null
+    postgres.ssl = null
+    postgres.ca_file = null
+    postgres.tenant = null
+    postgres.visibility = "private"
+    postgres.auto_sync = true
+    postgres.search = true
+    postgres.timeout_s = 10
     "#);
 }
 
@@ -119,9 +134,10 @@ fn each_layer_is_over_the_one_before() {
 
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
-    let text = "[archive]\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
+    let text = "[archive]\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
                 [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
-                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n";
+                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n\
+                [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n";
     let by_file = World::new().user(text).load();
     assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
     let mut world = World::new();
@@ -138,6 +154,41 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     assert_eq!((by_variable.recall, by_variable.bundle), (by_file.recall, by_file.bundle));
     assert_eq!(by_variable.hooks, by_file.hooks);
     assert_eq!(by_variable.event, by_file.event);
+    assert_eq!(by_variable.postgres, by_file.postgres);
+}
+
+#[test]
+fn a_server_is_one_that_is_meant() {
+    let host = |world: World| world.load().postgres.host;
+    // What other programs are told of a server describes that one, as a whole.
+    let others = || {
+        let world = World::new().variable("PGHOST", "dev").variable("PGSSLMODE", "disable").variable("PGPORT", "1");
+        world.variable("PGPASSWORD", "hidden")
+    };
+    let config = others().load();
+    assert_eq!((config.postgres.host.as_deref(), config.postgres.ssl, config.postgres.port), (Some("dev"), Some(Ssl::Off), Some(1)));
+    assert!(!config.has_server());
+    assert!(others().variable("CTXBRIDGE_ARCHIVE_STORE", "postgres").load().has_server());
+    let config = others().variable("RUVECTOR_HOST", "team").load();
+    assert!(config.has_server());
+    assert_eq!((config.postgres.host.as_deref(), config.postgres.ssl, config.postgres.port), (Some("team"), None, None));
+    assert_eq!(config.postgres.password.as_ref().map(Secret::reveal), Some("hidden"));
+    assert_eq!(host(others().user("[postgres]\nhost = \"mine\"\n")).as_deref(), Some("mine"));
+    // A repository that somebody else wrote sends nothing anywhere.
+    let world = World::new().project("[postgres]\nhost = \"evil\"\nvisibility = \"team\"\n[archive]\nstore = \"postgres\"\n");
+    assert_eq!((world.load().has_server(), world.load().postgres), (false, Postgres::default()));
+}
+
+#[test]
+fn passwords_are_never_shown() {
+    let world = World::new()
+        .user("[postgres]\nurl = \"postgres://ann:hunter2@db/team?password=hunter2\"\npassword = \"hunter2\"\n")
+        .variable("CTXBRIDGE_POSTGRES_URL", "nonsense hunter2");
+    let config = world.load();
+    assert_eq!(config.postgres.password.as_ref().map(Secret::reveal), Some("hunter2"));
+    let shown: Vec<String> = config.settings().iter().map(|setting| setting.value.to_string()).collect();
+    let all = format!("{config:?} {shown:?} {}", world.problems());
+    assert!(!all.contains("hunter2") && all.contains("postgres://ann:***@db/team?***"), "{all}");
 }
 
 #[test]

@@ -2,6 +2,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+#[macro_use]
+#[path = "store/kinds.rs"]
+mod kinds;
+
 #[path = "cycle/commands.rs"]
 mod commands;
 #[path = "cycle/faults.rs"]
@@ -21,3 +25,5 @@ mod place;
 #[path = "archive/sandbox.rs"]
 #[allow(dead_code, reason = "as above")]
 mod sandbox;
+#[path = "cycle/sqlite.rs"]
+mod sqlite;

@@ -10,6 +10,7 @@ pub mod blocks;
 pub mod context;
 pub mod cycle;
 pub mod embed;
+pub mod entry;
 pub mod heal;
 pub mod import;
 mod importance;

@@ -80,7 +80,7 @@ fn as_json(setting: &Setting) -> Value {
     let Setting { key, value, source } = setting;
     json!({
         "key": key.name, "value": value, "source": source.kind(), "from": from(source), "default": key.default(),
-        "variable": key.variable, "also": key.also.iter().map(|also| also.variable).collect::<Vec<_>>(),
+        "variable": key.variable, "also": key.also.iter().map(|also| also.variable).chain(key.otherwise).collect::<Vec<_>>(),
         "by_project": key.by_project, "doc": key.doc,
     })
 }

@@ -33,7 +33,8 @@ impl Sources {
     /// Those of this process: `$CTXBRIDGE_CONFIG_DIR`, else `ctxbridge` in the platform's config directory, and the variables of
     /// [`KEYS`]. Hooks give the client's `cwd`, commands their own.
     pub fn of_process(cwd: Option<&Path>) -> Self {
-        let names = KEYS.iter().flat_map(|key| key.also.iter().map(|also| also.variable).chain([key.variable]));
+        let all = |key: &'static Key| key.also.iter().map(|also| also.variable).chain([key.variable]).chain(key.otherwise);
+        let names = KEYS.iter().flat_map(all);
         // What is no text is no value of any key, and is reported as such.
         let value = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         Self {
@@ -73,6 +74,7 @@ impl Config {
                 }
             }
         }
+        config.otherwise(sources);
         config.settle();
         config
     }
@@ -134,6 +136,20 @@ impl Config {
         }
         if let Some(value) = sources.variable(key.variable) {
             self.set(key, Raw::Text(value), Source::Variable(key.variable));
+        }
+    }
+
+    /// What other programs are told of a server. All of that is of one server, so none of it counts where another is named; but for the
+    /// password, which people keep apart.
+    fn otherwise(&mut self, sources: &Sources) {
+        let is_named = self.postgres.is_named();
+        for key in KEYS.iter().filter(|key| !is_named || key.name == "postgres.password") {
+            if let Some(variable) = key.otherwise
+                && self.source(key.name) == Source::Default
+                && let Some(value) = sources.variable(variable)
+            {
+                self.set(key, Raw::Text(value), Source::Variable(variable));
+            }
         }
     }
 

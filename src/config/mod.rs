@@ -12,6 +12,7 @@ Every key is one entry of [`KEYS`], from which help, `config show` and the loadi
 mod keys;
 mod layers;
 mod raw;
+mod server;
 mod settings;
 
 use std::fmt;
@@ -25,6 +26,7 @@ pub(crate) use keys::WINDOWS;
 pub use keys::{Alias, KEYS, Key};
 pub use layers::Sources;
 pub(crate) use raw::plain;
+pub use server::{Postgres, Secret, Ssl, StoreKind, Visibility};
 pub use settings::{Archive, Autopilot, Bundle, Events, Gate, Hooks, Recall, Say};
 
 /// The settings in force.
@@ -44,6 +46,8 @@ pub struct Config {
     pub hooks: Hooks,
     /// `event.*`
     pub event: Events,
+    /// `postgres.*`
+    pub postgres: Postgres,
     /// What was passed over, in the order of the layers.
     pub problems: Vec<Problem>,
     /// Who set what; what is not here is as by default. In the order of the layers, so the last one counts.
@@ -91,6 +95,16 @@ impl Config {
     /// Every key with its value, in the order of [`KEYS`].
     pub fn settings(&self) -> Vec<Setting> {
         KEYS.iter().map(|key| Setting { key, value: (key.get)(self), source: self.source(key.name) }).collect()
+    }
+
+    /// Whether the user means to have a server: what other programs are told of one (`PG*`) is not enough to send anything there.
+    pub fn has_server(&self) -> bool {
+        let is_meant = |key: &str| match self.source(key) {
+            Source::Default => false,
+            Source::Variable(variable) => !KEYS.iter().any(|key| key.otherwise == Some(variable)),
+            Source::User(_) | Source::Project(_) | Source::Flag => true,
+        };
+        self.archive.store == StoreKind::Postgres || is_meant("postgres.url") || is_meant("postgres.host")
     }
 
     /// Who set a key.

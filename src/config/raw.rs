@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use toml::Value;
 
+use super::server::Secret;
 use super::settings::Choice;
 use crate::paths;
 
@@ -100,6 +101,29 @@ impl Raw<'_> {
         };
         path.filter(|path| path.is_absolute())
             .ok_or_else(|| self.not("a folder with its whole path, such as /mnt/archive, or ~/archive"))
+    }
+
+    /// A text that is not empty.
+    pub fn text(self) -> Result<String, String> {
+        let text = match self {
+            Self::Toml(Value::String(text)) => text.as_str(),
+            Self::Text(text) => text,
+            Self::Toml(_) => "",
+        };
+        if text.is_empty() { Err(self.not("a text")) } else { Ok(text.to_owned()) }
+    }
+
+    /// A text that is repeated in no message.
+    pub fn secret(self) -> Result<Secret, String> {
+        self.text().map(Secret::new).map_err(|_| "is not a text".to_owned())
+    }
+
+    /// A file with its whole path; none for `system`, as libpq calls the system's own certificates.
+    pub fn path(self) -> Result<Option<PathBuf>, String> {
+        if self.text().is_ok_and(|text| text == "system") {
+            return Ok(None);
+        }
+        self.folder().map(Some).map_err(|_| self.not("a file with its whole path, or ~/…"))
     }
 
     fn not(self, expected: &str) -> String {

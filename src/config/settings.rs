@@ -2,9 +2,15 @@
 
 use std::path::PathBuf;
 
+use super::server::StoreKind;
+
 /// How turns are kept and brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
+    /// Where commands read; hooks write to a file here in any case.
+    pub store: StoreKind,
+    /// The folder of the JSON lines, where it is not the usual one.
+    pub jsonl_folder: Option<PathBuf>,
     /// Characters that a restore may add to the context.
     pub restore_budget: usize,
     /// Characters of instructions for a compaction.
@@ -107,6 +113,8 @@ impl Autopilot {
 impl Default for Archive {
     fn default() -> Self {
         Self {
+            store: StoreKind::Sqlite,
+            jsonl_folder: None,
             restore_budget: 4_000,
             instruction_budget: 2_000,
             auto_optimize: true,

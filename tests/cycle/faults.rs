@@ -6,46 +6,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ctxbridge::archive::cycle::{self, Run};
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::transcript::Kind;
 use rusqlite::Connection;
 
-use super::place::{DAY, HOUR, NOW, Place, usual};
+use super::place::DAY;
 use super::sandbox::{Sandbox, Talk};
-
-#[test]
-fn a_failure_in_the_middle() {
-    let made = || {
-        let mut place = Place::new();
-        let turns: Vec<_> = (0..20).map(|content| (NOW - i64::from(content % 2) * 60 * DAY, content)).collect();
-        place.add("s", &turns);
-        place.cycle(NOW);
-        place
-    };
-    let later = NOW + 131 * HOUR;
-    let mut control = made();
-    control.cycle(later);
-    // When the first is pruned, one in the middle, the last; when hot turns are looked for, and when that there was a change is noted.
-    let triggers = [1, 9, 17]
-        .map(|id| format!("BEFORE UPDATE OF confidence ON entries WHEN OLD.id = {id}"))
-        .into_iter()
-        .chain(["hot_from ON transcripts", "value ON notes"].map(|what| format!("AFTER UPDATE OF {what}")))
-        .chain(["BEFORE INSERT ON decays".to_owned()]);
-    for trigger in triggers {
-        let mut place = made();
-        let before = place.dump();
-        let db = place.raw();
-        db.execute_batch(&format!("CREATE TRIGGER fault {trigger} BEGIN SELECT RAISE(ABORT, 'injected'); END")).unwrap();
-        let error = cycle::run(&mut place.store, &usual(), Run::Real, later).unwrap_err();
-        assert!(error.to_string().contains("injected"), "{trigger}: {error}");
-        assert_eq!(place.dump(), before, "{trigger}");
-        db.execute_batch("DROP TRIGGER fault").unwrap();
-        place.cycle(later);
-        assert_eq!(place.dump(), control.dump(), "{trigger}");
-    }
-}
 
 /// SIGKILL at random moments.
 #[test]
@@ -111,22 +77,4 @@ fn thirty_kills() {
     sandbox.assert_archived(&talk);
     println!("a cycle takes {takes:?}: {hits} of {shots} kills hit, {before} before it was written");
     assert!(before > 0);
-}
-
-/// Two at once: the time is counted once.
-#[test]
-fn two_at_once() {
-    let mut place = Place::new();
-    place.add("s", &(0..200).map(|content| (NOW - DAY, content)).collect::<Vec<_>>());
-    place.cycle(NOW);
-    let data = place.data.path().to_owned();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let mut store = SqliteStore::open(&data, Patience::Patient).unwrap();
-                cycle::run(&mut store, &usual(), Run::Real, NOW + 10 * HOUR).unwrap();
-            });
-        }
-    });
-    assert!((place.turns("s")[0].confidence - 0.75).abs() < 1e-9);
 }

@@ -1,22 +1,33 @@
 //! What leaves the hot set, what does not, and what brings it back.
 
-use ctxbridge::archive::cycle::Reason;
-use ctxbridge::archive::store::{Store, Turns};
+use ctxbridge::archive::cycle::{self, Reason, Run};
+use ctxbridge::archive::store::Turns;
 use ctxbridge::transcript::CompactSummary;
 
-use super::place::{DAY, HOUR, NOW, Place};
+use super::kinds::Kind;
+use super::place::{DAY, HOUR, NOW, Place, usual};
+
+on_every_store!(
+    by_confidence_after_130_hours_and_not_before,
+    by_age_after_the_retention,
+    a_session_that_goes_on_is_left_alone,
+    what_another_session_still_has_stays,
+    summaries_stay,
+    restoring_brings_it_back_for_good,
+    saying_it_again_brings_it_back_until_that_is_old_as_well,
+    two_at_once,
+);
 
 /// A session that is long over, with six turns of so many days ago.
-fn over(days: i64) -> Place {
-    let mut place = Place::new();
+pub fn over(kind: Kind, days: i64) -> Place {
+    let mut place = Place::new(kind);
     let turns: Vec<_> = (0..6).map(|content| (NOW - days * DAY, content)).collect();
     place.add("s", &turns);
     place
 }
 
-#[test]
-fn by_confidence_after_130_hours_and_not_before() {
-    let mut place = over(2);
+fn by_confidence_after_130_hours_and_not_before(kind: Kind) {
+    let mut place = over(kind, 2);
     place.cycle(NOW);
     let before = place.cycle(NOW + 130 * HOUR - 60_000);
     assert_eq!((before.decayed, before.pruned_by_confidence, before.hot), (6, 0, 6));
@@ -28,9 +39,8 @@ fn by_confidence_after_130_hours_and_not_before() {
     assert_eq!(place.store.turns(key, Turns::All).unwrap().len(), 6, "they are still there");
 }
 
-#[test]
-fn by_age_after_the_retention() {
-    let mut place = over(29);
+fn by_age_after_the_retention(kind: Kind) {
+    let mut place = over(kind, 29);
     assert_eq!(place.cycle(NOW).pruned_by_age, 0);
     assert_eq!(place.cycle(NOW + DAY).pruned_by_age, 0, "that is thirty days");
     let after = place.cycle(NOW + DAY + 1);
@@ -38,9 +48,8 @@ fn by_age_after_the_retention() {
     assert_eq!((after.plan.retention.days, after.plan.retention.reason), (30, Reason::AsSet));
 }
 
-#[test]
-fn a_session_that_goes_on_is_left_alone() {
-    let mut place = Place::new();
+fn a_session_that_goes_on_is_left_alone(kind: Kind) {
+    let mut place = Place::new(kind);
     let old = NOW - 100 * DAY;
     let turns = [(old, 0), (old, 1), (old, 2), (old, 3), (NOW - 23 * HOUR, 4)];
     for session in ["goes on", "ended", "ended and resumed"] {
@@ -57,17 +66,15 @@ fn a_session_that_goes_on_is_left_alone() {
     assert_eq!(place.pruned("goes on"), [70, 71]);
 }
 
-#[test]
-fn what_another_session_still_has_stays() {
-    let mut place = over(60);
+fn what_another_session_still_has_stays(kind: Kind) {
+    let mut place = over(kind, 60);
     place.add("t", &[(NOW - HOUR, 1)]);
     place.cycle(NOW);
     assert_eq!(place.pruned("s"), [0, 2]);
 }
 
-#[test]
-fn summaries_stay() {
-    let mut place = Place::new();
+fn summaries_stay(kind: Kind) {
+    let mut place = Place::new(kind);
     let text = "All that happened.".to_owned();
     let turns: Vec<_> = (0..6).map(|content| (NOW - 60 * DAY, content)).collect();
     place.add_with("s", &turns, vec![CompactSummary { text, at_ms: NOW - 60 * DAY, turns: 2, ..CompactSummary::default() }]);
@@ -78,9 +85,8 @@ fn summaries_stay() {
     assert_eq!(place.store.summaries(key).unwrap().len(), 1);
 }
 
-#[test]
-fn restoring_brings_it_back_for_good() {
-    let mut place = over(60);
+fn restoring_brings_it_back_for_good(kind: Kind) {
+    let mut place = over(kind, 60);
     place.cycle(NOW);
     let entry = place.entry("s", 1);
     let changes = place.store.changes(None).unwrap();
@@ -96,9 +102,8 @@ fn restoring_brings_it_back_for_good() {
     assert_eq!(place.pruned("s"), [0, 2]);
 }
 
-#[test]
-fn saying_it_again_brings_it_back_until_that_is_old_as_well() {
-    let mut place = over(60);
+fn saying_it_again_brings_it_back_until_that_is_old_as_well(kind: Kind) {
+    let mut place = over(kind, 60);
     place.cycle(NOW);
     assert_eq!(place.pruned("s"), [0, 1, 2]);
     place.add("t", &[(NOW, 1), (NOW, 10), (NOW, 11), (NOW, 12)]);
@@ -109,43 +114,19 @@ fn saying_it_again_brings_it_back_until_that_is_old_as_well() {
     assert_eq!(place.pruned("t"), [1]);
 }
 
-/// An id that is given away again is not as old as the entry that had it before.
-#[test]
-fn a_new_entry_is_new_whatever_its_id() {
-    let mut place = over(1);
+/// Two at once: the time is counted once.
+fn two_at_once(kind: Kind) {
+    let mut place = Place::new(kind);
+    place.add("s", &(0..200).map(|content| (NOW - DAY, content)).collect::<Vec<_>>());
     place.cycle(NOW);
-    place.cycle(NOW + 20 * HOUR);
-    place.cycle(NOW + 40 * HOUR);
-    let last = place.entry("s", 5);
-    let db = place.raw();
-    db.execute("DELETE FROM turns WHERE entry = ?1", [last]).unwrap();
-    db.execute("DELETE FROM entries WHERE id = ?1", [last]).unwrap();
-    drop(db);
-    place.add("t", &[(NOW, 20)]);
-    assert_eq!(place.entry("t", 20), last);
-    assert_eq!(place.turns("t")[0].confidence, 0.8);
-    assert!((place.turns("s")[0].confidence - 0.6).abs() < 1e-9);
-}
-
-/// What a cycle notes down is a line, and forgotten when nobody can tell the difference; to be pruned takes no room.
-#[test]
-fn the_database_does_not_grow_by_being_pruned() {
-    const PAGE: u64 = 4096;
-    let made = |optimises: bool| {
-        let mut place = Place::new();
-        place.add("s", &(0..5_000).map(|content| (NOW - 60 * DAY, content)).collect::<Vec<_>>());
-        for hour in 1..300 {
-            place.add("t", &[(NOW + hour * HOUR, 10_000 + hour as u32)]);
-            if optimises {
-                place.cycle(NOW + hour * HOUR);
-            }
+    let data = place.data.path().to_owned();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut store = kind.open(&data);
+                cycle::run(&mut *store, &usual(), Run::Real, NOW + 10 * HOUR).unwrap();
+            });
         }
-        place
-    };
-    let (mut place, mut other) = (made(true), made(false));
-    let (totals, others) = (place.store.totals().unwrap(), other.store.totals().unwrap());
-    assert!(totals.pruned > 4_900 && others.pruned == 0, "{totals:?}");
-    let rows: i64 = place.raw().query_row("SELECT count(*) FROM decays", [], |row| row.get(0)).unwrap();
-    assert!(rows <= 141, "{rows} cycles are remembered");
-    assert!(totals.bytes_stored <= others.bytes_stored + 3 * PAGE, "{totals:?} {others:?}");
+    });
+    assert!((place.turns("s")[0].confidence - 0.75).abs() < 1e-9);
 }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use ctxbridge::archive::cycle::{
     Facts, Known, Plan, Run, SPARED_NEWEST, Settings, Usage, Verdict, boosted, decayed, loss, plan, retention,
 };
-use ctxbridge::archive::store::Store;
 use proptest::prelude::*;
 
+use super::kinds::Kind;
 use super::place::{DAY, HOUR, NOW, Place, content, usual};
+
+on_every_store!(rows_are_as_the_rules_say, the_order_of_entries_does_not_matter);
 
 const SESSIONS: usize = 3;
 
@@ -128,12 +130,9 @@ fn check(place: &mut Place, model: &Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
-
-    #[test]
-    fn rows_are_as_the_rules_say(steps in steps()) {
-        let (mut place, mut model, mut now, mut last) = (Place::new(), Model::default(), NOW, None);
+fn rows_are_as_the_rules_say(kind: Kind) {
+    proptest!(kind.cases(64), |(steps in steps())| {
+        let (mut place, mut model, mut now, mut last) = (Place::new(kind), Model::default(), NOW, None);
         for step in steps {
             let mark = place.store.changes(None).unwrap().mark;
             let mut is_changed = false;
@@ -200,14 +199,18 @@ proptest! {
             }
             prop_assert_eq!(place.store.changes(None).unwrap().mark != mark, is_changed, "only what is new is a change");
             check(&mut place, &model)?;
+            place.kind.check_sound(place.data.path());
         }
-    }
+    });
+}
 
-    /// In any order, entries come to the same: none knows of another.
-    #[test]
-    fn the_order_of_entries_does_not_matter(ages in proptest::collection::vec(0..90_i64, 4..30), hours in 0..200_i64, shift in 0..30_usize) {
+/// In any order, entries come to the same: none knows of another.
+fn the_order_of_entries_does_not_matter(kind: Kind) {
+    proptest!(kind.cases(64), |(
+        ages in proptest::collection::vec(0..90_i64, 4..30), hours in 0..200_i64, shift in 0..30_usize,
+    )| {
         let pruned = |ages: Vec<i64>| {
-            let mut place = Place::new();
+            let mut place = Place::new(kind);
             for age in ages {
                 // A session each, of which the first is of interest: the others are spared.
                 let at = NOW - age * DAY;
@@ -231,7 +234,11 @@ proptest! {
         others.rotate_left(middle);
         others.reverse();
         prop_assert_eq!(pruned(ages), pruned(others));
-    }
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
     fn what_was_restored_is_never_pruned(confidence in 0.0..1.0_f64, access_count in 1..u32::MAX, newest_ms in any::<i64>(),

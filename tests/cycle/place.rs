@@ -1,19 +1,20 @@
 //! An archive of turns that have nothing but an age and a content.
 
 use ctxbridge::archive::cycle::{self, Outcome, Run, Settings};
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge::archive::store::{Appended, Batch, Cursor, Store, StoredTurn, Transcript, Turns};
 use ctxbridge::config;
 use ctxbridge::transcript::{CompactSummary, Interpreter, Turn};
-use rusqlite::Connection;
 use tempfile::TempDir;
+
+use super::kinds::{self, Kind};
 
 pub const HOUR: i64 = 3_600_000;
 pub const DAY: i64 = 24 * HOUR;
 pub const NOW: i64 = 1_780_000_000_000;
 
 pub struct Place {
-    pub store: SqliteStore,
+    pub kind: Kind,
+    pub store: Box<dyn Store>,
     pub data: TempDir,
 }
 
@@ -23,14 +24,9 @@ pub fn usual() -> Settings {
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub fn new(kind: Kind) -> Self {
         let data = tempfile::tempdir().unwrap();
-        Self { store: SqliteStore::open(data.path(), Patience::Patient).unwrap(), data }
-    }
-
-    /// The database itself.
-    pub fn raw(&self) -> Connection {
-        Connection::open(self.data.path().join(SqliteStore::FILE)).unwrap()
+        Self { kind, store: kind.open(data.path()), data }
     }
 
     /// Adds turns to a session, each with its begin and content; turns of the same content are one entry.
@@ -77,16 +73,33 @@ impl Place {
     }
 
     pub fn run(&mut self, run: Run, now_ms: i64) -> Outcome {
-        cycle::run(&mut self.store, &usual(), run, now_ms).unwrap()
+        cycle::run(&mut *self.store, &usual(), run, now_ms).unwrap()
     }
 
     pub fn cycle(&mut self, now_ms: i64) -> Outcome {
         self.run(Run::Real, now_ms)
     }
 
-    /// All that is in the database, but for segments.
-    pub fn dump(&self) -> String {
-        let db = self.raw();
+    /// All that is known of what is in it.
+    pub fn dump(&mut self) -> String {
+        let mut dump = format!("{:?}\n", self.store.totals().unwrap());
+        for session in self.store.sessions("", None, usize::MAX).unwrap() {
+            dump += &format!("{session:?} {:?}\n", self.store.size(session.key).unwrap());
+            for which in [Turns::All, Turns::Superseded, Turns::Agents, Turns::Candidates(1_000), Turns::Kept] {
+                dump += &format!("{which:?}: {:?}\n", self.store.turns(session.key, which).unwrap());
+            }
+            dump += &format!("{:?}\n", self.store.summaries(session.key).unwrap());
+        }
+        dump += &format!("{:?}\n", self.store.compactions(None, i64::MIN).unwrap());
+        match self.kind {
+            Kind::Sqlite => dump + &self.rows(),
+            Kind::Jsonl => dump,
+        }
+    }
+
+    /// All rows of the database, but for segments.
+    fn rows(&self) -> String {
+        let db = kinds::database(self.data.path());
         let mut dump = String::new();
         for table in ["sessions", "transcripts", "entries", "turns", "compactions", "notes", "decays", "kept"] {
             let mut rows = db.prepare(&format!("SELECT * FROM {table} ORDER BY 1")).unwrap();

@@ -2,14 +2,17 @@
 
 use ctxbridge::archive::ingest::archive_through;
 use ctxbridge::archive::reader::{CHECKED_BYTES, Comparison};
-use ctxbridge::archive::store::{Store, StoredTurn, Transcript, Turns};
+use ctxbridge::archive::store::{StoredTurn, Transcript, Turns};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::json;
 
+use super::kinds::Kind;
 use super::lines::{boundary, calls, compact_summary, of_agent, result, says, user};
-use super::sound::{check_contents, check_references, fresh, restored};
+use super::sound::{check_contents, fresh, restored};
 use super::{Place, session};
+
+on_every_store!(the_archive_is_what_the_file_was, an_answer_takes_the_place_of_a_prompt, half_a_prompt_becomes_something_else,);
 
 const SESSION: &str = "s";
 
@@ -137,8 +140,8 @@ fn without_open_work(turns: impl IntoIterator<Item = ctxbridge::transcript::Turn
         .collect()
 }
 
-fn check(steps: &[Step], is_agent: bool) {
-    let place = Place::new();
+fn check(kind: Kind, steps: &[Step], is_agent: bool) {
+    let place = Place::new(kind);
     let mut store = place.open();
     let path = place.path("s.jsonl");
     let agent = is_agent.then(|| "a1".to_owned());
@@ -152,17 +155,17 @@ fn check(steps: &[Step], is_agent: bool) {
         std::fs::write(&path, &model.file).unwrap();
         let is_rewritten = model.is_rewritten();
         let comparison = if !is_rewritten || model.is_seen_at_the_end() { Comparison::End } else { Comparison::Whole };
-        let pass = archive_through(&mut store, &transcript, &path, comparison, &mut |store, batch| store.append(batch)).unwrap();
+        let pass = archive_through(&mut *store, &transcript, &path, comparison, &mut |store, batch| store.append(batch)).unwrap();
         assert_eq!(pass.was_rewritten, is_rewritten);
         match model.generations.last_mut() {
             Some(last) if !is_rewritten => last.clone_from(&model.file),
             _ => model.generations.push(model.file.clone()),
         }
         let again =
-            archive_through(&mut store, &transcript, &path, Comparison::Whole, &mut |_, batch| panic!("{batch:?}")).unwrap();
+            archive_through(&mut *store, &transcript, &path, Comparison::Whole, &mut |_, batch| panic!("{batch:?}")).unwrap();
         assert_eq!((again.bytes, again.turns, again.was_rewritten), (0, 0, false));
 
-        let Some(session) = session(&mut store, SESSION) else {
+        let Some(session) = session(&mut *store, SESSION) else {
             assert!(model.generations.iter().all(Vec::is_empty));
             continue;
         };
@@ -172,7 +175,7 @@ fn check(steps: &[Step], is_agent: bool) {
         let skipped = model.generations.len() - 1 - stored.generation as usize;
         assert!(model.generations[..skipped].iter().all(Vec::is_empty));
         for (generation, bytes) in (0..).zip(&model.generations[skipped..]) {
-            assert!(restored(&mut store, stored.key, generation) == *bytes, "generation {generation}");
+            assert!(restored(&mut *store, stored.key, generation) == *bytes, "generation {generation}");
         }
         let current: Vec<StoredTurn> = match is_agent {
             true => store.turns(session.key, Turns::Agents).unwrap().into_iter().filter(|turn| !turn.is_superseded).collect(),
@@ -180,17 +183,15 @@ fn check(steps: &[Step], is_agent: bool) {
         };
         let current = without_open_work(current.into_iter().map(|stored| stored.turn));
         assert_eq!(current, without_open_work(fresh(&model.file, is_agent)));
-        check_contents(&mut store, session.key);
-        check_references(&place);
+        check_contents(&mut *store, session.key);
+        place.check_sound();
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
-    #[test]
-    fn the_archive_is_what_the_file_was(steps in proptest::collection::vec(step(), 1..24), is_agent in proptest::bool::weighted(0.15)) {
-        check(&steps, is_agent);
-    }
+fn the_archive_is_what_the_file_was(kind: Kind) {
+    proptest!(kind.cases(96), |(
+        steps in proptest::collection::vec(step(), 1..24), is_agent in proptest::bool::weighted(0.15)
+    )| check(kind, &steps, is_agent));
 }
 
 fn lines(lines: &[serde_json::Value]) -> Vec<Vec<u8>> {
@@ -202,10 +203,10 @@ fn large(number: u32) -> serde_json::Value {
     says(number, "A long answer, ".repeat(10_000).trim_end())
 }
 
-#[test]
-fn an_answer_takes_the_place_of_a_prompt() {
+fn an_answer_takes_the_place_of_a_prompt(kind: Kind) {
     // What stands where a segment and a turn begin is no prompt any more: it belongs to the turn before.
     check(
+        kind,
         &[
             Step::Append(lines(&[user(1, "One."), large(2)])),
             Step::Archive,
@@ -219,11 +220,11 @@ fn an_answer_takes_the_place_of_a_prompt() {
     );
 }
 
-#[test]
-fn half_a_prompt_becomes_something_else() {
+fn half_a_prompt_becomes_something_else(kind: Kind) {
     let prompt = &lines(&[user(3, "Two.")])[0];
     let half = prompt.len() / 2;
     check(
+        kind,
         &[
             Step::Append(lines(&[user(1, "One."), large(2)])),
             Step::Append(vec![prompt[..half].to_vec()]),

@@ -5,12 +5,15 @@ use std::collections::HashSet;
 use ctxbridge::archive::context::{handle, rank, restore};
 use ctxbridge::archive::instructions::instructions;
 use ctxbridge::archive::quote::line;
-use ctxbridge::archive::store::{Store, Turns};
+use ctxbridge::archive::store::Turns;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::kinds::Kind;
 use super::lines::{calls, says, user};
 use super::{Place, session, turns};
+
+on_every_store!(within_the_budget_and_no_turn_twice, ranked_by_importance_and_of_equal_ones_the_newer);
 
 const NOW: i64 = 1_790_000_000_000;
 
@@ -31,15 +34,15 @@ fn conversation() -> impl Strategy<Value = Vec<Value>> {
     proptest::collection::vec(line, 0..40)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
-    #[test]
-    fn within_the_budget_and_no_turn_twice(lines in conversation(), budget in prop_oneof![0..400_usize, 400..6_000_usize], why in "[a-z ]{0,20}") {
-        let place = Place::new();
+fn within_the_budget_and_no_turn_twice(kind: Kind) {
+    proptest!(kind.cases(96), |(
+        lines in conversation(), budget in prop_oneof![0..400_usize, 400..6_000_usize], why in "[a-z ]{0,20}"
+    )| {
+        let place = Place::new(kind);
         let mut store = place.open();
-        place.archive(&mut store, "s", &lines);
-        let Some(session) = session(&mut store, "s") else { return Ok(()) };
-        let restored = restore(&mut store, &session, &why, budget, NOW, &[]).unwrap();
+        place.archive(&mut *store, "s", &lines);
+        let Some(session) = session(&mut *store, "s") else { return Ok(()) };
+        let restored = restore(&mut *store, &session, &why, budget, NOW, &[]).unwrap();
         prop_assert!(restored.text.chars().count() <= budget, "{} of {budget}:\n{}", restored.text.chars().count(), restored.text);
         prop_assert_eq!(restored.text.is_empty(), restored.entries.is_empty());
         let different: HashSet<_> = restored.entries.iter().collect();
@@ -54,13 +57,16 @@ proptest! {
             let said = newest.turn.content_chars > 0 && !restored.text.is_empty();
             prop_assert!(!said || !newest.turn.is_answered || newest.turn.tools.is_empty() || restored.entries.contains(&newest.entry));
         }
-        let told = instructions(&mut store, &session, budget).unwrap();
+        let told = instructions(&mut *store, &session, budget).unwrap();
         prop_assert!(told.chars().count() <= budget, "{} of {budget}:\n{told}", told.chars().count());
         for text in [&restored.text, &told] {
             prop_assert!(!text.contains("</") && !text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         }
-    }
+    });
+}
 
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
     #[test]
     fn a_quoted_line_has_no_tag(parts in proptest::collection::vec(prop_oneof![
         Just("<"), Just("/"), Just("system-reminder"), Just(">"), Just("\u{200b}"), Just("\u{202e}"), Just("\u{feff}"), Just("\u{e0041}"),
@@ -74,9 +80,8 @@ proptest! {
     }
 }
 
-#[test]
-fn ranked_by_importance_and_of_equal_ones_the_newer() {
-    let place = Place::new();
+fn ranked_by_importance_and_of_equal_ones_the_newer(kind: Kind) {
+    let place = Place::new(kind);
     let mut store = place.open();
     let edit = |number| calls(number, "Edit", json!({ "file_path": "/work/p/a.rs" }));
     let lines = [
@@ -88,12 +93,12 @@ fn ranked_by_importance_and_of_equal_ones_the_newer() {
         user(6, "Tool."),
         calls(7, "Bash", json!({})),
     ];
-    place.archive(&mut store, "s", &lines);
-    let used = turns(&mut store, "s")[3].entry;
+    place.archive(&mut *store, "s", &lines);
+    let used = turns(&mut *store, "s")[3].entry;
     store.touch(&[used, used, used], NOW).unwrap();
-    let order = rank(turns(&mut store, "s"), turns(&mut store, "s")[4].turn.ended_ms);
+    let order = rank(turns(&mut *store, "s"), turns(&mut *store, "s")[4].turn.ended_ms);
     assert_eq!(order.iter().map(|turn| turn.turn.index).collect::<Vec<_>>(), [3, 1, 4, 2, 0]);
     // In the future all are as old as each other.
-    let order = rank(turns(&mut store, "s"), 0);
+    let order = rank(turns(&mut *store, "s"), 0);
     assert_eq!(order.iter().map(|turn| turn.turn.index).collect::<Vec<_>>(), [3, 1, 4, 2, 0]);
 }

@@ -6,18 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ctxbridge::archive::ingest::archive;
 use ctxbridge::archive::reader::ReadError;
-use ctxbridge::archive::store::Store;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::store::sqlite::Patience;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::kinds::Kind;
 use super::lines::{calls, says, text, user};
-use super::sound::{check_contents, check_references, fresh, restored};
+use super::sound::{check_contents, fresh, restored};
 use super::{Place, session, transcript, turns};
 
+on_every_store!(who_comes_second_looks_again, copies_of_a_session_share_their_entries);
+
 /// A file that grows in pieces of these sizes while others archive it, each pass of them as patient as a hook may be.
-fn grow(pieces: &[usize], readers: &[Patience]) {
-    let place = Place::new();
+fn grow(kind: Kind, pieces: &[usize], readers: &[Patience]) {
+    let place = Place::new(kind);
     let path = place.path("s.jsonl");
     let transcript = transcript(&path, "s");
     let lines: Vec<_> = (0..400)
@@ -35,9 +37,9 @@ fn grow(pieces: &[usize], readers: &[Patience]) {
     std::thread::scope(|scope| {
         for patience in readers {
             scope.spawn(|| {
-                let mut store = SqliteStore::open(place.data.path(), *patience).unwrap();
+                let mut store = kind.try_open(place.data.path(), *patience).unwrap();
                 while !is_done.load(Ordering::Relaxed) {
-                    match archive(&mut store, &transcript, &path) {
+                    match archive(&mut *store, &transcript, &path) {
                         Err(ReadError::Store(error)) if error.is_busy() && *patience == Patience::Hurried => {}
                         pass => drop(pass.unwrap()),
                     }
@@ -58,28 +60,25 @@ fn grow(pieces: &[usize], readers: &[Patience]) {
         is_done.store(true, Ordering::Relaxed);
     });
     let mut store = place.open();
-    archive(&mut store, &transcript, &path).unwrap();
-    let session = session(&mut store, "s").unwrap();
+    archive(&mut *store, &transcript, &path).unwrap();
+    let session = session(&mut *store, "s").unwrap();
     let stored = store.transcripts(session.key).unwrap();
     assert_eq!(stored[0].generation, 0, "it only ever grew");
-    assert!(restored(&mut store, stored[0].key, 0) == bytes);
-    let stored: Vec<_> = turns(&mut store, "s").into_iter().map(|stored| stored.turn).collect();
+    assert!(restored(&mut *store, stored[0].key, 0) == bytes);
+    let stored: Vec<_> = turns(&mut *store, "s").into_iter().map(|stored| stored.turn).collect();
     assert_eq!(stored, fresh(&bytes, false));
-    check_contents(&mut store, session.key);
-    check_references(&place);
+    check_contents(&mut *store, session.key);
+    place.check_sound();
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(6) })]
-    #[test]
-    fn who_comes_second_looks_again(pieces in proptest::collection::vec(1..9_000_usize, 1..30)) {
-        grow(&pieces, &[Patience::Patient, Patience::Patient, Patience::Hurried]);
-    }
+fn who_comes_second_looks_again(kind: Kind) {
+    proptest!(kind.cases(6), |(pieces in proptest::collection::vec(1..9_000_usize, 1..30))| {
+        grow(kind, &pieces, &[Patience::Patient, Patience::Patient, Patience::Hurried]);
+    });
 }
 
-#[test]
-fn copies_of_a_session_share_their_entries() {
-    let place = Place::new();
+fn copies_of_a_session_share_their_entries(kind: Kind) {
+    let place = Place::new(kind);
     let lines: Vec<_> =
         (0..120).map(|at| if at % 2 == 0 { user(at, format!("Prompt {at}.")) } else { says(at, "Answer.") }).collect();
     drop(place.open());
@@ -89,14 +88,14 @@ fn copies_of_a_session_share_their_entries() {
             scope.spawn(move || {
                 let mut store = place.open();
                 for end in (10..=120).step_by(10) {
-                    place.archive(&mut store, name, &lines[..end]);
+                    place.archive(&mut *store, name, &lines[..end]);
                 }
             });
         }
     });
     let mut store = place.open();
-    let [a, b, c] = ["a", "b", "c"].map(|name| turns(&mut store, name).iter().map(|turn| turn.entry).collect::<Vec<_>>());
+    let [a, b, c] = ["a", "b", "c"].map(|name| turns(&mut *store, name).iter().map(|turn| turn.entry).collect::<Vec<_>>());
     assert_eq!((a.len(), &a, &a), (60, &b, &c));
     assert_eq!(store.totals().unwrap().entries, 60);
-    check_references(&place);
+    place.check_sound();
 }
