@@ -1,6 +1,5 @@
 //! SHA-256, as lower-case hexadecimal.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -73,17 +72,63 @@ pub fn of_file(path: &Path) -> io::Result<String> {
 
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    digits.map(char::from).collect()
 }
 
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; text.len() / 2];
+    unhex_into(text, &mut bytes).then_some(bytes)
+}
+
+/// Whether the text is hexadecimal digits for just so many bytes.
+pub(crate) fn unhex_into(text: &str, bytes: &mut [u8]) -> bool {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
+    text.len() == 2 * bytes.len()
+        && bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)).all(|(byte, pair)| {
+            let read = digit(pair[0]).zip(digit(pair[1]));
+            *byte = read.map_or(0, |(high, low)| high << 4 | low);
+            read.is_some()
+        })
+}
+
+/// Bytes that are written as hexadecimal digits, for `#[serde(with)]`.
+pub mod hexadecimal {
+    use std::fmt;
+
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    /// Writes them.
+    ///
+    /// # Errors
+    /// As the serializer says.
+    pub fn serialize<S: Serializer, const N: usize>(bytes: &[u8; N], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::hex(bytes))
+    }
+
+    /// Reads just so many.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn deserialize<'de, D: Deserializer<'de>, const N: usize>(deserializer: D) -> Result<[u8; N], D::Error> {
+        struct Digits<const N: usize>;
+        impl<const N: usize> Visitor<'_> for Digits<N> {
+            type Value = [u8; N];
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} hexadecimal digits", 2 * N)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<[u8; N], E> {
+                let mut bytes = [0; N];
+                let is_read = super::unhex_into(text, &mut bytes);
+                is_read.then_some(bytes).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_str(Digits)
+    }
 }
 
 /// Written as hexadecimal, as in [`Hasher::suspend`].

@@ -14,7 +14,7 @@ The map of the house:
 - [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API; [`demo`] lets them talk.
 - [`redact`] takes secrets out of text that is written or sent anywhere besides the archive.
 - [`releases`] knows published releases and fetches them; [`config`] is what the user can set; [`paths`], [`files`], [`sqlite`],
-  [`digest`] and [`parallel`] are what everybody stands on.
+  [`digest`], [`exact`] and [`parallel`] are what everybody stands on.
 - [`doctor`] looks whether all of that is as it should be.
 - [`cli`] turns arguments into calls.
 
@@ -32,6 +32,7 @@ pub mod dashboard;
 pub mod demo;
 pub mod digest;
 pub mod doctor;
+pub mod exact;
 pub mod export;
 pub mod files;
 pub mod hook;

@@ -11,6 +11,7 @@ pub mod claude_flow;
 pub mod context;
 pub mod cycle;
 pub mod embed;
+pub mod entry;
 pub mod heal;
 pub mod import;
 mod importance;

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::conversation::{Agent, Body, Conversation, Message, Outcome, Part, Turn};
-use super::stamp;
+use crate::archive::entry::{self, stamp};
 use crate::digest;
 
 /// The version of the schema. It changes when a field goes or means something else, not when one is added.
@@ -41,7 +41,7 @@ fn of_turn(session: &str, turn: &Turn) -> Value {
     let started = stamp(turn.started_ms);
     json!({
         "turn": turn.index, "handle": turn.handle,
-        "key": format!("transcript:{session}:{}:{}", turn.index, started.as_deref().unwrap_or_default()),
+        "key": entry::key(session, turn.index, turn.started_ms),
         "title": turn.title(), "started": started, "ended": stamp(turn.ended_ms), "tools": turn.tools, "files": turn.files,
         "context_tokens": turn.context_tokens, "output_tokens": turn.output_tokens,
         "content_sha256": turn.content_sha256.map(|hash| digest::hex(&hash)), "messages": messages(&turn.messages),

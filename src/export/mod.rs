@@ -24,6 +24,8 @@ use std::io::{self, Write};
 
 use conversation::Conversation;
 
+use crate::archive::entry::stamp;
+
 /// What a conversation is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -51,9 +53,4 @@ pub fn write(conversation: &Conversation, format: Format, sink: &mut dyn Write) 
 fn clock(ms: i64) -> Option<String> {
     let time = jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0)?;
     Some(time.strftime("%Y-%m-%d %H:%M UTC").to_string())
-}
-
-/// A time for programs.
-fn stamp(ms: i64) -> Option<String> {
-    jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0).map(|time| time.to_string())
 }

@@ -31,8 +31,8 @@ use crate::digest;
 pub const FILE: &str = "learnings.toml";
 
 /// What a learning is known by, wherever it is said again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(pub [u8; 8]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Id(#[serde(with = "digest::hexadecimal")] pub [u8; 8]);
 
 impl Id {
     /// Of a sentence of a kind in a project: letters and digits count, their case does not.
@@ -57,7 +57,7 @@ impl Id {
 }
 
 /// A learning, where it was said.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learning {
     /// What it is known by.
     pub id: Id,
@@ -66,10 +66,12 @@ pub struct Learning {
     /// As it was said, on one line.
     pub sentence: String,
     /// How sure it is, from 0 to 1.
+    #[serde(with = "crate::exact")]
     pub confidence: f64,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
     /// The turn.
+    #[serde(with = "digest::hexadecimal")]
     pub turn: [u8; 16],
     /// The begin of the message before.
     pub before: String,
@@ -101,7 +103,7 @@ pub struct Fix {
 }
 
 /// What a piece of a transcript taught.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lesson {
     /// Learnings, in order.
     pub learnings: Vec<Learning>,
@@ -114,7 +116,7 @@ pub struct Lesson {
 }
 
 /// How far a transcript was looked through.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// Of which generation.
     pub generation: u32,

@@ -20,7 +20,7 @@ use crate::digest::{self, Hasher};
 const AT_ONCE: usize = 16;
 
 /// A turn, or what there is of the one that is still open.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// Its place in the transcript, from 0.
     pub index: u32,
@@ -29,20 +29,25 @@ pub struct Turn {
     /// Byte offset behind its last line.
     pub end: u64,
     /// The id of its first line, a UUID; made of what stands there instead, or of where it begins, when that is none.
+    #[serde(with = "digest::hexadecimal")]
     pub id: [u8; 16],
     /// When its first line was written, in milliseconds since 1970; 0 when no line says.
     pub started_ms: i64,
     /// When its last line was written.
     pub ended_ms: i64,
     /// SHA-256 of its content.
+    #[serde(with = "digest::hexadecimal")]
     pub content_sha256: digest::Bytes,
     /// Characters of its content.
     pub content_chars: u64,
     /// Tools used, in order of first use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// Files read or written, as the tools were told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Sub-agents that worked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
     /// Size of the context at its last answer, in tokens.
     pub context_tokens: Option<u64>,
@@ -51,13 +56,14 @@ pub struct Turn {
     /// Whether the model's last word is an answer: nothing was being worked on.
     pub is_answered: bool,
     /// What is still on the list of things to do when it ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_work: Vec<String>,
     /// Whether its prompt asks to keep it: `#keep`.
     pub is_kept: bool,
 }
 
 /// A summary that took the conversation's place.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactSummary {
     /// What it says.
     pub text: String,
@@ -72,7 +78,7 @@ pub struct CompactSummary {
 }
 
 /// How large the context was when the model answered for the first time after a compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstContext {
     /// Where the compaction was, as [`CompactSummary::start`].
     pub start: u64,

@@ -93,6 +93,7 @@ impl Place {
         dump += &format!("{:?}\n", self.store.compactions(None, i64::MIN).unwrap());
         match self.kind {
             Kind::Sqlite => dump + &self.rows(),
+            Kind::Jsonl => dump,
         }
     }
 

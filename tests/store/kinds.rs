@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ctxbridge::archive::store::jsonl::JsonlStore;
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge::archive::store::{Store, StoreError};
 use proptest::test_runner::Config;
@@ -17,6 +18,12 @@ macro_rules! on_every_store {
                 super::$name($crate::kinds::Kind::Sqlite);
             })+
         }
+        mod jsonl {
+            $(#[test]
+            fn $name() {
+                super::$name($crate::kinds::Kind::Jsonl);
+            })+
+        }
     };
 }
 
@@ -25,6 +32,8 @@ macro_rules! on_every_store {
 pub enum Kind {
     /// One SQLite file.
     Sqlite,
+    /// A folder of JSON Lines.
+    Jsonl,
 }
 
 impl Kind {
@@ -32,6 +41,7 @@ impl Kind {
     pub fn try_open(self, data: &Path, patience: Patience) -> Result<Box<dyn Store>, StoreError> {
         match self {
             Self::Sqlite => Ok(Box::new(SqliteStore::open(data, patience)?)),
+            Self::Jsonl => Ok(Box::new(JsonlStore::open(&data.join(JsonlStore::FOLDER), patience)?)),
         }
     }
 
@@ -43,13 +53,14 @@ impl Kind {
     pub fn check_sound(self, data: &Path) {
         match self {
             Self::Sqlite => check_references(data),
+            Self::Jsonl => check_files(data),
         }
     }
 
     /// How many cases of a property are tried, of which a quick store takes so many.
     pub fn cases(self, usual: u32) -> Config {
         let cases = match self {
-            Self::Sqlite => usual,
+            Self::Sqlite | Self::Jsonl => usual,
         };
         Config { failure_persistence: None, ..Config::with_cases(cases) }
     }
@@ -85,4 +96,10 @@ fn check_references(data: &Path) {
     ] {
         assert_eq!(value::<u32>(data, sql), 0, "{what}");
     }
+}
+
+/// That all files are as the journal says, and whoever reads it from the begin comes to the same.
+fn check_files(data: &Path) {
+    let mut store = JsonlStore::open_read_only(&data.join(JsonlStore::FOLDER)).unwrap().unwrap();
+    assert_eq!(store.look_through().unwrap(), []);
 }

@@ -16,6 +16,8 @@ mod retention;
 pub use confidence::{boosted, decayed, loss};
 pub use retention::{Reason, Retention, Usage, retention};
 
+use serde::{Deserialize, Serialize};
+
 use super::context;
 use super::store::{Store, StoreError};
 use crate::config;
@@ -65,13 +67,14 @@ impl From<&config::Archive> for Settings {
 }
 
 /// What a cycle does.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The clock, in milliseconds since 1970.
     pub now_ms: i64,
     /// Time since the last cycle, in milliseconds; 0 for the first one, and when the clock went back.
     pub elapsed_ms: i64,
     /// What every confidence falls by, down to [`super::LEAST_CONFIDENCE`].
+    #[serde(with = "crate::exact")]
     pub loss: f64,
     /// For how long entries that nobody restores are kept hot.
     pub retention: Retention,

@@ -1,5 +1,7 @@
 //! For how long what nobody restores is kept at hand, by how large the archive is and how much of it is used.
 
+use serde::{Deserialize, Serialize};
+
 use super::Settings;
 
 /// Adapting never makes it shorter than a week: the half-life of importance, before which a turn still counts half.
@@ -23,7 +25,7 @@ pub struct Usage {
 }
 
 /// For how long an entry that is never restored stays in the hot set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
     /// Days.
     pub days: u32,
@@ -32,7 +34,8 @@ pub struct Retention {
 }
 
 /// Why the retention is what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// It is as set.
     AsSet,

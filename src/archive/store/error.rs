@@ -41,6 +41,14 @@ pub enum StoreError {
         /// What SQLite says.
         cause: rusqlite::Error,
     },
+    /// A file cannot be read or written.
+    #[error("cannot use {path}: {cause}; check the rights of its folder, or set CTXBRIDGE_DATA_DIR to one that may be written")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
     /// Anything else that SQLite says.
     #[error(
         "cannot use the archive {path}: {cause}; check the rights of the folder, or set CTXBRIDGE_DATA_DIR to one that may be written"

@@ -1,7 +1,9 @@
 //! What comes from the archives of other tools besides the words of a conversation.
 
+use serde::{Deserialize, Serialize};
+
 /// What another archive knows of an entry.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adopted {
     /// The entry.
     pub entry: i64,

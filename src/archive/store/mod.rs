@@ -7,6 +7,7 @@ where the batch thinks it is, so that any number of processes may look at the sa
 
 mod error;
 mod imported;
+pub mod jsonl;
 mod learnings;
 pub mod postgres;
 pub mod sqlite;
@@ -18,6 +19,8 @@ pub use learnings::{StoredFix, StoredLearning, Wanted};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::cycle::{Facts, Outcome, Plan, Run};
 use super::tier::Tier;
 use crate::config::StoreKind;
@@ -26,7 +29,7 @@ use crate::learn::{Lesson, Progress, Tally};
 use crate::transcript::{CompactSummary, FirstContext, Interpreter, Turn};
 
 /// What a transcript is of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
     /// Where it lies, as text: the key.
     pub path: String,
@@ -37,13 +40,14 @@ pub struct Transcript {
 }
 
 /// How far a transcript is archived.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cursor {
     /// How often it has been rewritten.
     pub generation: u32,
     /// Bytes that are archived.
     pub bytes: u64,
     /// SHA-256 of what precedes, as much of it as [`super::reader::CHECKED_BYTES`] says.
+    #[serde(with = "digest::hexadecimal")]
     pub check: digest::Bytes,
     /// How far its lines are interpreted.
     pub interpreter: Interpreter,
@@ -84,7 +88,7 @@ pub struct Batch {
 }
 
 /// What a new generation of a transcript has in common with the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rewritten {
     /// Bytes at the start, up to the begin of a segment.
     pub shared: u64,
@@ -231,7 +235,7 @@ pub struct StoredSummary {
 }
 
 /// A compaction that is about to happen, or was blocked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
@@ -279,7 +283,7 @@ pub struct StoredCompaction {
 }
 
 /// What a compaction put a summary in the place of: everything since the one before.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Messages: prompts, answers, and what tools returned.
     pub messages: u64,

@@ -19,9 +19,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio_postgres::config::{ChannelBinding, SslMode};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, NoTls, Statement};
 
 use super::error::PostgresError;
+use super::line::Line;
 use super::settings::{Settings, Ssl};
 use super::tls;
 
@@ -51,7 +52,6 @@ pub(super) struct Connection {
     client: Client,
     statements: HashMap<String, Statement>,
     settings: Arc<Settings>,
-    version: i32,
     /// Whether it must not be used again.
     is_spoilt: bool,
     is_in_transaction: bool,
@@ -71,20 +71,17 @@ impl Connection {
         let (client, end) = connect(settings)?;
         let settings = Arc::clone(settings);
         let statements = HashMap::new();
-        let mut connection =
-            Self { client, statements, settings, version: 0, is_spoilt: false, is_in_transaction: false, _end: end };
+        let mut connection = Self { client, statements, settings, is_spoilt: false, is_in_transaction: false, _end: end };
         connection.begin()?;
         Ok(connection)
     }
 
     /// What holds for all that is asked on it.
     fn begin(&mut self) -> Result<(), PostgresError> {
-        let row = self.one("SELECT current_setting('server_version_num')::integer, current_setting('server_version')", &[])?;
-        let (number, name): (i32, String) = (self.get(&row, 0)?, self.get(&row, 1)?);
-        if number < OLDEST.1 {
-            return Err(PostgresError::TooOld { server: self.server(), found: name, needed: OLDEST.0 });
+        let row = self.fact("SELECT current_setting('server_version_num')::integer, current_setting('server_version')", &[])?;
+        if row.get::<i32>(0)? < OLDEST.1 {
+            return Err(PostgresError::TooOld { server: self.server(), found: row.get(1)?, needed: OLDEST.0 });
         }
-        self.version = number;
         // Names are written out in full everywhere: nobody else's operator or function is meant.
         let set = "SELECT set_config('search_path', 'pg_catalog', false), set_config('statement_timeout', $1, false),
             set_config('lock_timeout', $2, false), set_config('idle_in_transaction_session_timeout', $3, false),
@@ -93,7 +90,7 @@ impl Connection {
         let statement = milliseconds(self.settings.statement_timeout);
         let lock = milliseconds(LOCK_TIMEOUT.min(self.settings.statement_timeout));
         let idle = milliseconds(IDLE_IN_TRANSACTION.max(self.settings.statement_timeout));
-        self.one(set, &[&statement, &lock, &idle]).map(drop)
+        self.fact(set, &[&statement, &lock, &idle]).map(drop)
     }
 
     /// The settings that it was made with.
@@ -101,18 +98,8 @@ impl Connection {
         &self.settings
     }
 
-    /// The tenant: the first parameter of every statement.
-    pub fn tenant(&self) -> &str {
-        &self.settings.tenant
-    }
-
     fn server(&self) -> String {
         self.settings.server()
-    }
-
-    /// The server's version as a number: 160014 is 16.14.
-    pub fn version(&self) -> i32 {
-        self.version
     }
 
     /// Whether it can be given to the next one.
@@ -120,30 +107,42 @@ impl Connection {
         !self.is_spoilt && !self.is_in_transaction && !self.client.is_closed()
     }
 
-    /// All rows.
-    pub fn all(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
-        let statement = self.prepared(sql)?;
-        let answer = wait(self.limit(), self.client.query(&statement, params));
-        self.told(answer)
+    /// All rows. The first parameter is the tenant, as in every statement; `params` are those behind it.
+    pub fn all(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Line>, PostgresError> {
+        let settings = Arc::clone(&self.settings);
+        self.ask(sql, &with_tenant(&settings, params))
     }
 
     /// The first row, if there is one.
-    pub fn first(&mut self, sql: &str, params: Params<'_>) -> Result<Option<Row>, PostgresError> {
+    pub fn first(&mut self, sql: &str, params: Params<'_>) -> Result<Option<Line>, PostgresError> {
         Ok(self.all(sql, params)?.into_iter().next())
     }
 
     /// The first row.
-    pub fn one(&mut self, sql: &str, params: Params<'_>) -> Result<Row, PostgresError> {
-        let missing = || PostgresError::Unreadable { server: self.settings.server(), cause: "there is no row".to_owned() };
-        let missing = missing();
-        self.first(sql, params)?.ok_or(missing)
+    pub fn one(&mut self, sql: &str, params: Params<'_>) -> Result<Line, PostgresError> {
+        let first = self.first(sql, params)?;
+        first.ok_or_else(|| PostgresError::Unreadable { server: self.server(), cause: "there is no row".to_owned() })
     }
 
     /// How many rows were changed.
     pub fn execute(&mut self, sql: &str, params: Params<'_>) -> Result<u64, PostgresError> {
         let statement = self.prepared(sql)?;
-        let answer = wait(self.limit(), self.client.execute(&statement, params));
+        let settings = Arc::clone(&self.settings);
+        let answer = wait(self.limit(), self.client.execute(&statement, &with_tenant(&settings, params)));
         self.told(answer)
+    }
+
+    /// The first row of what is no tenant's.
+    pub fn fact(&mut self, sql: &str, params: Params<'_>) -> Result<Line, PostgresError> {
+        let first = self.ask(sql, params)?.into_iter().next();
+        first.ok_or_else(|| PostgresError::Unreadable { server: self.server(), cause: "there is no row".to_owned() })
+    }
+
+    fn ask(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Line>, PostgresError> {
+        let statement = self.prepared(sql)?;
+        let answer = wait(self.limit(), self.client.query(&statement, params));
+        let rows = self.told(answer)?;
+        Ok(rows.into_iter().map(|row| Line { row, settings: Arc::clone(&self.settings) }).collect())
     }
 
     /// Several statements without parameters: what we wrote ourselves.
@@ -160,11 +159,6 @@ impl Connection {
     /// Several questions of which all see the same state.
     pub fn snapshot<T, E: From<PostgresError>>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         self.within("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "COMMIT", work)
-    }
-
-    /// A transaction that is never committed.
-    pub fn rehearsal<T, E: From<PostgresError>>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
-        self.within("BEGIN ISOLATION LEVEL REPEATABLE READ", "ROLLBACK", work)
     }
 
     fn within<T, E: From<PostgresError>>(
@@ -185,11 +179,6 @@ impl Connection {
         }
         self.is_in_transaction = false;
         result
-    }
-
-    /// A column of a row.
-    pub fn get<T: tokio_postgres::types::FromSqlOwned>(&self, row: &Row, column: usize) -> Result<T, PostgresError> {
-        row.try_get(column).map_err(|error| PostgresError::of_statement(&self.settings, &error))
     }
 
     fn prepared(&mut self, sql: &str) -> Result<Statement, PostgresError> {
@@ -220,6 +209,11 @@ impl Connection {
             }
         }
     }
+}
+
+fn with_tenant<'a>(settings: &'a Settings, params: Params<'a>) -> Vec<&'a (dyn ToSql + Sync)> {
+    let tenant: &(dyn ToSql + Sync) = &settings.tenant;
+    [&[tenant], params].concat()
 }
 
 /// The client, with what ends the thread behind it.

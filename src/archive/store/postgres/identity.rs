@@ -10,11 +10,8 @@ impl PostgresStore {
     /// When the server does not answer.
     pub fn identity(&self) -> Result<String, PostgresError> {
         self.pool.with(|db| {
-            let made: String = {
-                let row =
-                    db.one("SELECT (extract(epoch FROM min(at)) * 1000000)::bigint::text FROM ctxbridge.migrations", &[])?;
-                db.get(&row, 0)?
-            };
+            let sql = "SELECT (extract(epoch FROM min(at)) * 1000000)::bigint FROM ctxbridge.migrations WHERE $1 <> ''";
+            let made: i64 = db.one(sql, &[])?.get(0)?;
             let settings = db.settings();
             Ok(format!("{}/{} {} {} {made}", settings.server(), settings.database, settings.tenant, self.user))
         })

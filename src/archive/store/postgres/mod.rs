@@ -6,21 +6,40 @@ all others, whatever they ask with; a session can be shown to its project or the
 its time is over, and a transaction happens whole or not at all, so whatever fails may be tried again.
 */
 
+mod changes;
+mod compactions;
 mod connection;
+mod content;
+mod cycle;
 mod error;
 mod identity;
+mod kept;
+mod learnings;
+mod line;
 mod pool;
+mod read;
 mod schema;
+mod search;
 mod secret;
+mod segments;
 mod settings;
+mod sharing;
+mod store;
 mod tls;
+mod turns;
+mod words;
+mod write;
 
 pub use error::PostgresError;
 pub use pool::Pool;
+pub use search::{Hit, Text};
 pub use secret::Secret;
 pub use settings::{CONNECT_TIMEOUT, PORT, STATEMENT_TIMEOUT, Settings, SettingsError, Ssl, TENANT, Visibility};
 
+use super::StoreError;
+use crate::archive::search::filter::Filter;
 use connection::Connection;
+use segments::Remembered;
 
 /// An archive on a PostgreSQL server.
 #[derive(Debug)]
@@ -28,6 +47,7 @@ pub struct PostgresStore {
     pool: Pool,
     /// The role that it is used as.
     user: String,
+    remembered: Remembered,
 }
 
 impl PostgresStore {
@@ -46,7 +66,7 @@ impl PostgresStore {
     /// As [`Self::connect`].
     pub fn of(pool: &Pool) -> Result<Self, PostgresError> {
         let user = pool.with(enter)?;
-        Ok(Self { pool: pool.clone(), user })
+        Ok(Self { pool: pool.clone(), user, remembered: Remembered::default() })
     }
 
     /// The connections, for another store of the same process.
@@ -64,10 +84,7 @@ impl PostgresStore {
     /// # Errors
     /// When the server does not answer.
     pub fn server_version(&self) -> Result<String, PostgresError> {
-        self.pool.with(|db| {
-            let row = db.one("SELECT current_setting('server_version')", &[])?;
-            db.get(&row, 0)
-        })
+        self.pool.with(|db| db.fact("SELECT current_setting('server_version')", &[])?.get(0))
     }
 
     /// Whether there is search by meaning: the server has pgvector, and the tables for it.
@@ -75,10 +92,7 @@ impl PostgresStore {
     /// # Errors
     /// When the server does not answer.
     pub fn has_vectors(&self) -> Result<bool, PostgresError> {
-        self.pool.with(|db| {
-            let row = db.one("SELECT to_regclass('ctxbridge.embeddings') IS NOT NULL", &[])?;
-            db.get(&row, 0)
-        })
+        self.pool.with(|db| db.fact("SELECT to_regclass('ctxbridge.embeddings') IS NOT NULL", &[])?.get(0))
     }
 
     /// Whether this user sees everything, whoever wrote it: row-level security does not hold for superusers.
@@ -86,18 +100,83 @@ impl PostgresStore {
     /// # Errors
     /// When the server does not answer.
     pub fn is_exempt(&self) -> Result<bool, PostgresError> {
-        self.pool.with(|db| {
-            let row = db.one("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user", &[])?;
-            db.get(&row, 0)
-        })
+        let sql = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user";
+        self.pool.with(|db| db.fact(sql, &[])?.get(0))
+    }
+
+    /// Shows a session to others, or to nobody any more. False where there is no such session of one's own.
+    ///
+    /// # Errors
+    /// When it is to be shown to a project that this user is no member of, or the server does not do it.
+    pub fn set_visibility(&mut self, session: i64, visibility: Visibility) -> Result<bool, StoreError> {
+        self.write(|db| sharing::set_visibility(db, session, visibility))
+    }
+
+    /// Says what project a session is of; the first who has one of a project is its first member. False where there is no such session
+    /// of one's own.
+    ///
+    /// # Errors
+    /// When the session is shown to its project and this user is no member of it, or the server does not do it.
+    pub fn set_project(&mut self, session: i64, project: &str) -> Result<bool, StoreError> {
+        self.write(|db| sharing::set_project(db, session, project))
+    }
+
+    /// The best entries with these words, in the index's language ([`Terms::expression`]), of all that this user may read.
+    ///
+    /// [`Terms::expression`]: crate::archive::search::query::Terms::expression
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn search_words(&mut self, words: &str, filter: &Filter, most: usize) -> Result<Vec<Hit>, StoreError> {
+        self.read(|db| search::words(db, words, filter, most))
+    }
+
+    /// The entries nearest to a vector of a model, of all that this user may read.
+    ///
+    /// # Errors
+    /// When the server has no vectors, or does not answer.
+    pub fn search_near(&mut self, model: &str, vector: &[f32], filter: &Filter, most: usize) -> Result<Vec<Hit>, StoreError> {
+        self.with_vectors()?;
+        // What is set for a search holds as long as its transaction.
+        self.read(|db| db.transaction(|db| search::near(db, model, vector, filter, most)))
+    }
+
+    /// Keeps vectors of one's own entries, of each passage one, instead of those that they had of this model.
+    ///
+    /// # Errors
+    /// When the server has no vectors, or does not keep them: they have 384 or 768 dimensions.
+    pub fn put_vectors(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), StoreError> {
+        self.with_vectors()?;
+        self.write(|db| search::put_vectors(db, model, vectors))
+    }
+
+    /// One's own entries that have no vectors of a model, the newest first, at most so many.
+    ///
+    /// # Errors
+    /// When the server has no vectors, or does not answer.
+    pub fn without_vectors(&mut self, model: &str, dimensions: usize, most: usize) -> Result<Vec<i64>, StoreError> {
+        self.with_vectors()?;
+        self.read(|db| search::without_vectors(db, model, dimensions, most))
+    }
+
+    /// What entries say, in their order, each up to so many characters; those that this user may not read are left out.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn texts_of(&mut self, entries: &[i64], chars: usize) -> Result<Vec<Text>, StoreError> {
+        self.read(|db| search::texts_of(db, entries, chars))
+    }
+
+    fn with_vectors(&self) -> Result<(), StoreError> {
+        if self.has_vectors()? { Ok(()) } else { Err(PostgresError::NoVectors { server: self.pool.settings().server() }.into()) }
     }
 }
 
 /// The role that the server knows us as.
 fn enter(db: &mut Connection) -> Result<String, PostgresError> {
     schema::migrate(db)?;
-    let tenant = db.tenant().to_owned();
-    let row = db.one("SELECT session_user::text, ctxbridge.enter($1), ctxbridge.ensure_vectors()", &[&tenant])?;
-    let user: String = db.get(&row, 0)?;
-    if db.get(&row, 1)? { Ok(user) } else { Err(PostgresError::NoMember { server: db.settings().server(), tenant, user }) }
+    let tenant = db.settings().tenant.clone();
+    let row = db.one("SELECT session_user::text, ctxbridge.enter($1), ctxbridge.ensure_vectors()", &[])?;
+    let user: String = row.get(0)?;
+    if row.get(1)? { Ok(user) } else { Err(PostgresError::NoMember { server: db.settings().server(), tenant, user }) }
 }

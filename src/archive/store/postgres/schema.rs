@@ -32,7 +32,7 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), PostgresError> {
             return Err(PostgresError::Newer { server: db.settings().server(), found, known: VERSION });
         }
         let step = |db: &mut Connection| -> Result<(), PostgresError> {
-            db.one("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
+            db.fact("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
             // Another one may have been first.
             if version(db)? != found {
                 return Ok(());
@@ -41,7 +41,7 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), PostgresError> {
                 db.run(BEGIN)?;
             }
             db.run(MIGRATIONS[found as usize])?;
-            db.execute("INSERT INTO ctxbridge.migrations (version) VALUES ($1)", &[&(found + 1)]).map(drop)
+            db.fact("INSERT INTO ctxbridge.migrations (version) VALUES ($1) RETURNING version", &[&(found + 1)]).map(drop)
         };
         match db.transaction(step) {
             Err(PostgresError::Denied { .. }) => return Err(older(db, found)?),
@@ -62,22 +62,20 @@ fn version(db: &mut Connection) -> Result<i32, PostgresError> {
     // To look up a name, the server may use what it remembers; to read the catalogue, it looks.
     let is_there = "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
         WHERE nspname = 'ctxbridge' AND relname = 'migrations')";
-    let row = db.one(is_there, &[])?;
-    if !db.get::<bool>(&row, 0)? {
+    if !db.fact(is_there, &[])?.get::<bool>(0)? {
         return Ok(0);
     }
-    let row = db.one("SELECT coalesce(max(version), 0) FROM ctxbridge.migrations", &[])?;
-    db.get(&row, 0)
+    db.fact("SELECT coalesce(max(version), 0) FROM ctxbridge.migrations", &[])?.get(0)
 }
 
 /// Who has to do what this user may not.
 fn older(db: &mut Connection, found: i32) -> Result<PostgresError, PostgresError> {
-    let row = db.one(
+    let row = db.fact(
         "SELECT session_user::text, coalesce(
             (SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname = 'ctxbridge'),
             (SELECT pg_get_userbyid(datdba)::text FROM pg_database WHERE datname = current_database()))",
         &[],
     )?;
-    let (user, owner) = (db.get(&row, 0)?, db.get(&row, 1)?);
+    let (user, owner) = (row.get(0)?, row.get(1)?);
     Ok(PostgresError::Older { server: db.settings().server(), found, known: VERSION, user, owner })
 }

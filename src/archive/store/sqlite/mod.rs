@@ -11,7 +11,9 @@ mod cycle;
 mod imported;
 mod kept;
 mod learnings;
+mod memory;
 mod read;
+mod rows;
 mod schema;
 mod segments;
 mod tiers;
@@ -177,9 +179,12 @@ impl SqliteStore {
         work(&self.db).map_err(|cause| explain(&self.path, cause))
     }
 
-    /// One immediate transaction, tried again when another process is in the way.
+    /// One immediate transaction, tried again when another process is in the way; or a part of the one that goes on.
     fn write<T>(&mut self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let Self { db, path, .. } = self;
+        if !db.is_autocommit() {
+            return work(db).map_err(|cause| explain(path, cause));
+        }
         retrying(|| {
             let mut once = || {
                 let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -62,6 +62,23 @@ pub(super) fn segments(
     .collect()
 }
 
+/// Start, length and hash of them.
+pub(super) fn pieces(
+    db: &Connection,
+    transcript: i64,
+    generation: u32,
+    range: (u64, u64),
+) -> Result<Vec<(u64, u32, digest::Bytes)>> {
+    db.prepare_cached(
+        "SELECT start, bytes, sha256 FROM layout JOIN segments ON segments.id = segment
+         WHERE transcript = ?1 AND generation = ?2 AND start < ?4 AND start + bytes > ?3 ORDER BY start",
+    )?
+    .query_map(params![transcript, generation, range.0.cast_signed(), signed(range.1)], |row| {
+        Ok((unsigned(row, 0)?, row.get(1)?, row.get(2)?))
+    })?
+    .collect()
+}
+
 pub(super) fn turn_at(db: &Connection, path: &str, byte: u64) -> Result<Option<(u64, u32)>> {
     db.prepare_cached(
         "SELECT start, idx FROM turns WHERE transcript = (SELECT id FROM transcripts WHERE path = ?1)

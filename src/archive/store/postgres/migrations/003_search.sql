@@ -41,7 +41,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me text := session_user;
 BEGIN
-    DELETE FROM ctxbridge.texts t WHERE t.tenant = $1 AND t.session = $2 AND t.owner = me AND t.entry = ANY ($3);
+    DELETE FROM ctxbridge.texts t WHERE t.tenant = $1 AND t.session = $2 AND t.owner = me AND t.entry = ANY ($3) AND NOT EXISTS (
+        SELECT FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.session = $2 AND u.owner = me AND u.entry = t.entry);
 END $$;
 
 -- Makes the words of a session of one's own known to those who may read it.

@@ -1,0 +1,89 @@
+//! Looking whether all of it is as it was written.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::folder::transcript_file;
+use super::journal::Journal;
+use super::replay::Replayed;
+use super::{JsonlStore, entries};
+use crate::archive::store::{EVERYTHING, StoreError};
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Bytes of a transcript are others, or not there.
+    Transcript {
+        /// The file.
+        file: PathBuf,
+        /// Offset of the piece.
+        start: u64,
+        /// What is wrong.
+        cause: String,
+    },
+    /// Lines of the entries cannot be read, or are missing.
+    Entries {
+        /// The file.
+        file: PathBuf,
+        /// The number of each line that cannot be read, from 1.
+        bad: Vec<u64>,
+        /// Contents that have no line.
+        missing: usize,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transcript { file, start, cause } => {
+                write!(f, "bytes {start} and following of {} are damaged: {cause}", file.display())
+            }
+            Self::Entries { file, bad, missing } => write!(
+                f,
+                "{} has {} lines that cannot be read, and {missing} are missing; `ctxbridge archive optimize` makes it anew",
+                file.display(),
+                bad.len()
+            ),
+        }
+    }
+}
+
+impl JsonlStore {
+    /// Looks through all of it: the journal, every file of a transcript, and whether the entries say what they should.
+    ///
+    /// # Errors
+    /// When the journal is damaged, or something cannot be read at all.
+    pub fn look_through(&mut self) -> Result<Vec<Finding>, StoreError> {
+        self.refresh()?;
+        self.read_journal_again()?;
+        let mut findings = Vec::new();
+        for session in self.replayed.memory.all_transcripts()? {
+            let (key, path, session, newest) = session;
+            for generation in 0..=newest {
+                let name = transcript_file(&session, &path, generation);
+                for (start, bytes, sha256) in self.replayed.memory.pieces(key, generation, EVERYTHING)? {
+                    self.raw.forget();
+                    if let Err(cause) = self.raw.piece(&self.folder, &name, (start, bytes, &sha256)) {
+                        findings.push(Finding::Transcript { file: self.folder.file(&name), start, cause });
+                    }
+                }
+            }
+        }
+        self.raw.forget();
+        let wanted = self.replayed.memory.contents()?;
+        let survey = entries::survey(&self.folder, self.replayed.entries, &wanted, &mut |_| Ok(()))?;
+        if !survey.bad.is_empty() || !survey.missing.is_empty() {
+            let file = self.folder.file(entries::FILE);
+            findings.push(Finding::Entries { file, bad: survey.bad, missing: survey.missing.len() });
+        }
+        Ok(findings)
+    }
+
+    /// From its first line on, as whoever opens it next.
+    fn read_journal_again(&mut self) -> Result<(), StoreError> {
+        let Some(mut journal) = Journal::open(&self.folder, false)? else {
+            return Err(self.journal.damaged(1, "there is no begin any more"));
+        };
+        Replayed::new(&self.folder, &journal.head)?.follow(&mut journal)
+    }
+}

@@ -1,0 +1,140 @@
+//! The folder: files in it that only the user may read, and a lock.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::archive::store::StoreError;
+use crate::archive::store::sqlite::Patience;
+use crate::{digest, files, paths};
+
+/// The lock: held by the one who writes.
+const LOCK: &str = "lock";
+
+/// The folder in it that has what transcripts were, byte for byte.
+pub(super) const TRANSCRIPTS: &str = "transcripts";
+
+/// Characters of a session's id that are in the name of a file.
+const SESSION_CHARS: usize = 64;
+
+/// How long a writer waits for another, who may be tidying up.
+const HURRIED: Duration = Duration::from_millis(250);
+const PATIENT: Duration = Duration::from_secs(10);
+
+/// A folder that an archive is in.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// Makes it, where it is not there.
+    pub fn make(path: &Path) -> Result<Self, StoreError> {
+        let folder = Self::at(path);
+        paths::create_private_dir(path).map_err(|cause| explain(path, cause))?;
+        let transcripts = folder.file(TRANSCRIPTS);
+        let failed = |cause| explain(&transcripts, cause);
+        match fs::symlink_metadata(&transcripts) {
+            Ok(there) if there.is_dir() => Ok(folder),
+            // A link could lead anywhere.
+            Ok(_) => Err(failed(io::ErrorKind::NotADirectory.into())),
+            Err(_) => paths::create_private_dir(&transcripts).map_err(failed).map(|()| folder),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Opens a file of ours: it is in the folder, and nowhere that a link leads to.
+    pub fn open(&self, name: &str, options: &mut OpenOptions) -> Result<File, StoreError> {
+        let path = self.file(name);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+        options.open(&path).map_err(|cause| explain(&path, cause))
+    }
+
+    /// The same, where it may not be there.
+    pub fn open_if_there(&self, name: &str, options: &mut OpenOptions) -> Result<Option<File>, StoreError> {
+        match self.open(name, options) {
+            Ok(file) => Ok(Some(file)),
+            Err(StoreError::File { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn explain(&self, name: &str, cause: io::Error) -> StoreError {
+        explain(&self.file(name), cause)
+    }
+
+    /// Keeps others from writing, until what is handed over is dropped.
+    pub fn lock(&self, patience: Patience) -> Result<Option<File>, StoreError> {
+        let file = self.open(LOCK, files::private().create(true).truncate(false))?;
+        let patience = match patience {
+            Patience::Hurried => HURRIED,
+            Patience::Patient => PATIENT,
+        };
+        match files::lock_within(&file, File::try_lock, patience) {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: self.path.clone() }),
+            // Some network drives have none.
+            Err(TryLockError::Error(_)) => Ok(None),
+        }
+    }
+
+    /// Bytes of all files of transcripts, and of all other files.
+    pub fn bytes(&self) -> (u64, u64) {
+        let of = |folder: &Path| -> u64 {
+            let Ok(entries) = fs::read_dir(folder) else { return 0 };
+            entries.flatten().filter_map(|entry| entry.metadata().ok()).filter(fs::Metadata::is_file).map(|file| file.len()).sum()
+        };
+        (of(&self.file(TRANSCRIPTS)), of(&self.path))
+    }
+}
+
+/// The file with a generation of a transcript. What people called their sessions leads nowhere else: all but the plainest characters are replaced, and
+/// transcripts are told apart by their paths.
+pub(super) fn transcript_file(session: &str, path: &str, generation: u32) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = session.trim_start_matches('-').chars().map(plain).take(SESSION_CHARS).collect();
+    let name = if name.is_empty() { "session" } else { &name };
+    format!("{TRANSCRIPTS}/{name}-{}.{generation}.jsonl", &digest::of_bytes(path.as_bytes())[..16])
+}
+
+pub(super) fn explain(path: &Path, cause: io::Error) -> StoreError {
+    let path = path.to_owned();
+    match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => StoreError::Full { path },
+        _ => StoreError::File { path, cause },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        for odd in
+            ["", "..", "../../etc/passwd", "/etc/passwd", "-rf", "a\0b", "a\nb", "C:\\x", "é🦀", &"x".repeat(1_000), ".", "a/b"]
+        {
+            let name = transcript_file(odd, odd, 3);
+            let inside = name.strip_prefix("transcripts/").expect("a folder");
+            assert!(inside.len() < 120 && inside.ends_with(".3.jsonl"), "{odd:?}: {name}");
+            let stem = inside.trim_end_matches(".3.jsonl");
+            assert!(stem.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)), "{odd:?}: {name}");
+            assert!(stem.starts_with(|c: char| c != '-'), "{odd:?}: {name}");
+        }
+        assert_ne!(transcript_file("a/b", "/1", 0), transcript_file("a_b", "/2", 0));
+        assert_ne!(transcript_file("s", "/1", 0), transcript_file("s", "/1", 1));
+    }
+}

@@ -1,0 +1,265 @@
+/*!
+The journal: one line for each change, in the order in which they happened.
+
+A line is there when its line break is; what stands behind the last one is of a write that did not finish. Each begins with a checksum of
+itself and of all lines before it, so that none can be damaged, lost, doubled or moved without being noticed: `{"crc":"0123abcd","touch":{…}}`.
+*/
+
+use std::fs::{File, Metadata};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::folder::Folder;
+use crate::archive::store::StoreError;
+use crate::archive::store::sqlite::SqliteStore;
+use crate::files;
+use crate::sqlite::OpenError;
+
+/// The name of the file.
+pub(super) const FILE: &str = "journal.jsonl";
+
+/// The version of what may be in it. It changes when an older ctxbridge could not read a new journal.
+pub(super) const FORMAT: u32 = 1;
+
+/// What stands before the checksum, and behind it.
+const BEFORE: &[u8] = b"{\"crc\":\"";
+const BEHIND: &[u8] = b"\",";
+const DIGITS: usize = 8;
+const PREFIX: usize = BEFORE.len() + DIGITS + BEHIND.len();
+
+/// Bytes that are read at once.
+const BUFFER: usize = 256 << 10;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Head {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The version of the tables whose rows follow.
+    pub schema: u32,
+    /// No other journal has the same.
+    pub id: String,
+    /// How much there was of the entries when it was begun.
+    pub entries: Extent,
+    /// Turns whose rows follow.
+    pub turns: u64,
+}
+
+/// How much there is of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Extent {
+    pub bytes: u64,
+    pub lines: u64,
+}
+
+/// The first line, as it is written.
+#[derive(Serialize, Deserialize)]
+struct Headline {
+    journal: Head,
+}
+
+/// A journal, up to where it was read.
+#[derive(Debug)]
+pub(super) struct Journal {
+    folder: Folder,
+    file: File,
+    pub head: Head,
+    /// Where it was read to, and what all of that comes to.
+    pub at: Position,
+    /// Bytes of the file when it was read; behind the position is what is no line.
+    seen: u64,
+    /// Bytes up to the last row of what it began with.
+    pub begin: u64,
+}
+
+/// A place between two lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub bytes: u64,
+    /// Lines before it.
+    pub lines: u64,
+    /// The checksum of these.
+    pub crc: u32,
+}
+
+/// What became of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing.
+    Same,
+    /// There is more of it, or less of what was no line.
+    Grown,
+    /// Another one is in its place.
+    Replaced,
+    /// None is.
+    Gone,
+}
+
+impl Journal {
+    /// Opens the journal of a folder; nothing where there is none, or nothing whole in it.
+    pub fn open(folder: &Folder, is_to_be_written: bool) -> Result<Option<Self>, StoreError> {
+        let mut options = files::private();
+        options.write(is_to_be_written).read(true);
+        let Some(file) = folder.open_if_there(FILE, &mut options)? else { return Ok(None) };
+        let head = Head { format: FORMAT, schema: 0, id: String::new(), entries: Extent::default(), turns: 0 };
+        let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0 };
+        let mut first = None;
+        // Just the first line: the others are read by who knows what they mean.
+        journal.read_some(1, &mut |_, line| {
+            first = serde_json::from_slice::<Headline>(line).ok();
+            Ok(())
+        })?;
+        if journal.at == Position::default() {
+            return Ok(None);
+        }
+        let Some(Headline { journal: head }) = first else { return Err(journal.damaged(1, "it is not how a journal begins")) };
+        for (found, known) in [(head.format, FORMAT), (head.schema, SqliteStore::SCHEMA)] {
+            if found > known {
+                return Err(journal.newer(found, known));
+            }
+        }
+        journal.begin = journal.at.bytes;
+        Ok(Some(Self { head, ..journal }))
+    }
+
+    /// Begins one in a file, which is emptied.
+    pub fn create(folder: &Folder, name: &str, head: Head) -> Result<Self, StoreError> {
+        let file = folder.open(name, files::private().read(true).create(true).truncate(true))?;
+        let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0 };
+        let line = json(&Headline { journal: journal.head.clone() })?;
+        journal.append(&line)?;
+        journal.begin = journal.at.bytes;
+        Ok(journal)
+    }
+
+    /// Whether it is still the same file, and has been added to.
+    pub fn state(&self) -> Result<State, StoreError> {
+        let failed = |cause| self.folder.explain(FILE, cause);
+        let there = match std::fs::symlink_metadata(self.folder.file(FILE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::Gone),
+            there => there.map_err(failed)?,
+        };
+        if !self.is_this(&there).map_err(failed)? || there.len() < self.at.bytes {
+            return Ok(State::Replaced);
+        }
+        Ok(if there.len() == self.seen { State::Same } else { State::Grown })
+    }
+
+    #[cfg(unix)]
+    fn is_this(&self, there: &Metadata) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let here = self.file.metadata()?;
+        Ok((here.dev(), here.ino()) == (there.dev(), there.ino()))
+    }
+
+    #[cfg(not(unix))]
+    fn is_this(&self, _: &Metadata) -> io::Result<bool> {
+        let mut line = Vec::new();
+        BufReader::new(File::open(self.folder.file(FILE))?).read_until(b'\n', &mut line)?;
+        let head = line.get(PREFIX - 1..).and_then(|json| serde_json::from_slice::<Headline>(&[b"{", &json[1..]].concat()).ok());
+        Ok(head.is_some_and(|head| head.journal == self.head))
+    }
+
+    /// Reads what is new: the number of each line, from 1, and what it says.
+    ///
+    /// # Errors
+    /// When a line is damaged that others follow. Where somebody may be writing just now, that has to be seen once more.
+    pub fn read(&mut self, take: &mut dyn FnMut(&Position, &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        self.read_some(u64::MAX, take)
+    }
+
+    fn read_some(
+        &mut self,
+        most: u64,
+        take: &mut dyn FnMut(&Position, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let failed = |folder: &Folder, cause| folder.explain(FILE, cause);
+        let mut reader = BufReader::with_capacity(BUFFER, &self.file);
+        reader.seek(SeekFrom::Start(self.at.bytes)).map_err(|cause| failed(&self.folder, cause))?;
+        let mut line = Vec::new();
+        for _ in 0..most {
+            line.clear();
+            let bytes = reader.read_until(b'\n', &mut line).map_err(|cause| failed(&self.folder, cause))? as u64;
+            self.seen = self.at.bytes + bytes;
+            if line.last() != Some(&b'\n') {
+                return Ok(());
+            }
+            let Some((crc, said)) = checked(&mut line, self.at.crc) else {
+                let is_last = reader.fill_buf().map_err(|cause| failed(&self.folder, cause))?.is_empty();
+                // The disk may have kept the end of a write and lost its begin.
+                return if is_last { Ok(()) } else { Err(self.damaged(self.at.lines + 1, "its checksum is another")) };
+            };
+            let next = Position { bytes: self.at.bytes + bytes, lines: self.at.lines + 1, crc };
+            take(&next, said)?;
+            self.at = next;
+        }
+        Ok(())
+    }
+
+    /// Adds a line; what is no line is cut off first. When it cannot be written, the file is as it was.
+    pub fn append(&mut self, said: &[u8]) -> Result<(), StoreError> {
+        let body = said.strip_prefix(b"{").unwrap_or(said);
+        let crc = sum(self.at.crc, body);
+        let mut line = Vec::with_capacity(PREFIX + body.len() + 1);
+        line.extend_from_slice(BEFORE);
+        line.extend_from_slice(format!("{crc:08x}").as_bytes());
+        line.extend_from_slice(BEHIND);
+        line.extend_from_slice(body);
+        line.push(b'\n');
+        let mut write = || {
+            if self.file.metadata()?.len() != self.at.bytes {
+                self.file.set_len(self.at.bytes)?;
+            }
+            self.file.seek(SeekFrom::Start(self.at.bytes))?;
+            self.file.write_all(&line)
+        };
+        if let Err(cause) = write() {
+            // What cannot be cut off now is no line, and is cut off by who writes next.
+            self.file.set_len(self.at.bytes).ok();
+            return Err(self.folder.explain(FILE, cause));
+        }
+        self.at = Position { bytes: self.at.bytes + line.len() as u64, lines: self.at.lines + 1, crc };
+        self.seen = self.at.bytes;
+        Ok(())
+    }
+
+    /// Waits until it is on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    pub fn damaged(&self, line: u64, cause: &str) -> StoreError {
+        let path = self.folder.path().to_owned();
+        StoreError::Damaged { path, cause: format!("line {line} of {FILE}: {cause}") }
+    }
+
+    pub fn newer(&self, found: u32, known: u32) -> StoreError {
+        StoreError::Open { path: self.folder.file(FILE), cause: OpenError::Newer { found, known } }
+    }
+}
+
+/// What a line says, if it is whole and follows what it should: without its checksum.
+fn checked(line: &mut [u8], before: u32) -> Option<(u32, &[u8])> {
+    let end = line.len() - 1;
+    let digits = line.get(BEFORE.len()..BEFORE.len() + DIGITS)?;
+    let noted = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    let is_framed = line.starts_with(BEFORE) && line.get(PREFIX - BEHIND.len()..PREFIX)? == BEHIND;
+    let crc = sum(before, line.get(PREFIX..end)?);
+    if !is_framed || crc != noted {
+        return None;
+    }
+    line[PREFIX - 1] = b'{';
+    Some((crc, &line[PREFIX - 1..end]))
+}
+
+fn sum(before: u32, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(before);
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+/// A value as the text of an object.
+pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(value).map_err(|error| StoreError::Sink(error.into()))
+}

@@ -1,0 +1,552 @@
+/*!
+The archive in a folder of JSON Lines, for machines that can have no SQLite file: everything in it is text, and only ever grows.
+
+- `journal.jsonl`: what happened, a line each ([`journal`]). A change has happened when its line is whole.
+- `transcripts/`: what transcripts were, byte for byte, a file for each generation ([`raw`]).
+- `entries.jsonl`: what turns say, for `jq` and `grep` ([`entries`]).
+- `lock`: held by the one who writes.
+
+To open it is to read the journal: its changes happen once more, to a [`SqliteStore`] in memory, whose own code answers every question. So this store cannot
+behave otherwise than that one. Readers need no lock, since the last whole line is what counts; a writer takes it, reads what others have added, makes
+its change in memory, writes bytes, entries and at last the line, and takes all of it back when that cannot be done.
+
+As in the database, writes are not synced, but for large pieces of transcripts by those whom nobody waits for: after a power failure, the last changes may be missing, and
+are made again by the next pass. The journal is made small by [`compact`], which `archive optimize` does.
+*/
+
+mod change;
+mod check;
+mod compact;
+mod entries;
+mod folder;
+mod journal;
+mod raw;
+mod replay;
+
+pub use check::Finding;
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use change::{Append, Came, Change, Hash};
+use folder::{Folder, TRANSCRIPTS, transcript_file};
+use journal::{Extent, FORMAT, Head, Journal, State, json};
+use replay::Replayed;
+
+use super::sqlite::{Patience, SqliteStore};
+use super::{
+    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction, StoredFix,
+    StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Transcript, Turns, Wanted,
+};
+use crate::archive::cycle::{Facts, Outcome, Plan, Run, Usage};
+use crate::archive::entry::Entry;
+use crate::config::StoreKind;
+use crate::digest;
+use crate::learn::{Lesson, Progress, Tally};
+use crate::transcript::{CompactSummary, FirstContext};
+
+/// An archive in a folder of JSON Lines.
+#[derive(Debug)]
+pub struct JsonlStore {
+    folder: Folder,
+    patience: Patience,
+    /// Whether nothing is written.
+    is_read_only: bool,
+    journal: Journal,
+    replayed: Replayed,
+    raw: raw::Files,
+    /// The file of a transcript that is being written, and what it had before.
+    writing: Option<(String, u64)>,
+}
+
+impl JsonlStore {
+    /// The name of the folder in the data folder.
+    pub const FOLDER: &str = "archive-jsonl";
+
+    /// Opens or creates the archive in a folder.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is damaged, or was written by a newer version.
+    pub fn open(folder: &Path, patience: Patience) -> Result<Self, StoreError> {
+        let folder = Folder::make(folder)?;
+        let opened = Journal::open(&folder, true).and_then(|journal| match journal {
+            Some(journal) => Self::read(&folder, journal, patience, false),
+            None => Self::create(&folder, patience),
+        });
+        match opened {
+            // Somebody may have been writing just then.
+            Err(error) if error.is_damage() => {
+                let _alone = folder.lock(patience)?;
+                match Journal::open(&folder, true)? {
+                    Some(journal) => Self::read(&folder, journal, patience, false),
+                    None => Err(error),
+                }
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the archive in a folder to look at, if there is one: nothing is written.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is damaged, or is of a newer version.
+    pub fn open_read_only(folder: &Path) -> Result<Option<Self>, StoreError> {
+        let folder = Folder::at(folder);
+        let read = || match Journal::open(&folder, false)? {
+            Some(journal) => Self::read(&folder, journal, Patience::Patient, true).map(Some),
+            None => Ok(None),
+        };
+        match read() {
+            Err(error) if error.is_damage() => {
+                // Where there can be no lock, nobody writes.
+                let _alone = folder.lock(Patience::Patient).ok();
+                read()
+            }
+            opened => opened,
+        }
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// How many learnings there are of each kind, the most first; those that were taken back do not count.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.now()?.learnings_by_kind()
+    }
+
+    fn read(folder: &Folder, mut journal: Journal, patience: Patience, is_read_only: bool) -> Result<Self, StoreError> {
+        let mut replayed = Replayed::new(folder, &journal.head)?;
+        replayed.follow(&mut journal)?;
+        let (folder, raw) = (folder.clone(), raw::Files::default());
+        Ok(Self { folder, patience, is_read_only, journal, replayed, raw, writing: None })
+    }
+
+    fn create(folder: &Folder, patience: Patience) -> Result<Self, StoreError> {
+        let _alone = folder.lock(patience)?;
+        if let Some(journal) = Journal::open(folder, true)? {
+            // Somebody else has.
+            return Self::read(folder, journal, patience, false);
+        }
+        let transcripts = folder.file(TRANSCRIPTS);
+        let listed = std::fs::read_dir(&transcripts).map_err(|cause| folder.explain(TRANSCRIPTS, cause))?;
+        if listed.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl")) {
+            let cause = format!("{} is gone, or has no begin, though there are transcripts", journal::FILE);
+            return Err(StoreError::Damaged { path: folder.path().to_owned(), cause });
+        }
+        let head = Head { format: FORMAT, schema: SqliteStore::SCHEMA, id: new_id()?, entries: Extent::default(), turns: 0 };
+        let journal = Journal::create(folder, journal::FILE, head)?;
+        Self::read(folder, journal, patience, false)
+    }
+
+    /// The archive as it is now, whoever wrote it.
+    fn now(&mut self) -> Result<&mut SqliteStore, StoreError> {
+        self.refresh()?;
+        Ok(&mut self.replayed.memory)
+    }
+
+    /// Reads what others have written.
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        match self.catch_up() {
+            Err(error) if error.is_damage() => {
+                // Somebody may have been writing just then. Where there can be no lock, nobody is.
+                let _alone = self.folder.lock(self.patience).ok();
+                self.catch_up()
+            }
+            done => done,
+        }
+    }
+
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        match self.journal.state()? {
+            // One that was moved away is read on as it was.
+            State::Same | State::Gone => Ok(()),
+            State::Grown => self.replayed.follow(&mut self.journal),
+            State::Replaced => {
+                // None that is whole, for the moment.
+                let Some(journal) = Journal::open(&self.folder, !self.is_read_only)? else { return Ok(()) };
+                *self = Self::read(&self.folder, journal, self.patience, self.is_read_only)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps others from writing, and reads what they have written.
+    fn alone(&mut self) -> Result<Option<File>, StoreError> {
+        if self.is_read_only {
+            let cause = io::ErrorKind::ReadOnlyFilesystem.into();
+            return Err(StoreError::File { path: self.folder.path().to_owned(), cause });
+        }
+        if self.journal.state()? == State::Gone {
+            // Somebody has moved all of it away.
+            *self = Self::open(&self.folder.path().to_owned(), self.patience)?;
+        }
+        let alone = self.folder.lock(self.patience)?;
+        self.catch_up().map(|()| alone)
+    }
+
+    /// Makes a change in memory and writes it down, or does neither. `work` says what its line is, if there is anything to be said.
+    fn change<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<(T, Option<Change>), StoreError>) -> Result<T, StoreError> {
+        let _alone = self.alone()?;
+        let (at, entries) = (self.journal.at, self.replayed.entries);
+        self.replayed.memory.begin()?;
+        let done = work(self).and_then(|(value, change)| {
+            if let Some(change) = change {
+                self.journal.append(&json(&change)?)?;
+                if change.is_of_entries() {
+                    self.replayed.salt(&self.journal.at)?;
+                }
+            }
+            self.replayed.memory.commit().map(|()| value)
+        });
+        let writing = self.writing.take();
+        if done.is_err() {
+            self.replayed.memory.roll_back()?;
+            self.replayed.entries = entries;
+            if self.journal.at == at {
+                entries::cut(&self.folder, entries);
+                if let Some((name, known)) = writing {
+                    raw::cut(&self.folder, &name, known);
+                }
+            }
+            // Where the line was written, it has happened: it is read from there.
+            self.journal.at = at;
+        }
+        done
+    }
+
+    /// Writes what a batch has into the other files; says how long they are then.
+    fn write_files(&mut self, batch: &Batch, known: u64, new: &[bool]) -> Result<(Extent, u64), StoreError> {
+        let Transcript { path, session, agent } = &batch.transcript;
+        let generation = batch.cursor.generation;
+        let name = transcript_file(session, path, generation);
+        let before = generation.checked_sub(1).map(|before| transcript_file(session, path, before));
+        let shared = batch.rewritten.map_or(0, |rewritten| rewritten.shared);
+        if batch.follows.is_none() || batch.rewritten.is_some() {
+            self.writing = Some((name.clone(), 0));
+            raw::begin(&self.folder, &name, before.as_deref().map(|before| (before, shared)))?;
+        } else {
+            self.writing = Some((name.clone(), known));
+        }
+        let is_patient = self.patience == Patience::Patient;
+        let raw = raw::add(&self.folder, &raw::Addition { name: &name, known, segments: &batch.segments, is_patient })?;
+        self.raw.forget();
+        let mut entries = Vec::new();
+        for (turn, _) in batch.turns.iter().zip(new).filter(|(_, is_new)| **is_new) {
+            let bytes = self.raw.range(&self.folder, &name, (turn.start, turn.end))?;
+            entries.push(Entry::of(session, agent.as_deref(), turn, &bytes));
+        }
+        Ok((entries::add(&self.folder, self.replayed.entries, &entries)?, raw))
+    }
+
+    /// Bytes of a transcript's generation that are there before a batch.
+    fn known_bytes(&mut self, batch: &Batch) -> Result<u64, StoreError> {
+        if let Some(rewritten) = batch.rewritten {
+            return Ok(rewritten.shared);
+        }
+        let layout = self.replayed.memory.layout(&batch.transcript.path)?;
+        Ok(layout.last().map_or(0, |(start, bytes, _)| start + u64::from(*bytes)))
+    }
+
+    /// Which of a batch's turns say what nobody has said yet.
+    fn new_turns(&mut self, batch: &Batch) -> Result<Vec<bool>, StoreError> {
+        let mut seen = HashSet::new();
+        let is_new = |content: &digest::Bytes| Ok(seen.insert(*content) && self.replayed.memory.entries(&[*content])?.is_empty());
+        batch.turns.iter().map(|turn| &turn.content_sha256).map(is_new).collect()
+    }
+
+    /// A piece of a transcript as it was archived.
+    fn piece(&mut self, transcript: i64, generation: u32, piece: (u64, u32, &digest::Bytes)) -> Result<&[u8], StoreError> {
+        let Some((path, session, _)) = self.replayed.memory.transcript_of(transcript)? else { return Ok(&[]) };
+        let name = transcript_file(&session, &path, generation);
+        let file = self.folder.file(&name);
+        let damaged = |cause| StoreError::Segment { path: file, transcript, start: piece.0, cause };
+        self.raw.piece(&self.folder, &name, piece).map_err(damaged)
+    }
+}
+
+/// What no other journal has.
+fn new_id() -> Result<String, StoreError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::Sink(io::Error::other(error)))?;
+    Ok(digest::hex(&bytes))
+}
+
+impl Store for JsonlStore {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Jsonl
+    }
+
+    fn place(&self) -> String {
+        self.folder.path().display().to_string()
+    }
+
+    fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError> {
+        self.now()?.cursor(path)
+    }
+
+    fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let memory = self.now()?;
+        let (Some(cursor), Some(transcript)) = (memory.cursor(path)?, memory.transcript_at(path)?) else { return Ok(None) };
+        let last = memory.layout(path)?.pop().filter(|(_, bytes, _)| *bytes < below);
+        let Some((start, bytes, sha256)) = last else { return Ok(None) };
+        let piece = self.piece(transcript, cursor.generation, (start, bytes, &sha256))?;
+        Ok(Some((start, piece.to_vec())))
+    }
+
+    fn layout(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, StoreError> {
+        self.now()?.layout(path)
+    }
+
+    fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError> {
+        self.now()?.turn_at(path, byte)
+    }
+
+    fn append(&mut self, batch: &Batch) -> Result<Appended, StoreError> {
+        let appended = self.change(|store| {
+            let known = store.known_bytes(batch)?;
+            let new = store.new_turns(batch)?;
+            let mut append = Box::new(Append::of(batch));
+            if Change::Append(append.clone()).apply(&mut store.replayed.memory)? == Came::Moved {
+                return Ok((Appended::Moved, None));
+            }
+            (append.entries, append.raw) = store.write_files(batch, known, &new)?;
+            store.replayed.entries = append.entries;
+            Ok((Appended::Done, Some(Change::Append(append))))
+        })?;
+        if appended == Appended::Done {
+            // What was to be added is there. That the files are larger than they need be is no reason to say otherwise.
+            self.compact_if_worthwhile().ok();
+        }
+        Ok(appended)
+    }
+
+    fn raw(&mut self, transcript: i64, generation: u32, range: (u64, u64), sink: &mut dyn Write) -> Result<(), StoreError> {
+        for (start, bytes, sha256) in self.now()?.pieces(transcript, generation, range)? {
+            let piece = self.piece(transcript, generation, (start, bytes, &sha256))?;
+            let clamp = |byte: u64| byte.saturating_sub(start).min(piece.len() as u64) as usize;
+            sink.write_all(piece.get(clamp(range.0)..clamp(range.1)).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        let totals = self.now()?.totals()?;
+        let (transcripts, others) = self.folder.bytes();
+        Ok(Totals { bytes_segments: transcripts, bytes_stored: transcripts + others, ..totals })
+    }
+
+    fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError> {
+        self.now()?.session(session)
+    }
+
+    fn size(&mut self, session: i64) -> Result<Size, StoreError> {
+        self.now()?.size(session)
+    }
+
+    fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError> {
+        self.now()?.sessions(prefix, folder, limit)
+    }
+
+    fn transcripts(&mut self, session: i64) -> Result<Vec<StoredTranscript>, StoreError> {
+        self.now()?.transcripts(session)
+    }
+
+    fn turns(&mut self, session: i64, which: Turns) -> Result<Vec<StoredTurn>, StoreError> {
+        self.now()?.turns(session, which)
+    }
+
+    fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError> {
+        self.now()?.turns_by_id(prefix)
+    }
+
+    fn places(&mut self, entries: &[i64]) -> Result<Vec<Place>, StoreError> {
+        self.now()?.places(entries)
+    }
+
+    fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError> {
+        self.now()?.turn(transcript, index)
+    }
+
+    fn turn_of(&mut self, place: &Place) -> Result<Option<StoredTurn>, StoreError> {
+        self.now()?.turn_of(place)
+    }
+
+    fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError> {
+        self.now()?.summary_of(entry)
+    }
+
+    fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError> {
+        self.now()?.summaries(session)
+    }
+
+    fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError> {
+        self.now()?.compactions(session, since_ms)
+    }
+
+    fn compactions_with(
+        &mut self,
+        words: &str,
+        project: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredCompaction>, StoreError> {
+        self.now()?.compactions_with(words, project, limit)
+    }
+
+    fn place_compactions(
+        &mut self,
+        transcript: i64,
+        summaries: &[CompactSummary],
+        contexts: &[FirstContext],
+    ) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.place_compactions(transcript, summaries, contexts)?;
+            let of = store.replayed.memory.transcript_of(transcript)?;
+            let (summaries, contexts) = (summaries.to_vec(), contexts.to_vec());
+            Ok(((), of.map(|(path, ..)| Change::Place { path, summaries, contexts })))
+        })
+    }
+
+    fn keep_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.keep_snapshot(compaction, snapshot)?;
+            let name = store.replayed.memory.compaction_name(compaction)?;
+            Ok(((), name.map(|compaction| Change::Snapshot { compaction, snapshot: snapshot.clone() })))
+        })
+    }
+
+    fn keep(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.keep(turn, is_kept, now_ms)?;
+            Ok(((), Some(Change::Keep { turn: *turn, is_kept, at_ms: now_ms })))
+        })
+    }
+
+    fn kept(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.now()?.kept(limit)
+    }
+
+    fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
+        self.now()?.contexts(session)
+    }
+
+    fn first_entry(&mut self, session: i64) -> Result<Option<i64>, StoreError> {
+        self.now()?.first_entry(session)
+    }
+
+    fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError> {
+        self.now()?.session_cleared(transcripts_in, but, since_ms)
+    }
+
+    fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.change(|store| {
+            store.replayed.memory.touch(entries, now_ms)?;
+            let entries: Vec<Hash> = store.replayed.memory.hashes(entries)?.into_iter().map(Hash).collect();
+            Ok(((), (!entries.is_empty()).then_some(Change::Touch { entries, at_ms: now_ms })))
+        })
+    }
+
+    fn adopt(&mut self, adopted: &[Adopted]) -> Result<usize, StoreError> {
+        self.change(|store| {
+            let changed = store.replayed.memory.adopt(adopted)?;
+            let entries: Vec<i64> = adopted.iter().map(|one| one.entry).collect();
+            let known = store.replayed.memory.hashes(&entries)?;
+            // Where one of them is not there, nobody can say which hash is whose.
+            let pairs = (known.len() == adopted.len()).then(|| known.into_iter().map(Hash).zip(adopted.iter().copied()).collect());
+            Ok((changed, pairs.filter(|_| changed > 0).map(|adopted| Change::Adopt { adopted })))
+        })
+    }
+
+    fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.announce(session, compaction)?;
+            Ok(((), Some(Change::Announce { session: session.to_owned(), compaction: compaction.clone() })))
+        })
+    }
+
+    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.add_summary(session, text, now_ms)?;
+            Ok(((), Some(Change::Summary { session: session.to_owned(), text: text.to_owned(), at_ms: now_ms })))
+        })
+    }
+
+    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.end_session(session, reason, now_ms)?;
+            Ok(((), Some(Change::End { session: session.to_owned(), reason: reason.to_owned(), at_ms: now_ms })))
+        })
+    }
+
+    /// There is no log to be put anywhere.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError> {
+        let work = |store: &mut Self| {
+            let (transcripts, others) = store.folder.bytes();
+            let here = |facts: &Facts| Facts { usage: Usage { bytes: transcripts + others, ..facts.usage }, ..*facts };
+            let outcome = store.replayed.memory.cycle(run, &|facts| plan(&here(facts)))?;
+            Ok((outcome, Some(Change::Cycle { plan: outcome.plan })))
+        };
+        match run {
+            Run::Real => self.change(work),
+            Run::Dry => {
+                self.refresh()?;
+                work(self).map(|(outcome, _)| outcome)
+            }
+        }
+    }
+
+    fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError> {
+        self.now()?.changes(since)
+    }
+
+    fn progress(&mut self, transcript: i64) -> Result<Option<Progress>, StoreError> {
+        self.now()?.progress(transcript)
+    }
+
+    fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.now()?.learnings_by_kind()
+    }
+
+    fn learn(&mut self, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, StoreError> {
+        self.change(|store| {
+            let new = store.replayed.memory.learn(transcript, lesson, progress)?;
+            let of = store.replayed.memory.transcript_of(transcript)?;
+            let (lesson, progress) = (lesson.clone(), Box::new(progress.clone()));
+            Ok((new, of.map(|(path, ..)| Change::Learn { path, lesson, progress })))
+        })
+    }
+
+    fn learnings(&mut self, wanted: &Wanted) -> Result<Vec<StoredLearning>, StoreError> {
+        self.now()?.learnings(wanted)
+    }
+
+    fn tallies(&mut self, session: i64) -> Result<Vec<(Option<String>, Tally)>, StoreError> {
+        self.now()?.tallies(session)
+    }
+
+    fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
+        self.now()?.fixes(project, limit)
+    }
+
+    fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError> {
+        self.now()?.changed_files(project, limit)
+    }
+
+    fn optimise(&mut self) -> Result<(), StoreError> {
+        let _alone = self.alone()?;
+        self.compact()
+    }
+}

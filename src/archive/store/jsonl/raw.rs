@@ -1,0 +1,149 @@
+/*!
+What transcripts were, byte for byte: a file for each generation of each.
+
+A file only grows. What stands in it behind the bytes that the journal knows is of a write that did not finish, and the next one begins
+there. A new generation begins as a copy of what it shares with the one before.
+*/
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use super::folder::Folder;
+use crate::archive::segment::{self, Check};
+use crate::archive::store::{Segment, StoreError};
+use crate::{digest, files};
+
+/// Bytes from which on a write is worth waiting for the disk, before the journal says that it is there: what is smaller is one piece that is read from the
+/// client's file again when its hash is another ([`segment::JOINED_BELOW`]).
+const SYNCED_BYTES: u64 = segment::JOINED_BELOW as u64;
+
+/// What a pass adds to a file.
+pub(super) struct Addition<'a> {
+    /// The file.
+    pub name: &'a str,
+    /// Bytes of it that the journal knows; what is behind them goes.
+    pub known: u64,
+    /// Pieces, one behind the other.
+    pub segments: &'a [Segment],
+    /// Whether nobody waits.
+    pub is_patient: bool,
+}
+
+/// Writes what a pass found; says how long the file is then.
+pub(super) fn add(folder: &Folder, addition: &Addition<'_>) -> Result<u64, StoreError> {
+    let Addition { name, known, segments, is_patient } = *addition;
+    let mut file = folder.open(name, files::private().read(true).create(true).truncate(false))?;
+    let mut write = || -> io::Result<u64> {
+        let mut end = known;
+        if file.metadata()?.len() > known {
+            file.set_len(known)?;
+        }
+        for Segment { start, bytes, sha256, data } in segments {
+            let piece = segment::unpack(data, *bytes, sha256, None, Check::Sha256).map_err(io::Error::other)?;
+            let mut from = 0;
+            // The begin of it is there mostly; where something else is, it is damaged, and comes back.
+            if *start < known && is_there(&mut file, *start, &piece[..piece.len().min((known - start) as usize)])? {
+                from = piece.len().min((known - start) as usize);
+            }
+            file.seek(SeekFrom::Start(start + from as u64))?;
+            file.write_all(&piece[from..])?;
+            end = end.max(start + piece.len() as u64);
+        }
+        if is_patient && end - known >= SYNCED_BYTES {
+            file.sync_data()?;
+        }
+        Ok(end)
+    };
+    write().map_err(|cause| {
+        // It makes room, if nothing else; what stays is cut off by the next write.
+        file.set_len(known).ok();
+        folder.explain(name, cause)
+    })
+}
+
+/// Takes back what was added to a file behind so many bytes.
+pub(super) fn cut(folder: &Folder, name: &str, known: u64) {
+    // Nobody is told: it makes room, and what stays is cut off by who writes next.
+    if let Ok(file) = folder.open(name, &mut files::private())
+        && file.metadata().is_ok_and(|metadata| metadata.len() > known)
+    {
+        file.set_len(known).ok();
+    }
+}
+
+/// Begins a file with what it shares with another one.
+pub(super) fn begin(folder: &Folder, name: &str, shared: Option<(&str, u64)>) -> Result<(), StoreError> {
+    let mut file = folder.open(name, files::private().create(true).truncate(true))?;
+    let Some((before, bytes)) = shared.filter(|(_, bytes)| *bytes > 0) else { return Ok(()) };
+    let mut copy = || -> io::Result<()> {
+        // One that is gone, or too short, is damage in the new one as well, in the same place.
+        if let Ok(before) = folder.open(before, File::options().read(true)) {
+            io::copy(&mut before.take(bytes), &mut file)?;
+        }
+        file.set_len(bytes)
+    };
+    copy().map_err(|cause| {
+        file.set_len(0).ok();
+        folder.explain(name, cause)
+    })
+}
+
+fn is_there(file: &mut File, start: u64, bytes: &[u8]) -> io::Result<bool> {
+    let mut there = Vec::with_capacity(bytes.len());
+    file.seek(SeekFrom::Start(start))?;
+    file.take(bytes.len() as u64).read_to_end(&mut there)?;
+    Ok(there == bytes)
+}
+
+/// Reads files, and what was read last a second time from memory: turns come one after the other, and many of them are in one piece.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    file: Option<(String, File)>,
+    piece: Option<(digest::Bytes, Vec<u8>)>,
+}
+
+impl Files {
+    /// A piece of a file, if it is what was archived; else what is wrong.
+    pub fn piece(
+        &mut self,
+        folder: &Folder,
+        name: &str,
+        (start, bytes, sha256): (u64, u32, &digest::Bytes),
+    ) -> Result<&[u8], String> {
+        let piece = match self.piece.take() {
+            Some((known, piece)) if known == *sha256 => piece,
+            _ => {
+                let piece = self.range(folder, name, (start, start + u64::from(bytes))).map_err(|error| error.to_string())?;
+                if piece.len() != bytes as usize {
+                    return Err(format!("it has {} bytes instead of {bytes}", piece.len()));
+                }
+                if digest::sha256(&piece) != *sha256 {
+                    return Err("its SHA-256 is another".to_owned());
+                }
+                piece
+            }
+        };
+        Ok(&self.piece.insert((*sha256, piece)).1)
+    }
+
+    /// Bytes of a file as they are; fewer than asked for when it ends before.
+    pub fn range(&mut self, folder: &Folder, name: &str, (start, end): (u64, u64)) -> Result<Vec<u8>, StoreError> {
+        if self.file.as_ref().is_none_or(|(open, _)| open != name) {
+            self.file = Some((name.to_owned(), folder.open(name, File::options().read(true))?));
+        }
+        let mut bytes = Vec::new();
+        if let Some((_, file)) = &mut self.file {
+            let mut read = || {
+                file.seek(SeekFrom::Start(start))?;
+                file.take(end.saturating_sub(start)).read_to_end(&mut bytes)
+            };
+            read().map_err(|cause| folder.explain(name, cause))?;
+        }
+        Ok(bytes)
+    }
+
+    /// Forgets what was read: there may be other files of the same names.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+}

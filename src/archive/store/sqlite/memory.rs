@@ -1,0 +1,179 @@
+/*!
+An archive in memory: what a store asks that keeps its archive in another form.
+
+It has the same tables, and so the same answers. Segments have no bytes here. Rows are keys of this store; what a journal says of them
+has to go by names that any store knows, and this is where one becomes the other.
+*/
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, params};
+
+use super::segments::Unpacker;
+use super::{SqliteStore, explain, read, schema};
+use crate::archive::store::StoreError;
+use crate::digest;
+
+/// Statements that are kept: all that replaying a journal needs.
+const STATEMENTS: usize = 128;
+
+/// What a compaction is known by outside of a store: session, time, turns before it, and which one it is of those that have all this in common.
+pub(in crate::archive::store) type CompactionName = (String, i64, u32, u32);
+
+impl SqliteStore {
+    /// An empty archive with the tables of some version. `path` is what errors name.
+    pub(in crate::archive::store) fn in_memory(path: &Path, schema: u32) -> std::result::Result<Self, StoreError> {
+        let open = || -> Result<Connection> {
+            let db = Connection::open_in_memory_with_flags(OpenFlags::default() | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            db.set_prepared_statement_cache_capacity(STATEMENTS);
+            migrate(&db, 0, schema)?;
+            db.pragma_update(None, "foreign_keys", true)?;
+            Ok(db)
+        };
+        let db = open().map_err(|cause| explain(path, cause))?;
+        Ok(Self { db, path: path.to_owned(), unpacked: None, unpacker: Unpacker::default(), _presence: None })
+    }
+
+    /// Brings the tables from some version to the newest.
+    pub(in crate::archive::store) fn migrate(&mut self, from: u32) -> std::result::Result<(), StoreError> {
+        self.read(|db| migrate(db, from, Self::SCHEMA))
+    }
+
+    /// The newest version of the tables.
+    pub(in crate::archive::store) const SCHEMA: u32 = schema::MIGRATIONS.len() as u32;
+
+    /// Several changes that happen together: what follows is in one transaction, up to [`commit`](Self::commit) or
+    /// [`roll_back`](Self::roll_back).
+    pub(in crate::archive::store) fn begin(&mut self) -> std::result::Result<(), StoreError> {
+        self.read(|db| db.execute_batch("BEGIN"))
+    }
+
+    /// Keeps what happened since [`begin`](Self::begin).
+    pub(in crate::archive::store) fn commit(&mut self) -> std::result::Result<(), StoreError> {
+        self.read(|db| db.execute_batch("COMMIT"))
+    }
+
+    /// Takes it back, if anything happened.
+    pub(in crate::archive::store) fn roll_back(&mut self) -> std::result::Result<(), StoreError> {
+        self.read(|db| if db.is_autocommit() { Ok(()) } else { db.execute_batch("ROLLBACK") })
+    }
+
+    /// Start, length and SHA-256 of the segments that a range of a generation touches.
+    pub(in crate::archive::store) fn pieces(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        range: (u64, u64),
+    ) -> std::result::Result<Vec<(u64, u32, digest::Bytes)>, StoreError> {
+        self.read(|db| read::pieces(db, transcript, generation, range))
+    }
+
+    /// Path, session and newest generation of a transcript.
+    pub(in crate::archive::store) fn transcript_of(
+        &mut self,
+        transcript: i64,
+    ) -> std::result::Result<Option<(String, String, u32)>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT path, sessions.session, generation FROM transcripts JOIN sessions ON sessions.id = transcripts.session
+                 WHERE transcripts.id = ?1",
+            )?
+            .query_row([transcript], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()
+        })
+    }
+
+    /// All transcripts: each with its path, session and newest generation.
+    pub(in crate::archive::store) fn all_transcripts(
+        &mut self,
+    ) -> std::result::Result<Vec<(i64, String, String, u32)>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT transcripts.id, path, sessions.session, generation FROM transcripts
+                 JOIN sessions ON sessions.id = transcripts.session ORDER BY transcripts.id",
+            )?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
+            .collect()
+        })
+    }
+
+    /// The transcript with a path.
+    pub(in crate::archive::store) fn transcript_at(&mut self, path: &str) -> std::result::Result<Option<i64>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached("SELECT id FROM transcripts WHERE path = ?1")?.query_row([path], |row| row.get(0)).optional()
+        })
+    }
+
+    /// What entries are known by; nothing of those that there are not.
+    pub(in crate::archive::store) fn hashes(&mut self, entries: &[i64]) -> std::result::Result<Vec<digest::Bytes>, StoreError> {
+        self.read(|db| {
+            let mut select = db.prepare_cached("SELECT sha256 FROM entries WHERE id = ?1")?;
+            entries.iter().filter_map(|id| select.query_row([id], |row| row.get(0)).optional().transpose()).collect()
+        })
+    }
+
+    /// The entries that are known by these.
+    pub(in crate::archive::store) fn entries(&mut self, hashes: &[digest::Bytes]) -> std::result::Result<Vec<i64>, StoreError> {
+        self.read(|db| {
+            let mut select = db.prepare_cached("SELECT id FROM entries WHERE sha256 = ?1")?;
+            hashes.iter().filter_map(|hash| select.query_row([hash], |row| row.get(0)).optional().transpose()).collect()
+        })
+    }
+
+    /// What a compaction is known by.
+    pub(in crate::archive::store) fn compaction_name(
+        &mut self,
+        compaction: i64,
+    ) -> std::result::Result<Option<CompactionName>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT sessions.session, at_ms, turns, (SELECT count(*) FROM compactions AS same WHERE same.session = compactions.session
+                    AND same.at_ms = compactions.at_ms AND same.turns = compactions.turns AND same.id < compactions.id)
+                 FROM compactions JOIN sessions ON sessions.id = compactions.session WHERE compactions.id = ?1",
+            )?
+            .query_row([compaction], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+            .optional()
+        })
+    }
+
+    /// The compaction that is known by that.
+    pub(in crate::archive::store) fn compaction(
+        &mut self,
+        (session, at_ms, turns, number): &CompactionName,
+    ) -> std::result::Result<Option<i64>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached(
+                "SELECT compactions.id FROM compactions JOIN sessions ON sessions.id = compactions.session
+                 WHERE sessions.session = ?1 AND at_ms = ?2 AND turns = ?3 ORDER BY compactions.id LIMIT 1 OFFSET ?4",
+            )?
+            .query_row(params![session, at_ms, turns, number], |row| row.get(0))
+            .optional()
+        })
+    }
+
+    /// The newest change.
+    pub(in crate::archive::store) fn last_change(&mut self) -> std::result::Result<i64, StoreError> {
+        self.read(|db| db.prepare_cached("SELECT max(id) FROM changes")?.query_row([], |row| row.get(0)))
+    }
+
+    /// Gives changes from one on a salt: not a random one, since whoever replays them has to come to the same.
+    pub(in crate::archive::store) fn salt_changes(&mut self, after: i64, salt: i64) -> std::result::Result<(), StoreError> {
+        self.read(|db| db.prepare_cached("UPDATE changes SET salt = ?2 WHERE id > ?1")?.execute([after, salt]).map(drop))
+    }
+
+    /// Forgets the oldest changes.
+    pub(in crate::archive::store) fn forget_changes(&mut self) -> std::result::Result<(), StoreError> {
+        self.write(super::changes::forget)
+    }
+
+    /// SHA-256s of the entries that are turns' contents.
+    pub(in crate::archive::store) fn contents(&mut self) -> std::result::Result<Vec<digest::Bytes>, StoreError> {
+        self.read(|db| {
+            db.prepare_cached("SELECT sha256 FROM entries WHERE text IS NULL")?.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+}
+
+fn migrate(db: &Connection, from: u32, to: u32) -> Result<()> {
+    schema::MIGRATIONS[..to as usize].iter().skip(from as usize).try_for_each(|migration| db.execute_batch(migration))
+}
