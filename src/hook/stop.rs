@@ -4,6 +4,7 @@ use super::scene::{HookError, Scene};
 use super::{Owed, Reply, SAFETY, background};
 use crate::archive::ingest;
 use crate::archive::store::Transcript;
+use crate::archive::sync::Rest;
 
 pub(super) fn answer(scene: &Scene) -> Result<Reply, HookError> {
     let mut store = scene.open(SAFETY)?;
@@ -40,5 +41,14 @@ pub(super) fn session(scene: &Scene) -> Result<Reply, HookError> {
         // The next session's end does it as well.
         background::start(&scene.program, &arguments).ok();
     }
+    send(scene);
     archived.map(|()| Reply::default())
+}
+
+/// What is new is sent to the team's server by another process: whether it answers is nothing that a hook waits for, or asks.
+fn send(scene: &Scene) {
+    let config = &scene.config;
+    if config.has_server() && config.postgres.auto_sync && !Rest::in_dir(&scene.data).is_on(scene.now_ms) {
+        background::start(&scene.program, &["archive", "sync", "--background"]).ok();
+    }
 }

@@ -10,6 +10,7 @@ mod search;
 mod sessions;
 mod show;
 mod status;
+mod sync;
 mod tag;
 mod tiers;
 
@@ -61,6 +62,8 @@ enum ArchiveCommand {
     Diff(diff::DiffArgs),
     /// Tidy up: look for damage, let confidence decay, prune what is never used, compare with the transcripts
     Optimize(optimize::OptimizeArgs),
+    /// Send what is new to the team's server, without secrets
+    Sync(sync::SyncArgs),
 }
 
 impl ArchiveArgs {
@@ -77,6 +80,7 @@ impl ArchiveArgs {
             ArchiveCommand::Export(args) => args.run(output),
             ArchiveCommand::Diff(args) => args.run(output),
             ArchiveCommand::Optimize(args) => args.run(output),
+            ArchiveCommand::Sync(args) => args.run(output),
         }
     }
 }

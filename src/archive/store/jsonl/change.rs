@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::cycle::{Plan, Run};
 use crate::archive::store::sqlite::SqliteStore;
-use crate::archive::store::{Adopted, Appended, Batch, Compaction, Cursor, Rewritten, Segment, Snapshot, Store, StoreError, Transcript};
+use crate::archive::store::{
+    Adopted, Appended, Batch, Compaction, Cursor, Rewritten, Segment, Snapshot, Store, StoreError, Transcript,
+};
 use crate::digest;
 use crate::learn::{Lesson, Progress};
 use crate::transcript::{CompactSummary, FirstContext, Turn};

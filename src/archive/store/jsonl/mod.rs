@@ -37,8 +37,8 @@ use replay::Replayed;
 
 use super::sqlite::{Patience, SqliteStore};
 use super::{
-    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction, StoredFix,
-    StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Transcript, Turns, Wanted,
+    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction,
+    StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Transcript, Turns, Wanted,
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run, Usage};
 use crate::archive::entry::Entry;
@@ -461,7 +461,8 @@ impl Store for JsonlStore {
             let entries: Vec<i64> = adopted.iter().map(|one| one.entry).collect();
             let known = store.replayed.memory.hashes(&entries)?;
             // Where one of them is not there, nobody can say which hash is whose.
-            let pairs = (known.len() == adopted.len()).then(|| known.into_iter().map(Hash).zip(adopted.iter().copied()).collect());
+            let pairs =
+                (known.len() == adopted.len()).then(|| known.into_iter().map(Hash).zip(adopted.iter().copied()).collect());
             Ok((changed, pairs.filter(|_| changed > 0).map(|adopted| Change::Adopt { adopted })))
         })
     }

@@ -36,7 +36,8 @@ pub(super) fn set_project(db: &mut Connection, session: i64, project: &str) -> R
 /// The same for a session whose project is not known yet. It is written with the session's transcript, so where this user may not show it to
 /// that project, it stays private, and can be written all the same.
 pub(super) fn place_in_project(db: &mut Connection, session: &str, project: &str) -> Result<(), PostgresError> {
-    let sql = "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL";
+    let sql =
+        "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL";
     let Some(row) = db.first(sql, &[&session])? else { return Ok(()) };
     let (session, project) = (row.get::<i64>(0)?, clean(project));
     let is_member = enter(db, &project)?;

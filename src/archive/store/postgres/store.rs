@@ -7,8 +7,8 @@ use super::error::PostgresError;
 use super::{PostgresStore, changes, compactions, cycle, kept, learnings, read, sharing, turns, write};
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::store::{
-    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction, StoredFix,
-    StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
+    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction,
+    StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
 };
 use crate::config::StoreKind;
 use crate::digest;

@@ -1,0 +1,146 @@
+//! `ctxbridge archive sync`
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use crate::archive::heal;
+use crate::archive::server::Server;
+use crate::archive::store::StoreError;
+use crate::archive::store::postgres::Visibility;
+use crate::archive::store::sqlite::Patience;
+use crate::archive::sync::{Rest, Retries, Sending, SyncError, Synced};
+use crate::cli::Answer;
+use crate::cli::config::load;
+use crate::cli::output::{BAD, DIM, GOOD, Output, count, size, styled};
+use crate::learn::Patterns;
+use crate::redact::Redactor;
+use crate::{hook, paths};
+
+/// How long a hook's child sends; the next one goes on.
+const IN_BACKGROUND: Duration = Duration::from_secs(10 * 60);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge archive sync            send what is new to the team's server
+  ctxbridge archive sync --full     ask the server what it has, and send what it lacks
+
+The server is postgres.url, or postgres.host and the like (`ctxbridge config show`); docs/postgres.md tells how to set one up. Secrets are taken
+out of what is sent, and stay in the archive here. The end of a session does this in the background, where a server is configured.")]
+pub(super) struct SyncArgs {
+    /// Forget what was sent before, and compare all of it with what the server has
+    #[arg(long)]
+    full: bool,
+    /// Leave the terminal and step back, as hooks start it
+    #[arg(long, hide = true)]
+    background: bool,
+}
+
+impl SyncArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+        if self.background {
+            hook::settle();
+        }
+        let begun = Instant::now();
+        let data = paths::data_dir()?;
+        let config = load(output);
+        let rest = Rest::in_dir(&data);
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        // Whoever types this command means the server that other programs' variables name, too.
+        if self.background && (rest.is_on(now_ms) || !config.has_server()) {
+            return Ok(Answer::No);
+        }
+        let server = Server::of(&config)?;
+        // What the user calls a secret does not leave because of a typing mistake.
+        let redactor = Redactor::strict(&config.redact).context("nothing was sent: redact.patterns or redact.allow")?;
+        let sent = self.send(&data, &server, &redactor, now_ms, output);
+        output.clear_progress();
+        match &sent {
+            Ok(_) => rest.over().ok(),
+            // Who else sends will note down how that went.
+            Err(error) if error.downcast_ref::<SyncError>().is_some_and(|error| matches!(error, SyncError::Running)) => None,
+            Err(error) => rest.failed(&error.to_string(), now_ms).ok(),
+        };
+        tell(&sent?, &server, begun.elapsed(), output)
+    }
+
+    fn send(&self, data: &Path, server: &Server, redactor: &Redactor, now_ms: i64, output: &Output) -> anyhow::Result<Synced> {
+        let patterns = Patterns::of_user().0;
+        let name = server.open()?.identity().map_err(StoreError::from)?;
+        let sending = Sending {
+            data,
+            from: &|| Ok(Box::new(heal::open(data, Patience::Patient)?.0)),
+            to: &|| Ok(Box::new(server.open()?)),
+            name: &name,
+            redactor,
+            patterns: &patterns,
+            is_whole: self.full,
+            deadline: self.background.then(|| Instant::now() + IN_BACKGROUND),
+            retries: Retries::default(),
+            now_ms,
+        };
+        Ok(sending.run(&|done| {
+            output.progress(&match done.derived {
+                0 => format!("{} of {} sessions, {}", done.looked_at, done.of, size(done.bytes.cast_signed())),
+                derived => format!("learning: {derived} of {} sessions", done.sessions),
+            });
+        })?)
+    }
+}
+
+fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> anyhow::Result<Answer> {
+    for (session, reason) in &sent.failed {
+        output.note(&format!("{} session {session}: {reason}", styled(BAD, "not sent:")));
+    }
+    let secrets: usize = sent.secrets.values().sum();
+    if output.json {
+        let failed: Vec<_> =
+            sent.failed.iter().map(|(session, reason)| json!({ "session": session, "reason": reason })).collect();
+        output.value(&json!({
+            "server": server.address(), "tenant": server.tenant(), "visibility": server.visibility().name(),
+            "looked_at": sent.looked_at, "sessions": sent.sessions, "transcripts": sent.transcripts, "turns": sent.turns,
+            "bytes": sent.bytes, "learnings": sent.learnings, "redacted": secrets, "redacted_by_rule": sent.secrets,
+            "failed": failed, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
+        }))?;
+    } else if sent.sessions == 0 {
+        output.line(format!("nothing is new for {}", server.address()))?;
+    } else {
+        output.line(format!(
+            "{} of {} sent to {}: {} of {}",
+            count(sent.turns, "turn"),
+            size(sent.bytes.cast_signed()),
+            server.address(),
+            count(sent.transcripts as u64, "transcript"),
+            count(sent.sessions as u64, "session"),
+        ))?;
+        output.line(format!(
+            "as {}, seen by {}; {} found there",
+            server.tenant(),
+            who(server.visibility()),
+            count(sent.learnings as u64, "new learning")
+        ))?;
+        if secrets > 0 {
+            let rules: Vec<_> = sent.secrets.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
+            output.line(format!("{} taken out: {}", count(secrets as u64, "secret"), rules.join(", ")))?;
+        }
+        output.line(styled(DIM, format!("in {:.1} s", took.as_secs_f64())))?;
+    }
+    if sent.is_cut {
+        output.note("time was up; the next run goes on");
+    }
+    if sent.failed.is_empty() && !output.json && sent.sessions > 0 {
+        output.line(styled(GOOD, "done"))?;
+    }
+    Ok(if sent.failed.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// Who may read what is sent.
+fn who(visibility: Visibility) -> &'static str {
+    match visibility {
+        Visibility::Private => "you alone",
+        Visibility::Project => "those of its project",
+        Visibility::Team => "the whole team",
+    }
+}
