@@ -1,7 +1,7 @@
 //! An archive of turns that have nothing but an age and a content.
 
 use ctxbridge::archive::cycle::{self, Outcome, Run, Settings};
-use ctxbridge::archive::store::{Appended, Batch, Cursor, Store, StoredTurn, Transcript, Turns};
+use ctxbridge::archive::store::{Appended, Batch, Cursor, Store, StoredTurn, Totals, Transcript, Turns};
 use ctxbridge::config;
 use ctxbridge::transcript::{CompactSummary, Interpreter, Turn};
 use tempfile::TempDir;
@@ -82,7 +82,9 @@ impl Place {
 
     /// All that is known of what is in it.
     pub fn dump(&mut self) -> String {
-        let mut dump = format!("{:?}\n", self.store.totals().unwrap());
+        // That there was a cycle may be noted down where it did nothing.
+        let totals = Totals { bytes_stored: 0, ..self.store.totals().unwrap() };
+        let mut dump = format!("{totals:?}\n");
         for session in self.store.sessions("", None, usize::MAX).unwrap() {
             dump += &format!("{session:?} {:?}\n", self.store.size(session.key).unwrap());
             for which in [Turns::All, Turns::Superseded, Turns::Agents, Turns::Candidates(1_000), Turns::Kept] {

@@ -5,6 +5,7 @@
 
 mod archive;
 mod hooks;
+mod jsonl;
 mod learn;
 mod measure;
 mod patch;
@@ -53,6 +54,8 @@ enum Bench {
     Archive(archive::ArchiveArgs),
     /// The hooks that a user waits for at each prompt and tool, in a large archive with many bundles
     Hooks(hooks::HooksArgs),
+    /// What it takes to open an archive in JSON Lines, and to add to it
+    Jsonl(jsonl::JsonlArgs),
     /// What it takes to look for learnings, in answers and in an archived session
     Learn(learn::LearnArgs),
     /// How long a search takes in a large archive, as a process and in a server
@@ -68,7 +71,7 @@ enum Bench {
 }
 
 pub fn run(args: &BenchArgs) -> Result<bool> {
-    if !matches!(args.what, Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)) {
+    if !matches!(args.what, Bench::Jsonl(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)) {
         step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
     }
     match &args.what {
@@ -76,6 +79,7 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         Bench::Native { release, runs } => patch::run(release, *runs, true),
         Bench::Archive(args) => archive::run(args),
         Bench::Hooks(args) => hooks::run(args),
+        Bench::Jsonl(args) => jsonl::run(args),
         Bench::Learn(args) => learn::run(args),
         Bench::Search(args) => search::run(args),
         Bench::Tiers(args) => tiers::run(args),

@@ -136,6 +136,14 @@ impl Change {
         matches!(self, Self::Append(_) | Self::Summary { .. } | Self::Place { .. })
     }
 
+    /// About how much there is to do, in turns.
+    pub fn steps(&self) -> u64 {
+        match self {
+            Self::Append(append) => 1 + append.turns.len() as u64,
+            _ => 1,
+        }
+    }
+
     /// Makes it happen. What it is about and is not there any more is passed over.
     pub fn apply(self, to: &mut SqliteStore) -> Result<Came, StoreError> {
         match self {

@@ -11,7 +11,7 @@ use std::fs;
 use super::entries::{self, Rewriting};
 use super::folder::Folder;
 use super::journal::{self, Extent, FORMAT, Head, Journal};
-use super::{JsonlStore, new_id};
+use super::{JsonlStore, image, new_id};
 use crate::archive::entry::Entry;
 use crate::archive::store::sqlite::{Patience, SqliteStore};
 use crate::archive::store::{Store, StoreError};
@@ -73,6 +73,8 @@ impl JsonlStore {
         self.replayed.entries = entries;
         self.replayed.adopt(&journal.head);
         self.journal = journal;
+        // The one that there is, is of the journal before. That there is no room for it is no reason to say that this is not done.
+        image::write(&self.folder, &self.journal, &mut self.replayed).ok();
         Ok(())
     }
 

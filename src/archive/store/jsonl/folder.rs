@@ -91,6 +91,12 @@ impl Folder {
         }
     }
 
+    /// The same, if nobody has it. Nothing where there can be no lock.
+    pub fn try_lock(&self) -> Result<Option<File>, StoreError> {
+        let file = self.open(LOCK, files::private().create(true).truncate(false))?;
+        Ok(file.try_lock().ok().map(|()| file))
+    }
+
     /// Bytes of all files of transcripts, and of all other files.
     pub fn bytes(&self) -> (u64, u64) {
         let of = |folder: &Path| -> u64 {

@@ -6,7 +6,7 @@ itself and of all lines before it, so that none can be damaged, lost, doubled or
 */
 
 use std::fs::{File, Metadata};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -74,9 +74,11 @@ pub(super) struct Journal {
 }
 
 /// A place between two lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
     pub bytes: u64,
+    /// Where the last line before it begins.
+    pub last: u64,
     /// Lines before it.
     pub lines: u64,
     /// The checksum of these.
@@ -88,7 +90,7 @@ pub(super) struct Position {
 pub(super) enum State {
     /// Nothing.
     Same,
-    /// There is more of it, or less of what was no line.
+    /// There may be more of it, or less of what was no line.
     Grown,
     /// Another one is in its place.
     Replaced,
@@ -143,7 +145,25 @@ impl Journal {
         if !self.is_this(&there).map_err(failed)? || there.len() < self.at.bytes {
             return Ok(State::Replaced);
         }
-        Ok(if there.len() == self.seen { State::Same } else { State::Grown })
+        // What was no line may have become one of the same length.
+        let is_same = there.len() == self.seen && self.seen == self.at.bytes;
+        Ok(if is_same { State::Same } else { State::Grown })
+    }
+
+    /// Whether just these lines are before a place: the last of them says so for all.
+    pub fn has(&self, at: &Position) -> bool {
+        let mut begin = [0; PREFIX];
+        let mut end = [0];
+        let mut read = || {
+            let mut file = &self.file;
+            file.seek(SeekFrom::Start(at.last))?;
+            file.read_exact(&mut begin)?;
+            file.seek(SeekFrom::Start(at.bytes.saturating_sub(1)))?;
+            file.read_exact(&mut end)
+        };
+        let is_read = read().is_ok();
+        let noted = begin.get(BEFORE.len()..BEFORE.len() + DIGITS);
+        is_read && end == *b"\n" && noted == Some(format!("{:08x}", at.crc).as_bytes())
     }
 
     #[cfg(unix)]
@@ -190,7 +210,7 @@ impl Journal {
                 // The disk may have kept the end of a write and lost its begin.
                 return if is_last { Ok(()) } else { Err(self.damaged(self.at.lines + 1, "its checksum is another")) };
             };
-            let next = Position { bytes: self.at.bytes + bytes, lines: self.at.lines + 1, crc };
+            let next = Position { bytes: self.at.bytes + bytes, last: self.at.bytes, lines: self.at.lines + 1, crc };
             take(&next, said)?;
             self.at = next;
         }
@@ -219,7 +239,7 @@ impl Journal {
             self.file.set_len(self.at.bytes).ok();
             return Err(self.folder.explain(FILE, cause));
         }
-        self.at = Position { bytes: self.at.bytes + line.len() as u64, lines: self.at.lines + 1, crc };
+        self.at = Position { bytes: self.at.bytes + line.len() as u64, last: self.at.bytes, lines: self.at.lines + 1, crc };
         self.seen = self.at.bytes;
         Ok(())
     }

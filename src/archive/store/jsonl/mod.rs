@@ -5,6 +5,7 @@ The archive in a folder of JSON Lines, for machines that can have no SQLite file
 - `transcripts/`: what transcripts were, byte for byte, a file for each generation ([`raw`]).
 - `entries.jsonl`: what turns say, for `jq` and `grep` ([`entries`]).
 - `lock`: held by the one who writes.
+- `journal.image`: a cache of what the journal comes to ([`image`]).
 
 To open it is to read the journal: its changes happen once more, to a [`SqliteStore`] in memory, whose own code answers every question. So this store cannot
 behave otherwise than that one. Readers need no lock, since the last whole line is what counts; a writer takes it, reads what others have added, makes
@@ -19,6 +20,7 @@ mod check;
 mod compact;
 mod entries;
 mod folder;
+mod image;
 mod journal;
 mod raw;
 mod replay;
@@ -46,6 +48,10 @@ use crate::config::StoreKind;
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
 use crate::transcript::{CompactSummary, FirstContext};
+
+/// Lines and turns to replay that are worth an image, and those that are even where a user waits: it saves more than it takes.
+const MUCH: u64 = 64;
+const TOO_MUCH: u64 = 256;
 
 /// An archive in a folder of JSON Lines.
 #[derive(Debug)]
@@ -122,10 +128,29 @@ impl JsonlStore {
     }
 
     fn read(folder: &Folder, mut journal: Journal, patience: Patience, is_read_only: bool) -> Result<Self, StoreError> {
-        let mut replayed = Replayed::new(folder, &journal.head)?;
+        let mut replayed = match image::read(folder, &mut journal) {
+            Some(replayed) => replayed,
+            None => Replayed::new(folder, &journal.head)?,
+        };
         replayed.follow(&mut journal)?;
         let (folder, raw) = (folder.clone(), raw::Files::default());
-        Ok(Self { folder, patience, is_read_only, journal, replayed, raw, writing: None })
+        let mut store = Self { folder, patience, is_read_only, journal, replayed, raw, writing: None };
+        let much = match patience {
+            Patience::Patient => MUCH,
+            Patience::Hurried => TOO_MUCH,
+        };
+        if store.replayed.steps > much {
+            store.take_image();
+        }
+        Ok(store)
+    }
+
+    /// Spares others what was replayed, where nobody writes just now. It is a cache: that there is no room for it is no reason not to go on.
+    fn take_image(&mut self) {
+        let Self { folder, journal, replayed, is_read_only: false, .. } = self else { return };
+        if let Ok(Some(_alone)) = folder.try_lock() {
+            image::write(folder, journal, replayed).ok();
+        }
     }
 
     fn create(folder: &Folder, patience: Patience) -> Result<Self, StoreError> {
@@ -199,6 +224,7 @@ impl JsonlStore {
         let done = work(self).and_then(|(value, change)| {
             if let Some(change) = change {
                 self.journal.append(&json(&change)?)?;
+                self.replayed.steps += change.steps();
                 if change.is_of_entries() {
                     self.replayed.salt(&self.journal.at)?;
                 }
@@ -488,8 +514,10 @@ impl Store for JsonlStore {
         })
     }
 
-    /// There is no log to be put anywhere.
     fn settle(&mut self) -> Result<(), StoreError> {
+        if self.replayed.steps > MUCH {
+            self.take_image();
+        }
         Ok(())
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Replayed {
     /// The newest change of entries that has its salt.
     last_change: i64,
     phase: Phase,
+    /// Lines and turns that were replayed since there was an image of it all.
+    pub steps: u64,
 }
 
 /// What a journal says first, and what then.
@@ -45,7 +47,18 @@ impl Replayed {
     pub fn new(folder: &Folder, head: &Head) -> Result<Self, StoreError> {
         let memory = SqliteStore::in_memory(&folder.file(journal::FILE), head.schema)?;
         let (folder, entries, schema) = (folder.clone(), head.entries, head.schema);
-        Ok(Self { memory, entries, folder, id: id(head), schema, last_change: 0, phase: Phase::Begin })
+        Ok(Self { memory, entries, folder, id: id(head), schema, last_change: 0, phase: Phase::Begin, steps: 0 })
+    }
+
+    /// What an image has.
+    pub fn from_image(folder: &Folder, head: &Head, memory: SqliteStore, entries: Extent, last_change: i64) -> Self {
+        let (folder, id, schema) = (folder.clone(), id(head), head.schema);
+        Self { memory, entries, folder, id, schema, last_change, phase: Phase::Rest, steps: 0 }
+    }
+
+    /// The newest change of entries.
+    pub fn last_change(&self) -> i64 {
+        self.last_change
     }
 
     /// Goes on with another journal, which begins with all that is known so far.
@@ -83,6 +96,7 @@ impl Replayed {
                 Phase::Changes | Phase::Rest => return Err(self.damaged(at, "rows follow a change")),
             }
             self.phase = Phase::Rows;
+            self.steps += 1;
             return self
                 .memory
                 .read_rows(&said[ROWS.len()..said.len() - 1])
@@ -96,6 +110,7 @@ impl Replayed {
         // Its checksum is right: so it is no damage, but something that came later than this program.
         let change: Change = serde_json::from_slice(said).map_err(|_| self.newer())?;
         let is_of_entries = change.is_of_entries();
+        self.steps += change.steps();
         if let Change::Append(append) = &change {
             self.entries = append.entries;
         }

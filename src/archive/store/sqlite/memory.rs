@@ -5,9 +5,10 @@ It has the same tables, and so the same answers. Segments have no bytes here. Ro
 has to go by names that any store knows, and this is where one becomes the other.
 */
 
+use std::io::Read;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Result, params};
+use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension, Result, params};
 
 use super::segments::Unpacker;
 use super::{SqliteStore, explain, read, schema};
@@ -32,6 +33,33 @@ impl SqliteStore {
         };
         let db = open().map_err(|cause| explain(path, cause))?;
         Ok(Self { db, path: path.to_owned(), unpacked: None, unpacker: Unpacker::default(), _presence: None })
+    }
+
+    /// An archive as [`with_image`](Self::with_image) had it.
+    pub(in crate::archive::store) fn from_image(
+        path: &Path,
+        from: &mut dyn Read,
+        bytes: usize,
+    ) -> std::result::Result<Self, StoreError> {
+        let open = || -> Result<Connection> {
+            let mut db = Connection::open_in_memory_with_flags(OpenFlags::default() | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            db.deserialize_read_exact(MAIN_DB, from, bytes, false)?;
+            db.set_prepared_statement_cache_capacity(STATEMENTS);
+            db.pragma_update(None, "foreign_keys", true)?;
+            Ok(db)
+        };
+        let db = open().map_err(|cause| explain(path, cause))?;
+        Ok(Self { db, path: path.to_owned(), unpacked: None, unpacker: Unpacker::default(), _presence: None })
+    }
+
+    /// Hands over all pages.
+    pub(in crate::archive::store) fn with_image(
+        &mut self,
+        sink: &mut dyn FnMut(&[u8]) -> std::result::Result<(), StoreError>,
+    ) -> std::result::Result<(), StoreError> {
+        let Self { db, path, .. } = self;
+        let pages = db.serialize(MAIN_DB).map_err(|cause| explain(path, cause))?;
+        sink(&pages)
     }
 
     /// Brings the tables from some version to the newest.
