@@ -166,7 +166,10 @@ fn a_server_is_one_that_is_meant() {
         world.variable("PGPASSWORD", "hidden")
     };
     let config = others().load();
-    assert_eq!((config.postgres.host.as_deref(), config.postgres.ssl, config.postgres.port), (Some("dev"), Some(Ssl::Off), Some(1)));
+    assert_eq!(
+        (config.postgres.host.as_deref(), config.postgres.ssl, config.postgres.port),
+        (Some("dev"), Some(Ssl::Off), Some(1))
+    );
     assert!(!config.has_server());
     assert!(others().variable("CTXBRIDGE_ARCHIVE_STORE", "postgres").load().has_server());
     let config = others().variable("RUVECTOR_HOST", "team").load();
