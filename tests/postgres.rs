@@ -4,12 +4,21 @@
 
 #[path = "postgres/connecting.rs"]
 mod connecting;
+#[path = "transcript/lines.rs"]
+#[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
+mod lines;
 #[path = "postgres/migrating.rs"]
 mod migrating;
+#[path = "postgres/people.rs"]
+mod people;
 #[path = "postgres/pooling.rs"]
 mod pooling;
 #[path = "postgres/proxy.rs"]
 mod proxy;
+#[path = "postgres/rights.rs"]
+mod rights;
+#[path = "postgres/sharing.rs"]
+mod sharing;
 #[path = "postgres/tls.rs"]
 mod tls;
 

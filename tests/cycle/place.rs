@@ -96,6 +96,8 @@ impl Place {
         match self.kind {
             Kind::Sqlite => dump + &self.rows(),
             Kind::Jsonl => dump,
+            #[cfg(unix)]
+            Kind::Postgres => dump + &kinds::server::rows(self.data.path()),
         }
     }
 

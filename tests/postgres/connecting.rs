@@ -106,6 +106,7 @@ fn a_server_that_nothing_can_be_written_on() {
 #[test]
 fn a_server_that_falls_silent_is_not_waited_for() {
     let database = database();
+    drop(PostgresStore::connect(settings(&database)).unwrap());
     let proxy = Proxy::to(&database.address);
     let timeout = Duration::from_millis(500);
     let settings = Settings { port: proxy.port(), statement_timeout: timeout, ..settings(&database) };

@@ -9,6 +9,10 @@ use proptest::test_runner::Config;
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
 
+#[cfg(unix)]
+#[path = "server.rs"]
+pub mod server;
+
 /// Makes a test of each of these functions for each kind of store: `sqlite::name` and so on.
 macro_rules! on_every_store {
     ($($name:ident),+ $(,)?) => {
@@ -24,6 +28,13 @@ macro_rules! on_every_store {
                 super::$name($crate::kinds::Kind::Jsonl);
             })+
         }
+        #[cfg(unix)]
+        mod postgres {
+            $(#[test]
+            fn $name() {
+                super::$name($crate::kinds::Kind::Postgres);
+            })+
+        }
     };
 }
 
@@ -34,6 +45,9 @@ pub enum Kind {
     Sqlite,
     /// A folder of JSON Lines.
     Jsonl,
+    /// A PostgreSQL server, with a tenant for each data folder.
+    #[cfg(unix)]
+    Postgres,
 }
 
 impl Kind {
@@ -42,6 +56,8 @@ impl Kind {
         match self {
             Self::Sqlite => Ok(Box::new(SqliteStore::open(data, patience)?)),
             Self::Jsonl => Ok(Box::new(JsonlStore::open(&data.join(JsonlStore::FOLDER), patience)?)),
+            #[cfg(unix)]
+            Self::Postgres => server::open(data),
         }
     }
 
@@ -54,6 +70,8 @@ impl Kind {
         match self {
             Self::Sqlite => check_references(data),
             Self::Jsonl => check_files(data),
+            #[cfg(unix)]
+            Self::Postgres => server::check(data),
         }
     }
 
@@ -61,6 +79,8 @@ impl Kind {
     pub fn cases(self, usual: u32) -> Config {
         let cases = match self {
             Self::Sqlite | Self::Jsonl => usual,
+            #[cfg(unix)]
+            Self::Postgres => (usual / 8).max(4),
         };
         Config { failure_persistence: None, ..Config::with_cases(cases) }
     }

@@ -30,7 +30,7 @@ pub(super) fn summary(
     transcript: Option<i64>,
     met: &CompactSummary,
 ) -> Result<(), PostgresError> {
-    let core = clean(&summary::of_compaction(&met.text));
+    let core = summary::of_compaction(&met.text);
     if core.is_empty() {
         return Ok(());
     }
@@ -41,7 +41,7 @@ pub(super) fn summary(
     let recent = db.all(
         "SELECT c.id, e.id, e.summary FROM ctxbridge.compactions c
             JOIN ctxbridge.entries e ON e.tenant = c.tenant AND e.id = c.summary AND e.owner = c.owner
-         WHERE c.tenant = $1 AND c.session = $2 AND c.owner = session_user::text AND c.turns BETWEEN $3 - $4 AND $3 + $4
+         WHERE c.tenant = $1 AND c.session = $2 AND c.owner = session_user::text AND c.turns BETWEEN $3::integer - $4::integer AND $3 + $4
             AND (c.start IS NULL OR $5::bigint IS NULL OR c.start = $5)
          ORDER BY abs(c.turns - $3), c.at_ms DESC LIMIT 8",
         &[&session.id, &turns, &apart, &start],
@@ -49,7 +49,7 @@ pub(super) fn summary(
     let mut known: Option<i64> = None;
     let mut replaced: Option<i64> = None;
     for row in &recent {
-        let text: String = row.get(2)?;
+        let text = row.text(2)?;
         if text.contains(&core) {
             return note(db, session.id, row.get(0)?, transcript, met);
         }
@@ -102,7 +102,7 @@ fn entry(db: &mut Connection, session: &Session, core: &str) -> Result<i64, Post
         cycle::LOST
     );
     let chars = core.chars().count() as i64;
-    let added = db.first(&sql, &[&session.audience, &&sha256[..], &chars, &core, &SUMMARY_CONFIDENCE])?;
+    let added = db.first(&sql, &[&session.audience, &&sha256[..], &chars, &clean(core), &SUMMARY_CONFIDENCE])?;
     if let Some(row) = added {
         let id = row.get(0)?;
         changes::note(db, &[id])?;
@@ -120,7 +120,7 @@ fn note(db: &mut Connection, session: i64, id: i64, transcript: Option<i64>, met
     db.execute(
         "UPDATE ctxbridge.compactions SET cause = coalesce(cause, $4), context_tokens = coalesce(context_tokens, $5),
             context_after = coalesce(context_after, $6),
-            took_ms = coalesce($7, took_ms, CASE WHEN $8 - at_ms BETWEEN 1 AND $9 THEN $8 - at_ms END),
+            took_ms = coalesce($7::bigint, took_ms, CASE WHEN $8::bigint - at_ms BETWEEN 1 AND $9 THEN $8 - at_ms END),
             transcript = CASE WHEN $10::bigint IS NULL THEN transcript ELSE $11::bigint END, start = coalesce($10, start),
             turns = CASE WHEN $10 IS NULL THEN turns ELSE $12::integer END,
             messages = CASE WHEN $10 IS NULL OR (turns = $12 AND coalesce(first_message, '') <> '') THEN messages END
@@ -287,13 +287,13 @@ fn compaction(row: &Line) -> Result<StoredCompaction, PostgresError> {
     let summary: Option<i64> = row.get(9)?;
     let transcript: Option<i64> = row.get(10)?;
     let snapshot = row.optional(12)?.map(|messages| -> Result<_, PostgresError> {
-        Ok(Snapshot { messages, first: row.get(13)?, last: row.get(14)?, topics: row.json(15)? })
+        Ok(Snapshot { messages, first: row.text(13)?, last: row.text(14)?, topics: row.json(15)? })
     });
     Ok(StoredCompaction {
         key: row.get(0)?,
-        session: row.get(1)?,
+        session: row.text(1)?,
         at_ms: row.get(2)?,
-        cause: row.get(3)?,
+        cause: row.some_text(3)?,
         turns: row.small(4)?,
         context_tokens: row.optional(5)?,
         context_after: row.optional(6)?,

@@ -52,6 +52,8 @@ pub(super) struct Connection {
     client: Client,
     statements: HashMap<String, Statement>,
     settings: Arc<Settings>,
+    /// How long a statement may take.
+    limit: Duration,
     /// Whether it must not be used again.
     is_spoilt: bool,
     is_in_transaction: bool,
@@ -70,8 +72,9 @@ impl Connection {
     pub fn open(settings: &Arc<Settings>) -> Result<Self, PostgresError> {
         let (client, end) = connect(settings)?;
         let settings = Arc::clone(settings);
+        let limit = settings.statement_timeout;
         let statements = HashMap::new();
-        let mut connection = Self { client, statements, settings, is_spoilt: false, is_in_transaction: false, _end: end };
+        let mut connection = Self { client, statements, settings, limit, is_spoilt: false, is_in_transaction: false, _end: end };
         connection.begin()?;
         Ok(connection)
     }
@@ -178,6 +181,7 @@ impl Connection {
             Err(_) => {}
         }
         self.is_in_transaction = false;
+        self.limit = self.settings.statement_timeout;
         result
     }
 
@@ -191,8 +195,17 @@ impl Connection {
         Ok(statement)
     }
 
+    /// Within a transaction: lets its statements, and locks that they wait for, take longer than others may.
+    pub fn be_patient(&mut self, limit: Duration) -> Result<(), PostgresError> {
+        let limit_ms = limit.as_millis().to_string();
+        let set = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true)";
+        self.fact(set, &[&limit_ms])?;
+        self.limit = limit;
+        Ok(())
+    }
+
     fn limit(&self) -> Duration {
-        self.settings.statement_timeout + GRACE
+        self.limit + GRACE
     }
 
     fn told<T>(&mut self, answer: Option<Result<T, tokio_postgres::Error>>) -> Result<T, PostgresError> {

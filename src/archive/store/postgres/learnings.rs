@@ -21,7 +21,7 @@ pub(super) fn progress(db: &mut Connection, transcript: i64) -> Result<Option<Pr
         WHERE t.tenant = $1 AND t.id = $2";
     let found = db.first(sql, &[&transcript])?;
     let progress = |row: Line| {
-        Ok(Progress { generation: row.small(0)?, bytes: row.unsigned(1)?, patterns: row.get(2)?, watcher: row.json(3)? })
+        Ok(Progress { generation: row.small(0)?, bytes: row.unsigned(1)?, patterns: row.text(2)?, watcher: row.json(3)? })
     };
     found.map(progress).transpose()
 }
@@ -35,7 +35,7 @@ pub(super) fn learn(db: &mut Connection, transcript: i64, lesson: &Lesson, progr
         &[&transcript],
     )?;
     let session = Session { id: row.get(0)?, audience: row.get(1)? };
-    let (folder, agent): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
+    let (folder, agent): (Option<String>, Option<String>) = (row.some_text(2)?, row.some_text(3)?);
     let tokenizer = Tokenizer::default();
     let mut new = 0;
     for learning in &lesson.learnings {
@@ -83,7 +83,7 @@ pub(super) fn learn(db: &mut Connection, transcript: i64, lesson: &Lesson, progr
             &session.id,
             &session.audience,
             &transcript,
-            &agent,
+            &cleaned(agent.as_deref()),
             &progress.generation.cast_signed(),
             &progress.bytes.cast_signed(),
             &clean(&progress.patterns),
@@ -107,7 +107,7 @@ fn add(
     let added = db.execute(
         "INSERT INTO ctxbridge.learnings (tenant, audience, handle, kind, folder, sentence, confidence, words)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant, owner, handle) DO NOTHING",
-        &[&session.audience, &&id.0[..], &kind.name(), &folder, &clean(sentence), confidence, &words],
+        &[&session.audience, &&id.0[..], &kind.name(), &cleaned(folder), &clean(sentence), confidence, &words],
     )?;
     let sql = "SELECT id FROM ctxbridge.learnings WHERE tenant = $1 AND owner = session_user::text AND handle = $2";
     let key: i64 = db.one(sql, &[&&id.0[..]])?.get(0)?;
@@ -205,17 +205,17 @@ fn learning(row: &Line) -> Result<Option<StoredLearning>, PostgresError> {
     Ok(Some(StoredLearning {
         id: Id(row.bytes(0)?),
         kind,
-        sentence: row.get(2)?,
+        sentence: row.text(2)?,
         confidence: row.get(3)?,
-        folder: row.get(4)?,
+        folder: row.some_text(4)?,
         first_ms: row.get(5)?,
         last_ms: row.get(6)?,
         said: u32::try_from(row.unsigned(7)?).unwrap_or(u32::MAX),
         superseded_by: superseded_by.map(|_| row.bytes(8)).transpose()?.map(Id),
-        session: row.get(9)?,
+        session: row.text(9)?,
         turn: row.bytes(10)?,
-        around: (row.get(11)?, row.get(12)?),
-        agent: row.get(13)?,
+        around: (row.text(11)?, row.text(12)?),
+        agent: row.some_text(13)?,
         tools: row.json(14)?,
     }))
 }
@@ -224,7 +224,7 @@ pub(super) fn tallies(db: &mut Connection, session: i64) -> Result<Vec<(Option<S
     let sql = "SELECT agent, watcher FROM ctxbridge.learning_progress WHERE tenant = $1 AND session = $2
         ORDER BY agent IS NOT NULL, transcript";
     let found = db.all(sql, &[&session])?;
-    let tally = |row: &Line| Ok((row.get(0)?, row.json::<Watcher>(1)?.tally().clone()));
+    let tally = |row: &Line| Ok((row.some_text(0)?, row.json::<Watcher>(1)?.tally().clone()));
     found.iter().map(tally).collect()
 }
 
@@ -237,12 +237,12 @@ pub(super) fn fixes(db: &mut Connection, project: Option<&str>, count: usize) ->
     );
     let fix = |row: &Line| {
         Ok(StoredFix {
-            session: row.get(0)?,
+            session: row.text(0)?,
             fix: Fix {
                 turn: row.bytes(1)?,
-                tool: row.get(2)?,
-                call: row.get(3)?,
-                error: row.get(4)?,
+                tool: row.text(2)?,
+                call: row.text(3)?,
+                error: row.text(4)?,
                 changed: row.json(5)?,
                 failed_ms: row.get(6)?,
                 fixed_ms: row.get(7)?,

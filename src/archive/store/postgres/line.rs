@@ -21,6 +21,16 @@ impl Line {
         self.row.try_get(column).map_err(|error| PostgresError::of_statement(&self.settings, &error))
     }
 
+    /// A text, as it was when it came.
+    pub fn text(&self, column: usize) -> Result<String, PostgresError> {
+        self.get(column).map(restored)
+    }
+
+    /// The same, where there may be none.
+    pub fn some_text(&self, column: usize) -> Result<Option<String>, PostgresError> {
+        Ok(self.get::<Option<String>>(column)?.map(restored))
+    }
+
     /// A number that is never negative.
     pub fn unsigned(&self, column: usize) -> Result<u64, PostgresError> {
         self.get::<i64>(column).map(i64::cast_unsigned)
@@ -60,9 +70,40 @@ impl Line {
     }
 }
 
-/// Text as the server takes it: everything but the character that ends a string there.
+/// Stands before what the server does not take: a character that means nothing, in no writing.
+const ESCAPE: char = '\u{10fffe}';
+
+/// Text as the server takes it: it has no character 0, which stands there as another one with a `0` behind it.
 pub(super) fn clean(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
+    if !text.contains(['\0', ESCAPE]) {
+        return text.to_owned();
+    }
+    let mut clean = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match character {
+            '\0' => clean.extend([ESCAPE, '0']),
+            ESCAPE => clean.extend([ESCAPE, ESCAPE]),
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+/// Text as it was before [`clean`].
+fn restored(text: String) -> String {
+    if !text.contains(ESCAPE) {
+        return text;
+    }
+    let mut restored = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            // What was cut off behind it is not there to be said.
+            ESCAPE => restored.extend(characters.next().map(|next| if next == '0' { '\0' } else { next })),
+            other => restored.push(other),
+        }
+    }
+    restored
 }
 
 /// Text as the server takes it, where there is some.
@@ -83,4 +124,19 @@ pub(super) fn limit(count: usize) -> i64 {
 /// A number as the server counts; what is larger than any is the largest.
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_comes_back(text in "[a0\u{0}\u{10fffe}é]{0,12}") {
+            prop_assert!(!clean(&text).contains('\0'));
+            prop_assert_eq!(restored(clean(&text)), text);
+        }
+    }
 }

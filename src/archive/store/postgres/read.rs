@@ -120,15 +120,15 @@ const SESSION: &str = "
 fn session_from(row: &Line) -> Result<Session, PostgresError> {
     Ok(Session {
         key: row.get(0)?,
-        session: row.get(1)?,
-        folder: row.get(2)?,
-        version: row.get(3)?,
-        model: row.get(4)?,
+        session: row.text(1)?,
+        folder: row.some_text(2)?,
+        version: row.some_text(3)?,
+        model: row.some_text(4)?,
         window: row.optional(5)?,
         context_tokens: row.optional(6)?,
         first_ms: row.get(7)?,
         last_ms: row.get(8)?,
-        end_reason: row.get(9)?,
+        end_reason: row.some_text(9)?,
     })
 }
 
@@ -172,8 +172,8 @@ pub(super) fn transcripts(db: &mut Connection, session: i64) -> Result<Vec<Store
     let transcript = |row: &Line| {
         Ok(StoredTranscript {
             key: row.get(0)?,
-            path: row.get(1)?,
-            agent: row.get(2)?,
+            path: row.text(1)?,
+            agent: row.some_text(2)?,
             generation: row.small(3)?,
             bytes: row.unsigned(4)?,
         })
@@ -188,7 +188,7 @@ const SUMMARIES: &str = "
     WHERE c.tenant = $1";
 
 fn summary_from(row: &Line) -> Result<StoredSummary, PostgresError> {
-    Ok(StoredSummary { entry: row.get(0)?, text: row.get(1)?, at_ms: row.get(2)?, turns: row.small(3)? })
+    Ok(StoredSummary { entry: row.get(0)?, text: row.text(1)?, at_ms: row.get(2)?, turns: row.small(3)? })
 }
 
 pub(super) fn summaries(db: &mut Connection, session: i64) -> Result<Vec<StoredSummary>, PostgresError> {
@@ -199,7 +199,7 @@ pub(super) fn summaries(db: &mut Connection, session: i64) -> Result<Vec<StoredS
 /// A summary by its entry, with the id of the session that it was first made of.
 pub(super) fn summary_of(db: &mut Connection, entry: i64) -> Result<Option<(String, StoredSummary)>, PostgresError> {
     let sql = format!("{SUMMARIES} AND c.summary = $2 AND e.summary IS NOT NULL ORDER BY c.at_ms LIMIT 1");
-    db.first(&sql, &[&entry])?.map(|row| Ok((row.get(4)?, summary_from(&row)?))).transpose()
+    db.first(&sql, &[&entry])?.map(|row| Ok((row.text(4)?, summary_from(&row)?))).transpose()
 }
 
 /// A turn that several files of the session have counts once.

@@ -5,6 +5,8 @@ Migrations only ever go forward: a released file is never changed, a new one is 
 so that two clients at once are no matter. Whoever may make the schema does so, and owns it; all others only use it.
 */
 
+use std::time::Duration;
+
 use super::connection::Connection;
 use super::error::PostgresError;
 
@@ -17,6 +19,9 @@ const MIGRATIONS: &[&str] = &[
 
 /// Held while the tables are changed; just a number that nobody else has.
 const LOCK: i64 = 0x6374_7862_7269_6467;
+
+/// How long a migration may take, or be waited for: indexes may have to be made anew.
+const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// The version of the schema that this program knows.
 pub(super) const VERSION: i32 = MIGRATIONS.len() as i32;
@@ -32,6 +37,7 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), PostgresError> {
             return Err(PostgresError::Newer { server: db.settings().server(), found, known: VERSION });
         }
         let step = |db: &mut Connection| -> Result<(), PostgresError> {
+            db.be_patient(PATIENCE)?;
             db.fact("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
             // Another one may have been first.
             if version(db)? != found {

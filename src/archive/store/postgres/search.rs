@@ -196,7 +196,7 @@ pub(super) fn without_vectors(
 pub(super) fn texts_of(db: &mut Connection, entries: &[i64], chars: usize) -> Result<Vec<Text>, PostgresError> {
     let sql = "SELECT id, left(coalesce(summary, content, ''), $3), files FROM ctxbridge.entries
         WHERE tenant = $1 AND id = ANY ($2) ORDER BY array_position($2, id)";
-    let text = |row: &Line| Ok(Text { entry: row.get(0)?, text: row.get(1)?, files: row.names(2)? });
+    let text = |row: &Line| Ok(Text { entry: row.get(0)?, text: row.text(1)?, files: row.names(2)? });
     db.all(sql, &[&entries, &small(chars)])?.iter().map(text).collect()
 }
 

@@ -1,0 +1,151 @@
+//! Several people on one server, with sessions of which some are for others and some are for nobody.
+
+use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::store::postgres::{PostgresStore, Settings, Visibility};
+use ctxbridge::archive::store::{Compaction, Snapshot, Store, Transcript};
+use ctxbridge::learn::{Fix, Id, Kind, Learning, Lesson, Progress, Watcher};
+use ctxbridge_testkit::postgres::{Database, Role};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::lines::{calls, compact_summary, result, says, text, user};
+use super::{database, settings, settings_of};
+
+pub const TENANT: &str = "acme";
+pub const PROJECT: &str = "rocket";
+pub const MODEL: &str = "minilm-384";
+/// When anything happens.
+pub const NOW: i64 = 1_780_000_000_000;
+
+/// A word that is in everything of a session, and in nothing else.
+pub const SECRET: &str = "xyzzyprivate1";
+pub const OF_PROJECT: &str = "xyzzyproject2";
+pub const OF_TEAM: &str = "xyzzyteam3";
+
+pub struct People {
+    pub database: Database,
+    /// Has sessions of each kind.
+    pub alice: Role,
+    /// Is in her tenant and her project.
+    pub bob: Role,
+    /// Is in her tenant only.
+    pub carol: Role,
+    /// Is in another tenant.
+    pub mallory: Role,
+    _files: TempDir,
+}
+
+impl People {
+    pub fn new() -> Self {
+        let database = database();
+        // Whoever migrates is in no tenant of theirs.
+        drop(PostgresStore::connect(Settings { tenant: "of the superuser".to_owned(), ..settings(&database) }).unwrap());
+        let [alice, bob, carol, mallory] = ["alice", "bob", "carol", "mallory"].map(|name| database.role(name, "").unwrap());
+        let people = Self { database, alice, bob, carol, mallory, _files: tempfile::tempdir().unwrap() };
+        let mut store = people.store(&people.alice);
+        for (word, visibility) in [(SECRET, Visibility::Private), (OF_PROJECT, Visibility::Project), (OF_TEAM, Visibility::Team)]
+        {
+            people.fill(&mut store, word, visibility);
+        }
+        let mut admin = people.client(&people.alice);
+        for member in [&people.bob, &people.carol] {
+            admin.execute("SELECT ctxbridge.add_member($1, $2)", &[&TENANT, &member.name]).unwrap();
+        }
+        admin.execute("SELECT ctxbridge.add_to_project($1, $2, $3)", &[&TENANT, &PROJECT, &people.bob.name]).unwrap();
+        people
+    }
+
+    pub fn settings(&self, role: &Role) -> Settings {
+        let tenant = if *role == self.mallory { "mallory & co" } else { TENANT };
+        Settings { tenant: tenant.to_owned(), ..settings_of(&self.database, role) }
+    }
+
+    pub fn store(&self, role: &Role) -> PostgresStore {
+        PostgresStore::connect(self.settings(role)).unwrap()
+    }
+
+    /// A connection to ask with anything.
+    pub fn client(&self, role: &Role) -> postgres::Client {
+        self.database.client_of(role).unwrap()
+    }
+
+    pub fn archive(&self, store: &mut PostgresStore, session: &str, lines: &[Value]) -> i64 {
+        let path = self._files.path().join(format!("{session}.jsonl"));
+        std::fs::write(&path, text(lines)).unwrap();
+        let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), agent: None };
+        archive(store, &transcript, &path).unwrap();
+        store.session(session).unwrap().unwrap().key
+    }
+
+    /// A session of this name with something in every table, and who may read it.
+    fn fill(&self, store: &mut PostgresStore, word: &str, visibility: Visibility) {
+        let key = self.archive(
+            store,
+            word,
+            &[
+                user(1, format!("Prompt {word} #keep")),
+                calls(2, "Edit", serde_json::json!({ "file_path": format!("/work/{word}.rs") })),
+                result(3, format!("Output {word}")),
+                says(4, &format!("Answer {word}")),
+                compact_summary(5, &format!("Summary {word}")),
+                user(6, format!("Again {word}")),
+            ],
+        );
+        let transcript = store.transcripts(key).unwrap()[0].key;
+        let learning = Learning {
+            id: Id::of(Kind::Decision, None, word),
+            kind: Kind::Decision,
+            sentence: format!("We decided {word}"),
+            confidence: 0.9,
+            at_ms: NOW,
+            turn: [1; 16],
+            before: word.to_owned(),
+            after: word.to_owned(),
+            agent: None,
+            tools: vec![word.to_owned()],
+        };
+        let fix = Fix {
+            tool: "Bash".to_owned(),
+            call: word.to_owned(),
+            error: word.to_owned(),
+            changed: vec![word.to_owned()],
+            failed_ms: NOW,
+            fixed_ms: NOW,
+            turn: [1; 16],
+        };
+        let lesson = Lesson {
+            learnings: vec![learning],
+            superseded: Vec::new(),
+            fixes: vec![fix],
+            changed: vec![([1; 16], vec![word.to_owned()])],
+        };
+        let progress = Progress { generation: 0, bytes: 1, patterns: word.to_owned(), watcher: Watcher::default() };
+        store.learn(transcript, &lesson, &progress).unwrap();
+        store
+            .announce(word, &Compaction { at_ms: NOW, cause: Some(word.to_owned()), context_tokens: None, is_blocked: false })
+            .unwrap();
+        let compaction = store.compactions(Some(key), 0).unwrap()[0].key;
+        let snapshot = Snapshot { messages: 1, first: word.to_owned(), last: word.to_owned(), topics: vec![word.to_owned()] };
+        store.keep_snapshot(compaction, &snapshot).unwrap();
+        store.end_session(word, "clear", NOW).unwrap();
+        store
+            .cycle(ctxbridge::archive::cycle::Run::Real, &|facts| {
+                ctxbridge::archive::cycle::plan(
+                    facts,
+                    &ctxbridge::archive::cycle::Settings::from(&ctxbridge::config::Archive::default()),
+                    NOW,
+                )
+            })
+            .unwrap();
+        assert!(store.set_project(key, PROJECT).unwrap() && store.set_visibility(key, visibility).unwrap());
+        let entries: Vec<i64> =
+            store.turns(key, ctxbridge::archive::store::Turns::All).unwrap().iter().map(|turn| turn.entry).collect();
+        let vectors: Vec<(i64, Vec<Vec<f32>>)> = entries.iter().map(|entry| (*entry, vec![vector(word)])).collect();
+        store.put_vectors(MODEL, &vectors).unwrap();
+    }
+}
+
+/// A vector that says a word.
+pub fn vector(word: &str) -> Vec<f32> {
+    (0..384).map(|at| f32::from(word.as_bytes()[at % word.len()]) / 128.0 - 0.8).collect()
+}

@@ -1,0 +1,243 @@
+//! Who may read what, by way of the store.
+
+use ctxbridge::archive::search::filter::Filter;
+use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings, Visibility};
+use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Turns, Wanted};
+
+use super::lines::{says, user};
+use super::people::{MODEL, OF_PROJECT, OF_TEAM, PROJECT, People, SECRET, vector};
+
+/// All that somebody can read of the others' sessions, as a text in which their words are or are not.
+fn readable(store: &mut PostgresStore) -> String {
+    let mut all = String::new();
+    let sessions = store.sessions("", None, usize::MAX).unwrap();
+    for session in &sessions {
+        all += &format!("{session:?} {:?}\n", store.session(&session.session).unwrap());
+        for which in [Turns::All, Turns::Superseded, Turns::Agents, Turns::Candidates(99), Turns::Newest(99), Turns::Kept] {
+            for turn in store.turns(session.key, which).unwrap() {
+                let places = store.places(&[turn.entry]).unwrap();
+                assert!(!places.is_empty());
+                all += &format!("{turn:?} {places:?} {:?}\n", store.turn_of(&places[0]).unwrap());
+            }
+        }
+        for transcript in store.transcripts(session.key).unwrap() {
+            let mut bytes = Vec::new();
+            store.raw(transcript.key, 0, EVERYTHING, &mut bytes).unwrap();
+            all += &format!("{transcript:?} {}\n", String::from_utf8(bytes).unwrap());
+            all += &format!("{:?} {:?}\n", store.turn(transcript.key, 0).unwrap(), store.progress(transcript.key).unwrap());
+        }
+        all += &format!("{:?} {:?}\n", store.summaries(session.key).unwrap(), store.tallies(session.key).unwrap());
+    }
+    all += &format!("{:?}\n", store.compactions(None, 0).unwrap());
+    all += &format!("{:?}\n", store.learnings(&Wanted { with_superseded: true, ..Wanted::default() }).unwrap());
+    all += &format!("{:?} {:?}\n", store.fixes(None, 99).unwrap(), store.changed_files(None, 99).unwrap());
+    all += &format!("{:?} {:?}\n", store.kept(99).unwrap(), store.turns_by_id("").unwrap());
+    for word in [SECRET, OF_PROJECT, OF_TEAM] {
+        let words = format!("\"{word}\"");
+        all += &format!("{:?}\n", store.compactions_with(&words, None, 99).unwrap());
+        all += &format!("{:?}\n", store.learnings(&Wanted { words: Some(words.clone()), ..Wanted::default() }).unwrap());
+        let mut hits = store.search_words(&words, &Filter::default(), 99).unwrap();
+        let found = hits.len();
+        hits.extend(store.search_near(MODEL, &vector(word), &Filter::default(), 99).unwrap());
+        let entries: Vec<i64> = hits.iter().map(|hit| hit.entry).collect();
+        let texts = store.texts_of(&entries, 999).unwrap();
+        assert!(hits.iter().all(|hit| texts.iter().any(|text| text.entry == hit.entry)), "{word}: found, and not to be read");
+        all += &format!("{texts:?} {}\n", if found > 0 { word } else { "" });
+    }
+    all
+}
+
+#[test]
+fn each_reads_what_is_meant_for_him() {
+    let people = People::new();
+    for (role, seen, unseen) in [
+        (&people.alice, &[SECRET, OF_PROJECT, OF_TEAM][..], &[][..]),
+        (&people.bob, &[OF_PROJECT, OF_TEAM], &[SECRET]),
+        (&people.carol, &[OF_TEAM], &[SECRET, OF_PROJECT]),
+        (&people.mallory, &[], &[SECRET, OF_PROJECT, OF_TEAM]),
+    ] {
+        let all = readable(&mut people.store(role));
+        for word in seen {
+            assert!(all.matches(word).count() > 20, "{} does not see {word}: {all}", role.name);
+        }
+        for word in unseen {
+            assert!(!all.contains(word), "{} sees {word}: {all}", role.name);
+        }
+    }
+    // By way of search alone as well.
+    let found = |role, word: &str| {
+        let mut store = people.store(role);
+        let near = store.search_near(MODEL, &vector(word), &Filter::default(), 99).unwrap();
+        let near = near.iter().filter(|hit| hit.score > 0.999).count();
+        (store.search_words(&format!("\"{word}\""), &Filter::default(), 99).unwrap().len(), near)
+    };
+    assert_eq!((found(&people.alice, SECRET), found(&people.bob, SECRET)), ((2, 2), (0, 0)));
+    assert_eq!((found(&people.bob, OF_PROJECT), found(&people.carol, OF_PROJECT)), ((2, 2), (0, 0)));
+    assert_eq!((found(&people.carol, OF_TEAM), found(&people.mallory, OF_TEAM)), ((2, 2), (0, 0)));
+}
+
+#[test]
+fn a_colleague_restores_a_session_to_the_byte() {
+    let people = People::new();
+    let bytes = |role| {
+        let mut store = people.store(role);
+        let key = store.session(OF_TEAM).unwrap().unwrap().key;
+        let transcript = store.transcripts(key).unwrap()[0].key;
+        let mut bytes = Vec::new();
+        store.raw(transcript, 0, EVERYTHING, &mut bytes).unwrap();
+        bytes
+    };
+    assert!(bytes(&people.carol) == bytes(&people.alice) && bytes(&people.alice).len() > 500);
+}
+
+#[test]
+fn what_is_shown_can_be_taken_back() {
+    let people = People::new();
+    let mut alice = people.store(&people.alice);
+    let key = |store: &mut PostgresStore, session| store.session(session).unwrap().map(|session| session.key);
+    let of_team = key(&mut alice, OF_TEAM).unwrap();
+    for (visibility, of_carol, of_bob) in
+        [(Visibility::Private, false, false), (Visibility::Project, false, true), (Visibility::Team, true, true)]
+    {
+        assert!(alice.set_visibility(of_team, visibility).unwrap());
+        for (role, sees) in [(&people.carol, of_carol), (&people.bob, of_bob)] {
+            let all = readable(&mut people.store(role));
+            assert_eq!(all.contains(OF_TEAM), sees, "{visibility:?} {}", role.name);
+        }
+        // What is added later is as visible as the rest.
+        alice
+            .announce(
+                OF_TEAM,
+                &ctxbridge::archive::store::Compaction {
+                    at_ms: 5,
+                    cause: Some(format!("later {OF_TEAM}")),
+                    context_tokens: None,
+                    is_blocked: true,
+                },
+            )
+            .unwrap();
+        let later = people.store(&people.carol).compactions(None, 0).unwrap();
+        assert_eq!(later.iter().any(|compaction| compaction.cause.as_deref() == Some("later xyzzyteam3")), of_carol);
+    }
+    // Another's is not to be shown or hidden, nor one that is not there.
+    let mut bob = people.store(&people.bob);
+    assert!(!bob.set_visibility(of_team, Visibility::Private).unwrap());
+    assert!(!bob.set_project(of_team, "else").unwrap());
+    assert!(!bob.set_visibility(i64::MAX, Visibility::Team).unwrap());
+}
+
+#[test]
+fn an_entry_is_seen_by_whoever_sees_one_session_with_it() {
+    let people = People::new();
+    let mut alice = people.store(&people.alice);
+    let same = [user(1, "Shared words zzyzx."), says(2, "The same answer.")];
+    let private = people.archive(&mut alice, "first", &same);
+    let shown = people.archive(&mut alice, "second", &same);
+    let entry = alice.first_entry(private).unwrap().unwrap();
+    assert_eq!(alice.first_entry(shown).unwrap(), Some(entry));
+    let sees = |visibility_of_first, visibility_of_second| {
+        let mut alice = people.store(&people.alice);
+        alice.set_visibility(private, visibility_of_first).unwrap();
+        alice.set_visibility(shown, visibility_of_second).unwrap();
+        let mut carol = people.store(&people.carol);
+        let found = carol.search_words("\"zzyzx\"", &Filter::default(), 9).unwrap().len();
+        assert_eq!(carol.texts_of(&[entry], 9).unwrap().len(), found);
+        (found, carol.places(&[entry]).unwrap().len())
+    };
+    assert_eq!(sees(Visibility::Private, Visibility::Private), (0, 0));
+    assert_eq!(sees(Visibility::Private, Visibility::Team), (1, 1));
+    assert_eq!(sees(Visibility::Team, Visibility::Team), (1, 2));
+    assert_eq!(sees(Visibility::Team, Visibility::Private), (1, 1));
+    assert_eq!(sees(Visibility::Private, Visibility::Private), (0, 0));
+}
+
+#[test]
+fn a_new_session_is_as_visible_as_is_set() {
+    let people = People::new();
+    let mut alice = PostgresStore::connect(Settings { visibility: Visibility::Team, ..people.settings(&people.alice) }).unwrap();
+    people.archive(&mut alice, "open", &[user(1, "For all.")]);
+    let mut alice =
+        PostgresStore::connect(Settings { visibility: Visibility::Project, ..people.settings(&people.alice) }).unwrap();
+    let of_project = people.archive(&mut alice, "of project", &[user(1, "For some.")]);
+    let mut carol = people.store(&people.carol);
+    let mut bob = people.store(&people.bob);
+    assert!(carol.session("open").unwrap().is_some() && carol.session("of project").unwrap().is_none());
+    // As long as it is of none, nobody is in its project.
+    assert!(bob.session("of project").unwrap().is_none());
+    alice.set_project(of_project, PROJECT).unwrap();
+    assert!(bob.session("of project").unwrap().is_some() && carol.session("of project").unwrap().is_none());
+    // What comes to it later is seen by the same.
+    people.archive(&mut alice, "of project", &[user(1, "For some."), says(2, "Yes."), user(3, "More zzyzx.")]);
+    assert_eq!(bob.search_words("\"zzyzx\"", &Filter::default(), 9).unwrap().len(), 1);
+    assert!(carol.search_words("\"zzyzx\"", &Filter::default(), 9).unwrap().is_empty());
+}
+
+#[test]
+fn a_project_is_for_its_members() {
+    let people = People::new();
+    let mut carol = people.store(&people.carol);
+    let hers = people.archive(&mut carol, "carols", &[user(1, "Mine.")]);
+    // She may say that it is of the project; to show it to those in it, she has to be one of them.
+    assert!(carol.set_project(hers, PROJECT).unwrap());
+    let error = carol.set_visibility(hers, Visibility::Project).unwrap_err();
+    let StoreError::Postgres(PostgresError::NoProject { project, .. }) = &error else { panic!("{error:?}") };
+    assert_eq!(project, PROJECT);
+    let said = format!("SELECT ctxbridge.add_to_project('acme', '{PROJECT}', '{}')", people.carol.name);
+    assert!(error.to_string().contains(&said), "{error}");
+    people.client(&people.bob).batch_execute(&said).unwrap();
+    assert!(carol.set_visibility(hers, Visibility::Project).unwrap());
+    assert!(people.store(&people.bob).session("carols").unwrap().is_some());
+    assert!(carol.session(OF_PROJECT).unwrap().is_some());
+}
+
+#[test]
+fn who_is_no_longer_a_member_sees_and_writes_nothing() {
+    let people = People::new();
+    let mut bob = people.store(&people.bob);
+    let his = people.archive(&mut bob, "bobs", &[user(1, "Mine.")]);
+    let mut admin = people.client(&people.alice);
+    admin.execute("SELECT ctxbridge.remove_member('acme', $1)", &[&people.bob.name]).unwrap();
+    let all = readable(&mut bob);
+    assert!(!all.contains("xyzzy") && all.contains("bobs"), "{all}");
+    let error = bob.end_session("another", "clear", 1).unwrap_err();
+    assert!(matches!(error, StoreError::Postgres(PostgresError::Denied { .. })), "{error:?}");
+    assert!(bob.set_visibility(his, Visibility::Team).is_err());
+    let error = PostgresStore::connect(people.settings(&people.bob)).unwrap_err();
+    assert!(matches!(error, PostgresError::NoMember { .. }), "{error:?}");
+}
+
+#[test]
+fn found_by_what_is_asked_besides_words() {
+    let people = People::new();
+    let mut store = people.store(&people.bob);
+    let mut found = |filter: Filter| {
+        let near = store.search_near(MODEL, &vector(OF_TEAM), &filter, 99).unwrap().len();
+        let words = format!("\"{OF_TEAM}\" OR \"{OF_PROJECT}\"");
+        (store.search_words(&words, &filter, 99).unwrap().len(), near)
+    };
+    let all = (4, 4);
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(found(Filter::default()), all);
+    assert_eq!(found(Filter { session: some("xyzzyt"), ..Filter::default() }), (2, 2));
+    assert_eq!(found(Filter { session: some("yzzy"), ..Filter::default() }), (0, 0));
+    for (project, expected) in [
+        ("/work", all),
+        ("/work/p", all),
+        ("/", all),
+        ("P", all),
+        ("work/p", all),
+        ("/wor", (0, 0)),
+        ("/work/p/q", (0, 0)),
+        ("q", (0, 0)),
+    ] {
+        assert_eq!(found(Filter { project: some(project), ..Filter::default() }), expected, "{project}");
+    }
+    assert_eq!(found(Filter { tool: some("edit"), ..Filter::default() }), (2, 2));
+    assert_eq!(found(Filter { tool: some("edi"), ..Filter::default() }), (0, 0));
+    assert_eq!(found(Filter { file: some("XYZZYTEAM3.rs"), ..Filter::default() }), (1, 1));
+    // The second turn begins six seconds into June 2026.
+    let begin = 1_780_272_000_000;
+    assert_eq!(found(Filter { since_ms: Some(begin + 6_000), ..Filter::default() }), (2, 2));
+    assert_eq!(found(Filter { until_ms: Some(begin + 6_000), ..Filter::default() }), (2, 2));
+    assert_eq!(found(Filter { since_ms: Some(begin + 7_000), ..Filter::default() }), (0, 0));
+}
