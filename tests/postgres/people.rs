@@ -122,7 +122,10 @@ impl People {
         let progress = Progress { generation: 0, bytes: 1, patterns: word.to_owned(), watcher: Watcher::default() };
         store.learn(transcript, &lesson, &progress).unwrap();
         store
-            .announce(word, &Compaction { at_ms: NOW, cause: Some(word.to_owned()), context_tokens: None, is_blocked: false })
+            .announce(
+                word,
+                &Compaction { at_ms: NOW, cause: Some(word.to_owned()), context_tokens: None, is_blocked: false, turns: None },
+            )
             .unwrap();
         let compaction = store.compactions(Some(key), 0).unwrap()[0].key;
         let snapshot = Snapshot { messages: 1, first: word.to_owned(), last: word.to_owned(), topics: vec![word.to_owned()] };

@@ -113,6 +113,7 @@ fn what_is_shown_can_be_taken_back() {
                     cause: Some(format!("later {OF_TEAM}")),
                     context_tokens: None,
                     is_blocked: true,
+                    turns: None,
                 },
             )
             .unwrap();
