@@ -72,6 +72,9 @@ pub struct Database {
     _copy: Option<TempDir>,
 }
 
+/// Columns of a row, and its vector.
+type Found = (Map<String, Value>, Option<Vector>);
+
 impl Database {
     /// Opens it to look at.
     pub fn open(path: &Path) -> std::result::Result<Self, SourceError> {
@@ -163,7 +166,7 @@ impl Database {
     }
 
     /// Some columns of a row, and its vector.
-    fn row(&self, row: i64, wanted: &[&str]) -> std::result::Result<Option<(Map<String, Value>, Option<Vector>)>, Refused> {
+    fn row(&self, row: i64, wanted: &[&str]) -> std::result::Result<Option<Found>, Refused> {
         let known: Vec<_> = self.columns.iter().filter(|(name, _)| wanted.contains(name)).collect();
         // Names are ours, from the table above. What is too long is not read at all.
         let parts = known.iter().map(|(name, _)| {
@@ -171,7 +174,7 @@ impl Database {
             format!("CASE WHEN octet_length({name}) <= {most} THEN {name} END, octet_length({name})")
         });
         let sql = format!("SELECT {} FROM transcript_entries WHERE rowid = ?1", parts.collect::<Vec<_>>().join(", "));
-        let read = |found: &Row<'_>| -> Result<std::result::Result<(Map<String, Value>, Option<Vector>), Refused>> {
+        let read = |found: &Row<'_>| -> Result<std::result::Result<Found, Refused>> {
             let mut original = Map::new();
             let mut vector = None;
             for (index, (name, key)) in known.iter().enumerate() {

@@ -41,7 +41,7 @@ enum Tool {
 impl ImportArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
         if let Some(Tool::ClaudeFlow) = self.from {
-            return self.from_claude_flow(output);
+            return self.take_claude_flow(output);
         }
         if self.background {
             hook::settle();
@@ -83,7 +83,7 @@ impl ImportArgs {
         Ok(Answer::Yes)
     }
 
-    fn from_claude_flow(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    fn take_claude_flow(&self, output: &mut Output) -> anyhow::Result<Answer> {
         let given = if self.paths.is_empty() {
             [std::env::current_dir().ok(), paths::home_dir()].into_iter().flatten().collect()
         } else {

@@ -98,6 +98,9 @@ pub(super) enum State {
     Gone,
 }
 
+/// What takes lines: where each one is, and what it says.
+type Take<'t> = &'t mut dyn FnMut(&Position, &[u8]) -> Result<(), StoreError>;
+
 impl Journal {
     /// Opens the journal of a folder; nothing where there is none, or nothing whole in it.
     pub fn open(folder: &Folder, is_to_be_written: bool) -> Result<Option<Self>, StoreError> {
@@ -185,15 +188,11 @@ impl Journal {
     ///
     /// # Errors
     /// When a line is damaged that others follow. Where somebody may be writing just now, that has to be seen once more.
-    pub fn read(&mut self, take: &mut dyn FnMut(&Position, &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    pub fn read(&mut self, take: Take<'_>) -> Result<(), StoreError> {
         self.read_some(u64::MAX, take)
     }
 
-    fn read_some(
-        &mut self,
-        most: u64,
-        take: &mut dyn FnMut(&Position, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn read_some(&mut self, most: u64, take: Take<'_>) -> Result<(), StoreError> {
         let failed = |folder: &Folder, cause| folder.explain(FILE, cause);
         let mut reader = BufReader::with_capacity(BUFFER, &self.file);
         reader.seek(SeekFrom::Start(self.at.bytes)).map_err(|cause| failed(&self.folder, cause))?;

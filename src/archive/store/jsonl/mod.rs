@@ -210,7 +210,7 @@ impl JsonlStore {
         }
         if self.journal.state()? == State::Gone {
             // Somebody has moved all of it away.
-            *self = Self::open(&self.folder.path().to_owned(), self.patience)?;
+            *self = Self::open(self.folder.path(), self.patience)?;
         }
         let alone = self.folder.lock(self.patience)?;
         self.catch_up().map(|()| alone)

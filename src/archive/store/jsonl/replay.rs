@@ -102,7 +102,7 @@ impl Replayed {
                 .read_rows(&said[ROWS.len()..said.len() - 1])
                 .map_err(|error| self.damaged(at, &error.to_string()));
         }
-        self.to_changes()?;
+        self.begin_changes()?;
         if self.phase == Phase::Rest {
             self.memory.begin()?;
             self.phase = Phase::Changes;
@@ -121,7 +121,7 @@ impl Replayed {
     }
 
     /// All rows are there, if there were any.
-    fn to_changes(&mut self) -> Result<(), StoreError> {
+    fn begin_changes(&mut self) -> Result<(), StoreError> {
         if self.phase == Phase::Rows {
             self.memory.end_rows()?;
         }
@@ -137,7 +137,7 @@ impl Replayed {
     }
 
     fn end(&mut self) -> Result<(), StoreError> {
-        self.to_changes()?;
+        self.begin_changes()?;
         if self.phase == Phase::Changes {
             self.memory.commit()?;
             self.phase = Phase::Rest;

@@ -27,12 +27,11 @@ const CURRENT_LAYOUT: &str = "
         AND l.generation = t.generation
     WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2";
 
-/// Transcript, session, start, length and hash of the last piece, if it is a short one.
-pub(super) fn tail(
-    db: &mut Connection,
-    path: &str,
-    below: u32,
-) -> Result<Option<(i64, i64, u64, u32, digest::Bytes)>, PostgresError> {
+/// Transcript, session, start, length and hash of a piece.
+type Piece = (i64, i64, u64, u32, digest::Bytes);
+
+/// The last piece, if it is a short one.
+pub(super) fn tail(db: &mut Connection, path: &str, below: u32) -> Result<Option<Piece>, PostgresError> {
     let sql = format!("SELECT t.id, t.session, l.start, l.bytes, l.sha256 {CURRENT_LAYOUT} ORDER BY l.start DESC LIMIT 1");
     let Some(row) = db.first(&sql, &[&clean(path)])? else { return Ok(None) };
     let last = (row.get(0)?, row.get(1)?, row.unsigned(2)?, row.small(3)?, row.bytes(4)?);
