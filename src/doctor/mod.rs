@@ -5,6 +5,7 @@ Nothing is repaired: each check says what to do next.
 */
 
 mod checks;
+mod server;
 
 use std::path::PathBuf;
 
@@ -83,6 +84,7 @@ pub fn examine(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
     progress("reading the archive");
     found.extend(checks::archive(&at.data));
     progress("reading the model");
+    found.extend(server::look(&at.data, &at.config));
     found.push(checks::model(&at.data));
     found.push(checks::hooks_log(&at.data, at.now_ms));
     found.extend(checks::spool(&at.data));

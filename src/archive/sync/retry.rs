@@ -7,7 +7,7 @@ use std::{fs, io};
 use serde::{Deserialize, Serialize};
 
 use super::state::FOLDER;
-use crate::files;
+use crate::{files, paths};
 
 /// How often, and how long to wait in between.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,7 @@ impl Rest {
         let times = before.times.saturating_add(1);
         let pause_ms = FIRST_MS.saturating_mul(1 << (times - 1).min(20)).min(LONGEST_MS);
         let trouble = Trouble { times, until_ms: now_ms + pause_ms, error: error.to_owned() };
+        self.path.parent().map_or(Ok(()), paths::create_private_dir)?;
         files::replace(&self.path, &serde_json::to_vec(&trouble)?)
     }
 

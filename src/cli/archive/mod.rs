@@ -8,6 +8,7 @@ mod optimize;
 mod restore;
 mod search;
 mod sessions;
+mod share;
 mod show;
 mod status;
 mod sync;
@@ -64,6 +65,8 @@ enum ArchiveCommand {
     Optimize(optimize::OptimizeArgs),
     /// Send what is new to the team's server, without secrets
     Sync(sync::SyncArgs),
+    /// Say who may read a session on the team's server
+    Share(share::ShareArgs),
 }
 
 impl ArchiveArgs {
@@ -81,6 +84,7 @@ impl ArchiveArgs {
             ArchiveCommand::Diff(args) => args.run(output),
             ArchiveCommand::Optimize(args) => args.run(output),
             ArchiveCommand::Sync(args) => args.run(output),
+            ArchiveCommand::Share(args) => args.run(output),
         }
     }
 }

@@ -137,7 +137,7 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
 }
 
 /// Who may read what is sent.
-fn who(visibility: Visibility) -> &'static str {
+pub(super) fn who(visibility: Visibility) -> &'static str {
     match visibility {
         Visibility::Private => "you alone",
         Visibility::Project => "those of its project",

@@ -1,0 +1,54 @@
+//! The team's server: whether it answers, as what it lets us in, and how the last sending went.
+
+use std::path::Path;
+
+use super::{Check, Status};
+use crate::archive::quote;
+use crate::archive::server::Server;
+use crate::archive::store::StoreError;
+use crate::archive::store::postgres::PostgresStore;
+use crate::archive::sync::Rest;
+use crate::config::Config;
+
+/// Nothing where none is configured.
+pub(super) fn look(data: &Path, config: &Config) -> Option<Check> {
+    if !config.has_server() {
+        return None;
+    }
+    let check = |status, told: String, next: Option<&str>| Some(Check::new("server", status, quote::line(&told), next));
+    let server = match Server::in_a_hurry(config) {
+        Ok(server) => server,
+        Err(error) => return check(Status::Failed, error.to_string(), Some("`ctxbridge config show -v` says what is set where")),
+    };
+    let store = match server.open() {
+        Ok(store) => store,
+        // What is to be sent waits here meanwhile.
+        Err(error) => {
+            return check(
+                Status::Failed,
+                error.to_string(),
+                Some("`ctxbridge archive sync` sends what waits, when it answers again"),
+            );
+        }
+    };
+    let told = match describe(&store) {
+        Ok(told) => format!("{} {told}", server.address()),
+        Err(error) => return check(Status::Failed, error.to_string(), None),
+    };
+    if store.is_exempt().unwrap_or(false) {
+        let next =
+            "log in as a role of your own: row-level security does not hold for this one, which sees what is private to others";
+        return check(Status::Warning, told, Some(next));
+    }
+    match Rest::in_dir(data).trouble() {
+        Some((error, _)) => {
+            check(Status::Warning, format!("{told}; what was to be sent last was not: {error}"), Some("`ctxbridge archive sync`"))
+        }
+        None => check(Status::Ok, told, None),
+    }
+}
+
+fn describe(store: &PostgresStore) -> Result<String, StoreError> {
+    let words = if store.has_vectors()? { "" } else { ", without pgvector: search there goes by words alone" };
+    Ok(format!("answers as PostgreSQL {}, to {}{words}", store.server_version()?, store.user()))
+}

@@ -1,0 +1,117 @@
+//! A team's archive: what its members send to a real server, who sees it there, and what happens when the server does not do its part.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+#[path = "transcript/lines.rs"]
+#[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
+mod lines;
+#[path = "team/member.rs"]
+mod member;
+#[path = "postgres/proxy.rs"]
+#[allow(dead_code, reason = "shared with the tests of connections")]
+mod proxy;
+#[path = "team/trouble.rs"]
+mod trouble;
+
+use ctxbridge::archive::store::postgres::PostgresStore;
+use ctxbridge::archive::store::{EVERYTHING, Store, Turns};
+use lines::{says, text, user};
+use member::{Member, Team, id};
+use serde_json::Value;
+
+const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+
+#[test]
+fn members_see_what_is_shared_and_no_secret() {
+    let team = Team::new();
+    let (ann, bob) = (team.member("ann"), team.member("bob"));
+    let shared = id(2);
+    ann.archive(&id(1), &text(&[user(0, "Nobody else reads this."), says(1, "No.")]));
+    ann.archive(&shared, &text(&[user(10, format!("Log in with {TOKEN}.")), says(11, "Logged in.")]));
+    let sent = ann.json(&["archive", "sync", "--json"]);
+    assert_eq!((sent["sessions"].clone(), sent["turns"].clone(), sent["redacted"].clone()), (2.into(), 2.into(), 1.into()));
+    assert_eq!(sent["visibility"], "private");
+    assert_eq!(sessions(&bob), [""; 0]);
+    let said = ann.run(&["archive", "share", &shared, "team"]);
+    assert_eq!(said.stdout, format!("session {shared} is seen by the whole team\n"));
+    assert_eq!(sessions(&bob), [shared.as_str()]);
+    let there = whole(&mut bob.store(), &shared);
+    assert!(there.contains("[redacted:") && there.contains("Logged in.") && !there.contains(TOKEN), "{there}");
+    // He can neither hide nor change it.
+    let refused = bob.fails(&["archive", "share", &shared, "private"]);
+    assert!(refused.contains("somebody else's"), "{refused}");
+    assert_eq!(sessions(&bob), [shared.as_str()]);
+    ann.run(&["archive", "share", &shared, "private"]);
+    assert_eq!(sessions(&bob), [""; 0]);
+    // What is archived on her machine has it still.
+    let here = ann.run(&["archive", "restore", &shared]);
+    assert!(here.stdout.contains(TOKEN));
+}
+
+#[test]
+fn what_is_sent_later_is_as_visible() {
+    let team = Team::new();
+    let (ann, bob) = (team.member("ann"), team.member("bob"));
+    let begin = [user(0, "First."), says(1, "One.")];
+    ann.archive(&id(1), &text(&begin));
+    ann.run(&["archive", "sync"]);
+    ann.run(&["archive", "share", &id(1), "team"]);
+    ann.archive(&id(1), &text(&[&begin[..], &[user(2, "Second."), says(3, "Two.")]].concat()));
+    ann.run(&["archive", "sync"]);
+    let mut store = bob.store();
+    let session = store.session(&id(1)).unwrap().unwrap();
+    assert_eq!(store.turns(session.key, Turns::All).unwrap().len(), 2);
+}
+
+#[test]
+fn both_may_have_the_same_session() {
+    // A transcript that was handed on: each has their own, and neither learns of the other's.
+    let team = Team::new();
+    let (ann, bob) = (team.member("ann"), team.member("bob"));
+    for member in [&ann, &bob] {
+        member.archive(&id(1), &text(&[user(0, "The same."), says(1, "Of both.")]));
+        let sent = member.json(&["archive", "sync", "--json"]);
+        assert_eq!(sent["turns"], 1, "{sent}");
+        assert_eq!(sessions(member), [id(1)]);
+    }
+}
+
+#[test]
+fn the_users_own_patterns_count_and_a_bad_one_stops_it() {
+    let team = Team::new();
+    let ann = team.member("ann");
+    ann.archive(&id(1), &text(&[user(0, "Ticket ACME-12345678 is done."), says(1, "Fine.")]));
+    let refused = ann.with("CTXBRIDGE_REDACT_PATTERNS", "ACME-[0-9{8}").fails(&["archive", "sync"]);
+    assert!(refused.contains("nothing was sent"), "{refused}");
+    assert_eq!(sessions(&ann), [""; 0]);
+    ann.with("CTXBRIDGE_REDACT_PATTERNS", "ACME-[0-9]{8}").run(&["archive", "sync"]);
+    assert!(!whole(&mut ann.store(), &id(1)).contains("ACME-12345678"));
+}
+
+#[test]
+fn the_doctor_says_how_it_is() {
+    let team = Team::new();
+    let ann = team.member("ann");
+    let check = |member: &Member| {
+        let looked: Value = serde_json::from_str(&member.output(&["doctor", "--json"]).stdout).unwrap();
+        let checks = looked["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["id"] == "server").unwrap()
+    };
+    let good = check(&ann);
+    assert!(good["status"] == "ok" && good["detail"].as_str().unwrap().contains("answers as PostgreSQL"), "{good}");
+    let bad = check(&ann.with("CTXBRIDGE_POSTGRES_PASSWORD", "hunter2"));
+    assert!(bad["status"] == "failed" && !bad.to_string().contains("hunter2"), "{bad}");
+}
+
+/// The sessions that a member sees on the server.
+fn sessions(member: &Member) -> Vec<String> {
+    member.store().sessions("", None, usize::MAX).unwrap().into_iter().map(|session| session.session).collect()
+}
+
+fn whole(store: &mut PostgresStore, session: &str) -> String {
+    let session = store.session(session).unwrap().unwrap();
+    let transcript = store.transcripts(session.key).unwrap().remove(0);
+    let mut bytes = Vec::new();
+    store.raw(transcript.key, transcript.generation, EVERYTHING, &mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
