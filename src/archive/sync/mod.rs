@@ -1,10 +1,10 @@
 /*!
 Sending what is new in one archive to another: from this machine to a team's server.
 
-What is sent is what the other store would have archived itself, had its transcripts no secrets: a [`stream`](self) of cleaned lines goes
+What is sent is what the other store would have archived itself, had its transcripts no secrets: a `stream` of cleaned lines goes
 through the ordinary reader, so that it can be interrupted anywhere and begun again, and nothing is there twice. Turns, summaries,
-learnings and snapshots are made of what was sent. What hooks and the user told ([`facts`](self)) is sent besides. How far that was is kept in a
-file ([`state`](self)), so that a run costs what is new.
+learnings and snapshots are made of what was sent. What hooks and the user told (`facts`) is sent besides. How far that was is kept in a
+file (`state`), so that a run costs what is new.
 
 Whoever only looks at the archive meanwhile, or adds to it, is in nobody's way. One run at a time sends to a store.
 */

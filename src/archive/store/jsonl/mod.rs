@@ -1,18 +1,18 @@
 /*!
 The archive in a folder of JSON Lines, for machines that can have no SQLite file: everything in it is text, and only ever grows.
 
-- `journal.jsonl`: what happened, a line each ([`journal`]). A change has happened when its line is whole.
-- `transcripts/`: what transcripts were, byte for byte, a file for each generation ([`raw`]).
-- `entries.jsonl`: what turns say, for `jq` and `grep` ([`entries`]).
+- `journal.jsonl`: what happened, a line each (`journal`). A change has happened when its line is whole.
+- `transcripts/`: what transcripts were, byte for byte, a file for each generation (`raw`).
+- `entries.jsonl`: what turns say, for `jq` and `grep` (`entries`).
 - `lock`: held by the one who writes.
-- `journal.image`: a cache of what the journal comes to ([`image`]).
+- `journal.image`: a cache of what the journal comes to (`image`).
 
 To open it is to read the journal: its changes happen once more, to a [`SqliteStore`] in memory, whose own code answers every question. So this store cannot
 behave otherwise than that one. Readers need no lock, since the last whole line is what counts; a writer takes it, reads what others have added, makes
 its change in memory, writes bytes, entries and at last the line, and takes all of it back when that cannot be done.
 
 As in the database, writes are not synced, but for large pieces of transcripts by those whom nobody waits for: after a power failure, the last changes may be missing, and
-are made again by the next pass. The journal is made small by [`compact`], which `archive optimize` does.
+are made again by the next pass. The journal is made small by `compact`, which `archive optimize` does.
 */
 
 mod change;
