@@ -87,7 +87,7 @@ struct Login<'l> {
 
 fn settings(told: &config::Postgres) -> Result<Settings, ServerError> {
     let mut settings = match (&told.url, &told.host) {
-        (Some(url), _) => of_url(url.reveal(), told)?,
+        (Some(url), _) => Settings::from_url_or(url.reveal(), told.user.as_deref(), told.database.as_deref())?,
         (None, Some(host)) => {
             let user = told.user.clone().or_else(user_of_the_system).ok_or(SettingsError::NoUser)?;
             let database = told.database.clone().unwrap_or_else(|| user.clone());
@@ -116,20 +116,6 @@ fn settings(told: &config::Postgres) -> Result<Settings, ServerError> {
         Visibility::Team => postgres::Visibility::Team,
     };
     settings.connect_timeout = Duration::from_secs(told.timeout_s);
-    Ok(settings)
-}
-
-/// What a URL leaves out is taken from the other keys.
-fn of_url(url: &str, told: &config::Postgres) -> Result<Settings, SettingsError> {
-    let mut settings = Settings::from_url(url)?;
-    let names_user = url.contains('@') || url.contains("user=");
-    let names_database = settings.database != settings.user || url.contains("dbname=");
-    if let Some(user) = told.user.as_ref().filter(|_| !names_user) {
-        settings.user.clone_from(user);
-    }
-    if !names_database {
-        settings.database = told.database.clone().unwrap_or_else(|| settings.user.clone());
-    }
     Ok(settings)
 }
 

@@ -154,6 +154,14 @@ impl Settings {
     /// # Errors
     /// When it is no such URL.
     pub fn from_url(url: &str) -> Result<Self, SettingsError> {
+        Self::from_url_or(url, None, None)
+    }
+
+    /// The same, with a user and a database that count where the URL names none.
+    ///
+    /// # Errors
+    /// As [`Self::from_url`].
+    pub fn from_url_or(url: &str, user_otherwise: Option<&str>, database_otherwise: Option<&str>) -> Result<Self, SettingsError> {
         let (scheme, rest) = url.trim().split_once("://").ok_or(SettingsError::Url("has no scheme"))?;
         if !["postgres", "postgresql"].contains(&scheme) {
             return Err(SettingsError::Url("does not begin with postgres://"));
@@ -182,6 +190,8 @@ impl Settings {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             parts.take(&decoded(name)?, decoded(value)?)?;
         }
+        parts.user = parts.user.or_else(|| user_otherwise.map(str::to_owned));
+        parts.database = parts.database.or_else(|| database_otherwise.map(str::to_owned));
         parts.settings()
     }
 
