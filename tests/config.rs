@@ -153,7 +153,9 @@ fn patterns_are_lists_or_lines_and_bad_ones_are_passed_over() {
     assert_eq!(patterns("a\\d\n\n[b]\n"), ["a\\d", "[b]"]);
     // No list of texts, and so an expression.
     assert_eq!(patterns("[0]"), ["[0]"]);
-    let world = World::new().user("[redact]\npatterns = [\"(\", \"good\", \"(a{1000}){1000}\"]\nallow = 7\n").project("[redact]\nallow = [\".\"]\n");
+    let world = World::new()
+        .user("[redact]\npatterns = [\"(\", \"good\", \"(a{1000}){1000}\"]\nallow = 7\n")
+        .project("[redact]\nallow = [\".\"]\n");
     insta::assert_snapshot!(world.problems(), @r#"
     [ROOT]/config.toml: redact.allow is 7, not a list of at most 100 texts, such as ["ACME-[0-9]{8}"]; it stays []
     [ROOT]/project/.ctxbridge/config.toml: redact.allow is not for a project to set; put it into your own config.toml

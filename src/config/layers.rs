@@ -162,7 +162,11 @@ impl Config {
             let source = self.source(key);
             let wrong = patterns.iter().filter_map(|pattern| compile(pattern).err());
             let problems: Vec<_> = wrong.map(|problem| (key, format!("has a pattern that is passed over: {problem}"))).collect();
-            self.problems.extend(problems.into_iter().map(|(key, message)| Problem { key: key.to_owned(), source: source.clone(), message }));
+            self.problems.extend(problems.into_iter().map(|(key, message)| Problem {
+                key: key.to_owned(),
+                source: source.clone(),
+                message,
+            }));
         }
     }
 

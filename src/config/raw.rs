@@ -115,7 +115,8 @@ impl Raw<'_> {
             Self::Text(text) => serde_json::from_str(text).ok().or_else(|| Some(text.lines().map(str::to_owned).collect())),
         };
         let texts = texts.filter(|texts: &Vec<String>| texts.len() <= LONGEST_LIST);
-        let texts = texts.ok_or_else(|| self.not(&format!("a list of at most {LONGEST_LIST} texts, such as [\"ACME-[0-9]{{8}}\"]")))?;
+        let texts =
+            texts.ok_or_else(|| self.not(&format!("a list of at most {LONGEST_LIST} texts, such as [\"ACME-[0-9]{{8}}\"]")))?;
         Ok(texts.into_iter().filter(|text| !text.trim().is_empty()).collect())
     }
 

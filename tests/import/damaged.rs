@@ -32,7 +32,10 @@ fn a_page_that_is_gone_costs_the_rows_that_are_in_it() {
     for page in (1..pages).step_by(pages / 12) {
         let sandbox = Sandbox::new();
         spoilt(&sandbox, &rows, page);
-        let ran = run(sandbox.command(&["archive", "import", "--json", "--from", "claude-flow", database(&sandbox).to_str().unwrap()]), b"");
+        let ran = run(
+            sandbox.command(&["archive", "import", "--json", "--from", "claude-flow", database(&sandbox).to_str().unwrap()]),
+            b"",
+        );
         if ran.code == Some(3) {
             // The root of the table, or what says which tables there are: nothing is left to go by, which is said.
             assert!(ran.stderr.contains("transcript-archive.db"), "{}", ran.stderr);

@@ -42,7 +42,8 @@ fn odd_rows_are_read_as_far_as_they_go() {
     insert("huge", "k", &none_blob(&db), &"s", "{}");
     db.execute("UPDATE transcript_entries SET content = zeroblob(100 << 20) WHERE id = 'huge'", []).unwrap();
     let nan: Vec<u8> = [f32::NAN; 384].iter().flat_map(|value| value.to_le_bytes()).collect();
-    db.execute("UPDATE transcript_entries SET embedding = ?1, confidence = 'very', access_count = -5 WHERE id = 'blob'", [&nan]).unwrap();
+    db.execute("UPDATE transcript_entries SET embedding = ?1, confidence = 'very', access_count = -5 WHERE id = 'blob'", [&nan])
+        .unwrap();
     db.execute("UPDATE transcript_entries SET embedding = zeroblob(2000000), confidence = 9e99 WHERE id = 'path'", []).unwrap();
     drop(db);
     let told = import(&sandbox, &project(&sandbox));
@@ -62,7 +63,8 @@ fn odd_rows_are_read_as_far_as_they_go() {
     assert_eq!((turns.len(), turns[0].confidence), (1, 1.0));
     assert!(String::from_utf8(sandbox.restored("../../../etc/passwd", &[])).unwrap().contains("and away"));
     // Nothing of it is obeyed by a terminal.
-    let text = run(sandbox.command(&["archive", "import", "--from", "claude-flow", project(&sandbox).to_str().unwrap()]), b"").done();
+    let text =
+        run(sandbox.command(&["archive", "import", "--from", "claude-flow", project(&sandbox).to_str().unwrap()]), b"").done();
     assert!(!text.stdout.contains('\u{1b}') && !text.stderr.contains('\u{1b}'), "{text:?}");
     // The same again: nothing new.
     assert_eq!(counts(&import(&sandbox, &project(&sandbox)))[..3], [0, 0, 7]);

@@ -106,7 +106,8 @@ fn text(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
-            let texts: Vec<_> = blocks.iter().filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str()).collect();
+            let texts: Vec<_> =
+                blocks.iter().filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str()).collect();
             texts.join("\n")
         }
         _ => String::new(),
@@ -147,7 +148,8 @@ pub fn open(path: &Path) -> Connection {
 /// Puts rows in, or in place of those with the same id.
 pub fn put(db: &Connection, rows: &[Theirs]) {
     for one in rows {
-        let vector = one.embedding.as_ref().map(|vector| vector.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
+        let vector =
+            one.embedding.as_ref().map(|vector| vector.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>());
         db.execute(
             "INSERT OR REPLACE INTO transcript_entries (id, key, content, tags, metadata, created_at, updated_at, access_count,
                 last_accessed_at, content_hash, session_id, chunk_index, summary, confidence, embedding)

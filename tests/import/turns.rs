@@ -36,8 +36,11 @@ fn everything_is_kept_and_nothing_is_doubled() {
 
     for session in [&chat, &tools] {
         // Each entry is in the transcript, whole, with what was known of it.
-        let lines: Vec<Value> =
-            sandbox.restored(session, &[]).split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let lines: Vec<Value> = sandbox
+            .restored(session, &[])
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect();
         let ids: BTreeSet<&str> = lines.iter().filter_map(|line| line["claudeFlow"]["id"].as_str()).collect();
         let of_session = || rows.iter().filter(|one| one.session == **session);
         assert_eq!(ids, of_session().map(|one| one.id.as_str()).collect());
@@ -165,7 +168,8 @@ fn vectors_are_kept_with_what_made_them() {
     let turns = turns_of(&sandbox, "s");
     let models: Vec<_> = kept.iter().map(|(_, one)| (one.model.as_str(), one.source_id.as_str(), one.entry)).collect();
     let expected = ["hash-768", "hash-384", "minilm-384", "unknown"];
-    let expected: Vec<_> = expected.iter().zip(&rows).zip(&turns).map(|((model, one), turn)| (*model, &*one.id, turn.entry)).collect();
+    let expected: Vec<_> =
+        expected.iter().zip(&rows).zip(&turns).map(|((model, one), turn)| (*model, &*one.id, turn.entry)).collect();
     assert_eq!(models, expected);
     for ((_, kept), one) in kept.iter().zip(&rows) {
         assert_eq!((Some(&kept.vector), kept.source.as_str()), (one.embedding.as_ref(), "claude-flow"));

@@ -87,7 +87,8 @@ impl Stage {
     fn run_hooks(&self) {
         let wasm = releases::fetch(WASM.0, WASM.1).unwrap_or_else(|error| panic!("{error}"));
         for session in &self.sessions {
-            let input = json!({ "session_id": session.id, "transcript_path": session.path, "trigger": "auto", "source": "compact" });
+            let input =
+                json!({ "session_id": session.id, "transcript_path": session.path, "trigger": "auto", "source": "compact" });
             for event in ["user-prompt-submit", "pre-compact", "session-start"] {
                 let mut node = Command::new("node");
                 node.arg(self.hook()).arg(event).current_dir(self.path("project")).env("HOME", self.path("home"));
@@ -111,7 +112,8 @@ impl Stage {
     /// Imports what was written, without transcripts and with them.
     fn import(&self, rows: u64) -> Value {
         let project = self.path("project");
-        let import = |data: &str| self.ctxbridge(data, &["archive", "import", "--from", "claude-flow", project.to_str().unwrap()]);
+        let import =
+            |data: &str| self.ctxbridge(data, &["archive", "import", "--from", "claude-flow", project.to_str().unwrap()]);
         let alone = import("alone");
         assert_eq!((alone["new"].as_u64(), &alone["failed"]), (Some(rows), &json!([])), "{alone}");
         assert_eq!(import("alone")["unchanged"], rows);

@@ -30,13 +30,19 @@ fn places() -> Vec<Value> {
             "uuid": "0a1b2c3d-0000-4000-8000-000000000000",
         })
     };
-    let blocks = |block: Value| line(json!({ "role": "assistant", "id": "msg_01", "content": [{ "type": "text", "text": "before" }, block] }));
+    let blocks = |block: Value| {
+        line(json!({ "role": "assistant", "id": "msg_01", "content": [{ "type": "text", "text": "before" }, block] }))
+    };
     let mut places = vec![
         line(json!({ "role": "user", "content": "x" })),
         blocks(json!({ "type": "text", "text": "first\nsee x there\n" })),
         blocks(json!({ "type": "thinking", "thinking": "x", "signature": "c2ln" })),
-        blocks(json!({ "type": "tool_use", "id": "toolu_1", "name": "Bash", "input": { "command": "run x now", "n": [1, { "deep": ["x"] }] } })),
-        blocks(json!({ "type": "tool_use", "id": "toolu_1", "name": "X", "input": { "x": 1, "a key with x in it": { "uuid": "x", "id": "x" } } })),
+        blocks(
+            json!({ "type": "tool_use", "id": "toolu_1", "name": "Bash", "input": { "command": "run x now", "n": [1, { "deep": ["x"] }] } }),
+        ),
+        blocks(
+            json!({ "type": "tool_use", "id": "toolu_1", "name": "X", "input": { "x": 1, "a key with x in it": { "uuid": "x", "id": "x" } } }),
+        ),
         blocks(json!({ "type": "tool_result", "tool_use_id": "toolu_1", "content": "x" })),
         blocks(json!({ "type": "tool_result", "tool_use_id": "toolu_1", "content": [{ "type": "text", "text": "(x)" }] })),
         blocks(json!({ "type": "document", "source": { "type": "text", "media_type": "text/plain", "data": "Here: x" } })),
@@ -45,7 +51,9 @@ fn places() -> Vec<Value> {
     result["toolUseResult"] = json!({ "stdout": "x\n", "file": { "content": "1\tx" }, "agentId": "a1", "lines": ["x", ["x"]] });
     places.push(result);
     places.push(json!({ "type": "system", "subtype": "informational", "content": "x" }));
-    places.push(json!({ "type": "attachment", "attachment": { "type": "queued_command", "prompt": [{ "type": "text", "text": "x" }] } }));
+    places.push(
+        json!({ "type": "attachment", "attachment": { "type": "queued_command", "prompt": [{ "type": "text", "text": "x" }] } }),
+    );
     places.push(json!({ "type": "last-prompt", "lastPrompt": "x", "sessionId": "5e551040" }));
     places
 }
@@ -99,7 +107,10 @@ fn keys_that_name_secrets_count() {
         (r#"{ "pass\u0077ord" : "hun\tter2" }"#, r#"{ "pass\u0077ord" : "[redacted:named-secret]" }"#),
         (r#"{"apiKeys":["a1b2c3d4e5f6","short"]}"#, r#"{"apiKeys":["[redacted:named-secret]","short"]}"#),
         (r#"{"Authorization":"Bearer a1b2c3d4e5f6a7b8"}"#, r#"{"Authorization":"Bearer [redacted:authorization]"}"#),
-        (r#"{"password":"$PASSWORD","token":"next","max_tokens":10}"#, r#"{"password":"$PASSWORD","token":"next","max_tokens":10}"#),
+        (
+            r#"{"password":"$PASSWORD","token":"next","max_tokens":10}"#,
+            r#"{"password":"$PASSWORD","token":"next","max_tokens":10}"#,
+        ),
         (r#"{"env":"API_TOKEN=a1b2c3d4\nB=c"}"#, r#"{"env":"API_TOKEN=[redacted:named-secret]\nB=c"}"#),
         (r#"{"url":"https:\/\/me:hunter2@host\/"}"#, r#"{"url":"https:\/\/me:[redacted:url-password]@host\/"}"#),
     ] {
@@ -132,10 +143,16 @@ fn what_the_client_finds_its_way_by_is_never_changed() {
                 let (redacted, _) = redactor.redact_line(line);
                 let (before, after) = (Record::parse(line).unwrap(), Record::parse(&redacted).unwrap());
                 assert_eq!((before.uuid(), before.session_id()), (after.uuid(), after.session_id()));
-                assert_eq!((before.message_id(), before.timestamp(), before.role()), (after.message_id(), after.timestamp(), after.role()));
+                assert_eq!(
+                    (before.message_id(), before.timestamp(), before.role()),
+                    (after.message_id(), after.timestamp(), after.role())
+                );
                 let ids = |record: &Record<'_>| {
                     let blocks = record.content().map_or(&[][..], |content| content.blocks());
-                    blocks.iter().map(|block| [block.call_id(), block.answers()].map(|id| id.map(str::to_owned))).collect::<Vec<_>>()
+                    blocks
+                        .iter()
+                        .map(|block| [block.call_id(), block.answers()].map(|id| id.map(str::to_owned)))
+                        .collect::<Vec<_>>()
                 };
                 assert_eq!(ids(&before), ids(&after));
                 for field in ["parentUuid", "requestId", "type", "isSidechain"] {
@@ -164,7 +181,11 @@ fn generated_transcripts_have_no_secrets() {
         for session in &made.sessions {
             for line in std::fs::read(&session.path).unwrap().split_inclusive(|byte| *byte == b'\n') {
                 let (redacted, found) = Redactor::standard().redact_line(line);
-                assert!(matches!(redacted, Cow::Borrowed(_)) && found.is_empty(), "{found:?} in {}", String::from_utf8_lossy(line));
+                assert!(
+                    matches!(redacted, Cow::Borrowed(_)) && found.is_empty(),
+                    "{found:?} in {}",
+                    String::from_utf8_lossy(line)
+                );
             }
         }
     }
@@ -218,10 +239,15 @@ fn what_is_no_json_is_a_text() {
 #[test]
 fn patterns_of_the_user_count() {
     let redactor = with_patterns(&["ACME-[0-9]{4}", "ticket: (\\w+)"], &["^ACME-0000$"]);
-    let (redacted, found) = redactor.redact_line(br#"{"a":["ACME-1234","ACME-0000","ticket: \u0061bc"],"ACME-9999":1,"type":"ACME-1111"}"#);
-    let expected = r#"{"a":["[redacted:pattern]","ACME-0000","ticket: [redacted:pattern]"],"[redacted:pattern]":1,"type":"ACME-1111"}"#;
+    let (redacted, found) =
+        redactor.redact_line(br#"{"a":["ACME-1234","ACME-0000","ticket: \u0061bc"],"ACME-9999":1,"type":"ACME-1111"}"#);
+    let expected =
+        r#"{"a":["[redacted:pattern]","ACME-0000","ticket: [redacted:pattern]"],"[redacted:pattern]":1,"type":"ACME-1111"}"#;
     assert_eq!((std::str::from_utf8(&redacted).unwrap(), found.get("pattern")), (expected, Some(&3)));
-    let settings = config::Redact { patterns: vec!["(".to_owned(), "ACME-[0-9]{4}".to_owned(), "a{1000}{1000}".to_owned()], allow: vec!["[".to_owned()] };
+    let settings = config::Redact {
+        patterns: vec!["(".to_owned(), "ACME-[0-9]{4}".to_owned(), "a{1000}{1000}".to_owned()],
+        allow: vec!["[".to_owned()],
+    };
     let (redactor, problems) = Redactor::of(&settings);
     assert_eq!(redactor.redact("ACME-1234").text, "[redacted:pattern]");
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();

@@ -72,7 +72,8 @@ impl Entry {
         let created_ms = ["createdAt", "timestamp", "updatedAt"].into_iter().find_map(|name| either(name).and_then(time));
         let access_count = original.get("accessCount").and_then(whole).unwrap_or(0).clamp(0, u32::MAX.into());
         let confidence = original.get("confidence").and_then(Value::as_f64).filter(|confidence| confidence.is_finite());
-        let embedding = vector.map(|bytes| bytes.and_then(|bytes| of_bytes(&bytes))).or_else(|| listed.as_ref().and_then(of_list));
+        let embedding =
+            vector.map(|bytes| bytes.and_then(|bytes| of_bytes(&bytes))).or_else(|| listed.as_ref().and_then(of_list));
         let embedding = embedding.map(|vector| vector.map(|vector| (made_by(&content, &vector), vector)));
         Ok(Self {
             id: original.get("id").and_then(text).unwrap_or_default(),

@@ -7,10 +7,10 @@ bring their counts; of the others, [`lines`] makes a transcript of its own, whic
 later, [`settle`] takes out of it what that one has.
 */
 
+mod database;
 pub mod entry;
 pub mod json_file;
 pub mod lines;
-mod database;
 pub mod said;
 pub mod source;
 
@@ -25,8 +25,8 @@ use source::{Listed, Source, SourceError, project_of, transcript_name};
 use super::ingest;
 use super::place::transcripts_below;
 use super::reader::{Comparison, ReadError};
-use super::{FIRST_CONFIDENCE, LEAST_CONFIDENCE};
 use super::store::{self, Adopted, ImportedEmbedding, Place, Store, StoreError, StoredTranscript, StoredTurn, Transcript};
+use super::{FIRST_CONFIDENCE, LEAST_CONFIDENCE};
 use crate::paths;
 
 /// The name of the tool, as it is given and stored.
@@ -139,7 +139,12 @@ pub fn settle(store: &mut dyn Store, session: &str) -> Result<bool, ImportError>
     Ok(is_changed)
 }
 
-fn settle_one(store: &mut dyn Store, session: &store::Session, transcript: &StoredTranscript, said: &Said) -> Result<bool, ImportError> {
+fn settle_one(
+    store: &mut dyn Store,
+    session: &store::Session,
+    transcript: &StoredTranscript,
+    said: &Said,
+) -> Result<bool, ImportError> {
     let mut kept = BufWriter::new(tempfile::NamedTempFile::new()?);
     let mut adopted = Vec::new();
     for turn in turns_of(store, transcript)? {
@@ -151,7 +156,13 @@ fn settle_one(store: &mut dyn Store, session: &store::Session, transcript: &Stor
             continue;
         }
         let StoredTurn { access_count, confidence, .. } = turn;
-        adopted.extend(found.into_iter().map(|entry| Adopted { entry, access_count, confidence, accessed_ms: None, is_new: false }));
+        adopted.extend(found.into_iter().map(|entry| Adopted {
+            entry,
+            access_count,
+            confidence,
+            accessed_ms: None,
+            is_new: false,
+        }));
     }
     if adopted.is_empty() {
         return Ok(false);

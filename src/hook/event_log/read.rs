@@ -143,8 +143,8 @@ fn parsed(line: &[u8], event: Event) -> Option<Entry> {
 
 #[cfg(test)]
 mod tests {
-    use crate::redact::Redactor;
     use super::*;
+    use crate::redact::Redactor;
 
     #[test]
     fn torn_lines_and_garbage_are_skipped() {

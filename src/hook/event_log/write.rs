@@ -40,14 +40,7 @@ impl EventLog {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(
-        &self,
-        event: Event,
-        session: Option<&str>,
-        input: &[u8],
-        now_ms: i64,
-        redactor: &Redactor,
-    ) -> io::Result<()> {
+    pub fn append(&self, event: Event, session: Option<&str>, input: &[u8], now_ms: i64, redactor: &Redactor) -> io::Result<()> {
         let line = line(input, now_ms, redactor)?;
         let folder = self.folder.join(folder_name(session));
         let path = folder.join(format!("{}.jsonl", event.name()));
@@ -163,7 +156,8 @@ mod tests {
     fn a_long_text_is_cut_and_says_so() {
         let long = "é".repeat(LONGEST_TEXT);
         let input = serde_json::json!({ "tool_response": { "file": { "content": long } }, "tool_name": "Read" });
-        let logged: Value = serde_json::from_slice(&line(input.to_string().as_bytes(), 0, Redactor::standard()).expect("a line")).expect("JSON");
+        let logged: Value =
+            serde_json::from_slice(&line(input.to_string().as_bytes(), 0, Redactor::standard()).expect("a line")).expect("JSON");
         let said = logged["payload"]["tool_response"]["file"]["content"].as_str().expect("text");
         assert!(said.ends_with("é [ctxbridge: 32768 bytes more are not logged]"), "{}", &said[said.len() - 80..]);
         assert_eq!(logged["payload"]["tool_name"], "Read");
@@ -176,7 +170,8 @@ mod tests {
         let log = EventLog::in_dir(data.path());
         let folder = log.folder().join("s");
         let path = folder.join("Stop.jsonl");
-        let append = |input: &str| log.append(Event::Stop, Some("s"), input.as_bytes(), 0, Redactor::standard()).expect("appends");
+        let append =
+            |input: &str| log.append(Event::Stop, Some("s"), input.as_bytes(), 0, Redactor::standard()).expect("appends");
         append("{\"first\":1}");
         // Longer than the limit by itself, and still one line.
         let texts = vec!["x".repeat(LONGEST_TEXT); (LARGEST as usize).div_ceil(LONGEST_TEXT)];

@@ -50,21 +50,14 @@ pub(super) fn keep(db: &Connection, embeddings: &[ImportedEmbedding]) -> Result<
 
 pub(super) fn list(db: &Connection, after: i64, limit: usize) -> Result<Vec<(i64, ImportedEmbedding)>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    db.prepare_cached(
-        "SELECT id, entry, source, source_id, model, embedding FROM imported WHERE id > ?1 ORDER BY id LIMIT ?2",
-    )?
-    .query_map(params![after, limit], |row| {
-        let bytes: Vec<u8> = row.get(5)?;
-        let (floats, _) = bytes.as_chunks();
-        let vector = floats.iter().map(|float| f32::from_le_bytes(*float)).collect();
-        let embedding = ImportedEmbedding {
-            entry: row.get(1)?,
-            source: row.get(2)?,
-            source_id: row.get(3)?,
-            model: row.get(4)?,
-            vector,
-        };
-        Ok((row.get(0)?, embedding))
-    })?
-    .collect()
+    db.prepare_cached("SELECT id, entry, source, source_id, model, embedding FROM imported WHERE id > ?1 ORDER BY id LIMIT ?2")?
+        .query_map(params![after, limit], |row| {
+            let bytes: Vec<u8> = row.get(5)?;
+            let (floats, _) = bytes.as_chunks();
+            let vector = floats.iter().map(|float| f32::from_le_bytes(*float)).collect();
+            let embedding =
+                ImportedEmbedding { entry: row.get(1)?, source: row.get(2)?, source_id: row.get(3)?, model: row.get(4)?, vector };
+            Ok((row.get(0)?, embedding))
+        })?
+        .collect()
 }

@@ -150,16 +150,16 @@ pub(super) fn transcripts(db: &Connection, session: i64) -> Result<Vec<StoredTra
          ORDER BY agent IS NOT NULL, {IS_IMPORTED}, bytes DESC, id"
     );
     db.prepare_cached(&sql)?
-    .query_map([session], |row| {
-        Ok(StoredTranscript {
-            key: row.get(0)?,
-            path: row.get(1)?,
-            agent: row.get(2)?,
-            generation: row.get(3)?,
-            bytes: unsigned(row, 4)?,
-        })
-    })?
-    .collect()
+        .query_map([session], |row| {
+            Ok(StoredTranscript {
+                key: row.get(0)?,
+                path: row.get(1)?,
+                agent: row.get(2)?,
+                generation: row.get(3)?,
+                bytes: unsigned(row, 4)?,
+            })
+        })?
+        .collect()
 }
 
 pub(super) fn summaries(db: &Connection, session: i64) -> Result<Vec<StoredSummary>> {
@@ -204,9 +204,7 @@ pub(super) fn first_entry(db: &Connection, session: i64) -> Result<Option<i64>> 
             (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL ORDER BY {IS_IMPORTED}, bytes DESC, id DESC LIMIT 1)
          ORDER BY idx LIMIT 1"
     );
-    db.prepare_cached(&sql)?
-    .query_row([session], |row| row.get(0))
-    .optional()
+    db.prepare_cached(&sql)?.query_row([session], |row| row.get(0)).optional()
 }
 
 pub(super) fn learnings_by_kind(db: &Connection) -> Result<Vec<(String, u64)>> {
