@@ -9,6 +9,8 @@ text.
 use std::borrow::Cow;
 use std::ops::Range;
 
+use aho_corasick::AhoCorasick;
+
 use super::names::Name;
 use super::{Found, MOST_PASSES, Redactor, Secret, mark};
 
@@ -139,7 +141,7 @@ impl Redactor {
         let mut redacted = Cow::Borrowed(line);
         // What was beside a secret may be seen as one when that is gone.
         for _ in 0..MOST_PASSES {
-            let mut scan = Scan { redactor: self, bytes: &redacted, at: 0, cuts: Vec::new() };
+            let mut scan = Scan::of(self, &redacted);
             let cuts = if scan.value().is_some() { scan.cuts } else { self.cuts_of_text(&redacted) };
             if cuts.is_empty() {
                 break;
@@ -172,12 +174,17 @@ fn cuts(secrets: Vec<Secret>, map: &Map, start: usize) -> Vec<Cut> {
 /// Goes through a line.
 struct Scan<'s> {
     redactor: &'s Redactor,
+    automaton: &'s AhoCorasick,
     bytes: &'s [u8],
     at: usize,
     cuts: Vec<Cut>,
 }
 
-impl Scan<'_> {
+impl<'s> Scan<'s> {
+    fn of(redactor: &'s Redactor, bytes: &'s [u8]) -> Self {
+        Self { redactor, automaton: redactor.words.fast(), bytes, at: 0, cuts: Vec::new() }
+    }
+
     /// The value that the line is; nothing when it is none.
     fn value(&mut self) -> Option<()> {
         let mut open: Vec<Open> = Vec::new();
@@ -239,15 +246,16 @@ impl Scan<'_> {
         let is_known = place != Place::Other && raw.iter().all(is_plain);
         let is_short = raw.len() < SHORT_KEY && raw.iter().all(is_plain) && self.redactor.extra.is_empty();
         if !is_known && !is_short {
-            let secrets = self.redactor.secrets(&key);
+            let secrets = self.redactor.secrets_by(self.automaton, &key);
             if !secrets.is_empty() {
                 self.cuts.extend(cuts(secrets, &Map::of_string(raw), range.start));
             }
         }
+        let name = Name::of(&key);
         About {
-            name: Name::of(&key),
+            name,
             // A list of secrets has the name of one, in the plural.
-            of_items: Name::of(key.strip_suffix('s').unwrap_or(&key)),
+            of_items: key.strip_suffix('s').map_or(name, Name::of),
             place: place.field(&key),
             is_fixed: place.is_fixed(&key),
             is_data: matches!(place, Place::Source | Place::Block) && key == "data",
@@ -264,7 +272,8 @@ impl Scan<'_> {
             return Some(());
         }
         let text = meant(raw);
-        let secrets = self.redactor.named(&text, about.name).map_or_else(|| self.redactor.secrets(&text), |secret| vec![secret]);
+        let named = self.redactor.named(&text, about.name);
+        let secrets = named.map_or_else(|| self.redactor.secrets_by(self.automaton, &text), |secret| vec![secret]);
         if !secrets.is_empty() {
             self.cuts.extend(cuts(secrets, &Map::of_string(raw), range.start));
         }
@@ -313,10 +322,10 @@ fn is_base64(raw: &[u8], least: usize) -> bool {
 /// What a string means.
 fn meant(raw: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(b'\\', raw).is_none() {
-        return String::from_utf8_lossy(raw);
+        return std::str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed);
     }
     let mut text = String::with_capacity(raw.len());
-    pieces(raw, true, &mut |piece, _| text.push_str(piece));
+    pieces(raw, true, |piece, _| text.push_str(piece));
     Cow::Owned(text)
 }
 
@@ -336,7 +345,7 @@ impl Map {
     fn of(raw: &[u8], has_escapes: bool) -> Self {
         let mut map = Self(vec![(0, 0)]);
         let (mut text, mut byte) = (0, 0);
-        pieces(raw, has_escapes, &mut |piece, bytes| {
+        pieces(raw, has_escapes, |piece, bytes| {
             map.0.push((text, byte));
             text += piece.len();
             byte += bytes;
@@ -354,16 +363,20 @@ impl Map {
 
 /// Hands over what a string means piece by piece, each with the bytes that it takes: runs that stand for themselves, escapes, and what is no
 /// UTF-8, as the replacement character.
-fn pieces(raw: &[u8], has_escapes: bool, sink: &mut dyn FnMut(&str, usize)) {
+fn pieces(raw: &[u8], has_escapes: bool, mut sink: impl FnMut(&str, usize)) {
+    let whole = std::str::from_utf8(raw);
     let mut rest = raw;
     while !rest.is_empty() {
         let run = if has_escapes { memchr::memchr(b'\\', rest).unwrap_or(rest.len()) } else { rest.len() };
-        for chunk in rest[..run].utf8_chunks() {
-            if !chunk.valid().is_empty() {
+        let start = raw.len() - rest.len();
+        if let Some(run) = whole.ok().and_then(|text| text.get(start..start + run)) {
+            sink(run, run.len());
+        } else {
+            for chunk in rest[..run].utf8_chunks() {
                 sink(chunk.valid(), chunk.valid().len());
-            }
-            if !chunk.invalid().is_empty() {
-                sink("\u{fffd}", chunk.invalid().len());
+                if !chunk.invalid().is_empty() {
+                    sink("\u{fffd}", chunk.invalid().len());
+                }
             }
         }
         rest = &rest[run..];
@@ -440,11 +453,11 @@ mod tests {
         fn what_is_json_is_gone_through(value in json(), spaced in any::<bool>()) {
             let text = if spaced { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.expect("JSON");
             let redactor = Redactor::standard();
-            let mut scan = Scan { redactor, bytes: text.as_bytes(), at: 0, cuts: Vec::new() };
+            let mut scan = Scan::of(redactor, text.as_bytes());
             prop_assert_eq!(scan.value(), Some(()));
             for end in 1..text.len() {
                 let cut = &text.as_bytes()[..end];
-                let mut scan = Scan { redactor, bytes: cut, at: 0, cuts: Vec::new() };
+                let mut scan = Scan::of(redactor, cut);
                 if scan.value().is_some() {
                     // Only a number, or a word, may be one without its end.
                     let is_open = [b'{', b'[', b'"'].contains(&text.as_bytes()[0]);

@@ -74,7 +74,10 @@ pub struct Redactor {
 #[derive(Debug)]
 struct Words {
     automaton: AhoCorasick,
-    /// What each word of the automaton leads to.
+    /// The same, three times as fast and with twice the time to build: for whole transcripts, and not for hooks.
+    fast: OnceLock<AhoCorasick>,
+    words: Vec<&'static str>,
+    /// What each word leads to.
     leads: Vec<Lead>,
 }
 
@@ -164,12 +167,16 @@ impl Redactor {
 
     /// The secrets of a text in their order, apart from each other.
     fn secrets(&self, text: &str) -> Vec<Secret> {
+        self.secrets_by(&self.words.automaton, text)
+    }
+
+    fn secrets_by(&self, automaton: &AhoCorasick, text: &str) -> Vec<Secret> {
         let mut found = Vec::new();
         let seen = Text::new(text);
         let mut wanted = 0_u64;
         // A name is read once, however many parts it has.
         let mut named = 0;
-        for hit in self.words.automaton.find_overlapping_iter(text) {
+        for hit in automaton.find_overlapping_iter(text) {
             let secret = match self.words.leads[hit.pattern().as_usize()] {
                 Lead::Rule(at) => {
                     wanted |= 1 << at;
@@ -215,14 +222,21 @@ impl Words {
             let of_names = names::PARTS.iter().map(|part| (*part, Lead::Name));
             let others = [("://", Lead::Url), ("curl ", Lead::Curl), ("bearer ", Lead::Bearer)];
             let (words, leads): (Vec<&str>, Vec<Lead>) = of_rules.chain(of_names).chain(others).unzip();
-            let automaton = AhoCorasick::builder()
-                .ascii_case_insensitive(true)
-                .kind(Some(AhoCorasickKind::ContiguousNFA))
-                .build(words)
-                .expect("a hundred constant words are no more than an automaton can have");
-            Self { automaton, leads }
+            Self { automaton: automaton(AhoCorasickKind::ContiguousNFA, &words), fast: OnceLock::new(), words, leads }
         })
     }
+
+    fn fast(&self) -> &AhoCorasick {
+        self.fast.get_or_init(|| automaton(AhoCorasickKind::DFA, &self.words))
+    }
+}
+
+fn automaton(kind: AhoCorasickKind, words: &[&str]) -> AhoCorasick {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(kind))
+        .build(words)
+        .expect("a hundred constant words are no more than an automaton can have")
 }
 
 fn mark(rule: &str) -> String {

@@ -97,7 +97,7 @@ impl Name {
     /// What a name announces, if anything.
     pub fn of(name: &str) -> Option<Self> {
         let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        if name.is_empty() || name.len() > 3 * LONGEST {
+        if name.is_empty() || name.len() > 3 * LONGEST || !may_announce(name) {
             return None;
         }
         if name == "_auth" || name.ends_with(":_auth") {
@@ -133,6 +133,17 @@ impl Name {
     }
 }
 
+/// Whether a name has three letters in a row that one that counts has, whatever stands between them. Most have not, and of a transcript
+/// there are some to each hundred bytes.
+fn may_announce(name: &str) -> bool {
+    const LETTERS: [&[u8; 3]; 7] = [b"pas", b"pwd", b"key", b"tok", b"sec", b"cre", b"aut"];
+    let mut last = [0; 3];
+    name.bytes().filter(u8::is_ascii_alphanumeric).any(|byte| {
+        last = [last[1], last[2], byte.to_ascii_lowercase()];
+        LETTERS.contains(&&last)
+    })
+}
+
 fn is_lower(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit()
 }
@@ -150,6 +161,21 @@ pub fn is_part(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_counts_is_not_passed_over() {
+        let words = PASSWORDS.iter().chain(KEYS).chain(&["token", "secret", "authorization", "_auth", "pass"]);
+        for word in words {
+            for name in
+                [(*word).to_owned(), word.to_uppercase(), format!("db_{word}_2"), word.split("").collect::<Vec<_>>().join("-")]
+            {
+                assert!(may_announce(&name), "{name}");
+            }
+        }
+        for name in ["type", "content", "file_path", "input", "stop_reason", "usage", ""] {
+            assert!(!may_announce(name), "{name}");
+        }
+    }
 
     #[test]
     fn names_say_what_they_hold() {

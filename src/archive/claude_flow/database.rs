@@ -107,6 +107,10 @@ impl Database {
         for (row, id) in rows {
             match self.row(row, &SESSION_COLUMNS) {
                 Ok(Some((original, _))) => listed.push(whose(original, At::Row(row), name(row))),
+                Ok(None) if trouble.is_some() => {
+                    let reason = "an index has it, and the table has not".to_owned();
+                    failed.push(Failed { id: Some(id.unwrap_or_else(|| name(row))), reason });
+                }
                 // Deleted meanwhile.
                 Ok(None) => {}
                 Err(Refused(reason)) => {
@@ -131,32 +135,35 @@ impl Database {
 
     /// The numbers of all rows, with ids where they are known; and what was in the way.
     fn rows(&self) -> (BTreeMap<i64, Option<String>>, Option<String>) {
+        const FORWARDS: &str = "SELECT rowid FROM transcript_entries NOT INDEXED ORDER BY rowid";
+        // From the other end, and by the indexes that their hook makes; that one is not there is no trouble of its own.
+        const OTHERWISE: [&str; 4] = [
+            "SELECT rowid FROM transcript_entries NOT INDEXED ORDER BY rowid DESC",
+            "SELECT rowid, id FROM transcript_entries INDEXED BY sqlite_autoindex_transcript_entries_1 ORDER BY id",
+            "SELECT rowid FROM transcript_entries INDEXED BY idx_te_created ORDER BY created_at",
+            "SELECT rowid FROM transcript_entries INDEXED BY idx_te_hash ORDER BY content_hash",
+        ];
         let mut rows = BTreeMap::new();
-        let mut trouble = None;
-        let mut scan = |sql: &str, has_id: bool| {
-            let scanned = || -> Result<()> {
-                let mut statement = self.db.prepare(sql)?;
-                let mut found = statement.query([])?;
-                while let Some(row) = found.next()? {
-                    let id = if has_id { row.get::<_, String>(1).ok() } else { None };
-                    let known: &mut Option<String> = rows.entry(row.get(0)?).or_default();
-                    *known = known.take().or(id);
-                }
-                Ok(())
-            };
-            let mut scanned = scanned;
-            scanned().map_err(|error| trouble.get_or_insert(error.to_string()).clone()).is_ok()
-        };
-        // The table itself: to read the row's own number and nothing else might go by an index.
-        let whole = scan("SELECT rowid FROM transcript_entries NOT INDEXED ORDER BY rowid", false);
-        if !whole {
-            scan("SELECT rowid FROM transcript_entries NOT INDEXED ORDER BY rowid DESC", false);
-            // Those of their schema; one that is not there is no trouble of its own.
-            scan("SELECT rowid, id FROM transcript_entries INDEXED BY sqlite_autoindex_transcript_entries_1 ORDER BY id", true);
-            scan("SELECT rowid FROM transcript_entries INDEXED BY idx_te_created ORDER BY created_at", false);
-            scan("SELECT rowid FROM transcript_entries INDEXED BY idx_te_hash ORDER BY content_hash", false);
+        let trouble = self.scan(FORWARDS, &mut rows).err().map(|error| error.to_string());
+        if trouble.is_some() {
+            for sql in OTHERWISE {
+                self.scan(sql, &mut rows).ok();
+            }
         }
         (rows, trouble)
+    }
+
+    /// Adds what a statement lists, up to where it fails.
+    fn scan(&self, sql: &str, rows: &mut BTreeMap<i64, Option<String>>) -> Result<()> {
+        let mut statement = self.db.prepare(sql)?;
+        let has_id = statement.column_count() > 1;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let id = if has_id { row.get(1).ok() } else { None };
+            let known = rows.entry(row.get(0)?).or_default();
+            *known = known.take().or(id);
+        }
+        Ok(())
     }
 
     /// The id of a row of which nothing else may be readable.
