@@ -4,6 +4,8 @@
 
 #[path = "postgres/connecting.rs"]
 mod connecting;
+#[path = "postgres/faults.rs"]
+mod faults;
 #[path = "transcript/lines.rs"]
 #[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
 mod lines;

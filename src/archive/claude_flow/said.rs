@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::entry::content_of;
-use super::lines;
-use crate::archive::store::{Store, StoreError, StoredTranscript, StoredTurn, Turns};
+use super::transcripts::own;
+use crate::archive::store::{Store, StoreError, StoredTurn, Turns};
 use crate::digest;
 use crate::transcript::{Content, records};
 
@@ -76,16 +76,6 @@ impl Said {
     fn add(&mut self, content: &str, entry: i64) {
         self.0.entry(digest::sha256(content.as_bytes())).or_insert(entry);
     }
-}
-
-/// The transcripts of a session that are the client's.
-pub fn own(transcripts: &[StoredTranscript]) -> impl Iterator<Item = &StoredTranscript> {
-    transcripts.iter().filter(|transcript| transcript.agent.is_none() && !transcript.path.starts_with(lines::BEGIN))
-}
-
-/// Those that were made of archives of theirs.
-pub fn imported(transcripts: &[StoredTranscript]) -> impl Iterator<Item = &StoredTranscript> {
-    transcripts.iter().filter(|transcript| transcript.path.starts_with(lines::BEGIN))
 }
 
 /// Blocks that are all results of tools; of no blocks, all are.

@@ -9,6 +9,8 @@ mod jsonl;
 mod learn;
 mod measure;
 mod patch;
+#[cfg(unix)]
+mod postgres;
 mod recall;
 mod reference;
 mod retrieval;
@@ -60,6 +62,9 @@ enum Bench {
     Learn(learn::LearnArgs),
     /// How long a search takes in a large archive, as a process and in a server
     Search(search::SearchArgs),
+    /// How fast a PostgreSQL server takes an archive, and how fast it searches one
+    #[cfg(unix)]
+    Postgres(postgres::PostgresArgs),
     /// What compressing old sessions anew gives, and what moving them takes
     Tiers(tiers::TiersArgs),
     /// How much of what answers questions is found, by words, by meaning and by both; nothing is timed
@@ -71,6 +76,11 @@ enum Bench {
 }
 
 pub fn run(args: &BenchArgs) -> Result<bool> {
+    #[cfg(unix)]
+    if let Bench::Postgres(args) = &args.what {
+        // Nothing of it is in another process but the server.
+        return postgres::run(args);
+    }
     if !matches!(args.what, Bench::Jsonl(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)) {
         step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
     }
@@ -82,6 +92,8 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         Bench::Jsonl(args) => jsonl::run(args),
         Bench::Learn(args) => learn::run(args),
         Bench::Search(args) => search::run(args),
+        #[cfg(unix)]
+        Bench::Postgres(args) => postgres::run(args),
         Bench::Tiers(args) => tiers::run(args),
         Bench::Retrieval(args) => retrieval::run(args),
         Bench::Recall(args) => recall::run(args),

@@ -113,6 +113,9 @@ impl Replayed {
         self.steps += change.steps();
         if let Change::Append(append) = &change {
             self.entries = append.entries;
+            if append.turns.iter().any(|turn| turn.end < turn.start) {
+                return Err(self.damaged(at, "a turn ends before it begins"));
+            }
         }
         if change.apply(&mut self.memory)? == Came::Moved {
             return Err(self.damaged(at, "it does not follow what is before it"));

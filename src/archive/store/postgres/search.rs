@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::content::Said;
 use super::error::PostgresError;
 use super::line::{Line, clean, cleaned};
-use super::words::query;
+use super::words::{alternatives, query};
 use crate::archive::search::filter::Filter;
 use crate::archive::store::Batch;
 
@@ -114,8 +114,10 @@ impl Limits {
 /// The best entries with these words, in the index's language.
 pub(super) fn words(db: &mut Connection, words: &str, filter: &Filter, most: usize) -> Result<Vec<Hit>, PostgresError> {
     let Some(query) = query(words) else { return Ok(Vec::new()) };
+    let terms = alternatives(words);
     let limits = Limits::of(filter);
-    let sql = "SELECT entry, score FROM ctxbridge.find_words($1, $2::text::tsquery, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let sql = "SELECT entry, score FROM ctxbridge.find_words($1, $2::text::tsquery, $3, $4, $5, $6, $7, $8, $9, $10,
+        $11::text[]::tsquery[])";
     let found = db.all(
         sql,
         &[
@@ -128,6 +130,7 @@ pub(super) fn words(db: &mut Connection, words: &str, filter: &Filter, most: usi
             &limits.until_ms,
             &limits.tool,
             &limits.file,
+            &terms,
         ],
     )?;
     found.iter().map(hit).collect()

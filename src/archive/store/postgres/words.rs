@@ -97,6 +97,43 @@ pub(super) fn query(expression: &str) -> Option<String> {
     reader.any("")
 }
 
+/// The alternatives that a [`query`] is made of: itself, where there are none.
+pub(super) fn alternatives(expression: &str) -> Vec<String> {
+    let mut reader = Reader { rest: expression, depth: 0 };
+    let mut all = reader.alternatives("");
+    // What has columns has one pair of parentheses around all of it.
+    while let [one] = &all[..] {
+        let inner = one.strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
+        let Some(parts) = inner.and_then(split) else { break };
+        all = parts;
+    }
+    all
+}
+
+/// What stands between the `|` of an expression, outside of its parentheses; nothing where it is not of that form.
+fn split(expression: &str) -> Option<Vec<String>> {
+    let (mut parts, mut depth, mut begin, mut is_in_quotes) = (Vec::new(), 0_i32, 0, false);
+    for (at, character) in expression.char_indices() {
+        match character {
+            '\'' => is_in_quotes = !is_in_quotes,
+            '(' if !is_in_quotes => depth += 1,
+            ')' if !is_in_quotes => depth -= 1,
+            '|' if !is_in_quotes && depth == 0 => {
+                parts.push(expression[begin..at].trim().to_owned());
+                begin = at + 1;
+            }
+            '&' | '<' if !is_in_quotes && depth == 0 => return None,
+            _ => {}
+        }
+        // The parentheses at both ends were no pair.
+        if depth < 0 {
+            return None;
+        }
+    }
+    parts.push(expression[begin..].trim().to_owned());
+    Some(parts)
+}
+
 /// Reads FTS5's expressions.
 struct Reader<'a> {
     rest: &'a str,
@@ -109,14 +146,17 @@ const DEEPEST: u32 = 64;
 impl Reader<'_> {
     /// Alternatives, of which those that ask for nothing are left out.
     fn any(&mut self, weights: &str) -> Option<String> {
+        joined(self.alternatives(weights), " | ")
+    }
+
+    fn alternatives(&mut self, weights: &str) -> Vec<String> {
         let mut all = Vec::new();
         loop {
             all.extend(self.all(weights));
             if !self.take("OR") {
-                break;
+                return all;
             }
         }
-        joined(all, " | ")
     }
 
     fn all(&mut self, weights: &str) -> Option<String> {
@@ -152,7 +192,7 @@ impl Reader<'_> {
                 self.depth -= 1;
                 self.rest = self.rest.trim_start();
                 self.rest = self.rest.strip_prefix(')').unwrap_or(self.rest);
-                inner.map(|inner| format!("({inner})"))
+                inner
             }
             '"' => {
                 let (text, rest) = self.rest[1..].split_once('"')?;
@@ -272,8 +312,8 @@ mod tests {
             (r#""archiv"*"#, "'archiv':*"),
             (r#""one two three""#, "('one' <-> 'two' <-> 'three')"),
             (r#""one tw"*"#, "('one' <-> 'tw':*)"),
-            (r#"{prompt answer} : ("a" OR "b"*)"#, "(('a':AB | 'b':*AB))"),
-            (r#"("a" AND "b") OR (("a" AND "b") AND ("c" OR "d"))"#, "((('a' & 'b')) | ((('a' & 'b')) & (('c' | 'd'))))"),
+            (r#"{prompt answer} : ("a" OR "b"*)"#, "('a':AB | 'b':*AB)"),
+            (r#"("a" AND "b") OR (("a" AND "b") AND ("c" OR "d"))"#, "(('a' & 'b') | (('a' & 'b') & ('c' | 'd')))"),
             ("plain words", "('plain' & 'words')"),
             (r#""it's \ : & | ! <->""#, "('it' <-> 's')"),
         ] {
@@ -281,6 +321,23 @@ mod tests {
         }
         for nothing in ["", "()", r#""""#, "\"", "{prompt", "OR ", "((((", ")"] {
             assert_eq!(query(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn alternatives_of_queries() {
+        for (of_fts5, of_the_server) in [
+            (r#""retri""#, &["'retri'"][..]),
+            (r#""max" OR "retri"* OR "a b""#, &["'max'", "'retri':*", "('a' <-> 'b')"]),
+            (r#"{prompt} : ("a" OR "b")"#, &["'a':A", "'b':A"]),
+            (r#"("a" AND "b") OR (("a" AND "b") AND ("c" OR "d"))"#, &["('a' & 'b')", "(('a' & 'b') & ('c' | 'd'))"]),
+            // What is no list of alternatives stays as it is.
+            (r#""a b""#, &["('a' <-> 'b')"]),
+            (r#"{prompt} : ("a" AND "b")"#, &["('a':A & 'b':A)"]),
+            (r#"("a" OR "b") AND ("c" OR "d")"#, &["(('a' | 'b') & ('c' | 'd'))"]),
+            ("", &[]),
+        ] {
+            assert_eq!(alternatives(of_fts5), of_the_server, "{of_fts5}");
         }
     }
 

@@ -59,36 +59,74 @@ BEGIN
     END IF;
 END $$;
 
--- What entries say, for search and for excerpts: a row for each entry that may be read.
+-- The entries that have most of what is asked for: a row for each that may be read, the best first. `terms` are the alternatives that `query`
+-- is made of.
+--
+-- To rank a row costs a hundred times as much as to learn that it has a word, so only some are ranked: first those that have all terms, then those
+-- that lack the most common one, and so on to the rarest alone, until there are enough. How common a term is, the server knows from its statistics;
+-- what is not among the most common ones there is rare. The score is the share of the terms that a row has, each counting as much as it is
+-- rare, and what the server's own ranking says of where they stand.
 CREATE FUNCTION ctxbridge.find_words(
     tenant text, query tsquery, most integer,
     of_session text DEFAULT NULL, below_folder text DEFAULT NULL, in_folder text DEFAULT NULL,
-    since_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, with_tool text DEFAULT NULL, with_file text DEFAULT NULL
+    since_ms bigint DEFAULT NULL, until_ms bigint DEFAULT NULL, with_tool text DEFAULT NULL, with_file text DEFAULT NULL,
+    terms tsquery[] DEFAULT NULL
 ) RETURNS TABLE (entry bigint, score real)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me text := session_user;
     mine text[] := ctxbridge.audiences_of($1, session_user::text);
+    of_rank CONSTANT integer := 1000;
+    weights double precision[];
+    levels tsquery[];
 BEGIN
+    -- The rarest first, each with the logarithm of its rareness.
+    WITH common AS MATERIALIZED (
+        SELECT c.word, max(c.share) AS share
+        FROM pg_stats s, unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) AS c (word, share)
+        WHERE s.schemaname = 'ctxbridge' AND s.tablename = 'texts' AND s.attname = 'words' AND s.inherited AND c.word IS NOT NULL
+        GROUP BY c.word
+    ), asked AS (
+        -- Of words that are asked for together, the rarest says how rare that is.
+        SELECT u.term, u.place, coalesce((
+            SELECT min(coalesce(c.share, 0.0001)) FROM regexp_matches(u.term::text, '''((?:[^'']|'''')+)''', 'g') AS w (word)
+            LEFT JOIN common c ON c.word = w.word[1]
+        ), 0.0001) AS share
+        FROM unnest(coalesce(terms, ARRAY[query])) WITH ORDINALITY AS u (term, place)
+    )
+    SELECT array_agg(a.term ORDER BY a.share, a.place), array_agg(-ln(least(a.share, 0.999)) ORDER BY a.share, a.place)
+    INTO terms, weights FROM asked a;
+    levels := ARRAY(
+        SELECT (SELECT string_agg('(' || u.term::text || ')', ' & ') FROM unnest(terms[:n]) AS u (term))::tsquery
+        FROM generate_series(least(cardinality(terms), 12), 1, -1) AS n)
+        -- What has none of the rarest.
+        || terms[2:12];
     RETURN QUERY
         WITH candidates AS MATERIALIZED (
-            SELECT t.entry, t.owner, t.words FROM ctxbridge.texts t
-            WHERE t.tenant = $1 AND t.words @@ query AND (t.owner = me OR t.audience && mine)
-                AND (since_ms IS NULL OR t.started_ms >= since_ms) AND (until_ms IS NULL OR t.started_ms < until_ms)
-                AND (with_tool IS NULL OR strpos(lower(E'\n' || t.tools || E'\n'), lower(E'\n' || with_tool || E'\n')) > 0)
-                AND (with_file IS NULL OR strpos(lower(t.files), lower(with_file)) > 0)
-                AND (of_session IS NULL AND below_folder IS NULL AND in_folder IS NULL OR EXISTS (
-                    SELECT FROM ctxbridge.sessions s WHERE s.tenant = $1 AND s.id = t.session AND s.owner = t.owner
-                    AND (of_session IS NULL OR starts_with(s.session, of_session))
-                    AND (below_folder IS NULL OR starts_with(rtrim(replace(s.folder, '\', '/'), '/') || '/', below_folder))
-                    AND (in_folder IS NULL
-                        OR strpos('/' || lower(btrim(replace(s.folder, '\', '/'), '/')) || '/', in_folder) > 0)))
-            LIMIT 4000
+            SELECT c.* FROM unnest(levels) AS l (query) CROSS JOIN LATERAL (
+                SELECT t.entry, t.owner, t.session, t.words FROM ctxbridge.texts t
+                WHERE t.tenant = $1 AND t.words @@ l.query AND (t.owner = me OR t.audience && mine)
+                    AND (since_ms IS NULL OR t.started_ms >= since_ms) AND (until_ms IS NULL OR t.started_ms < until_ms)
+                    AND (with_tool IS NULL OR strpos(lower(E'\n' || t.tools || E'\n'), lower(E'\n' || with_tool || E'\n')) > 0)
+                    AND (with_file IS NULL OR strpos(lower(t.files), lower(with_file)) > 0)
+                    AND (of_session IS NULL AND below_folder IS NULL AND in_folder IS NULL OR EXISTS (
+                        SELECT FROM ctxbridge.sessions s WHERE s.tenant = $1 AND s.id = t.session AND s.owner = t.owner
+                        AND (of_session IS NULL OR starts_with(s.session, of_session))
+                        AND (below_folder IS NULL OR starts_with(rtrim(replace(s.folder, '\', '/'), '/') || '/', below_folder))
+                        AND (in_folder IS NULL
+                            OR strpos('/' || lower(btrim(replace(s.folder, '\', '/'), '/')) || '/', in_folder) > 0)))
+                LIMIT of_rank) AS c
+            LIMIT 2 * of_rank
+        ), ranked AS (
+            SELECT c.entry, c.owner, max(
+                (SELECT sum(u.weight) FILTER (WHERE c.words @@ u.term) / nullif(sum(u.weight), 0) FROM unnest(terms, weights) AS u (term, weight))
+                + ts_rank_cd('{0.1, 0.4, 0.8, 1.0}', c.words, find_words.query, 1 | 32))::real AS score
+            FROM (SELECT DISTINCT ON (d.session, d.entry, d.owner) d.* FROM candidates d) AS c
+            GROUP BY c.entry, c.owner
         )
-        SELECT c.entry, max(ts_rank_cd('{0.1, 0.4, 0.8, 1.0}', c.words, query, 1)) AS score
-        FROM candidates c
-        WHERE EXISTS (SELECT FROM ctxbridge.entries e WHERE e.tenant = $1 AND e.id = c.entry AND e.owner = c.owner)
-        GROUP BY c.entry ORDER BY score DESC, c.entry DESC LIMIT most;
+        SELECT r.entry, r.score FROM ranked r
+        WHERE EXISTS (SELECT FROM ctxbridge.entries e WHERE e.tenant = $1 AND e.id = r.entry AND e.owner = r.owner)
+        ORDER BY r.score DESC, r.entry DESC LIMIT most;
 END $$;
 
 -- Vectors, where the extension `vector` is: its tables and functions are made by whoever connects first when it is there, since it may come
@@ -237,8 +275,8 @@ BEGIN
         USING $1, $2, $3, me, mine, most * 4, most, of_session, below_folder, since_ms, until_ms, with_tool, with_file, in_folder;
 END $$;
 
--- Spreads the tables over the nodes of a Citus server, all that is of one tenant on one of them. For whoever owns them, once; needs
--- nothing to be in them.
+-- Spreads the tables over the nodes of a Citus server, all that is of one tenant on one of them. For whoever owns them, best before anything is
+-- in them; again where tables of vectors came later.
 CREATE FUNCTION ctxbridge.distribute() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -248,14 +286,18 @@ BEGIN
     IF place IS NULL THEN
         RAISE EXCEPTION 'this server has no Citus, and nothing to distribute to' USING ERRCODE = 'feature_not_supported';
     END IF;
-    EXECUTE format('SELECT %I.create_reference_table(t) FROM unnest(ARRAY[''ctxbridge.members'', ''ctxbridge.project_members'']::regclass[]) t', place);
     FOR name IN
         SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'ctxbridge'::regnamespace AND c.relkind IN ('r', 'p')
-        AND NOT c.relispartition AND c.relname NOT IN ('members', 'project_members', 'migrations')
-        ORDER BY c.relname <> 'sessions', c.relname
+        AND NOT c.relispartition AND c.relname <> 'migrations'
+        AND NOT EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid)
+        ORDER BY c.relname NOT LIKE '%members', c.relname <> 'sessions', c.relname
     LOOP
-        EXECUTE format('SELECT %I.create_distributed_table(%L, ''tenant'', colocate_with => %L)', place, 'ctxbridge.' || name,
-            CASE name WHEN 'sessions' THEN 'none' ELSE 'ctxbridge.sessions' END);
+        IF name LIKE '%members' THEN
+            EXECUTE format('SELECT %I.create_reference_table(%L)', place, 'ctxbridge.' || name);
+        ELSE
+            EXECUTE format('SELECT %I.create_distributed_table(%L, ''tenant'', colocate_with => %L)', place, 'ctxbridge.' || name,
+                CASE name WHEN 'sessions' THEN 'none' ELSE 'ctxbridge.sessions' END);
+        END IF;
     END LOOP;
     -- Policies ask these on every node, where members and projects are at hand.
     ALTER FUNCTION ctxbridge.may_read(text, text[]) SET citus.allow_nested_distributed_execution = on;
