@@ -64,13 +64,6 @@ impl Place {
         archive(store, &self.transcript(session), &self.path(session)).unwrap()
     }
 
-    /// The files with generations of transcripts.
-    pub fn raw_files(&self) -> Vec<PathBuf> {
-        let mut files: Vec<_> = fs::read_dir(self.file("transcripts")).unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.sort();
-        files
-    }
-
     /// Nothing in it is damaged, and nothing missing.
     pub fn assert_sound(&self) {
         assert_eq!(self.look().look_through().unwrap(), []);

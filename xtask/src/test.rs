@@ -36,7 +36,8 @@ pub fn run(args: &TestArgs) -> Result<bool> {
     let tests: &[&str] =
         if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace", "--lib", "--bins", "--tests"] };
     let mut command = cargo();
-    command.args(tests);
+    // What failed first is seldom all that fails, and a run takes long.
+    command.args(tests).arg("--no-fail-fast");
     #[cfg(unix)]
     let _server = one_postgres(&mut command)?;
     step("tests", &mut command, "A test that fails alone, too, is a bug: please report it.")?;
