@@ -2,8 +2,8 @@
 
 use std::io::IsTerminal;
 
-use super::Answer;
 use super::output::Output;
+use super::{Answer, finding};
 use crate::mcp::{Library, serve};
 use crate::paths;
 
@@ -20,7 +20,8 @@ impl McpArgs {
         if std::io::stdin().is_terminal() {
             output.note("waiting for a client that speaks MCP on stdin; `claude mcp add ctxbridge -- ctxbridge mcp` makes Claude Code one");
         }
-        serve(Library::new(paths::data_dir()?, std::env::current_dir().unwrap_or_default()))?;
+        let team = finding::team(output)?;
+        serve(Library::new(paths::data_dir()?, std::env::current_dir().unwrap_or_default()).with_team(team))?;
         Ok(Answer::Yes)
     }
 }

@@ -9,7 +9,7 @@ stay, until another process has written to the index.
 use std::path::{Path, PathBuf};
 
 use crate::archive::heal;
-use crate::archive::search::{Finder, Found, Request};
+use crate::archive::search::{Finder, Found, Request, Team};
 use crate::archive::store::Store;
 use crate::archive::store::sqlite::{Patience, SqliteStore};
 
@@ -23,6 +23,7 @@ pub struct Library {
     data: PathBuf,
     folder: PathBuf,
     finder: Finder,
+    team: Option<Team>,
 }
 
 /// An open archive, and what the caller should know about it.
@@ -36,7 +37,17 @@ pub(super) struct Opened {
 impl Library {
     /// Of a data folder, for a client that works in `folder`.
     pub fn new(data: PathBuf, folder: PathBuf) -> Self {
-        Self { finder: Finder::new(data.clone()), data, folder }
+        Self { finder: Finder::new(data.clone()), data, folder, team: None }
+    }
+
+    /// The same, which asks a team's server as well.
+    pub fn with_team(self, team: Option<Team>) -> Self {
+        Self { team, ..self }
+    }
+
+    /// The team's server, for what is not here.
+    pub(super) fn team(&self) -> Option<&Team> {
+        self.team.as_ref()
     }
 
     /// The folder that the client works in.
@@ -56,6 +67,6 @@ impl Library {
 
     /// Searches, with an index that is as new as the archive, or nearly so.
     pub(super) fn search(&mut self, opened: &mut Opened, request: &Request) -> Result<Found, Failure> {
-        Ok(self.finder.search(&mut *opened.store, request, REFRESHED, &mut |_| {})?)
+        Ok(self.finder.search_both(&mut *opened.store, self.team.as_ref(), request, REFRESHED, &mut |_| {})?)
     }
 }

@@ -66,6 +66,7 @@ mod tests {
             snippet: Snippet::default(),
             summary: summary.to_owned(),
             duplicates: 0,
+            is_elsewhere: false,
         }
     }
 

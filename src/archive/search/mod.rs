@@ -8,6 +8,7 @@ missing is said.
 */
 
 mod around;
+pub mod catalogue;
 mod dot;
 mod embed;
 pub mod filter;
@@ -21,9 +22,12 @@ pub mod query;
 pub mod rank;
 mod refresh;
 mod related;
+mod remote;
+mod scan;
 mod show;
 pub mod snippet;
 pub mod subject;
+mod team;
 pub mod time;
 pub mod tokens;
 pub mod vectors;
@@ -43,6 +47,7 @@ pub use rank::Stages;
 pub use refresh::{Refreshed, refresh};
 pub use related::{About, Related, related};
 pub use snippet::Snippet;
+pub use team::Team;
 
 use super::context;
 use super::embed::EmbedError;
@@ -179,6 +184,8 @@ pub struct Hit {
     pub summary: String,
     /// How many others say the same.
     pub duplicates: usize,
+    /// Whether it is on the team's server, and not here.
+    pub is_elsewhere: bool,
 }
 
 impl Hit {
@@ -186,7 +193,13 @@ impl Hit {
     pub fn identity(&self) -> (String, i64, &str) {
         match &self.what {
             What::Turn(turn) => (context::handle(&turn.turn.id), turn.turn.started_ms, &turn.session),
-            What::Summary(session, summary) => (Reference::Summary(summary.entry).to_string(), summary.at_ms, session),
+            What::Summary(session, summary) => {
+                let reference = match self.is_elsewhere {
+                    false => Reference::Summary(summary.entry),
+                    true => Reference::TeamSummary(summary.entry),
+                };
+                (reference.to_string(), summary.at_ms, session)
+            }
         }
     }
 }

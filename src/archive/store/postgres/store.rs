@@ -6,9 +6,10 @@ use super::connection::Connection;
 use super::error::PostgresError;
 use super::{PostgresStore, changes, compactions, cycle, kept, learnings, read, sharing, turns, write};
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
+use crate::archive::search::filter::Filter;
 use crate::archive::store::{
-    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction,
-    StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
+    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Searching, Session, Size, Snapshot, Store, StoreError,
+    StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
 };
 use crate::config::StoreKind;
 use crate::digest;
@@ -39,6 +40,20 @@ fn retrying<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, Sto
     work()
 }
 
+impl Searching for PostgresStore {
+    fn has_vectors(&mut self) -> Result<bool, StoreError> {
+        Ok(PostgresStore::has_vectors(self)?)
+    }
+
+    fn words(&mut self, expression: &str, filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
+        Ok(self.search_words(expression, filter, most)?.into_iter().map(|hit| (hit.entry, hit.score)).collect())
+    }
+
+    fn near(&mut self, model: &str, vector: &[f32], filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
+        Ok(self.search_near(model, vector, filter, most)?.into_iter().map(|hit| (hit.entry, hit.score)).collect())
+    }
+}
+
 impl Store for PostgresStore {
     fn kind(&self) -> StoreKind {
         StoreKind::Postgres
@@ -47,6 +62,10 @@ impl Store for PostgresStore {
     fn place(&self) -> String {
         let settings = self.pool.settings();
         format!("{}/{}", settings.server(), settings.database)
+    }
+
+    fn searching(&mut self) -> Option<&mut dyn Searching> {
+        Some(self)
     }
 
     fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError> {

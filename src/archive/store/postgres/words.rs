@@ -57,6 +57,7 @@ impl Words {
             match self.places.get_mut(&token.word) {
                 // The same place once more is no other one.
                 Some(known) if known.len() >= MOST_PLACES || known.last().is_some_and(|last| last & LAST_PLACE == self.last) => {}
+                Some(_) if self.bytes + 2 > MOST_BYTES => {}
                 Some(known) => {
                     known.push(place);
                     self.bytes += 2;
