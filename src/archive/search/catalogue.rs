@@ -89,6 +89,11 @@ pub trait Catalogue {
     /// When it cannot be read.
     fn cosines(&mut self, vector: (&str, &[f32]), entries: &[i64]) -> Result<Vec<(i64, f32)>, SearchError>;
 
+    /// Whether what is looked for in some kinds of text is found in no other.
+    fn tells_kinds_apart(&self) -> bool {
+        true
+    }
+
     /// How an entry is shown; nothing where it is not known.
     ///
     /// # Errors

@@ -118,6 +118,11 @@ impl Catalogue for Remote {
         Ok(server(store)?.near(model, vector, &filter, limit)?)
     }
 
+    /// The server has a weight for some of them together.
+    fn tells_kinds_apart(&self) -> bool {
+        false
+    }
+
     fn cosines(&mut self, _: (&str, &[f32]), _: &[i64]) -> Result<Vec<(i64, f32)>, SearchError> {
         Ok(Vec::new())
     }

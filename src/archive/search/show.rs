@@ -76,6 +76,10 @@ impl<C: Catalogue> Shower<'_, C> {
             return Ok(None);
         };
         let Some((words, snippet)) = self.matches(&what, &excerpt, candidate) else { return Ok(None) };
+        let is_of_kinds = !self.request.kinds.is_empty() && !self.terms.is_nothing();
+        if is_of_kinds && words.is_empty() && !self.catalogue.tells_kinds_apart() {
+            return Ok(None);
+        }
         // What was said before a short turn counts for it.
         let is_alone = self.terms.is_nothing();
         let hit = Hit {

@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::content::Said;
 use super::error::PostgresError;
 use super::line::{Line, clean, cleaned};
-use super::words::{alternatives, query};
+use super::words::{Words, alternatives, query};
 use crate::archive::search::filter::Filter;
 use crate::archive::store::Batch;
 
@@ -53,6 +53,18 @@ pub(super) fn put_texts(
     let words: Vec<_> = turns.iter().map(|at| &said[*at].words).collect();
     let sql = "SELECT ctxbridge.put_texts($1, $2, $3, $4, $5, $6, $7)";
     db.all(sql, &[&session, &ids, &started, &tools, &files, &words]).map(drop)
+}
+
+/// Keeps the words of a summary in a session.
+pub(super) fn put_summary(
+    db: &mut Connection,
+    session: i64,
+    (entry, at_ms): (i64, i64),
+    words: &Words,
+) -> Result<(), PostgresError> {
+    let none: [Option<String>; 1] = [None];
+    let sql = "SELECT ctxbridge.put_texts($1, $2, $3, $4, $5, $6, $7)";
+    db.all(sql, &[&session, &&[entry][..], &&[at_ms][..], &&none[..], &&none[..], &&[words][..]]).map(drop)
 }
 
 /// Forgets the words of entries that a session has no more.
