@@ -2,6 +2,9 @@
 
 use std::net::TcpListener;
 
+use ctxbridge::archive::search;
+use ctxbridge::config::{Config, Secret, StoreKind};
+use ctxbridge::mcp::{Library, tools};
 use serde_json::{Value, json};
 
 use super::lines::{boundary, compact_summary, says, text, user};
@@ -125,4 +128,32 @@ fn a_wrong_password_is_told_of_and_never_shown() {
     assert_eq!(said.code, Some(0));
     assert!(said.stderr.contains("the team's server was not asked"), "{}", said.stderr);
     assert!(!said.stderr.contains("hunter2") && !said.stdout.contains("hunter2"), "{}", said.stderr);
+}
+
+#[test]
+fn a_model_that_asks_is_told_of_it() {
+    let (_team, ann, bob) = talk();
+    let mut config = Config::default();
+    config.postgres.url = Some(Secret::new(bob.url.clone()));
+    config.postgres.password = Some(Secret::new(bob.role.password.clone()));
+    config.postgres.tenant = Some("acme".to_owned());
+    // Where nobody has set it, that has to be meant.
+    config.archive.store = StoreKind::Postgres;
+    let team = search::Team::of(&config, &bob.data()).unwrap();
+    assert!(team.is_some());
+    let mut library = Library::new(bob.data(), "/work/p".into()).with_team(team);
+    let mut call = |tool: &str, given: Value| tools::call(&mut library, tool, given.as_object().unwrap());
+    let found = call("search", json!({ "query": "walrus" })).unwrap();
+    assert!(found.text.contains("(on the team's server)") && !found.text.contains("secret"), "{}", found.text);
+    let theirs = found.value["hits"].as_array().unwrap().iter().find(|hit| hit["on_team_server"] == true).unwrap();
+    let read = call("recall", json!({ "handle": theirs["handle"] })).unwrap();
+    assert!(read.text.contains("since the flood"), "{}", read.text);
+    let summary = call("search", json!({ "query": "zeppelin", "kind": "summary" })).unwrap();
+    let handle = summary.value["hits"][0]["handle"].as_str().unwrap();
+    assert!(call("recall", json!({ "handle": handle })).unwrap().text.contains("orphaned zeppelin"), "{handle}");
+    ann.run(&["archive", "share", &id(1), "private"]);
+    let gone = call("recall", json!({ "handle": theirs["handle"] }));
+    assert!(gone.is_err(), "{gone:?}");
+    config.postgres.search = false;
+    assert!(search::Team::of(&config, &bob.data()).unwrap().is_none());
 }
