@@ -56,6 +56,9 @@ fn what_others_have_shown_is_found_and_nothing_else() {
     let found = search(&bob, "walrus");
     assert_eq!(sessions(&found), ["1 there", "3"]);
     assert_eq!(found["notes"], json!([]));
+    // What fits better stands first, wherever it is.
+    let best = &search(&bob, "walrus detector flood")["results"][0];
+    assert_eq!(best["is_on_server_only"], true, "{best}");
     // What she has sent is one hit, and the one from here.
     assert_eq!(sessions(&search(&ann, "walrus")), ["1", "2"]);
     let only_here = bob.json(&["archive", "search", "--here", "walrus", "--json"]);

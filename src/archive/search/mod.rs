@@ -209,6 +209,8 @@ impl Hit {
 pub struct Found {
     /// The best first.
     pub hits: Vec<Hit>,
+    /// How well the best of them fits, which says what scores of two searches for the same mean to each other.
+    pub fit: f64,
     /// What was compared: without a model or vectors, words.
     pub mode: Mode,
     /// Days that the query named, as text.

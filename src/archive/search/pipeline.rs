@@ -105,10 +105,11 @@ fn look<C: Catalogue>(
     let is_strict = !request.kinds.is_empty() || terms.are_required();
     let stages = Stages { neighbours: request.stages.neighbours && !is_strict, ..request.stages };
     let ranked = rank::rank(&candidates, stages, &around);
+    let fit = candidates.iter().map(rank::fit).fold(0.0, f64::max);
     let shower = Shower { store, catalogue, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
     let hits = shower.hits(&ranked, &candidates)?;
     let time = named.map(|named| request.text[named.range].to_owned());
-    Ok(Found { hits, mode, time, notes })
+    Ok(Found { hits, fit, mode, time, notes })
 }
 
 /// Where words are looked for; anywhere, where none are named.
@@ -133,6 +134,7 @@ fn vector<C: Catalogue>(
     }
     let (with, all) = match catalogue.coverage(store, model.id())? {
         Coverage::Counted(with, all) => (with, all),
+        Coverage::Uncounted if request.mode.is_none() && !model.is_there() => return Ok(None),
         Coverage::Uncounted => (1, 1),
         Coverage::Never(why) => {
             // Who never had a model misses nothing.
