@@ -55,8 +55,10 @@ pub struct Sending<'s> {
     pub to: Opening<'s>,
     /// What tells the store that it goes to from others: another one has nothing yet.
     pub name: &'s str,
-    /// What stays here.
-    pub redactor: &'s Redactor,
+    /// What stays here; nothing where it goes to another archive of the same machine, byte for byte.
+    pub redactor: Option<&'s Redactor>,
+    /// Whether what the other store knows besides is left as it is: turns that the user keeps, say.
+    pub is_addition: bool,
     /// What is learned from what was sent.
     pub patterns: &'s Patterns,
     /// Whether to ask for everything again, whatever was sent before.
