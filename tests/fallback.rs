@@ -166,7 +166,7 @@ fn it_stands_in_and_is_taken_over() {
     assert_eq!((&status["sessions"], &status["turns"]), (&json!(2), &json!(16)));
     sandbox.assert_sound();
     let shown = sandbox.json(&["archive", "show", &only_there.id]);
-    assert_eq!((&shown["turns"][2]["access_count"], &shown["turns"][2]["kept"]), (&json!(3), &json!(true)), "{shown}");
+    assert_eq!((&shown["turns"][2]["access_count"], &shown["turns"][2]["is_kept"]), (&json!(3), &json!(true)), "{shown}");
     let mut store = SqliteStore::open(&sandbox.data(), Patience::Patient).unwrap();
     let session = store.session(&only_there.id).unwrap().unwrap();
     assert_eq!(session.end_reason.as_deref(), Some("clear"));

@@ -149,10 +149,13 @@ impl Terms {
 
     /// The same, as what words of a text are compared with; first what is in quotes ([`Self::required`]).
     pub(super) fn looked_for(&self) -> Vec<(Vec<Phrase<'_>>, f64)> {
-        let any: Vec<Vec<Phrase<'_>>> = self.words.iter().map(one).chain(self.begins.iter().map(Begin::phrases)).collect();
+        let any: Vec<Vec<Phrase<'_>>> =
+            self.words.iter().map(|word| one(word)).chain(self.begins.iter().map(Begin::phrases)).collect();
         let twice = if any.is_empty() { 1.0 } else { 2.0 };
-        let of_quotes =
-            self.quotes.iter().flat_map(|quote| quote.words.iter().map(one).chain(quote.begin.iter().map(Begin::phrases)));
+        let of_quotes = self
+            .quotes
+            .iter()
+            .flat_map(|quote| quote.words.iter().map(|word| one(word)).chain(quote.begin.iter().map(Begin::phrases)));
         of_quotes.map(|group| (group, twice)).chain(any.into_iter().map(|group| (group, 1.0))).collect()
     }
 
@@ -182,7 +185,7 @@ impl Terms {
     }
 }
 
-fn one(word: &String) -> Vec<Phrase<'_>> {
+fn one(word: &str) -> Vec<Phrase<'_>> {
     vec![Phrase::Word(word)]
 }
 
