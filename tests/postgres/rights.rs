@@ -87,7 +87,7 @@ fn no_function_tells() {
         assert!(client.query(words, &[]).unwrap().is_empty());
         let near = "SELECT entry FROM ctxbridge.find_near('acme', $1, $2, 99) WHERE entry = ANY ($3)";
         assert!(client.query(near, &[&MODEL, &vector, &entries]).unwrap().is_empty());
-        let without = "SELECT * FROM ctxbridge.without_vectors('acme', 'another model', 384, 99)";
+        let without = "SELECT * FROM ctxbridge.without_vectors('acme', 'another model', 384, 9223372036854775807, 99)";
         assert!(client.query(without, &[]).unwrap().is_empty());
     }
     // All that everybody may call is known here; and what runs with another's rights goes by no path of the caller's.

@@ -4,7 +4,7 @@ Sending what is new in one archive to another: from this machine to a team's ser
 What is sent is what the other store would have archived itself, had its transcripts no secrets: a `stream` of cleaned lines goes
 through the ordinary reader, so that it can be interrupted anywhere and begun again, and nothing is there twice. Turns, summaries,
 learnings and snapshots are made of what was sent. What hooks and the user told (`facts`) is sent besides. How far that was is kept in a
-file (`state`), so that a run costs what is new.
+file (`state`), so that a run costs what is new. At last, a store that keeps `vectors` is given those that it lacks.
 
 Whoever only looks at the archive meanwhile, or adds to it, is in nobody's way. One run at a time sends to a store.
 */
@@ -15,16 +15,18 @@ mod project;
 mod retry;
 mod state;
 mod stream;
+mod vectors;
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use retry::{Rest, Retries};
 
+use super::embed::Model;
 use super::reader::ReadError;
 use super::store::{Session, Store, StoreError};
 use crate::learn::Patterns;
@@ -59,6 +61,8 @@ pub struct Sending<'s> {
     pub redactor: &'s Redactor,
     /// What is learned from what was sent.
     pub patterns: &'s Patterns,
+    /// The model of which vectors are sent to a store that keeps some, as far as they are here or it is installed; none where there is none.
+    pub model: Option<&'s Mutex<Model>>,
     /// Whether to ask for everything again, whatever was sent before.
     pub is_whole: bool,
     /// When to stop; the next run goes on.
@@ -88,6 +92,10 @@ pub struct Synced {
     pub derived: usize,
     /// Learnings that are new there.
     pub learnings: usize,
+    /// Entries whose vectors are new there.
+    pub embedded: usize,
+    /// Why vectors cannot be kept there, where that is so.
+    pub no_vectors: Option<String>,
     /// Secrets that were taken out, by rule.
     pub secrets: Found,
     /// Sessions that could not be sent, and why: their bytes here cannot be read.
@@ -151,6 +159,7 @@ impl Sending<'_> {
         let sent = work.sent.lock().unwrap_or_else(PoisonError::into_inner).len();
         // What somebody looks for is there by now; this takes longer.
         work.by_all(sent, Work::derive)?;
+        work.vectors()?;
         Ok(work.done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -239,6 +248,14 @@ impl Work<'_> {
         done.derived += 1;
         (self.progress)(&done);
         Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, written: io::Result<()>) -> Result<(), SyncError> {
+        written.map_err(|cause| SyncError::State { folder: self.sync.data.to_owned(), cause })
     }
 
     /// Does something more than once where that may help.

@@ -207,7 +207,8 @@ pub enum PostgresError {
     },
     /// It has no vectors.
     #[error(
-        "the PostgreSQL server {server} has no pgvector, and so no search by meaning; install it there and run CREATE EXTENSION vector"
+        "the PostgreSQL server {server} has no extension `vector` (pgvector): search there compares words alone; install it there and run \
+         CREATE EXTENSION vector in the database"
     )]
     NoVectors {
         /// Host and port.
