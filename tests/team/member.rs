@@ -155,7 +155,7 @@ impl Member {
     /// The archive on the server, as this member sees it.
     pub fn store(&self) -> PostgresStore {
         let mut settings = Settings::from_url(&self.url).unwrap();
-        settings.password = Some(ctxbridge::archive::store::postgres::Secret::new(self.role.password.clone()));
+        settings.password = Some(ctxbridge::config::Secret::new(self.role.password.clone()));
         PostgresStore::connect(Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..settings }).unwrap()
     }
 }
