@@ -155,7 +155,9 @@ impl Sending<'_> {
             done: Mutex::new(Synced { of: sessions.len(), ..Synced::default() }),
             progress,
         };
-        work.by_all(sessions.len(), Work::send)?;
+        let passed = work.by_all(sessions.len(), Work::send);
+        let settled = work.settle();
+        passed.and(settled)?;
         let sent = work.sent.lock().unwrap_or_else(PoisonError::into_inner).len();
         // What somebody looks for is there by now; this takes longer.
         work.by_all(sent, Work::derive)?;
@@ -238,6 +240,17 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Has the other store put in order what was sent, as far as that went.
+    fn settle(&self) -> Result<(), SyncError> {
+        let mut open = Open::default();
+        if self.sent.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return Ok(());
+        }
+        self.persistently(&mut open, |open| Ok(self.opened(open)?.settle()?))?;
+        (self.progress)(&self.done.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
     /// Has the other store find out what it can of one that was sent.
     fn derive(&self, open: &mut Open, number: usize) -> Result<(), SyncError> {
         let (number, hash) = self.sent.lock().unwrap_or_else(PoisonError::into_inner)[number].clone();
@@ -248,6 +261,13 @@ impl Work<'_> {
         done.derived += 1;
         (self.progress)(&done);
         Ok(())
+    }
+
+    fn opened<'o>(&self, open: &'o mut Open) -> Result<&'o mut Box<dyn Store>, StoreError> {
+        Ok(match &mut open.to {
+            Some(to) => to,
+            closed => closed.insert((self.sync.to)()?),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -177,13 +177,6 @@ impl Work<'_> {
         self.sync.deadline.is_some_and(|deadline| Instant::now() > deadline)
     }
 
-    fn opened<'o>(&self, open: &'o mut Open) -> Result<&'o mut Box<dyn Store>, StoreError> {
-        Ok(match &mut open.to {
-            Some(to) => to,
-            closed => closed.insert((self.sync.to)()?),
-        })
-    }
-
     fn done(&self) -> MutexGuard<'_, Synced> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }

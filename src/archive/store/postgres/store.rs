@@ -210,8 +210,7 @@ impl Store for PostgresStore {
     }
 
     fn settle(&mut self) -> Result<(), StoreError> {
-        // The server does that by itself.
-        Ok(())
+        self.read(|db| db.fact("SELECT ctxbridge.settle()", &[]).map(drop))
     }
 
     fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError> {

@@ -35,6 +35,13 @@ BEGIN
             started_ms = excluded.started_ms, tools = excluded.tools, files = excluded.files, words = excluded.words;
 END $$;
 
+-- Sorts words in that wait for it. Searches look through those one by one.
+CREATE FUNCTION ctxbridge.settle() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET maintenance_work_mem = '128MB' AS $$
+BEGIN
+    PERFORM gin_clean_pending_list(i.inhrelid) FROM pg_inherits i WHERE i.inhparent = 'ctxbridge.texts_by_words'::regclass;
+END $$;
+
 -- Forgets the words of entries that a session of one's own no longer has.
 CREATE FUNCTION ctxbridge.forget_texts(tenant text, session bigint, entries bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
