@@ -14,6 +14,8 @@ mod member;
 mod proxy;
 #[path = "team/trouble.rs"]
 mod trouble;
+#[path = "team/vectors.rs"]
+mod vectors;
 
 use ctxbridge::archive::store::postgres::PostgresStore;
 use ctxbridge::archive::store::{EVERYTHING, Store, Turns};

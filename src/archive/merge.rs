@@ -60,6 +60,7 @@ pub fn merge(
             redactor: None,
             is_addition: true,
             patterns,
+            model: None,
             is_whole: true,
             deadline: None,
             retries: Retries::default(),

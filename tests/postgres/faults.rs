@@ -144,7 +144,7 @@ fn without_vectors_there_are_words() {
     for error in [
         store.search_near("minilm-384", &vector, &Filter::default(), 9).unwrap_err(),
         store.put_vectors("minilm-384", &[(1, vec![vector.clone()])]).unwrap_err(),
-        store.without_vectors("minilm-384", 384, 9).unwrap_err(),
+        store.without_vectors("minilm-384", 384, i64::MAX, 9).unwrap_err(),
     ] {
         assert!(matches!(error, StoreError::Postgres(PostgresError::NoVectors { .. })) && !error.is_transient(), "{error:?}");
     }

@@ -37,6 +37,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+pub(crate) use around::{is_short, said};
 pub use embed::{Embedded, embed, texts_of};
 pub use filter::{Filter, Kind, project};
 pub use finder::{CaughtUp, Finder, Indexing};

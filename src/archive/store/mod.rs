@@ -11,10 +11,12 @@ pub mod jsonl;
 mod learnings;
 pub mod postgres;
 pub mod sqlite;
+mod vectors;
 
 pub use error::StoreError;
 pub use imported::{Adopted, ImportedEmbedding};
 pub use learnings::{StoredFix, StoredLearning, Wanted};
+pub use vectors::Vectors;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -535,6 +537,11 @@ pub trait Store: Send {
     /// The vectors that are kept like that, at most so many, in the order of keys, those behind a key; 0 is before all of them.
     fn imported_embeddings(&mut self, _after: i64, _limit: usize) -> Result<Vec<(i64, ImportedEmbedding)>, StoreError> {
         Ok(Vec::new())
+    }
+
+    /// Its place for vectors, where it has one of its own.
+    fn vectors(&mut self) -> Option<&mut dyn Vectors> {
+        None
     }
 
     /// Takes note of a compaction that is about to happen, or was blocked; once, however often it is told.

@@ -122,7 +122,10 @@ impl Server {
     }
 
     fn spawn(&self) -> io::Result<Child> {
-        let log = File::create(self.folder.path().join("log"))?;
+        // Another file: processes of one that was killed may still say in theirs that it is gone.
+        let path = self.folder.path().join("log");
+        fs::remove_file(&path).ok();
+        let log = File::create(path)?;
         let mut command = program(Path::new("/bin/sh"));
         command.args(["-c", GUARD, "sh"]).arg(self.folder.path()).arg(self.installed.program("postgres"));
         command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path()).arg("-p").arg(self.port.to_string());

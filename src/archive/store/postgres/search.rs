@@ -8,6 +8,7 @@ use super::line::{Line, clean, cleaned};
 use super::words::{Words, alternatives, query};
 use crate::archive::search::filter::Filter;
 use crate::archive::store::Batch;
+use crate::digest;
 
 /// Vectors that go to the server at once: each takes it about a millisecond.
 const VECTORS_AT_ONCE: usize = 500;
@@ -196,15 +197,16 @@ pub(super) fn put_vectors(db: &mut Connection, model: &str, vectors: &[(i64, Vec
     Ok(())
 }
 
-/// One's own entries that have no vectors of a model, the newest first.
+/// One's own entries below an id that have no vectors of a model, the newest first, each with its hash.
 pub(super) fn without_vectors(
     db: &mut Connection,
-    model: &str,
-    dimensions: usize,
+    (model, dimensions): (&str, usize),
+    below: i64,
     most: usize,
-) -> Result<Vec<i64>, PostgresError> {
-    let sql = "SELECT e.entry FROM ctxbridge.without_vectors($1, $2, $3, $4) AS e (entry)";
-    db.all(sql, &[&model, &small(dimensions), &small(most)])?.iter().map(|row| row.get(0)).collect()
+) -> Result<Vec<(i64, digest::Bytes)>, PostgresError> {
+    let sql = "SELECT e.entry, e.sha256 FROM ctxbridge.without_vectors($1, $2, $3, $4, $5) AS e";
+    let found = db.all(sql, &[&model, &small(dimensions), &below, &small(most)])?;
+    found.iter().map(|row| Ok((row.get(0)?, row.bytes(1)?))).collect()
 }
 
 /// What entries say, each up to so many characters.
