@@ -6,7 +6,6 @@ use std::path::Path;
 use ctxbridge::archive::embed::install::MODEL;
 use ctxbridge::archive::embed::{EmbedError, Embedder, Model};
 use ctxbridge::archive::import::import;
-use ctxbridge::archive::open::Archive;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::{self, Found, Index, Kind as Texts, Mode, Request, Stages, What};
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
@@ -71,7 +70,7 @@ impl World {
             std::fs::write(&path, text).unwrap();
             paths.push(path);
         }
-        import(&Archive::in_dir(folder.path()), &paths, Comparison::Whole, &|_| {}).unwrap();
+        import(folder.path(), &paths, Comparison::Whole, &|_| {}).unwrap();
         Self::open(folder)
     }
 
@@ -339,7 +338,7 @@ fn generated_sessions() {
         let folder = tempfile::tempdir().unwrap();
         let made = generate(&Spec::new(kind, 300, seed), Path::new(folder.path())).unwrap();
         let paths: Vec<_> = made.sessions.iter().map(|session| session.path.clone()).collect();
-        import(&Archive::in_dir(folder.path()), &paths, Comparison::Whole, &|_| {}).unwrap();
+        import(folder.path(), &paths, Comparison::Whole, &|_| {}).unwrap();
         let mut world = World::open(folder);
         let all = world.refresh();
         assert!(all > 5, "{kind:?}: {all}");

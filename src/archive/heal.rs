@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cycle::{self, Outcome, Run, Settings};
-use super::open::Archive;
-use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{Patience, SqliteStore};
 use super::store::{Store, StoreError};
 use crate::files;
@@ -73,50 +71,12 @@ pub fn told(aside: &Path) -> String {
 }
 
 /// What tidying came to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Tidied {
     /// The optimise cycle; none in an archive that is damaged or not there.
     pub outcome: Option<Outcome>,
     /// Where a damaged archive is now.
     pub damaged: Option<PathBuf>,
-    /// What else is not as it was written.
-    pub findings: Vec<String>,
-}
-
-/// What [`tidy`] does with an archive in JSON Lines.
-///
-/// # Errors
-/// When it cannot be opened or written.
-pub fn tidy_lines(archive: &Archive, settings: &Settings, now_ms: i64) -> Result<Tidied, StoreError> {
-    let mut damaged = None;
-    let mut store = match JsonlStore::open(archive.folder(), Patience::Patient) {
-        Err(error) if error.is_damage() => {
-            damaged = archive.move_aside()?;
-            JsonlStore::open(archive.folder(), Patience::Patient)?
-        }
-        opened => opened?,
-    };
-    let findings = store.look_through()?.iter().map(ToString::to_string).collect();
-    let outcome = cycle::run(&mut store, settings, Run::Real, now_ms)?;
-    store.optimise()?;
-    Ok(Tidied { outcome: Some(outcome), damaged, findings })
-}
-
-/// What [`preview`] says of an archive in JSON Lines.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn preview_lines(archive: &Archive, settings: &Settings, now_ms: i64) -> Result<Tidied, StoreError> {
-    let look = || -> Result<Tidied, StoreError> {
-        let Some(mut store) = JsonlStore::open_read_only(archive.folder())? else { return Ok(Tidied::default()) };
-        let findings = store.look_through()?.iter().map(ToString::to_string).collect();
-        let outcome = cycle::run(&mut store, settings, Run::Dry, now_ms)?;
-        Ok(Tidied { outcome: Some(outcome), damaged: None, findings })
-    };
-    match look() {
-        Err(error) if error.is_damage() => Ok(Tidied { damaged: Some(archive.folder().to_owned()), ..Tidied::default() }),
-        done => done,
-    }
 }
 
 /// Looks for damage, runs an optimise cycle and tidies up.
@@ -133,9 +93,9 @@ pub fn tidy(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, Sto
     match work() {
         Err(error) if error.is_damage() => {
             drop(store);
-            move_aside(data).map(|damaged| Tidied { damaged, ..Tidied::default() })
+            move_aside(data).map(|damaged| Tidied { outcome: None, damaged })
         }
-        done => done.map(|outcome| Tidied { outcome: Some(outcome), damaged: aside, findings: Vec::new() }),
+        done => done.map(|outcome| Tidied { outcome: Some(outcome), damaged: aside }),
     }
 }
 
@@ -146,7 +106,7 @@ pub fn tidy(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, Sto
 pub fn preview(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, StoreError> {
     let path = data.join(SqliteStore::FILE);
     if !path.exists() {
-        return Ok(Tidied::default());
+        return Ok(Tidied { outcome: None, damaged: None });
     }
     let _presence = presence(data, Patience::Patient)?;
     let work = || {
@@ -155,8 +115,8 @@ pub fn preview(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, 
         cycle::run(&mut store, settings, Run::Dry, now_ms).map(Some)
     };
     match work() {
-        Err(error) if error.is_damage() => Ok(Tidied { damaged: Some(path), ..Tidied::default() }),
-        done => done.map(|outcome| Tidied { outcome, ..Tidied::default() }),
+        Err(error) if error.is_damage() => Ok(Tidied { outcome: None, damaged: Some(path) }),
+        done => done.map(|outcome| Tidied { outcome, damaged: None }),
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::heal;
 use super::ingest::{Pass, archive_through};
-use super::open::{Archive, Instead, Opened};
 use super::reader::{Comparison, ReadError};
 use super::store::sqlite::Patience;
 use super::store::{Store, StoreError, Transcript};
@@ -37,32 +37,30 @@ pub struct Imported {
     pub failed: Vec<(PathBuf, String)>,
     /// Where the archive is now that was there before, if it was damaged.
     pub aside: Option<PathBuf>,
-    /// Why they are not in the archive that is meant, if they are in another one.
-    pub instead: Option<Instead>,
 }
 
-/// Archives what is new in all of these files, into an archive, or a new one if that is damaged. `progress` is
+/// Archives what is new in all of these files, into the archive of a data folder, or a new one if that is damaged. `progress` is
 /// called after each of them.
 ///
 /// # Errors
 /// When the archive cannot be opened or written. A transcript that cannot be read is no error: it is in [`Imported::failed`].
 pub fn import(
-    archive: &Archive,
+    data: &Path,
     paths: &[PathBuf],
     comparison: Comparison,
     progress: &(dyn Fn(&Imported) + Sync),
 ) -> Result<Imported, StoreError> {
-    match attempt(archive, paths, comparison, progress) {
+    match attempt(data, paths, comparison, progress) {
         Err(error) if error.is_damage() => {
-            let aside = archive.move_aside()?;
-            attempt(archive, paths, comparison, progress).map(|imported| Imported { aside: imported.aside.or(aside), ..imported })
+            let aside = heal::move_aside(data)?;
+            attempt(data, paths, comparison, progress).map(|imported| Imported { aside: imported.aside.or(aside), ..imported })
         }
         done => done,
     }
 }
 
 fn attempt(
-    archive: &Archive,
+    data: &Path,
     paths: &[PathBuf],
     comparison: Comparison,
     progress: &(dyn Fn(&Imported) + Sync),
@@ -71,14 +69,12 @@ fn attempt(
     let writing = Mutex::new(());
     let done = Mutex::new(Imported { of: paths.len(), ..Imported::default() });
     let work = || -> Result<(), StoreError> {
-        let Opened { mut store, aside, instead } = archive.open(Patience::Patient)?;
-        {
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.aside = aside.or(done.aside.take());
-            done.instead = instead;
+        let (mut store, aside) = heal::open(data, Patience::Patient)?;
+        if aside.is_some() {
+            done.lock().unwrap_or_else(PoisonError::into_inner).aside = aside;
         }
         while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let pass = archive_one(&mut *store, path, comparison, &writing);
+            let pass = archive_one(&mut store, path, comparison, &writing);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.transcripts += 1;
             match pass {
@@ -90,9 +86,7 @@ fn attempt(
         }
         Ok(())
     };
-    // Each of them would read all of a journal.
-    let most = if archive.is_sqlite() { MOST_WORKERS } else { 1 };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(most).min(paths.len()).max(1);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS).min(paths.len()).max(1);
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..workers).filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mine = work();

@@ -47,19 +47,12 @@ pub(super) fn team(output: &Output) -> anyhow::Result<Option<Team>> {
 
 /// Brings the index up to date, and makes vectors of at most so many entries.
 pub(super) fn catch_up(data: &Path, most: usize, output: &Output) -> anyhow::Result<CaughtUp> {
-    if !super::archive::archive()?.is_sqlite() {
-        // There is no index of it.
-        return Ok(CaughtUp::default());
-    }
     let (mut store, _) = heal::open(data, Patience::Patient)?;
     Ok(Finder::new(data.to_owned()).catch_up(&mut store, most, &mut |step| tell(&step, output))?)
 }
 
 /// What [`catch_up`] would do without a limit.
 pub(super) fn behind(data: &Path) -> anyhow::Result<CaughtUp> {
-    if !super::archive::archive()?.is_sqlite() {
-        return Ok(CaughtUp::default());
-    }
     let _presence = heal::presence(data, Patience::Patient)?;
     match SqliteStore::open_read_only(data)? {
         Some(mut store) => Ok(Finder::new(data.to_owned()).behind(&mut store)?),

@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal;
 
-use super::archive::archive;
 use super::output::Output;
 use super::{Answer, finding};
 use crate::mcp::{Library, serve};
@@ -22,11 +21,7 @@ impl McpArgs {
             output.note("waiting for a client that speaks MCP on stdin; `claude mcp add ctxbridge -- ctxbridge mcp` makes Claude Code one");
         }
         let team = finding::team(output)?;
-        serve(
-            Library::new(paths::data_dir()?, std::env::current_dir().unwrap_or_default())
-                .with_archive(archive()?)
-                .with_team(team),
-        )?;
+        serve(Library::new(paths::data_dir()?, std::env::current_dir().unwrap_or_default()).with_team(team))?;
         Ok(Answer::Yes)
     }
 }

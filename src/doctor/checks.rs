@@ -8,10 +8,8 @@ use serde_json::Value;
 use super::{Check, Status, Surroundings};
 use crate::archive::embed::install;
 use crate::archive::heal;
-use crate::archive::open::Archive;
 use crate::archive::search::Finder;
 use crate::archive::search::index;
-use crate::archive::store::jsonl::JsonlStore;
 use crate::archive::store::sqlite::{Patience, SqliteStore};
 use crate::archive::store::{Store, StoreError};
 use crate::config::Config;
@@ -177,48 +175,7 @@ pub fn hooks(at: &Surroundings) -> Check {
 }
 
 /// The archive, and the index of what is in it.
-pub fn archive(data: &Path, config: &Config) -> Vec<Check> {
-    let archive = Archive::of(data, &config.archive);
-    let mut found = if archive.is_sqlite() { file(data) } else { lines(&archive) };
-    if archive.is_to_be_merged() {
-        let told = format!("{} stood in for the archive, and waits to be taken over", archive.folder().display());
-        let next = "`ctxbridge archive optimize` does it, and so does the end of a session";
-        found.push(Check::new("archive", Status::Warning, told, Some(next)));
-    }
-    found
-}
-
-/// An archive in JSON Lines.
-fn lines(archive: &Archive) -> Vec<Check> {
-    let read = || -> Result<_, StoreError> {
-        let Some(mut store) = JsonlStore::open_read_only(archive.folder())? else { return Ok(None) };
-        let findings = store.look_through()?;
-        Ok(Some((store.totals()?, findings)))
-    };
-    vec![match read() {
-        Ok(None) => {
-            let next = "`ctxbridge archive import` takes in what the client has";
-            Check::new("archive", Status::Warning, "there is none yet", Some(next))
-        }
-        Ok(Some((totals, findings))) => match findings.first() {
-            None => {
-                let (turns, sessions) = (count(totals.turns, "turn"), count(totals.sessions, "session"));
-                Check::new("archive", Status::Ok, format!("whole, with {turns} of {sessions}, in JSON Lines"), None)
-            }
-            Some(first) => {
-                let more = if findings.len() > 1 { format!(", and {} more", findings.len() - 1) } else { String::new() };
-                Check::new("archive", Status::Failed, format!("{first}{more}"), Some("`ctxbridge archive optimize` lists all"))
-            }
-        },
-        Err(error) => {
-            let next = "`ctxbridge archive import` moves it aside and fills a new one";
-            Check::new("archive", Status::Failed, error.to_string(), Some(next))
-        }
-    }]
-}
-
-/// An archive in an SQLite file.
-fn file(data: &Path) -> Vec<Check> {
+pub fn archive(data: &Path) -> Vec<Check> {
     let read = || -> Result<Option<(SqliteStore, u64, u64)>, StoreError> {
         let Some(store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
         let mut store = store.holding(heal::presence(data, Patience::Patient)?);

@@ -63,22 +63,6 @@ impl Log {
         fs::remove_file(self.told()).ok();
     }
 
-    /// Says something that is so until further notice: it is written down and told once, however many hooks find it so; with nothing, it is
-    /// no longer so.
-    pub fn standing(&self, text: Option<&str>, session: Option<&str>, now_ms: i64) {
-        let path = self.folder.join("standing");
-        let Some(text) = text else {
-            // Most often it is not there.
-            fs::remove_file(path).ok();
-            return;
-        };
-        if fs::read_to_string(&path).is_ok_and(|known| known == text) || files::replace(&path, text.as_bytes()).is_err() {
-            return;
-        }
-        self.note(Event::SessionStart, session, text, now_ms).ok();
-        self.owe(&format!("ctxbridge: {text}"));
-    }
-
     /// Leaves a notice for the next hook that may speak: whoever has to say something may have nobody to say it to.
     pub fn owe(&self, text: &str) {
         let write = || {

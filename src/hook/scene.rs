@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::{Event, Input, Log, Measured, Owed, Spool};
 use crate::archive::ingest::{self, Pass};
-use crate::archive::open::{Archive, Opened};
-use crate::archive::place;
 use crate::archive::reader::ReadError;
 use crate::archive::store::sqlite::Patience;
 use crate::archive::store::{Store, StoreError, Transcript, Turns};
+use crate::archive::{heal, place};
 use crate::bundle::Project;
 use crate::config::Config;
 
@@ -71,26 +70,19 @@ impl HookError {
 impl Scene {
     /// Opens the archive; a damaged one is replaced, and filled again in the background. Who has patience takes in what others could not write.
     pub fn open(&self, patience: Patience) -> Result<Box<dyn Store>, HookError> {
-        // A mounted bucket may be slow, and somebody waits.
-        let opened = self.archived().leaving_cold().open(patience);
-        let Opened { mut store, aside, instead } = opened.inspect_err(|_| self.owe_transcript())?;
+        let opened = heal::open(&self.data, patience);
+        let (mut store, aside) = opened.inspect_err(|_| self.owe_transcript())?;
         if let Some(aside) = aside {
             super::refill(&self.data, &self.program, &aside);
         }
-        let instead = instead.map(|instead| instead.to_string());
-        self.log().standing(instead.as_deref(), self.input.session.as_deref(), self.now_ms);
         if patience == Patience::Patient
-            && let Err(error) = Spool::in_dir(&self.data).take(&mut *store)
+            && let Err(error) = Spool::in_dir(&self.data).take(&mut store)
         {
             // It waits on; what this hook has to write is tried all the same.
             self.log().note(Event::SessionEnd, None, &format!("what waits to be archived: {error}"), self.now_ms).ok();
         }
-        Ok(store)
-    }
-
-    /// The archive, which is not opened yet.
-    pub fn archived(&self) -> Archive {
-        Archive::of(&self.data, &self.config.archive)
+        // A mounted bucket may be slow, and somebody waits.
+        Ok(Box::new(store.leaving_cold()))
     }
 
     /// The same for one who has something to write besides the transcript: where it cannot be opened, that waits for the next hook.
@@ -201,7 +193,7 @@ impl Scene {
         if !error.is_damage() {
             return self.told_of(event, error);
         }
-        match self.archived().move_aside() {
+        match heal::move_aside(&self.data) {
             Ok(Some(aside)) => {
                 super::refill(&self.data, &self.program, &aside);
                 None

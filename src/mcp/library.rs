@@ -8,10 +8,10 @@ stay, until another process has written to the index.
 
 use std::path::{Path, PathBuf};
 
-use crate::archive::open::Archive;
+use crate::archive::heal;
 use crate::archive::search::{Finder, Found, Request, Team};
 use crate::archive::store::Store;
-use crate::archive::store::sqlite::Patience;
+use crate::archive::store::sqlite::{Patience, SqliteStore};
 
 use super::error::Failure;
 
@@ -20,7 +20,7 @@ const REFRESHED: usize = 500;
 
 /// The archive, the index and the model.
 pub struct Library {
-    archive: Archive,
+    data: PathBuf,
     folder: PathBuf,
     finder: Finder,
     team: Option<Team>,
@@ -37,12 +37,7 @@ pub(super) struct Opened {
 impl Library {
     /// Of a data folder, for a client that works in `folder`.
     pub fn new(data: PathBuf, folder: PathBuf) -> Self {
-        Self { archive: Archive::in_dir(&data), finder: Finder::new(data), folder, team: None }
-    }
-
-    /// The same, with an archive that is configured to be another one.
-    pub fn with_archive(self, archive: Archive) -> Self {
-        Self { archive, ..self }
+        Self { finder: Finder::new(data.clone()), data, folder, team: None }
     }
 
     /// The same, which asks a team's server as well.
@@ -63,8 +58,11 @@ impl Library {
     /// The archive; none where nothing was archived.
     pub(super) fn open(&self) -> Result<Option<Opened>, Failure> {
         // Opening would make one.
-        let opened = self.archive.existing(Patience::Patient)?;
-        Ok(opened.map(|opened| Opened { notes: opened.notes(), store: opened.store }))
+        if !self.data.join(SqliteStore::FILE).exists() {
+            return Ok(None);
+        }
+        let (store, aside) = heal::open(&self.data, Patience::Patient)?;
+        Ok(Some(Opened { store: Box::new(store), notes: aside.iter().map(|aside| heal::told(aside)).collect() }))
     }
 
     /// Searches, with an index that is as new as the archive, or nearly so.

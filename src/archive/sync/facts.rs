@@ -40,19 +40,13 @@ impl Facts {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of(
-        store: &mut dyn Store,
-        session: &Session,
-        redactor: Option<&Redactor>,
-        found: &mut Found,
-    ) -> Result<Self, StoreError> {
+    pub fn of(store: &mut dyn Store, session: &Session, redactor: &Redactor, found: &mut Found) -> Result<Self, StoreError> {
         let summaries = store.summaries(session.key)?;
         let said = |entry: i64| summaries.iter().find(|summary| summary.entry == entry).map(|summary| summary.text.as_str());
         let compactions = store.compactions(Some(session.key), i64::MIN)?;
         let compactions = compactions.iter().map(|told| {
             let StoredCompaction { at_ms, turns, context_tokens, context_after, took_ms, is_blocked, .. } = *told;
             let summary = told.summary.and_then(said).map(|text| {
-                let Some(redactor) = redactor else { return text.to_owned() };
                 let redacted = redactor.redact(text);
                 redacted.found.iter().for_each(|(rule, count)| *found.entry(rule).or_default() += count);
                 redacted.text.into_owned()
@@ -96,7 +90,7 @@ impl Facts {
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub fn tell(&self, store: &mut dyn Store, session: &str, is_addition: bool, now_ms: i64) -> Result<(), StoreError> {
+    pub fn tell(&self, store: &mut dyn Store, session: &str, now_ms: i64) -> Result<(), StoreError> {
         let Some(known) = store.session(session)? else { return Ok(()) };
         if let Some((reason, at_ms)) = self.end.as_ref().filter(|(reason, _)| known.end_reason.as_ref() != Some(reason)) {
             store.end_session(session, reason, *at_ms)?;
@@ -110,7 +104,7 @@ impl Facts {
         for new in self.kept.iter().filter(|turn| !kept.contains(turn)) {
             store.keep(new, true, now_ms)?;
         }
-        for gone in kept.iter().filter(|turn| !is_addition && !self.kept.contains(turn)) {
+        for gone in kept.iter().filter(|turn| !self.kept.contains(turn)) {
             store.keep(gone, false, now_ms)?;
         }
         Ok(())

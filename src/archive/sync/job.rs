@@ -1,7 +1,7 @@
 //! Sending one session.
 
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::facts::Facts;
@@ -11,29 +11,9 @@ use super::{Sending, SyncError, Synced, project};
 use crate::archive::ingest::{Pass, archive_from};
 use crate::archive::reader::Comparison;
 use crate::archive::snapshot;
-use crate::archive::store::{EVERYTHING, Session, Store, StoreError, StoredTranscript, Transcript};
-use crate::digest;
+use crate::archive::store::{Session, Store, StoreError, StoredTranscript, Transcript};
 use crate::learn;
 use crate::redact::Found;
-
-/// What tells bytes from others.
-#[derive(Default)]
-struct Sum {
-    bytes: u64,
-    hasher: digest::Hasher,
-}
-
-impl Write for Sum {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.hasher.update(bytes);
-        self.bytes += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// A session that may have something new.
 pub(super) struct Job<'j> {
@@ -69,7 +49,7 @@ impl Job<'_> {
                 to.place_in_project(&self.session.session, &project)?;
             }
         }
-        facts.tell(&mut **to, &self.session.session, self.sync.is_addition, self.sync.now_ms)?;
+        facts.tell(&mut **to, &self.session.session, self.sync.now_ms)?;
         Ok(Some((done, hash)))
     }
 
@@ -123,9 +103,6 @@ impl Job<'_> {
         for generation in known.map_or(0, |sent| sent.generation)..=transcript.generation {
             let again = known.filter(|sent| sent.generation == generation).map_or_else(Mark::default, |sent| sent.again);
             let bytes = if generation == transcript.generation { transcript.bytes } else { u64::MAX };
-            if self.sync.is_addition && self.is_there(from, to, (transcript, generation))? {
-                continue;
-            }
             let mut found = Found::new();
             let mut sent = self.generation(from, to, (transcript, generation), (again, bytes), &mut found)?;
             if sent.is_none() {
@@ -142,28 +119,6 @@ impl Job<'_> {
             self.note(self.state().note_sent(&transcript.path, Sent { generation, bytes, again }))?;
         }
         Ok(passed)
-    }
-
-    /// Whether the other store has all of a generation, and perhaps what came behind it: it would take that for rewritten.
-    fn is_there(
-        &self,
-        from: &mut dyn Store,
-        to: &mut dyn Store,
-        (transcript, generation): (&StoredTranscript, u32),
-    ) -> Result<bool, StoreError> {
-        let Some(known) = to.session(&self.session.session)? else { return Ok(false) };
-        let same = |there: &StoredTranscript| there.path == transcript.path;
-        let Some(there) = to.transcripts(known.key)?.into_iter().find(same) else { return Ok(false) };
-        let mut sum = Sum::default();
-        from.raw(transcript.key, generation, EVERYTHING, &mut sum)?;
-        for number in 0..=there.generation {
-            let mut other = Sum::default();
-            to.raw(there.key, number, (0, sum.bytes), &mut other)?;
-            if (other.bytes, other.hasher.finish_bytes()) == (sum.bytes, sum.hasher.clone().finish_bytes()) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// From a mark on; nothing where the other store needs what is before.

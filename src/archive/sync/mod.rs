@@ -57,10 +57,8 @@ pub struct Sending<'s> {
     pub to: Opening<'s>,
     /// What tells the store that it goes to from others: another one has nothing yet.
     pub name: &'s str,
-    /// What stays here; nothing where it goes to another archive of the same machine, byte for byte.
-    pub redactor: Option<&'s Redactor>,
-    /// Whether what the other store knows besides is left as it is: turns that the user keeps, say.
-    pub is_addition: bool,
+    /// What stays here.
+    pub redactor: &'s Redactor,
     /// What is learned from what was sent.
     pub patterns: &'s Patterns,
     /// The model of which vectors are sent to a store that keeps some, as far as they are here or it is installed; none where there is none.

@@ -47,7 +47,7 @@ impl Stream {
         store: &mut dyn Store,
         (transcript, generation): (i64, u32),
         (from, to): (Mark, u64),
-        redactor: Option<&Redactor>,
+        redactor: &Redactor,
         found: &mut Found,
     ) -> Result<Self, StoreError> {
         let mut lines = Lines {
@@ -97,7 +97,7 @@ impl Source for Shared<'_> {
 /// Takes bytes in pieces and cleans them line by line: what is a secret in a line depends on nothing but that line, so it is the same
 /// wherever one begins.
 struct Lines<'c> {
-    redactor: Option<&'c Redactor>,
+    redactor: &'c Redactor,
     found: &'c mut Found,
     bytes: SpooledTempFile,
     /// The begin of a line.
@@ -109,10 +109,7 @@ struct Lines<'c> {
 
 impl Lines<'_> {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
-        let (cleaned, found) = match self.redactor {
-            Some(redactor) => redactor.redact_line(line),
-            None => (line.into(), Found::new()),
-        };
+        let (cleaned, found) = self.redactor.redact_line(line);
         found.into_iter().for_each(|(rule, count)| *self.found.entry(rule).or_default() += count);
         self.bytes.write_all(&cleaned)?;
         self.at = Mark { local: self.at.local + line.len() as u64, sent: self.at.sent + cleaned.len() as u64 };

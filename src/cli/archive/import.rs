@@ -9,7 +9,6 @@ use crate::archive::claude_flow::{self, ImportError, source::sources_at};
 use crate::archive::import::{Imported, import};
 use crate::archive::place::{client_folder, transcripts_below};
 use crate::archive::reader::Comparison;
-use crate::archive::store::sqlite::Patience;
 use crate::cli::Answer;
 use crate::cli::output::{BAD, GOOD, Output, count, size, styled};
 use crate::{hook, paths};
@@ -64,8 +63,7 @@ impl ImportArgs {
         let progress = std::sync::Mutex::new(std::time::Instant::now());
         let shown: &Output = output;
         let data = paths::data_dir()?;
-        let archive = super::archive()?;
-        let imported = import(&archive, &paths, Comparison::Whole, &|done| {
+        let imported = import(&data, &paths, Comparison::Whole, &|done| {
             const OFTEN_ENOUGH: std::time::Duration = std::time::Duration::from_millis(100);
             if let Ok(mut last) = progress.try_lock()
                 && last.elapsed() > OFTEN_ENOUGH
@@ -77,10 +75,6 @@ impl ImportArgs {
         output.clear_progress();
         let mut imported = imported?;
         imported.failed.extend(trouble);
-        match &imported.instead {
-            Some(instead) => output.note(&instead.to_string()),
-            None => super::merge(&archive, output)?,
-        }
         if let Some(aside) = imported.aside.as_ref().filter(|_| self.background) {
             hook::tell_of_damage(&data, aside);
         }
@@ -118,9 +112,7 @@ impl ImportArgs {
             return Ok(Answer::No);
         }
         let projects = client_folder().map(|folder| folder.join("projects")).filter(|folder| folder.is_dir());
-        let opened = super::archive()?.open(Patience::Patient)?;
-        opened.notes().iter().for_each(|note| output.note(note));
-        let mut store = opened.store;
+        let mut store = super::open(output)?;
         let mut imported = claude_flow::Imported::default();
         let mut unreadable = Vec::new();
         for source in &sources {

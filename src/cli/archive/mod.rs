@@ -19,16 +19,10 @@ use anyhow::bail;
 use clap::Subcommand;
 
 use super::Answer;
-use super::output::{BAD, Output, count, styled};
+use super::output::Output;
 use crate::archive::heal;
-use crate::archive::merge::{self, Merged};
-use crate::archive::open::Archive;
-use crate::archive::server::Server;
 use crate::archive::store::sqlite::{Patience, SqliteStore};
 use crate::archive::store::{Session, Store};
-use crate::archive::sync::{SyncError, Synced};
-use crate::config::{Config, Sources, StoreKind};
-use crate::learn::Patterns;
 use crate::paths;
 
 pub(super) use search::show as show_found;
@@ -95,64 +89,18 @@ impl ArchiveArgs {
     }
 }
 
-/// The archive of this machine, as it is configured.
-pub(super) fn archive() -> anyhow::Result<Archive> {
-    Ok(Archive::of(&paths::data_dir()?, &settings().archive))
-}
-
-/// The user's settings. What is wrong with them is said by who loads them first.
-fn settings() -> Config {
-    Config::load(&Sources::of_process(None))
-}
-
 /// The archive; one that is damaged is moved aside, which is said.
 pub(super) fn open(output: &Output) -> anyhow::Result<Box<dyn Store>> {
-    let opened = archive()?.open_to_read(Patience::Patient)?;
-    opened.notes().iter().for_each(|note| output.note(note));
-    Ok(opened.store)
+    Ok(Box::new(open_file(output)?))
 }
 
-/// The archive that commands read which change nothing: that on the team's server, where it is configured so.
-pub(super) fn open_to_read(output: &Output) -> anyhow::Result<Box<dyn Store>> {
-    let config = settings();
-    match config.archive.store {
-        StoreKind::Postgres => Ok(Box::new(Server::of(&config)?.open()?)),
-        StoreKind::Sqlite | StoreKind::Jsonl => open(output),
-    }
-}
-
-/// The archive of this machine, as what only a file of SQLite can do.
+/// The archive of this machine.
 fn open_file(output: &Output) -> anyhow::Result<SqliteStore> {
     let (store, aside) = heal::open(&paths::data_dir()?, Patience::Patient)?;
     if let Some(aside) = aside {
         output.note(&heal::told(&aside));
     }
     Ok(store)
-}
-
-/// Takes over what stood in for the archive while it could not be opened, if that is there. Who archives into it just now has it wait.
-fn merge(archive: &Archive, output: &Output) -> anyhow::Result<()> {
-    let told = |done: &Synced| output.progress(&format!("taking over {} of {} sessions", done.looked_at, done.of));
-    let now_ms = jiff::Timestamp::now().as_millisecond();
-    let merged = match merge::merge(archive, &Patterns::of_user().0, now_ms, &told) {
-        Err(SyncError::Running) => return Ok(()),
-        merged => merged?,
-    };
-    output.clear_progress();
-    let Some(Merged { synced, aside }) = merged else { return Ok(()) };
-    for (session, reason) in &synced.failed {
-        output.note(&format!("{} session {session}: {reason}", styled(BAD, "not taken over:")));
-    }
-    output.note(&match aside {
-        Some(aside) => format!(
-            "{} of {} were taken over from the archive in JSON Lines, which is now {}; it can be deleted",
-            count(synced.turns, "new turn"),
-            count(synced.of as u64, "session"),
-            aside.display()
-        ),
-        None => format!("what is in {} is taken over the next time", archive.folder().display()),
-    });
-    Ok(())
 }
 
 /// The session whose id begins so.

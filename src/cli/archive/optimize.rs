@@ -60,30 +60,15 @@ impl OptimizeArgs {
         let settings = Settings::from(&config);
         let data = paths::data_dir()?;
         let now_ms = jiff::Timestamp::now().as_millisecond();
-        let archive = super::archive()?;
-        if !self.dry_run {
-            super::merge(&archive, output)?;
-        }
         let (compared, mut tidied) = if self.dry_run {
             output.progress("looking for damage");
-            let preview = if archive.is_sqlite() {
-                heal::preview(&data, &settings, now_ms)?
-            } else {
-                heal::preview_lines(&archive, &settings, now_ms)?
-            };
-            (Imported::default(), preview)
+            (Imported::default(), heal::preview(&data, &settings, now_ms)?)
         } else {
             output.progress("comparing with the transcripts");
-            let compared = import(&archive, &self.paths, Comparison::Whole, &|_| {})?;
+            let compared = import(&data, &self.paths, Comparison::Whole, &|_| {})?;
             output.progress("looking for damage");
-            let tidied = if archive.is_sqlite() {
-                heal::tidy(&data, &settings, now_ms)?
-            } else {
-                heal::tidy_lines(&archive, &settings, now_ms)?
-            };
-            (compared, tidied)
+            (compared, heal::tidy(&data, &settings, now_ms)?)
         };
-        tidied.findings.iter().for_each(|finding| output.note(&format!("{} {finding}", styled(BAD, "damaged:"))));
         let indexed = match &tidied.outcome {
             Some(_) if self.dry_run => finding::behind(&data)?,
             Some(_) => finding::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
@@ -92,8 +77,8 @@ impl OptimizeArgs {
         let learned = if self.dry_run || tidied.outcome.is_none() { None } else { self.learn(output)? };
         // Last of all: what was just looked at need not be read from elsewhere.
         let tiers = match &tidied.outcome {
-            Some(_) if archive.is_sqlite() => Some(self.tiers(&data, &tier::Settings::from(&config), now_ms, output)?),
-            _ => None,
+            Some(_) => Some(self.tiers(&data, &tier::Settings::from(&config), now_ms, output)?),
+            None => None,
         };
         output.clear_progress();
         tidied.damaged = tidied.damaged.or_else(|| compared.aside.clone());
@@ -118,7 +103,7 @@ impl OptimizeArgs {
             self.tell(&tidied, &indexed, learned.as_ref(), tiers.as_ref(), &settings, output)?;
         }
         let has_failed = tiers.as_ref().is_some_and(|tiers| !tiers.moves.failed.is_empty());
-        Ok(if tidied.damaged.is_none() && tidied.findings.is_empty() && !has_failed { Answer::Yes } else { Answer::No })
+        Ok(if tidied.damaged.is_none() && !has_failed { Answer::Yes } else { Answer::No })
     }
 
     /// What is new in the archive is looked through for what was learned.
@@ -167,9 +152,7 @@ impl OptimizeArgs {
     ) -> anyhow::Result<()> {
         if let Some(outcome) = &tidied.outcome {
             tell_cycle(outcome, settings, self.dry_run, output)?;
-            if tiers.is_some() {
-                tell_index(indexed, self.dry_run, output)?;
-            }
+            tell_index(indexed, self.dry_run, output)?;
             if let Some(learned) = learned.filter(|learned| learned.bytes > 0) {
                 let fixes = count(learned.fixes as u64, "call");
                 output.line(format!(
@@ -185,7 +168,6 @@ impl OptimizeArgs {
             None if tidied.outcome.is_none() => {
                 output.line("there is no archive yet; `ctxbridge archive import` begins one")?;
             }
-            None if !tidied.findings.is_empty() => {}
             None if self.dry_run => output.line("a dry run: nothing was changed; no damage found")?,
             None => output.line(styled(GOOD, "done: no damage found"))?,
             Some(path) if self.dry_run => {
@@ -202,7 +184,7 @@ impl OptimizeArgs {
         let number = |of: fn(&Outcome) -> u64| cycle.map(of);
         json!({
             "dry_run": self.dry_run, "transcripts": compared.transcripts, "rewritten": compared.rewritten,
-            "damaged": tidied.damaged, "findings": tidied.findings,
+            "damaged": tidied.damaged,
             "elapsed_hours": cycle.map(|cycle| cycle.plan.elapsed_hours()),
             "decayed": number(|cycle| cycle.decayed),
             "pruned_by_confidence": number(|cycle| cycle.pruned_by_confidence),

@@ -6,7 +6,6 @@ use super::entries;
 use crate::archive::tier::Tier;
 use crate::cli::Answer;
 use crate::cli::output::{DIM, Output, count, size, styled};
-use crate::config::StoreKind;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -15,7 +14,7 @@ pub(super) struct StatusArgs {}
 
 impl StatusArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = super::open_to_read(output)?;
+        let mut store = super::open(output)?;
         let totals = store.totals()?;
         let (tiers, folders) = (store.tiers()?, store.cold_folders()?);
         if output.json {
@@ -71,13 +70,6 @@ impl StatusArgs {
         }
         if totals.bad_lines > 0 {
             output.line(count(totals.bad_lines, "bad line") + ", kept as they are")?;
-        }
-        let waiting = super::archive()?;
-        if waiting.is_to_be_merged() && store.kind() == StoreKind::Sqlite {
-            let folder = waiting.folder().display();
-            output.line(format!(
-                "{folder} waits to be taken over: `ctxbridge archive optimize` does it, and so does the end of a session"
-            ))?;
         }
         output.line(styled(DIM, store.place()))?;
         Ok(Answer::Yes)

@@ -1,5 +1,6 @@
 //! `ctxbridge archive sync`
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use crate::archive::embed::Model;
-use crate::archive::open::Archive;
+use crate::archive::heal;
 use crate::archive::server::Server;
 use crate::archive::store::StoreError;
 use crate::archive::store::sqlite::Patience;
@@ -56,8 +57,7 @@ impl SyncArgs {
         let server = Server::of(&config)?;
         // What the user calls a secret does not leave because of a typing mistake.
         let redactor = Redactor::strict(&config.redact).context("nothing was sent: redact.patterns or redact.allow")?;
-        let archive = Archive::of(&data, &config.archive);
-        let sent = self.send(&archive, &server, &redactor, now_ms, output);
+        let sent = self.send(&data, &server, &redactor, now_ms, output);
         output.clear_progress();
         match &sent {
             Ok(_) => rest.over().ok(),
@@ -68,24 +68,16 @@ impl SyncArgs {
         tell(&sent?, &server, begun.elapsed(), output)
     }
 
-    fn send(
-        &self,
-        archive: &Archive,
-        server: &Server,
-        redactor: &Redactor,
-        now_ms: i64,
-        output: &Output,
-    ) -> anyhow::Result<Synced> {
+    fn send(&self, data: &Path, server: &Server, redactor: &Redactor, now_ms: i64, output: &Output) -> anyhow::Result<Synced> {
         let patterns = Patterns::of_user().0;
-        let model = Mutex::new(Model::installed(archive.data()));
+        let model = Mutex::new(Model::installed(data));
         let name = server.open()?.identity().map_err(StoreError::from)?;
         let sending = Sending {
-            data: archive.data(),
-            from: &|| Ok(archive.open_to_read(Patience::Patient)?.store),
+            data,
+            from: &|| Ok(Box::new(heal::open(data, Patience::Patient)?.0)),
             to: &|| Ok(Box::new(server.open()?)),
             name: &name,
-            redactor: Some(redactor),
-            is_addition: false,
+            redactor,
             patterns: &patterns,
             model: Some(&model),
             is_whole: self.full,

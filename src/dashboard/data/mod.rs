@@ -21,10 +21,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::archive::open::Archive;
+use crate::archive::heal;
 use crate::archive::quote;
 use crate::archive::search::{Finder, SearchError};
-use crate::archive::store::sqlite::Patience;
+use crate::archive::store::sqlite::{Patience, SqliteStore};
 use crate::archive::store::{Store, StoreError};
 use crate::doctor::{self, Check, Surroundings};
 use crate::files;
@@ -125,8 +125,8 @@ impl Desk {
     /// Another one whenever something was archived or measured. Only lengths and times of files are looked at, so that asking every few
     /// seconds costs nothing and touches no database.
     pub fn mark(&self) -> String {
-        let names = ["archive.db", "archive.db-wal", "archive-jsonl/journal.jsonl", metrics::FILE, "autopilot"];
-        let stamps = names.map(|name| files::stamp(&self.source.data.join(name)));
+        let stamps =
+            ["archive.db", "archive.db-wal", metrics::FILE, "autopilot"].map(|name| files::stamp(&self.source.data.join(name)));
         crate::digest::of_bytes(format!("{stamps:?}").as_bytes()).to_string()[..16].to_owned()
     }
 
@@ -142,15 +142,15 @@ impl Desk {
     }
 
     /// The archive, to look at; none where there is none. It is not moved while it is open.
-    fn open(&self) -> Result<Option<Box<dyn Store>>, StoreError> {
-        self.archive().look(Patience::Hurried)
+    fn open(&self) -> Result<Option<SqliteStore>, StoreError> {
+        if !self.source.data.join(SqliteStore::FILE).exists() {
+            return Ok(None);
+        }
+        let presence = heal::presence(&self.source.data, Patience::Hurried)?;
+        Ok(SqliteStore::open_read_only(&self.source.data)?.map(|store| store.holding(presence)))
     }
 
-    fn archive(&self) -> Archive {
-        Archive::of(&self.source.data, &(self.source.surroundings)().config.archive)
-    }
-
-    fn opened(&self) -> Result<Box<dyn Store>, Trouble> {
+    fn opened(&self) -> Result<SqliteStore, Trouble> {
         self.open()?.ok_or(Trouble::Unknown)
     }
 }

@@ -30,7 +30,7 @@ pub use check::Finding;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use change::{Append, Came, Change, Hash};
 use folder::{Folder, TRANSCRIPTS, transcript_file};
@@ -44,7 +44,6 @@ use super::{
 };
 use crate::archive::cycle::{Facts, Outcome, Plan, Run, Usage};
 use crate::archive::entry::Entry;
-use crate::archive::open::beside;
 use crate::config::StoreKind;
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
@@ -53,9 +52,6 @@ use crate::transcript::{CompactSummary, FirstContext};
 /// Lines and turns to replay that are worth an image, and those that are even where a user waits: it saves more than it takes.
 const MUCH: u64 = 64;
 const TOO_MUCH: u64 = 256;
-
-/// How often in a row an archive may be moved away under who wants to write to it.
-const MOST_MOVES: u32 = 4;
 
 /// An archive in a folder of JSON Lines.
 #[derive(Debug)]
@@ -118,38 +114,17 @@ impl JsonlStore {
         }
     }
 
-    /// Whether an archive is in a folder.
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(journal::FILE).is_file()
-    }
-
-    /// Puts the folder aside, if nobody has changed anything since a state ([`Store::changes`]); says where to. Nothing of it is deleted.
-    ///
-    /// # Errors
-    /// When it cannot be opened or moved.
-    pub fn put_aside(folder: &Path, mark: &str) -> Result<Option<PathBuf>, StoreError> {
-        let mut store = Self::open(folder, Patience::Patient)?;
-        let alone = store.alone()?;
-        if store.changes(None)?.mark != mark {
-            return Ok(None);
-        }
-        let aside = beside(folder, "merged");
-        std::fs::rename(folder, &aside).map_err(|cause| StoreError::Aside { path: folder.to_owned(), cause })?;
-        drop(alone);
-        Ok(Some(aside))
-    }
-
-    /// When an entry was restored or recalled last, in milliseconds since 1970.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn accessed_ms(&mut self, entry: i64) -> Result<Option<i64>, StoreError> {
-        self.now()?.accessed_ms(entry)
-    }
-
     /// The folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// How many learnings there are of each kind, the most first; those that were taken back do not count.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.now()?.learnings_by_kind()
     }
 
     fn read(folder: &Folder, mut journal: Journal, patience: Patience, is_read_only: bool) -> Result<Self, StoreError> {
@@ -233,21 +208,12 @@ impl JsonlStore {
             let cause = io::ErrorKind::ReadOnlyFilesystem.into();
             return Err(StoreError::File { path: self.folder.path().to_owned(), cause });
         }
-        for _ in 0..MOST_MOVES {
-            if self.journal.state()? == State::Gone {
-                // Somebody has moved all of it away.
-                *self = Self::open(self.folder.path(), self.patience)?;
-            }
-            let alone = match self.folder.lock(self.patience) {
-                Err(StoreError::File { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => continue,
-                locked => locked?,
-            };
-            // While this one waited for the lock, perhaps: what is written there now, nobody would look for.
-            if self.journal.state()? != State::Gone {
-                return self.catch_up().map(|()| alone);
-            }
+        if self.journal.state()? == State::Gone {
+            // Somebody has moved all of it away.
+            *self = Self::open(self.folder.path(), self.patience)?;
         }
-        Err(StoreError::Busy { path: self.folder.path().to_owned() })
+        let alone = self.folder.lock(self.patience)?;
+        self.catch_up().map(|()| alone)
     }
 
     /// Makes a change in memory and writes it down, or does neither. `work` says what its line is, if there is anything to be said.

@@ -111,14 +111,6 @@ impl SqliteStore {
         })
     }
 
-    /// When an entry was restored or recalled last.
-    pub(in crate::archive::store) fn accessed_ms(&mut self, entry: i64) -> std::result::Result<Option<i64>, StoreError> {
-        self.read(|db| {
-            let found = db.query_row("SELECT accessed_ms FROM entries WHERE id = ?1", [entry], |row| row.get(0)).optional()?;
-            Ok(found.flatten())
-        })
-    }
-
     /// All transcripts: each with its path, session and newest generation.
     pub(in crate::archive::store) fn all_transcripts(
         &mut self,

@@ -6,7 +6,6 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::embed::{Embedder, Model};
 use ctxbridge::archive::import::import;
-use ctxbridge::archive::open::Archive;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::passages::Texts;
 use ctxbridge::archive::search::{self, About, Filter, Index, Request, What};
@@ -38,7 +37,7 @@ impl Corpus {
         for session in &dataset.sessions {
             let path = sessions::write(session, &folder.path().join("projects"))?;
             // One after the other: several at once would be numbered as they come, and ties are broken by number.
-            let imported = import(&Archive::in_dir(&data), &[path], Comparison::End, &|_| {})?;
+            let imported = import(&data, &[path], Comparison::End, &|_| {})?;
             ensure!(imported.failed.is_empty(), "session {} was not archived: {:?}", session.id, imported.failed);
             let turns = session.turns.len();
             ensure!(imported.turns == turns as u64, "session {}: {} turns of {turns} were archived", session.id, imported.turns);
