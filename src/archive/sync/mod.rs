@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub(super) use facts::{Facts, Keeps};
 pub use retry::{Rest, Retries};
 
 use super::reader::ReadError;
