@@ -161,7 +161,10 @@ fn merge_transcript(
             // The next hook sees what it is.
             Ok(_) | Err(_) => {}
         }
-    } else if was_rewritten && is_behind && let Some(known) = known {
+    } else if was_rewritten
+        && is_behind
+        && let Some(known) = known
+    {
         let mut bytes = SpooledTempFile::new(IN_MEMORY);
         to.raw(known.key, known.generation, EVERYTHING, &mut bytes)?;
         let length = bytes.stream_position()?;

@@ -79,6 +79,11 @@ impl Location {
         (!self.is_lines && JsonlStore::is_in(&self.folder)).then_some(&self.folder)
     }
 
+    /// Folders of JSON Lines that were merged, and are of no use any more.
+    pub fn merged(&self) -> Vec<PathBuf> {
+        JsonlStore::merged_beside(&self.folder)
+    }
+
     /// Opens the archive for one who has something to archive: begins one where there is none, or it is damaged.
     ///
     /// # Errors

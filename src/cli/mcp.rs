@@ -4,6 +4,8 @@ use std::io::IsTerminal;
 
 use super::Answer;
 use super::output::Output;
+use crate::archive::open::Location;
+use crate::config::{Config, Sources};
 use crate::mcp::{Library, serve};
 use crate::paths;
 
@@ -20,7 +22,9 @@ impl McpArgs {
         if std::io::stdin().is_terminal() {
             output.note("waiting for a client that speaks MCP on stdin; `claude mcp add ctxbridge -- ctxbridge mcp` makes Claude Code one");
         }
-        serve(Library::new(paths::data_dir()?, std::env::current_dir().unwrap_or_default()))?;
+        let current = std::env::current_dir().unwrap_or_default();
+        let config = Config::load(&Sources::of_process(Some(&current)));
+        serve(Library::of(Location::of(&paths::data_dir()?, &config.archive), current))?;
         Ok(Answer::Yes)
     }
 }

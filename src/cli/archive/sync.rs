@@ -1,12 +1,11 @@
 //! `ctxbridge archive sync`
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::archive::heal;
+use crate::archive::open::Location;
 use crate::archive::server::Server;
 use crate::archive::store::StoreError;
 use crate::archive::store::postgres::Visibility;
@@ -55,7 +54,7 @@ impl SyncArgs {
         let server = Server::of(&config)?;
         // What the user calls a secret does not leave because of a typing mistake.
         let redactor = Redactor::strict(&config.redact).context("nothing was sent: redact.patterns or redact.allow")?;
-        let sent = self.send(&data, &server, &redactor, now_ms, output);
+        let sent = self.send(&Location::of(&data, &config.archive), &server, &redactor, now_ms, output);
         output.clear_progress();
         match &sent {
             Ok(_) => rest.over().ok(),
@@ -66,12 +65,19 @@ impl SyncArgs {
         tell(&sent?, &server, begun.elapsed(), output)
     }
 
-    fn send(&self, data: &Path, server: &Server, redactor: &Redactor, now_ms: i64, output: &Output) -> anyhow::Result<Synced> {
+    fn send(
+        &self,
+        location: &Location,
+        server: &Server,
+        redactor: &Redactor,
+        now_ms: i64,
+        output: &Output,
+    ) -> anyhow::Result<Synced> {
         let patterns = Patterns::of_user().0;
         let name = server.open()?.identity().map_err(StoreError::from)?;
         let sending = Sending {
-            data,
-            from: &|| Ok(Box::new(heal::open(data, Patience::Patient)?.0)),
+            data: location.data(),
+            from: &|| Ok(location.to_read(Patience::Patient)?.store),
             to: &|| Ok(Box::new(server.open()?)),
             name: &name,
             redactor,

@@ -14,6 +14,9 @@ use super::journal::{self, Journal};
 use crate::archive::store::StoreError;
 use crate::archive::store::sqlite::Patience;
 
+/// Why a folder lies aside.
+const MERGED: &str = "merged";
+
 /// Up to where an archive was read; another one as soon as anything is written to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
@@ -24,7 +27,23 @@ pub struct Mark {
 impl JsonlStore {
     /// Whether there is an archive in a folder.
     pub fn is_in(folder: &Path) -> bool {
-        folder.join(journal::FILE).exists()
+        Self::journal_in(folder).exists()
+    }
+
+    /// The file in a folder that grows with everything that happens.
+    pub fn journal_in(folder: &Path) -> PathBuf {
+        folder.join(journal::FILE)
+    }
+
+    /// Folders that were moved aside because another archive has all of them.
+    pub fn merged_beside(folder: &Path) -> Vec<PathBuf> {
+        let begin = format!("{}.{MERGED}-", name_of(folder));
+        let listed = folder.parent().and_then(|parent| fs::read_dir(parent).ok());
+        let entries = listed.into_iter().flatten().flatten();
+        let mut found: Vec<_> =
+            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&begin)).map(|entry| entry.path()).collect();
+        found.sort_unstable();
+        found
     }
 
     /// Moves the archive in a folder aside if it is damaged indeed and nobody else has done so; says where to. The caller has closed it.
@@ -73,7 +92,7 @@ impl JsonlStore {
         }
         last(self)?;
         let path = self.folder.path();
-        rename(path, "merged").map(Some).map_err(|cause| StoreError::File { path: path.to_owned(), cause })
+        rename(path, MERGED).map(Some).map_err(|cause| StoreError::File { path: path.to_owned(), cause })
     }
 
     fn marked(&self) -> Mark {
@@ -83,8 +102,12 @@ impl JsonlStore {
 
 /// To a name that nothing has yet.
 fn rename(folder: &Path, why: &str) -> io::Result<PathBuf> {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name_of(folder);
     let beside = |number: u32| folder.with_file_name(format!("{name}.{why}-{number}"));
     let aside = (1..u32::MAX).map(beside).find(|aside| fs::symlink_metadata(aside).is_err()).unwrap_or_else(|| beside(0));
     fs::rename(folder, &aside).map(|()| aside)
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

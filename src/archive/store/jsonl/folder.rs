@@ -113,7 +113,9 @@ impl Folder {
     /// Whether there are bytes of transcripts.
     pub fn has_transcripts(&self) -> Result<bool, StoreError> {
         match fs::read_dir(self.file(TRANSCRIPTS)) {
-            Ok(listed) => Ok(listed.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl"))),
+            Ok(listed) => {
+                Ok(listed.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl")))
+            }
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(cause) => Err(self.explain(TRANSCRIPTS, cause)),
         }
