@@ -56,7 +56,7 @@ fn entries_are_an_object_a_line() {
     let entries: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(entries.len(), 3);
     for (number, entry) in entries.iter().enumerate() {
-        assert_eq!(entry["sessionId"], talk.id.as_str());
+        assert_eq!(entry["metadata"]["sessionId"], talk.id.as_str());
         assert!(entry.to_string().contains(&format!("This is the answer to: Question number {number}")), "{entry}");
     }
 }

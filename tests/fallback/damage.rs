@@ -67,7 +67,7 @@ fn in_the_entries() {
     let lines = |bytes: &[u8]| {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let mut ids: Vec<String> =
-            text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].to_string()).collect();
+            text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["key"].as_str().unwrap().to_owned()).collect();
         ids.sort();
         ids
     };
