@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cycle::{self, Outcome, Run, Settings};
+use super::store::jsonl::{Finding, JsonlStore};
 use super::store::sqlite::{Patience, SqliteStore};
 use super::store::{Store, StoreError};
 use crate::files;
@@ -71,12 +72,14 @@ pub fn told(aside: &Path) -> String {
 }
 
 /// What tidying came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Tidied {
     /// The optimise cycle; none in an archive that is damaged or not there.
     pub outcome: Option<Outcome>,
     /// Where a damaged archive is now.
     pub damaged: Option<PathBuf>,
+    /// What is damaged in one in JSON Lines, which goes on without it.
+    pub findings: Vec<Finding>,
 }
 
 /// Looks for damage, runs an optimise cycle and tidies up.
@@ -93,9 +96,9 @@ pub fn tidy(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, Sto
     match work() {
         Err(error) if error.is_damage() => {
             drop(store);
-            move_aside(data).map(|damaged| Tidied { outcome: None, damaged })
+            move_aside(data).map(|damaged| Tidied { damaged, ..Tidied::default() })
         }
-        done => done.map(|outcome| Tidied { outcome: Some(outcome), damaged: aside }),
+        done => done.map(|outcome| Tidied { outcome: Some(outcome), damaged: aside, ..Tidied::default() }),
     }
 }
 
@@ -106,7 +109,7 @@ pub fn tidy(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, Sto
 pub fn preview(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, StoreError> {
     let path = data.join(SqliteStore::FILE);
     if !path.exists() {
-        return Ok(Tidied { outcome: None, damaged: None });
+        return Ok(Tidied::default());
     }
     let _presence = presence(data, Patience::Patient)?;
     let work = || {
@@ -115,8 +118,45 @@ pub fn preview(data: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, 
         cycle::run(&mut store, settings, Run::Dry, now_ms).map(Some)
     };
     match work() {
-        Err(error) if error.is_damage() => Ok(Tidied { outcome: None, damaged: Some(path) }),
-        done => done.map(|outcome| Tidied { outcome, damaged: None }),
+        Err(error) if error.is_damage() => Ok(Tidied { damaged: Some(path), ..Tidied::default() }),
+        done => done.map(|outcome| Tidied { outcome, ..Tidied::default() }),
+    }
+}
+
+/// The same for an archive in JSON Lines.
+///
+/// # Errors
+/// As [`tidy`].
+pub fn tidy_lines(folder: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, StoreError> {
+    let work = || {
+        let mut store = JsonlStore::open(folder, Patience::Patient)?;
+        let findings = store.look_through()?;
+        let outcome = cycle::run(&mut store, settings, Run::Real, now_ms)?;
+        store.optimise().map(|()| Tidied { outcome: Some(outcome), damaged: None, findings })
+    };
+    match work() {
+        Err(error) if error.is_damage() => {
+            let damaged = JsonlStore::move_damaged_aside(folder)?;
+            Ok(Tidied { outcome: None, damaged, findings: Vec::new() })
+        }
+        done => done,
+    }
+}
+
+/// What [`tidy_lines`] would do.
+///
+/// # Errors
+/// As [`preview`].
+pub fn preview_lines(folder: &Path, settings: &Settings, now_ms: i64) -> Result<Tidied, StoreError> {
+    let work = || -> Result<Tidied, StoreError> {
+        let Some(mut store) = JsonlStore::open_read_only(folder)? else { return Ok(Tidied::default()) };
+        let findings = store.look_through()?;
+        let outcome = cycle::run(&mut store, settings, Run::Dry, now_ms)?;
+        Ok(Tidied { outcome: Some(outcome), damaged: None, findings })
+    };
+    match work() {
+        Err(error) if error.is_damage() => Ok(Tidied { damaged: Some(folder.to_owned()), ..Tidied::default() }),
+        done => done,
     }
 }
 

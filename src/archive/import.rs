@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::heal;
 use super::ingest::{Pass, archive_through};
+use super::open::{Location, Opened};
 use super::reader::{Comparison, ReadError};
 use super::store::sqlite::Patience;
 use super::store::{Store, StoreError, Transcript};
@@ -37,9 +37,11 @@ pub struct Imported {
     pub failed: Vec<(PathBuf, String)>,
     /// Where the archive is now that was there before, if it was damaged.
     pub aside: Option<PathBuf>,
+    /// Why it went into JSON Lines, where it should go into a database.
+    pub instead: Option<String>,
 }
 
-/// Archives what is new in all of these files, into the archive of a data folder, or a new one if that is damaged. `progress` is
+/// Archives what is new in all of these files, into the database of a data folder, or a new one if that is damaged. `progress` is
 /// called after each of them.
 ///
 /// # Errors
@@ -50,17 +52,31 @@ pub fn import(
     comparison: Comparison,
     progress: &(dyn Fn(&Imported) + Sync),
 ) -> Result<Imported, StoreError> {
-    match attempt(data, paths, comparison, progress) {
+    import_to(&Location::database(data), paths, comparison, progress)
+}
+
+/// The same into an archive that is anywhere on this machine.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_to(
+    location: &Location,
+    paths: &[PathBuf],
+    comparison: Comparison,
+    progress: &(dyn Fn(&Imported) + Sync),
+) -> Result<Imported, StoreError> {
+    match attempt(location, paths, comparison, progress) {
         Err(error) if error.is_damage() => {
-            let aside = heal::move_aside(data)?;
-            attempt(data, paths, comparison, progress).map(|imported| Imported { aside: imported.aside.or(aside), ..imported })
+            let aside = location.move_aside(&error)?;
+            attempt(location, paths, comparison, progress)
+                .map(|imported| Imported { aside: imported.aside.or(aside), ..imported })
         }
         done => done,
     }
 }
 
 fn attempt(
-    data: &Path,
+    location: &Location,
     paths: &[PathBuf],
     comparison: Comparison,
     progress: &(dyn Fn(&Imported) + Sync),
@@ -69,12 +85,14 @@ fn attempt(
     let writing = Mutex::new(());
     let done = Mutex::new(Imported { of: paths.len(), ..Imported::default() });
     let work = || -> Result<(), StoreError> {
-        let (mut store, aside) = heal::open(data, Patience::Patient)?;
-        if aside.is_some() {
-            done.lock().unwrap_or_else(PoisonError::into_inner).aside = aside;
+        let Opened { mut store, aside, instead } = location.to_write(Patience::Patient)?;
+        {
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.aside = aside.or(done.aside.take());
+            done.instead = instead;
         }
         while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let pass = archive_one(&mut store, path, comparison, &writing);
+            let pass = archive_one(&mut *store, path, comparison, &writing);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.transcripts += 1;
             match pass {

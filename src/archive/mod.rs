@@ -18,6 +18,8 @@ mod importance;
 pub mod ingest;
 pub mod instructions;
 pub mod lines;
+pub mod merge;
+pub mod open;
 pub mod place;
 pub mod quote;
 pub mod reader;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::output::Output;
 use super::{Answer, configuration};
+use crate::archive::open::Location;
 use crate::dashboard::{Dashboard, Source};
 use crate::doctor::Surroundings;
 use crate::{files, paths};
@@ -42,6 +43,7 @@ impl DashboardArgs {
         let current = std::env::current_dir().unwrap_or_default();
         let source = Source {
             data: data.clone(),
+            archive: Location::of(&data, &config.archive),
             prune: config.prune,
             zone: TimeZone::system(),
             surroundings: Box::new(move || Surroundings::of_process(place.clone(), current.clone())),

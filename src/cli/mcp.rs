@@ -4,6 +4,8 @@ use std::io::IsTerminal;
 
 use super::output::Output;
 use super::{Answer, finding};
+use crate::archive::open::Location;
+use crate::config::{Config, Sources};
 use crate::mcp::{Library, serve};
 use crate::paths;
 
@@ -20,8 +22,10 @@ impl McpArgs {
         if std::io::stdin().is_terminal() {
             output.note("waiting for a client that speaks MCP on stdin; `claude mcp add ctxbridge -- ctxbridge mcp` makes Claude Code one");
         }
-        let team = finding::team(output)?;
-        serve(Library::new(paths::data_dir()?, std::env::current_dir().unwrap_or_default()).with_team(team))?;
+        let current = std::env::current_dir().unwrap_or_default();
+        let config = Config::load(&Sources::of_process(Some(&current)));
+        let location = Location::of(&paths::data_dir()?, &config.archive);
+        serve(Library::of(location, current).with_team(finding::team(output)?))?;
         Ok(Answer::Yes)
     }
 }

@@ -8,11 +8,13 @@ use serde_json::Value;
 use super::{Check, Status, Surroundings};
 use crate::archive::embed::install;
 use crate::archive::heal;
+use crate::archive::open::Location;
 use crate::archive::search::Finder;
 use crate::archive::search::index;
+use crate::archive::store::jsonl::JsonlStore;
 use crate::archive::store::sqlite::{Patience, SqliteStore};
 use crate::archive::store::{Store, StoreError};
-use crate::config::Config;
+use crate::config::{Config, StoreKind};
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::scope::{Places, Scope};
 use crate::hook::settings::status::status;
@@ -175,7 +177,50 @@ pub fn hooks(at: &Surroundings) -> Check {
 }
 
 /// The archive, and the index of what is in it.
-pub fn archive(data: &Path) -> Vec<Check> {
+pub fn archive(data: &Path, config: &Config) -> Vec<Check> {
+    let location = Location::of(data, &config.archive);
+    let has_database = location.kind() == StoreKind::Sqlite && data.join(SqliteStore::FILE).exists();
+    let mut found = match location.kind() {
+        StoreKind::Jsonl => vec![lines(&location)],
+        _ if !has_database && location.waiting().is_some() => vec![lines(&location)],
+        _ => database(data),
+    };
+    if let Some(folder) = location.waiting() {
+        let told = format!("{} has what was archived while the database could not be opened", folder.display());
+        let next = Some("`ctxbridge archive optimize` merges it");
+        found.push(Check::new("jsonl", Status::Warning, told, next));
+    }
+    found
+}
+
+/// An archive in JSON Lines.
+fn lines(location: &Location) -> Check {
+    let read = || -> Result<Check, StoreError> {
+        let Some(mut store) = JsonlStore::open_read_only(location.folder())? else { return Ok(none_yet()) };
+        if let Some(finding) = store.look_through()?.first() {
+            let next = "`ctxbridge archive optimize` says all that is damaged";
+            return Ok(Check::new("archive", Status::Failed, finding.to_string(), Some(next)));
+        }
+        let totals = store.totals()?;
+        let (turns, sessions) = (count(totals.turns, "turn"), count(totals.sessions, "session"));
+        Ok(Check::new("archive", Status::Ok, format!("whole, in JSON Lines, with {turns} of {sessions}"), None))
+    };
+    read().unwrap_or_else(|error| failed(&error))
+}
+
+fn none_yet() -> Check {
+    Check::new("archive", Status::Warning, "there is none yet", Some("`ctxbridge archive import` takes in what the client has"))
+}
+
+fn failed(error: &StoreError) -> Check {
+    let next = match error.is_damage() {
+        true => "`ctxbridge archive import` also fills the new one",
+        false => "close what uses it, and try again",
+    };
+    Check::new("archive", Status::Failed, error.to_string(), Some(next))
+}
+
+fn database(data: &Path) -> Vec<Check> {
     let read = || -> Result<Option<(SqliteStore, u64, u64)>, StoreError> {
         let Some(store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
         let mut store = store.holding(heal::presence(data, Patience::Patient)?);
@@ -184,24 +229,14 @@ pub fn archive(data: &Path) -> Vec<Check> {
         Ok(Some((store, totals.sessions, totals.turns)))
     };
     match read() {
-        Ok(None) => {
-            let next = "`ctxbridge archive import` takes in what the client has";
-            vec![Check::new("archive", Status::Warning, "there is none yet", Some(next))]
-        }
+        Ok(None) => vec![none_yet()],
         Ok(Some((mut store, sessions, turns))) => {
             let told = format!("whole, with {} of {}", count(turns, "turn"), count(sessions, "session"));
             let mut found = vec![Check::new("archive", Status::Ok, told, None), search(data, &mut store)];
             found.extend(cold(&mut store));
             found
         }
-        Err(error) => {
-            let next = if error.is_damage() {
-                "`ctxbridge archive import` also fills the new one"
-            } else {
-                "close what uses it, and try again"
-            };
-            vec![Check::new("archive", Status::Failed, error.to_string(), Some(next))]
-        }
+        Err(error) => vec![failed(&error)],
     }
 }
 

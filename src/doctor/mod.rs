@@ -82,7 +82,7 @@ pub fn examine(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
     found.extend(checks::clients(at, progress));
     found.push(checks::hooks(at));
     progress("reading the archive");
-    found.extend(checks::archive(&at.data));
+    found.extend(checks::archive(&at.data, &at.config));
     progress("reading the model");
     found.extend(server::look(&at.data, &at.config));
     found.push(checks::model(&at.data));

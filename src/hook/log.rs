@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Event;
 use crate::{files, paths};
@@ -52,9 +52,23 @@ impl Log {
     /// When it cannot be written.
     pub fn note(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> io::Result<()> {
         let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| time.to_string()).unwrap_or_default();
-        let error: String = error.chars().take(LONGEST).collect();
+        let error = cut(error);
         let line = json!({ "ts": time, "event": event.name(), "session": session, "error": error });
         files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), LARGEST)
+    }
+
+    /// The same, once in a session: whoever looks on may see it at every prompt.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_once(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> io::Result<()> {
+        let line = json!({ "session": session, "error": cut(error) });
+        let is_same = |known: &Value| known["session"] == line["session"] && known["error"] == line["error"];
+        let known = fs::read_to_string(self.folder.join(Self::FILE)).unwrap_or_default();
+        match known.lines().rev().filter_map(|known| serde_json::from_str(known).ok()).any(|known| is_same(&known)) {
+            true => Ok(()),
+            false => self.note(event, session, error, now_ms),
+        }
     }
 
     /// Something worked: the next failure is told again.
@@ -88,4 +102,8 @@ impl Log {
     fn told(&self) -> PathBuf {
         self.folder.join("told")
     }
+}
+
+fn cut(error: &str) -> String {
+    error.chars().take(LONGEST).collect()
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::{Event, Input, Log, Measured, Owed, Spool};
 use crate::archive::ingest::{self, Pass};
+use crate::archive::open::{Location, Opened};
+use crate::archive::place;
 use crate::archive::reader::ReadError;
 use crate::archive::store::sqlite::Patience;
 use crate::archive::store::{Store, StoreError, Transcript, Turns};
-use crate::archive::{heal, place};
 use crate::bundle::Project;
 use crate::config::Config;
 
@@ -61,28 +62,40 @@ pub enum HookError {
 }
 
 impl HookError {
-    /// Whether the archive has to be made anew.
-    fn is_damage(&self) -> bool {
-        matches!(self, Self::Store(error) | Self::Read(ReadError::Store(error)) if error.is_damage())
+    /// What says that the archive has to be made anew.
+    fn damage(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) | Self::Read(ReadError::Store(error)) => Some(error).filter(|error| error.is_damage()),
+            _ => None,
+        }
     }
 }
 
 impl Scene {
     /// Opens the archive; a damaged one is replaced, and filled again in the background. Who has patience takes in what others could not write.
     pub fn open(&self, patience: Patience) -> Result<Box<dyn Store>, HookError> {
-        let opened = heal::open(&self.data, patience);
-        let (mut store, aside) = opened.inspect_err(|_| self.owe_transcript())?;
+        // A mounted bucket may be slow, and somebody waits.
+        let opened = self.location().in_hook(patience);
+        let Opened { mut store, aside, instead } = opened.inspect_err(|_| self.owe_transcript())?;
         if let Some(aside) = aside {
             super::refill(&self.data, &self.program, &aside);
         }
+        if let Some(instead) = instead {
+            // It works, so nobody is told; whoever asks finds out why.
+            self.log().note_once(Event::SessionStart, self.input.session.as_deref(), &instead, self.now_ms).ok();
+        }
         if patience == Patience::Patient
-            && let Err(error) = Spool::in_dir(&self.data).take(&mut store)
+            && let Err(error) = Spool::in_dir(&self.data).take(&mut *store)
         {
             // It waits on; what this hook has to write is tried all the same.
             self.log().note(Event::SessionEnd, None, &format!("what waits to be archived: {error}"), self.now_ms).ok();
         }
-        // A mounted bucket may be slow, and somebody waits.
-        Ok(Box::new(store.leaving_cold()))
+        Ok(store)
+    }
+
+    /// Where the archive of this machine is. No hook asks a server.
+    pub fn location(&self) -> Location {
+        Location::of(&self.data, &self.config.archive)
     }
 
     /// The same for one who has something to write besides the transcript: where it cannot be opened, that waits for the next hook.
@@ -190,10 +203,8 @@ impl Scene {
     /// What the user is told of a failure, if it is the first. The archive is closed: if it is damaged, it is replaced, and the user
     /// told of that instead.
     pub fn failed(&self, event: Event, error: &HookError) -> Option<String> {
-        if !error.is_damage() {
-            return self.told_of(event, error);
-        }
-        match heal::move_aside(&self.data) {
+        let Some(damage) = error.damage() else { return self.told_of(event, error) };
+        match self.location().move_aside(damage) {
             Ok(Some(aside)) => {
                 super::refill(&self.data, &self.program, &aside);
                 None

@@ -3,7 +3,7 @@
 use super::scene::{HookError, Scene};
 use super::{Event, Reply, note, recall};
 use crate::archive::store::Store;
-use crate::archive::store::sqlite::SqliteStore;
+use crate::archive::store::sqlite::Patience;
 use crate::bundle;
 
 /// Tools that start a sub-agent: the client renamed it.
@@ -17,8 +17,8 @@ pub(super) fn before(scene: &Scene) -> Result<Reply, HookError> {
     let prompt = input.tool_input.get("prompt").and_then(|prompt| prompt.as_str());
     let Some(prompt) = prompt.filter(|_| is_agent && scene.config.recall.agents) else { return Ok(Reply::default()) };
     // Nothing is archived here, so where there is no archive none is begun.
-    let mut store = SqliteStore::open_read_only(&scene.data).ok().flatten();
-    let store = store.as_mut().map(|store| store as &mut dyn Store);
+    let mut store = scene.location().to_look(Patience::Hurried).ok().flatten();
+    let store = store.as_mut().map(|store| &mut **store as &mut dyn Store);
     let Some(recalled) = recall::for_text(scene, store, recall::Window::Empty, prompt) else { return Ok(Reply::default()) };
     let mut tool_input = input.tool_input.clone();
     if let Some(tool_input) = tool_input.as_object_mut() {

@@ -8,10 +8,10 @@ stay, until another process has written to the index.
 
 use std::path::{Path, PathBuf};
 
-use crate::archive::heal;
+use crate::archive::open::Location;
 use crate::archive::search::{Finder, Found, Request, Team};
 use crate::archive::store::Store;
-use crate::archive::store::sqlite::{Patience, SqliteStore};
+use crate::archive::store::sqlite::Patience;
 
 use super::error::Failure;
 
@@ -20,7 +20,7 @@ const REFRESHED: usize = 500;
 
 /// The archive, the index and the model.
 pub struct Library {
-    data: PathBuf,
+    location: Location,
     folder: PathBuf,
     finder: Finder,
     team: Option<Team>,
@@ -35,9 +35,14 @@ pub(super) struct Opened {
 }
 
 impl Library {
-    /// Of a data folder, for a client that works in `folder`.
+    /// With the database of a data folder, for a client that works in `folder`.
     pub fn new(data: PathBuf, folder: PathBuf) -> Self {
-        Self { finder: Finder::new(data.clone()), data, folder, team: None }
+        Self::of(Location::database(&data), folder)
+    }
+
+    /// With an archive that is anywhere on this machine.
+    pub fn of(location: Location, folder: PathBuf) -> Self {
+        Self { finder: Finder::new(location.data().to_owned()), location, folder, team: None }
     }
 
     /// The same, which asks a team's server as well.
@@ -58,11 +63,11 @@ impl Library {
     /// The archive; none where nothing was archived.
     pub(super) fn open(&self) -> Result<Option<Opened>, Failure> {
         // Opening would make one.
-        if !self.data.join(SqliteStore::FILE).exists() {
+        if !self.location.is_begun() {
             return Ok(None);
         }
-        let (store, aside) = heal::open(&self.data, Patience::Patient)?;
-        Ok(Some(Opened { store: Box::new(store), notes: aside.iter().map(|aside| heal::told(aside)).collect() }))
+        let opened = self.location.to_read(Patience::Patient)?;
+        Ok(Some(Opened { notes: opened.notes(), store: opened.store }))
     }
 
     /// Searches, with an index that is as new as the archive, or nearly so.

@@ -12,13 +12,22 @@ const LONGEST_MS: i64 = 60 * 60 * 1_000;
 
 /// A session's.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Facts {
+pub(in crate::archive) struct Facts {
     /// Why the client ended it, and when.
     end: Option<(String, i64)>,
     /// Its compactions.
     compactions: Vec<Fact>,
     /// Ids of turns that are to be kept.
     kept: Vec<[u8; 16]>,
+}
+
+/// What becomes of turns that the other store keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::archive) enum Keeps {
+    /// The same as here, and no others: the other store is a copy of this one.
+    Same,
+    /// Those here besides, and what it knows itself stays: it was told other things.
+    Added,
 }
 
 /// A compaction, with its summary where there is one.
@@ -36,17 +45,23 @@ struct Fact {
 }
 
 impl Facts {
-    /// What a store knows; without secrets, which are counted.
+    /// What a store knows; without secrets, where somebody looks for them, and they are counted.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of(store: &mut dyn Store, session: &Session, redactor: &Redactor, found: &mut Found) -> Result<Self, StoreError> {
+    pub fn of(
+        store: &mut dyn Store,
+        session: &Session,
+        redactor: Option<&Redactor>,
+        found: &mut Found,
+    ) -> Result<Self, StoreError> {
         let summaries = store.summaries(session.key)?;
         let said = |entry: i64| summaries.iter().find(|summary| summary.entry == entry).map(|summary| summary.text.as_str());
         let compactions = store.compactions(Some(session.key), i64::MIN)?;
         let compactions = compactions.iter().map(|told| {
             let StoredCompaction { at_ms, turns, context_tokens, context_after, took_ms, is_blocked, .. } = *told;
             let summary = told.summary.and_then(said).map(|text| {
+                let Some(redactor) = redactor else { return text.to_owned() };
                 let redacted = redactor.redact(text);
                 redacted.found.iter().for_each(|(rule, count)| *found.entry(rule).or_default() += count);
                 redacted.text.into_owned()
@@ -90,9 +105,13 @@ impl Facts {
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub fn tell(&self, store: &mut dyn Store, session: &str, now_ms: i64) -> Result<(), StoreError> {
+    pub fn tell(&self, store: &mut dyn Store, session: &str, now_ms: i64, keeps: Keeps) -> Result<(), StoreError> {
         let Some(known) = store.session(session)? else { return Ok(()) };
-        if let Some((reason, at_ms)) = self.end.as_ref().filter(|(reason, _)| known.end_reason.as_ref() != Some(reason)) {
+        let is_newer = |at_ms: i64| known.end_reason.is_none() || known.last_ms.is_none_or(|last_ms| last_ms <= at_ms);
+        let is_told = |(reason, at_ms): &&(String, i64)| {
+            known.end_reason.as_ref() != Some(reason) && (keeps == Keeps::Same || is_newer(*at_ms))
+        };
+        if let Some((reason, at_ms)) = self.end.as_ref().filter(is_told) {
             store.end_session(session, reason, *at_ms)?;
         }
         let own = store.transcripts(known.key)?.into_iter().find(|transcript| transcript.agent.is_none());
@@ -104,7 +123,7 @@ impl Facts {
         for new in self.kept.iter().filter(|turn| !kept.contains(turn)) {
             store.keep(new, true, now_ms)?;
         }
-        for gone in kept.iter().filter(|turn| !self.kept.contains(turn)) {
+        for gone in kept.iter().filter(|turn| keeps == Keeps::Same && !self.kept.contains(turn)) {
             store.keep(gone, false, now_ms)?;
         }
         Ok(())

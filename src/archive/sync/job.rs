@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::facts::Facts;
+use super::facts::{Facts, Keeps};
 use super::state::{Sent, State};
 use super::stream::{Mark, Shared, Stream};
 use super::{Sending, SyncError, Synced, project};
@@ -28,7 +28,7 @@ impl Job<'_> {
         let mut done = Synced { sessions: 1, ..Synced::default() };
         let mut transcripts = from.transcripts(self.session.key)?;
         transcripts.retain(|transcript| !self.is_sent(transcript));
-        let facts = Facts::of(from, self.session, self.sync.redactor, &mut done.secrets)?;
+        let facts = Facts::of(from, self.session, Some(self.sync.redactor), &mut done.secrets)?;
         let hash = facts.hash();
         if transcripts.is_empty() && self.state().has_facts(&self.session.session, &hash) {
             return Ok(None);
@@ -49,7 +49,7 @@ impl Job<'_> {
                 to.place_in_project(&self.session.session, &project)?;
             }
         }
-        facts.tell(&mut **to, &self.session.session, self.sync.now_ms)?;
+        facts.tell(&mut **to, &self.session.session, self.sync.now_ms, Keeps::Same)?;
         Ok(Some((done, hash)))
     }
 

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub(super) use facts::{Facts, Keeps};
 pub use retry::{Rest, Retries};
 
 use super::embed::Model;

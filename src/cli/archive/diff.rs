@@ -34,7 +34,7 @@ pub(super) struct DiffArgs {
 
 impl DiffArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = super::open(output)?;
+        let mut store = super::open_to_read(output)?;
         let a = read(&mut *store, &self.a, false)?;
         let b = read(&mut *store, &self.b, false)?;
         let changes = diff(&a, &b);

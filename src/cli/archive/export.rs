@@ -47,7 +47,7 @@ pub(super) struct ExportArgs {
 
 impl ExportArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = super::open(output)?;
+        let mut store = super::open_to_read(output)?;
         let mut conversation = match read(&mut *store, &self.session, self.thinking) {
             Ok(conversation) => conversation,
             Err(error) if is_missing(&error) => {

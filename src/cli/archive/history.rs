@@ -42,7 +42,7 @@ pub(super) struct HistoryArgs {
 
 impl HistoryArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = super::open(output)?;
+        let mut store = super::open_to_read(output)?;
         let session = match &self.session {
             // As it is named everywhere else.
             Some(name) => match super::find(&mut *store, name.split_once('@').map_or(name.as_str(), |(session, _)| session))? {

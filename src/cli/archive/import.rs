@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use crate::archive::claude_flow::{self, ImportError, source::sources_at};
-use crate::archive::import::{Imported, import};
+use crate::archive::import::{Imported, import_to};
 use crate::archive::place::{client_folder, transcripts_below};
 use crate::archive::reader::Comparison;
 use crate::cli::Answer;
@@ -63,7 +63,10 @@ impl ImportArgs {
         let progress = std::sync::Mutex::new(std::time::Instant::now());
         let shown: &Output = output;
         let data = paths::data_dir()?;
-        let imported = import(&data, &paths, Comparison::Whole, &|done| {
+        let location = super::location(&super::settings())?;
+        // What was archived while there was no database is older than what is new in the transcripts.
+        super::merge_back(&location, None, output);
+        let imported = import_to(&location, &paths, Comparison::Whole, &|done| {
             const OFTEN_ENOUGH: std::time::Duration = std::time::Duration::from_millis(100);
             if let Ok(mut last) = progress.try_lock()
                 && last.elapsed() > OFTEN_ENOUGH
@@ -112,7 +115,7 @@ impl ImportArgs {
             return Ok(Answer::No);
         }
         let projects = client_folder().map(|folder| folder.join("projects")).filter(|folder| folder.is_dir());
-        let mut store = super::open(output)?;
+        let mut store = super::open_to_write(output)?;
         let mut imported = claude_flow::Imported::default();
         let mut unreadable = Vec::new();
         for source in &sources {
@@ -186,6 +189,9 @@ fn names(sources: &[PathBuf]) -> String {
 fn tell(imported: &Imported, output: &mut Output) -> anyhow::Result<()> {
     if let Some(aside) = &imported.aside {
         output.note(&format!("the archive was damaged and is now {}; this is a new one", aside.display()));
+    }
+    if let Some(instead) = &imported.instead {
+        output.note(instead);
     }
     for (path, error) in &imported.failed {
         let error = if error.contains(&*path.to_string_lossy()) { error.clone() } else { format!("{}: {error}", path.display()) };

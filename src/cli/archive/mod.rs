@@ -15,14 +15,19 @@ mod sync;
 mod tag;
 mod tiers;
 
+use std::time::Instant;
+
 use anyhow::bail;
 use clap::Subcommand;
 
 use super::Answer;
-use super::output::Output;
-use crate::archive::heal;
-use crate::archive::store::sqlite::{Patience, SqliteStore};
+use super::output::{Output, count};
+use crate::archive::merge::{Merged, merge};
+use crate::archive::open::{Location, Opened};
+use crate::archive::server::Server;
+use crate::archive::store::sqlite::Patience;
 use crate::archive::store::{Session, Store};
+use crate::config::{Config, Sources, StoreKind};
 use crate::paths;
 
 pub(super) use search::show as show_found;
@@ -89,18 +94,64 @@ impl ArchiveArgs {
     }
 }
 
-/// The archive; one that is damaged is moved aside, which is said.
+/// The archive of this machine; one that is damaged is moved aside, which is said.
 pub(super) fn open(output: &Output) -> anyhow::Result<Box<dyn Store>> {
-    Ok(Box::new(open_file(output)?))
+    opened(location(&settings())?.to_read(Patience::Patient)?, output)
 }
 
-/// The archive of this machine.
-fn open_file(output: &Output) -> anyhow::Result<SqliteStore> {
-    let (store, aside) = heal::open(&paths::data_dir()?, Patience::Patient)?;
-    if let Some(aside) = aside {
-        output.note(&heal::told(&aside));
+/// The archive that is read where nothing is written: the team's, where the settings say so.
+pub(super) fn open_to_read(output: &Output) -> anyhow::Result<Box<dyn Store>> {
+    let config = settings();
+    match config.archive.store {
+        StoreKind::Postgres => Ok(Box::new(Server::of(&config)?.open()?)),
+        StoreKind::Sqlite | StoreKind::Jsonl => opened(location(&config)?.to_read(Patience::Patient)?, output),
     }
-    Ok(store)
+}
+
+/// The archive of this machine, for what is new in it.
+fn open_to_write(output: &Output) -> anyhow::Result<Box<dyn Store>> {
+    opened(location(&settings())?.to_write(Patience::Patient)?, output)
+}
+
+fn opened(opened: Opened, output: &Output) -> anyhow::Result<Box<dyn Store>> {
+    opened.notes().iter().for_each(|note| output.note(note));
+    Ok(opened.store)
+}
+
+/// Where the archive of this machine is.
+fn location(config: &Config) -> anyhow::Result<Location> {
+    Ok(Location::of(&paths::data_dir()?, &config.archive))
+}
+
+/// The settings; what is wrong with them is said by commands that go by more of them.
+fn settings() -> Config {
+    Config::load(&Sources::of_process(std::env::current_dir().ok().as_deref()))
+}
+
+/// Takes what waits in JSON Lines back into the database; what comes of that is said. That it cannot be done now is no reason to do nothing else.
+fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -> Option<Merged> {
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let folder = location.folder().display();
+    let merged = match merge(location, deadline, now_ms) {
+        Ok(merged) => merged?,
+        Err(error) => {
+            output.note(&format!("what is in {folder} could not be merged into the database, and waits: {error}"));
+            return None;
+        }
+    };
+    for (session, reason) in &merged.failed {
+        output.note(&format!("session {session} stays in {folder}: {}", printable(reason)));
+    }
+    output.note(&match &merged.aside {
+        Some(aside) => format!(
+            "{} of {} merged from {folder}, which is now {}",
+            count(merged.turns, "turn"),
+            count(merged.sessions as u64, "session"),
+            aside.display()
+        ),
+        None => format!("{} merged from {folder}; the rest of it is, by the next run", count(merged.turns, "turn")),
+    });
+    Some(merged)
 }
 
 /// The session whose id begins so.

@@ -9,7 +9,8 @@ use super::entries;
 use super::tiers::{self, Tiers};
 use crate::archive::cycle::{Outcome, Reason, Settings};
 use crate::archive::heal::{self, Tidied};
-use crate::archive::import::{Imported, import};
+use crate::archive::import::{Imported, import_to};
+use crate::archive::open::Location;
 use crate::archive::reader::Comparison;
 use crate::archive::search::CaughtUp;
 use crate::archive::snapshot;
@@ -19,6 +20,7 @@ use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::finding;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
+use crate::config::StoreKind;
 use crate::learn::{self, Learned, Patterns};
 use crate::{hook, paths};
 
@@ -45,6 +47,9 @@ pub(super) struct OptimizeArgs {
 /// How long a hook's child looks for learnings; the next one goes on.
 const LEARNING_IN_BACKGROUND: Duration = Duration::from_secs(60);
 
+/// How long it takes back what was archived in JSON Lines.
+const MERGING_IN_BACKGROUND: Duration = Duration::from_secs(5 * 60);
+
 /// How long it moves what is not used.
 const MOVING_IN_BACKGROUND: Duration = Duration::from_secs(60);
 
@@ -59,31 +64,53 @@ impl OptimizeArgs {
         let config = load(output).archive;
         let settings = Settings::from(&config);
         let data = paths::data_dir()?;
+        let location = Location::of(&data, &config);
         let now_ms = jiff::Timestamp::now().as_millisecond();
+        let (mut is_lines, mut merged) = (location.kind() == StoreKind::Jsonl, None);
         let (compared, mut tidied) = if self.dry_run {
             output.progress("looking for damage");
-            (Imported::default(), heal::preview(&data, &settings, now_ms)?)
+            let tidied = match is_lines {
+                true => heal::preview_lines(location.folder(), &settings, now_ms)?,
+                false => heal::preview(&data, &settings, now_ms)?,
+            };
+            (Imported::default(), tidied)
         } else {
+            let deadline = self.background.then(|| Instant::now() + MERGING_IN_BACKGROUND);
+            merged = super::merge_back(&location, deadline, output);
             output.progress("comparing with the transcripts");
-            let compared = import(&data, &self.paths, Comparison::Whole, &|_| {})?;
+            let compared = import_to(&location, &self.paths, Comparison::Whole, &|_| {})?;
+            is_lines |= compared.instead.is_some();
             output.progress("looking for damage");
-            (compared, heal::tidy(&data, &settings, now_ms)?)
+            let tidied = match is_lines {
+                true => heal::tidy_lines(location.folder(), &settings, now_ms)?,
+                false => heal::tidy(&data, &settings, now_ms)?,
+            };
+            (compared, tidied)
         };
         let indexed = match &tidied.outcome {
+            // The index is made by who searches.
+            Some(_) if is_lines => CaughtUp::default(),
             Some(_) if self.dry_run => finding::behind(&data)?,
             Some(_) => finding::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
             None => CaughtUp::default(),
         };
-        let learned = if self.dry_run || tidied.outcome.is_none() { None } else { self.learn(output)? };
+        let learned = if self.dry_run || tidied.outcome.is_none() { None } else { self.learn(&location, output)? };
         // Last of all: what was just looked at need not be read from elsewhere.
         let tiers = match &tidied.outcome {
-            Some(_) => Some(self.tiers(&data, &tier::Settings::from(&config), now_ms, output)?),
-            None => None,
+            // Tiers are of a database.
+            Some(_) if !is_lines => Some(self.tiers(&data, &tier::Settings::from(&config), now_ms, output)?),
+            _ => None,
         };
         output.clear_progress();
         tidied.damaged = tidied.damaged.or_else(|| compared.aside.clone());
         if let Some(aside) = tidied.damaged.as_ref().filter(|_| self.background) {
             hook::refill(&data, &std::env::current_exe()?, aside);
+        }
+        if let Some(instead) = &compared.instead {
+            output.note(instead);
+        }
+        for finding in &tidied.findings {
+            output.note(&format!("{} {finding}", styled(BAD, "damaged:")));
         }
         for (path, error) in &compared.failed {
             output.note(&format!("{}: {error}", path.display()));
@@ -94,28 +121,33 @@ impl OptimizeArgs {
                 value["learned"] = learned.learnings.into();
                 value["fixes"] = learned.fixes.into();
             }
+            value["merged"] = merged.as_ref().map(|merged| {
+                json!({ "sessions": merged.sessions, "turns": merged.turns, "bytes": merged.bytes, "folder": merged.aside })
+            }).into();
             value["indexed"] = indexed.entries.into();
             value["embedded"] = indexed.embedded.into();
             value["not_embedded"] = indexed.not_embedded.into();
             value["tiers"] = tiers.as_ref().map(tiers::as_json).into();
             output.value(&value)?;
         } else {
-            self.tell(&tidied, &indexed, learned.as_ref(), tiers.as_ref(), &settings, output)?;
+            self.tell(&tidied, (!is_lines).then_some(&indexed), learned.as_ref(), tiers.as_ref(), &settings, output)?;
         }
         let has_failed = tiers.as_ref().is_some_and(|tiers| !tiers.moves.failed.is_empty());
-        Ok(if tidied.damaged.is_none() && !has_failed { Answer::Yes } else { Answer::No })
+        let is_whole = tidied.damaged.is_none() && tidied.findings.is_empty();
+        Ok(if is_whole && !has_failed { Answer::Yes } else { Answer::No })
     }
 
     /// What is new in the archive is looked through for what was learned.
-    fn learn(&self, output: &Output) -> anyhow::Result<Option<Learned>> {
+    fn learn(&self, location: &Location, output: &Output) -> anyhow::Result<Option<Learned>> {
         let (patterns, problem) = Patterns::of_user();
         if let Some(problem) = problem {
             output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
         }
-        let mut store = super::open(output)?;
+        // Whatever is to be said of it was said.
+        let mut store = location.to_write(Patience::Patient)?.store;
         let deadline = self.background.then(|| Instant::now() + LEARNING_IN_BACKGROUND);
         // What hooks could not write is new as well.
-        hook::Spool::in_dir(&paths::data_dir()?).take(&mut *store)?;
+        hook::Spool::in_dir(location.data()).take(&mut *store)?;
         snapshot::all(&mut *store, deadline, &mut |done| output.progress(&format!("looking for compactions: {done} sessions")))?;
         Ok(Some(learn::all(&mut *store, &patterns, deadline, &mut |done| {
             output.progress(&format!("learning: {done} sessions"))
@@ -132,7 +164,7 @@ impl OptimizeArgs {
             };
             return Ok(Tiers { moves, ..Tiers::default() });
         }
-        let mut store = super::open_file(output)?;
+        let (mut store, _) = heal::open(data, Patience::Patient)?;
         let deadline = self.background.then(|| Instant::now() + MOVING_IN_BACKGROUND);
         let moves = tier::run(&mut store, data, settings, deadline, now_ms, &mut |doing| output.progress(doing))?;
         output.clear_progress();
@@ -144,7 +176,7 @@ impl OptimizeArgs {
     fn tell(
         &self,
         tidied: &Tidied,
-        indexed: &CaughtUp,
+        indexed: Option<&CaughtUp>,
         learned: Option<&Learned>,
         tiers: Option<&Tiers>,
         settings: &Settings,
@@ -152,7 +184,9 @@ impl OptimizeArgs {
     ) -> anyhow::Result<()> {
         if let Some(outcome) = &tidied.outcome {
             tell_cycle(outcome, settings, self.dry_run, output)?;
-            tell_index(indexed, self.dry_run, output)?;
+            if let Some(indexed) = indexed {
+                tell_index(indexed, self.dry_run, output)?;
+            }
             if let Some(learned) = learned.filter(|learned| learned.bytes > 0) {
                 let fixes = count(learned.fixes as u64, "call");
                 output.line(format!(
@@ -167,6 +201,10 @@ impl OptimizeArgs {
         match &tidied.damaged {
             None if tidied.outcome.is_none() => {
                 output.line("there is no archive yet; `ctxbridge archive import` begins one")?;
+            }
+            // Each was said.
+            None if !tidied.findings.is_empty() => {
+                output.line(styled(BAD, "done; what is damaged was said above, all else is whole"))?
             }
             None if self.dry_run => output.line("a dry run: nothing was changed; no damage found")?,
             None => output.line(styled(GOOD, "done: no damage found"))?,

@@ -35,7 +35,7 @@ pub(super) struct RestoreArgs {
 
 impl RestoreArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = super::open(output)?;
+        let mut store = super::open_to_read(output)?;
         let Some(session) = super::find(&mut *store, &self.session)? else {
             output.note(&format!("no session begins with {}; `ctxbridge archive sessions` lists them", self.session));
             return Ok(Answer::No);

@@ -24,7 +24,7 @@ pub(super) struct SessionsArgs {
 
 impl SessionsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = super::open(output)?;
+        let mut store = super::open_to_read(output)?;
         let project =
             self.project.as_ref().map(|folder| folder.canonicalize().or_else(|_| std::path::absolute(folder))).transpose()?;
         let sessions = store.sessions("", project.as_deref().map(|folder| folder.to_string_lossy()).as_deref(), self.limit)?;

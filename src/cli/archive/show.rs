@@ -45,7 +45,7 @@ impl ShowArgs {
             }
             return show_handle(&self.what, output);
         }
-        let mut store = super::open(output)?;
+        let mut store = super::open_to_read(output)?;
         let Which { session: prefix, when } = self.which()?;
         let Some(session) = super::find(&mut *store, &prefix)? else {
             output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
@@ -129,7 +129,7 @@ impl ShowArgs {
 /// The turn of a handle, in full.
 pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::Result<Answer> {
     let digits = turn_digits(handle).ok_or_else(|| anyhow::anyhow!("{handle} is no handle; one looks like ctx:1a2b3c4d"))?;
-    let mut store = super::open(output)?;
+    let mut store = super::open_to_read(output)?;
     let mut found = recall::turn(&mut *store, &digits)?;
     if found.is_none()
         && let Some(server) = finding::on_server(output)

@@ -6,6 +6,7 @@ use super::entries;
 use crate::archive::tier::Tier;
 use crate::cli::Answer;
 use crate::cli::output::{DIM, Output, count, size, styled};
+use crate::config::StoreKind;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -14,11 +15,15 @@ pub(super) struct StatusArgs {}
 
 impl StatusArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = super::open(output)?;
+        let mut store = super::open_to_read(output)?;
         let totals = store.totals()?;
         let (tiers, folders) = (store.tiers()?, store.cold_folders()?);
+        let location = super::location(&super::settings())?;
+        let waiting = location.waiting().filter(|_| store.kind() == StoreKind::Sqlite);
+        let merged = location.merged();
         if output.json {
             output.value(&json!({
+                "waiting_to_be_merged": waiting, "merged_folders": merged,
                 "store": store.kind().name(), "path": store.place(), "sessions": totals.sessions, "transcripts": totals.transcripts,
                 "turns": totals.turns, "entries": totals.entries,
                 "hot": totals.entries - totals.pruned, "pruned": totals.pruned, "compactions": totals.compactions,
@@ -33,6 +38,15 @@ impl StatusArgs {
                 })).collect::<Vec<_>>(),
             }))?;
             return Ok(Answer::Yes);
+        }
+        if let Some(folder) = waiting {
+            output.note(&format!(
+                "{} has what was archived while the database could not be opened; `ctxbridge archive optimize` merges it",
+                folder.display()
+            ));
+        }
+        for folder in &merged {
+            output.note(&format!("{} was merged into the database, and may be removed", folder.display()));
         }
         if totals.transcripts == 0 {
             output.line("the archive is empty")?;
@@ -71,7 +85,12 @@ impl StatusArgs {
         if totals.bad_lines > 0 {
             output.line(count(totals.bad_lines, "bad line") + ", kept as they are")?;
         }
-        output.line(styled(DIM, store.place()))?;
+        let place = match store.kind() {
+            StoreKind::Sqlite => store.place(),
+            StoreKind::Jsonl => format!("JSON Lines in {}", store.place()),
+            StoreKind::Postgres => format!("PostgreSQL at {}", store.place()),
+        };
+        output.line(styled(DIM, place))?;
         Ok(Answer::Yes)
     }
 }

@@ -1,6 +1,5 @@
 //! `ctxbridge archive sync`
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use crate::archive::embed::Model;
-use crate::archive::heal;
+use crate::archive::open::Location;
 use crate::archive::server::Server;
 use crate::archive::store::StoreError;
 use crate::archive::store::sqlite::Patience;
@@ -57,7 +56,7 @@ impl SyncArgs {
         let server = Server::of(&config)?;
         // What the user calls a secret does not leave because of a typing mistake.
         let redactor = Redactor::strict(&config.redact).context("nothing was sent: redact.patterns or redact.allow")?;
-        let sent = self.send(&data, &server, &redactor, now_ms, output);
+        let sent = self.send(&Location::of(&data, &config.archive), &server, &redactor, now_ms, output);
         output.clear_progress();
         match &sent {
             Ok(_) => rest.over().ok(),
@@ -68,13 +67,20 @@ impl SyncArgs {
         tell(&sent?, &server, begun.elapsed(), output)
     }
 
-    fn send(&self, data: &Path, server: &Server, redactor: &Redactor, now_ms: i64, output: &Output) -> anyhow::Result<Synced> {
+    fn send(
+        &self,
+        location: &Location,
+        server: &Server,
+        redactor: &Redactor,
+        now_ms: i64,
+        output: &Output,
+    ) -> anyhow::Result<Synced> {
         let patterns = Patterns::of_user().0;
-        let model = Mutex::new(Model::installed(data));
+        let model = Mutex::new(Model::installed(location.data()));
         let name = server.open()?.identity().map_err(StoreError::from)?;
         let sending = Sending {
-            data,
-            from: &|| Ok(Box::new(heal::open(data, Patience::Patient)?.0)),
+            data: location.data(),
+            from: &|| Ok(location.to_read(Patience::Patient)?.store),
             to: &|| Ok(Box::new(server.open()?)),
             name: &name,
             redactor,

@@ -39,7 +39,7 @@ pub(super) struct SearchArgs {
 
 impl ListArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = archive::open(output)?;
+        let mut store = archive::open_to_read(output)?;
         let mut wanted = self.which.wanted()?;
         if let Some(prefix) = &self.session {
             let Some(session) = archive::find(&mut *store, prefix)? else {
@@ -58,7 +58,7 @@ impl ListArgs {
 
 impl SearchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = archive::open(output)?;
+        let mut store = archive::open_to_read(output)?;
         let words = Terms::of(&self.words.join(" "), &Tokenizer::default()).expression(&[]);
         let mut wanted = self.which.wanted()?;
         let found = match words {

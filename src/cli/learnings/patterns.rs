@@ -29,7 +29,7 @@ const LOOKED_AT: usize = 20_000;
 
 impl PatternsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = archive::open(output)?;
+        let mut store = archive::open_to_read(output)?;
         let project = project(self.project.as_deref())?;
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let mut failures = recurring(&store.fixes(project.as_deref(), LOOKED_AT)?);

@@ -27,7 +27,7 @@ impl ShowArgs {
                 Usage(format!("{} is no learning; `ctxbridge learnings list` has their ids", quote::line(&self.id))).into()
             );
         }
-        let mut store = archive::open(output)?;
+        let mut store = archive::open_to_read(output)?;
         let wanted = Wanted { id: digits.to_owned(), with_superseded: true, limit: SHOWN, ..Wanted::default() };
         let found = store.learnings(&wanted)?;
         let learning = match &found[..] {

@@ -22,7 +22,7 @@ pub(super) struct StatsArgs {
 
 impl StatsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = archive::open(output)?;
+        let mut store = archive::open_to_read(output)?;
         let Some(session) = archive::find(&mut *store, &self.session)? else {
             return Err(Usage(format!(
                 "no session begins with {}; `ctxbridge archive sessions` lists them",

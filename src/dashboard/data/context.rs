@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Desk, Listed, Trouble, session};
-use crate::archive::store::{Store, StoredCompaction};
+use crate::archive::store::StoredCompaction;
 
 /// Points of a line at most: a screen has no more.
 const MOST_POINTS: usize = 2_000;
@@ -41,10 +41,10 @@ impl Desk {
     /// A session, by its whole id.
     pub fn session(&self, id: &str) -> Result<Series, Trouble> {
         let mut store = self.opened()?;
-        let found = session(&mut store, id)?;
+        let found = session(&mut *store, id)?;
         let points = store.contexts(found.key)?;
         let compactions = store.compactions(Some(found.key), i64::MIN)?;
-        let title = self.titles(&mut store, std::slice::from_ref(&found))?.pop().flatten();
+        let title = self.titles(&mut *store, std::slice::from_ref(&found))?.pop().flatten();
         drop(store);
         let marks = marks(&points, &compactions);
         Ok(Series { session: self.listed(found, title), turns: points.len() as u64, points: thin(&points, MOST_POINTS), marks })

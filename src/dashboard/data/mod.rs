@@ -21,10 +21,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::archive::heal;
+use crate::archive::open::Location;
 use crate::archive::quote;
 use crate::archive::search::{Finder, SearchError};
-use crate::archive::store::sqlite::{Patience, SqliteStore};
+use crate::archive::store::jsonl::JsonlStore;
+use crate::archive::store::sqlite::Patience;
 use crate::archive::store::{Store, StoreError};
 use crate::doctor::{self, Check, Surroundings};
 use crate::files;
@@ -45,6 +46,8 @@ const LOOKED_FOR: Duration = Duration::from_secs(60);
 pub struct Source {
     /// Our data folder.
     pub data: PathBuf,
+    /// Where the archive is.
+    pub archive: Location,
     /// How sessions would be pruned.
     pub prune: prune::Settings,
     /// In which days are counted.
@@ -125,8 +128,11 @@ impl Desk {
     /// Another one whenever something was archived or measured. Only lengths and times of files are looked at, so that asking every few
     /// seconds costs nothing and touches no database.
     pub fn mark(&self) -> String {
-        let stamps =
-            ["archive.db", "archive.db-wal", metrics::FILE, "autopilot"].map(|name| files::stamp(&self.source.data.join(name)));
+        let data = &self.source.data;
+        let [database, log, metrics, autopilot] =
+            ["archive.db", "archive.db-wal", metrics::FILE, "autopilot"].map(|name| data.join(name));
+        let journal = JsonlStore::journal_in(self.source.archive.folder());
+        let stamps = [database, log, metrics, autopilot, journal].map(|path| files::stamp(&path));
         crate::digest::of_bytes(format!("{stamps:?}").as_bytes()).to_string()[..16].to_owned()
     }
 
@@ -142,15 +148,11 @@ impl Desk {
     }
 
     /// The archive, to look at; none where there is none. It is not moved while it is open.
-    fn open(&self) -> Result<Option<SqliteStore>, StoreError> {
-        if !self.source.data.join(SqliteStore::FILE).exists() {
-            return Ok(None);
-        }
-        let presence = heal::presence(&self.source.data, Patience::Hurried)?;
-        Ok(SqliteStore::open_read_only(&self.source.data)?.map(|store| store.holding(presence)))
+    fn open(&self) -> Result<Option<Box<dyn Store>>, StoreError> {
+        self.source.archive.to_look(Patience::Hurried)
     }
 
-    fn opened(&self) -> Result<SqliteStore, Trouble> {
+    fn opened(&self) -> Result<Box<dyn Store>, Trouble> {
         self.open()?.ok_or(Trouble::Unknown)
     }
 }

@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 
 use super::{Desk, Metrics, Trouble, day, lock};
-use crate::archive::store::{Store, StoredCompaction};
+use crate::archive::store::StoredCompaction;
 
 /// Days that are looked back on.
 const DAYS: i64 = 30;
@@ -96,16 +96,19 @@ impl Desk {
         let size = |name: &str| file_bytes(&data.join(name));
         let index_bytes = size("search.db") + size("search.db-wal");
         let vectors_bytes = nearest_bytes(data);
-        let database = totals.bytes_stored + size("archive.db-wal");
+        // In JSON Lines there are no tiers, and no log.
+        let log = if sizes.is_empty() { 0 } else { size("archive.db-wal") };
+        let database = totals.bytes_stored + log;
+        let bytes_of = |tier: usize| sizes.get(tier).map(|size| size.bytes_stored);
         let mut tiers = vec![Tier {
             tier: "hot",
-            segments_bytes: sizes[0].bytes_stored,
+            segments_bytes: bytes_of(0).unwrap_or(totals.bytes_segments),
             database_bytes: database.saturating_sub(totals.bytes_segments),
             index_bytes,
             vectors_bytes,
         }];
         // All that finds them is one.
-        let others = sizes[1..].iter().filter(|size| size.segments > 0 || size.sessions > 0).map(|size| Tier {
+        let others = sizes.iter().skip(1).filter(|size| size.segments > 0 || size.sessions > 0).map(|size| Tier {
             tier: size.tier.word(),
             segments_bytes: size.bytes_stored,
             database_bytes: 0,
@@ -119,7 +122,7 @@ impl Desk {
             turns: totals.turns,
             compactions: totals.compactions,
             bytes_raw: totals.bytes_raw,
-            bytes_stored: database + index_bytes + vectors_bytes + sizes[2].bytes_stored,
+            bytes_stored: database + index_bytes + vectors_bytes + bytes_of(2).unwrap_or(0),
             tiers,
             days: by_day(first, &compactions, |ms| day(ms, &self.source.zone)),
             learnings,

@@ -5,7 +5,7 @@ use std::sync::TryLockError;
 use serde::Serialize;
 
 use super::{Desk, Trouble, lock, session, thin};
-use crate::archive::store::{EVERYTHING, Store};
+use crate::archive::store::EVERYTHING;
 use crate::prune::Settings;
 use crate::prune::simulate::prices::Prices;
 use crate::prune::simulate::{Policy, Reader, Terms, Totals, USUAL_MODEL, Weighed, cache, replay, threshold_of, window_of};
@@ -56,7 +56,7 @@ impl Desk {
     /// Replays a session, by its whole id; nothing is done twice for the same bytes.
     pub fn savings(&self, id: &str) -> Result<Savings, Trouble> {
         let mut store = self.opened()?;
-        let found = session(&mut store, id)?;
+        let found = session(&mut *store, id)?;
         let transcripts = store.transcripts(found.key)?;
         let own = transcripts.iter().find(|transcript| transcript.agent.is_none()).ok_or(Trouble::NoCalls)?;
         if own.bytes > MOST_BYTES {

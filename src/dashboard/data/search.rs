@@ -50,7 +50,7 @@ impl Desk {
         let mut finder = lock(&self.finder);
         let Some(mut store) = self.open()? else { return Ok(Hits::default()) };
         let request = Request { limit: HITS, ..Request::new(words) };
-        let found = finder.search(&mut store, &request, REFRESHED, &mut |_| {})?;
+        let found = finder.search(&mut *store, &request, REFRESHED, &mut |_| {})?;
         Ok(Hits { hits: found.hits.iter().map(shown).collect(), notes: found.notes })
     }
 }

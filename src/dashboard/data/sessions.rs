@@ -55,7 +55,7 @@ impl Desk {
         let mut found = store.sessions("", None, MOST + 1)?;
         let has_more = found.len() > MOST;
         found.truncate(MOST);
-        let titles = self.titles(&mut store, &found)?;
+        let titles = self.titles(&mut *store, &found)?;
         drop(store);
         let sessions = found.into_iter().zip(titles).map(|(session, title)| self.listed(session, title)).collect();
         Ok(Sessions { sessions, has_more })

@@ -78,17 +78,53 @@ impl Folder {
 
     /// Keeps others from writing, until what is handed over is dropped.
     pub fn lock(&self, patience: Patience) -> Result<Option<File>, StoreError> {
-        let file = self.open(LOCK, files::private().create(true).truncate(false))?;
         let patience = match patience {
             Patience::Hurried => HURRIED,
             Patience::Patient => PATIENT,
         };
-        match files::lock_within(&file, File::try_lock, patience) {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: self.path.clone() }),
-            // Some network drives have none.
-            Err(TryLockError::Error(_)) => Ok(None),
+        loop {
+            let file = self.open(LOCK, files::private().create(true).truncate(false))?;
+            match files::lock_within(&file, File::try_lock, patience) {
+                // Else all of it was moved away while we waited.
+                Ok(()) if self.is_lock(&file) => return Ok(Some(file)),
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path: self.path.clone() }),
+                // Some network drives have none.
+                Err(TryLockError::Error(_)) => return Ok(None),
+            }
         }
+    }
+
+    /// Whether a file is the lock of what is in the folder now.
+    #[cfg(unix)]
+    fn is_lock(&self, file: &File) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let there = fs::symlink_metadata(self.file(LOCK)).map(of).ok();
+        there.is_some() && there == file.metadata().map(of).ok()
+    }
+
+    /// A folder with a file that is open is not moved there.
+    #[cfg(not(unix))]
+    fn is_lock(&self, _: &File) -> bool {
+        true
+    }
+
+    /// Whether there are bytes of transcripts.
+    pub fn has_transcripts(&self) -> Result<bool, StoreError> {
+        match fs::read_dir(self.file(TRANSCRIPTS)) {
+            Ok(listed) => {
+                Ok(listed.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl")))
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(cause) => Err(self.explain(TRANSCRIPTS, cause)),
+        }
+    }
+
+    /// What is wrong when there are some, and nothing that says what they are.
+    pub fn without_journal(&self) -> StoreError {
+        let cause = format!("{} is gone, or has no begin, though there are transcripts", super::journal::FILE);
+        StoreError::Damaged { path: self.path.clone(), cause }
     }
 
     /// The same, if nobody has it. Nothing where there can be no lock.

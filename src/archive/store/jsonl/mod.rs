@@ -15,6 +15,7 @@ As in the database, writes are not synced, but for large pieces of transcripts b
 are made again by the next pass. The journal is made small by `compact`, which `archive optimize` does.
 */
 
+mod aside;
 mod change;
 mod check;
 mod compact;
@@ -25,6 +26,7 @@ mod journal;
 mod raw;
 mod replay;
 
+pub use aside::Mark;
 pub use check::Finding;
 
 use std::collections::HashSet;
@@ -33,7 +35,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use change::{Append, Came, Change, Hash};
-use folder::{Folder, TRANSCRIPTS, transcript_file};
+use folder::{Folder, transcript_file};
 use journal::{Extent, FORMAT, Head, Journal, State, json};
 use replay::Replayed;
 
@@ -76,6 +78,14 @@ impl JsonlStore {
     /// # Errors
     /// When it cannot be opened, is damaged, or was written by a newer version.
     pub fn open(folder: &Path, patience: Patience) -> Result<Self, StoreError> {
+        match Self::open_once(folder, patience) {
+            // It was moved away just then.
+            Err(error) if is_not_there(&error) => Self::open_once(folder, patience),
+            opened => opened,
+        }
+    }
+
+    fn open_once(folder: &Path, patience: Patience) -> Result<Self, StoreError> {
         let folder = Folder::make(folder)?;
         let opened = Journal::open(&folder, true).and_then(|journal| match journal {
             Some(journal) => Self::read(&folder, journal, patience, false),
@@ -127,6 +137,11 @@ impl JsonlStore {
         self.now()?.learnings_by_kind()
     }
 
+    /// What is known of turns' entries that were restored, or are trusted otherwise than one that is new, by what they say.
+    pub(in crate::archive) fn uses(&mut self) -> Result<Vec<(digest::Bytes, Adopted)>, StoreError> {
+        self.now()?.uses()
+    }
+
     fn read(folder: &Folder, mut journal: Journal, patience: Patience, is_read_only: bool) -> Result<Self, StoreError> {
         let mut replayed = match image::read(folder, &mut journal) {
             Some(replayed) => replayed,
@@ -159,11 +174,8 @@ impl JsonlStore {
             // Somebody else has.
             return Self::read(folder, journal, patience, false);
         }
-        let transcripts = folder.file(TRANSCRIPTS);
-        let listed = std::fs::read_dir(&transcripts).map_err(|cause| folder.explain(TRANSCRIPTS, cause))?;
-        if listed.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl")) {
-            let cause = format!("{} is gone, or has no begin, though there are transcripts", journal::FILE);
-            return Err(StoreError::Damaged { path: folder.path().to_owned(), cause });
+        if folder.has_transcripts()? {
+            return Err(folder.without_journal());
         }
         let head = Head { format: FORMAT, schema: SqliteStore::SCHEMA, id: new_id()?, entries: Extent::default(), turns: 0 };
         let journal = Journal::create(folder, journal::FILE, head)?;
@@ -208,12 +220,20 @@ impl JsonlStore {
             let cause = io::ErrorKind::ReadOnlyFilesystem.into();
             return Err(StoreError::File { path: self.folder.path().to_owned(), cause });
         }
-        if self.journal.state()? == State::Gone {
-            // Somebody has moved all of it away.
-            *self = Self::open(self.folder.path(), self.patience)?;
+        loop {
+            if self.journal.state()? == State::Gone {
+                // Somebody has moved all of it away.
+                *self = Self::open(self.folder.path(), self.patience)?;
+            }
+            let alone = match self.folder.lock(self.patience) {
+                // Just now.
+                Err(error) if is_not_there(&error) => continue,
+                locked => locked?,
+            };
+            if self.journal.state()? != State::Gone {
+                return self.catch_up().map(|()| alone);
+            }
         }
-        let alone = self.folder.lock(self.patience)?;
-        self.catch_up().map(|()| alone)
     }
 
     /// Makes a change in memory and writes it down, or does neither. `work` says what its line is, if there is anything to be said.
@@ -295,6 +315,11 @@ impl JsonlStore {
         let damaged = |cause| StoreError::Segment { path: file, transcript, start: piece.0, cause };
         self.raw.piece(&self.folder, &name, piece).map_err(damaged)
     }
+}
+
+/// Whether the folder is gone.
+fn is_not_there(error: &StoreError) -> bool {
+    matches!(error, StoreError::File { cause, .. } if cause.kind() == io::ErrorKind::NotFound)
 }
 
 /// What no other journal has.

@@ -1,10 +1,12 @@
 //! What came with the archives of other tools: counts and trust of entries, and vectors.
 
-use rusqlite::{Connection, Result, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
 use super::cycle::{self, LOST};
+use crate::archive::FIRST_CONFIDENCE;
 use crate::archive::cycle::TOLERANCE;
 use crate::archive::store::{Adopted, ImportedEmbedding};
+use crate::digest;
 
 /// Whether a row of `transcripts` was made of the archive of another tool: an expression.
 pub(super) const IS_IMPORTED: &str = "transcripts.path GLOB 'claude-flow:*'";
@@ -31,6 +33,28 @@ pub(super) fn adopt(db: &Connection, adopted: &[Adopted]) -> Result<usize> {
         })?;
     }
     Ok(changed)
+}
+
+/// What is known of turns' entries that were restored, or are trusted otherwise than one that is new.
+pub(super) fn uses(db: &Connection) -> Result<Vec<(digest::Bytes, Adopted)>> {
+    let known = cycle::confidence(LOST);
+    let sql = format!(
+        "SELECT sha256, id, access_count, accessed_ms, {known} FROM entries
+         WHERE text IS NULL AND confidence IS NOT 0.0 AND (access_count > 0 OR abs({known} - {FIRST_CONFIDENCE:?}) > {TOLERANCE:?})"
+    );
+    db.prepare_cached(&sql)?.query_map([], |row| Ok((row.get(0)?, adopted(row)?)))?.collect()
+}
+
+/// The same of one entry, however it was used.
+pub(super) fn use_of(db: &Connection, content: &digest::Bytes) -> Result<Option<Adopted>> {
+    let known = cycle::confidence(LOST);
+    let sql = format!("SELECT sha256, id, access_count, accessed_ms, {known} FROM entries WHERE sha256 = ?1 AND text IS NULL");
+    db.prepare_cached(&sql)?.query_row([content], adopted).optional()
+}
+
+fn adopted(row: &Row<'_>) -> Result<Adopted> {
+    let (entry, access_count, accessed_ms) = (row.get(1)?, row.get(2)?, row.get(3)?);
+    Ok(Adopted { entry, access_count, accessed_ms, confidence: row.get(4)?, is_new: false })
 }
 
 pub(super) fn keep(db: &Connection, embeddings: &[ImportedEmbedding]) -> Result<usize> {

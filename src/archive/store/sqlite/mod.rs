@@ -175,6 +175,16 @@ impl SqliteStore {
         if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
     }
 
+    /// What is known of turns' entries that were restored, or are trusted otherwise than one that is new, by what they say.
+    pub(in crate::archive) fn uses(&mut self) -> Result<Vec<(digest::Bytes, Adopted)>, StoreError> {
+        self.read(imported::uses)
+    }
+
+    /// What is known of the turns' entry that says this.
+    pub(in crate::archive) fn use_of(&mut self, content: &digest::Bytes) -> Result<Option<Adopted>, StoreError> {
+        self.read(|db| imported::use_of(db, content))
+    }
+
     fn read<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         work(&self.db).map_err(|cause| explain(&self.path, cause))
     }

@@ -1,0 +1,104 @@
+//! A flipped byte is found, said, and takes nothing with it but itself.
+
+use std::fs;
+use std::path::PathBuf;
+
+use ctxbridge::archive::store::jsonl::{Finding, JsonlStore};
+use serde_json::Value;
+
+use super::lines::Lines;
+use super::sandbox::{Sandbox, Talk, run};
+
+fn archived() -> (Sandbox, Talk, Talk) {
+    let sandbox = Sandbox::new();
+    let (first, second) = (sandbox.talk(1, Lines::of("s").turns(3)), sandbox.talk(2, Lines::of("t").seed(4).turns(3)));
+    for talk in [&first, &second] {
+        sandbox.lines_hook("stop", &talk.input());
+    }
+    (sandbox, first, second)
+}
+
+fn flip(path: &PathBuf, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+fn findings(sandbox: &Sandbox) -> Vec<Finding> {
+    JsonlStore::open_read_only(&sandbox.lines()).unwrap().unwrap().look_through().unwrap()
+}
+
+/// What the command says that looks through all of it.
+fn optimize(sandbox: &Sandbox) -> (Option<i32>, String) {
+    let ran = run(sandbox.choosing_lines(&["archive", "optimize"]), b"");
+    (ran.code, ran.stdout + &ran.stderr)
+}
+
+#[test]
+fn in_a_transcript() {
+    let (sandbox, first, second) = archived();
+    let files = fs::read_dir(sandbox.lines().join("transcripts")).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.into_iter().find(|path| path.to_string_lossy().contains(&first.id)).unwrap();
+    flip(&file, 50);
+    let found = findings(&sandbox);
+    assert!(matches!(&found[..], [Finding::Transcript { file: of, start: 0, .. }] if *of == file), "{found:?}");
+    // Its file would bring it back; here it is gone.
+    fs::remove_file(&first.path).unwrap();
+    let (code, told) = optimize(&sandbox);
+    assert!(code == Some(1) && told.contains(file.to_str().unwrap()), "{code:?} {told}");
+    assert!(sandbox.lines_restored(&second) == second.bytes());
+    let ran = run(sandbox.choosing_lines(&["archive", "restore", &first.id]), b"");
+    assert!(ran.code != Some(0) && ran.stderr.contains("damaged"), "{ran:?}");
+}
+
+#[test]
+fn in_the_entries() {
+    let (sandbox, first, second) = archived();
+    let entries = sandbox.lines().join("entries.jsonl");
+    let whole = fs::read(&entries).unwrap();
+    // The quote that a line's first key begins with.
+    flip(&entries, 1);
+    let found = findings(&sandbox);
+    assert!(matches!(&found[..], [Finding::Entries { bad, missing: 1, .. }] if *bad == [1]), "{found:?}");
+    let (_, told) = optimize(&sandbox);
+    assert!(told.contains(entries.to_str().unwrap()), "{told}");
+    // They are made anew of the bytes.
+    assert_eq!(findings(&sandbox), []);
+    let lines = |bytes: &[u8]| {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let mut ids: Vec<String> =
+            text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["key"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(lines(&fs::read(&entries).unwrap()), lines(&whole));
+    for talk in [&first, &second] {
+        assert!(sandbox.lines_restored(talk) == talk.bytes());
+    }
+}
+
+/// The journal says what everything else is. A damaged one is moved aside with all of the folder, and the next archive is filled from the
+/// transcripts that still exist.
+#[test]
+fn in_the_journal() {
+    let (sandbox, first, second) = archived();
+    let journal = sandbox.lines().join("journal.jsonl");
+    let line = fs::read_to_string(&journal).unwrap().find('\n').unwrap();
+    flip(&journal, line + 40);
+    fs::remove_file(sandbox.lines().join("journal.image")).ok();
+    let error = JsonlStore::open_read_only(&sandbox.lines()).unwrap_err().to_string();
+    assert!(error.contains("line 2 of journal.jsonl"), "{error}");
+    let (code, told) = optimize(&sandbox);
+    let aside = sandbox.moved("damaged");
+    assert_eq!(aside.len(), 1, "{told}");
+    assert!(code == Some(1) && told.contains(aside[0].to_str().unwrap()), "{code:?} {told}");
+    // The bytes of transcripts are still there, as they were.
+    let kept: Vec<_> =
+        fs::read_dir(aside[0].join("transcripts")).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect();
+    assert!(kept.contains(&first.bytes()) && kept.contains(&second.bytes()));
+    run(sandbox.choosing_lines(&["archive", "import"]), b"").done();
+    for talk in [&first, &second] {
+        assert!(sandbox.lines_restored(talk) == talk.bytes());
+    }
+    sandbox.assert_lines_sound();
+}
