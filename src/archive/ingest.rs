@@ -49,7 +49,8 @@ pub fn archive_through(
     comparison: Comparison,
     append: Appending<'_>,
 ) -> Result<Pass, ReadError> {
-    let (pass, batches) = pass(store, (transcript, path), &mut |store| Reader::open(store, transcript, path, comparison), append)?;
+    let (pass, batches) =
+        pass(store, (transcript, path), &mut |store| Reader::open(store, transcript, path, comparison), append)?;
     if batches > 1 {
         store.settle()?;
     }

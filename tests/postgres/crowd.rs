@@ -102,10 +102,12 @@ fn four_write_and_one_reads() {
                 scope.spawn(move || {
                     let mut store = PostgresStore::connect(settings).unwrap();
                     for session in (0..SESSIONS).map(|session| writer * SESSIONS + session) {
-                        let transcript = Transcript { path: format!("/made/{session}.jsonl"), session: name(session), agent: None };
+                        let transcript =
+                            Transcript { path: format!("/made/{session}.jsonl"), session: name(session), agent: None };
                         let made = Made::new(session);
                         let length = made.bytes.len() as u64;
-                        archive_from(&mut store, &transcript, Comparison::End, &mut || (Box::new(Bytes(&made.bytes)), length)).unwrap();
+                        archive_from(&mut store, &transcript, Comparison::End, &mut || (Box::new(Bytes(&made.bytes)), length))
+                            .unwrap();
                     }
                 })
             })

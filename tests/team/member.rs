@@ -53,7 +53,11 @@ impl Team {
     pub fn without_vectors() -> Self {
         let database = Database::new(&ctxbridge::paths::cache_dir().unwrap()).unwrap();
         let owner = database.role("owner", "").unwrap();
-        database.admin().unwrap().batch_execute(&format!("GRANT CREATE ON DATABASE {} TO {}", database.name, owner.name)).unwrap();
+        database
+            .admin()
+            .unwrap()
+            .batch_execute(&format!("GRANT CREATE ON DATABASE {} TO {}", database.name, owner.name))
+            .unwrap();
         let settings = Settings::from_url(&database.url_of(&owner)).unwrap();
         drop(PostgresStore::connect(Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..settings }).unwrap());
         Self { database, owner: Some(owner) }

@@ -182,11 +182,13 @@ fn what_came_from_other_tools_is_sent_where_there_is_no_secret() {
         model: "hash-768".to_owned(),
         vector: (0..dimensions).map(|at| if at == number { 1.0 } else { 0.0 }).collect(),
     };
-    let all = [imported(entries[0], 0, 768), imported(entries[0], 1, 768), imported(entries[1], 2, 384), imported(entries[2], 3, 768)];
+    let all =
+        [imported(entries[0], 0, 768), imported(entries[0], 1, 768), imported(entries[1], 2, 384), imported(entries[2], 3, 768)];
     store.keep_embeddings(&all).unwrap();
     let none = Mutex::new(Model::installed(&ann.data()));
     assert_eq!(sync(&ann, &none, None).embedded, 1);
-    let sql = "SELECT t.idx, v.passage, v.model FROM ctxbridge.embeddings_768 v JOIN ctxbridge.turns t ON t.entry = v.entry ORDER BY 2";
+    let sql =
+        "SELECT t.idx, v.passage, v.model FROM ctxbridge.embeddings_768 v JOIN ctxbridge.turns t ON t.entry = v.entry ORDER BY 2";
     let rows = team.database.admin().unwrap().query(sql, &[]).unwrap();
     let rows: Vec<(i32, i16, String)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
     assert_eq!(rows, [(0, 0, "hash-768".to_owned()), (0, 1, "hash-768".to_owned())]);

@@ -59,7 +59,8 @@ impl Work<'_> {
         }
         let mut from = (self.sync.from)()?;
         // An index that cannot be read is made anew by the next search; until then the model does it.
-        let index = if from.kind() == StoreKind::Sqlite { Index::existing(self.sync.data, PATIENCE).ok().flatten() } else { None };
+        let index =
+            if from.kind() == StoreKind::Sqlite { Index::existing(self.sync.data, PATIENCE).ok().flatten() } else { None };
         let is_all = self.of_model(model, &mut *from, index, &mut open)? & self.imported(&mut *from, &mut open)?;
         if is_all {
             self.note(self.state().note_vectors(Some(model_of(model))))?;

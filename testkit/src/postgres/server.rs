@@ -103,7 +103,7 @@ impl Server {
         let before = self.pid();
         loop {
             self.guard = Some(self.spawn()?);
-            while !self.log().contains("FATAL") && begun.elapsed() < PATIENCE {
+            while !has_failed(&self.log()) && begun.elapsed() < PATIENCE {
                 if self.pid_file_says("ready").is_some_and(|pid| Some(pid) != before) {
                     return Ok(());
                 }
@@ -198,6 +198,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end("").ok();
     }
+}
+
+/// Whether a server says that it cannot start; that others who knock are turned away meanwhile is said with the same word.
+fn has_failed(log: &str) -> bool {
+    log.lines()
+        .any(|line| line.contains("FATAL") && !line.contains("the database system is") && !line.contains("postmaster exit"))
 }
 
 /// Whether a server takes connections.

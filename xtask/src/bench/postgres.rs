@@ -116,7 +116,11 @@ fn send(args: &PostgresArgs, pool: &Pool) -> Result<()> {
     {
         println!("| {what} | {:.0} | {:.2} | {target} |", each(took), took.as_secs_f64() / local.as_secs_f64());
     }
-    println!("| sync once more, with nothing new | {:.1} s | {:.2} | |", again.as_secs_f64(), again.as_secs_f64() / local.as_secs_f64());
+    println!(
+        "| sync once more, with nothing new | {:.1} s | {:.2} | |",
+        again.as_secs_f64(),
+        again.as_secs_f64() / local.as_secs_f64()
+    );
     Ok(())
 }
 
