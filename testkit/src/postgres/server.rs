@@ -103,9 +103,7 @@ impl Server {
         let before = self.pid();
         loop {
             self.guard = Some(self.spawn()?);
-            // What clients are told has their names before it: they may come too early.
-            let has_failed = |log: String| log.lines().any(|line| line.contains("FATAL") && !line.contains('@'));
-            while !has_failed(self.log()) && begun.elapsed() < PATIENCE {
+            while !has_failed(&self.log()) && begun.elapsed() < PATIENCE {
                 if self.pid_file_says("ready").is_some_and(|pid| Some(pid) != before) {
                     return Ok(());
                 }
@@ -212,6 +210,12 @@ fn children(pid: Pid) -> Vec<Pid> {
     let pid = pid.as_raw_nonzero();
     let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
+}
+
+/// Whether a server says that it cannot start. What clients are told that come too early has their names before it, and processes of one that was killed
+/// say that it is gone.
+fn has_failed(log: &str) -> bool {
+    log.lines().any(|line| line.contains("FATAL") && !line.contains('@') && !line.contains("postmaster exit"))
 }
 
 /// Whether a server takes connections.

@@ -23,6 +23,9 @@ const STALE: usize = 10;
 /// What is given to the model, and what is made of its vectors: those of two versions cannot be compared, either.
 const VERSION: u32 = 2;
 
+/// An entry, with the vectors of its passages.
+type WithVectors = (i64, Vec<Vec<f32>>);
+
 fn made_by(model: &str) -> String {
     format!("{model} {VERSION}")
 }
@@ -110,8 +113,8 @@ impl Index {
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn vectors_of(&mut self, model: &str, sha256: &digest::Bytes) -> Result<Option<(i64, Vec<Vec<f32>>)>, SearchError> {
-        let work = || -> rusqlite::Result<Option<(i64, Vec<Vec<f32>>)>> {
+    pub fn vectors_of(&mut self, model: &str, sha256: &digest::Bytes) -> Result<Option<WithVectors>, SearchError> {
+        let work = || -> rusqlite::Result<Option<WithVectors>> {
             if !self.is_of(model)? {
                 return Ok(None);
             }
@@ -120,7 +123,7 @@ impl Index {
                 JOIN vectors ON vectors.entry = docs.entry WHERE entries.sha256 = ?1 ORDER BY vectors.id";
             let mut select = self.db.prepare_cached(sql)?;
             let mut rows = select.query(params![&sha256[..], HASH_BYTES])?;
-            let mut found: Option<(i64, Vec<Vec<f32>>)> = None;
+            let mut found: Option<WithVectors> = None;
             while let Some(row) = rows.next()? {
                 let data = row.get_ref(1)?.as_blob()?;
                 let Some(vector) = Quantized::from_bytes(data, data.len().saturating_sub(size_of::<f32>())) else { continue };
