@@ -157,10 +157,9 @@ fn merge_transcript(
     }
     let path = Path::new(&transcript.path);
     if was_rewritten && path.is_file() {
-        match archive(to, &named, path) {
-            Err(ReadError::Store(error)) => return Err(error),
-            // The next hook sees what it is.
-            Ok(_) | Err(_) => {}
+        // What else may be wrong with the file, the next hook sees.
+        if let Err(ReadError::Store(error)) = archive(to, &named, path) {
+            return Err(error);
         }
     } else if was_rewritten
         && is_behind
