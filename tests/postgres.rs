@@ -4,6 +4,8 @@
 
 #[path = "postgres/connecting.rs"]
 mod connecting;
+#[path = "postgres/crowd.rs"]
+mod crowd;
 #[path = "postgres/faults.rs"]
 mod faults;
 #[path = "transcript/lines.rs"]

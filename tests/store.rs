@@ -24,6 +24,8 @@ mod opening;
 mod reading;
 #[path = "store/restoring.rs"]
 mod restoring;
+#[path = "store/searching.rs"]
+mod searching;
 #[path = "store/snapshots.rs"]
 mod snapshots;
 #[path = "store/sound.rs"]

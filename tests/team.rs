@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+#[path = "team/finding.rs"]
+mod finding;
 #[path = "transcript/lines.rs"]
 #[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
 mod lines;
@@ -12,6 +14,8 @@ mod member;
 mod proxy;
 #[path = "team/trouble.rs"]
 mod trouble;
+#[path = "team/vectors.rs"]
+mod vectors;
 
 use ctxbridge::archive::store::postgres::PostgresStore;
 use ctxbridge::archive::store::{EVERYTHING, Store, Turns};

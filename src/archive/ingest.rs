@@ -49,10 +49,15 @@ pub fn archive_through(
     comparison: Comparison,
     append: Appending<'_>,
 ) -> Result<Pass, ReadError> {
-    pass(store, (transcript, path), &mut |store| Reader::open(store, transcript, path, comparison), append)
+    let (pass, batches) =
+        pass(store, (transcript, path), &mut |store| Reader::open(store, transcript, path, comparison), append)?;
+    if batches > 1 {
+        store.settle()?;
+    }
+    Ok(pass)
 }
 
-/// The same for a transcript that is no file.
+/// The same for a transcript that is no file. To settle what was written is left to the caller, who may have more.
 ///
 /// # Errors
 /// As [`archive`].
@@ -63,15 +68,17 @@ pub fn archive_from<'s>(
     source: &mut dyn FnMut() -> (Box<dyn Source + 's>, u64),
 ) -> Result<Pass, ReadError> {
     let mut open = |store: &mut dyn Store| Reader::over(store, transcript, source(), comparison);
-    pass(store, (transcript, Path::new(&transcript.path)), &mut open, &mut |store, batch| store.append(batch))
+    let (pass, _) = pass(store, (transcript, Path::new(&transcript.path)), &mut open, &mut |store, batch| store.append(batch))?;
+    Ok(pass)
 }
 
+/// The pass, and how many batches it had.
 fn pass(
     store: &mut dyn Store,
     (transcript, path): (&Transcript, &Path),
     open: Opening<'_, '_>,
     append: Appending<'_>,
-) -> Result<Pass, ReadError> {
+) -> Result<(Pass, usize), ReadError> {
     let mut pass = Pass::default();
     let mut last = None;
     let mut batches = 0;
@@ -101,10 +108,7 @@ fn pass(
                 Ok(_) | Err(ImportError::Source(_) | ImportError::Temporary(_)) => {}
             }
         }
-        if batches > 1 {
-            store.settle()?;
-        }
-        return Ok(pass);
+        return Ok((pass, batches));
     }
     Err(StoreError::Busy { path: path.to_owned() }.into())
 }

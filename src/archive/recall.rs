@@ -5,6 +5,7 @@ What a handle stands for: a turn, a text of a message, or the summary of a compa
 ctx:1a2b3c4d      a turn, by the begin of its id
 ctx:1a2b3c4d.0    a text of a message, as pruned text names it
 ctx:summary.12    a compaction's summary, by its entry
+ctx:team.12       the same of a session that is on the team's server only
 ```
 */
 
@@ -19,6 +20,8 @@ use crate::prune::{Handle, NoHandle};
 
 /// Before the entry of a summary.
 const SUMMARY: &str = "ctx:summary.";
+/// The same on the team's server, which counts in its own way.
+const TEAM_SUMMARY: &str = "ctx:team.";
 
 /// Something that can be recalled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub enum Reference {
     Text(Handle),
     /// A compaction's summary, by its entry.
     Summary(i64),
+    /// The same, by its entry on the team's server.
+    TeamSummary(i64),
 }
 
 /// What is no handle.
@@ -49,9 +54,11 @@ impl FromStr for Reference {
     type Err = NoReference;
 
     fn from_str(text: &str) -> Result<Self, NoReference> {
-        if let Some(entry) = text.strip_prefix(SUMMARY) {
-            let is_number = entry.bytes().all(|byte| byte.is_ascii_digit());
-            return entry.parse().ok().filter(|_| is_number).map(Self::Summary).ok_or(NoReference::Summary);
+        for (begin, of) in [(SUMMARY, Self::Summary as fn(i64) -> Self), (TEAM_SUMMARY, Self::TeamSummary)] {
+            if let Some(entry) = text.strip_prefix(begin) {
+                let is_number = entry.bytes().all(|byte| byte.is_ascii_digit());
+                return entry.parse().ok().filter(|_| is_number).map(of).ok_or(NoReference::Summary);
+            }
         }
         if text.contains('.') {
             return Ok(Self::Text(text.parse()?));
@@ -66,6 +73,7 @@ impl Display for Reference {
             Self::Turn(digits) => write!(f, "ctx:{digits}"),
             Self::Text(handle) => handle.fmt(f),
             Self::Summary(entry) => write!(f, "{SUMMARY}{entry}"),
+            Self::TeamSummary(entry) => write!(f, "{TEAM_SUMMARY}{entry}"),
         }
     }
 }
@@ -111,7 +119,7 @@ mod tests {
 
     #[test]
     fn handles_of_all_kinds() {
-        for handle in ["ctx:1a2b3c4d", "ctx:1a2b3c4d.0", "ctx:1a2b3c4d.0.2", "ctx:summary.12"] {
+        for handle in ["ctx:1a2b3c4d", "ctx:1a2b3c4d.0", "ctx:1a2b3c4d.0.2", "ctx:summary.12", "ctx:team.12"] {
             assert_eq!(handle.parse::<Reference>().expect(handle).to_string(), handle);
         }
         assert_eq!(

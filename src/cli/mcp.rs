@@ -2,8 +2,8 @@
 
 use std::io::IsTerminal;
 
-use super::Answer;
 use super::output::Output;
+use super::{Answer, finding};
 use crate::archive::open::Location;
 use crate::config::{Config, Sources};
 use crate::mcp::{Library, serve};
@@ -24,7 +24,8 @@ impl McpArgs {
         }
         let current = std::env::current_dir().unwrap_or_default();
         let config = Config::load(&Sources::of_process(Some(&current)));
-        serve(Library::of(Location::of(&paths::data_dir()?, &config.archive), current))?;
+        let location = Location::of(&paths::data_dir()?, &config.archive);
+        serve(Library::of(location, current).with_team(finding::team(output)?))?;
         Ok(Answer::Yes)
     }
 }

@@ -10,6 +10,7 @@ use super::{Answer, Usage, finding};
 use crate::archive::blocks::{self, Original};
 use crate::archive::recall::{self, Reference, turn_digits};
 use crate::archive::search::Request;
+use crate::archive::store::StoredSummary;
 use crate::prune::Handle;
 
 #[derive(Debug, clap::Args)]
@@ -70,7 +71,14 @@ impl RecallArgs {
                 }
                 return Ok(answer);
             }
-            Reference::Summary(entry) => return show_summary(*entry, output),
+            Reference::Summary(entry) => {
+                let found = open(output)?.summary_of(*entry)?;
+                return show_summary(&reference, found, output);
+            }
+            Reference::TeamSummary(entry) => {
+                let found = finding::on_server(output).map_or(Ok(None), |mut server| server.summary_of(*entry))?;
+                return show_summary(&reference, found, output);
+            }
             Reference::Text(handle) => handle,
         };
         let folder = std::env::current_dir().unwrap_or_default();
@@ -92,7 +100,7 @@ impl RecallArgs {
 fn look_for(query: &str, output: &mut Output) -> anyhow::Result<Answer> {
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
     let request = Request { limit: BEST, folder, ..Request::new(query) };
-    let found = finding::search(&request, output)?;
+    let found = finding::search(&request, false, output)?;
     show_found(&request, &found, output)
 }
 
@@ -109,13 +117,13 @@ fn used(handle: &str, output: &Output) {
     }
 }
 
-fn show_summary(entry: i64, output: &mut Output) -> anyhow::Result<Answer> {
-    let Some((session, summary)) = open(output)?.summary_of(entry)? else {
-        output.note(&format!("the archive has no summary {}", Reference::Summary(entry)));
+fn show_summary(handle: &Reference, found: Option<(String, StoredSummary)>, output: &mut Output) -> anyhow::Result<Answer> {
+    let Some((session, summary)) = found else {
+        output.note(&format!("the archive has no summary {handle}"));
         return Ok(Answer::No);
     };
     if output.json {
-        output.value(&json!({ "handle": Reference::Summary(entry).to_string(), "session": session, "text": summary.text }))?;
+        output.value(&json!({ "handle": handle.to_string(), "session": session, "text": summary.text }))?;
     } else {
         output.line(printable(&summary.text))?;
     }

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use zeroize::Zeroizing;
+
 use super::settings::Choice;
 
-/// A text that is never shown: neither by `Debug` nor by `Display`.
+/// A text that is never shown, neither by `Debug` nor by `Display`, and written over when it is no longer needed.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 /// Where the archive is that commands read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,7 +78,7 @@ pub struct Postgres {
 impl Secret {
     /// Hides a text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(Zeroizing::new(text.into()))
     }
 
     /// The text, for the one who needs it.

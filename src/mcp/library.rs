@@ -9,7 +9,7 @@ stay, until another process has written to the index.
 use std::path::{Path, PathBuf};
 
 use crate::archive::open::Location;
-use crate::archive::search::{Finder, Found, Request};
+use crate::archive::search::{Finder, Found, Request, Team};
 use crate::archive::store::Store;
 use crate::archive::store::sqlite::Patience;
 
@@ -23,6 +23,7 @@ pub struct Library {
     location: Location,
     folder: PathBuf,
     finder: Finder,
+    team: Option<Team>,
 }
 
 /// An open archive, and what the caller should know about it.
@@ -41,7 +42,17 @@ impl Library {
 
     /// With an archive that is anywhere on this machine.
     pub fn of(location: Location, folder: PathBuf) -> Self {
-        Self { finder: Finder::new(location.data().to_owned()), location, folder }
+        Self { finder: Finder::new(location.data().to_owned()), location, folder, team: None }
+    }
+
+    /// The same, which asks a team's server as well.
+    pub fn with_team(self, team: Option<Team>) -> Self {
+        Self { team, ..self }
+    }
+
+    /// The team's server, for what is not here.
+    pub(super) fn team(&self) -> Option<&Team> {
+        self.team.as_ref()
     }
 
     /// The folder that the client works in.
@@ -61,6 +72,6 @@ impl Library {
 
     /// Searches, with an index that is as new as the archive, or nearly so.
     pub(super) fn search(&mut self, opened: &mut Opened, request: &Request) -> Result<Found, Failure> {
-        Ok(self.finder.search(&mut *opened.store, request, REFRESHED, &mut |_| {})?)
+        Ok(self.finder.search_both(&mut *opened.store, self.team.as_ref(), request, REFRESHED, &mut |_| {})?)
     }
 }

@@ -10,7 +10,7 @@ use super::page;
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
 use crate::archive::recall::{self, Reference};
-use crate::archive::store::StoreError;
+use crate::archive::store::{Store, StoreError};
 use crate::archive::{blocks, quote, words};
 use crate::digest;
 
@@ -137,15 +137,33 @@ fn find(library: &Library, opened: Option<&mut Opened>, reference: &Reference) -
             let (session, is_ambiguous) = (original.session, original.is_ambiguous);
             Ok(Whole { kind: "text", session, at_ms: 0, text: original.text, is_ambiguous })
         }
-        (Reference::Turn(digits), Some(store)) => {
-            let (turn, is_ambiguous) = recall::turn(store, digits)?.ok_or_else(|| missing(true))?;
-            let text = words::content(store, &turn)?;
-            Ok(Whole { kind: "turn", at_ms: turn.turn.started_ms, session: Some(turn.session), text, is_ambiguous })
-        }
-        (Reference::Summary(entry), Some(store)) => {
-            let (session, summary) = store.summary_of(*entry)?.ok_or_else(|| missing(true))?;
-            Ok(Whole { kind: "summary", session: Some(session), at_ms: summary.at_ms, text: summary.text, is_ambiguous: false })
-        }
-        (_, None) => Err(missing(false)),
+        (Reference::TeamSummary(_), _) => elsewhere(library, reference)?.ok_or_else(|| missing(is_archived)),
+        (_, store) => match store.map_or(Ok(None), |store| in_store(store, reference))? {
+            Some(whole) => Ok(whole),
+            None => elsewhere(library, reference)?.ok_or_else(|| missing(is_archived)),
+        },
     }
+}
+
+/// A turn or a summary of an archive.
+fn in_store(store: &mut dyn Store, reference: &Reference) -> Result<Option<Whole>, StoreError> {
+    match reference {
+        Reference::Turn(digits) => {
+            let Some((turn, is_ambiguous)) = recall::turn(store, digits)? else { return Ok(None) };
+            let text = words::content(store, &turn)?;
+            Ok(Some(Whole { kind: "turn", at_ms: turn.turn.started_ms, session: Some(turn.session), text, is_ambiguous }))
+        }
+        Reference::Summary(entry) | Reference::TeamSummary(entry) => Ok(store.summary_of(*entry)?.map(|(session, summary)| {
+            Whole { kind: "summary", session: Some(session), at_ms: summary.at_ms, text: summary.text, is_ambiguous: false }
+        })),
+        Reference::Text(_) => Ok(None),
+    }
+}
+
+/// The same on the team's server, where there is one. What an entry here is called is another one there.
+fn elsewhere(library: &Library, reference: &Reference) -> Result<Option<Whole>, Failure> {
+    let Some(team) = library.team().filter(|_| !matches!(reference, Reference::Summary(_))) else { return Ok(None) };
+    let wanted = reference.clone();
+    team.look_up(move |store| Ok(in_store(store, &wanted)?))
+        .map_err(|why| Failure::Missing(format!("{reference} is not here, and the team's server was not asked: {why}")))
 }

@@ -61,6 +61,9 @@ struct Hit {
     snippet: String,
     /// Where the words are; nowhere in what is found by its meaning, or stands beside a hit.
     found_in: Vec<&'static str>,
+    /// Whether it is on the team's server, and not here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    on_team_server: bool,
 }
 
 pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, Failure> {
@@ -139,11 +142,13 @@ fn shown(store: &mut dyn Store, hit: &search::Hit) -> Result<Hit, Failure> {
         summary: cut(&quote::line(&hit.summary), SUMMARY_CHARS),
         snippet: quote::line(&hit.snippet.text),
         found_in: hit.words.iter().map(|(place, _)| *place).collect(),
+        on_team_server: hit.is_elsewhere,
     })
 }
 
 fn line(hit: &Hit) -> String {
     let time = hit.time.as_deref().unwrap_or_default();
     let project = hit.project.as_deref().unwrap_or_default();
-    format!("\n{} {time} session {} {project}\n  {}\n  > {}", hit.handle, hit.session, hit.summary, hit.snippet)
+    let team = if hit.on_team_server { "(on the team's server) " } else { "" };
+    format!("\n{} {time} session {} {team}{project}\n  {}\n  > {}", hit.handle, hit.session, hit.summary, hit.snippet)
 }

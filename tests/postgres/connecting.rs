@@ -3,7 +3,8 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Secret, Settings};
+use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings};
+use ctxbridge::config::Secret;
 use ctxbridge_testkit::postgres::{Database, Server};
 
 use super::proxy::Proxy;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use ctxbridge::archive::ingest::archive;
 use ctxbridge::archive::reader::ReadError;
 use ctxbridge::archive::search::filter::Filter;
+use ctxbridge::archive::search::query::Terms;
+use ctxbridge::archive::search::tokens::Tokenizer;
 use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings};
 use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, Turns};
 use ctxbridge_testkit::postgres::{Database, Server};
@@ -142,15 +144,16 @@ fn without_vectors_there_are_words() {
     for error in [
         store.search_near("minilm-384", &vector, &Filter::default(), 9).unwrap_err(),
         store.put_vectors("minilm-384", &[(1, vec![vector.clone()])]).unwrap_err(),
-        store.without_vectors("minilm-384", 384, 9).unwrap_err(),
+        store.without_vectors("minilm-384", 384, i64::MAX, 9).unwrap_err(),
     ] {
         assert!(matches!(error, StoreError::Postgres(PostgresError::NoVectors { .. })) && !error.is_transient(), "{error:?}");
     }
     let session = store.sessions("", None, 1).unwrap().remove(0);
     let entry = store.first_entry(session.key).unwrap().unwrap();
     let text = store.texts_of(&[entry], 2_000).unwrap().remove(0).text;
-    let word = text.split(|c: char| !c.is_ascii_lowercase()).find(|word| word.len() == 4).unwrap();
-    assert!(!store.search_words(&format!("\"{word}\""), &Filter::default(), 99).unwrap().is_empty());
+    let word = text.split_whitespace().find(|word| word.len() > 6 && word.bytes().all(|byte| byte.is_ascii_lowercase())).unwrap();
+    let asked = Terms::of(word, &Tokenizer::default()).expression(&[]).unwrap();
+    assert!(!store.search_words(&asked, &Filter::default(), 99).unwrap().is_empty(), "{asked} in {text}");
 }
 
 #[test]

@@ -40,6 +40,22 @@ fn never_more_than_three() {
 }
 
 #[test]
+fn fewer_where_there_is_room_for_fewer() {
+    let database = database();
+    drop(PostgresStore::connect(settings(&database)).unwrap());
+    let role = database.role("grace", "CONNECTION LIMIT 1").unwrap();
+    let pool = Pool::new(Settings { tenant: "pool".to_owned(), ..settings_of(&database, &role) });
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let store = PostgresStore::of(&pool).unwrap();
+                (0..50).for_each(|_| assert!(store.server_version().is_ok()));
+            });
+        }
+    });
+}
+
+#[test]
 fn a_connection_that_fails_gives_its_place_back() {
     let database = database();
     let pool = Pool::new(Settings {

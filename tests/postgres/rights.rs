@@ -87,7 +87,7 @@ fn no_function_tells() {
         assert!(client.query(words, &[]).unwrap().is_empty());
         let near = "SELECT entry FROM ctxbridge.find_near('acme', $1, $2, 99) WHERE entry = ANY ($3)";
         assert!(client.query(near, &[&MODEL, &vector, &entries]).unwrap().is_empty());
-        let without = "SELECT * FROM ctxbridge.without_vectors('acme', 'another model', 384, 99)";
+        let without = "SELECT * FROM ctxbridge.without_vectors('acme', 'another model', 384, 9223372036854775807, 99)";
         assert!(client.query(without, &[]).unwrap().is_empty());
     }
     // All that everybody may call is known here; and what runs with another's rights goes by no path of the caller's.
@@ -99,7 +99,7 @@ fn no_function_tells() {
     assert_eq!(
         callable.join(" "),
         "add_member add_to_project ensure_vectors enter enter_project find_near find_words forget_texts forget_vectors may_read may_write \
-         put_texts put_vectors remove_from_project remove_member share_texts share_vectors without_vectors"
+         put_texts put_vectors remove_from_project remove_member settle share_texts share_vectors without_vectors"
     );
     let unpinned = "SELECT proname::text FROM pg_proc WHERE pronamespace = 'ctxbridge'::regnamespace AND prosecdef
         AND NOT coalesce(array_to_string(proconfig, ' '), '') LIKE '%search_path=pg_catalog, pg_temp%'";

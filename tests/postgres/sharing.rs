@@ -1,8 +1,9 @@
 //! Who may read what, by way of the store.
 
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings, Visibility};
+use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings};
 use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Turns, Wanted};
+use ctxbridge::config::Visibility;
 
 use super::lines::{says, user};
 use super::people::{MODEL, OF_PROJECT, OF_TEAM, PROJECT, People, SECRET, vector};

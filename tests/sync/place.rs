@@ -89,6 +89,7 @@ impl Place {
             name: "there",
             redactor: Redactor::standard(),
             patterns: &Patterns::of_user().0,
+            model: None,
             is_whole,
             deadline: None,
             retries: Retries { times: 3, first: Duration::from_millis(1) },

@@ -18,6 +18,8 @@ pub fn id(number: u32) -> String {
 
 pub struct Team {
     pub database: Database,
+    /// Who made the tables, where it was no superuser.
+    owner: Option<Role>,
 }
 
 /// Somebody with a machine.
@@ -44,13 +46,36 @@ impl Team {
     pub fn on(database: Database) -> Self {
         let settings = Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..Settings::from_url(&database.url()).unwrap() };
         drop(PostgresStore::connect(settings).unwrap());
-        Self { database }
+        Self { database, owner: None }
+    }
+
+    /// On a server where nobody may install the extension for vectors.
+    pub fn without_vectors() -> Self {
+        let database = Database::new(&ctxbridge::paths::cache_dir().unwrap()).unwrap();
+        let owner = database.role("owner", "").unwrap();
+        database
+            .admin()
+            .unwrap()
+            .batch_execute(&format!("GRANT CREATE ON DATABASE {} TO {}", database.name, owner.name))
+            .unwrap();
+        let settings = Settings::from_url(&database.url_of(&owner)).unwrap();
+        drop(PostgresStore::connect(Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..settings }).unwrap());
+        Self { database, owner: Some(owner) }
     }
 
     pub fn member(&self, name: &str) -> Member {
-        let role = self.database.role(name, "").unwrap();
+        self.member_with(name, "")
+    }
+
+    /// One whose role has these options.
+    pub fn member_with(&self, name: &str, options: &str) -> Member {
+        let role = self.database.role(name, options).unwrap();
         let add = "SELECT ctxbridge.add_member($1, $2)";
-        self.database.admin().unwrap().execute(add, &[&TENANT, &role.name]).unwrap();
+        let mut admin = match &self.owner {
+            Some(owner) => self.database.client_of(owner).unwrap(),
+            None => self.database.admin().unwrap(),
+        };
+        admin.execute(add, &[&TENANT, &role.name]).unwrap();
         let address = &self.database.address;
         let url = format!("postgres://{}@{}:{}/{}", role.name, address.host, address.port, self.database.name);
         let variables =
@@ -134,7 +159,7 @@ impl Member {
     /// The archive on the server, as this member sees it.
     pub fn store(&self) -> PostgresStore {
         let mut settings = Settings::from_url(&self.url).unwrap();
-        settings.password = Some(ctxbridge::archive::store::postgres::Secret::new(self.role.password.clone()));
+        settings.password = Some(ctxbridge::config::Secret::new(self.role.password.clone()));
         PostgresStore::connect(Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..settings }).unwrap()
     }
 }

@@ -138,6 +138,28 @@ fn a_server_that_stalls_is_given_up() {
 }
 
 #[test]
+fn a_server_without_a_connection_left_is_asked_later() {
+    let team = Team::new();
+    let ann = team.member_with("ann", "CONNECTION LIMIT 0");
+    let name = &ann.role.name;
+    let room_for = |count: u32| {
+        team.database.admin().unwrap().batch_execute(&format!("ALTER ROLE {name} CONNECTION LIMIT {count}")).unwrap();
+    };
+    fill(&ann);
+    let error = ann.fails(&["archive", "sync"]);
+    assert!(error.contains("has no connection left") && error.contains("too many connections for role"), "{error}");
+    let quiet = ann.output(&["archive", "sync", "--background"]);
+    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(1), "", ""));
+    assert_eq!(turns(&team.database), 0);
+    // One is enough for both who send.
+    room_for(1);
+    ann.run(&["archive", "sync"]);
+    room_for(10);
+    check_whole(&ann);
+    assert!(!ann.data().join("sync/trouble.json").exists());
+}
+
+#[test]
 fn no_hook_asks_the_server() {
     let team = Team::new();
     let ann = team.member("ann");

@@ -173,8 +173,12 @@ fn a_cold_session_goes_on() {
     std::fs::rename(place.cold(), place.sandbox.path("gone")).unwrap();
     talk.append(lines.turn("It goes on"));
     place.sandbox.quiet_hook("stop", &talk.input());
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
-    talk.append(lines.turn("Today").replace("2026-06-01", &now));
+    // After it was moved, at whatever time of day this runs.
+    let now = (jiff::Timestamp::now() + jiff::SignedDuration::from_mins(1)).strftime("%Y-%m-%dT%H:%M:%S").to_string();
+    let turn = lines.turn("Today");
+    let times: Vec<&str> = turn.match_indices("2026-06-01T").map(|(at, _)| &turn[at..at + now.len()]).collect();
+    assert!(!times.is_empty());
+    talk.append(times.iter().fold(turn.clone(), |turn, time| turn.replace(time, &now)));
     place.sandbox.quiet_hook("stop", &talk.input());
     assert_eq!(place.sandbox.log(), [] as [serde_json::Value; 0]);
     std::fs::rename(place.sandbox.path("gone"), place.cold()).unwrap();

@@ -153,16 +153,17 @@ fn one_that_cannot_be_moved_is_not_in_the_way_of_others() {
     assert_eq!(place.files(), [place.file(&small)], "nothing is left of what could not be written");
 }
 
-/// An archive of the version before is brought up to date, with all it has.
+/// An archive of a version before there were tiers is brought up to date, with all it has.
 #[test]
 fn an_older_archive() {
     let place = Place::new();
     let (talk, _) = place.old(1, 10);
     place.import();
     let db = rusqlite::Connection::open(place.sandbox.database()).unwrap();
-    db.execute_batch("DROP TABLE cold; DROP TABLE cold_files; DROP TABLE warm; DROP TABLE dictionaries").unwrap();
+    db.execute_batch("DROP TABLE imported; DROP TABLE cold; DROP TABLE cold_files; DROP TABLE warm; DROP TABLE dictionaries")
+        .unwrap();
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    db.pragma_update(None, "user_version", version - 1).unwrap();
+    db.pragma_update(None, "user_version", version - 2).unwrap();
     drop(db);
     assert!(place.sandbox.restored(&talk.id, &[]) == talk.bytes());
     place.optimize();

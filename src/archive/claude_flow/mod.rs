@@ -1,7 +1,7 @@
 /*!
 What claude-flow (ruflo) kept: its hook's `transcript-archive.db`, or `transcript-archive.json` where that had no database.
 
-[`source`] finds and opens them, `database` and `json_file` read them, whatever state they are in. An [`Entry`] is a prompt and the last answer
+[`source`] finds and opens them, `database` and `json_file` read them, whatever state they are in. An [`Entry`](entry::Entry) is a prompt and the last answer
 to it, without what tools returned. A session's own transcript says all of that better, so entries that are [`said`] there only
 bring their counts; of the others, [`lines`] makes a transcript of its own, which is archived like any other. When the session's own comes
 later, [`settle`] takes out of it what that one has.

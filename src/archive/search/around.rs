@@ -31,11 +31,16 @@ pub fn said(prompt: &str, answer: &str) -> String {
     format!("{prompt}\n{answer}").trim().to_owned()
 }
 
-/// What was said before a turn, oldest first; `known` has what some entries say.
+/// What was said before a turn, oldest first; `known` has what some entries say, and so may an index.
 ///
 /// # Errors
 /// When the archive or the index cannot be read.
-pub fn before(store: &mut dyn Store, index: &Index, place: &Place, known: &HashMap<i64, String>) -> Result<String, SearchError> {
+pub fn before(
+    store: &mut dyn Store,
+    index: Option<&Index>,
+    place: &Place,
+    known: &HashMap<i64, String>,
+) -> Result<String, SearchError> {
     let mut all = Vec::new();
     for distance in (1..=BEFORE).rev() {
         all.extend(at(store, index, place, place.index.checked_sub(distance), known)?);
@@ -49,14 +54,14 @@ pub fn before(store: &mut dyn Store, index: &Index, place: &Place, known: &HashM
 /// As [`before`].
 pub fn beside(store: &mut dyn Store, index: &Index, place: &Place) -> Result<[String; 2], SearchError> {
     let known = HashMap::new();
-    let before = at(store, index, place, place.index.checked_sub(1), &known)?;
-    let after = at(store, index, place, place.index.checked_add(1), &known)?;
+    let before = at(store, Some(index), place, place.index.checked_sub(1), &known)?;
+    let after = at(store, Some(index), place, place.index.checked_add(1), &known)?;
     Ok([before, after].map(Option::unwrap_or_default))
 }
 
 fn at(
     store: &mut dyn Store,
-    index: &Index,
+    index: Option<&Index>,
     place: &Place,
     number: Option<u32>,
     known: &HashMap<i64, String>,
@@ -67,7 +72,8 @@ fn at(
     if let Some(known) = known.get(&turn.entry) {
         return Ok(Some(known.clone()));
     }
-    Ok(Some(match index.excerpt(turn.entry)? {
+    let excerpt = index.map_or(Ok(None), |index| index.excerpt(turn.entry))?;
+    Ok(Some(match excerpt {
         Some(excerpt) => said(&excerpt.prompt, &excerpt.answer),
         None => words::fields(store, &turn).map(|fields| said(&fields.prompt, &fields.answer)).unwrap_or_default(),
     }))

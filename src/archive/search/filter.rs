@@ -4,6 +4,8 @@ use std::path::Path;
 
 use rusqlite::types::Value;
 
+use crate::transcript::Turn;
+
 /// What a word has to stand in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
@@ -63,6 +65,36 @@ pub fn project(named: &str, from: &Path) -> Option<String> {
 }
 
 impl Filter {
+    /// Whether it lets any turn of a session through, as far as that depends on the session.
+    pub(super) fn lets_session(&self, session: &str, folder: Option<&str>) -> bool {
+        let begins =
+            |begin: &String| session.as_bytes().get(..begin.len()).is_some_and(|own| own.eq_ignore_ascii_case(begin.as_bytes()));
+        self.session.as_ref().is_none_or(begins) && self.lets_folder(folder)
+    }
+
+    /// Whether it lets something through that happened in a folder.
+    pub(super) fn lets_folder(&self, folder: Option<&str>) -> bool {
+        self.project.as_ref().is_none_or(|project| is_in(folder, project))
+    }
+
+    /// Whether it lets a turn through, of a session that it lets through.
+    pub(super) fn lets_turn(&self, turn: &Turn) -> bool {
+        let has = |file: &String| turn.files.iter().any(|path| path.to_ascii_lowercase().contains(&file.to_ascii_lowercase()));
+        self.lets_time(turn.started_ms)
+            && self.tool.as_ref().is_none_or(|tool| turn.tools.iter().any(|name| name.eq_ignore_ascii_case(tool)))
+            && self.file.as_ref().is_none_or(has)
+    }
+
+    /// Whether it lets the summary of a compaction through.
+    pub(super) fn lets_summary(&self, at_ms: i64) -> bool {
+        self.lets_time(at_ms) && self.tool.is_none() && self.file.is_none()
+    }
+
+    /// Whether it lets something of this time through.
+    pub(super) fn lets_time(&self, at_ms: i64) -> bool {
+        self.since_ms.is_none_or(|since| at_ms >= since) && self.until_ms.is_none_or(|until| at_ms < until)
+    }
+
     /// The statement that lists what it lets through, entries with the keys of turns, with what stands for its question marks.
     pub(super) fn condition(&self) -> Option<(String, Vec<Value>)> {
         let mut values: Vec<Value> = Vec::new();
@@ -134,6 +166,21 @@ impl Filter {
             all(&[&session, &summary])
         );
         Some((sql, values))
+    }
+}
+
+/// Whether a folder is that of a project, or below it.
+fn is_in(folder: Option<&str>, project: &str) -> bool {
+    let Some(folder) = folder else { return false };
+    let folder = format!("{}/", folder.replace('\\', "/").trim_end_matches('/'));
+    let project = project.replace('\\', "/");
+    let path = project.trim_matches('/');
+    let is_drive = path.as_bytes().get(1) == Some(&b':');
+    match (project.starts_with('/'), path) {
+        (true, "") => true,
+        (true, path) => folder.starts_with(&format!("/{path}/")),
+        (false, path) if is_drive => folder.starts_with(&format!("{path}/")),
+        (false, path) => format!("/{folder}").to_ascii_lowercase().contains(&format!("/{}/", path.to_ascii_lowercase())),
     }
 }
 

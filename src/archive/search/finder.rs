@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use super::remote::Remote;
+use super::scan::Scan;
 use super::{Found, Index, Request, SearchError, embed, index, refresh, search};
 use crate::archive::embed::Model;
 use crate::archive::store::Store;
+use crate::config::StoreKind;
 use crate::files::{self, Stamp};
 
 /// How long the work before a search is.
@@ -52,6 +55,20 @@ impl Finder {
     /// # Errors
     /// When the archive or the index cannot be read.
     pub fn search(
+        &mut self,
+        store: &mut dyn Store,
+        request: &Request,
+        most: usize,
+        progress: &mut dyn FnMut(Indexing),
+    ) -> Result<Found, SearchError> {
+        match store.kind() {
+            StoreKind::Sqlite => self.search_index(store, request, most, progress),
+            StoreKind::Jsonl => search(store, &mut Scan::default(), &mut self.model, request),
+            StoreKind::Postgres => search(store, &mut Remote::default(), &mut self.model, request),
+        }
+    }
+
+    fn search_index(
         &mut self,
         store: &mut dyn Store,
         request: &Request,

@@ -4,24 +4,25 @@ use std::collections::HashMap;
 
 use super::{Found, Hit, Mode, What};
 
-/// Scores of two archives mean nothing to each other, ranks do: Cormack et al., "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
-/// Methods" (2009), with the constant that they used.
-const FUSION: f64 = 60.0;
-
-/// The best of both, at most `limit`. What both have is one hit, and stands higher; it is shown as it is here.
+/// The best of both, at most `limit`. What both have is one hit, shown as it is here.
+///
+/// Scores say how good a hit is beside the best of its own archive, so they are scaled by how well that one fits: reciprocal ranks would have the
+/// best of what is hardly about it stand beside the best of what is.
 pub fn merge(here: Found, there: Found, limit: usize) -> Found {
     let mode = if here.mode == there.mode { here.mode } else { Mode::Hybrid };
-    let mut notes = here.notes;
-    notes.extend(there.notes.into_iter().filter(|note| !note.is_empty()));
+    let mut notes = here.notes.clone();
+    notes.extend(there.notes.iter().filter(|note| !here.notes.contains(note)).cloned());
+    let (fit, time) = (here.fit.max(there.fit), here.time.clone().or_else(|| there.time.clone()));
     let mut places: HashMap<Identity, usize> = HashMap::new();
     let mut hits: Vec<Hit> = Vec::new();
-    for list in [here.hits, there.hits] {
-        for (rank, hit) in list.into_iter().enumerate() {
-            let score = 1.0 / (FUSION + rank as f64 + 1.0);
+    for found in [here, there] {
+        let best = found.hits.iter().map(|hit| hit.score).fold(f64::MIN_POSITIVE, f64::max);
+        for hit in found.hits {
+            let score = hit.score / best * found.fit;
             match places.get(&identity(&hit)) {
                 Some(&place) => {
                     let known = &mut hits[place];
-                    known.score += score;
+                    known.score = known.score.max(score);
                     known.cosine = known.cosine.or(hit.cosine);
                 }
                 None => {
@@ -34,7 +35,7 @@ pub fn merge(here: Found, there: Found, limit: usize) -> Found {
     // Stable, so that of two that are as good the one from here stands first.
     hits.sort_by(|a, b| b.score.total_cmp(&a.score));
     hits.truncate(limit);
-    Found { hits, mode, time: here.time.or(there.time), notes }
+    Found { hits, fit, mode, time, notes }
 }
 
 /// What is the same in all archives: a session and, in it, a turn or a summary.
@@ -66,22 +67,25 @@ mod tests {
             snippet: Snippet::default(),
             summary: summary.to_owned(),
             duplicates: 0,
+            is_elsewhere: false,
         }
     }
 
-    fn found(hits: Vec<Hit>) -> Found {
-        Found { hits, mode: Mode::Lexical, time: None, notes: Vec::new() }
+    fn found(fit: f64, hits: Vec<Hit>) -> Found {
+        Found { hits, fit, mode: Mode::Lexical, time: None, notes: vec!["a note".to_owned()] }
     }
 
     #[test]
-    fn ranks_count_and_what_both_have_is_one() {
-        let here = found(vec![hit("a", 900.0, "here"), hit("b", 800.0, "here"), hit("c", 700.0, "here")]);
-        let there = found(vec![hit("d", 0.2, "there"), hit("b", 0.1, "there")]);
+    fn what_fits_better_stands_first_wherever_it_is() {
+        let here = found(0.9, vec![hit("a", 9.0, "here"), hit("b", 6.0, "here"), hit("c", 1.0, "here")]);
+        let there = found(0.5, vec![hit("d", 0.02, "there"), hit("b", 0.01, "there")]);
         let both = merge(here.clone(), there.clone(), 10);
         let sessions: Vec<_> = both.hits.iter().map(|hit| (hit.identity().2, hit.summary.as_str())).collect();
-        assert_eq!(sessions, [("b", "here"), ("a", "here"), ("d", "there"), ("c", "here")]);
-        assert_eq!(merge(here.clone(), there, 2).hits.len(), 2);
-        let alone = merge(here.clone(), found(Vec::new()), 10);
+        assert_eq!(sessions, [("a", "here"), ("b", "here"), ("d", "there"), ("c", "here")]);
+        assert_eq!((merge(here.clone(), there.clone(), 2).hits.len(), both.fit, both.notes.len()), (2, 0.9, 1));
+        let worse = Found { fit: 0.1, ..here.clone() };
+        assert_eq!(merge(worse, there, 1).hits[0].identity().2, "d");
+        let alone = merge(here, found(0.0, Vec::new()), 10);
         assert_eq!(alone.hits.iter().map(|hit| hit.identity().2).collect::<String>(), "abc");
     }
 }

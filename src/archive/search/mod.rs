@@ -8,6 +8,7 @@ missing is said.
 */
 
 mod around;
+pub mod catalogue;
 mod dot;
 mod embed;
 pub mod filter;
@@ -21,9 +22,12 @@ pub mod query;
 pub mod rank;
 mod refresh;
 mod related;
+mod remote;
+mod scan;
 mod show;
 pub mod snippet;
 pub mod subject;
+mod team;
 pub mod time;
 pub mod tokens;
 pub mod vectors;
@@ -33,6 +37,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+pub(crate) use around::{is_short, said};
 pub use embed::{Embedded, embed, texts_of};
 pub use filter::{Filter, Kind, project};
 pub use finder::{CaughtUp, Finder, Indexing};
@@ -43,6 +48,7 @@ pub use rank::Stages;
 pub use refresh::{Refreshed, refresh};
 pub use related::{About, Related, related};
 pub use snippet::Snippet;
+pub use team::Team;
 
 use super::context;
 use super::embed::EmbedError;
@@ -179,6 +185,8 @@ pub struct Hit {
     pub summary: String,
     /// How many others say the same.
     pub duplicates: usize,
+    /// Whether it is on the team's server, and not here.
+    pub is_elsewhere: bool,
 }
 
 impl Hit {
@@ -186,7 +194,13 @@ impl Hit {
     pub fn identity(&self) -> (String, i64, &str) {
         match &self.what {
             What::Turn(turn) => (context::handle(&turn.turn.id), turn.turn.started_ms, &turn.session),
-            What::Summary(session, summary) => (Reference::Summary(summary.entry).to_string(), summary.at_ms, session),
+            What::Summary(session, summary) => {
+                let reference = match self.is_elsewhere {
+                    false => Reference::Summary(summary.entry),
+                    true => Reference::TeamSummary(summary.entry),
+                };
+                (reference.to_string(), summary.at_ms, session)
+            }
         }
     }
 }
@@ -196,6 +210,8 @@ impl Hit {
 pub struct Found {
     /// The best first.
     pub hits: Vec<Hit>,
+    /// How well the best of them fits, which says what scores of two searches for the same mean to each other.
+    pub fit: f64,
     /// What was compared: without a model or vectors, words.
     pub mode: Mode,
     /// Days that the query named, as text.

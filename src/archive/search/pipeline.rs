@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::index::{Allowed, Asked, OWN};
+use super::catalogue::{Catalogue, Coverage};
+use super::index::OWN;
 use super::query::Terms;
 use super::rank::{Around, Candidate};
 use super::show::Shower;
-use super::{Filter, Found, Index, Mode, Request, SearchError, Stages, rank, time};
+use super::{Filter, Found, Mode, Request, SearchError, Stages, rank, time};
 use crate::archive::SUMMARY_CONFIDENCE;
 use crate::archive::embed::Model;
 use crate::archive::quote::head;
@@ -24,14 +25,19 @@ const MOST_CHARS: usize = 1_000;
 /// Looks for turns. Without a model only words are compared; where nothing has what is in quotes, its words are.
 ///
 /// # Errors
-/// When the archive or the index cannot be read.
-pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, request: &Request) -> Result<Found, SearchError> {
-    let strict = look(store, index, model, request)?;
+/// When the archive or the catalogue cannot be read.
+pub fn search<C: Catalogue>(
+    store: &mut dyn Store,
+    catalogue: &mut C,
+    model: &mut Model,
+    request: &Request,
+) -> Result<Found, SearchError> {
+    let strict = look(store, catalogue, model, request)?;
     if !strict.hits.is_empty() || !request.text.contains('"') {
         return Ok(strict);
     }
     // An error text is remembered with another number in it, or with a dot too many.
-    let mut loose = look(store, index, model, &Request { text: request.text.replace('"', " "), ..request.clone() })?;
+    let mut loose = look(store, catalogue, model, &Request { text: request.text.replace('"', " "), ..request.clone() })?;
     if loose.hits.is_empty() {
         return Ok(strict);
     }
@@ -39,27 +45,32 @@ pub fn search(store: &mut dyn Store, index: &mut Index, model: &mut Model, reque
     Ok(loose)
 }
 
-fn look(store: &mut dyn Store, index: &mut Index, model: &mut Model, request: &Request) -> Result<Found, SearchError> {
+fn look<C: Catalogue>(
+    store: &mut dyn Store,
+    catalogue: &mut C,
+    model: &mut Model,
+    request: &Request,
+) -> Result<Found, SearchError> {
     let mut notes = Vec::new();
     let text = head(&request.text, MOST_CHARS);
     let named = if request.stages.time { time::named(text, request.now, &request.zone) } else { None };
     let terms = match &named {
-        None => Terms::of(text, index.tokenizer()),
-        Some(named) => Terms::besides(text, named, index.tokenizer()),
+        None => Terms::of(text, catalogue.tokenizer()),
+        Some(named) => Terms::besides(text, named, catalogue.tokenizer()),
     };
     let time = named.as_ref().map(|named| named.millis(&request.zone));
-    let vector = vector(index, model, request, &mut notes)?;
+    let vector = vector(store, catalogue, model, request, &mut notes)?;
     let mode = match &vector {
         None => Mode::Lexical,
         Some(_) => request.mode.unwrap_or(Mode::Hybrid),
     };
     let vector = vector.as_ref().map(|(model, vector)| (*model, vector.as_slice()));
-    let allowed = index.allowed(&request.filter)?;
-    // The index gives what may have what is in quotes, and much of it may not.
+    let allowed = catalogue.allowed(store, &request.filter)?;
+    // The catalogue gives what may have what is in quotes, and much of it may not.
     let most = CANDIDATES.max(request.limit) * if terms.are_required() { 4 } else { 1 };
-    let asked = index.ask(&terms, &columns(request))?;
+    let asked = catalogue.ask(store, &terms, &columns(request))?;
     let mut pool = Pool { found: HashMap::new(), mode, most, is_of_kinds: !request.kinds.is_empty() };
-    pool.collect(index, &asked, vector, allowed.as_ref())?;
+    pool.collect(store, catalogue, &asked, vector, allowed.as_ref())?;
     if let Some(time) = &time {
         // Those of the time that is named compete among themselves, too.
         let within =
@@ -69,17 +80,16 @@ fn look(store: &mut dyn Store, index: &mut Index, model: &mut Model, request: &R
             until_ms: within(request.filter.until_ms, time.end, i64::min),
             ..request.filter.clone()
         };
-        let allowed = index.allowed(&filter)?.unwrap_or_default();
-        pool.collect(index, &asked, vector, Some(&allowed))?;
-        if terms.is_time_alone && mode != Mode::Dense {
-            let mut newest: Vec<i64> = allowed.entries.iter().copied().collect();
-            newest.sort_unstable_by(|one, other| other.cmp(one));
-            newest.iter().take(OF_A_TIME.max(request.limit)).for_each(|entry| pool.entry(*entry).0 = Some(1.0));
+        let allowed = catalogue.allowed(store, &filter)?;
+        pool.collect(store, catalogue, &asked, vector, allowed.as_ref())?;
+        if let Some(allowed) = allowed.filter(|_| terms.is_time_alone && mode != Mode::Dense) {
+            let newest = catalogue.newest(store, &allowed, OF_A_TIME.max(request.limit))?;
+            newest.into_iter().for_each(|entry| pool.entry(entry).0 = Some(1.0));
         }
     }
-    if let Some((_, vector)) = vector.filter(|_| mode == Mode::Hybrid) {
+    if let Some(vector) = vector.filter(|_| mode == Mode::Hybrid) {
         let without: Vec<i64> = pool.found.iter().filter(|(_, found)| found.1.is_none()).map(|(entry, _)| *entry).collect();
-        for (entry, cosine) in index.cosines(model.id(), vector, &without)? {
+        for (entry, cosine) in catalogue.cosines(vector, &without)? {
             pool.entry(entry).1 = Some(f64::from(cosine));
         }
     }
@@ -89,16 +99,17 @@ fn look(store: &mut dyn Store, index: &mut Index, model: &mut Model, request: &R
     if mode == Mode::Dense {
         pool.found.values_mut().for_each(|found| found.0 = None);
     }
-    let candidates = candidates(store, &pool, allowed.as_ref())?;
+    let candidates = candidates(store, catalogue, &pool, allowed.as_ref())?;
     let around = Around { time, folder: request.folder.as_deref(), now_ms: request.now.as_millisecond() };
     // What is asked for in a kind of text, or in quotes, has to be in it: neighbours are not.
     let is_strict = !request.kinds.is_empty() || terms.are_required();
     let stages = Stages { neighbours: request.stages.neighbours && !is_strict, ..request.stages };
     let ranked = rank::rank(&candidates, stages, &around);
-    let hits =
-        Shower { store, index, terms: &terms, request, allowed: allowed.as_ref(), around: &around }.hits(&ranked, &candidates)?;
+    let fit = candidates.iter().map(rank::fit).fold(0.0, f64::max);
+    let shower = Shower { store, catalogue, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
+    let hits = shower.hits(&ranked, &candidates)?;
     let time = named.map(|named| request.text[named.range].to_owned());
-    Ok(Found { hits, mode, time, notes })
+    Ok(Found { hits, fit, mode, time, notes })
 }
 
 /// Where words are looked for; anywhere, where none are named.
@@ -111,8 +122,9 @@ fn columns(request: &Request) -> Vec<&'static str> {
 }
 
 /// The model's name and the query's vector; nothing where words have to do.
-fn vector(
-    index: &mut Index,
+fn vector<C: Catalogue>(
+    store: &mut dyn Store,
+    catalogue: &mut C,
     model: &mut Model,
     request: &Request,
     notes: &mut Vec<String>,
@@ -120,7 +132,18 @@ fn vector(
     if request.mode == Some(Mode::Lexical) || request.text.trim().is_empty() {
         return Ok(None);
     }
-    let (with, all) = index.coverage(model.id())?;
+    let (with, all) = match catalogue.coverage(store, model.id())? {
+        Coverage::Counted(with, all) => (with, all),
+        Coverage::Uncounted if request.mode.is_none() && !model.is_there() => return Ok(None),
+        Coverage::Uncounted => (1, 1),
+        Coverage::Never(why) => {
+            // Who never had a model misses nothing.
+            if request.mode.is_some() || model.is_there() {
+                notes.push(format!("words alone were compared: {why}"));
+            }
+            return Ok(None);
+        }
+    };
     // Who never had a model is not told of it at every search.
     if with == 0 && request.mode.is_none() && !model.is_there() {
         return Ok(None);
@@ -167,17 +190,17 @@ impl Pool {
         self.found.entry(entry).or_default()
     }
 
-    fn collect(
+    fn collect<C: Catalogue>(
         &mut self,
-        index: &mut Index,
-        asked: &Asked,
+        store: &mut dyn Store,
+        catalogue: &mut C,
+        asked: &C::Asked,
         vector: Option<(&str, &[f32])>,
-        allowed: Option<&Allowed>,
+        allowed: Option<&C::Allowed>,
     ) -> Result<(), SearchError> {
-        let allowed = allowed.map(|allowed| &allowed.entries);
         let mut near = Vec::new();
-        if let Some((model, vector)) = vector.filter(|_| self.mode != Mode::Lexical) {
-            for (entry, cosine) in index.dense(model, vector, allowed, self.most)? {
+        if let Some(vector) = vector.filter(|_| self.mode != Mode::Lexical) {
+            for (entry, cosine) in catalogue.dense(store, vector, allowed, self.most)? {
                 self.entry(entry).1 = Some(f64::from(cosine));
                 near.push(entry);
             }
@@ -185,7 +208,7 @@ impl Pool {
         if self.mode != Mode::Dense || self.is_of_kinds {
             // What is near may have some of the words, too, if not enough of them to be among the best.
             let most = if self.mode == Mode::Dense { 0 } else { self.most };
-            for (entry, score) in index.lexical(asked, allowed, most, &near)? {
+            for (entry, score) in catalogue.lexical(store, asked, allowed, most, &near)? {
                 self.entry(entry).0 = Some(score);
             }
         }
@@ -194,12 +217,17 @@ impl Pool {
 }
 
 /// Where the entries are; of several places that are let through, the one that is still part of a conversation, then the newest.
-fn candidates(store: &mut dyn Store, pool: &Pool, allowed: Option<&Allowed>) -> Result<Vec<Candidate>, SearchError> {
+fn candidates<C: Catalogue>(
+    store: &mut dyn Store,
+    catalogue: &C,
+    pool: &Pool,
+    allowed: Option<&C::Allowed>,
+) -> Result<Vec<Candidate>, SearchError> {
     let mut entries: Vec<i64> = pool.found.keys().copied().collect();
     entries.sort_unstable();
     let mut best: HashMap<i64, Place> = HashMap::new();
     for place in store.places(&entries)? {
-        let is_allowed = allowed.is_none_or(|allowed| allowed.turns.contains(&place.key));
+        let is_allowed = allowed.is_none_or(|allowed| catalogue.is_allowed(allowed, &place));
         if is_allowed && best.get(&place.entry).is_none_or(|known| known.rank() < place.rank()) {
             best.insert(place.entry, place);
         }

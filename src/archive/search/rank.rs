@@ -116,6 +116,13 @@ pub struct Ranked {
     pub candidate: Option<usize>,
 }
 
+/// How well an entry fits by itself, whatever else was found: comparable between searches for the same, unlike scores.
+pub(super) fn fit(candidate: &Candidate) -> f64 {
+    let words = candidate.words.unwrap_or_default();
+    let meaning = candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
+    WORDS * words + meaning
+}
+
 /// The order of candidates and, where stages say so, of their neighbours.
 pub fn rank(candidates: &[Candidate], stages: Stages, around: &Around<'_>) -> Vec<Ranked> {
     let fused = if stages.scores { scores(candidates) } else { reciprocal_ranks(candidates) };

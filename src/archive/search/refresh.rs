@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::index::excerpt::Excerpt;
 use super::index::{Document, Missing};
 use super::{Index, SearchError, around};
 use crate::archive::store::{Place, Store, StoredTurn};
@@ -70,6 +71,17 @@ pub fn refresh(
 
 /// Whether all of them could be read: what is in cold storage that is not there has to be tried again.
 fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Result<bool, SearchError> {
+    let (documents, is_complete) = documents(store, Some(index), missing)?;
+    index.add(&documents)?;
+    Ok(is_complete)
+}
+
+/// What entries say, but for those that cannot be read now; whether there are none of these. An index may know what was said before them.
+pub(super) fn documents(
+    store: &mut dyn Store,
+    index: Option<&Index>,
+    missing: Vec<Missing>,
+) -> Result<(Vec<Document>, bool), SearchError> {
     let mut is_complete = true;
     let mut documents = Vec::with_capacity(missing.len());
     let mut said = HashMap::new();
@@ -106,8 +118,14 @@ fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Resul
     for (at, place) in short {
         documents[at].before = around::before(store, index, &place, &said)?;
     }
-    index.add(&documents)?;
-    Ok(is_complete)
+    Ok((documents, is_complete))
+}
+
+/// How an entry is shown, without an index that knows it already; nothing where there is none.
+pub(super) fn excerpt(store: &mut dyn Store, entry: i64) -> Result<Option<Excerpt>, SearchError> {
+    let summary = store.summary_of(entry)?.map(|(_, summary)| summary.text);
+    let (mut documents, _) = documents(store, None, vec![Missing { entry, sha256: Vec::new(), summary }])?;
+    Ok(documents.pop().map(|document| Excerpt::of(&document)))
 }
 
 /// A turn of an entry, where it is, and what it says; none where the entry is no turn's. All turns of an entry say the same. That it is in

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::index::Allowed;
+use super::catalogue::Catalogue;
 use super::index::excerpt::Excerpt;
 use super::query::{self, Terms};
 use super::rank::{Around, Candidate, Ranked};
 use super::snippet::{self, Snippet};
-use super::{Hit, Index, Request, SearchError, What};
+use super::{Hit, Request, SearchError, What};
 use crate::archive::store::{Store, StoredTurn};
 use crate::archive::words;
 use crate::transcript::Fields;
@@ -16,12 +16,12 @@ use crate::transcript::Fields;
 const SNIPPET_CHARS: usize = 240;
 
 /// Reads what is shown.
-pub(super) struct Shower<'a> {
+pub(super) struct Shower<'a, C: Catalogue> {
     pub store: &'a mut dyn Store,
-    pub index: &'a Index,
+    pub catalogue: &'a mut C,
     pub terms: &'a Terms,
     pub request: &'a Request,
-    pub allowed: Option<&'a Allowed>,
+    pub allowed: Option<&'a C::Allowed>,
     pub around: &'a Around<'a>,
 }
 
@@ -31,7 +31,7 @@ type Texts<'a> = [(&'static str, &'a str)];
 /// Where words of a text were found, and the best piece of it.
 type Matches = (Vec<(&'static str, Vec<String>)>, Snippet);
 
-impl Shower<'_> {
+impl<C: Catalogue> Shower<'_, C> {
     pub fn hits(mut self, ranked: &[Ranked], candidates: &[Candidate]) -> Result<Vec<Hit>, SearchError> {
         let mut hits: Vec<Hit> = Vec::new();
         let mut same: HashMap<u64, usize> = HashMap::new();
@@ -72,8 +72,14 @@ impl Shower<'_> {
             }
         };
         // One that the index does not have yet, or that says nothing.
-        let Some(excerpt) = self.index.excerpt(entry)?.filter(|excerpt| !excerpt.is_empty()) else { return Ok(None) };
+        let Some(excerpt) = self.catalogue.excerpt(self.store, entry)?.filter(|excerpt| !excerpt.is_empty()) else {
+            return Ok(None);
+        };
         let Some((words, snippet)) = self.matches(&what, &excerpt, candidate) else { return Ok(None) };
+        let is_of_kinds = !self.request.kinds.is_empty() && !self.terms.is_nothing();
+        if is_of_kinds && words.is_empty() && !self.catalogue.tells_kinds_apart() {
+            return Ok(None);
+        }
         // What was said before a short turn counts for it.
         let is_alone = self.terms.is_nothing();
         let hit = Hit {
@@ -86,6 +92,7 @@ impl Shower<'_> {
             snippet,
             summary: excerpt.line,
             duplicates: 0,
+            is_elsewhere: false,
         };
         Ok(Some((hit, excerpt.said)))
     }
@@ -95,9 +102,8 @@ impl Shower<'_> {
         let turn = self.store.turn(ranked.at.0, ranked.at.1)?;
         let (Some(found), Some(allowed)) = (&turn, self.allowed) else { return Ok(turn) };
         let places = self.store.places(&[found.entry])?;
-        let is_allowed = |key: i64| allowed.turns.contains(&key);
         let here = places.iter().find(|place| (place.transcript, place.index) == ranked.at && !place.is_superseded);
-        Ok(turn.filter(|_| here.is_some_and(|place| is_allowed(place.key))))
+        Ok(turn.filter(|_| here.is_some_and(|place| self.catalogue.is_allowed(allowed, place))))
     }
 
     /// Where the words are; nothing where what is in quotes is not there.
@@ -143,7 +149,7 @@ impl Shower<'_> {
         for (name, text) in texts.iter().filter(|(name, _)| self.is_asked(name)) {
             let mut seen: Vec<String> = Vec::new();
             let mut terms: HashSet<&String> = HashSet::new();
-            let hits = snippet::hits(text, self.terms, self.index.tokenizer());
+            let hits = snippet::hits(text, self.terms, self.catalogue.tokenizer());
             for (range, word) in &hits {
                 if terms.insert(word) {
                     let shown = text[range.clone()].to_lowercase();

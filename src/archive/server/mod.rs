@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::archive::store::StoreError;
-use crate::archive::store::postgres::{self, Pool, PostgresStore, Secret, Settings, SettingsError, TENANT};
-use crate::config::{self, Config, Visibility};
+use crate::archive::store::postgres::{self, Pool, PostgresStore, Settings, SettingsError, TENANT};
+use crate::config::{self, Config, Secret, Visibility};
 
 /// How long a search waits for an answer: who asked sees what there is here anyway.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -71,7 +71,7 @@ impl Server {
     }
 
     /// Who may read what is sent.
-    pub fn visibility(&self) -> postgres::Visibility {
+    pub fn visibility(&self) -> Visibility {
         self.pool.settings().visibility
     }
 }
@@ -95,7 +95,7 @@ fn settings(told: &config::Postgres) -> Result<Settings, ServerError> {
         }
         (None, None) => return Err(ServerError::None),
     };
-    settings.password = settings.password.or_else(|| told.password.as_ref().map(|password| Secret::new(password.reveal())));
+    settings.password = settings.password.or_else(|| told.password.clone());
     if settings.password.is_none() {
         let login = Login { host: &settings.host, port: settings.port, database: &settings.database, user: &settings.user };
         settings.password = pgpass::file().and_then(|file| pgpass::password(&file, &login)).map(Secret::new);
@@ -110,11 +110,7 @@ fn settings(told: &config::Postgres) -> Result<Settings, ServerError> {
     };
     settings.ca_file = settings.ca_file.or_else(|| told.ca_file.clone());
     settings.tenant = told.tenant.clone().unwrap_or_else(|| TENANT.to_owned());
-    settings.visibility = match told.visibility {
-        Visibility::Private => postgres::Visibility::Private,
-        Visibility::Project => postgres::Visibility::Project,
-        Visibility::Team => postgres::Visibility::Team,
-    };
+    settings.visibility = told.visibility;
     settings.connect_timeout = Duration::from_secs(told.timeout_s);
     Ok(settings)
 }
@@ -141,11 +137,11 @@ mod tests {
 
     #[test]
     fn what_a_url_leaves_out_is_taken_from_the_other_keys() {
-        let url = |url: &str| Some(config::Secret::new(url));
+        let url = |url: &str| Some(Secret::new(url));
         let settings = told(|told| {
             told.url = url("postgres://ann@db.example/team");
             (told.host, told.user, told.database) = (Some("other".into()), Some("eve".into()), Some("mine".into()));
-            told.password = Some(config::Secret::new("hidden"));
+            told.password = Some(Secret::new("hidden"));
             told.tenant = Some("acme".into());
         });
         assert_eq!((settings.server().as_str(), settings.user.as_str()), ("db.example:5432", "ann"));

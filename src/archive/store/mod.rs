@@ -11,10 +11,12 @@ pub mod jsonl;
 mod learnings;
 pub mod postgres;
 pub mod sqlite;
+mod vectors;
 
 pub use error::StoreError;
 pub use imported::{Adopted, ImportedEmbedding};
 pub use learnings::{StoredFix, StoredLearning, Wanted};
+pub use vectors::Vectors;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::cycle::{Facts, Outcome, Plan, Run};
+use super::search::filter::Filter;
 use super::tier::Tier;
 use crate::config::StoreKind;
 use crate::digest;
@@ -398,6 +401,21 @@ pub struct ColdFolder {
 /// The range of a whole transcript.
 pub const EVERYTHING: (u64, u64) = (0, u64::MAX);
 
+/// A server that has words and vectors of what it keeps. Of what it has, only that counts which the asker may read.
+pub trait Searching {
+    /// Whether it has vectors.
+    ///
+    /// # Errors
+    /// As every function here: when it does not answer.
+    fn has_vectors(&mut self) -> Result<bool, StoreError>;
+
+    /// The best entries with what an expression of the index asks for, with their scores, from 0 to 2.
+    fn words(&mut self, expression: &str, filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError>;
+
+    /// The entries nearest to a vector of a model, with the cosine.
+    fn near(&mut self, model: &str, vector: &[f32], filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError>;
+}
+
 /// An archive. It may be handed to another thread, and is used by one at a time.
 pub trait Store: Send {
     /// What it is kept in.
@@ -405,6 +423,11 @@ pub trait Store: Send {
 
     /// Where that is: a path, or the address of a server, without a password.
     fn place(&self) -> String;
+
+    /// The store as one that searches by itself; a file does not.
+    fn searching(&mut self) -> Option<&mut dyn Searching> {
+        None
+    }
 
     /// How far a transcript is archived; nothing when it is new.
     ///
@@ -514,6 +537,11 @@ pub trait Store: Send {
     /// The vectors that are kept like that, at most so many, in the order of keys, those behind a key; 0 is before all of them.
     fn imported_embeddings(&mut self, _after: i64, _limit: usize) -> Result<Vec<(i64, ImportedEmbedding)>, StoreError> {
         Ok(Vec::new())
+    }
+
+    /// Its place for vectors, where it has one of its own.
+    fn vectors(&mut self) -> Option<&mut dyn Vectors> {
+        None
     }
 
     /// Takes note of a compaction that is about to happen, or was blocked; once, however often it is told.

@@ -34,6 +34,7 @@ impl Job<'_> {
             return Ok(None);
         }
         let to = self.opened(to)?;
+        self.note(self.state().note_vectors(None))?;
         facts.announce(&mut **to, &self.session.session)?;
         let mut is_placed = false;
         for transcript in &transcripts {

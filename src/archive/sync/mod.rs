@@ -4,7 +4,7 @@ Sending what is new in one archive to another: from this machine to a team's ser
 What is sent is what the other store would have archived itself, had its transcripts no secrets: a `stream` of cleaned lines goes
 through the ordinary reader, so that it can be interrupted anywhere and begun again, and nothing is there twice. Turns, summaries,
 learnings and snapshots are made of what was sent. What hooks and the user told (`facts`) is sent besides. How far that was is kept in a
-file (`state`), so that a run costs what is new.
+file (`state`), so that a run costs what is new. At last, a store that keeps `vectors` is given those that it lacks.
 
 Whoever only looks at the archive meanwhile, or adds to it, is in nobody's way. One run at a time sends to a store.
 */
@@ -15,17 +15,19 @@ mod project;
 mod retry;
 mod state;
 mod stream;
+mod vectors;
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(super) use facts::{Facts, Keeps};
 pub use retry::{Rest, Retries};
 
+use super::embed::Model;
 use super::reader::ReadError;
 use super::store::{Session, Store, StoreError};
 use crate::learn::Patterns;
@@ -60,6 +62,8 @@ pub struct Sending<'s> {
     pub redactor: &'s Redactor,
     /// What is learned from what was sent.
     pub patterns: &'s Patterns,
+    /// The model of which vectors are sent to a store that keeps some, as far as they are here or it is installed; none where there is none.
+    pub model: Option<&'s Mutex<Model>>,
     /// Whether to ask for everything again, whatever was sent before.
     pub is_whole: bool,
     /// When to stop; the next run goes on.
@@ -89,6 +93,10 @@ pub struct Synced {
     pub derived: usize,
     /// Learnings that are new there.
     pub learnings: usize,
+    /// Entries whose vectors are new there.
+    pub embedded: usize,
+    /// Why vectors cannot be kept there, where that is so.
+    pub no_vectors: Option<String>,
     /// Secrets that were taken out, by rule.
     pub secrets: Found,
     /// Sessions that could not be sent, and why: their bytes here cannot be read.
@@ -148,10 +156,13 @@ impl Sending<'_> {
             done: Mutex::new(Synced { of: sessions.len(), ..Synced::default() }),
             progress,
         };
-        work.by_all(sessions.len(), Work::send)?;
+        let passed = work.by_all(sessions.len(), Work::send);
+        let settled = work.settle();
+        passed.and(settled)?;
         let sent = work.sent.lock().unwrap_or_else(PoisonError::into_inner).len();
         // What somebody looks for is there by now; this takes longer.
         work.by_all(sent, Work::derive)?;
+        work.vectors()?;
         Ok(work.done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -230,6 +241,17 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Has the other store put in order what was sent, as far as that went.
+    fn settle(&self) -> Result<(), SyncError> {
+        let mut open = Open::default();
+        if self.sent.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return Ok(());
+        }
+        self.persistently(&mut open, |open| Ok(self.opened(open)?.settle()?))?;
+        (self.progress)(&self.done.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
     /// Has the other store find out what it can of one that was sent.
     fn derive(&self, open: &mut Open, number: usize) -> Result<(), SyncError> {
         let (number, hash) = self.sent.lock().unwrap_or_else(PoisonError::into_inner)[number].clone();
@@ -240,6 +262,21 @@ impl Work<'_> {
         done.derived += 1;
         (self.progress)(&done);
         Ok(())
+    }
+
+    fn opened<'o>(&self, open: &'o mut Open) -> Result<&'o mut Box<dyn Store>, StoreError> {
+        Ok(match &mut open.to {
+            Some(to) => to,
+            closed => closed.insert((self.sync.to)()?),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, written: io::Result<()>) -> Result<(), SyncError> {
+        written.map_err(|cause| SyncError::State { folder: self.sync.data.to_owned(), cause })
     }
 
     /// Does something more than once where that may help.

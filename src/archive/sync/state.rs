@@ -44,6 +44,9 @@ enum Line {
         session: String,
         facts: String,
     },
+    Vectors {
+        vectors: Option<String>,
+    },
 }
 
 /// What is known of one other store.
@@ -53,6 +56,8 @@ pub(super) struct State {
     file: Option<File>,
     sent: HashMap<String, Sent>,
     facts: HashMap<String, String>,
+    /// The model of which everything there has vectors.
+    vectors: Option<String>,
 }
 
 impl State {
@@ -65,8 +70,8 @@ impl State {
         paths::create_private_dir(&folder)?;
         // A name is anybody's; its hash is a file's.
         let name = digest::hex(&digest::sha256(store.as_bytes())[..8]);
-        let mut state =
-            Self { path: folder.join(format!("{name}.jsonl")), file: None, sent: HashMap::new(), facts: HashMap::new() };
+        let path = folder.join(format!("{name}.jsonl"));
+        let mut state = Self { path, file: None, sent: HashMap::new(), facts: HashMap::new(), vectors: None };
         let lines = state.load();
         if lines > 100 + WORTH_REWRITING * (state.sent.len() + state.facts.len()) {
             state.rewrite()?;
@@ -83,6 +88,7 @@ impl State {
             match serde_json::from_slice(&line) {
                 Ok(Line::Transcript { path, sent }) => drop(self.sent.insert(path, sent)),
                 Ok(Line::Facts { session, facts }) => drop(self.facts.insert(session, facts)),
+                Ok(Line::Vectors { vectors }) => self.vectors = vectors,
                 // The end of it may be torn: what it said is found out again.
                 Err(_) => {}
             }
@@ -94,7 +100,8 @@ impl State {
         let sent = self.sent.iter().map(|(path, sent)| Line::Transcript { path: path.clone(), sent: *sent });
         let facts = self.facts.iter().map(|(session, facts)| Line::Facts { session: session.clone(), facts: facts.clone() });
         let mut text = Vec::new();
-        for line in sent.chain(facts) {
+        let vectors = self.vectors.iter().map(|model| Line::Vectors { vectors: Some(model.clone()) });
+        for line in sent.chain(facts).chain(vectors) {
             serde_json::to_writer(&mut text, &line)?;
             text.push(b'\n');
         }
@@ -106,7 +113,7 @@ impl State {
     /// # Errors
     /// When the file cannot be removed.
     pub fn forget(&mut self) -> io::Result<()> {
-        (self.sent, self.facts, self.file) = (HashMap::new(), HashMap::new(), None);
+        (self.sent, self.facts, self.vectors, self.file) = (HashMap::new(), HashMap::new(), None, None);
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -139,6 +146,23 @@ impl State {
     pub fn note_facts(&mut self, session: &str, facts: &str) -> io::Result<()> {
         self.facts.insert(session.to_owned(), facts.to_owned());
         self.append(&Line::Facts { session: session.to_owned(), facts: facts.to_owned() })
+    }
+
+    /// Whether everything there has vectors of this model.
+    pub fn has_vectors(&self, model: &str) -> bool {
+        self.vectors.as_deref() == Some(model)
+    }
+
+    /// Notes down of which model everything there has vectors, or that something may have none.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_vectors(&mut self, model: Option<&str>) -> io::Result<()> {
+        if self.vectors.as_deref() == model {
+            return Ok(());
+        }
+        self.vectors = model.map(str::to_owned);
+        self.append(&Line::Vectors { vectors: self.vectors.clone() })
     }
 
     fn append(&mut self, line: &Line) -> io::Result<()> {

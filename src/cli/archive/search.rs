@@ -50,6 +50,9 @@ pub(in crate::cli) struct SearchArgs {
     /// Hits at most
     #[arg(long, value_name = "N", default_value_t = LIMIT as u64, value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
+    /// Do not ask the team's server, where there is one
+    #[arg(long)]
+    here: bool,
     /// What to compare [default: hybrid where there is a model, else lexical]
     #[arg(long)]
     mode: Option<Mode>,
@@ -74,7 +77,7 @@ impl SearchArgs {
             folder: Some(folder.to_string_lossy().into_owned()),
             ..Request::new(&self.query.join(" "))
         };
-        let found = finding::search(&request, output)?;
+        let found = finding::search(&request, self.here, output)?;
         show(&request, &found, output)
     }
 }
@@ -107,12 +110,13 @@ pub(in crate::cli) fn show(request: &Request, found: &Found, output: &mut Output
 
 fn as_text(hit: &Hit, output: &mut Output) -> anyhow::Result<()> {
     let (handle, at_ms, session) = hit.identity();
+    let team = if hit.is_elsewhere { ", on the team's server" } else { "" };
     let also = if hit.duplicates > 0 { format!(" and {} that say the same", hit.duplicates) } else { String::new() };
     output.line(format!(
         "{}  {}  {}",
         styled(BOLD, handle),
         time(Some(at_ms)),
-        styled(DIM, format!("session {}{also}", quote::line(session.get(..8).unwrap_or(session))))
+        styled(DIM, format!("session {}{team}{also}", quote::line(session.get(..8).unwrap_or(session))))
     ))?;
     output.line(format!("  {}", marked(&hit.snippet)))?;
     output.line(styled(DIM, format!("  {}", why(hit).join("; "))))?;
@@ -177,5 +181,6 @@ fn as_json(hit: &Hit) -> Value {
         "text": hit.snippet.text,
         "highlights": hit.snippet.marks.iter().map(|mark| &hit.snippet.text[mark.clone()]).collect::<Vec<_>>(),
         "duplicates": hit.duplicates,
+        "is_on_server_only": hit.is_elsewhere,
     })
 }

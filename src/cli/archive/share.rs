@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use crate::archive::server::Server;
-use crate::archive::store::postgres::Visibility;
 use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::output::Output;
+use crate::config::Visibility;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -9,7 +9,7 @@ use crate::archive::recall::{self, turn_digits};
 use crate::archive::store::{Session, Store, StoredSummary, StoredTurn, Turns};
 use crate::archive::{context, quote, snapshot, words};
 use crate::cli::output::{BOLD, DIM, Output, styled};
-use crate::cli::{Answer, Usage};
+use crate::cli::{Answer, Usage, finding};
 use crate::export::which::{self, When, Which, WhichError};
 use crate::transcript::summary::MAX_CHARS;
 
@@ -130,7 +130,14 @@ impl ShowArgs {
 pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::Result<Answer> {
     let digits = turn_digits(handle).ok_or_else(|| anyhow::anyhow!("{handle} is no handle; one looks like ctx:1a2b3c4d"))?;
     let mut store = super::open_to_read(output)?;
-    let Some((turn, is_ambiguous)) = recall::turn(&mut *store, &digits)? else {
+    let mut found = recall::turn(&mut *store, &digits)?;
+    if found.is_none()
+        && let Some(server) = finding::on_server(output)
+    {
+        store = server;
+        found = recall::turn(&mut *store, &digits)?;
+    }
+    let Some((turn, is_ambiguous)) = found else {
         output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge archive import` archives what the client has"));
         return Ok(Answer::No);
     };

@@ -1,19 +1,21 @@
 //! `ctxbridge archive sync`
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::json;
 
+use crate::archive::embed::Model;
 use crate::archive::open::Location;
 use crate::archive::server::Server;
 use crate::archive::store::StoreError;
-use crate::archive::store::postgres::Visibility;
 use crate::archive::store::sqlite::Patience;
 use crate::archive::sync::{Rest, Retries, Sending, SyncError, Synced};
 use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::output::{BAD, DIM, GOOD, Output, count, size, styled};
+use crate::config::Visibility;
 use crate::learn::Patterns;
 use crate::redact::Redactor;
 use crate::{hook, paths};
@@ -74,6 +76,7 @@ impl SyncArgs {
         output: &Output,
     ) -> anyhow::Result<Synced> {
         let patterns = Patterns::of_user().0;
+        let model = Mutex::new(Model::installed(location.data()));
         let name = server.open()?.identity().map_err(StoreError::from)?;
         let sending = Sending {
             data: location.data(),
@@ -82,6 +85,7 @@ impl SyncArgs {
             name: &name,
             redactor,
             patterns: &patterns,
+            model: Some(&model),
             is_whole: self.full,
             deadline: self.background.then(|| Instant::now() + IN_BACKGROUND),
             retries: Retries::default(),
@@ -89,6 +93,7 @@ impl SyncArgs {
         };
         Ok(sending.run(&|done| {
             output.progress(&match done.derived {
+                _ if done.embedded > 0 => format!("vectors: of {} so far", done.embedded),
                 0 => format!("{} of {} sessions, {}", done.looked_at, done.of, size(done.bytes.cast_signed())),
                 derived => format!("learning: {derived} of {} sessions", done.sessions),
             });
@@ -107,7 +112,7 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
         output.value(&json!({
             "server": server.address(), "tenant": server.tenant(), "visibility": server.visibility().name(),
             "looked_at": sent.looked_at, "sessions": sent.sessions, "transcripts": sent.transcripts, "turns": sent.turns,
-            "bytes": sent.bytes, "learnings": sent.learnings, "redacted": secrets, "redacted_by_rule": sent.secrets,
+            "bytes": sent.bytes, "learnings": sent.learnings, "embedded": sent.embedded, "no_vectors": sent.no_vectors, "redacted": secrets, "redacted_by_rule": sent.secrets,
             "failed": failed, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
         }))?;
     } else if sent.sessions == 0 {
@@ -132,6 +137,9 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
             output.line(format!("{} taken out: {}", count(secrets as u64, "secret"), rules.join(", ")))?;
         }
         output.line(styled(DIM, format!("in {:.1} s", took.as_secs_f64())))?;
+    }
+    if let Some(reason) = sent.no_vectors.as_ref().filter(|_| !output.json) {
+        output.note(reason);
     }
     if sent.is_cut {
         output.note("time was up; the next run goes on");

@@ -103,7 +103,9 @@ impl Server {
         let before = self.pid();
         loop {
             self.guard = Some(self.spawn()?);
-            while !self.log().contains("FATAL") && begun.elapsed() < PATIENCE {
+            // What clients are told has their names before it: they may come too early.
+            let has_failed = |log: String| log.lines().any(|line| line.contains("FATAL") && !line.contains('@'));
+            while !has_failed(self.log()) && begun.elapsed() < PATIENCE {
                 if self.pid_file_says("ready").is_some_and(|pid| Some(pid) != before) {
                     return Ok(());
                 }
@@ -120,7 +122,10 @@ impl Server {
     }
 
     fn spawn(&self) -> io::Result<Child> {
-        let log = File::create(self.folder.path().join("log"))?;
+        // Another file: processes of one that was killed may still say in theirs that it is gone.
+        let path = self.folder.path().join("log");
+        fs::remove_file(&path).ok();
+        let log = File::create(path)?;
         let mut command = program(Path::new("/bin/sh"));
         command.args(["-c", GUARD, "sh"]).arg(self.folder.path()).arg(self.installed.program("postgres"));
         command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path()).arg("-p").arg(self.port.to_string());
@@ -144,7 +149,12 @@ impl Server {
     /// When it is not running.
     pub fn kill9(&mut self) -> io::Result<()> {
         let pid = self.pid().ok_or_else(|| io::Error::other("it is not running"))?;
+        let children = children(pid);
         kill_process(pid, Signal::KILL)?;
+        // They would end by themselves a moment later, and answer until then.
+        children.into_iter().for_each(|child| {
+            kill_process(child, Signal::KILL).ok();
+        });
         self.end("stop\n")
     }
 
@@ -195,6 +205,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end("").ok();
     }
+}
+
+/// The processes that a process has started, where the system tells.
+fn children(pid: Pid) -> Vec<Pid> {
+    let pid = pid.as_raw_nonzero();
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
 }
 
 /// Whether a server takes connections.

@@ -24,6 +24,10 @@ pub struct HooksArgs {
     /// Runs of each hook
     #[arg(long, default_value_t = 31)]
     runs: usize,
+    /// Only what they take beside a server that is up, down or stalled
+    #[cfg(unix)]
+    #[arg(long)]
+    beside_a_server: bool,
 }
 
 /// Turns of a session, and messages and bytes that make as many.
@@ -36,6 +40,10 @@ const OTHERS: usize = 20;
 const LINES: usize = 20;
 
 pub fn run(args: &HooksArgs) -> Result<bool> {
+    #[cfg(unix)]
+    if args.beside_a_server {
+        return super::beside::run(args.runs).map(|()| true);
+    }
     let scratch = Scratch::new()?;
     let mut transcripts: Vec<PathBuf> = Vec::new();
     for seed in 0..args.turns.div_ceil(TURNS) {

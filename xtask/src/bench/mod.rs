@@ -4,6 +4,8 @@
 //! before it, and the median of the pairs' ratios is what counts.
 
 mod archive;
+#[cfg(unix)]
+mod beside;
 mod hooks;
 mod jsonl;
 mod learn;

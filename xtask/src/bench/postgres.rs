@@ -1,16 +1,21 @@
 //! How fast a PostgreSQL server takes an archive, and how fast it searches one.
 
+use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
-use ctxbridge::archive::ingest::archive_through;
+use anyhow::{Result, ensure};
+use ctxbridge::archive::import::import;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::search::query::Terms;
 use ctxbridge::archive::search::tokens::Tokenizer;
-use ctxbridge::archive::store::postgres::{PostgresStore, Settings, Ssl};
+use ctxbridge::archive::store::Store as _;
+use ctxbridge::archive::store::postgres::{Pool, PostgresStore, Settings, Ssl};
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::store::{Appended, Batch, Store, Transcript};
+use ctxbridge::archive::sync::{Retries, Sending};
+use ctxbridge::learn::Patterns;
+use ctxbridge::redact::Redactor;
 use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::postgres::{Database, Server};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
@@ -20,6 +25,9 @@ pub struct PostgresArgs {
     /// Turns that are sent
     #[arg(long, default_value_t = 100_000)]
     turns: u64,
+    /// Bytes of a message: a turn has 2.8 of them
+    #[arg(long, default_value_t = 1_000)]
+    bytes: u64,
     /// Rows that are searched
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
@@ -28,24 +36,28 @@ pub struct PostgresArgs {
     runs: usize,
 }
 
-/// Turns of a session, and messages and bytes that make as many.
+/// Turns of a session, and messages that make as many.
 const TURNS: u64 = 3_600;
 const MESSAGES: u64 = 10_000;
-const BYTES: u64 = 1_000;
 
 /// The model that made-up vectors are of.
 const MODEL: &str = "minilm-384";
 
 pub fn run(args: &PostgresArgs) -> Result<bool> {
-    let server =
-        Server::start_with(&ctxbridge::paths::cache_dir()?, &["shared_buffers=1GB", "max_wal_size=8GB", "work_mem=16MB"])?;
+    let settings_of_server = ["shared_buffers=1GB", "max_wal_size=8GB", "work_mem=16MB", "log_line_prefix=%u "];
+    let server = Server::start_with(&ctxbridge::paths::cache_dir()?, &settings_of_server)?;
     let database = Database::on(server.address())?;
     drop(PostgresStore::connect(settings(&database.url())?)?);
     let role = database.role("somebody", "")?;
-    let mut store = PostgresStore::connect(Settings { tenant: "bench".to_owned(), ..settings(&database.url_of(&role))? })?;
-    send(args, &mut store)?;
+    let pool = Pool::new(Settings { tenant: "bench".to_owned(), ..settings(&database.url_of(&role))? });
+    send(args, &pool)?;
     if args.rows > 0 {
-        search(args, &database, &mut store)?;
+        grow(args.rows, &database)?;
+        // The server writes down what each statement takes there; connections from now on are asked for that.
+        let log = format!("ALTER ROLE {} SET log_min_duration_statement = 0", role.name);
+        database.admin()?.batch_execute(&log)?;
+        let mut store = PostgresStore::connect(Settings { tenant: "bench".to_owned(), ..settings(&database.url_of(&role))? })?;
+        search(args, &server, &database, &mut store)?;
     }
     Ok(true)
 }
@@ -54,49 +66,83 @@ fn settings(url: &str) -> Result<Settings> {
     Ok(Settings { ssl: Ssl::Off, statement_timeout: Duration::from_secs(3_600), ..Settings::from_url(url)? })
 }
 
-fn send(args: &PostgresArgs, store: &mut PostgresStore) -> Result<()> {
-    let (mut took, mut turns, mut content, mut raw) = (Duration::ZERO, 0, 0, 0);
+/// All that `archive sync` does, but for vectors; and an import of the same sessions on this machine as its reference.
+fn send(args: &PostgresArgs, pool: &Pool) -> Result<()> {
+    let (sessions, data) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut paths: Vec<PathBuf> = Vec::new();
     for seed in 0..args.turns.div_ceil(TURNS) {
-        let batches = batches(seed)?;
-        let begun = Instant::now();
-        for batch in &batches {
-            if store.append(batch)? == Appended::Moved {
-                bail!("somebody else writes");
-            }
-        }
-        took += begun.elapsed();
-        turns += batches.iter().map(|batch| batch.turns.len() as u64).sum::<u64>();
-        content += batches.iter().flat_map(|batch| &batch.turns).map(|turn| turn.content_chars).sum::<u64>();
-        raw += batches.iter().flat_map(|batch| &batch.segments).map(|piece| u64::from(piece.bytes)).sum::<u64>();
+        let spec = Spec { bytes: Some(MESSAGES * args.bytes), ..Spec::new(Kind::Chat, MESSAGES, seed) };
+        paths.extend(generate(&spec, sessions.path())?.sessions.into_iter().map(|session| session.path));
     }
-    let (seconds, count) = (took.as_secs_f64(), turns as f64);
-    println!("\n| what | turns a second | a turn | target |\n| --- | --- | --- | --- |");
+    let begun = Instant::now();
+    let imported = import(data.path(), &paths, Comparison::Whole, &|_| {})?;
+    let local = begun.elapsed();
+    let open = || SqliteStore::open(data.path(), Patience::Patient);
+    let turns = open()?.totals()?.turns;
+    let name = "the server of the benchmark";
+    let sending = Sending {
+        data: data.path(),
+        from: &|| Ok(Box::new(open()?)),
+        to: &|| Ok(Box::new(PostgresStore::of(pool)?)),
+        name,
+        redactor: Redactor::standard(),
+        patterns: &Patterns::of_user().0,
+        model: None,
+        is_whole: false,
+        deadline: None,
+        retries: Retries::default(),
+        now_ms: 1_780_000_000_000,
+    };
+    let there = Mutex::new(Duration::ZERO);
+    let begun = Instant::now();
+    let sent = sending.run(&|done| {
+        if done.derived == 0 {
+            *there.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = begun.elapsed();
+        }
+    })?;
+    let whole = begun.elapsed();
+    let there = there.into_inner().unwrap_or_default();
+    ensure!(sent.failed.is_empty() && sent.turns >= turns && turns >= args.turns, "{sent:?}, of {turns} turns");
+    ensure!(PostgresStore::of(pool)?.totals()?.turns == turns, "the server has not all of {turns} turns");
+    let again = Instant::now();
+    ensure!(sending.run(&|_| {})?.sessions == 0, "something is sent twice");
+    let again = again.elapsed();
+    let each = |took: Duration| turns as f64 / took.as_secs_f64();
+    println!("\n{turns} turns of {:.0} bytes of transcript\n", imported.bytes as f64 / turns as f64);
+    println!("| what | turns a second | against the import | target |\n| --- | --- | --- | --- |");
+    println!("| import of the same sessions, on this machine | {:.0} | 1 | |", each(local));
+    for (what, took, target) in
+        [("sync, until every turn is there", there, "≥ 10,000"), ("sync, with learnings and snapshots", whole, "")]
+    {
+        println!("| {what} | {:.0} | {:.2} | {target} |", each(took), took.as_secs_f64() / local.as_secs_f64());
+    }
     println!(
-        "| sent by loopback | {:.0} | {:.0} characters, {:.0} bytes of transcript | ≥ 10,000 |",
-        count / seconds,
-        content as f64 / count,
-        raw as f64 / count
+        "| sync once more, with nothing new | {:.1} s | {:.2} | |",
+        again.as_secs_f64(),
+        again.as_secs_f64() / local.as_secs_f64()
     );
     Ok(())
 }
 
-/// What a pass over a session finds.
-fn batches(seed: u64) -> Result<Vec<Batch>> {
-    let folder = tempfile::tempdir()?;
-    let made = generate(&Spec { bytes: Some(MESSAGES * BYTES), ..Spec::new(Kind::Chat, MESSAGES, seed) }, folder.path())?;
-    let path = &made.sessions.first().context("no session was made")?.path;
-    let transcript = Transcript::at(path);
-    let mut nowhere = SqliteStore::open(folder.path(), Patience::Patient)?;
-    let mut batches = Vec::new();
-    archive_through(&mut nowhere, &transcript, path, Comparison::End, &mut |_, batch| {
-        batches.push(batch.clone());
-        Ok(Appended::Done)
-    })?;
-    Ok(batches)
+/// What the server said that calls of a function took it, in milliseconds, in their order.
+fn took(server: &Server, function: &str) -> Vec<f64> {
+    let mut all = Vec::new();
+    // A statement is logged as it is planned, given its parameters, and executed: the last two belong to each call.
+    let mut bound = 0.0;
+    for line in server.log().lines().filter(|line| line.contains(function)) {
+        let Some((_, rest)) = line.split_once("duration: ") else { continue };
+        let Some((ms, what)) = rest.split_once(" ms  ") else { continue };
+        let Ok(ms) = ms.parse::<f64>() else { continue };
+        if what.starts_with("bind") {
+            bound = ms;
+        } else if what.starts_with("execute") {
+            all.push(bound + ms);
+        }
+    }
+    all
 }
 
-fn search(args: &PostgresArgs, database: &Database, store: &mut PostgresStore) -> Result<()> {
-    grow(args.rows, database)?;
+fn search(args: &PostgresArgs, server: &Server, database: &Database, store: &mut PostgresStore) -> Result<()> {
     let tokenizer = Tokenizer::default();
     let mut admin = database.admin()?;
     let words = |low: f64, high: f64, admin: &mut postgres::Client| -> Result<Vec<String>> {
@@ -105,39 +151,36 @@ fn search(args: &PostgresArgs, database: &Database, store: &mut PostgresStore) -
             AND s.attname = 'words' AND s.inherited AND e.share BETWEEN $1::float8 AND $2::float8 AND e.word ~ '^[a-z]{3,}$' ORDER BY e.word";
         Ok(admin.query(sql, &[&low, &high])?.iter().map(|row| row.get(0)).collect())
     };
-    println!("\n| query | median | slowest | found |\n| --- | --- | --- | --- |");
+    let rows: i64 = admin.query_one("SELECT count(*) FROM ctxbridge.texts", &[])?.get(0);
+    println!("\n{rows} rows; medians of {} runs (slowest), in the server's process\n", args.runs);
+    println!("| three words each | by words | by meaning | both | target | found |\n| --- | --- | --- | --- | --- | --- |");
     let mut rng = Rng::new(7);
     for (name, low, high) in
         [("words that few turns have", 0.0001, 0.002), ("usual words", 0.002, 0.03), ("words of every tenth turn", 0.08, 1.0)]
     {
         let known = words(low, high, &mut admin)?;
         if known.len() < 3 {
-            println!("| {name} | no such words | | |");
+            println!("| {name} | no such words | | | | |");
             continue;
         }
-        let (mut by_words, mut near, mut hybrid, mut found) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut found = 0;
+        let before = took(server, "find_words(").len();
         for _ in 0..args.runs {
             let query: Vec<&str> = (0..3).map(|_| known[(rng.roll() * known.len() as f64) as usize].as_str()).collect();
             let expression = Terms::of(&query.join(" "), &tokenizer).expression(&[]).unwrap_or_default();
             let vector: Vec<f32> = (0..384).map(|_| rng.roll() as f32 - 0.5).collect();
-            let begun = Instant::now();
             found += store.search_words(&expression, &Filter::default(), 100)?.len();
-            let middle = Instant::now();
             store.search_near(MODEL, &vector, &Filter::default(), 100)?;
-            by_words.push(middle - begun);
-            near.push(middle.elapsed());
-            hybrid.push(begun.elapsed());
         }
-        for (what, times) in [("by words", &mut by_words), ("by meaning", &mut near), ("hybrid", &mut hybrid)] {
-            times.sort_unstable();
-            let ms = |time: Option<&Duration>| time.map_or(0.0, |time| time.as_secs_f64() * 1_000.0);
-            println!(
-                "| {name}, {what} | {:.1} ms | {:.1} ms | {} |",
-                ms(times.get(times.len() / 2)),
-                ms(times.last()),
-                found / args.runs
-            );
-        }
+        let [by_words, near] = ["find_words(", "find_near("].map(|function| took(server, function).split_off(before));
+        ensure!(by_words.len() == args.runs && near.len() == args.runs, "the server has logged other calls than those");
+        let both: Vec<f64> = by_words.iter().zip(&near).map(|(words, near)| words + near).collect();
+        let columns = [by_words, near, both].map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            let last = times.last().copied().unwrap_or_default();
+            format!("{:.1} ms ({last:.1})", times.get(times.len() / 2).copied().unwrap_or_default())
+        });
+        println!("| {name} | {} | ≤ 50 ms | {} |", columns.join(" | "), found / args.runs);
     }
     Ok(())
 }
@@ -169,7 +212,7 @@ fn grow(rows: u64, database: &Database) -> Result<()> {
     admin.batch_execute(&format!(
         "DROP INDEX ctxbridge.{name};
          INSERT INTO ctxbridge.embeddings (tenant, entry, owner, passage, model, embedding)
-            SELECT tenant, id, owner, 0, '{MODEL}', (SELECT array_agg(random()::real - 0.5 + id * 0) FROM generate_series(1, 384))
+            SELECT tenant, id, owner, 0, '{MODEL}', (SELECT array_agg((random() - 0.5 + 0 * n + 0 * id)::real) FROM generate_series(1, 384) AS n)
             FROM ctxbridge.entries;
          SET maintenance_work_mem = '4GB'; SET max_parallel_maintenance_workers = 2; {definition}; ANALYZE"
     ))?;

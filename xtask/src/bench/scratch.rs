@@ -13,16 +13,23 @@ use crate::bench::measure::{Sample, measure_with_input, program};
 
 pub struct Scratch {
     folder: TempDir,
+    /// The URL of a server, where there is one.
+    server: Option<String>,
 }
 
 impl Scratch {
     pub fn new() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("ctxbridge-bench-").tempdir()?;
-        let scratch = Self { folder };
+        let scratch = Self { folder, server: None };
         for folder in [scratch.sessions(), scratch.project()] {
             fs::create_dir_all(folder)?;
         }
         Ok(scratch)
+    }
+
+    /// From now on there is this server.
+    pub fn set_server(&mut self, url: Option<&str>) {
+        self.server = url.map(str::to_owned);
     }
 
     /// Where the client keeps the sessions of one project.
@@ -128,6 +135,9 @@ impl Scratch {
         }
         command.env("HOME", self.home()).env("USERPROFILE", self.home()).env("CTXBRIDGE_DATA_DIR", self.data());
         command.env("XDG_CONFIG_HOME", self.home().join(".config")).env("CTXBRIDGE_CACHE_DIR", self.home().join(".cache"));
+        if let Some(server) = &self.server {
+            command.env("CTXBRIDGE_POSTGRES_URL", server);
+        }
         command.stderr(File::create(self.stderr())?);
         Ok(command)
     }
@@ -165,6 +175,7 @@ pub enum Hook {
     PostToolUse,
     Stop,
     SessionStart,
+    SessionEnd,
 }
 
 impl Hook {
@@ -175,6 +186,7 @@ impl Hook {
             Self::PostToolUse => "post-tool-use",
             Self::Stop => "stop",
             Self::SessionStart => "session-start",
+            Self::SessionEnd => "session-end",
         }
     }
 
@@ -183,6 +195,7 @@ impl Hook {
         match self {
             Self::UserPromptSubmit => json!({ "prompt": "And what does the journal say about it?" }),
             Self::SessionStart => json!({ "source": "compact" }),
+            Self::SessionEnd => json!({ "reason": "other" }),
             Self::Stop => json!({ "stop_hook_active": false }),
             Self::PreToolUse | Self::PostToolUse => json!({ "tool_name": "Read", "tool_input": {} }),
         }
@@ -195,6 +208,7 @@ impl Hook {
             Self::PostToolUse => "PostToolUse",
             Self::Stop => "Stop",
             Self::SessionStart => "SessionStart",
+            Self::SessionEnd => "SessionEnd",
         }
     }
 }

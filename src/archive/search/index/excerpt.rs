@@ -35,7 +35,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    pub(super) fn of(document: &Document) -> Self {
+    pub(in crate::archive::search) fn of(document: &Document) -> Self {
         let fields = &document.fields;
         let mut is_whole = true;
         let mut begin = |text: &str, chars: usize| match text.char_indices().nth(chars) {

@@ -14,7 +14,7 @@ use super::{Index, SearchError};
 use crate::archive::search::query::Terms;
 
 /// The constant of BM25 that says how soon more of the same word counts no more, and the least that a word counts: those of FTS5.
-const K1: f64 = 1.2;
+pub(in crate::archive::search) const K1: f64 = 1.2;
 const LEAST_IDF: f64 = 1e-6;
 
 /// Entries that are scored, whatever they have; and the most, of those that have the same words.
@@ -127,10 +127,7 @@ impl Index {
 
     /// Those with one of these terms are listed, if they are no more than so many.
     fn look_up(&self, groups: &[(Vec<String>, f64)], all: i64, most: usize) -> rusqlite::Result<Asked> {
-        let idf = |docs: i64| {
-            let (all, docs) = (all as f64, docs.clamp(0, all) as f64);
-            ((all - docs + 0.5) / (docs + 0.5)).ln().max(LEAST_IDF)
-        };
+        let idf = |docs: i64| idf(all.cast_unsigned(), docs.max(0).cast_unsigned());
         let mut asked = Asked::default();
         for (bit, (group, times)) in groups.iter().enumerate() {
             // Of what may stand for each other, only what is somewhere counts.
@@ -222,6 +219,12 @@ impl Index {
         }
         Ok(Some(listed))
     }
+}
+
+/// How much it says that an entry has what so many of all have, as FTS5 has it.
+pub(in crate::archive::search) fn idf(all: u64, docs: u64) -> f64 {
+    let (all, docs) = (all as f64, docs.min(all) as f64);
+    ((all - docs + 0.5) / (docs + 0.5)).ln().max(LEAST_IDF)
 }
 
 /// Who has what, with those who have this as well.

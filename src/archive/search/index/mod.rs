@@ -7,6 +7,7 @@ for that, and its vectors (`vectors`). An entry is indexed with the begin of its
 be found is decided where the archive's tables are, which are attached.
 */
 
+mod catalogue;
 pub mod excerpt;
 mod lexical;
 mod vectors;
@@ -31,6 +32,7 @@ use crate::sqlite::{self, Manners};
 use crate::transcript::Fields;
 use excerpt::Excerpt;
 pub use lexical::Asked;
+pub(super) use lexical::{K1, idf};
 
 /// The name of the file in the data folder.
 pub const FILE: &str = "search.db";
@@ -42,7 +44,7 @@ const LOCK: &str = "search.lock";
 const VERSION: u32 = 2;
 
 /// The columns, and how much a word in each of them weighs: chosen with `cargo xtask bench retrieval`.
-const COLUMNS: [(&str, f64); 7] =
+pub(super) const COLUMNS: [(&str, f64); 7] =
     [("prompt", 2.0), ("answer", 2.0), ("input", 1.0), ("output", 1.0), ("files", 1.5), ("summary", 1.5), ("before", 0.3)];
 
 /// The columns with what an entry itself says.
@@ -108,6 +110,14 @@ pub struct Document {
     pub line: String,
 }
 
+impl Document {
+    /// Its texts, in the order of the columns.
+    pub(super) fn texts<'d>(&'d self, files: &'d str) -> [&'d str; COLUMNS.len()] {
+        let Fields { prompt, answer, input, output } = &self.fields;
+        [prompt, answer, input, output, files, &self.summary, &self.before]
+    }
+}
+
 /// An entry that is to be indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
@@ -132,6 +142,16 @@ pub struct Allowed {
     pub entries: HashSet<i64>,
     /// The turns ([`crate::archive::store::Place::key`]).
     pub turns: HashSet<i64>,
+}
+
+impl Allowed {
+    /// Its newest entries.
+    pub(super) fn newest(&self, most: usize) -> Vec<i64> {
+        let mut newest: Vec<i64> = self.entries.iter().copied().collect();
+        newest.sort_unstable_by(|one, other| other.cmp(one));
+        newest.truncate(most);
+        newest
+    }
 }
 
 /// An open index.

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use rusqlite::params;
 
-use super::{Index, SearchError};
+use super::{HASH_BYTES, Index, SearchError};
 use crate::archive::search::nearest::{FEW, Identity, Nearest, Neighbour, Row, WriteError};
 use crate::archive::search::vectors::{Matrix, Quantized};
+use crate::digest;
 
 /// The file that makes it fast to find the nearest of many vectors.
 pub const NEAREST: &str = "search.nearest";
@@ -102,6 +103,33 @@ impl Index {
         let done = work();
         self.matrix = None;
         self.try_to(done)
+    }
+
+    /// The entry with this content, and its vectors of a model, one for each of its passages; nothing where there are none, or they are of
+    /// what it said before.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn vectors_of(&mut self, model: &str, sha256: &digest::Bytes) -> Result<Option<(i64, Vec<Vec<f32>>)>, SearchError> {
+        let work = || -> rusqlite::Result<Option<(i64, Vec<Vec<f32>>)>> {
+            if !self.is_of(model)? {
+                return Ok(None);
+            }
+            let sql = "SELECT docs.entry, vectors.data FROM archive.entries
+                JOIN docs ON docs.entry = entries.id AND docs.sha256 = substr(entries.sha256, 1, ?2) AND docs.is_embedded = 1
+                JOIN vectors ON vectors.entry = docs.entry WHERE entries.sha256 = ?1 ORDER BY vectors.id";
+            let mut select = self.db.prepare_cached(sql)?;
+            let mut rows = select.query(params![&sha256[..], HASH_BYTES])?;
+            let mut found: Option<(i64, Vec<Vec<f32>>)> = None;
+            while let Some(row) = rows.next()? {
+                let data = row.get_ref(1)?.as_blob()?;
+                let Some(vector) = Quantized::from_bytes(data, data.len().saturating_sub(size_of::<f32>())) else { continue };
+                let values = vector.values.iter().map(|value| f32::from(*value) * vector.scale).collect();
+                found.get_or_insert((row.get(0)?, Vec::new())).1.push(values);
+            }
+            Ok(found)
+        };
+        self.try_to(work())
     }
 
     /// The entries whose best passage is nearest to a vector, with the cosine.

@@ -4,13 +4,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Document, Index, OWN, SearchError};
 use crate::archive::search::tokens::Tokenizer;
-use crate::transcript::Fields;
 
 pub(super) fn add(db: &Connection, tokenizer: &Tokenizer, document: &Document) -> rusqlite::Result<()> {
-    let Fields { prompt, answer, input, output } = &document.fields;
-    let [prompt, answer, input, output, summary, before] =
-        [prompt, answer, input, output, &document.summary, &document.before].map(|text| tokenizer.join(text));
-    let files = tokenizer.join(&document.files.join("\n"));
+    let files = document.files.join("\n");
+    let [prompt, answer, input, output, files, summary, before] = document.texts(&files).map(|text| tokenizer.join(text));
     db.prepare_cached(
         "INSERT INTO words (rowid, prompt, answer, input, output, files, summary, before)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",

@@ -29,6 +29,33 @@ pub struct Begin {
     pub stems: Vec<String>,
 }
 
+/// What a word of the index is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::archive::search) enum Phrase<'p> {
+    /// It is this one.
+    Word(&'p str),
+    /// It begins so.
+    Begin(&'p str),
+}
+
+impl Phrase<'_> {
+    /// As FTS5 reads it.
+    pub fn expression(&self) -> String {
+        match self {
+            Self::Word(word) => format!("\"{word}\""),
+            Self::Begin(letters) => format!("\"{letters}\"*"),
+        }
+    }
+
+    /// Whether a word is meant.
+    pub fn is(&self, word: &str) -> bool {
+        match self {
+            Self::Word(known) => *known == word,
+            Self::Begin(letters) => word.starts_with(letters),
+        }
+    }
+}
+
 impl Begin {
     pub(super) fn of(letters: String, tokenizer: &Tokenizer) -> Self {
         let mut stems: Vec<String> = Vec::new();
@@ -50,15 +77,15 @@ impl Begin {
         Self { letters, stems }
     }
 
-    /// As FTS5 reads it.
-    pub(super) fn phrases(&self) -> Vec<String> {
-        let stems = self.stems.iter().map(|stem| format!("\"{stem}\""));
-        std::iter::once(format!("\"{}\"*", self.letters)).chain(stems).collect()
+    /// What words of the index may be of such a word.
+    pub(super) fn phrases(&self) -> Vec<Phrase<'_>> {
+        let stems = self.stems.iter().map(|stem| Phrase::Word(stem));
+        std::iter::once(Phrase::Begin(&self.letters)).chain(stems).collect()
     }
 
-    /// Whether a word of the index may be of such a word.
+    /// Whether a word of the index is one of them.
     pub(super) fn has(&self, word: &str) -> bool {
-        word.starts_with(self.letters.as_str()) || self.stems.iter().any(|stem| stem == word)
+        self.phrases().iter().any(|phrase| phrase.is(word))
     }
 }
 

@@ -12,6 +12,7 @@ mod quote;
 use std::collections::HashSet;
 
 pub use begin::Begin;
+pub(super) use begin::Phrase;
 pub use quote::Quote;
 
 use super::time::Named;
@@ -126,7 +127,8 @@ impl Terms {
     /// As FTS5 reads it, in these columns (all, where there are none): any of the words, all of the quotes.
     pub fn expression(&self, columns: &[&str]) -> Option<String> {
         let begins = self.begins.iter().flat_map(Begin::phrases);
-        let any: Vec<String> = self.words.iter().map(|word| format!("\"{word}\"")).chain(begins).collect();
+        let any: Vec<String> =
+            self.words.iter().map(|word| Phrase::Word(word)).chain(begins).map(|phrase| phrase.expression()).collect();
         let all: Vec<String> = self.quotes.iter().map(Quote::expression).collect();
         let any = (!any.is_empty()).then(|| any.join(" OR "));
         let all = (!all.is_empty()).then(|| all.join(" AND "));
@@ -141,13 +143,25 @@ impl Terms {
 
     /// What [`Self::expression`] gives scores for: groups of which any may be there, and how often they stand in it.
     pub fn groups(&self, columns: &[&str]) -> Vec<(Vec<String>, f64)> {
-        let one = |word: &String| vec![format!("\"{word}\"")];
-        let any: Vec<Vec<String>> = self.words.iter().map(one).chain(self.begins.iter().map(Begin::phrases)).collect();
+        let within = |phrase: Phrase<'_>| within(&phrase.expression(), columns);
+        self.looked_for().into_iter().map(|(group, times)| (group.into_iter().map(within).collect(), times)).collect()
+    }
+
+    /// The same, as what words of a text are compared with; first what is in quotes ([`Self::required`]).
+    pub(super) fn looked_for(&self) -> Vec<(Vec<Phrase<'_>>, f64)> {
+        let any: Vec<Vec<Phrase<'_>>> =
+            self.words.iter().map(|word| one(word)).chain(self.begins.iter().map(Begin::phrases)).collect();
         let twice = if any.is_empty() { 1.0 } else { 2.0 };
-        let of_quotes =
-            self.quotes.iter().flat_map(|quote| quote.words.iter().map(one).chain(quote.begin.iter().map(Begin::phrases)));
-        let groups = of_quotes.map(|group| (group, twice)).chain(any.into_iter().map(|group| (group, 1.0)));
-        groups.map(|(group, times)| (group.iter().map(|phrase| within(phrase, columns)).collect(), times)).collect()
+        let of_quotes = self
+            .quotes
+            .iter()
+            .flat_map(|quote| quote.words.iter().map(|word| one(word)).chain(quote.begin.iter().map(Begin::phrases)));
+        of_quotes.map(|group| (group, twice)).chain(any.into_iter().map(|group| (group, 1.0))).collect()
+    }
+
+    /// How many of the groups have to be there, since they are in quotes.
+    pub(super) fn required(&self) -> usize {
+        self.quotes.iter().map(|quote| quote.words.len() + usize::from(quote.begin.is_some())).sum()
     }
 
     /// Whether these texts have all that is in quotes.
@@ -169,6 +183,10 @@ impl Terms {
         self.words.iter().chain(self.quotes.iter().flat_map(|quote| &quote.words)).any(|term| term == word)
             || self.begins.iter().chain(self.quotes.iter().filter_map(|quote| quote.begin.as_ref())).any(|begin| begin.has(word))
     }
+}
+
+fn one(word: &str) -> Vec<Phrase<'_>> {
+    vec![Phrase::Word(word)]
 }
 
 fn within(expression: &str, columns: &[&str]) -> String {

@@ -8,7 +8,7 @@ capitals, and so has other parts: "maxretries" is not looked for in `maxRetries`
 */
 
 use super::super::tokens::{Tokenizer, is_unspaced};
-use super::begin::Begin;
+use super::begin::{Begin, Phrase};
 
 /// Words in quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Quote {
             // Behind each word the whole of a name may stand.
             several => Some(format!("NEAR({}, {})", several.join(" "), 2 * several.len())),
         };
-        let begin = self.begin.as_ref().map(|begin| format!("({})", begin.phrases().join(" OR ")));
+        let begin = self.begin.as_ref().map(|begin| format!("({})", expressions(begin).join(" OR ")));
         words.into_iter().chain(begin).collect::<Vec<_>>().join(" AND ")
     }
 
@@ -68,6 +68,10 @@ impl Quote {
         };
         runs.windows(self.typed.len().max(1)).any(|window| self.typed.iter().zip(window).enumerate().all(fits))
     }
+}
+
+fn expressions(begin: &Begin) -> Vec<String> {
+    begin.phrases().iter().map(Phrase::expression).collect()
 }
 
 /// The runs of letters and digits of a text; where a writing puts no spaces, each character.

@@ -5,7 +5,7 @@ use super::error::PostgresError;
 use super::line::{Line, clean, cleaned, limit};
 use super::words::{Weight, Words, query};
 use super::write::{Session, delete_entry, known_session, show};
-use super::{changes, cycle};
+use super::{changes, cycle, search};
 use crate::archive::SUMMARY_CONFIDENCE;
 use crate::archive::search::tokens::Tokenizer;
 use crate::archive::store::{Compaction, Snapshot, StoredCompaction};
@@ -21,6 +21,9 @@ const LONGEST_MS: i64 = 60 * 60 * 1_000;
 
 /// Places of words in a snapshot's text.
 const PLACES: u16 = 1_000;
+
+/// The same in a summary.
+const OF_SUMMARY: u16 = 8_000;
 
 /// A summary that took the conversation's place. The hook and the transcript both tell of it, in their own wrapping and in any
 /// order: the longer text is kept, once.
@@ -59,6 +62,9 @@ pub(super) fn summary(
         }
     }
     let entry = entry(db, session, &core)?;
+    let mut words = Words::default();
+    words.add(&Tokenizer::default(), &core, Weight::A, OF_SUMMARY);
+    search::put_summary(db, session.id, (entry, met.at_ms), &words)?;
     if known.is_none() {
         // The compaction may have been announced by a hook.
         let announced = db.first(
@@ -86,6 +92,7 @@ pub(super) fn summary(
             "SELECT EXISTS (SELECT FROM ctxbridge.compactions WHERE tenant = $1 AND summary = $2 AND owner = session_user::text)";
         if !db.one(sql, &[&replaced])?.get::<bool>(0)? {
             delete_entry(db, replaced)?;
+            search::forget_texts(db, session.id, &[replaced])?;
             changes::note(db, &[replaced])?;
         }
     }

@@ -21,7 +21,7 @@ pub enum PostgresError {
     },
     /// It does not encrypt.
     #[error(
-        "the PostgreSQL server {server} refuses TLS; switch it on there (ssl = on), or set sslmode to disable if nobody else is on the way"
+        "the PostgreSQL server {server} refuses TLS; switch it on there (ssl = on), or set postgres.ssl to off if nobody else is on the way"
     )]
     TlsRefused {
         /// Host and port.
@@ -29,7 +29,7 @@ pub enum PostgresError {
     },
     /// Its certificate is not to be trusted, or the encryption does not come about.
     #[error(
-        "the certificate of the PostgreSQL server {server} is not trusted: {cause}; use the host's name that is in it, and set sslrootcert \
+        "the certificate of the PostgreSQL server {server} is not trusted: {cause}; use the host's name that is in it, and set postgres.ca_file \
          to the file of the authority that signed it"
     )]
     Certificate {
@@ -39,7 +39,7 @@ pub enum PostgresError {
         cause: String,
     },
     /// The certificates that vouch for servers cannot be read.
-    #[error("no certificates can be read from {place}: {cause}; set sslrootcert to a file with certificates (PEM)")]
+    #[error("no certificates can be read from {place}: {cause}; set postgres.ca_file to a file with certificates (PEM)")]
     Authorities {
         /// The file, or where the system has them.
         place: String,
@@ -207,7 +207,8 @@ pub enum PostgresError {
     },
     /// It has no vectors.
     #[error(
-        "the PostgreSQL server {server} has no pgvector, and so no search by meaning; install it there and run CREATE EXTENSION vector"
+        "the PostgreSQL server {server} has no extension `vector` (pgvector): search there compares words alone; install it there and run \
+         CREATE EXTENSION vector in the database"
     )]
     NoVectors {
         /// Host and port.

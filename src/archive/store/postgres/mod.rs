@@ -20,7 +20,6 @@ mod pool;
 mod read;
 mod schema;
 mod search;
-mod secret;
 mod segments;
 mod settings;
 mod sharing;
@@ -33,11 +32,12 @@ mod write;
 pub use error::PostgresError;
 pub use pool::Pool;
 pub use search::{Hit, Text};
-pub use secret::Secret;
-pub use settings::{CONNECT_TIMEOUT, PORT, STATEMENT_TIMEOUT, Settings, SettingsError, Ssl, TENANT, Visibility};
+pub use settings::{CONNECT_TIMEOUT, PORT, STATEMENT_TIMEOUT, Settings, SettingsError, Ssl, TENANT};
 
 use super::StoreError;
 use crate::archive::search::filter::Filter;
+use crate::config::Visibility;
+use crate::digest;
 use connection::Connection;
 use segments::Remembered;
 
@@ -150,13 +150,20 @@ impl PostgresStore {
         self.write(|db| search::put_vectors(db, model, vectors))
     }
 
-    /// One's own entries that have no vectors of a model, the newest first, at most so many.
+    /// One's own entries that have no vectors of a model, of those below an id the newest, at most so many; each with the SHA-256 of its
+    /// content.
     ///
     /// # Errors
     /// When the server has no vectors, or does not answer.
-    pub fn without_vectors(&mut self, model: &str, dimensions: usize, most: usize) -> Result<Vec<i64>, StoreError> {
+    pub fn without_vectors(
+        &mut self,
+        model: &str,
+        dimensions: usize,
+        below: i64,
+        most: usize,
+    ) -> Result<Vec<(i64, digest::Bytes)>, StoreError> {
         self.with_vectors()?;
-        self.read(|db| search::without_vectors(db, model, dimensions, most))
+        self.read(|db| search::without_vectors(db, (model, dimensions), below, most))
     }
 
     /// What entries say, in their order, each up to so many characters; those that this user may not read are left out.

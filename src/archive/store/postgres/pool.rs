@@ -29,6 +29,8 @@ struct State {
     idle: Vec<Connection>,
     /// All of them, with those that are being made.
     open: usize,
+    /// Those of them that are none, since the server has no room: who has them waits for an idle one.
+    empty: usize,
 }
 
 impl Pool {
@@ -48,11 +50,39 @@ impl Pool {
         let (mut place, idle) = self.place()?;
         let mut connection = match idle {
             Some(connection) => connection,
-            None => Connection::open(&self.0.settings)?,
+            None => match Connection::open(&self.0.settings) {
+                // There may be no room for three of us; then those that there are have to do.
+                Err(full @ PostgresError::Full { .. }) => self.another().ok_or(full)?,
+                opened => opened?,
+            },
         };
         let result = work(&mut connection);
         place.leaves = connection.is_sound().then_some(connection);
         result
+    }
+
+    /// For one whose place stays empty: the connection of another, as soon as that is idle. Nothing where there is none to wait for.
+    fn another(&self) -> Option<Connection> {
+        let deadline = Instant::now() + self.0.settings.connect_timeout;
+        let mut state = self.0.state();
+        // Those whose places are empty as well would wait for each other.
+        state.empty += 1;
+        let found = loop {
+            if let Some(connection) = state.idle.pop() {
+                state.open -= 1;
+                if connection.is_sound() {
+                    break Some(connection);
+                }
+                continue;
+            }
+            let left = deadline.checked_duration_since(Instant::now()).filter(|_| state.open > state.empty);
+            let Some(left) = left else { break None };
+            state = self.0.is_free.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        };
+        state.empty -= 1;
+        drop(state);
+        self.0.is_free.notify_all();
+        found
     }
 
     /// A place in the pool, with a connection where one is idle.
@@ -92,7 +122,8 @@ impl Drop for Place<'_> {
             None => state.open -= 1,
         }
         drop(state);
-        self.shared.is_free.notify_one();
+        // Some wait for a place, some for a connection.
+        self.shared.is_free.notify_all();
     }
 }
 

@@ -5,9 +5,10 @@ use super::connection::Connection;
 use super::content::Said;
 use super::error::PostgresError;
 use super::line::{Line, clean, cleaned};
-use super::words::{alternatives, query};
+use super::words::{Words, alternatives, query};
 use crate::archive::search::filter::Filter;
 use crate::archive::store::Batch;
+use crate::digest;
 
 /// Vectors that go to the server at once: each takes it about a millisecond.
 const VECTORS_AT_ONCE: usize = 500;
@@ -53,6 +54,18 @@ pub(super) fn put_texts(
     let words: Vec<_> = turns.iter().map(|at| &said[*at].words).collect();
     let sql = "SELECT ctxbridge.put_texts($1, $2, $3, $4, $5, $6, $7)";
     db.all(sql, &[&session, &ids, &started, &tools, &files, &words]).map(drop)
+}
+
+/// Keeps the words of a summary in a session.
+pub(super) fn put_summary(
+    db: &mut Connection,
+    session: i64,
+    (entry, at_ms): (i64, i64),
+    words: &Words,
+) -> Result<(), PostgresError> {
+    let none: [Option<String>; 1] = [None];
+    let sql = "SELECT ctxbridge.put_texts($1, $2, $3, $4, $5, $6, $7)";
+    db.all(sql, &[&session, &&[entry][..], &&[at_ms][..], &&none[..], &&none[..], &&[words][..]]).map(drop)
 }
 
 /// Forgets the words of entries that a session has no more.
@@ -184,15 +197,16 @@ pub(super) fn put_vectors(db: &mut Connection, model: &str, vectors: &[(i64, Vec
     Ok(())
 }
 
-/// One's own entries that have no vectors of a model, the newest first.
+/// One's own entries below an id that have no vectors of a model, the newest first, each with its hash.
 pub(super) fn without_vectors(
     db: &mut Connection,
-    model: &str,
-    dimensions: usize,
+    (model, dimensions): (&str, usize),
+    below: i64,
     most: usize,
-) -> Result<Vec<i64>, PostgresError> {
-    let sql = "SELECT e.entry FROM ctxbridge.without_vectors($1, $2, $3, $4) AS e (entry)";
-    db.all(sql, &[&model, &small(dimensions), &small(most)])?.iter().map(|row| row.get(0)).collect()
+) -> Result<Vec<(i64, digest::Bytes)>, PostgresError> {
+    let sql = "SELECT e.entry, e.sha256 FROM ctxbridge.without_vectors($1, $2, $3, $4, $5) AS e";
+    let found = db.all(sql, &[&model, &small(dimensions), &below, &small(most)])?;
+    found.iter().map(|row| Ok((row.get(0)?, row.bytes(1)?))).collect()
 }
 
 /// What entries say, each up to so many characters.

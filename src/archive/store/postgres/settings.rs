@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::secret::Secret;
+use crate::config::{Secret, Visibility};
 
 /// The port of PostgreSQL.
 pub const PORT: u16 = 5432;
@@ -43,39 +43,6 @@ impl FromStr for Ssl {
             "require" | "verify-ca" | "verify-full" | "on" | "true" | "yes" | "1" => Ok(Self::On),
             _ => Err(SettingsError::Value { name: "sslmode", wanted: "disable, prefer, require, verify-ca or verify-full" }),
         }
-    }
-}
-
-/// Who may read a session besides its owner.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Visibility {
-    /// Nobody.
-    #[default]
-    Private,
-    /// Members of its project.
-    Project,
-    /// Members of its tenant.
-    Team,
-}
-
-impl Visibility {
-    /// As it is stored.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::Project => "project",
-            Self::Team => "team",
-        }
-    }
-}
-
-impl FromStr for Visibility {
-    type Err = SettingsError;
-
-    fn from_str(text: &str) -> Result<Self, SettingsError> {
-        let all = [Self::Private, Self::Project, Self::Team];
-        let wrong = SettingsError::Value { name: "visibility", wanted: "private, project or team" };
-        all.into_iter().find(|visibility| visibility.name() == text.trim().to_ascii_lowercase()).ok_or(wrong)
     }
 }
 
@@ -394,8 +361,7 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(ssl), "{text}");
         }
-        assert!("verify".parse::<Ssl>().is_err() && "public".parse::<Visibility>().is_err());
-        assert_eq!("Team".parse(), Ok(Visibility::Team));
+        assert!("verify".parse::<Ssl>().is_err());
     }
 
     #[test]

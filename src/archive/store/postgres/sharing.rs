@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::error::PostgresError;
 use super::line::clean;
 use super::search;
-use super::settings::Visibility;
+use crate::config::Visibility;
 
 /// The tables with what belongs to a session, besides its texts.
 const OF_SESSION: [&str; 9] =
@@ -12,25 +12,25 @@ const OF_SESSION: [&str; 9] =
 
 /// Shows a session to others, or to nobody any more. False where there is no such session of one's own.
 pub(super) fn set_visibility(db: &mut Connection, session: i64, visibility: Visibility) -> Result<bool, PostgresError> {
-    let Some((_, project)) = own(db, session)? else { return Ok(false) };
+    let Some(Shown { project, audience, .. }) = own(db, session)? else { return Ok(false) };
     if visibility == Visibility::Project
         && let Some(project) = &project
         && !enter(db, project)?
     {
         return Err(no_project(db, project));
     }
-    share(db, session, visibility, project.as_deref()).map(|()| true)
+    share(db, session, visibility, project.as_deref(), audience.as_deref()).map(|()| true)
 }
 
 /// Says what project a session is of. False where there is no such session of one's own.
 pub(super) fn set_project(db: &mut Connection, session: i64, project: &str) -> Result<bool, PostgresError> {
     let project = clean(project);
-    let Some((visibility, _)) = own(db, session)? else { return Ok(false) };
+    let Some(Shown { visibility, audience, .. }) = own(db, session)? else { return Ok(false) };
     // Who is no member may have private sessions of it all the same.
     if !enter(db, &project)? && visibility == Visibility::Project {
         return Err(no_project(db, &project));
     }
-    share(db, session, visibility, Some(&project)).map(|()| true)
+    share(db, session, visibility, Some(&project), audience.as_deref()).map(|()| true)
 }
 
 /// The same for a session whose project is not known yet. It is written with the session's transcript, so where this user may not show it to
@@ -41,18 +41,26 @@ pub(super) fn place_in_project(db: &mut Connection, session: &str, project: &str
     let Some(row) = db.first(sql, &[&session])? else { return Ok(()) };
     let (session, project) = (row.get::<i64>(0)?, clean(project));
     let is_member = enter(db, &project)?;
-    let Some((visibility, _)) = own(db, session)? else { return Ok(()) };
+    let Some(Shown { visibility, audience, .. }) = own(db, session)? else { return Ok(()) };
     let visibility = if visibility == Visibility::Project && !is_member { Visibility::Private } else { visibility };
-    share(db, session, visibility, Some(&project))
+    share(db, session, visibility, Some(&project), audience.as_deref())
 }
 
-/// How a session of one's own is shown, and its project. Whoever writes to it waits until this is done.
-fn own(db: &mut Connection, session: i64) -> Result<Option<(Visibility, Option<String>)>, PostgresError> {
-    let sql = "SELECT visibility, project FROM ctxbridge.sessions WHERE tenant = $1 AND id = $2 AND owner = session_user::text FOR UPDATE";
+/// How a session is shown.
+struct Shown {
+    visibility: Visibility,
+    project: Option<String>,
+    audience: Option<Vec<String>>,
+}
+
+/// How a session of one's own is shown. Whoever writes to it waits until this is done.
+fn own(db: &mut Connection, session: i64) -> Result<Option<Shown>, PostgresError> {
+    let sql = "SELECT visibility, project, audience FROM ctxbridge.sessions WHERE tenant = $1 AND id = $2 AND owner = session_user::text FOR UPDATE";
     let Some(row) = db.first(sql, &[&session])? else { return Ok(None) };
     let visibility: String = row.get(0)?;
     let unknown = || PostgresError::Unreadable { server: db.settings().server(), cause: format!("a visibility of {visibility}") };
-    Ok(Some((visibility.parse().map_err(|_| unknown())?, row.get(1)?)))
+    let visibility = Visibility::named(&visibility).ok_or_else(unknown)?;
+    Ok(Some(Shown { visibility, project: row.get(1)?, audience: row.get(2)? }))
 }
 
 /// Whether this user is a member of a project, or has become its first one.
@@ -70,7 +78,13 @@ fn no_project(db: &Connection, project: &str) -> PostgresError {
     }
 }
 
-fn share(db: &mut Connection, session: i64, visibility: Visibility, project: Option<&str>) -> Result<(), PostgresError> {
+fn share(
+    db: &mut Connection,
+    session: i64,
+    visibility: Visibility,
+    project: Option<&str>,
+    before: Option<&[String]>,
+) -> Result<(), PostgresError> {
     let audience = match (visibility, project) {
         (Visibility::Team, _) => Some(vec!["team".to_owned()]),
         (Visibility::Project, Some(project)) => Some(vec![format!("project:{project}")]),
@@ -81,6 +95,10 @@ fn share(db: &mut Connection, session: i64, visibility: Visibility, project: Opt
          WHERE tenant = $1 AND id = $2 AND owner = session_user::text",
         &[&session, &visibility.name(), &project, &audience],
     )?;
+    // The same people see it as before.
+    if audience.as_deref() == before {
+        return Ok(());
+    }
     for table in OF_SESSION {
         let sql = format!(
             "UPDATE ctxbridge.{table} SET audience = $3
@@ -89,20 +107,29 @@ fn share(db: &mut Connection, session: i64, visibility: Visibility, project: Opt
         db.execute(&sql, &[&session, &audience])?;
     }
     db.one("SELECT ctxbridge.share_texts($1, $2)", &[&session])?;
-    // What several sessions have is seen by those who may read one of them.
+    // What several sessions have is seen by those who may read one of them. Entry by entry, by an index: of what was just written the server has
+    // no statistics, and would compare all with all.
+    let entries = db.all(
+        "SELECT entry FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND owner = session_user::text
+         UNION SELECT summary FROM ctxbridge.compactions
+            WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND summary IS NOT NULL",
+        &[&session],
+    )?;
+    let entries: Vec<i64> = entries.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
     let changed = db.all(
-        "UPDATE ctxbridge.entries e SET audience = of_all.audience
-         FROM (SELECT u.entry, array_agg(DISTINCT a.name) FILTER (WHERE a.name IS NOT NULL) AS audience
-            FROM (SELECT entry, owner, audience FROM ctxbridge.turns WHERE tenant = $1 AND owner = session_user::text
-                  UNION ALL SELECT summary, owner, audience FROM ctxbridge.compactions
-                  WHERE tenant = $1 AND owner = session_user::text AND summary IS NOT NULL) AS u
-            LEFT JOIN LATERAL unnest(u.audience) AS a (name) ON true
-            WHERE u.entry IN (SELECT entry FROM ctxbridge.turns WHERE tenant = $1 AND session = $2
-                UNION SELECT summary FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2)
-            GROUP BY u.entry) AS of_all
+        "WITH of_all AS MATERIALIZED (
+            SELECT i.entry, (SELECT array_agg(DISTINCT a.name) FROM (
+                    SELECT u.audience FROM ctxbridge.turns u
+                    WHERE u.tenant = $1 AND u.entry = i.entry AND u.owner = session_user::text
+                    UNION ALL SELECT c.audience FROM ctxbridge.compactions c
+                    WHERE c.tenant = $1 AND c.summary = i.entry AND c.owner = session_user::text
+                ) AS place, unnest(place.audience) AS a (name)) AS audience
+            FROM unnest($2::bigint[]) AS i (entry)
+         )
+         UPDATE ctxbridge.entries e SET audience = of_all.audience FROM of_all
          WHERE e.tenant = $1 AND e.owner = session_user::text AND e.id = of_all.entry AND e.audience IS DISTINCT FROM of_all.audience
          RETURNING e.id",
-        &[&session],
+        &[&entries],
     )?;
     let changed: Vec<i64> = changed.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
     search::share_vectors(db, &changed)?;

@@ -6,9 +6,10 @@ use super::connection::Connection;
 use super::error::PostgresError;
 use super::{PostgresStore, changes, compactions, cycle, kept, learnings, read, sharing, turns, write};
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
+use crate::archive::search::filter::Filter;
 use crate::archive::store::{
-    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction,
-    StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
+    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Searching, Session, Size, Snapshot, Store, StoreError,
+    StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Vectors, Wanted,
 };
 use crate::config::StoreKind;
 use crate::digest;
@@ -39,6 +40,20 @@ fn retrying<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, Sto
     work()
 }
 
+impl Searching for PostgresStore {
+    fn has_vectors(&mut self) -> Result<bool, StoreError> {
+        Ok(PostgresStore::has_vectors(self)?)
+    }
+
+    fn words(&mut self, expression: &str, filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
+        Ok(self.search_words(expression, filter, most)?.into_iter().map(|hit| (hit.entry, hit.score)).collect())
+    }
+
+    fn near(&mut self, model: &str, vector: &[f32], filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
+        Ok(self.search_near(model, vector, filter, most)?.into_iter().map(|hit| (hit.entry, hit.score)).collect())
+    }
+}
+
 impl Store for PostgresStore {
     fn kind(&self) -> StoreKind {
         StoreKind::Postgres
@@ -47,6 +62,10 @@ impl Store for PostgresStore {
     fn place(&self) -> String {
         let settings = self.pool.settings();
         format!("{}/{}", settings.server(), settings.database)
+    }
+
+    fn searching(&mut self) -> Option<&mut dyn Searching> {
+        Some(self)
     }
 
     fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError> {
@@ -182,6 +201,10 @@ impl Store for PostgresStore {
         self.write(|db| cycle::adopt(db, adopted))
     }
 
+    fn vectors(&mut self) -> Option<&mut dyn Vectors> {
+        Some(self)
+    }
+
     fn place_in_project(&mut self, session: &str, project: &str) -> Result<(), StoreError> {
         self.write(|db| sharing::place_in_project(db, session, project))
     }
@@ -206,8 +229,7 @@ impl Store for PostgresStore {
     }
 
     fn settle(&mut self) -> Result<(), StoreError> {
-        // The server does that by itself.
-        Ok(())
+        self.read(|db| db.fact("SELECT ctxbridge.settle()", &[]).map(drop))
     }
 
     fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError> {
@@ -248,5 +270,33 @@ impl Store for PostgresStore {
 
     fn optimise(&mut self) -> Result<(), StoreError> {
         self.write(changes::forget)
+    }
+}
+
+impl Vectors for PostgresStore {
+    fn refusal(&mut self) -> Result<Option<String>, StoreError> {
+        self.with_vectors().map_or_else(without_extension, |()| Ok(None))
+    }
+
+    fn missing(
+        &mut self,
+        model: &str,
+        dimensions: usize,
+        below: i64,
+        most: usize,
+    ) -> Result<Vec<(i64, digest::Bytes)>, StoreError> {
+        self.without_vectors(model, dimensions, below, most)
+    }
+
+    fn keep(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), StoreError> {
+        self.put_vectors(model, vectors)
+    }
+}
+
+/// What there is to say where the extension for vectors is missing.
+fn without_extension(error: StoreError) -> Result<Option<String>, StoreError> {
+    match error {
+        StoreError::Postgres(PostgresError::NoVectors { .. }) => Ok(Some(error.to_string())),
+        other => Err(other),
     }
 }

@@ -57,6 +57,7 @@ impl Words {
             match self.places.get_mut(&token.word) {
                 // The same place once more is no other one.
                 Some(known) if known.len() >= MOST_PLACES || known.last().is_some_and(|last| last & LAST_PLACE == self.last) => {}
+                Some(_) if self.bytes + 2 > MOST_BYTES => {}
                 Some(known) => {
                     known.push(place);
                     self.bytes += 2;
@@ -143,6 +144,9 @@ struct Reader<'a> {
 /// Parentheses within each other: more than anybody makes, and no reason to run out of stack.
 const DEEPEST: u32 = 64;
 
+/// What begins a list of words that stand close together, with a number behind it.
+const NEAR: &str = "NEAR(";
+
 impl Reader<'_> {
     /// Alternatives, of which those that ask for nothing are left out.
     fn any(&mut self, weights: &str) -> Option<String> {
@@ -202,6 +206,12 @@ impl Reader<'_> {
                 phrase(text, is_begin, weights)
             }
             ')' => None,
+            // How near, whoever reads what was found says.
+            _ if self.rest.starts_with(NEAR) => {
+                let (words, rest) = self.rest[NEAR.len()..].split_once(',')?;
+                self.rest = rest.split_once(')')?.1;
+                Reader { rest: words, depth: self.depth }.all(weights)
+            }
             // A word as it is.
             _ if self.rest.starts_with("OR ") => None,
             _ => {
@@ -315,6 +325,7 @@ mod tests {
             (r#"{prompt answer} : ("a" OR "b"*)"#, "('a':AB | 'b':*AB)"),
             (r#"("a" AND "b") OR (("a" AND "b") AND ("c" OR "d"))"#, "(('a' & 'b') | (('a' & 'b') & ('c' | 'd')))"),
             ("plain words", "('plain' & 'words')"),
+            (r#"NEAR("one" "two", 4) AND ("three")"#, "(('one' & 'two') & 'three')"),
             (r#""it's \ : & | ! <->""#, "('it' <-> 's')"),
         ] {
             assert_eq!(query(of_fts5).as_deref(), Some(of_the_server), "{of_fts5}");

@@ -12,12 +12,15 @@ use super::content::{self, Bytes, Said};
 use super::error::PostgresError;
 use super::line::{clean, cleaned, list};
 use super::segments::Remembered;
-use super::settings::Visibility;
 use super::{changes, compactions, cycle, kept, search};
 use crate::archive::search::tokens::Tokenizer;
 use crate::archive::store::{Appended, Batch, Rewritten, StoreError};
+use crate::config::Visibility;
 use crate::digest;
 use crate::transcript::Turn;
+
+/// What stands between the tags of an entry on their way to the server.
+const BETWEEN_TAGS: &str = "\x1f";
 
 /// A session that is written to.
 #[derive(Clone, Debug)]
@@ -299,16 +302,15 @@ fn new_entries(
     for (turn, said) in different.iter().map(of) {
         let (key, tagged, described) = content::description(&batch.transcript, turn, said);
         keys.push(key);
-        tags.push(serde_json::Value::from(tagged).to_string());
+        tags.push(tagged.iter().map(|tag| tag.replace(BETWEEN_TAGS, " ")).collect::<Vec<_>>().join(BETWEEN_TAGS));
         metadata.push(described);
     }
     let added = db.all(
         "INSERT INTO ctxbridge.entries (tenant, audience, sha256, chars, content, tools, files, key, tags, metadata)
          SELECT $1, $2, e.sha256, e.chars, e.content, e.tools, e.files, e.key,
-            ARRAY(SELECT jsonb_array_elements_text(e.tags::jsonb)), e.metadata::jsonb
+            string_to_array(e.tags, E'\\x1f'), e.metadata::jsonb
          FROM unnest($3::bytea[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
-            WITH ORDINALITY AS e (sha256, chars, content, tools, files, key, tags, metadata, place)
-         ORDER BY e.place
+            AS e (sha256, chars, content, tools, files, key, tags, metadata)
          ON CONFLICT (tenant, owner, sha256) DO NOTHING RETURNING id, sha256",
         &[&session.audience, &hashes, &chars, &contents, &tools, &files, &keys, &tags, &metadata],
     )?;

@@ -41,6 +41,9 @@ BEGIN
     IF NOT EXISTS (SELECT FROM ctxbridge.members m WHERE m.tenant = $1 AND m.member = me) THEN
         RETURN false;
     END IF;
+    IF EXISTS (SELECT FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.project = $2 AND p.member = me) THEN
+        RETURN true;
+    END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('ctxbridge project ' || $1 || ' ' || $2, 0));
     IF NOT EXISTS (SELECT FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.project = $2) THEN
         INSERT INTO ctxbridge.project_members (tenant, project, member) VALUES ($1, $2, me);

@@ -238,6 +238,7 @@ CREATE TABLE ctxbridge.learned (
     FOREIGN KEY (tenant, session, owner) REFERENCES ctxbridge.sessions (tenant, id, owner)
 );
 CREATE INDEX learned_by_session ON ctxbridge.learned (tenant, session, at_ms);
+CREATE INDEX learned_by_time ON ctxbridge.learned (tenant, owner, learning, at_ms, uuid);
 
 -- What is only its owner's: what he keeps, what his cycles lost, his notes, and which of his entries changed.
 CREATE TABLE ctxbridge.kept (
@@ -272,7 +273,8 @@ CREATE TABLE ctxbridge.changes (
 );
 
 -- The words of each entry in each session that has it: what search goes by. Below row-level security an index of words cannot be used
--- (its operator might tell of rows that are not to be seen), so nobody has a right to this table; search.sql has the functions that do.
+-- (its operator might tell of rows that are not to be seen), so nobody has a right to this table; search.sql has the functions that do. They
+-- look for the session themselves, so no foreign key has to do it for each row.
 CREATE TABLE ctxbridge.texts (
     tenant text NOT NULL,
     session bigint NOT NULL,
@@ -284,11 +286,11 @@ CREATE TABLE ctxbridge.texts (
     tools text,
     files text,
     words tsvector NOT NULL,
-    PRIMARY KEY (tenant, session, owner, entry),
-    FOREIGN KEY (tenant, session, owner) REFERENCES ctxbridge.sessions (tenant, id, owner)
+    PRIMARY KEY (tenant, session, owner, entry)
 ) PARTITION BY HASH (tenant, session);
 CREATE INDEX texts_by_entry ON ctxbridge.texts (tenant, entry);
-CREATE INDEX texts_by_words ON ctxbridge.texts USING gin (words);
+-- What is new waits in a list until there is much of it, or ctxbridge.settle() is called: to sort words in one by one takes five times as long.
+CREATE INDEX texts_by_words ON ctxbridge.texts USING gin (words) WITH (fastupdate = on, gin_pending_list_limit = 65536);
 
 DO $$
 DECLARE
@@ -308,6 +310,21 @@ BEGIN
     END LOOP;
 END $$;
 ALTER TABLE ctxbridge.segments ALTER COLUMN data SET STORAGE EXTERNAL;
+
+-- Long texts, with the quicker compression, where the server was built with it.
+DO $$
+DECLARE
+    part regclass;
+BEGIN
+    FOR part IN SELECT relid FROM pg_partition_tree('ctxbridge.entries') LOOP
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN content SET COMPRESSION lz4', part);
+    END LOOP;
+    FOR part IN SELECT relid FROM pg_partition_tree('ctxbridge.texts') LOOP
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN words SET COMPRESSION lz4', part);
+    END LOOP;
+EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
+    NULL;
+END $$;
 
 -- Rights and policies. Nobody has a right to a partition, so that a table's policies cannot be gone around. Whoever owns the tables is
 -- below the policies, too.

@@ -35,6 +35,13 @@ BEGIN
             started_ms = excluded.started_ms, tools = excluded.tools, files = excluded.files, words = excluded.words;
 END $$;
 
+-- Sorts words in that wait for it. Searches look through those one by one.
+CREATE FUNCTION ctxbridge.settle() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET maintenance_work_mem = '128MB' AS $$
+BEGIN
+    PERFORM gin_clean_pending_list(i.inhrelid) FROM pg_inherits i WHERE i.inhparent = 'ctxbridge.texts_by_words'::regclass;
+END $$;
+
 -- Forgets the words of entries that a session of one's own no longer has.
 CREATE FUNCTION ctxbridge.forget_texts(tenant text, session bigint, entries bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -224,16 +231,18 @@ BEGIN
     END LOOP;
 END $$;
 
--- Those of one's own entries that have no vectors of a model, the newest first.
-CREATE FUNCTION ctxbridge.without_vectors(tenant text, model text, dimensions integer, most integer) RETURNS SETOF bigint
+-- Those of one's own entries below an id that have no vectors of a model, the newest first, each with its hash.
+CREATE FUNCTION ctxbridge.without_vectors(tenant text, model text, dimensions integer, below bigint, most integer)
+RETURNS TABLE (entry bigint, sha256 bytea)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me text := session_user;
 BEGIN
-    RETURN QUERY EXECUTE format('SELECT e.id FROM ctxbridge.entries e WHERE e.tenant = $1 AND e.owner = $2 AND NOT EXISTS (
+    RETURN QUERY EXECUTE format('SELECT e.id, e.sha256 FROM ctxbridge.entries e
+        WHERE e.tenant = $1 AND e.owner = $2 AND e.id < $4 AND NOT EXISTS (
             SELECT FROM ctxbridge.%I v WHERE v.tenant = $1 AND v.entry = e.id AND v.owner = $2 AND v.model = $3)
-        ORDER BY e.id DESC LIMIT $4', CASE dimensions WHEN 768 THEN 'embeddings_768' ELSE 'embeddings' END)
-        USING $1, me, $2, $4;
+        ORDER BY e.id DESC LIMIT $5', CASE dimensions WHEN 768 THEN 'embeddings_768' ELSE 'embeddings' END)
+        USING $1, me, $2, $4, $5;
 END $$;
 
 -- The entries nearest to a vector (as pgvector writes it) of a model: each by its best passage, 1 for the same and 0 for the unrelated.

@@ -1,0 +1,249 @@
+/*!
+Search without an index: every turn is read, for archives that are beside no database.
+
+Scores are those of the index, that is FTS5's BM25 with its constants and the weights of its columns, so that the same turns are found in the
+same order. There are no vectors.
+*/
+
+use std::collections::HashSet;
+
+use super::catalogue::{Catalogue, Coverage};
+use super::index::{Allowed, COLUMNS, Document, K1, Missing, idf};
+use super::query::{Phrase, Terms};
+use super::refresh::documents;
+use super::tokens::Tokenizer;
+use super::{Filter, SearchError};
+use crate::archive::store::{Place, Store};
+
+/// The constant of BM25 that says how much the length of a text counts: that of FTS5.
+const B: f64 = 0.75;
+
+/// Entries that are read at once.
+const AT_ONCE: usize = 200;
+
+/// Reads everything, for each search.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    tokenizer: Tokenizer,
+}
+
+/// Entries with their scores, the best first.
+type Scored = Vec<(i64, f64)>;
+
+impl Catalogue for Scan {
+    type Asked = Scored;
+    type Allowed = Allowed;
+
+    fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    fn coverage(&mut self, _: &mut dyn Store, _: &str) -> Result<Coverage, SearchError> {
+        Ok(Coverage::Never("an archive in JSON Lines has no vectors".to_owned()))
+    }
+
+    fn ask(&mut self, store: &mut dyn Store, terms: &Terms, columns: &[&str]) -> Result<Scored, SearchError> {
+        if terms.is_nothing() {
+            return Ok(Vec::new());
+        }
+        let mut reading = Reading::of(terms, columns, &self.tokenizer);
+        for some in entries(store)?.chunks(AT_ONCE) {
+            let (documents, _) = documents(store, None, some.to_vec())?;
+            documents.iter().for_each(|document| reading.read(document));
+        }
+        Ok(reading.scores())
+    }
+
+    fn allowed(&mut self, store: &mut dyn Store, filter: &Filter) -> Result<Option<Allowed>, SearchError> {
+        if *filter == Filter::default() {
+            return Ok(None);
+        }
+        let mut allowed = Allowed::default();
+        let mut sessions = HashSet::new();
+        for session in store.sessions("", None, usize::MAX)? {
+            if filter.lets_session(&session.session, session.folder.as_deref()) {
+                let summaries = store.summaries(session.key)?.into_iter();
+                allowed
+                    .entries
+                    .extend(summaries.filter(|summary| filter.lets_summary(summary.at_ms)).map(|summary| summary.entry));
+                sessions.insert(session.key);
+            }
+        }
+        let mut entries = HashSet::new();
+        let mut turns = HashSet::new();
+        for turn in store.turns_by_id("")?.iter().filter(|turn| filter.lets_turn(&turn.turn)) {
+            entries.insert(turn.entry);
+            turns.insert((turn.transcript, turn.turn.index, turn.turn.started_ms));
+        }
+        for place in store.places(&entries.into_iter().collect::<Vec<_>>())? {
+            if sessions.contains(&place.session) && turns.contains(&(place.transcript, place.index, place.started_ms)) {
+                allowed.entries.insert(place.entry);
+                allowed.turns.insert(place.key);
+            }
+        }
+        Ok(Some(allowed))
+    }
+
+    fn is_allowed(&self, allowed: &Allowed, place: &Place) -> bool {
+        allowed.turns.contains(&place.key)
+    }
+
+    fn newest(&mut self, _: &mut dyn Store, allowed: &Allowed, most: usize) -> Result<Vec<i64>, SearchError> {
+        Ok(allowed.newest(most))
+    }
+
+    fn lexical(
+        &mut self,
+        _: &mut dyn Store,
+        asked: &Scored,
+        allowed: Option<&Allowed>,
+        limit: usize,
+        _: &[i64],
+    ) -> Result<Scored, SearchError> {
+        let is_allowed = |entry: &i64| allowed.is_none_or(|allowed| allowed.entries.contains(entry));
+        Ok(asked.iter().filter(|(entry, _)| is_allowed(entry)).take(limit).copied().collect())
+    }
+
+    fn dense(
+        &mut self,
+        _: &mut dyn Store,
+        _: (&str, &[f32]),
+        _: Option<&Allowed>,
+        _: usize,
+    ) -> Result<Vec<(i64, f32)>, SearchError> {
+        Ok(Vec::new())
+    }
+
+    fn cosines(&mut self, _: (&str, &[f32]), _: &[i64]) -> Result<Vec<(i64, f32)>, SearchError> {
+        Ok(Vec::new())
+    }
+}
+
+/// All entries: of turns, and of summaries.
+fn entries(store: &mut dyn Store) -> Result<Vec<Missing>, SearchError> {
+    let mut entries: Vec<Missing> = Vec::new();
+    let mut seen = HashSet::new();
+    for turn in store.turns_by_id("")? {
+        if seen.insert(turn.entry) {
+            entries.push(Missing { entry: turn.entry, sha256: Vec::new(), summary: None });
+        }
+    }
+    for session in store.sessions("", None, usize::MAX)? {
+        for summary in store.summaries(session.key)? {
+            if seen.insert(summary.entry) {
+                entries.push(Missing { entry: summary.entry, sha256: Vec::new(), summary: Some(summary.text) });
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// What was read so far of what there is.
+struct Reading<'r> {
+    tokenizer: &'r Tokenizer,
+    /// What is looked for, each with its group.
+    phrases: Vec<(Phrase<'r>, usize)>,
+    /// How often each group counts.
+    times: Vec<f64>,
+    /// Groups of which each has to be there, together with the others of its quote.
+    required: usize,
+    /// What words weigh in the columns; nothing in those that are not asked for.
+    weights: Vec<f64>,
+    /// How many have each phrase.
+    docs: Vec<u64>,
+    all: u64,
+    words: u64,
+    found: Vec<Matched>,
+}
+
+/// An entry in which something is.
+struct Matched {
+    entry: i64,
+    /// How often each phrase stands in it, by weight.
+    often: Vec<f64>,
+    /// Its length in words.
+    words: u64,
+}
+
+impl<'r> Reading<'r> {
+    fn of(terms: &'r Terms, columns: &[&str], tokenizer: &'r Tokenizer) -> Self {
+        let mut phrases = Vec::new();
+        let mut times = Vec::new();
+        for (number, (group, often)) in terms.looked_for().into_iter().enumerate() {
+            phrases.extend(group.into_iter().map(|phrase| (phrase, number)));
+            times.push(often);
+        }
+        let is_asked = |name: &str| columns.is_empty() || columns.contains(&name);
+        Self {
+            tokenizer,
+            docs: vec![0; phrases.len()],
+            phrases,
+            times,
+            required: terms.required(),
+            weights: COLUMNS.iter().map(|(name, weight)| if is_asked(name) { *weight } else { 0.0 }).collect(),
+            all: 0,
+            words: 0,
+            found: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, document: &Document) {
+        let files = document.files.join("\n");
+        let mut often = vec![0.0; self.phrases.len()];
+        let mut words = 0;
+        for (text, weight) in document.texts(&files).into_iter().zip(&self.weights) {
+            self.tokenizer.tokens(text, &mut |token| {
+                words += 1;
+                for ((phrase, _), often) in self.phrases.iter().zip(&mut often) {
+                    if *weight > 0.0 && phrase.is(&token.word) {
+                        *often += weight;
+                    }
+                }
+            });
+        }
+        self.all += 1;
+        self.words += words;
+        for (docs, often) in self.docs.iter_mut().zip(&often) {
+            *docs += u64::from(*often > 0.0);
+        }
+        if self.is_wanted(&often) {
+            self.found.push(Matched { entry: document.entry, often, words });
+        }
+    }
+
+    /// Whether all that is in quotes may be there; where nothing is, any of the words.
+    fn is_wanted(&self, often: &[f64]) -> bool {
+        let mut has = vec![false; self.times.len()];
+        for ((_, group), often) in self.phrases.iter().zip(often) {
+            has[*group] |= *often > 0.0;
+        }
+        let mut required = has.iter().take(self.required);
+        if self.required > 0 { required.all(|has| *has) } else { has.contains(&true) }
+    }
+
+    fn scores(self) -> Scored {
+        let average = self.words as f64 / self.all.max(1) as f64;
+        let idf: Vec<f64> = self.docs.iter().map(|docs| idf(self.all, *docs)).collect();
+        // What may stand for each other counts together, as far as it is anywhere.
+        let mut weights = vec![0.0; self.times.len()];
+        for ((_, group), (idf, docs)) in self.phrases.iter().zip(idf.iter().zip(&self.docs)) {
+            weights[*group] += if *docs > 0 { *idf } else { 0.0 };
+        }
+        let of_none = self::idf(self.all, 0);
+        let most = weights.iter().zip(&self.times).map(|(weight, times)| times * if *weight > 0.0 { *weight } else { of_none });
+        let most = (K1 + 1.0) * most.sum::<f64>().max(f64::MIN_POSITIVE);
+        let mut scored: Scored = self
+            .found
+            .iter()
+            .map(|matched| {
+                let length = K1 * (1.0 - B + B * matched.words as f64 / average.max(f64::MIN_POSITIVE));
+                let parts = self.phrases.iter().zip(&idf).zip(&matched.often);
+                let score =
+                    parts.map(|(((_, group), idf), often)| self.times[*group] * idf * often * (K1 + 1.0) / (often + length));
+                (matched.entry, score.sum::<f64>() / most)
+            })
+            .collect();
+        scored.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+        scored
+    }
+}
