@@ -5,6 +5,8 @@
 #[path = "transcript/lines.rs"]
 #[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
 mod lines;
+#[path = "jsonl/merge.rs"]
+mod merge;
 #[path = "jsonl/place.rs"]
 mod place;
 #[path = "jsonl/same.rs"]

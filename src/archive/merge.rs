@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::SpooledTempFile;
 
+use super::cycle::TOLERANCE;
 use super::ingest::{archive, archive_from};
 use super::open::{Location, has_no_database};
 use super::reader::{Comparison, ReadError, Source};
@@ -156,10 +157,9 @@ fn merge_transcript(
     }
     let path = Path::new(&transcript.path);
     if was_rewritten && path.is_file() {
-        match archive(to, &named, path) {
-            Err(ReadError::Store(error)) => return Err(error),
-            // The next hook sees what it is.
-            Ok(_) | Err(_) => {}
+        // What else may be wrong with the file, the next hook sees.
+        if let Err(ReadError::Store(error)) = archive(to, &named, path) {
+            return Err(error);
         }
     } else if was_rewritten
         && is_behind
@@ -228,7 +228,7 @@ fn add_uses(from: &mut JsonlStore, to: &mut SqliteStore) -> Result<(), StoreErro
     let mut adopted = Vec::new();
     for (content, here) in from.uses()? {
         let Some(there) = to.use_of(&content)? else { continue };
-        let is_new = there.access_count == 0 && there.accessed_ms.is_none() && there.confidence >= FIRST_CONFIDENCE;
+        let is_new = there.access_count == 0 && there.accessed_ms.is_none() && there.confidence > FIRST_CONFIDENCE - TOLERANCE;
         // Restored there before and here afterwards; or all of it was added before.
         let is_added = there.accessed_ms >= here.accessed_ms;
         let access_count = if is_added { here.access_count } else { here.access_count.saturating_add(there.access_count) };

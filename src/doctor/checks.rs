@@ -186,7 +186,7 @@ pub fn archive(data: &Path, config: &Config) -> Vec<Check> {
         _ => database(data),
     };
     if let Some(folder) = location.waiting() {
-        let told = format!("{} has what was archived while the database could not be opened", folder.display());
+        let told = format!("{} has what was archived without the database", folder.display());
         let next = Some("`ctxbridge archive optimize` merges it");
         found.push(Check::new("jsonl", Status::Warning, told, next));
     }

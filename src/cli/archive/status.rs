@@ -41,7 +41,7 @@ impl StatusArgs {
         }
         if let Some(folder) = waiting {
             output.note(&format!(
-                "{} has what was archived while the database could not be opened; `ctxbridge archive optimize` merges it",
+                "{} has what was archived without the database; `ctxbridge archive optimize` merges it",
                 folder.display()
             ));
         }
