@@ -68,6 +68,7 @@ fn a_dry_run_says_it_and_changes_nothing() {
       "retention_reason": "as_set",
       "hot": 4,
       "pruned": 7,
+      "merged": null,
       "indexed": 11,
       "embedded": 0,
       "not_embedded": 11,

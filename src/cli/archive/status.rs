@@ -48,6 +48,14 @@ impl StatusArgs {
         for folder in &merged {
             output.note(&format!("{} was merged into the database, and may be removed", folder.display()));
         }
+        if totals.transcripts == 0 && store.kind() == StoreKind::Postgres {
+            output.line(format!("nothing of yours is in {} yet", store.place()))?;
+            output.line(styled(
+                DIM,
+                "`ctxbridge archive sync` sends what is archived here, `ctxbridge archive sessions` lists what others have shown you",
+            ))?;
+            return Ok(Answer::Yes);
+        }
         if totals.transcripts == 0 {
             output.line("the archive is empty")?;
             output.line(styled(
