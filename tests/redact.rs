@@ -192,6 +192,13 @@ config["password"] = "«hunter2»"
 const API_KEY: &str = "«abcdef012345»";
 let apiKey: string = `«abcdef012345»`
 accessToken := "«abcdef012345»"
+Authorization: Basic «YW5uYWJlbGw6UzNjcjN0QjRzaWNQYXNzdzByZDE=»
+curl -H 'Authorization: Basic «YW5uYWJlbGw6UzNjcjN0QjRzaWNQYXNzdzByZDE=»' host
+Authorization: Token «abcDEF123456ghiJKL789=»
+api_key: «abcDEF123456ghiJKL789=»
+client_secret: «Zx8Cv7Bn6Mm5Lk4Jh3GfQw2Er4Ty6Ui8Op0As2Df4Gg=»
+password: «c3VwZXJzZWNyZXQxMjM0NTY=»
+let secret: String="«abcdef012345»";
 :client_secret => "«abcdef012345»"
 if password == "«hunter2»" {
 <password>«hunter2»</password>
@@ -390,6 +397,14 @@ fn value() -> impl Strategy<Value = Value> {
             prop::collection::vec((key(), inner.clone()), 0..4).prop_map(|fields| Value::Object(fields.into_iter().collect()));
         prop_oneof![prop::collection::vec(inner, 0..4).prop_map(Value::Array), fields]
     })
+}
+
+#[test]
+fn a_key_that_ends_with_backslashes_is_no_name() {
+    for key in [r"password\\", r"password\\\\"] {
+        let text = format!("{{\"password\":[{{\"{key}\":1000}}]}}");
+        assert!(serde_json::from_str::<Value>(&redact(&text)).is_ok(), "{}", redact(&text));
+    }
 }
 
 proptest! {

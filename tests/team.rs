@@ -85,6 +85,9 @@ fn the_users_own_patterns_count_and_a_bad_one_stops_it() {
     let team = Team::new();
     let ann = team.member("ann");
     ann.archive(&id(1), &text(&[user(0, "Ticket ACME-12345678 is done."), says(1, "Fine.")]));
+    // Nor does a mistyped address make it go to a server that is named elsewhere.
+    let mistyped = ann.with("CTXBRIDGE_POSTGRES_HOST", &team.database.address.host).fails_at("mysql://ann:x@db/team");
+    assert!(mistyped.contains("nothing was sent") && !mistyped.contains("ann:x@"), "{mistyped}");
     let refused = ann.with("CTXBRIDGE_REDACT_PATTERNS", "ACME-[0-9{8}").fails(&["archive", "sync"]);
     assert!(refused.contains("nothing was sent"), "{refused}");
     assert_eq!(sessions(&ann), [""; 0]);

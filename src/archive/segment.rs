@@ -12,6 +12,9 @@ use crate::digest;
 /// Bytes of a segment at most. Larger ones compress little better, and a turn is read from its segment.
 pub const MAX_BYTES: usize = 2 << 20;
 
+/// What says that it is larger than that by far is not unpacked: somebody else may have written it, so that it fills our memory.
+const MOST_BYTES: usize = 8 * MAX_BYTES;
+
 /// A last segment with fewer bytes is joined with what follows: many small ones compress badly, and joining a small one is quick.
 pub const JOINED_BELOW: u32 = 128 << 10;
 
@@ -79,6 +82,9 @@ pub fn unpack(
     dictionary: Option<&Dictionary>,
     check: Check,
 ) -> Result<Vec<u8>, String> {
+    if bytes as usize > MOST_BYTES {
+        return Err(format!("it would have {bytes} bytes, and none has so many"));
+    }
     let decompressor = match dictionary {
         Some(Dictionary(dictionary)) => Decompressor::with_prepared_dictionary(dictionary),
         None => Decompressor::new(),
@@ -97,6 +103,16 @@ pub fn unpack(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_fill_the_memory_is_not_unpacked() {
+        let zeros = zstd::bulk::compress(&vec![0; MOST_BYTES + 1], LEVEL).expect("compresses");
+        assert!(zeros.len() < 10_000);
+        let error = unpack(&zeros, MOST_BYTES as u32 + 1, &digest::sha256(&[]), None, Check::Sha256).expect_err("too large");
+        assert!(error.contains("none has so many"), "{error}");
+        // Nor does it help to say that it is smaller.
+        assert!(unpack(&zeros, 1_000, &digest::sha256(&[]), None, Check::Sha256).is_err());
+    }
 
     #[test]
     fn comes_back_to_the_byte() {

@@ -109,13 +109,15 @@ impl Postgres {
     pub fn shown_url(&self) -> Option<String> {
         let url = self.url.as_ref()?.reveal();
         let (scheme, rest) = url.split_once("://")?;
-        // What comes last before the address: a password may have an `@` that is not escaped.
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (who, rest) = match rest[..end].rfind('@').or_else(|| rest.rfind('@')) {
+        // A password may have an `@` or a slash that is not escaped: what is before the last `@` may be part of it, but for a user's name.
+        let (who, rest) = match rest.rfind('@') {
             Some(at) => (Some(&rest[..at]), &rest[at + 1..]),
             None => (None, rest),
         };
-        let who = who.map(|who| who.split_once(':').map_or(who.to_owned(), |(user, _)| format!("{user}:***")) + "@");
+        let who = who.map(|who| match who.find([':', '/', '?']) {
+            Some(end) => format!("{}:***@", &who[..end]),
+            None => format!("{who}@"),
+        });
         let address = rest.split_once('?').map_or(rest.to_owned(), |(address, _)| format!("{address}?***"));
         Some(format!("{scheme}://{}{address}", who.unwrap_or_default()))
     }
@@ -199,6 +201,8 @@ mod tests {
         assert_eq!(shown("postgres://ann:pass@db:5432/team").as_deref(), Some("postgres://ann:***@db:5432/team"));
         assert_eq!(shown("postgres://ann:p@ss@db/team").as_deref(), Some("postgres://ann:***@db/team"));
         assert_eq!(shown("postgres://ann:p/a?s@db/team").as_deref(), Some("postgres://ann:***@db/team"));
+        assert_eq!(shown("postgres://ann:p@ss/w0rd@db/team").as_deref(), Some("postgres://ann:***@db/team"));
+        assert_eq!(shown("postgres://db/team?password=p@ss").as_deref(), Some("postgres://db:***@ss"));
         assert_eq!(shown("postgres://db/team?password=pass").as_deref(), Some("postgres://db/team?***"));
         assert_eq!(shown("postgres://db").as_deref(), Some("postgres://db"));
         assert_eq!(format!("{:?} {}", Secret::new("pass"), Secret::new("pass")), "*** ***");

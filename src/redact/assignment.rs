@@ -87,6 +87,10 @@ fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> 
     let slashes = text.backslashes(at);
     let is_quoted = matches!(text.byte(at + slashes), b'"' | b'\'' | b'`') && !is_flag;
     let is_key = slashes == 0 && text.is_edge(at);
+    if is_quoted && slashes > 0 && slashes % 2 == 0 && text.is_edge(at + slashes) {
+        // An even number of them escapes no quote: the string ends here, and a key that ends with backslashes is no name.
+        return None;
+    }
     if is_quoted {
         at += slashes + 1;
         if text.byte(at) == b']' {
@@ -137,7 +141,15 @@ fn typed(text: Text<'_>, at: usize) -> Option<usize> {
     let is_of_a_type = |byte: &u8| byte.is_ascii_alphanumeric() || b" _&<>[]'|.?".contains(byte);
     let length = rest.bytes().take(LONGEST).take_while(|byte| is_of_a_type(byte)).count();
     let equals = rest.as_bytes().get(length) == Some(&b'=') && rest.as_bytes().get(length + 1) != Some(&b'=');
-    (equals && rest[..length].trim().starts_with(|c: char| c.is_ascii_alphabetic() || c == '&')).then_some(at + length + 1)
+    let name = rest[..length].trim();
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '&');
+    // Base64 ends so as well.
+    let is_padding = name.split_ascii_whitespace().next_back().is_some_and(value::looks_random);
+    let has_value = rest.get(length + 1..).is_some_and(|behind| {
+        let behind = behind.trim_start_matches([' ', '\t']).trim_start_matches(['"', '\'', '`', '\\']);
+        behind.starts_with(|c: char| !c.is_whitespace())
+    });
+    (equals && begins && has_value && !is_padding).then_some(at + length + 1)
 }
 
 /// Whether the word before a secret says only what kind of one follows.

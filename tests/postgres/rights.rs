@@ -79,7 +79,7 @@ fn no_function_tells() {
     let mut alice = people.store(&people.alice);
     let entries: Vec<i64> =
         alice.search_words("\"xyzzyprivate1\"", &Filter::default(), 9).unwrap().iter().map(|hit| hit.entry).collect();
-    assert_eq!(entries.len(), 2);
+    assert_eq!(entries.len(), 3, "two turns and a summary");
     let vector: String = format!("[{}]", vector(SECRET).iter().map(f32::to_string).collect::<Vec<_>>().join(","));
     for role in [&people.bob, &people.carol, &people.mallory] {
         let mut client = people.client(role);

@@ -72,9 +72,9 @@ fn each_reads_what_is_meant_for_him() {
         let near = near.iter().filter(|hit| hit.score > 0.999).count();
         (store.search_words(&format!("\"{word}\""), &Filter::default(), 99).unwrap().len(), near)
     };
-    assert_eq!((found(&people.alice, SECRET), found(&people.bob, SECRET)), ((2, 2), (0, 0)));
-    assert_eq!((found(&people.bob, OF_PROJECT), found(&people.carol, OF_PROJECT)), ((2, 2), (0, 0)));
-    assert_eq!((found(&people.carol, OF_TEAM), found(&people.mallory, OF_TEAM)), ((2, 2), (0, 0)));
+    assert_eq!((found(&people.alice, SECRET), found(&people.bob, SECRET)), ((3, 2), (0, 0)));
+    assert_eq!((found(&people.bob, OF_PROJECT), found(&people.carol, OF_PROJECT)), ((3, 2), (0, 0)));
+    assert_eq!((found(&people.carol, OF_TEAM), found(&people.mallory, OF_TEAM)), ((3, 2), (0, 0)));
 }
 
 #[test]
@@ -209,6 +209,22 @@ fn who_is_no_longer_a_member_sees_and_writes_nothing() {
 }
 
 #[test]
+fn a_project_that_all_have_left_is_nobodys_to_enter() {
+    let people = People::new();
+    let mut alice = people.client(&people.alice);
+    let enter = "SELECT ctxbridge.enter_project('acme', 'left')";
+    let may = |role| -> bool { people.client(role).query_one(enter, &[]).unwrap().get(0) };
+    assert!(may(&people.bob) && !may(&people.carol));
+    alice.execute("SELECT ctxbridge.remove_from_project('acme', 'left', $1)", &[&people.bob.name]).unwrap();
+    assert!(!may(&people.carol) && !may(&people.bob));
+    alice.execute("SELECT ctxbridge.add_to_project('acme', 'left', $1)", &[&people.carol.name]).unwrap();
+    assert!(may(&people.carol));
+    // The same for who leaves the tenant.
+    alice.execute("SELECT ctxbridge.remove_member('acme', $1)", &[&people.carol.name]).unwrap();
+    assert!(!may(&people.bob));
+}
+
+#[test]
 fn found_by_what_is_asked_besides_words() {
     let people = People::new();
     let mut store = people.store(&people.bob);
@@ -217,10 +233,11 @@ fn found_by_what_is_asked_besides_words() {
         let words = format!("\"{OF_TEAM}\" OR \"{OF_PROJECT}\"");
         (store.search_words(&words, &filter, 99).unwrap().len(), near)
     };
-    let all = (4, 4);
+    // A turn has a vector, a summary has none.
+    let all = (6, 4);
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(found(Filter::default()), all);
-    assert_eq!(found(Filter { session: some("xyzzyt"), ..Filter::default() }), (2, 2));
+    assert_eq!(found(Filter { session: some("xyzzyt"), ..Filter::default() }), (3, 2));
     assert_eq!(found(Filter { session: some("yzzy"), ..Filter::default() }), (0, 0));
     for (project, expected) in [
         ("/work", all),
@@ -240,6 +257,6 @@ fn found_by_what_is_asked_besides_words() {
     // The second turn begins six seconds into June 2026.
     let begin = 1_780_272_000_000;
     assert_eq!(found(Filter { since_ms: Some(begin + 6_000), ..Filter::default() }), (2, 2));
-    assert_eq!(found(Filter { until_ms: Some(begin + 6_000), ..Filter::default() }), (2, 2));
+    assert_eq!(found(Filter { until_ms: Some(begin + 6_000), ..Filter::default() }), (4, 2));
     assert_eq!(found(Filter { since_ms: Some(begin + 7_000), ..Filter::default() }), (0, 0));
 }

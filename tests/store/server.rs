@@ -98,9 +98,16 @@ pub fn check(data: &Path) {
                 (SELECT FROM ctxbridge.texts x WHERE x.tenant = $1 AND x.session = t.session AND x.owner = t.owner AND x.entry = t.entry)",
         ),
         (
-            "words without a turn",
+            "words without a turn or a summary",
             "SELECT count(*) FROM ctxbridge.texts x WHERE tenant = $1 AND NOT EXISTS
-                (SELECT FROM ctxbridge.turns t WHERE t.tenant = $1 AND x.session = t.session AND x.owner = t.owner AND x.entry = t.entry)",
+                (SELECT FROM ctxbridge.turns t WHERE t.tenant = $1 AND x.session = t.session AND x.owner = t.owner AND x.entry = t.entry)
+             AND NOT EXISTS (SELECT FROM ctxbridge.compactions c
+                WHERE c.tenant = $1 AND x.session = c.session AND x.owner = c.owner AND x.entry = c.summary)",
+        ),
+        (
+            "a summary without words",
+            "SELECT count(*) FROM ctxbridge.compactions c WHERE tenant = $1 AND summary IS NOT NULL AND NOT EXISTS (SELECT
+                FROM ctxbridge.texts x WHERE x.tenant = $1 AND x.session = c.session AND x.owner = c.owner AND x.entry = c.summary)",
         ),
     ] {
         let count: i64 = admin.query_one(sql, &[&tenant(data)]).unwrap().get(0);

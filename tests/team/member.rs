@@ -156,6 +156,11 @@ impl Member {
         said.stderr
     }
 
+    /// Why nothing can be sent to such an address.
+    pub fn fails_at(&self, url: &str) -> String {
+        Self { url: url.to_owned(), ..self.with("NO_COLOR", "1") }.fails(&["archive", "sync"])
+    }
+
     /// The archive on the server, as this member sees it.
     pub fn store(&self) -> PostgresStore {
         let mut settings = Settings::from_url(&self.url).unwrap();

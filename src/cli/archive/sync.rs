@@ -53,6 +53,10 @@ impl SyncArgs {
         if self.background && (rest.is_on(now_ms) || !config.has_server()) {
             return Ok(Answer::No);
         }
+        // Nor does it go to another server than the one that is meant.
+        if let Some(problem) = config.problems.iter().find(|problem| problem.key.starts_with("postgres.")) {
+            anyhow::bail!("nothing was sent: {problem}");
+        }
         let server = Server::of(&config)?;
         // What the user calls a secret does not leave because of a typing mistake.
         let redactor = Redactor::strict(&config.redact).context("nothing was sent: redact.patterns or redact.allow")?;

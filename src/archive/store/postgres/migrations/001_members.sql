@@ -86,6 +86,10 @@ BEGIN
     IF NOT EXISTS (SELECT FROM ctxbridge.members m WHERE m.tenant = $1 AND m.is_admin AND m.member <> $2) THEN
         RAISE EXCEPTION 'the last admin of the tenant % has to stay', $1 USING ERRCODE = 'object_in_use';
     END IF;
+    -- What a project has shown stays its own: where the last member leaves, an admin has to add the next one. No role has an empty name.
+    INSERT INTO ctxbridge.project_members (tenant, project, member)
+        SELECT p.tenant, p.project, '' FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.member = $2
+        ON CONFLICT DO NOTHING;
     DELETE FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.member = $2;
     DELETE FROM ctxbridge.members m WHERE m.tenant = $1 AND m.member = $2;
 END $$;
@@ -115,6 +119,9 @@ BEGIN
     IF $3 <> me AND NOT ctxbridge.is_admin($1, me) THEN
         RAISE EXCEPTION 'only an admin of the tenant % may take others out of a project', $1 USING ERRCODE = 'insufficient_privilege';
     END IF;
+    INSERT INTO ctxbridge.project_members (tenant, project, member)
+        SELECT p.tenant, p.project, '' FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.project = $2 AND p.member = $3
+        ON CONFLICT DO NOTHING;
     DELETE FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.project = $2 AND p.member = $3;
 END $$;
 

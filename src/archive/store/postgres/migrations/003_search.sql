@@ -71,8 +71,8 @@ END $$;
 --
 -- To rank a row costs a hundred times as much as to learn that it has a word, so only some are ranked: first those that have all terms, then those
 -- that lack the most common one, and so on to the rarest alone, until there are enough. How common a term is, the server knows from its statistics;
--- what is not among the most common ones there is rare. The score is the share of the terms that a row has, each counting as much as it is
--- rare, and what the server's own ranking says of where they stand.
+-- what is not among the most common ones there is rare. The score is the share of the terms that a row has, all of which count alike (how rare a term
+-- is among all rows would tell what is in those of others), and what the server's own ranking says of where they stand.
 CREATE FUNCTION ctxbridge.find_words(
     tenant text, query tsquery, most integer,
     of_session text DEFAULT NULL, below_folder text DEFAULT NULL, in_folder text DEFAULT NULL,
@@ -87,7 +87,7 @@ DECLARE
     weights double precision[];
     levels tsquery[];
 BEGIN
-    -- The rarest first, each with the logarithm of its rareness.
+    -- The rarest first.
     WITH common AS MATERIALIZED (
         SELECT c.word, max(c.share) AS share
         FROM pg_stats s, unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) AS c (word, share)
@@ -101,7 +101,7 @@ BEGIN
         ), 0.0001) AS share
         FROM unnest(coalesce(terms, ARRAY[query])) WITH ORDINALITY AS u (term, place)
     )
-    SELECT array_agg(a.term ORDER BY a.share, a.place), array_agg(-ln(least(a.share, 0.999)) ORDER BY a.share, a.place)
+    SELECT array_agg(a.term ORDER BY a.share, a.place), array_agg(1.0::double precision ORDER BY a.share, a.place)
     INTO terms, weights FROM asked a;
     levels := ARRAY(
         SELECT (SELECT string_agg('(' || u.term::text || ')', ' & ') FROM unnest(terms[:n]) AS u (term))::tsquery
