@@ -87,7 +87,7 @@ fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> 
     let slashes = text.backslashes(at);
     let is_quoted = matches!(text.byte(at + slashes), b'"' | b'\'' | b'`') && !is_flag;
     let is_key = slashes == 0 && text.is_edge(at);
-    if is_quoted && slashes > 0 && slashes % 2 == 0 && text.is_edge(at + slashes) {
+    if is_quoted && slashes > 0 && slashes.is_multiple_of(2) && text.is_edge(at + slashes) {
         // An even number of them escapes no quote: the string ends here, and a key that ends with backslashes is no name.
         return None;
     }
