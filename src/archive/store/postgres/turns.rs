@@ -93,6 +93,8 @@ pub(super) fn turns(db: &mut Connection, session: i64, which: Turns) -> Result<V
     let mut found = Vec::new();
     // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
     let transcripts = transcripts(db, session)?;
+    // They are few, mostly none: to look at all turns for that would take longer than to send them.
+    let kept = if which == Turns::Kept { kept_ids(db)? } else { Vec::new() };
     for &Listed { transcript, is_agent, hot_from } in &transcripts {
         match which {
             Turns::Agents | Turns::All if is_agent != (which == Turns::Agents) => {}
@@ -110,9 +112,10 @@ pub(super) fn turns(db: &mut Connection, session: i64, which: Turns) -> Result<V
                 found.extend(list(db, &sql, &[&session, &transcript, &limit(count)])?);
             }
             Turns::Candidates(count) => candidates(db, session, transcript, hot_from, count, &mut found)?,
+            Turns::Kept if kept.is_empty() => {}
             Turns::Kept => {
-                let sql = of_transcript(&format!("superseded IS NULL AND {IS_KEPT} ORDER BY idx DESC"));
-                found.extend(list(db, &sql, &[&session, &transcript])?);
+                let sql = of_transcript("superseded IS NULL AND turns.uuid = ANY ($4) ORDER BY idx DESC");
+                found.extend(list(db, &sql, &[&session, &transcript, &kept])?);
             }
         }
     }
@@ -126,6 +129,12 @@ pub(super) fn turns(db: &mut Connection, session: i64, which: Turns) -> Result<V
         }
     }
     Ok(found)
+}
+
+/// The ids of all turns that one keeps.
+fn kept_ids(db: &mut Connection) -> Result<Vec<Vec<u8>>, PostgresError> {
+    let sql = "SELECT uuid FROM ctxbridge.kept WHERE tenant = $1 AND owner = session_user::text AND is_kept";
+    db.all(sql, &[])?.iter().map(|row| row.get(0)).collect()
 }
 
 /// A file of a session.
