@@ -22,7 +22,7 @@ pub use pass::{Learned, all, pass};
 pub use passage::{Sentence, sentences};
 pub use patterns::{Cue, Doubt, Kind, PatternError, Patterns, Scope};
 pub use recur::{Recurring, Together, recurring, together};
-pub use supersede::supersedes;
+pub use supersede::Decision;
 pub use watch::{Agents, Checkpoint, Tally, ToolTally, Watcher};
 
 use crate::digest;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::watch::Whose;
-use super::{Kind, Lesson, Patterns, Progress, Watcher, supersedes};
+use super::{Decision, Kind, Lesson, Patterns, Progress, Watcher};
 use crate::archive::lines;
 use crate::archive::search::tokens::Tokenizer;
 use crate::archive::store::{Session, Store, StoreError, StoredTranscript, Turns, Wanted};
@@ -142,20 +142,16 @@ fn superseded(store: &mut dyn Store, session: &Session, lesson: &Lesson) -> Resu
     let wanted = Wanted { kind: Some(Kind::Decision), folder: session.folder.clone(), limit: COMPARED, ..Wanted::default() };
     let known = store.learnings(&wanted)?;
     let tokenizer = Tokenizer::default();
+    let known: Vec<_> = known.iter().map(|known| (known.id, known.last_ms, Decision::of(&tokenizer, &known.sentence))).collect();
+    let new: Vec<_> = new.iter().map(|new| (new.id, new.at_ms, Decision::of(&tokenizer, &new.sentence))).collect();
     let mut superseded = Vec::new();
-    for (place, decision) in new.iter().enumerate() {
-        let before =
-            known.iter().filter(|known| known.last_ms <= decision.at_ms).map(|known| (known.id, known.sentence.as_str()));
-        let here = new[..place].iter().map(|earlier| (earlier.id, earlier.sentence.as_str()));
-        let taken_back =
-            before.chain(here).filter(|(id, old)| *id != decision.id && supersedes(&tokenizer, &decision.sentence, old));
-        superseded.extend(taken_back.map(|(id, _)| (id, decision.id)));
+    for (place, (id, at_ms, decision)) in new.iter().enumerate() {
+        let before = known.iter().filter(|(_, last_ms, _)| last_ms <= at_ms);
+        let taken_back = before.chain(&new[..place]).filter(|(old, _, known)| old != id && decision.takes_back(known));
+        superseded.extend(taken_back.map(|(old, ..)| (*old, *id)));
         // Sessions are not looked through in their order.
-        let later = known.iter().filter(|known| known.last_ms > decision.at_ms && known.id != decision.id);
-        let by = later
-            .filter(|known| supersedes(&tokenizer, &known.sentence, &decision.sentence))
-            .map(|known| (decision.id, known.id));
-        superseded.extend(by);
+        let later = known.iter().filter(|(newer, last_ms, _)| last_ms > at_ms && newer != id);
+        superseded.extend(later.filter(|(.., known)| known.takes_back(decision)).map(|(newer, ..)| (*id, *newer)));
     }
     Ok(superseded)
 }

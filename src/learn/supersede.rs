@@ -33,19 +33,41 @@ const EMPTY: [&str; 24] = [
     "now", "the", "for", "and", "use", "switch", "move", "replac", "drop", "longer",
 ];
 
-/// Whether what is decided now takes back what was decided before: it is about the same, and names what was chosen then as what is not wanted.
-/// Two decisions that are merely about the same stand beside each other.
-pub fn supersedes(tokenizer: &Tokenizer, new: &str, old: &str) -> bool {
-    let lower = new.to_lowercase();
-    let Some(behind) = INSTEAD.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min() else { return false };
+/// A decision, by its words. To find them takes much longer than to compare them, and each is compared with hundreds.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    all: BTreeSet<String>,
+    chosen: BTreeSet<String>,
+    rejected: BTreeSet<String>,
+}
+
+impl Decision {
+    /// From its sentence.
+    pub fn of(tokenizer: &Tokenizer, sentence: &str) -> Self {
+        let [all, chosen, rejected] = [sentence, chosen(sentence), &rejected(sentence)].map(|text| words(tokenizer, text));
+        Self { all, chosen, rejected }
+    }
+
+    /// Whether it takes back what was decided before: it is about the same, and names what was chosen then as what is not wanted. Two
+    /// decisions that are merely about the same stand beside each other.
+    pub fn takes_back(&self, old: &Self) -> bool {
+        if self.rejected.is_disjoint(&old.chosen) {
+            return false;
+        }
+        let common = self.all.intersection(&old.chosen).count();
+        common >= COMMON && common as f64 >= SHARE * self.all.len().min(old.chosen.len()) as f64
+    }
+}
+
+/// What a decision names as no longer wanted.
+fn rejected(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let Some(behind) = INSTEAD.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min() else {
+        return String::new();
+    };
     // A comma ends what is named; what it is for, and why, name other things.
     let rejected = lower[behind..].split([',', ';', '.', '(']).next().unwrap_or_default();
-    let rejected: Vec<&str> = rejected.split_whitespace().take_while(|word| !ENDS.contains(word)).collect();
-    let rejected = rejected.join(" ");
-    let (now, then, rejected) = (words(tokenizer, new), words(tokenizer, chosen(old)), words(tokenizer, &rejected));
-    let common = now.intersection(&then).count();
-    let is_named = rejected.intersection(&then).count() > 0;
-    is_named && common >= COMMON && common as f64 >= SHARE * now.len().min(then.len()) as f64
+    rejected.split_whitespace().take_while(|word| !ENDS.contains(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// The part of a decision that says what was chosen.
@@ -72,7 +94,8 @@ mod tests {
 
     #[test]
     fn what_is_no_longer_wanted_is_taken_back() {
-        let is = |new: &str, old: &str| supersedes(&Tokenizer::default(), new, old);
+        let decision = |text: &str| Decision::of(&Tokenizer::default(), text);
+        let is = |new: &str, old: &str| decision(new).takes_back(&decision(old));
         let old = "I went with polling for the availability endpoint because it is simple.";
         assert!(is("Switched from polling to SSE for the availability endpoint, since most polls return nothing.", old));
         assert!(is("We chose SSE over polling for availability.", old));
