@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
-use super::names::Name;
+use super::names::{self, Name};
 use super::{Found, MOST_PASSES, Redactor, Secret, mark};
 
 /// Bytes of a string that is nothing but base64 from which on it is an image or the like, and no key.
@@ -251,11 +251,10 @@ impl<'s> Scan<'s> {
                 self.cuts.extend(cuts(secrets, &Map::of_string(raw), range.start));
             }
         }
-        let name = Name::of(&key);
+        let (name, of_items) = names::of_key(&key);
         About {
             name,
-            // A list of secrets has the name of one, in the plural.
-            of_items: key.strip_suffix('s').map_or(name, Name::of),
+            of_items,
             place: place.field(&key),
             is_fixed: place.is_fixed(&key),
             is_data: matches!(place, Place::Source | Place::Block) && key == "data",

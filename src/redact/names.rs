@@ -1,5 +1,8 @@
 //! Names that say that their value is a secret: `DB_PASSWORD`, `apiKey`, `client-secret`.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 /// What kind of secret a name announces, which decides what may be its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -131,6 +134,37 @@ impl Name {
             _ => None,
         }
     }
+}
+
+/// Keys that are remembered, and the bytes of the longest: a transcript has the same few dozen in each line.
+const REMEMBERED: usize = 500;
+const LONGEST_REMEMBERED: usize = 40;
+
+/// What the name of a key announces.
+type Announced = (Option<Name>, Option<Name>);
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<Box<str>, Announced>> = RefCell::default();
+}
+
+/// What a key announces of its value; and of each item, where that is a list: one of secrets has the name of one, in the plural.
+pub fn of_key(key: &str) -> Announced {
+    let announced = || {
+        let name = Name::of(key);
+        (name, key.strip_suffix('s').map_or(name, Name::of))
+    };
+    if key.len() > LONGEST_REMEMBERED {
+        return announced();
+    }
+    KNOWN.with_borrow_mut(|keys| {
+        if let Some(known) = keys.get(key) {
+            return *known;
+        }
+        if keys.len() >= REMEMBERED {
+            keys.clear();
+        }
+        *keys.entry(key.into()).or_insert_with(announced)
+    })
 }
 
 /// Whether a name has three letters in a row that one that counts has, whatever stands between them. Most have not, and of a transcript
