@@ -1,10 +1,13 @@
 //! The words of a turn, the way it is searched, shown and told apart from others: what a human typed, what the model said, which
 //! tools it called and what they returned. Ids, times and the model's thinking are not among them.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use memchr::memchr_iter;
+
 use super::record::{Block, Content, Kind, Record, is_echo};
-use super::repair::whole_characters;
+use super::repair::whole_text;
 use crate::digest;
 
 /// Hands over the pieces of a line, in order. Joined, the pieces of all lines of a turn are its content.
@@ -38,6 +41,11 @@ pub(super) fn pieces(record: &Record<'_>, kind: Kind, sink: &mut dyn FnMut(&str)
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::new();
     records(bytes, &mut |record| pieces(record, record.kind(), &mut |piece| text.push_str(piece)));
+    trimmed(text)
+}
+
+/// A content without the blank lines behind it.
+pub(super) fn trimmed(mut text: String) -> String {
     text.truncate(text.trim_end().len());
     text
 }
@@ -58,9 +66,13 @@ pub fn answers_of(bytes: &[u8]) -> Vec<String> {
 
 /// Hands over the lines that can be read.
 pub(crate) fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
-    for line in bytes.split(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(line);
-        if let Ok(record) = Record::parse(&whole_characters(line.as_bytes())) {
+    let mut start = 0;
+    for end in memchr_iter(b'\n', bytes).chain([bytes.len()]) {
+        let line = &bytes[start..end];
+        start = end + 1;
+        // A text that is known to be one is read in half the time.
+        let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+        if let Ok(record) = Record::parse_text(&whole_text(&text)) {
             sink(&record);
         }
     }

@@ -27,7 +27,7 @@ impl Fields {
         fields
     }
 
-    fn take(&mut self, record: &Record<'_>, is_agent: bool) {
+    pub(super) fn take(&mut self, record: &Record<'_>, is_agent: bool) {
         let Some(content) = record.content() else {
             if let Some(prompt) = record.queued_prompt() {
                 said(&mut self.prompt, prompt);

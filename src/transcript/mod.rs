@@ -13,6 +13,7 @@ pub(crate) mod lenient;
 mod record;
 mod repair;
 pub mod summary;
+mod told;
 mod turns;
 mod work;
 
@@ -22,4 +23,5 @@ pub use fields::Fields;
 pub use interpret::{Interpreter, MAX_LINE_BYTES, Seen};
 pub use record::{Block, Compacted, Content, Kind, Record};
 pub(crate) use repair::whole_characters;
+pub use told::Told;
 pub use turns::{CompactSummary, FirstContext, Splitter, Turn};

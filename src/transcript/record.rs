@@ -215,17 +215,31 @@ const ECHOES: [&str; 8] = [
     "Unknown slash command: ",
 ];
 
+/// A list would be taken for the fields in their order.
+fn is_object(line: &[u8]) -> Result<(), serde_json::Error> {
+    if line.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
+        return Err(serde::de::Error::custom("it is no JSON object"));
+    }
+    Ok(())
+}
+
 impl<'a> Record<'a> {
     /// Reads a line.
     ///
     /// # Errors
     /// When it is no JSON object.
     pub fn parse(line: &'a [u8]) -> Result<Self, serde_json::Error> {
-        // A list would be taken for the fields in their order.
-        if line.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
-            return Err(serde::de::Error::custom("it is no JSON object"));
-        }
+        is_object(line)?;
         serde_json::from_slice(line)
+    }
+
+    /// The same of a line that is known to be text.
+    ///
+    /// # Errors
+    /// When it is no JSON object.
+    pub fn parse_text(line: &'a str) -> Result<Self, serde_json::Error> {
+        is_object(line.as_bytes())?;
+        serde_json::from_str(line)
     }
 
     /// What it is.

@@ -36,6 +36,14 @@ pub(crate) fn whole_characters(line: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(repaired)
 }
 
+/// The same of a text.
+pub(super) fn whole_text(line: &str) -> Cow<'_, str> {
+    match whole_characters(line.as_bytes()) {
+        Cow::Borrowed(_) => Cow::Borrowed(line),
+        Cow::Owned(repaired) => Cow::Owned(String::from_utf8_lossy(&repaired).into_owned()),
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Half {
     High,

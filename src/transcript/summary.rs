@@ -17,27 +17,26 @@ const KEPT: usize = MAX_CHARS;
 /// the answer. Files are named as seen from the folder that the client worked in.
 pub fn of_turn(turn: &Turn, bytes: &[u8]) -> String {
     let mut parts = Parts::default();
-    let mut folder: Option<String> = None;
-    records(bytes, &mut |record| {
-        parts.take(record);
-        if let Some(cwd) = record.cwd().filter(|cwd| folder.as_deref() != Some(cwd)) {
-            folder = Some(cwd.to_owned());
-        }
-    });
-    parts.summary(&turn.tools, &turn.files, folder.as_deref())
+    records(bytes, &mut |record| parts.take(record));
+    parts.summary(turn)
 }
 
 /// The parts of a summary, collected line by line.
 #[derive(Clone, Debug, Default)]
-struct Parts {
+pub(super) struct Parts {
     prompt: String,
     answer: String,
     /// Whether it is a sub-agent's own file; known from the first line on.
     is_agent: Option<bool>,
+    /// Where the client worked last.
+    folder: Option<String>,
 }
 
 impl Parts {
-    fn take(&mut self, record: &Record<'_>) {
+    pub fn take(&mut self, record: &Record<'_>) {
+        if let Some(cwd) = record.cwd().filter(|cwd| self.folder.as_deref() != Some(cwd)) {
+            self.folder = Some(cwd.to_owned());
+        }
         let Some(content) = record.content() else { return };
         // A sub-agent's words are no answer to the user; but its own file begins with what it was told.
         if record.is_sidechain() && !*self.is_agent.get_or_insert(true) {
@@ -72,10 +71,10 @@ impl Parts {
         }
     }
 
-    /// First line of the prompt, tools, files, first two lines of the answer. Files below `folder` are named from there.
-    fn summary(&self, tools: &[String], files: &[String], folder: Option<&str>) -> String {
-        let files: Vec<&str> = files.iter().map(|file| below(file, folder)).collect();
-        let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+    /// First line of the prompt, tools, files, first two lines of the answer. Files below the folder are named from there.
+    pub fn summary(&self, turn: &Turn) -> String {
+        let files: Vec<&str> = turn.files.iter().map(|file| below(file, self.folder.as_deref())).collect();
+        let tools: Vec<&str> = turn.tools.iter().map(String::as_str).collect();
         let parts = [self.prompt.clone(), list("Tools: ", &tools), list("Files: ", &files), self.answer.clone()];
         let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         parts.join(" | ").chars().take(MAX_CHARS).collect()

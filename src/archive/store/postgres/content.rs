@@ -10,7 +10,7 @@ use crate::archive::search::tokens::Tokenizer;
 use crate::archive::segment::{self, Check};
 use crate::archive::store::{Batch, Transcript};
 use crate::digest;
-use crate::transcript::{Fields, Turn, summary, text_of};
+use crate::transcript::{Told, Turn};
 
 /// Places of words in each field: together as many as there are.
 const OF_PROMPT: u16 = 4_000;
@@ -29,7 +29,7 @@ pub(super) struct Said {
 impl Said {
     /// From the bytes of a turn.
     pub fn of(turn: &Turn, bytes: &[u8], is_agent: bool, tokenizer: &Tokenizer) -> Self {
-        let fields = Fields::of(bytes, is_agent);
+        let Told { fields, text, summary } = Told::of(turn, bytes, is_agent);
         let mut words = Words::default();
         words.add(tokenizer, &fields.prompt, Weight::A, OF_PROMPT);
         words.add(tokenizer, &fields.answer, Weight::B, OF_ANSWER);
@@ -40,7 +40,7 @@ impl Said {
             OF_CALLS,
         );
         words.add(tokenizer, &fields.output, Weight::D, OF_OUTPUT);
-        Self { content: clean(&text_of(bytes)), summary: summary::of_turn(turn, bytes), words }
+        Self { content: clean(&text), summary, words }
     }
 }
 
