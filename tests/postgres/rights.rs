@@ -98,8 +98,9 @@ fn no_function_tells() {
     let callable: Vec<String> = admin.query(callable, &[]).unwrap().iter().map(|row| row.get(0)).collect();
     assert_eq!(
         callable.join(" "),
-        "add_member add_to_project ensure_vectors enter enter_project find_near find_words forget_texts forget_vectors may_read may_write \
-         put_texts put_vectors remove_from_project remove_member settle share_texts share_vectors without_vectors"
+        "add_entries add_member add_summary add_to_project add_turns ensure_vectors enter enter_project find_near find_words forget_texts \
+         forget_vectors may_read may_write put_texts put_vectors remove_from_project remove_member settle share_texts share_vectors \
+         without_vectors"
     );
     let unpinned = "SELECT proname::text FROM pg_proc WHERE pronamespace = 'ctxbridge'::regnamespace AND prosecdef
         AND NOT coalesce(array_to_string(proconfig, ' '), '') LIKE '%search_path=pg_catalog, pg_temp%'";
@@ -228,9 +229,12 @@ fn nothing_of_ones_own_gets_into_what_is_anothers() {
         WHERE s.session = 'xyzzyprivate1'",
     );
     let before = (alice_sees(&people), rows_of_alice(&people));
-    let turn = "INSERT INTO ctxbridge.turns (tenant, session, audience, transcript, generation, idx, entry, uuid, start, bytes, started_ms,
+    let row = "INSERT INTO ctxbridge.turns (tenant, session, audience, transcript, generation, idx, entry, uuid, start, bytes, started_ms,
         took_ms, richness, output_tokens, is_answered) VALUES ('acme', $1, '{team}', $2, 0, 99, $3, '\\x00', 0, 1, 1, 1, 0, 0, true)";
-    let foreign = Err("23503 turns_tenant_session_owner_fkey".to_owned());
+    assert_eq!(outcome(&people, &people.bob, row, &[&session, &transcript, &entry]), Err("42501 ".to_owned()));
+    let turn = "SELECT ctxbridge.add_turns('acme', $1, $2, 0, '{99}', ARRAY[$3::bigint], '{\"\\\\x00\"}', '{0}', '{1}', '{1}', '{1}', '{0}',
+        '{NULL}', '{0}', '{t}', '{NULL}', '{NULL}')";
+    let foreign = Err("23503 ".to_owned());
     // The same for a session that is there and one that is not.
     assert_eq!(outcome(&people, &people.bob, turn, &[&session, &transcript, &entry]), foreign);
     assert_eq!(outcome(&people, &people.bob, turn, &[&(session + 1_000), &transcript, &entry]), foreign);
@@ -316,6 +320,11 @@ fn no_error_and_no_conflict_tells_what_is_there() {
     same(segment, &[&session, &hash], &[&session, &absent]);
     let entry = "INSERT INTO ctxbridge.entries (tenant, sha256, chars) VALUES ('acme', $1, 1)";
     same(entry, &[&content], &[&absent]);
+    let entries = "SELECT count(*) FROM ctxbridge.add_entries('acme', $1, ARRAY[$2::bytea], '{1}', '{c}', '{NULL}', '{NULL}', '{k}', '{t}', ARRAY['{}'])";
+    let added = |session: &i64, hash: &Vec<u8>| outcome(&people, &people.bob, entries, &[session, hash]);
+    assert_eq!(added(&his, &content), added(&his, &absent));
+    assert_eq!(added(&session, &content), added(&gone, &absent));
+    assert_eq!(added(&session, &content), Err("23503 ".to_owned()));
     let named = "INSERT INTO ctxbridge.sessions (tenant, session) VALUES ('acme', $1)";
     same(named, &[&SECRET], &[&"of nobody"]);
     let learning = "INSERT INTO ctxbridge.learnings (tenant, handle, kind, sentence, confidence, words) VALUES ('acme', $1, 'k', 's', 1, '')";
@@ -344,6 +353,12 @@ fn members_are_the_admins_matter() {
     // What was hers is still hers to read, and no longer the others' to be shown by her.
     let mut client = people.client(&people.alice);
     assert_eq!(client.query("SELECT FROM ctxbridge.sessions WHERE session = $1", &[&SECRET]).unwrap().len(), 1);
+    // Nor does she add anything, not even to what is only hers.
+    for session in [SECRET, OF_TEAM] {
+        let own = format!("(SELECT id FROM ctxbridge.sessions WHERE session = '{session}')");
+        let row = format!("SELECT ctxbridge.add_summary('acme', {own}, '\\x07', 1, 's', 1)");
+        assert_eq!(outcome(&people.alice, &row), denied);
+    }
     let into = "SELECT ctxbridge.add_to_project('acme', 'rocket', 'nobody of that name')";
     assert_eq!((outcome(&people.bob, into), outcome(&people.mallory, into)), (Err("42704 ".to_owned()), denied.clone()));
     let out = format!("SELECT ctxbridge.remove_from_project('acme', 'rocket', '{}')", people.bob.name);

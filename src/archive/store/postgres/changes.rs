@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::error::PostgresError;
 use crate::archive::store::Changes;
 
-/// Changes that are kept: who has missed more of them compares everything.
+/// Changed entries that are kept: who has missed more of them compares everything.
 const KEPT: i64 = 2_000;
 
 /// Takes note of entries that came, changed or went. Changes are numbered in the order in which they can be seen: so whoever notes some waits
@@ -14,13 +14,7 @@ pub(super) fn note(db: &mut Connection, entries: &[i64]) -> Result<(), PostgresE
         return Ok(());
     }
     lock(db)?;
-    let salts: Vec<i64> = entries.iter().map(|_| salt()).collect();
-    db.execute(
-        "INSERT INTO ctxbridge.changes (tenant, entry, salt)
-         SELECT $1, c.entry, c.salt FROM unnest($2::bigint[], $3::bigint[]) AS c (entry, salt)",
-        &[&entries, &salts],
-    )
-    .map(drop)
+    db.execute("INSERT INTO ctxbridge.changes (tenant, entries, salt) VALUES ($1, $2, $3)", &[&entries, &salt()]).map(drop)
 }
 
 fn lock(db: &mut Connection) -> Result<(), PostgresError> {
@@ -46,7 +40,7 @@ pub(super) fn since(db: &mut Connection, mark: Option<&str>) -> Result<Changes, 
             match db.first(newest, &[])? {
                 Some(row) => row,
                 None => {
-                    let sql = "INSERT INTO ctxbridge.changes (tenant, entry, salt) VALUES ($1, 0, $2) RETURNING id, salt";
+                    let sql = "INSERT INTO ctxbridge.changes (tenant, entries, salt) VALUES ($1, '{}', $2) RETURNING id, salt";
                     db.one(sql, &[&salt()])?
                 }
             }
@@ -65,7 +59,7 @@ pub(super) fn since(db: &mut Connection, mark: Option<&str>) -> Result<Changes, 
     };
     let entries = match known {
         Some(known) => {
-            let sql = "SELECT DISTINCT entry FROM ctxbridge.changes
+            let sql = "SELECT DISTINCT unnest(entries) FROM ctxbridge.changes
                 WHERE tenant = $1 AND owner = session_user::text AND id > $2 AND id <= $3";
             Some(db.all(sql, &[&known, &last])?.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?)
         }
@@ -76,7 +70,10 @@ pub(super) fn since(db: &mut Connection, mark: Option<&str>) -> Result<Changes, 
 
 /// Forgets the oldest, never the last.
 pub(super) fn forget(db: &mut Connection) -> Result<(), PostgresError> {
-    let sql = "DELETE FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text AND id <=
-        (SELECT id FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text ORDER BY id DESC OFFSET $2 LIMIT 1)";
+    let sql = "DELETE FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text AND id < (
+            SELECT max(id) FROM (
+                SELECT id, sum(cardinality(entries)) OVER (ORDER BY id DESC) AS missed FROM ctxbridge.changes
+                WHERE tenant = $1 AND owner = session_user::text
+            ) AS known WHERE missed >= $2)";
     db.execute(sql, &[&KEPT]).map(drop)
 }

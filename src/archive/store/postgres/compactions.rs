@@ -102,16 +102,10 @@ pub(super) fn summary(
 /// The entry of a summary.
 fn entry(db: &mut Connection, session: &Session, core: &str) -> Result<i64, PostgresError> {
     let sha256 = digest_of(core);
-    let sql = format!(
-        "INSERT INTO ctxbridge.entries (tenant, audience, sha256, chars, summary, confidence)
-         VALUES ($1, $2, $3, $4, $5, $6::double precision + {})
-         ON CONFLICT (tenant, owner, sha256) DO NOTHING RETURNING id",
-        cycle::LOST
-    );
+    let sql = format!("SELECT ctxbridge.add_summary($1, $2, $3, $4, $5, $6::double precision + {})", cycle::LOST);
     let chars = core.chars().count() as i64;
-    let added = db.first(&sql, &[&session.audience, &&sha256[..], &chars, &clean(core), &SUMMARY_CONFIDENCE])?;
-    if let Some(row) = added {
-        let id = row.get(0)?;
+    let added = db.one(&sql, &[&session.id, &&sha256[..], &chars, &clean(core), &SUMMARY_CONFIDENCE])?;
+    if let Some(id) = added.get(0)? {
         changes::note(db, &[id])?;
         return Ok(id);
     }

@@ -1,18 +1,12 @@
-//! What was learned: kept once, with each place where it was said.
+//! What was learned, as it is read: each learning with the place where it was said last.
 
 use super::compactions::{IN_PATH, in_path};
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::line::{Line, clean, cleaned, limit};
-use super::words::{Weight, Words, query};
-use super::write::Session;
-use crate::archive::search::tokens::Tokenizer;
+use super::words::query;
 use crate::archive::store::{StoredFix, StoredLearning, Wanted};
-use crate::digest;
-use crate::learn::{Fix, Id, Kind, Learning, Lesson, Progress, Tally, Watcher};
-
-/// Places of words in a sentence.
-const PLACES: u16 = 2_000;
+use crate::learn::{Fix, Id, Kind, Progress, Tally, Watcher};
 
 pub(super) fn progress(db: &mut Connection, transcript: i64) -> Result<Option<Progress>, PostgresError> {
     let sql =
@@ -26,146 +20,28 @@ pub(super) fn progress(db: &mut Connection, transcript: i64) -> Result<Option<Pr
     found.map(progress).transpose()
 }
 
-/// All of a lesson; what is known already is known once.
-pub(super) fn learn(db: &mut Connection, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, PostgresError> {
-    let row = db.one(
-        "SELECT s.id, s.audience, s.folder, t.agent FROM ctxbridge.transcripts t
-            JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
-         WHERE t.tenant = $1 AND t.id = $2 AND t.owner = session_user::text FOR UPDATE OF s",
-        &[&transcript],
-    )?;
-    let session = Session { id: row.get(0)?, audience: row.get(1)? };
-    let (folder, agent): (Option<String>, Option<String>) = (row.some_text(2)?, row.some_text(3)?);
-    let tokenizer = Tokenizer::default();
-    let mut new = 0;
-    for learning in &lesson.learnings {
-        new += usize::from(add(db, &tokenizer, &session, folder.as_deref(), learning)?);
-    }
-    for (old, by) in &lesson.superseded {
-        db.execute(
-            "UPDATE ctxbridge.learnings SET superseded_by =
-                (SELECT id FROM ctxbridge.learnings WHERE tenant = $1 AND owner = session_user::text AND handle = $3)
-             WHERE tenant = $1 AND owner = session_user::text AND handle = $2 AND handle <> $3",
-            &[&&old.0[..], &&by.0[..]],
-        )?;
-    }
-    for Fix { tool, call, error, changed, failed_ms, fixed_ms, turn } in &lesson.fixes {
-        db.execute(
-            "INSERT INTO ctxbridge.fixes (tenant, session, audience, uuid, tool, call, call_sha256, error, changed, failed_ms, fixed_ms)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (tenant, session, owner, uuid, tool, call_sha256) DO NOTHING",
-            &[
-                &session.id,
-                &session.audience,
-                &&turn[..],
-                &clean(tool),
-                &clean(call),
-                &&digest::sha256(call.as_bytes())[..],
-                &clean(error),
-                &to_json(changed),
-                failed_ms,
-                fixed_ms,
-            ],
-        )?;
-    }
-    for (turn, files) in &lesson.changed {
-        db.execute(
-            "INSERT INTO ctxbridge.changed_files (tenant, session, audience, uuid, files) VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (tenant, session, owner, uuid) DO UPDATE SET files = excluded.files",
-            &[&session.id, &session.audience, &&turn[..], &to_json(files)],
-        )?;
-    }
-    db.execute(
-        "INSERT INTO ctxbridge.learning_progress (tenant, session, audience, transcript, agent, generation, bytes, patterns, watcher)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-         ON CONFLICT (tenant, session, owner, transcript) DO UPDATE SET generation = excluded.generation, bytes = excluded.bytes,
-            patterns = excluded.patterns, watcher = excluded.watcher",
-        &[
-            &session.id,
-            &session.audience,
-            &transcript,
-            &cleaned(agent.as_deref()),
-            &progress.generation.cast_signed(),
-            &progress.bytes.cast_signed(),
-            &clean(&progress.patterns),
-            &to_json(&progress.watcher),
-        ],
-    )?;
-    Ok(new)
-}
-
-/// Whether it was not known.
-fn add(
-    db: &mut Connection,
-    tokenizer: &Tokenizer,
-    session: &Session,
-    folder: Option<&str>,
-    learning: &Learning,
-) -> Result<bool, PostgresError> {
-    let Learning { id, kind, sentence, confidence, at_ms, turn, before, after, agent, tools } = learning;
-    let mut words = Words::default();
-    words.add(tokenizer, sentence, Weight::A, PLACES);
-    let added = db.execute(
-        "INSERT INTO ctxbridge.learnings (tenant, audience, handle, kind, folder, sentence, confidence, words)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant, owner, handle) DO NOTHING",
-        &[&session.audience, &&id.0[..], &kind.name(), &cleaned(folder), &clean(sentence), confidence, &words],
-    )?;
-    let sql = "SELECT id FROM ctxbridge.learnings WHERE tenant = $1 AND owner = session_user::text AND handle = $2";
-    let key: i64 = db.one(sql, &[&&id.0[..]])?.get(0)?;
-    let said_again = db.execute(
-        "INSERT INTO ctxbridge.learned (tenant, audience, learning, uuid, session, at_ms, before, after, agent, tools)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, owner, learning, uuid) DO NOTHING",
-        &[
-            &session.audience,
-            &key,
-            &&turn[..],
-            &session.id,
-            at_ms,
-            &clean(before),
-            &clean(after),
-            &cleaned(agent.as_deref()),
-            &to_json(tools),
-        ],
-    )?;
-    if added == 0 {
-        if let Some(audience) = &session.audience {
-            db.execute(
-                "UPDATE ctxbridge.learnings SET audience = coalesce(audience, '{}') || $3::text[]
-                 WHERE tenant = $1 AND owner = session_user::text AND handle = $2 AND NOT coalesce(audience, '{}') @> $3",
-                &[&&id.0[..], audience],
-            )?;
-        }
-        // Who comes back to what was taken back has decided so anew.
-        if said_again == 1 {
-            db.execute(
-                "UPDATE ctxbridge.learnings l SET superseded_by = NULL
-                 WHERE l.tenant = $1 AND l.owner = session_user::text AND l.handle = $2 AND l.superseded_by IS NOT NULL AND $3 >
-                    (SELECT max(said.at_ms) FROM ctxbridge.learned said WHERE said.tenant = $1 AND said.owner = session_user::text
-                     AND said.learning = l.superseded_by)",
-                &[&&id.0[..], at_ms],
-            )?;
-        }
-    }
-    Ok(added == 1)
-}
-
-/// With where each was said last.
-const LEARNINGS: &str = "
-    SELECT l.handle, l.kind, l.sentence, l.confidence, l.folder, said.first_ms, said.last_ms, said.times,
+/// The best of them, and then where each was said last.
+const BEGIN: &str = "
+    SELECT l.handle, l.kind, l.sentence, l.confidence, l.folder, l.first_ms, l.last_ms, l.times,
         (SELECT newer.handle FROM ctxbridge.learnings newer WHERE newer.tenant = $1 AND newer.owner = l.owner AND newer.id = l.superseded_by),
         told.session, last.uuid, last.before, last.after, last.agent, last.tools
+    FROM (SELECT l.owner, l.id, l.handle, l.kind, l.sentence, l.confidence, l.folder, l.superseded_by, said.first_ms, said.last_ms, said.times,";
+const FOUND: &str = "
     FROM ctxbridge.learnings l
     JOIN (SELECT owner, learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times FROM ctxbridge.learned
           WHERE tenant = $1 AND ($2::bigint IS NULL OR session = $2) GROUP BY owner, learning) AS said
         ON said.owner = l.owner AND said.learning = l.id
-    JOIN ctxbridge.learned last ON last.tenant = $1 AND last.owner = l.owner AND last.learning = l.id AND last.uuid = (
-        SELECT one.uuid FROM ctxbridge.learned one WHERE one.tenant = $1 AND one.owner = l.owner AND one.learning = l.id
-        AND one.at_ms = said.last_ms AND ($2 IS NULL OR one.session = $2) ORDER BY one.uuid LIMIT 1)
-    JOIN ctxbridge.sessions told ON told.tenant = $1 AND told.owner = l.owner AND told.id = last.session
     WHERE l.tenant = $1 AND ($3::text IS NULL OR l.kind = $3) AND ($4::text IS NULL OR l.folder = $4)
         AND ($5::text IS NULL
             OR strpos('/' || btrim(lower(replace(coalesce(l.folder, ''), '\\', '/')), '/') || '/', $5) > 0)
         AND ($6::bigint IS NULL OR said.last_ms >= $6) AND starts_with(encode(l.handle, 'hex'), $7)
         AND ($8 OR l.superseded_by IS NULL)";
+const END: &str = "
+    ORDER BY rank DESC, said.last_ms DESC, l.id DESC LIMIT $10) AS l
+    JOIN LATERAL (SELECT * FROM ctxbridge.learned one WHERE one.tenant = $1 AND one.owner = l.owner AND one.learning = l.id
+        AND one.at_ms = l.last_ms AND ($2 IS NULL OR one.session = $2) ORDER BY one.uuid LIMIT 1) AS last ON true
+    JOIN ctxbridge.sessions told ON told.tenant = $1 AND told.owner = l.owner AND told.id = last.session
+    ORDER BY l.rank DESC, l.last_ms DESC, l.id DESC";
 
 pub(super) fn learnings(db: &mut Connection, wanted: &Wanted) -> Result<Vec<StoredLearning>, PostgresError> {
     let words = wanted.words.as_deref().map(query);
@@ -175,11 +51,10 @@ pub(super) fn learnings(db: &mut Connection, wanted: &Wanted) -> Result<Vec<Stor
     }
     let words = words.flatten();
     let sql = match words {
-        Some(_) => format!(
-            "{LEARNINGS} AND l.words @@ $9::text::tsquery
-             ORDER BY ts_rank(l.words, $9::text::tsquery, 1) DESC, said.last_ms DESC, l.id DESC LIMIT $10"
-        ),
-        None => format!("{LEARNINGS} AND $9::text IS NULL ORDER BY said.last_ms DESC, l.id DESC LIMIT $10"),
+        Some(_) => {
+            format!("{BEGIN} ts_rank(l.words, $9::text::tsquery, 1) AS rank {FOUND} AND l.words @@ $9::text::tsquery {END}")
+        }
+        None => format!("{BEGIN} 0 AS rank {FOUND} AND $9::text IS NULL {END}"),
     };
     let found = db.all(
         &sql,
@@ -266,8 +141,4 @@ pub(super) fn by_kind(db: &mut Connection) -> Result<Vec<(String, u64)>, Postgre
     let sql = "SELECT kind, count(*) AS number FROM ctxbridge.learnings
         WHERE tenant = $1 AND owner = session_user::text AND superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
     db.all(sql, &[])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
-}
-
-fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }

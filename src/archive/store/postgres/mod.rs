@@ -15,6 +15,7 @@ mod error;
 mod identity;
 mod kept;
 mod learnings;
+mod lesson;
 mod line;
 mod pool;
 mod read;

@@ -14,7 +14,8 @@ use super::error::PostgresError;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/001_members.sql"),
     include_str!("migrations/002_archive.sql"),
-    include_str!("migrations/003_search.sql"),
+    include_str!("migrations/003_write.sql"),
+    include_str!("migrations/004_search.sql"),
 ];
 
 /// Held while the tables are changed; just a number that nobody else has.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::{PostgresStore, changes, compactions, cycle, kept, learnings, read, sharing, turns, write};
+use super::{PostgresStore, changes, compactions, cycle, kept, learnings, lesson as lessons, read, sharing, turns, write};
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::search::filter::Filter;
 use crate::archive::store::{
@@ -249,7 +249,7 @@ impl Store for PostgresStore {
     }
 
     fn learn(&mut self, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, StoreError> {
-        self.write(|db| learnings::learn(db, transcript, lesson, progress))
+        self.write(|db| lessons::learn(db, transcript, lesson, progress))
     }
 
     fn learnings(&mut self, wanted: &Wanted) -> Result<Vec<StoredLearning>, StoreError> {

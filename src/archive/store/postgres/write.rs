@@ -306,13 +306,8 @@ fn new_entries(
         metadata.push(described);
     }
     let added = db.all(
-        "INSERT INTO ctxbridge.entries (tenant, audience, sha256, chars, content, tools, files, key, tags, metadata)
-         SELECT $1, $2, e.sha256, e.chars, e.content, e.tools, e.files, e.key,
-            string_to_array(e.tags, E'\\x1f'), e.metadata::jsonb
-         FROM unnest($3::bytea[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
-            AS e (sha256, chars, content, tools, files, key, tags, metadata)
-         ON CONFLICT (tenant, owner, sha256) DO NOTHING RETURNING id, sha256",
-        &[&session.audience, &hashes, &chars, &contents, &tools, &files, &keys, &tags, &metadata],
+        "SELECT new_id, new_sha256 FROM ctxbridge.add_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        &[&session.id, &hashes, &chars, &contents, &tools, &files, &keys, &tags, &metadata],
     )?;
     let mut ids: HashMap<digest::Bytes, i64> = HashMap::new();
     for row in &added {
@@ -455,16 +450,9 @@ fn add_turns(
     let agents: Vec<Option<String>> = turns().map(|turn| list(&turn.agents)).collect();
     let open_work: Vec<Option<String>> = turns().map(|turn| list(&turn.open_work)).collect();
     db.execute(
-        "INSERT INTO ctxbridge.turns (tenant, session, audience, transcript, generation, idx, entry, uuid, start, bytes, started_ms,
-            took_ms, richness, context_tokens, output_tokens, is_answered, agents, open_work)
-         SELECT $1, $2, $3, $4, $5, t.idx, t.entry, t.uuid, t.start, t.bytes, t.started_ms, t.took_ms, t.richness, t.context_tokens,
-            t.output_tokens, t.is_answered, t.agents, t.open_work
-         FROM unnest($6::integer[], $7::bigint[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
-            $13::smallint[], $14::bigint[], $15::bigint[], $16::boolean[], $17::text[], $18::text[]) AS t (idx, entry, uuid, start,
-            bytes, started_ms, took_ms, richness, context_tokens, output_tokens, is_answered, agents, open_work)",
+        "SELECT ctxbridge.add_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
         &[
             &session.id,
-            &session.audience,
             &transcript,
             &batch.cursor.generation.cast_signed(),
             &places,

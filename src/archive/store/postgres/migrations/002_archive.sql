@@ -105,6 +105,7 @@ CREATE TABLE ctxbridge.entries (
 CREATE INDEX entries_by_id ON ctxbridge.entries (tenant, id);
 CREATE INDEX entries_accessed ON ctxbridge.entries (tenant, owner) WHERE access_count > 0;
 
+-- Its session is looked for by the function that writes them: no foreign key has to do it for each row.
 CREATE TABLE ctxbridge.turns (
     tenant text NOT NULL,
     session bigint NOT NULL,
@@ -127,8 +128,7 @@ CREATE TABLE ctxbridge.turns (
     is_answered boolean NOT NULL,
     agents text,
     open_work text,
-    PRIMARY KEY (tenant, session, owner, id),
-    FOREIGN KEY (tenant, session, owner) REFERENCES ctxbridge.sessions (tenant, id, owner)
+    PRIMARY KEY (tenant, session, owner, id)
 ) PARTITION BY HASH (tenant, session);
 CREATE UNIQUE INDEX turns_current ON ctxbridge.turns (tenant, session, owner, transcript, idx) WHERE superseded IS NULL;
 CREATE INDEX turns_by_richness ON ctxbridge.turns (tenant, session, transcript, richness, started_ms) WHERE superseded IS NULL;
@@ -267,7 +267,7 @@ CREATE TABLE ctxbridge.changes (
     tenant text NOT NULL,
     id bigint GENERATED ALWAYS AS IDENTITY,
     owner text NOT NULL DEFAULT session_user,
-    entry bigint NOT NULL,
+    entries bigint[] NOT NULL,
     salt bigint NOT NULL,
     PRIMARY KEY (tenant, owner, id)
 );
@@ -335,6 +335,7 @@ DECLARE
     writable text;
     insertable text;
     updatable text;
+    is_bulk boolean;
 BEGIN
     FOREACH name IN ARRAY ARRAY['sessions', 'transcripts', 'segments', 'layout', 'entries', 'turns', 'compactions', 'fixes',
         'changed_files', 'learning_progress', 'learnings', 'learned', 'kept', 'decays', 'notes', 'changes']
@@ -347,8 +348,11 @@ BEGIN
             readable := 'owner = session_user::text';
             writable := 'owner = session_user::text AND ctxbridge.may_write(tenant, NULL)';
         END IF;
+        -- Functions that ask once for many rows add these, and nobody else.
+        is_bulk := name IN ('entries', 'turns');
         EXECUTE format('CREATE POLICY reads ON ctxbridge.%I FOR SELECT USING (%s)', name, readable);
-        EXECUTE format('CREATE POLICY adds ON ctxbridge.%I FOR INSERT WITH CHECK (%s)', name, writable);
+        EXECUTE format('CREATE POLICY adds ON ctxbridge.%I FOR INSERT WITH CHECK (%s)', name,
+            CASE WHEN is_bulk THEN 'owner = session_user::text' ELSE writable END);
         EXECUTE format('CREATE POLICY changes ON ctxbridge.%I FOR UPDATE USING (owner = session_user::text) WITH CHECK (%s)', name, writable);
         EXECUTE format('CREATE POLICY removes ON ctxbridge.%I FOR DELETE USING (owner = session_user::text)', name);
         -- The owner is who writes, an id is the server's to give, and neither they nor the rest of a key is changed.
@@ -358,6 +362,9 @@ BEGIN
             INTO insertable, updatable
             FROM pg_attribute
             WHERE attrelid = format('ctxbridge.%I', name)::regclass AND attnum > 0 AND NOT attisdropped AND attname NOT IN ('id', 'owner');
-        EXECUTE format('GRANT SELECT, DELETE, INSERT (%s), UPDATE (%s) ON ctxbridge.%I TO PUBLIC', insertable, updatable, name);
+        EXECUTE format('GRANT SELECT, DELETE, UPDATE (%s) ON ctxbridge.%I TO PUBLIC', updatable, name);
+        IF NOT is_bulk THEN
+            EXECUTE format('GRANT INSERT (%s) ON ctxbridge.%I TO PUBLIC', insertable, name);
+        END IF;
     END LOOP;
 END $$;
