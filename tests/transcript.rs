@@ -16,7 +16,7 @@ mod summaries;
 #[path = "transcript/work.rs"]
 mod work;
 
-use ctxbridge::transcript::{Interpreter, Seen, Turn, text_of};
+use ctxbridge::transcript::{Fields, Interpreter, Seen, Told, Turn, summary, text_of};
 use lines::text;
 use serde_json::Value;
 
@@ -38,7 +38,17 @@ fn read(bytes: &[u8]) -> Found {
 fn read_with(mut interpreter: Interpreter, bytes: &[u8]) -> Found {
     interpreter.feed(bytes);
     let turns = interpreter.take_turns();
-    let words = turns.iter().map(|turn| text_of(&bytes[turn.start as usize..turn.end as usize])).collect();
+    let words = turns.iter().map(|turn| {
+        let bytes = &bytes[turn.start as usize..turn.end as usize];
+        let text = text_of(bytes);
+        // Read at once or one by one, it is the same.
+        for is_agent in [false, true] {
+            let told = Told { fields: Fields::of(bytes, is_agent), text: text.clone(), summary: summary::of_turn(turn, bytes) };
+            assert_eq!(Told::of(turn, bytes, is_agent), told);
+        }
+        text
+    });
+    let words = words.collect();
     let summaries = interpreter.take_summaries().into_iter().map(|summary| (summary.text, summary.turns)).collect();
     Found { turns, seen: interpreter.seen().clone(), words, summaries }
 }

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::json;
 
-use super::archive::{open, printable, show_found, show_handle};
+use super::archive::{note_owner, open, printable, show_found, show_handle};
 use super::output::Output;
 use super::{Answer, Usage, finding};
 use crate::archive::blocks::{self, Original};
@@ -123,8 +123,10 @@ fn show_summary(handle: &Reference, found: Option<(String, StoredSummary)>, outp
         return Ok(Answer::No);
     };
     if output.json {
-        output.value(&json!({ "handle": handle.to_string(), "session": session, "text": summary.text }))?;
+        let owner = &summary.owner;
+        output.value(&json!({ "handle": handle.to_string(), "session": session, "owner": owner, "text": summary.text }))?;
     } else {
+        note_owner(summary.owner.as_deref(), output);
         output.line(printable(&summary.text))?;
     }
     Ok(Answer::Yes)

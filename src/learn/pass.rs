@@ -6,7 +6,7 @@ use super::watch::Whose;
 use super::{Decision, Kind, Lesson, Patterns, Progress, Watcher};
 use crate::archive::lines;
 use crate::archive::search::tokens::Tokenizer;
-use crate::archive::store::{Session, Store, StoreError, StoredTranscript, Turns, Wanted};
+use crate::archive::store::{Session, Store, StoreError, StoredTranscript, Wanted};
 use crate::transcript::{Record, whole_characters};
 
 /// Earlier decisions of a project that a new one may take back.
@@ -97,9 +97,9 @@ pub fn all(
 
 /// Where the turns of a transcript begin, and their ids.
 fn starts(store: &mut dyn Store, session: &Session, transcript: &StoredTranscript) -> Result<Vec<(u64, [u8; 16])>, StoreError> {
-    let which = if transcript.agent.is_some() { Turns::Agents } else { Turns::All };
-    let turns = store.turns(session.key, which)?.into_iter().filter(|turn| turn.transcript == transcript.key);
-    let mut starts: Vec<(u64, [u8; 16])> = turns.map(|turn| (turn.turn.start, turn.turn.id)).collect();
+    let starts = store.starts(session.key, transcript.agent.is_some())?.into_iter();
+    let of_transcript = starts.filter(|start| start.transcript == transcript.key);
+    let mut starts: Vec<(u64, [u8; 16])> = of_transcript.map(|start| (start.at, start.id)).collect();
     starts.sort_unstable();
     Ok(starts)
 }

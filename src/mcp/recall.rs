@@ -10,7 +10,7 @@ use super::page;
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
 use crate::archive::recall::{self, Reference};
-use crate::archive::store::{Store, StoreError};
+use crate::archive::store::{Store, StoreError, StoredSummary, StoredTurn};
 use crate::archive::{blocks, quote, words};
 use crate::digest;
 
@@ -27,6 +27,9 @@ pub(super) struct Recalled {
     /// The session that it is of.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
+    /// The colleague who archived it; nobody where that is the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// When it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
@@ -45,6 +48,7 @@ pub(super) struct Recalled {
 struct Whole {
     kind: &'static str,
     session: Option<String>,
+    owner: Option<String>,
     at_ms: i64,
     text: String,
     is_ambiguous: bool,
@@ -89,6 +93,7 @@ pub(super) fn page_of(
         handle: reference.to_string(),
         kind: whole.kind,
         session: whole.session.map(|session| quote::line(&session)),
+        owner: whole.owner.map(|owner| quote::line(&owner)),
         time: when(whole.at_ms),
         chars: text.chars().count(),
         notes,
@@ -108,8 +113,9 @@ pub(super) fn page_of(
 
 fn head(recalled: &Recalled, from: usize) -> String {
     let mut head = format!("{NOTICE}\n{}: {}", recalled.handle, recalled.kind);
-    for part in [&recalled.time, &recalled.session.as_ref().map(|session| format!("of session {session}"))].into_iter().flatten()
-    {
+    let session = recalled.session.as_ref().map(|session| format!("of session {session}"));
+    let owner = recalled.owner.as_ref().map(|owner| format!("of {owner}"));
+    for part in [&recalled.time, &session, &owner].into_iter().flatten() {
         head.push_str(&format!(" {part}"));
     }
     head.push_str(&format!(", {} characters", recalled.chars));
@@ -135,7 +141,7 @@ fn find(library: &Library, opened: Option<&mut Opened>, reference: &Reference) -
             let original = recall::text::<StoreError>(handle, library.folder(), archived)?;
             let original = original.ok_or_else(|| missing(is_archived))?;
             let (session, is_ambiguous) = (original.session, original.is_ambiguous);
-            Ok(Whole { kind: "text", session, at_ms: 0, text: original.text, is_ambiguous })
+            Ok(Whole { kind: "text", session, owner: None, at_ms: 0, text: original.text, is_ambiguous })
         }
         (Reference::TeamSummary(_), _) => elsewhere(library, reference)?.ok_or_else(|| missing(is_archived)),
         (_, store) => match store.map_or(Ok(None), |store| in_store(store, reference))? {
@@ -151,10 +157,12 @@ fn in_store(store: &mut dyn Store, reference: &Reference) -> Result<Option<Whole
         Reference::Turn(digits) => {
             let Some((turn, is_ambiguous)) = recall::turn(store, digits)? else { return Ok(None) };
             let text = words::content(store, &turn)?;
-            Ok(Some(Whole { kind: "turn", at_ms: turn.turn.started_ms, session: Some(turn.session), text, is_ambiguous }))
+            let StoredTurn { session, owner, .. } = turn;
+            Ok(Some(Whole { kind: "turn", at_ms: turn.turn.started_ms, session: Some(session), owner, text, is_ambiguous }))
         }
         Reference::Summary(entry) | Reference::TeamSummary(entry) => Ok(store.summary_of(*entry)?.map(|(session, summary)| {
-            Whole { kind: "summary", session: Some(session), at_ms: summary.at_ms, text: summary.text, is_ambiguous: false }
+            let StoredSummary { text, at_ms, owner, .. } = summary;
+            Whole { kind: "summary", session: Some(session), owner, at_ms, text, is_ambiguous: false }
         })),
         Reference::Text(_) => Ok(None),
     }

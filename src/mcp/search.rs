@@ -49,6 +49,9 @@ struct Hit {
     handle: String,
     /// Its session, for `timeline`.
     session: String,
+    /// The colleague who archived it; nobody where that is the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
     /// The folder that the client worked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
@@ -137,6 +140,7 @@ fn shown(store: &mut dyn Store, hit: &search::Hit) -> Result<Hit, Failure> {
     Ok(Hit {
         handle,
         session: quote::line(session),
+        owner: hit.owner().map(quote::line),
         project: store.session(session)?.and_then(|session| session.folder).map(|folder| quote::line(&folder)),
         time: when(at_ms),
         summary: cut(&quote::line(&hit.summary), SUMMARY_CHARS),
@@ -150,5 +154,6 @@ fn line(hit: &Hit) -> String {
     let time = hit.time.as_deref().unwrap_or_default();
     let project = hit.project.as_deref().unwrap_or_default();
     let team = if hit.on_team_server { "(on the team's server) " } else { "" };
-    format!("\n{} {time} session {} {team}{project}\n  {}\n  > {}", hit.handle, hit.session, hit.summary, hit.snippet)
+    let owner = hit.owner.as_ref().map(|owner| format!("of {owner} ")).unwrap_or_default();
+    format!("\n{} {time} session {} {owner}{team}{project}\n  {}\n  > {}", hit.handle, hit.session, hit.summary, hit.snippet)
 }

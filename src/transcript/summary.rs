@@ -18,7 +18,7 @@ const KEPT: usize = MAX_CHARS;
 pub fn of_turn(turn: &Turn, bytes: &[u8]) -> String {
     let mut parts = Parts::default();
     records(bytes, &mut |record| parts.take(record));
-    parts.summary(turn)
+    parts.summary(&turn.tools, &turn.files)
 }
 
 /// The parts of a summary, collected line by line.
@@ -72,9 +72,9 @@ impl Parts {
     }
 
     /// First line of the prompt, tools, files, first two lines of the answer. Files below the folder are named from there.
-    pub fn summary(&self, turn: &Turn) -> String {
-        let files: Vec<&str> = turn.files.iter().map(|file| below(file, self.folder.as_deref())).collect();
-        let tools: Vec<&str> = turn.tools.iter().map(String::as_str).collect();
+    pub fn summary(&self, tools: &[String], files: &[String]) -> String {
+        let files: Vec<&str> = files.iter().map(|file| below(file, self.folder.as_deref())).collect();
+        let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let parts = [self.prompt.clone(), list("Tools: ", &tools), list("Files: ", &files), self.answer.clone()];
         let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         parts.join(" | ").chars().take(MAX_CHARS).collect()
@@ -123,17 +123,17 @@ mod tests {
 
     #[test]
     fn parts_are_joined() {
-        let mut parts = Parts::default();
+        let mut parts = Parts { folder: Some("/p".to_owned()), ..Parts::default() };
         parts.prompt("\n  Fix the parser.\nIt fails.");
         parts.prompt("And hurry.");
         parts.answer("I'll look.");
         parts.answer("Done.\n\nThe bug was in `lex`.\nMore.");
         parts.answer("  \n");
-        let summary = parts.summary(&strings(&["Read", "Edit"]), &strings(&["/p/src/a.rs", "/etc/b"]), Some("/p"));
+        let summary = parts.summary(&strings(&["Read", "Edit"]), &strings(&["/p/src/a.rs", "/etc/b"]));
         assert_eq!(summary, "Fix the parser. | Tools: Read, Edit | Files: src/a.rs, /etc/b | Done. The bug was in `lex`.");
-        assert_eq!(Parts::default().summary(&[], &[], None), "");
+        assert_eq!(Parts::default().summary(&[], &[]), "");
         let many: Vec<String> = (0..9).map(|n| format!("f{n}")).collect();
-        assert_eq!(Parts::default().summary(&[], &many, None), "Files: f0, f1, f2, f3, f4, f5 +3");
+        assert_eq!(Parts::default().summary(&[], &many), "Files: f0, f1, f2, f3, f4, f5 +3");
     }
 
     #[test]
@@ -146,6 +146,6 @@ mod tests {
     fn cut_between_characters() {
         let mut parts = Parts::default();
         parts.prompt(&"ü🦀".repeat(400));
-        assert_eq!(parts.summary(&[], &[], None).chars().count(), MAX_CHARS);
+        assert_eq!(parts.summary(&[], &[]).chars().count(), MAX_CHARS);
     }
 }

@@ -26,6 +26,6 @@ impl Told {
             pieces(record, record.kind(), &mut |piece| text.push_str(piece));
             parts.take(record);
         });
-        Self { fields, text: trimmed(text), summary: parts.summary(turn) }
+        Self { fields, text: trimmed(text), summary: parts.summary(&turn.tools, &turn.files) }
     }
 }

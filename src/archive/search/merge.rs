@@ -56,7 +56,7 @@ mod tests {
 
     /// A summary of a session with this name.
     fn hit(session: &str, score: f64, summary: &str) -> Hit {
-        let told = StoredSummary { entry: 1, text: String::new(), at_ms: 7, turns: 1 };
+        let told = StoredSummary { entry: 1, text: String::new(), at_ms: 7, turns: 1, owner: None };
         Hit {
             what: What::Summary(session.to_owned(), told),
             score,

@@ -190,6 +190,14 @@ pub struct Hit {
 }
 
 impl Hit {
+    /// Who archived it, where that is somebody else.
+    pub fn owner(&self) -> Option<&str> {
+        match &self.what {
+            What::Turn(turn) => turn.owner.as_deref(),
+            What::Summary(_, summary) => summary.owner.as_deref(),
+        }
+    }
+
     /// Its handle, when it began (milliseconds since 1970), and its session.
     pub fn identity(&self) -> (String, i64, &str) {
         match &self.what {

@@ -40,6 +40,14 @@ impl Server {
         Ok(Self { pool: Pool::new(settings(&config.postgres)?) })
     }
 
+    /// The same, for one who sends: where nobody has an archive of that tenant, it is begun.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn to_send(config: &Config) -> Result<Self, ServerError> {
+        Ok(Self { pool: Pool::new(Settings { begins_tenant: true, ..settings(&config.postgres)? }) })
+    }
+
     /// The same, for one who does not wait long.
     ///
     /// # Errors
@@ -110,6 +118,7 @@ fn settings(told: &config::Postgres) -> Result<Settings, ServerError> {
     };
     settings.ca_file = settings.ca_file.or_else(|| told.ca_file.clone());
     settings.tenant = told.tenant.clone().unwrap_or_else(|| TENANT.to_owned());
+    settings.begins_tenant = false;
     settings.visibility = told.visibility;
     settings.connect_timeout = Duration::from_secs(told.timeout_s);
     Ok(settings)

@@ -159,6 +159,8 @@ pub struct StoredTurn {
     pub generation: u32,
     /// The session.
     pub session: String,
+    /// Who archived it, where that is somebody else.
+    pub owner: Option<String>,
     /// The sub-agent, when it is one's work.
     pub agent: Option<String>,
     /// How often an entry of this content was restored.
@@ -235,6 +237,8 @@ pub struct StoredSummary {
     pub at_ms: i64,
     /// Turns of the session before it.
     pub turns: u32,
+    /// Who archived it, where that is somebody else.
+    pub owner: Option<String>,
 }
 
 /// A compaction that is about to happen, or was blocked.
@@ -305,6 +309,17 @@ pub struct Changes {
     pub mark: String,
     /// Entries that may be new, changed or gone; none where that is not known, and anything may have changed.
     pub entries: Option<Vec<i64>>,
+}
+
+/// Where a turn begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The transcript.
+    pub transcript: i64,
+    /// The byte in there.
+    pub at: u64,
+    /// The turn's id.
+    pub id: [u8; 16],
 }
 
 /// Which turns of a session to list.
@@ -469,6 +484,12 @@ pub trait Store: Send {
     /// Turns of a session.
     fn turns(&mut self, session: i64, which: Turns) -> Result<Vec<StoredTurn>, StoreError>;
 
+    /// Where the turns of a session's transcripts begin, and their ids: those of its own files, or of its agents'.
+    fn starts(&mut self, session: i64, of_agents: bool) -> Result<Vec<Start>, StoreError> {
+        let turns = self.turns(session, if of_agents { Turns::Agents } else { Turns::All })?;
+        Ok(turns.iter().map(|turn| Start { transcript: turn.transcript, at: turn.turn.start, id: turn.turn.id }).collect())
+    }
+
     /// Turns whose id begins with these bytes and half bytes (hexadecimal), the newest first.
     fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError>;
 
@@ -550,10 +571,10 @@ pub trait Store: Send {
     /// Keeps the summary that the client made of a session.
     fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError>;
 
-    /// Takes note of the project that a session is of, where nothing is known of it: who may read the session may depend on that. Nothing is done
-    /// where there is one user.
-    fn place_in_project(&mut self, _session: &str, _project: &str) -> Result<(), StoreError> {
-        Ok(())
+    /// Takes note of the project that a session is of, where nothing is known of it: who may read the session may depend on that. Says whether it
+    /// stays private, because this user is no member of the project that it should be shown to. Nothing is done where there is one user.
+    fn place_in_project(&mut self, _session: &str, _project: &str) -> Result<bool, StoreError> {
+        Ok(false)
     }
 
     /// Takes note that the client ended a session.

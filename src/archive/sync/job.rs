@@ -45,8 +45,9 @@ impl Job<'_> {
             // As soon as there is something to read.
             if !std::mem::replace(&mut is_placed, true)
                 && let Some(project) = self.session.folder.as_deref().and_then(project::name)
+                && to.place_in_project(&self.session.session, &project)?
             {
-                to.place_in_project(&self.session.session, &project)?;
+                *done.hidden.entry(project).or_default() += 1;
             }
         }
         facts.tell(&mut **to, &self.session.session, self.sync.now_ms, Keeps::Same)?;

@@ -17,6 +17,7 @@ mod state;
 mod stream;
 mod vectors;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -99,6 +100,8 @@ pub struct Synced {
     pub no_vectors: Option<String>,
     /// Secrets that were taken out, by rule.
     pub secrets: Found,
+    /// Sessions that stay private, because this user is no member of the projects that they should be shown to; by project.
+    pub hidden: BTreeMap<String, usize>,
     /// Sessions that could not be sent, and why: their bytes here cannot be read.
     pub failed: Vec<(String, String)>,
     /// Whether time was up before everything was sent.
@@ -306,6 +309,9 @@ impl Synced {
         self.learnings += other.learnings;
         for (rule, count) in other.secrets {
             *self.secrets.entry(rule).or_default() += count;
+        }
+        for (project, count) in other.hidden {
+            *self.hidden.entry(project).or_default() += count;
         }
         self.is_cut |= other.is_cut;
     }

@@ -20,8 +20,8 @@ use std::time::Instant;
 use anyhow::bail;
 use clap::Subcommand;
 
-use super::Answer;
 use super::output::{Output, count};
+use super::{Answer, finding};
 use crate::archive::merge::{Merged, merge};
 use crate::archive::open::{Location, Opened};
 use crate::archive::server::Server;
@@ -31,7 +31,7 @@ use crate::config::{Config, Sources, StoreKind};
 use crate::paths;
 
 pub(super) use search::show as show_found;
-pub(super) use show::{printable, show_handle};
+pub(super) use show::{note_owner, printable, show_handle};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -169,6 +169,22 @@ pub(super) fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option
             bail!("several sessions begin with {prefix}: {}; give more of the id", ids.join(", "))
         }
     }
+}
+
+/// The session whose id begins so, with the archive that has it: the user's own, or else the team's server.
+fn find_anywhere(prefix: &str, output: &Output) -> anyhow::Result<Option<(Box<dyn Store>, Session)>> {
+    let mut store = open_to_read(output)?;
+    if let Some(session) = find(&mut *store, prefix)? {
+        return Ok(Some((store, session)));
+    }
+    if let Some(mut server) = finding::on_server(output)
+        && let Some(session) = find(&mut *server, prefix)?
+    {
+        output.note(&format!("session {} is on the team's server only", session.session));
+        return Ok(Some((server, session)));
+    }
+    output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
+    Ok(None)
 }
 
 /// How many entries, for people.

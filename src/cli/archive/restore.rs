@@ -35,11 +35,7 @@ pub(super) struct RestoreArgs {
 
 impl RestoreArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let mut store = super::open_to_read(output)?;
-        let Some(session) = super::find(&mut *store, &self.session)? else {
-            output.note(&format!("no session begins with {}; `ctxbridge archive sessions` lists them", self.session));
-            return Ok(Answer::No);
-        };
+        let Some((mut store, session)) = super::find_anywhere(&self.session, output)? else { return Ok(Answer::No) };
         let transcripts = store.transcripts(session.key)?;
         let named = self.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
         let fits = |transcript: &&StoredTranscript| match &named {

@@ -111,12 +111,13 @@ pub(in crate::cli) fn show(request: &Request, found: &Found, output: &mut Output
 fn as_text(hit: &Hit, output: &mut Output) -> anyhow::Result<()> {
     let (handle, at_ms, session) = hit.identity();
     let team = if hit.is_elsewhere { ", on the team's server" } else { "" };
+    let owner = hit.owner().map(|owner| format!(" of {}", quote::line(owner))).unwrap_or_default();
     let also = if hit.duplicates > 0 { format!(" and {} that say the same", hit.duplicates) } else { String::new() };
     output.line(format!(
         "{}  {}  {}",
         styled(BOLD, handle),
         time(Some(at_ms)),
-        styled(DIM, format!("session {}{team}{also}", quote::line(session.get(..8).unwrap_or(session))))
+        styled(DIM, format!("session {}{owner}{team}{also}", quote::line(session.get(..8).unwrap_or(session))))
     ))?;
     output.line(format!("  {}", marked(&hit.snippet)))?;
     output.line(styled(DIM, format!("  {}", why(hit).join("; "))))?;
@@ -172,6 +173,7 @@ fn as_json(hit: &Hit) -> Value {
     json!({
         "handle": handle,
         "session": session,
+        "owner": hit.owner(),
         "agent": turn.and_then(|turn| turn.agent.as_ref()),
         "turn": turn.map(|turn| turn.turn.index),
         "timestamp": stamp(at_ms),

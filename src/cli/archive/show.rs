@@ -45,12 +45,8 @@ impl ShowArgs {
             }
             return show_handle(&self.what, output);
         }
-        let mut store = super::open_to_read(output)?;
         let Which { session: prefix, when } = self.which()?;
-        let Some(session) = super::find(&mut *store, &prefix)? else {
-            output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
-            return Ok(Answer::No);
-        };
+        let Some((mut store, session)) = super::find_anywhere(&prefix, output)? else { return Ok(Answer::No) };
         let which::State { mut turns, at_ms, .. } = match which::state(&mut *store, &session, &when) {
             Err(error @ (WhichError::NoCompaction { .. } | WhichError::NotYet { .. })) => {
                 output.note(&error.to_string());
@@ -147,6 +143,13 @@ pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::
     in_full(&mut *store, &turn, output)
 }
 
+/// What a colleague has archived says only what he lets it say.
+pub(in crate::cli) fn note_owner(owner: Option<&str>, output: &Output) {
+    if let Some(owner) = owner {
+        output.note(&format!("archived by {}", quote::line(owner)));
+    }
+}
+
 fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> anyhow::Result<Answer> {
     let text = words::content(store, turn)?;
     if output.json {
@@ -154,6 +157,7 @@ fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> any
         value["text"] = json!(text);
         output.value(&value)?;
     } else {
+        note_owner(turn.owner.as_deref(), output);
         output.line(printable(&text))?;
     }
     Ok(Answer::Yes)
@@ -197,7 +201,7 @@ fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> 
     let StoredTurn { turn: inner, .. } = turn;
     let summary = words::summary_or_cold(store, turn)?;
     Ok(json!({
-        "turn": inner.index, "handle": context::handle(&inner.id), "session": turn.session, "agent": turn.agent,
+        "turn": inner.index, "handle": context::handle(&inner.id), "session": turn.session, "owner": turn.owner, "agent": turn.agent,
         "is_superseded": turn.is_superseded, "is_kept": turn.is_kept,
         "timestamp": stamp(inner.started_ms), "ended": stamp(inner.ended_ms), "summary": summary, "tools": inner.tools,
         "files": inner.files, "agents": inner.agents, "open_work": inner.open_work, "is_answered": inner.is_answered,

@@ -10,6 +10,7 @@ use crate::archive::embed::Model;
 use crate::archive::open::Location;
 use crate::archive::server::Server;
 use crate::archive::store::StoreError;
+use crate::archive::store::postgres::literal;
 use crate::archive::store::sqlite::Patience;
 use crate::archive::sync::{Rest, Retries, Sending, SyncError, Synced};
 use crate::cli::Answer;
@@ -57,7 +58,7 @@ impl SyncArgs {
         if let Some(problem) = config.problems.iter().find(|problem| problem.key.starts_with("postgres.")) {
             anyhow::bail!("nothing was sent: {problem}");
         }
-        let server = Server::of(&config)?;
+        let server = Server::to_send(&config)?;
         // What the user calls a secret does not leave because of a typing mistake.
         let redactor = Redactor::strict(&config.redact).context("nothing was sent: redact.patterns or redact.allow")?;
         let sent = self.send(&Location::of(&data, &config.archive), &server, &redactor, now_ms, output);
@@ -81,7 +82,18 @@ impl SyncArgs {
     ) -> anyhow::Result<Synced> {
         let patterns = Patterns::of_user().0;
         let model = Mutex::new(Model::installed(location.data()));
-        let name = server.open()?.identity().map_err(StoreError::from)?;
+        let opened = server.open()?;
+        if opened.is_new_tenant() {
+            output.note(&format!(
+                "the tenant {} is new on {}: {} is its first member, and its admin. Others are added with SELECT ctxbridge.add_member({}, 'ROLE') \
+                 there; if it was mistyped, set postgres.tenant",
+                server.tenant(),
+                server.address(),
+                opened.user(),
+                literal(server.tenant())
+            ));
+        }
+        let name = opened.identity().map_err(StoreError::from)?;
         let sending = Sending {
             data: location.data(),
             from: &|| Ok(location.to_read(Patience::Patient)?.store),
@@ -109,6 +121,16 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
     for (session, reason) in &sent.failed {
         output.note(&format!("{} session {session}: {reason}", styled(BAD, "not sent:")));
     }
+    for (project, sessions) in &sent.hidden {
+        output.note(&format!(
+            "{} of {project} {}: you are no member of that project on the server. One of its members runs \
+             SELECT ctxbridge.add_to_project({}, {}, 'YOUR ROLE') there; then `ctxbridge archive share SESSION project`",
+            count(*sessions as u64, "session"),
+            styled(BAD, if *sessions == 1 { "stays private" } else { "stay private" }),
+            literal(server.tenant()),
+            literal(project)
+        ));
+    }
     let secrets: usize = sent.secrets.values().sum();
     if output.json {
         let failed: Vec<_> =
@@ -117,7 +139,7 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
             "server": server.address(), "tenant": server.tenant(), "visibility": server.visibility().name(),
             "looked_at": sent.looked_at, "sessions": sent.sessions, "transcripts": sent.transcripts, "turns": sent.turns,
             "bytes": sent.bytes, "learnings": sent.learnings, "embedded": sent.embedded, "no_vectors": sent.no_vectors, "redacted": secrets, "redacted_by_rule": sent.secrets,
-            "failed": failed, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
+            "failed": failed, "stay_private": sent.hidden, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
         }))?;
     } else if sent.sessions == 0 {
         output.line(format!("nothing is new for {}", server.address()))?;

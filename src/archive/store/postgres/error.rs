@@ -125,10 +125,16 @@ pub enum PostgresError {
         known: i32,
     },
     /// The schema is not there, or of an earlier version, and this user may not change it.
-    #[error(
-        "the archive on the PostgreSQL server {server} has schema {found} instead of {known}, and {user} may not change it: {owner} has to \
-         run `ctxbridge archive sync` once with this version"
-    )]
+    #[error("{}", match found {
+        0 => format!(
+            "there is no archive in that database of the PostgreSQL server {server} yet, and {user} may not make one: {owner} has to \
+             run GRANT CREATE ON DATABASE … TO a role that is to own it, which then runs `ctxbridge archive sync` once (docs/postgres.md)"
+        ),
+        _ => format!(
+            "the archive on the PostgreSQL server {server} has schema {found} instead of {known}, and {user} may not change it: {owner} \
+             has to run `ctxbridge archive sync` once with this version"
+        ),
+    })]
     Older {
         /// Host and port.
         server: String,
@@ -154,7 +160,10 @@ pub enum PostgresError {
     /// The user is no member of the tenant.
     #[error(
         "{user} is no member of the tenant {tenant} on the PostgreSQL server {server}; one of its admins has to run \
-         SELECT ctxbridge.add_member('{tenant}', '{user}') there, or set another tenant"
+         SELECT ctxbridge.add_member({}, {}) there. If postgres.tenant should be another one, set it; a new one is begun by \
+         `ctxbridge archive sync`",
+        literal(tenant),
+        literal(user)
     )]
     NoMember {
         /// Host and port.
@@ -167,7 +176,10 @@ pub enum PostgresError {
     /// The user is no member of the project.
     #[error(
         "{user} is no member of the project {project} of the tenant {tenant} on the PostgreSQL server {server}; one of its members has to \
-         run SELECT ctxbridge.add_to_project('{tenant}', '{project}', '{user}') there"
+         run SELECT ctxbridge.add_to_project({}, {}, {}) there",
+        literal(tenant),
+        literal(project),
+        literal(user)
     )]
     NoProject {
         /// Host and port.
@@ -244,6 +256,11 @@ pub enum PostgresError {
         /// What.
         cause: String,
     },
+}
+
+/// A text in a statement that somebody is told to run: a project's name comes from elsewhere.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 impl PostgresError {

@@ -28,14 +28,10 @@ pub(super) fn learn(db: &mut Connection, transcript: i64, lesson: &Lesson, progr
     )?;
     let session = Session { id: row.get(0)?, audience: row.get(1)? };
     let (folder, agent): (Option<String>, Option<String>) = (row.some_text(2)?, row.some_text(3)?);
-    let new = if lesson.learnings.is_empty() {
-        0
-    } else {
-        let new = sentences(db, &session, folder.as_deref(), &lesson.learnings)?;
-        said(db, &session, &lesson.learnings)?;
-        new
-    };
-    superseded(db, &lesson.superseded)?;
+    let new = sentences(db, &session, folder.as_deref(), &lesson.learnings)?;
+    let keys = keys(db, lesson)?;
+    said(db, &session, &lesson.learnings, &keys)?;
+    superseded(db, &lesson.superseded, &keys)?;
     fixes(db, &session, &lesson.fixes)?;
     changed(db, &session, &lesson.changed)?;
     db.execute(
@@ -64,6 +60,9 @@ fn sentences(
     folder: Option<&str>,
     learnings: &[Learning],
 ) -> Result<usize, PostgresError> {
+    if learnings.is_empty() {
+        return Ok(0);
+    }
     let mut seen = HashSet::new();
     let different: Vec<&Learning> = learnings.iter().filter(|learning| seen.insert(learning.id)).collect();
     let handles: Vec<&[u8]> = different.iter().map(|learning| &learning.id.0[..]).collect();
@@ -95,9 +94,27 @@ fn sentences(
     Ok(usize::try_from(new).unwrap_or(usize::MAX))
 }
 
+/// The rows of all learnings that a lesson speaks of. A join would look for them, too; but a server that has not counted its rows yet
+/// compares each with each.
+fn keys(db: &mut Connection, lesson: &Lesson) -> Result<HashMap<Id, i64>, PostgresError> {
+    let taken_back = lesson.superseded.iter().flat_map(|(old, by)| [*old, *by]);
+    let all: HashSet<Id> = lesson.learnings.iter().map(|learning| learning.id).chain(taken_back).collect();
+    if all.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let handles: Vec<&[u8]> = all.iter().map(|id| &id.0[..]).collect();
+    let sql = "SELECT handle, id FROM ctxbridge.learnings WHERE tenant = $1 AND owner = session_user::text AND handle = ANY ($2)";
+    db.all(sql, &[&handles])?.iter().map(|row| Ok((Id(row.bytes(0)?), row.get(1)?))).collect()
+}
+
 /// Where it was said. Who comes back to what was taken back has decided so anew.
-fn said(db: &mut Connection, session: &Session, learnings: &[Learning]) -> Result<(), PostgresError> {
-    let handles: Vec<&[u8]> = learnings.iter().map(|learning| &learning.id.0[..]).collect();
+fn said(db: &mut Connection, session: &Session, learnings: &[Learning], keys: &HashMap<Id, i64>) -> Result<(), PostgresError> {
+    let learnings: Vec<(&Learning, i64)> =
+        learnings.iter().filter_map(|learning| Some((learning, *keys.get(&learning.id)?))).collect();
+    if learnings.is_empty() {
+        return Ok(());
+    }
+    let (learnings, known): (Vec<&Learning>, Vec<i64>) = learnings.into_iter().unzip();
     let turns: Vec<&[u8]> = learnings.iter().map(|learning| &learning.turn[..]).collect();
     let times: Vec<i64> = learnings.iter().map(|learning| learning.at_ms).collect();
     let before: Vec<String> = learnings.iter().map(|learning| clean(&learning.before)).collect();
@@ -106,41 +123,39 @@ fn said(db: &mut Connection, session: &Session, learnings: &[Learning]) -> Resul
     let tools: Vec<String> = learnings.iter().map(|learning| to_json(&learning.tools)).collect();
     let added = db.all(
         "INSERT INTO ctxbridge.learned (tenant, audience, session, learning, uuid, at_ms, before, after, agent, tools)
-         SELECT $1, $2, $3, l.id, t.uuid, t.at_ms, t.before, t.after, t.agent, t.tools
-         FROM unnest($4::bytea[], $5::bytea[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
-            AS t (handle, uuid, at_ms, before, after, agent, tools)
-         JOIN ctxbridge.learnings l ON l.tenant = $1 AND l.owner = session_user::text AND l.handle = t.handle
+         SELECT $1, $2, $3, t.learning, t.uuid, t.at_ms, t.before, t.after, t.agent, t.tools
+         FROM unnest($4::bigint[], $5::bytea[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
+            AS t (learning, uuid, at_ms, before, after, agent, tools)
          ON CONFLICT (tenant, owner, learning, uuid) DO NOTHING RETURNING learning, at_ms",
-        &[&session.audience, &session.id, &handles, &turns, &times, &before, &after, &agents, &tools],
+        &[&session.audience, &session.id, &known, &turns, &times, &before, &after, &agents, &tools],
     )?;
     let mut newest: HashMap<i64, i64> = HashMap::new();
     for row in &added {
         let (learning, at_ms): (i64, i64) = (row.get(0)?, row.get(1)?);
         newest.entry(learning).and_modify(|newest| *newest = at_ms.max(*newest)).or_insert(at_ms);
     }
-    let (keys, times): (Vec<i64>, Vec<i64>) = newest.into_iter().unzip();
+    let (said, times): (Vec<i64>, Vec<i64>) = newest.into_iter().unzip();
     db.execute(
-        "UPDATE ctxbridge.learnings l SET superseded_by = NULL FROM unnest($2::bigint[], $3::bigint[]) AS t (learning, at_ms)
-         WHERE l.tenant = $1 AND l.owner = session_user::text AND l.id = t.learning AND l.superseded_by IS NOT NULL AND t.at_ms >
-            (SELECT max(said.at_ms) FROM ctxbridge.learned said WHERE said.tenant = $1 AND said.owner = session_user::text
-             AND said.learning = l.superseded_by)",
-        &[&keys, &times],
+        "UPDATE ctxbridge.learnings l SET superseded_by = NULL
+         WHERE l.tenant = $1 AND l.owner = session_user::text AND l.id = ANY ($2) AND l.superseded_by IS NOT NULL
+            AND ($3::bigint[])[array_position($2, l.id)] > (SELECT max(said.at_ms) FROM ctxbridge.learned said
+                WHERE said.tenant = $1 AND said.owner = session_user::text AND said.learning = l.superseded_by)",
+        &[&said, &times],
     )
     .map(drop)
 }
 
 /// What was taken back by what; by the last that does so.
-fn superseded(db: &mut Connection, all: &[(Id, Id)]) -> Result<(), PostgresError> {
-    let last: HashMap<Id, Id> = all.iter().copied().filter(|(old, by)| old != by).collect();
+fn superseded(db: &mut Connection, all: &[(Id, Id)], keys: &HashMap<Id, i64>) -> Result<(), PostgresError> {
+    let last: HashMap<i64, i64> =
+        all.iter().filter(|(old, by)| old != by).filter_map(|(old, by)| Some((*keys.get(old)?, *keys.get(by)?))).collect();
     if last.is_empty() {
         return Ok(());
     }
-    let old: Vec<&[u8]> = last.keys().map(|old| &old.0[..]).collect();
-    let by: Vec<&[u8]> = last.values().map(|by| &by.0[..]).collect();
+    let (old, by): (Vec<i64>, Vec<i64>) = last.into_iter().unzip();
     db.execute(
-        "UPDATE ctxbridge.learnings l SET superseded_by = newer.id FROM unnest($2::bytea[], $3::bytea[]) AS s (old, by)
-         JOIN ctxbridge.learnings newer ON newer.tenant = $1 AND newer.owner = session_user::text AND newer.handle = s.by
-         WHERE l.tenant = $1 AND l.owner = session_user::text AND l.handle = s.old",
+        "UPDATE ctxbridge.learnings SET superseded_by = ($3::bigint[])[array_position($2, id)]
+         WHERE tenant = $1 AND owner = session_user::text AND id = ANY ($2)",
         &[&old, &by],
     )
     .map(drop)

@@ -30,7 +30,7 @@ mod turns;
 mod words;
 mod write;
 
-pub use error::PostgresError;
+pub use error::{PostgresError, literal};
 pub use pool::Pool;
 pub use search::{Hit, Text};
 pub use settings::{CONNECT_TIMEOUT, PORT, STATEMENT_TIMEOUT, Settings, SettingsError, Ssl, TENANT};
@@ -48,6 +48,7 @@ pub struct PostgresStore {
     pool: Pool,
     /// The role that it is used as.
     user: String,
+    is_new: bool,
     remembered: Remembered,
 }
 
@@ -66,13 +67,18 @@ impl PostgresStore {
     /// # Errors
     /// As [`Self::connect`].
     pub fn of(pool: &Pool) -> Result<Self, PostgresError> {
-        let user = pool.with(enter)?;
-        Ok(Self { pool: pool.clone(), user, remembered: Remembered::default() })
+        let (user, is_new) = pool.with(enter)?;
+        Ok(Self { pool: pool.clone(), user, is_new, remembered: Remembered::default() })
     }
 
     /// The connections, for another store of the same process.
     pub fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// Whether nobody had an archive of that tenant before: this user is its admin now.
+    pub fn is_new_tenant(&self) -> bool {
+        self.is_new
     }
 
     /// The role that the server knows us as.
@@ -180,11 +186,15 @@ impl PostgresStore {
     }
 }
 
-/// The role that the server knows us as.
-fn enter(db: &mut Connection) -> Result<String, PostgresError> {
+/// The role that the server knows us as, and whether the tenant is new.
+fn enter(db: &mut Connection) -> Result<(String, bool), PostgresError> {
     schema::migrate(db)?;
     let tenant = db.settings().tenant.clone();
-    let row = db.one("SELECT session_user::text, ctxbridge.enter($1), ctxbridge.ensure_vectors()", &[])?;
+    let begins = db.settings().begins_tenant;
+    let row = db.one("SELECT session_user::text, ctxbridge.enter($1, $2), ctxbridge.ensure_vectors()", &[&begins])?;
     let user: String = row.get(0)?;
-    if row.get(1)? { Ok(user) } else { Err(PostgresError::NoMember { server: db.settings().server(), tenant, user }) }
+    match row.get::<Option<String>>(1)? {
+        Some(entered) => Ok((user, entered == "new")),
+        None => Err(PostgresError::NoMember { server: db.settings().server(), tenant, user }),
+    }
 }

@@ -181,13 +181,14 @@ pub(super) fn transcripts(db: &mut Connection, session: i64) -> Result<Vec<Store
 }
 
 const SUMMARIES: &str = "
-    SELECT e.id, e.summary, c.at_ms, c.turns, s.session FROM ctxbridge.compactions c
+    SELECT e.id, e.summary, c.at_ms, c.turns, s.session, CASE WHEN c.owner <> session_user::text THEN c.owner END
+    FROM ctxbridge.compactions c
     JOIN ctxbridge.entries e ON e.tenant = c.tenant AND e.id = c.summary AND e.owner = c.owner
     JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
     WHERE c.tenant = $1";
 
 fn summary_from(row: &Line) -> Result<StoredSummary, PostgresError> {
-    Ok(StoredSummary { entry: row.get(0)?, text: row.text(1)?, at_ms: row.get(2)?, turns: row.small(3)? })
+    Ok(StoredSummary { entry: row.get(0)?, text: row.text(1)?, at_ms: row.get(2)?, turns: row.small(3)?, owner: row.get(5)? })
 }
 
 pub(super) fn summaries(db: &mut Connection, session: i64) -> Result<Vec<StoredSummary>, PostgresError> {

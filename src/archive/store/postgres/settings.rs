@@ -65,6 +65,8 @@ pub struct Settings {
     pub ca_file: Option<PathBuf>,
     /// Who shares this archive.
     pub tenant: String,
+    /// Whether a tenant that nobody has an archive of is begun: not by who only looks for something, and may have mistyped it.
+    pub begins_tenant: bool,
     /// Who may read new sessions.
     pub visibility: Visibility,
     /// How long connecting may take.
@@ -109,6 +111,7 @@ impl Settings {
             ssl: Ssl::default(),
             ca_file: None,
             tenant: TENANT.to_owned(),
+            begins_tenant: true,
             visibility: Visibility::default(),
             connect_timeout: CONNECT_TIMEOUT,
             statement_timeout: STATEMENT_TIMEOUT,

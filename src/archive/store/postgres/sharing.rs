@@ -26,24 +26,25 @@ pub(super) fn set_visibility(db: &mut Connection, session: i64, visibility: Visi
 pub(super) fn set_project(db: &mut Connection, session: i64, project: &str) -> Result<bool, PostgresError> {
     let project = clean(project);
     let Some(Shown { visibility, audience, .. }) = own(db, session)? else { return Ok(false) };
-    // Who is no member may have private sessions of it all the same.
-    if !enter(db, &project)? && visibility == Visibility::Project {
+    // Who is no member may have private sessions of it all the same; and what is private makes no project known.
+    if visibility == Visibility::Project && !enter(db, &project)? {
         return Err(no_project(db, &project));
     }
     share(db, session, visibility, Some(&project), audience.as_deref()).map(|()| true)
 }
 
 /// The same for a session whose project is not known yet. It is written with the session's transcript, so where this user may not show it to
-/// that project, it stays private, and can be written all the same.
-pub(super) fn place_in_project(db: &mut Connection, session: &str, project: &str) -> Result<(), PostgresError> {
+/// that project, it stays private, and can be written all the same; says whether that is so.
+pub(super) fn place_in_project(db: &mut Connection, session: &str, project: &str) -> Result<bool, PostgresError> {
     let sql =
         "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL";
-    let Some(row) = db.first(sql, &[&session])? else { return Ok(()) };
+    let Some(row) = db.first(sql, &[&session])? else { return Ok(false) };
     let (session, project) = (row.get::<i64>(0)?, clean(project));
-    let is_member = enter(db, &project)?;
-    let Some(Shown { visibility, audience, .. }) = own(db, session)? else { return Ok(()) };
-    let visibility = if visibility == Visibility::Project && !is_member { Visibility::Private } else { visibility };
-    share(db, session, visibility, Some(&project), audience.as_deref())
+    let Some(Shown { visibility, audience, .. }) = own(db, session)? else { return Ok(false) };
+    let is_refused = visibility == Visibility::Project && !enter(db, &project)?;
+    let visibility = if is_refused { Visibility::Private } else { visibility };
+    share(db, session, visibility, Some(&project), audience.as_deref())?;
+    Ok(is_refused)
 }
 
 /// How a session is shown.

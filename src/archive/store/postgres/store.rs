@@ -1,6 +1,7 @@
 //! What any archive can do, done by a server.
 
 use std::io::Write;
+use std::time::Duration;
 
 use super::connection::Connection;
 use super::error::PostgresError;
@@ -8,13 +9,16 @@ use super::{PostgresStore, changes, compactions, cycle, kept, learnings, lesson 
 use crate::archive::cycle::{Facts, Outcome, Plan, Run};
 use crate::archive::search::filter::Filter;
 use crate::archive::store::{
-    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Searching, Session, Size, Snapshot, Store, StoreError,
+    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Searching, Session, Size, Snapshot, Start, Store, StoreError,
     StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Vectors, Wanted,
 };
 use crate::config::StoreKind;
 use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
 use crate::transcript::{CompactSummary, FirstContext};
+
+/// How long the server may take to put in order what was written: after millions of rows, minutes.
+const SETTLING: Duration = Duration::from_secs(600);
 
 /// Times that a transaction is tried again that another one was in the way of.
 const RETRIES: u32 = 5;
@@ -118,6 +122,10 @@ impl Store for PostgresStore {
         self.read(|db| turns::turns(db, session, which))
     }
 
+    fn starts(&mut self, session: i64, of_agents: bool) -> Result<Vec<Start>, StoreError> {
+        self.read(|db| turns::starts(db, session, of_agents))
+    }
+
     fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError> {
         self.read(|db| turns::turns_by_id(db, prefix))
     }
@@ -205,7 +213,7 @@ impl Store for PostgresStore {
         Some(self)
     }
 
-    fn place_in_project(&mut self, session: &str, project: &str) -> Result<(), StoreError> {
+    fn place_in_project(&mut self, session: &str, project: &str) -> Result<bool, StoreError> {
         self.write(|db| sharing::place_in_project(db, session, project))
     }
 
@@ -229,7 +237,12 @@ impl Store for PostgresStore {
     }
 
     fn settle(&mut self) -> Result<(), StoreError> {
-        self.read(|db| db.fact("SELECT ctxbridge.settle()", &[]).map(drop))
+        self.read(|db| {
+            db.transaction(|db| {
+                db.be_patient(SETTLING)?;
+                db.fact("SELECT ctxbridge.settle()", &[]).map(drop)
+            })
+        })
     }
 
     fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError> {

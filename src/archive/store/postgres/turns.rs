@@ -8,7 +8,7 @@ use super::connection::{Connection, Params};
 use super::cycle;
 use super::error::PostgresError;
 use super::line::{Line, limit};
-use crate::archive::store::{Place, StoredTurn, Turns};
+use crate::archive::store::{Place, Start, StoredTurn, Turns};
 use crate::transcript::Turn;
 
 /// Whether a row of `turns` is one that the asker keeps: an expression.
@@ -29,7 +29,8 @@ static TURNS: LazyLock<String> = LazyLock::new(|| {
         "SELECT turns.entry, turns.transcript, turns.generation, superseded, sessions.session, transcripts.agent,
             access_count, {}, idx, start, start + turns.bytes, turns.uuid, started_ms, started_ms + took_ms, entries.sha256, chars,
             tools, files, agents, turns.context_tokens, output_tokens, is_answered, open_work,
-            coalesce(entries.confidence = 0, false), {IS_KEPT}
+            coalesce(entries.confidence = 0, false), {IS_KEPT},
+            CASE WHEN turns.owner <> session_user::text THEN turns.owner END
          FROM ctxbridge.turns {AROUND} WHERE turns.tenant = $1",
         cycle::confidence(cycle::LOST)
     )
@@ -59,6 +60,7 @@ fn stored_turn(row: &Line) -> Result<StoredTurn, PostgresError> {
         generation: row.small(2)?,
         is_superseded: superseded.is_some(),
         session: row.text(4)?,
+        owner: row.get(25)?,
         agent: row.some_text(5)?,
         access_count: row.small(6)?,
         confidence: row.get(7)?,
@@ -119,14 +121,38 @@ pub(super) fn turns(db: &mut Connection, session: i64, which: Turns) -> Result<V
             }
         }
     }
-    if transcripts.iter().filter(|listed| !listed.is_agent).count() > 1 {
-        // A copy elsewhere, a folder that was renamed: what several files have is one turn.
+    if has_copies(&transcripts) {
         let mut seen = HashSet::new();
         found.retain(|turn| turn.agent.is_some() || turn.is_superseded || seen.insert(turn.turn.id));
         if let Turns::Newest(count) = which {
             found.sort_by_key(|turn| Reverse(turn.turn.started_ms));
             found.truncate(count);
         }
+    }
+    Ok(found)
+}
+
+/// A copy elsewhere, a folder that was renamed: what several files have is one turn.
+fn has_copies(transcripts: &[Listed]) -> bool {
+    transcripts.iter().filter(|listed| !listed.is_agent).count() > 1
+}
+
+/// Of [`turns`] no more than where they begin: half of what else is known of a turn is in its entry, of which only the server's whole
+/// index knows where it is.
+pub(super) fn starts(db: &mut Connection, session: i64, of_agents: bool) -> Result<Vec<Start>, PostgresError> {
+    let transcripts = transcripts(db, session)?;
+    let sql =
+        "SELECT start, uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND transcript = $3 AND superseded IS NULL
+        ORDER BY idx";
+    let mut found = Vec::new();
+    for &Listed { transcript, .. } in transcripts.iter().filter(|listed| listed.is_agent == of_agents) {
+        for row in db.all(sql, &[&session, &transcript])? {
+            found.push(Start { transcript, at: row.unsigned(0)?, id: row.bytes(1)? });
+        }
+    }
+    if !of_agents && has_copies(&transcripts) {
+        let mut seen = HashSet::new();
+        found.retain(|start| seen.insert(start.id));
     }
     Ok(found)
 }

@@ -185,7 +185,7 @@ pub(super) fn summaries(db: &Connection, session: i64) -> Result<Vec<StoredSumma
          WHERE session = ?1 ORDER BY at_ms DESC, compactions.id DESC",
     )?
     .query_map([session], |row| {
-        Ok(StoredSummary { entry: row.get(0)?, text: row.get(1)?, at_ms: row.get(2)?, turns: row.get(3)? })
+        Ok(StoredSummary { entry: row.get(0)?, text: row.get(1)?, at_ms: row.get(2)?, turns: row.get(3)?, owner: None })
     })?
     .collect()
 }
@@ -198,7 +198,7 @@ pub(super) fn summary_of(db: &Connection, entry: i64) -> Result<Option<(String, 
          WHERE entries.id = ?1 AND text IS NOT NULL ORDER BY at_ms LIMIT 1",
     )?
     .query_row([entry], |row| {
-        let summary = StoredSummary { entry: row.get(1)?, text: row.get(2)?, at_ms: row.get(3)?, turns: row.get(4)? };
+        let summary = StoredSummary { entry: row.get(1)?, text: row.get(2)?, at_ms: row.get(3)?, turns: row.get(4)?, owner: None };
         Ok((row.get(0)?, summary))
     })
     .optional()

@@ -59,6 +59,7 @@ fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
         generation: row.get(2)?,
         is_superseded: superseded.is_some(),
         session: row.get(4)?,
+        owner: None,
         agent: row.get(5)?,
         access_count: row.get(6)?,
         confidence: row.get(7)?,

@@ -15,21 +15,25 @@ CREATE TABLE ctxbridge.project_members (
 );
 REVOKE ALL ON ctxbridge.members, ctxbridge.project_members FROM PUBLIC;
 
--- Enters a tenant, and says whether that may be: the first one becomes its admin, others have to be added.
-CREATE FUNCTION ctxbridge.enter(tenant text) RETURNS boolean
+-- Enters a tenant, and says as what: nothing for who is no member. Others have to be added; where there is nobody yet, who comes to begin it
+-- becomes its admin, and is told that it is `new`.
+CREATE FUNCTION ctxbridge.enter(tenant text, begins boolean DEFAULT true) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me text := session_user;
 BEGIN
     IF EXISTS (SELECT FROM ctxbridge.members m WHERE m.tenant = $1 AND m.member = me) THEN
-        RETURN true;
+        RETURN 'member';
+    END IF;
+    IF NOT begins THEN
+        RETURN NULL;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('ctxbridge tenant ' || $1, 0));
     IF EXISTS (SELECT FROM ctxbridge.members m WHERE m.tenant = $1) THEN
-        RETURN EXISTS (SELECT FROM ctxbridge.members m WHERE m.tenant = $1 AND m.member = me);
+        RETURN (SELECT 'member' FROM ctxbridge.members m WHERE m.tenant = $1 AND m.member = me);
     END IF;
     INSERT INTO ctxbridge.members (tenant, member, is_admin) VALUES ($1, me, true);
-    RETURN true;
+    RETURN 'new';
 END $$;
 
 -- Enters a project of a tenant, and says whether that may be: the first one is its first member, others have to be added.
@@ -164,6 +168,6 @@ END $$;
 
 -- Those that are only asked by the others; and what everybody may do.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ctxbridge FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION ctxbridge.enter(text), ctxbridge.enter_project(text, text), ctxbridge.add_member(text, text, boolean),
+GRANT EXECUTE ON FUNCTION ctxbridge.enter(text, boolean), ctxbridge.enter_project(text, text), ctxbridge.add_member(text, text, boolean),
     ctxbridge.remove_member(text, text), ctxbridge.add_to_project(text, text, text), ctxbridge.remove_from_project(text, text, text),
     ctxbridge.may_read(text, text[]), ctxbridge.may_write(text, text[]) TO PUBLIC;

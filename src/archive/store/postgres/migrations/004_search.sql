@@ -35,11 +35,19 @@ BEGIN
             started_ms = excluded.started_ms, tools = excluded.tools, files = excluded.files, words = excluded.words;
 END $$;
 
--- Sorts words in that wait for it. Searches look through those one by one.
+-- Sorts words in that wait for it: searches look through those one by one. And counts them where they have grown by half since they were
+-- counted last: of a table with partitions a server counts each, and never the whole on its own.
 CREATE FUNCTION ctxbridge.settle() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET maintenance_work_mem = '128MB' AS $$
 BEGIN
     PERFORM gin_clean_pending_list(i.inhrelid) FROM pg_inherits i WHERE i.inhparent = 'ctxbridge.texts_by_words'::regclass;
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('ctxbridge statistics', 0)) THEN
+        RETURN;
+    END IF;
+    IF (SELECT sum(pg_stat_get_live_tuples(t.relid)) FROM pg_partition_tree('ctxbridge.texts') t WHERE t.isleaf)
+            > 200 + 1.5 * (SELECT greatest(c.reltuples, 0) FROM pg_class c WHERE c.oid = 'ctxbridge.texts'::regclass) THEN
+        ANALYZE ctxbridge.texts;
+    END IF;
 END $$;
 
 -- Forgets the words of entries that a session of one's own no longer has.
