@@ -91,7 +91,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 DECLARE
     me text := session_user;
     mine text[] := ctxbridge.audiences_of($1, session_user::text);
-    of_rank CONSTANT integer := 1000;
+    of_rank CONSTANT integer := 400;
     weights double precision[];
     levels tsquery[];
 BEGIN
