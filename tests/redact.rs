@@ -142,6 +142,41 @@ fn passwords_behind_short_flags_and_cookies_are_found() {
 }
 
 #[test]
+fn passwords_in_files_and_addresses_of_services_are_found() {
+    let signature = fake("", ALNUM, 43) + "%3D";
+    let hex = fake("", "0123456789abcdef", 64);
+    let token = fake("", ALNUM, 40);
+    for (text, secret, rule) in [
+        (format!("https://x.blob.core.windows.net/c/b?sv=2022-11-02&sp=r&sig={signature}"), &*signature, "signed-url"),
+        (format!("https://b.s3.amazonaws.com/k?X-Amz-Expires=60&X-Amz-Signature={hex} is it"), &hex, "signed-url"),
+        ("Server=db;Database=app;Uid=sa;Pwd=hunter2;Encrypt=true".to_owned(), "hunter2", "connection-password"),
+        ("data source=db; pwd = hunter2".to_owned(), "hunter2", "connection-password"),
+        ("machine api.example.com login me password hunter2".to_owned(), "hunter2", "netrc-password"),
+        ("machine api.example.com\n  login me\n  password hunter2\n".to_owned(), "hunter2", "netrc-password"),
+        ("# who\ndb.example.com:5432:*:me:hunter2\n".to_owned(), "hunter2", "pgpass-password"),
+        ("*:*:*:me:hunter2".to_owned(), "hunter2", "pgpass-password"),
+        (r#"{"auths": {"ghcr.io": {"auth": "bWU6aHVudGVyMg=="}}}"#.to_owned(), "bWU6aHVudGVyMg==", "registry-auth"),
+        (r#"a \"auth\":\"bWU6aHVudGVyMg==\" b"#.to_owned(), "bWU6aHVudGVyMg==", "registry-auth"),
+        (format!("git clone https://{token}@github.com/acme/app.git"), &token, "url-password"),
+    ] {
+        assert_eq!(redact(&text), text.replace(secret, &format!("[redacted:{rule}]")));
+    }
+    for text in [
+        "git clone https://git@github.com/acme/app.git",
+        "https://some.colleague@example.com/x",
+        "cd /srv; PWD=/srv; echo $PWD",
+        "Uid=sa;Pwd=$DB_PASSWORD;",
+        "machine learning with a login and a password",
+        "12:30:*: a:b",
+        r#"{"auth": "required"}"#,
+        "https://example.com/?sig=short&x=1",
+        "localhost:5432:app:me:",
+    ] {
+        assert_eq!(redact(text), text);
+    }
+}
+
+#[test]
 fn private_keys_are_found_on_lines_and_in_escapes() {
     for kind in [
         "PRIVATE KEY",

@@ -68,6 +68,26 @@ fn what_is_sent_later_is_as_visible() {
 }
 
 #[test]
+fn a_mistyped_tenant_is_noticed() {
+    let team = Team::new();
+    let ann = team.member("ann");
+    ann.archive(&id(1), &text(&[user(1, "Mine."), says(2, "Yes.")]));
+    let elsewhere = ann.with("CTXBRIDGE_POSTGRES_TENANT", "acne");
+    // Who looks for something begins none.
+    let said = elsewhere.output(&["archive", "search", "mine"]).stderr;
+    assert!(
+        said.contains("is no member of the tenant acne") && said.contains("If postgres.tenant should be another one"),
+        "{said}"
+    );
+    let said = elsewhere.run(&["archive", "sync"]).stderr;
+    assert!(said.contains("the tenant acne is new on") && said.contains("its admin"), "{said}");
+    for member in [&elsewhere, &ann] {
+        let said = member.run(&["archive", "sync"]).stderr;
+        assert!(!said.contains("is new on"), "{said}");
+    }
+}
+
+#[test]
 fn both_may_have_the_same_session() {
     // A transcript that was handed on: each has their own, and neither learns of the other's.
     let team = Team::new();

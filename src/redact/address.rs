@@ -12,13 +12,20 @@ pub const CURL: &str = "curl-user";
 /// Bytes of an address, or of a command, that are looked at.
 const LONGEST: usize = 2_048;
 
+/// Bytes of a token that stands where a user's name does; names are shorter.
+const SHORTEST_TOKEN: usize = 20;
+
 /// The password in the address whose `://` ends here.
 pub fn in_url(text: Text<'_>, at: usize) -> Option<(&'static str, Range<usize>)> {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"/?#\"'`<>\\,;()|".contains(byte);
     let length = text.text.as_bytes()[at..].iter().take(LONGEST).take_while(|byte| !ends(byte)).count();
     let authority = text.text.get(at..at + length)?;
     let (user, _) = authority.rsplit_once('@')?;
-    let colon = user.find(':')?;
+    let Some(colon) = user.find(':') else {
+        // What git and others take for a user may be a token of which only the server knows the form.
+        let is_token = user.len() >= SHORTEST_TOKEN && value::looks_random(user);
+        return secret(text, at..at + user.len()).filter(|_| is_token).map(|range| (URL, range));
+    };
     secret(text, at + colon + 1..at + user.len()).map(|range| (URL, range))
 }
 

@@ -193,6 +193,24 @@ fn a_project_is_for_its_members() {
 }
 
 #[test]
+fn what_is_private_makes_no_project_known() {
+    let people = People::new();
+    let mut bob = people.store(&people.bob);
+    let his = people.archive(&mut bob, "bobs", &[user(1, "Mine.")]);
+    assert!(!bob.place_in_project("bobs", "stealth").unwrap());
+    // It is nobody's: who asks whether there is one is its first member.
+    let enter = "SELECT ctxbridge.enter_project('acme', 'stealth')";
+    assert!(people.client(&people.carol).query_one(enter, &[]).unwrap().get::<_, bool>(0));
+    assert!(bob.set_visibility(his, Visibility::Project).is_err());
+    // What should be shown to a project of others stays private, and says so.
+    let project = Settings { visibility: Visibility::Project, ..people.settings(&people.carol) };
+    let mut carol = PostgresStore::connect(project).unwrap();
+    people.archive(&mut carol, "carols", &[user(1, "Mine.")]);
+    assert!(carol.place_in_project("carols", PROJECT).unwrap() && !carol.place_in_project("carols", PROJECT).unwrap());
+    assert!(bob.session("carols").unwrap().is_none());
+}
+
+#[test]
 fn who_is_no_longer_a_member_sees_and_writes_nothing() {
     let people = People::new();
     let mut bob = people.store(&people.bob);

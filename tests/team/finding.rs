@@ -79,12 +79,27 @@ fn what_is_found_there_can_be_read() {
     assert!(read.stdout.contains("In src/walrus.rs, since the flood."), "{}", read.stdout);
     let shown = bob.run(&["archive", "show", handle]);
     assert_eq!(shown.stdout, read.stdout);
+    // Whose it is stands beside it: a handle says nothing of that.
+    let owner = &ann.role.name;
+    assert_eq!(found["results"][0]["owner"], json!(owner));
+    assert!(bob.run(&["archive", "search", "flood detector"]).stdout.contains(&format!(" of {owner}, on the team's server")));
+    for said in [read, shown] {
+        assert!(said.stderr.contains(&format!("archived by {owner}")), "{}", said.stderr);
+    }
+    assert_eq!(search(&ann, "flood detector")["results"][0]["owner"], json!(null));
+    // The whole session, to the byte.
+    let restored = bob.run(&["archive", "restore", &id(1)]);
+    assert_eq!(restored.stdout, std::fs::read_to_string(ann.transcript(&id(1))).unwrap());
+    assert!(
+        restored.stderr.contains("on the team's server only") && bob.run(&["archive", "show", &id(1)]).stdout.contains("walrus")
+    );
     let found = bob.json(&["archive", "search", "zeppelin", "--kind", "summary", "--json"]);
     let summary = found["results"][0]["handle"].as_str().unwrap();
     assert!(summary.starts_with("ctx:team."), "{found}");
     assert!(bob.run(&["recall", summary]).stdout.contains("orphaned zeppelin"));
     // It is no secret that there is such a handle, and it opens nothing.
     ann.run(&["archive", "share", &id(1), "private"]);
+    assert_eq!(bob.output(&["archive", "restore", &id(1)]).code, Some(1));
     for handle in [handle, summary] {
         let said = bob.output(&["recall", handle]);
         assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{}", said.stderr);

@@ -130,7 +130,8 @@ impl Server {
         for setting in SETTINGS.iter().copied().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
-        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()
+        // What ends us, a Ctrl+C among it, is not to end who cleans up behind us.
+        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).process_group(0).spawn()
     }
 
     /// Stops it in order: what is being done is broken off, what is committed is written.
