@@ -47,6 +47,9 @@ fn in_a_transcript() {
     let (code, told) = optimize(&sandbox);
     assert!(code == Some(1) && told.contains(file.to_str().unwrap()), "{code:?} {told}");
     assert!(sandbox.lines_restored(&second) == second.bytes());
+    // Who finds nothing is told that there is something.
+    let ran = run(sandbox.choosing_lines(&["archive", "search", "zzyzx"]), b"");
+    assert!(ran.stderr.contains("3 turns are damaged and were not looked through"), "{ran:?}");
     let ran = run(sandbox.choosing_lines(&["archive", "restore", &first.id]), b"");
     assert!(ran.code != Some(0) && ran.stderr.contains("damaged"), "{ran:?}");
 }

@@ -42,6 +42,11 @@ pub trait Catalogue {
     /// When it cannot be read.
     fn ask(&mut self, store: &mut dyn Store, terms: &Terms, columns: &[&str]) -> Result<Self::Asked, SearchError>;
 
+    /// What the user has to know of what was [asked](Self::ask).
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What a filter lets through; nothing when it lets all through.
     ///
     /// # Errors

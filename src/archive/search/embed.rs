@@ -71,7 +71,7 @@ pub fn embed(
 /// When the archive or the index cannot be read.
 pub fn texts_of(store: &mut dyn Store, index: &Index, entry: i64) -> Result<Texts, SearchError> {
     match turn_with_fields(store, entry)? {
-        Some((place, _, fields)) => Texts::of(&fields, || around::beside(store, index, &place)),
+        Some((place, _, fields)) => Texts::of(&fields.unwrap_or_default(), || around::beside(store, index, &place)),
         None => {
             let text = store.summary_of(entry)?.map_or_else(String::new, |(_, summary)| summary.text);
             Texts::of(&Fields { answer: text, ..Fields::default() }, || Ok(<[String; 2]>::default()))

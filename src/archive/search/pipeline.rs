@@ -109,6 +109,7 @@ fn look<C: Catalogue>(
     let shower = Shower { store, catalogue, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
     let hits = shower.hits(&ranked, &candidates)?;
     let time = named.map(|named| request.text[named.range].to_owned());
+    notes.extend(catalogue.notes());
     Ok(Found { hits, fit, mode, time, notes })
 }
 

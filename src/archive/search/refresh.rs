@@ -102,6 +102,8 @@ pub(super) fn documents(
                     found => found?,
                 };
                 if let Some((place, turn, fields)) = found {
+                    document.is_unreadable = fields.is_none();
+                    let fields = fields.unwrap_or_default();
                     said.insert(entry, around::said(&fields.prompt, &fields.answer));
                     if around::is_short(&fields) {
                         short.push((documents.len(), place));
@@ -130,7 +132,10 @@ pub(super) fn excerpt(store: &mut dyn Store, entry: i64) -> Result<Option<Excerp
 
 /// A turn of an entry, where it is, and what it says; none where the entry is no turn's. All turns of an entry say the same. That it is in
 /// cold storage, and that is not there, is an error.
-pub(super) fn turn_with_fields(store: &mut dyn Store, entry: i64) -> Result<Option<(Place, StoredTurn, Fields)>, SearchError> {
+pub(super) fn turn_with_fields(
+    store: &mut dyn Store,
+    entry: i64,
+) -> Result<Option<(Place, StoredTurn, Option<Fields>)>, SearchError> {
     let mut places = store.places(&[entry])?;
     places.sort_by_cached_key(|place| std::cmp::Reverse(place.rank()));
     let mut unreadable = None;
@@ -138,8 +143,8 @@ pub(super) fn turn_with_fields(store: &mut dyn Store, entry: i64) -> Result<Opti
         let Some(turn) = store.turn_of(&place)? else { continue };
         match words::fields(store, &turn) {
             Err(error) if error.is_cold() => unreadable = Some(error),
-            // One that cannot be read counts as empty, or it would be tried again and again.
-            fields => return Ok(Some((place, turn, fields.unwrap_or_default()))),
+            // One that is damaged counts as empty, or it would be tried again and again.
+            fields => return Ok(Some((place, turn, fields.ok()))),
         }
     }
     unreadable.map_or(Ok(None), |error| Err(error.into()))

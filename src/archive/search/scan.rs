@@ -25,6 +25,8 @@ const AT_ONCE: usize = 200;
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     tokenizer: Tokenizer,
+    /// Turns that could not be read for the last question.
+    unreadable: usize,
 }
 
 /// Entries with their scores, the best first.
@@ -46,12 +48,25 @@ impl Catalogue for Scan {
         if terms.is_nothing() {
             return Ok(Vec::new());
         }
+        self.unreadable = 0;
         let mut reading = Reading::of(terms, columns, &self.tokenizer);
         for some in entries(store)?.chunks(AT_ONCE) {
             let (documents, _) = documents(store, None, some.to_vec())?;
+            self.unreadable += documents.iter().filter(|document| document.is_unreadable).count();
             documents.iter().for_each(|document| reading.read(document));
         }
         Ok(reading.scores())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let turns = match self.unreadable {
+            0 => return Vec::new(),
+            1 => "1 turn is".to_owned(),
+            number => format!("{number} turns are"),
+        };
+        vec![format!(
+            "{turns} damaged and were not looked through; `ctxbridge archive optimize` says where, and entries.jsonl there has their text"
+        )]
     }
 
     fn allowed(&mut self, store: &mut dyn Store, filter: &Filter) -> Result<Option<Allowed>, SearchError> {

@@ -108,6 +108,8 @@ pub struct Document {
     pub before: String,
     /// What it was about, in one line.
     pub line: String,
+    /// Whether its bytes are damaged, so that nothing is known of what it says.
+    pub is_unreadable: bool,
 }
 
 impl Document {

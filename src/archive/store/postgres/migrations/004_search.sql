@@ -267,8 +267,8 @@ DECLARE
     dimensions integer := array_length(string_to_array($3, ','), 1);
     is_filtered boolean := num_nonnulls(of_session, below_folder, in_folder, since_ms, until_ms, with_tool, with_file) > 0;
 BEGIN
-    -- Goes on where a filter leaves too few; for this transaction only.
-    PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '64', true),
+    -- Goes on where a filter leaves too few; for this transaction only. Each of the eight partitions is searched, so each need not look far.
+    PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '32', true),
         set_config('hnsw.max_scan_tuples', '20000', true);
     RETURN QUERY EXECUTE format('
         WITH nearest AS MATERIALIZED (
@@ -289,7 +289,7 @@ BEGIN
                 AND ($9 IS NULL OR starts_with(rtrim(replace(s.folder, ''\'', ''/''), ''/'') || ''/'', $9))
                 AND ($14 IS NULL OR strpos(''/'' || lower(btrim(replace(s.folder, ''\'', ''/''), ''/'')) || ''/'', $14) > 0))'
         ELSE '' END)
-        USING $1, $2, $3, me, mine, most * 4, most, of_session, below_folder, since_ms, until_ms, with_tool, with_file, in_folder;
+        USING $1, $2, $3, me, mine, most * 2, most, of_session, below_folder, since_ms, until_ms, with_tool, with_file, in_folder;
 END $$;
 
 -- Spreads the tables over the nodes of a Citus server, all that is of one tenant on one of them. For whoever owns them, best before anything is
