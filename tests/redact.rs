@@ -199,6 +199,113 @@ fn private_keys_are_found_on_lines_and_in_escapes() {
     assert_eq!(redact(&public), public);
 }
 
+#[test]
+fn private_keys_are_found_however_their_lines_are_shown() {
+    let whole = key("RSA PRIVATE KEY", "\n");
+    let lines: Vec<&str> = whole.lines().collect();
+    let numbered = |show: &dyn Fn(usize, &str) -> String| {
+        lines.iter().enumerate().map(|(at, line)| show(at + 1, line)).collect::<Vec<_>>().join("\n")
+    };
+    type Show<'s> = &'s dyn Fn(usize, &str) -> String;
+    let shown: [Show<'_>; 14] = [
+        &|number, line| format!("{number:>6}→{line}"),
+        &|number, line| format!("{number:>6}\t{line}"),
+        &|number, line| format!("{number}:{line}"),
+        &|number, line| format!("/home/me/.ssh/id_rsa:{number}:{line}"),
+        &|number, line| format!("id_rsa-{number}-{line}"),
+        &|number, line| format!("{number:>4} │ {line}"),
+        &|_, line| format!("| {line}"),
+        &|_, line| format!("# {line}"),
+        &|_, line| format!(" * {line}"),
+        &|_, line| format!("+{line}"),
+        &|_, line| format!("{line}$"),
+        &|_, line| format!("  \"{line}\","),
+        &|_, line| format!("    \"{line}\\n\" +"),
+        &|_, line| format!("    '{line}' \\"),
+    ];
+    for show in shown {
+        let text = format!("Here it is.\n{}\nThat was the file.", numbered(show));
+        // Alone, in a line of a transcript, and with its end or its begin cut off.
+        let cut = text.find("a8Kd==").unwrap();
+        let begin = text.find("MII").unwrap();
+        for text in [text.clone(), text[..cut].to_owned(), text[begin..].to_owned()] {
+            let clean = redact(&text);
+            assert!(clean.contains("[redacted:private-key]") && !clean.contains(&ALNUM[..12]), "{text}\n{clean}");
+            assert!(!text.contains("That was") || clean.contains("That was the file."), "{clean}");
+            assert_eq!(redact(&clean), clean);
+            let line = json!({ "type": "user", "content": [{ "text": text }] }).to_string();
+            let (clean, found) = Redactor::standard().redact_line(line.as_bytes());
+            let clean = String::from_utf8(clean.into_owned()).unwrap();
+            assert!(!clean.contains(&ALNUM[..12]) && found.contains_key("private-key"), "{clean}");
+            serde_json::from_str::<Value>(&clean).unwrap();
+            // As a text that is JSON, and within another one.
+            for text in [line.clone(), Value::from(line).to_string()] {
+                let clean = redact(&text);
+                assert!(!clean.contains(&ALNUM[..12]), "{clean}");
+                serde_json::from_str::<Value>(&clean).unwrap();
+            }
+        }
+    }
+    let public = numbered(&|number, line| format!("{number:>6}→{}", line.replace("RSA PRIVATE", "PUBLIC")));
+    assert_eq!(redact(&public), public);
+    let prose = "if text.starts_with(\"-----BEGIN PRIVATE KEY-----\") {\n    parse(text)\n} // up to -----END PRIVATE KEY-----\n";
+    assert_eq!(redact(prose), prose);
+}
+
+#[test]
+fn passwords_in_statements_pairs_and_numbered_lines_are_found() {
+    for line in [
+        "CREATE ROLE bob LOGIN PASSWORD '«hunter2»';",
+        "alter user bob with encrypted password '«hunter2»'",
+        "CREATE USER 'bob'@'%' IDENTIFIED BY '«hunter2»'",
+        "ALTER USER bob IDENTIFIED WITH caching_sha2_password BY '«hunter2»';",
+        "psql -c \"CREATE ROLE bob LOGIN PASSWORD '«hunter2»'\"",
+        "- name: DB_PASSWORD\n  value: «hunter2»\n- name: PORT\n  value: 8080",
+        "- name: DB_PASSWORD\n  value: \"«hunter2»\"",
+        "{\"name\": \"API_KEY\", \"value\": \"«abcdef012345»\"}",
+        "{\"key\":\"Authorization\",\"value\":\"Bearer «abcdefghijkl»\"}",
+        "<add key=\"Password\" value=\"«hunter2»\"/>",
+        "{\"cmd\": \"- name: DB_PASSWORD\\n  value: «hunter2»\"}",
+        "FROM scratch\nENV API_TOKEN «abcdefgh»\n",
+        "     3→ENV DB_PASSWORD «hunter2»",
+        "Pwd=«hunter2»;Uid=sa;Server=db",
+        "mongosh mongodb.example.org -u me -p «hunter2» app",
+        "keytool -list -storepass «hunter2» -keystore a.jks",
+        "openssl enc -d -aes-256-cbc -k «hunter2» -in a",
+        "openssl rsa -in a.pem -passin pass:«hunter2»",
+        "curl -b 'session=«0a1b2c3d4e»' https://example.org",
+        "a=1%26password%3D«hunter2»",
+        "{&quot;password&quot;:&quot;«hunter2»&quot;}",
+        "     2→db.example.org:5432:app:me:«hunter2»",
+        "/root/.pgpass:2:db.example.org:6432:app:me:«hunter2»",
+        "     1→machine api.example.com\n     2→  login me\n     3→  password «hunter2»",
+    ] {
+        let (before, rest) = line.split_once('«').unwrap();
+        let (secret, after) = rest.split_once('»').unwrap();
+        let redacted = redact(&format!("{before}{secret}{after}"));
+        assert!(!redacted.contains(secret) && redacted.contains("[redacted:"), "{line}\nbecame\n{redacted}");
+        let behind = after.split(['\n', ';', ',']).next_back().unwrap();
+        assert!(redacted.ends_with(behind), "{line}\nbecame\n{redacted}");
+        assert_eq!(redact(&redacted), redacted);
+    }
+    for text in [
+        "CREATE ROLE bob LOGIN PASSWORD '…';",
+        "CREATE ROLE bob LOGIN PASSWORD '<password>';",
+        "CREATE TABLE user (password text DEFAULT 'x')",
+        "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: db, key: password}",
+        "- name: DB_PASSWORD\n  value: ${DB_PASSWORD}",
+        "{\"name\": \"password\", \"type\": \"string\"}",
+        "(\"token\", value)",
+        "the env TOKEN is read",
+        "src/main.rs:5432:12:error:mismatched",
+        "openssl x509 -in cert.pem -text",
+        "curl -b cookies.txt https://example.org",
+        "password%20reset",
+    ] {
+        assert_eq!(redact(text), text);
+    }
+}
+
 /// Each line: what is written, with the secret in « ».
 #[test]
 fn secrets_are_known_by_their_name_and_place() {
@@ -414,7 +521,8 @@ fn the_user_s_patterns_count_as_well() {
 fn text() -> impl Strategy<Value = String> {
     let token = || prop::sample::select(tokens().into_iter().map(|(_, token)| token).collect::<Vec<_>>());
     let words: Vec<&'static str> = "password|PASSWORD|token|api_key|secret|Authorization|Bearer |Basic |curl -u |://|--token|[redacted:|redacted|hunter2|s3cr3t|null|\
-        $X|${X}|=|:| = |: |\"|'|`|\\|\\\"|\\\\|\\n|\n| |,|;|{|}|[|]|(|)|<|>|@|&|/|-|_|.|#|ü|\u{202e}|-----BEGIN PRIVATE KEY-----|-----END PRIVATE KEY-----|export |SK|AKIA|eyJ".split('|').collect();
+        $X|${X}|=|:| = |: |\"|'|`|\\|\\\"|\\\\|\\n|\n| |,|;|{|}|[|]|(|)|<|>|@|&|/|-|_|.|#|ü|\u{202e}|-----BEGIN PRIVATE KEY-----|-----END PRIVATE KEY-----|export |SK|AKIA|eyJ|\
+        \n     2→|- name: |value: |\"value\":|ENV |%3D|&quot;|CREATE ROLE a PASSWORD '|IDENTIFIED BY '|:5432:|app|Pwd=|;Uid=|machine a login b password |curl -b |openssl -k ".split('|').collect();
     let piece = prop_oneof![8 => prop::sample::select(words).prop_map(str::to_owned), 2 => token(), 1 => "[A-Za-z0-9+/=]{1,50}", 1 => any::<char>().prop_map(String::from)];
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }

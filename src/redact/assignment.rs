@@ -29,6 +29,9 @@ enum Separator {
     Tag,
 }
 
+/// A quote in HTML.
+const QUOTE: &str = "&quot;";
+
 /// Bytes that end a value without quotes.
 const BARE: &[u8] = b",;&|<>)}]";
 /// The same for environment variables, whose values are taken to the next blank.
@@ -39,12 +42,15 @@ pub fn find(text: Text<'_>, part: Range<usize>) -> Option<(&'static str, Range<u
     let name = name_around(text, part)?;
     let spelled = &text.text[name.clone()];
     let kind = Name::of(spelled)?;
-    let (separator, at) = separator(text, &name)?;
     let is_loud = names::is_loud(spelled);
+    let Some((separator, at)) = separator(text, &name) else { return pair(text, kind, &name) };
     if kind == Name::Authorization {
         return authorization(text, at).map(|range| (AUTHORIZATION, range));
     }
-    let value = text.value(at, if is_loud && separator == Separator::Tight { BARE_LOUD } else { BARE });
+    let value = match entity(text, at) {
+        Some(value) => value,
+        None => text.value(at, if is_loud && separator == Separator::Tight { BARE_LOUD } else { BARE }),
+    };
     let is_secret = judge(text, kind, separator, is_loud, &name, &value);
     is_secret.then_some((ID, value.range))
 }
@@ -97,6 +103,9 @@ fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> 
             at += 1;
         }
     }
+    if text.text[at..].starts_with(QUOTE) {
+        at += QUOTE.len();
+    }
     let behind_name = at;
     at = text.skip_blanks(at);
     let has_blank = at > behind_name;
@@ -114,6 +123,11 @@ fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> 
                 false => Separator::Spaced,
             }
         }
+        // As in an address.
+        (b'%', b'3') if matches!(text.byte(at + 2), b'D' | b'd') => {
+            at += 3;
+            Separator::Tight
+        }
         (b':', next) if next != b':' && !(next == b'/' && text.byte(at + 2) == b'/') => {
             at += 1;
             typed(text, at).map_or(Separator::Colon, |behind| {
@@ -126,12 +140,77 @@ fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> 
             Separator::Tag
         }
         (next, _) if is_flag && has_blank && next != b'-' => Separator::Blank,
+        (next, _) if has_blank && next > b' ' && is_of_instruction(text, name) => Separator::Tight,
         // `["password", "…"]` and `PASSWORD '…'` are lists and sentences as often.
         _ => return None,
     };
     let at = text.skip_blanks(at);
     // In JSON, the value of a key is a string, or is no secret; and a name in a string has its value in that string.
     (!text.is_json() || is_key == text.is_edge(at)).then_some((separator, at))
+}
+
+/// What stands between quotes that are written as HTML has them.
+fn entity(text: Text<'_>, at: usize) -> Option<Value> {
+    let said = text.text.get(at..)?.strip_prefix(QUOTE)?;
+    let length = said.find(QUOTE)?;
+    let is_one = length > 0 && !said[..length].contains(['\n', '\r', '"', '\\', '<']);
+    let start = at + QUOTE.len();
+    is_one.then(|| Value { range: start..start + length, quote: Some(b'"') })
+}
+
+/// The value of a name that is a value itself: `- name: DB_PASSWORD` with `value: …` behind it, and the same in JSON and XML.
+fn pair(text: Text<'_>, kind: Name, name: &Range<usize>) -> Option<(&'static str, Range<usize>)> {
+    /// Quotes, commas and white space in between.
+    const FURTHEST: usize = 48;
+    const VALUE: &str = "value";
+    let rest = text.text.get(name.end..)?;
+    let between = rest.bytes().take(FURTHEST).take_while(|byte| b"\"'`,\\ \t\r\n".contains(byte)).count();
+    // The letter of an escape that ends a line.
+    let is_escape = rest[..between].ends_with('\\') && rest[between..].starts_with('n');
+    let between = if is_escape {
+        between + 1 + rest[between + 1..].bytes().take(FURTHEST).take_while(|byte| b" \t".contains(byte)).count()
+    } else {
+        between
+    };
+    let word = rest.get(between..between + VALUE.len())?;
+    if between == 0 || !word.eq_ignore_ascii_case(VALUE) {
+        return None;
+    }
+    let mut at = name.end + between + VALUE.len();
+    let slashes = text.backslashes(at);
+    if matches!(text.byte(at + slashes), b'"' | b'\'') {
+        at += slashes + 1;
+    }
+    at = text.skip_blanks(at);
+    if !matches!(text.byte(at), b':' | b'=') {
+        return None;
+    }
+    let mut at = text.skip_blanks(at + 1);
+    if kind == Name::Authorization {
+        return authorization(text, at).map(|range| (AUTHORIZATION, range));
+    }
+    at = text.skip_blanks(at);
+    let value = text.value(at, BARE);
+    let said = &text.text[value.range.clone()];
+    // In JSON, both are in one string, or each in one of its own.
+    let is_apart = (name.end..name.end + between).any(|at| text.is_edge(at) && text.byte(at - 1) != b'\\');
+    let is_placed = !text.is_json() || (is_apart == text.is_edge(at) && !text.is_behind_a_string(at + 1));
+    let is_secret = is_placed
+        && !value::is_placeholder(said)
+        && !value::is_prose(said)
+        && match value.quote {
+            Some(_) => is_secret_text(kind, said),
+            None => is_bare_secret(kind, said, false),
+        };
+    is_secret.then_some((ID, value.range))
+}
+
+/// Whether a name is that of an instruction in a Dockerfile, `ENV NAME value`.
+fn is_of_instruction(text: Text<'_>, name: &Range<usize>) -> bool {
+    let Some(before) = text.text[..name.start].strip_suffix("ENV ") else { return false };
+    let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
+    before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
+        || before.ends_with("\\n")
 }
 
 /// Behind a type and its `=`: `const TOKEN: &str = "…"`.

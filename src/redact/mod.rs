@@ -5,7 +5,7 @@ Secrets in text: found by their form, by the name that they are assigned to, and
 What leaves this machine, or is kept besides the archive, goes through here. Words that every secret has near it are looked for in one
 pass ([`Redactor`]); only where one is, more is done. What is known by its form is in `rules.toml` (`rules`) with a regex that is
 compiled then, since hooks have no time for all of them. What is known by its name (`names`, `assignment`) or by its place
-(`address`) is read by hand, and `value` says what only stands for a secret.
+(`address`) is read by hand, and `value` says what only stands for a secret. How far a private key goes, `private_key` finds out.
 
 Redacting twice is redacting once. A JSON text whose strings have secrets is JSON afterwards; better is [`Redactor::redact_json`], which
 sees strings as they are meant, and keys. [`Redactor::redact_line`] does that to the bytes of a transcript's line, and leaves the rest of them as
@@ -17,6 +17,7 @@ mod assignment;
 mod json;
 mod line;
 mod names;
+mod private_key;
 mod rules;
 mod value;
 
@@ -192,13 +193,18 @@ impl Redactor {
         }
         for (at, rule) in Rule::all().iter().enumerate().filter(|(at, _)| wanted >> at & 1 == 1) {
             debug_assert!(at < u64::BITS as usize, "more rules than bits");
-            for range in rule.regex().into_iter().flat_map(|regex| matches(regex, text, true)) {
-                if rule.is_secret(&text[range.clone()]) {
+            for (start, range) in rule.regex().into_iter().flat_map(|regex| matches(regex, text, !rule.is_key_marker)) {
+                // The quote behind a flag may be the end of the string.
+                if start < range.start && seen.is_behind_a_string(range.start) {
+                    continue;
+                }
+                let range = if rule.is_key_marker { private_key::body(seen, range) } else { Some(range) };
+                if let Some(range) = range.filter(|range| rule.is_secret(&text[range.clone()])) {
                     found.push(Secret { rule: &rule.id, range });
                 }
             }
         }
-        for range in self.extra.iter().flat_map(|regex| matches(regex, text, false)) {
+        for (_, range) in self.extra.iter().flat_map(|regex| matches(regex, text, false)) {
             found.push(Secret { rule: EXTRA, range });
         }
         if found.is_empty() {
@@ -249,8 +255,8 @@ fn marks(text: &str) -> Vec<Range<usize>> {
     text.match_indices(MARK).map(|(start, _)| start..end(start)).collect()
 }
 
-/// What a regex finds: its first group, else all of it.
-fn matches<'t>(regex: &'t Regex, text: &'t str, at_boundary: bool) -> impl Iterator<Item = Range<usize>> + 't {
+/// What a regex finds: where it begins, and the group that took part, else all of it.
+fn matches<'t>(regex: &'t Regex, text: &'t str, at_boundary: bool) -> impl Iterator<Item = (usize, Range<usize>)> + 't {
     let mut from = 0;
     std::iter::from_fn(move || {
         loop {
@@ -261,10 +267,10 @@ fn matches<'t>(regex: &'t Regex, text: &'t str, at_boundary: bool) -> impl Itera
                 from = whole.start + text[whole.start..].chars().next().map_or(1, char::len_utf8);
                 continue;
             }
-            let secret = groups.get(1).map_or(whole.clone(), |group| group.range());
+            let secret = groups.iter().skip(1).flatten().next().map_or(whole.clone(), |group| group.range());
             // What follows the secret may be part of the next one. A pattern of the user may find nothing at all, and be there again.
             from = secret.end.max(whole.start + text[whole.start..].chars().next().map_or(1, char::len_utf8));
-            return Some(secret);
+            return Some((whole.start, secret));
         }
     })
 }

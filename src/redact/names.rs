@@ -79,7 +79,8 @@ const PUBLIC: &[&str] = &[
     "publicaccesskey",
 ];
 
-const PASSWORDS: &[&str] = &["password", "passwort", "passwd", "passphrase", "passcode", "pwd", "passwrd", "userpass", "dbpass"];
+const PASSWORDS: &[&str] =
+    &["password", "passwort", "passwd", "passphrase", "passcode", "pwd", "passwrd", "userpass", "dbpass", "storepass", "keypass"];
 
 const KEYS: &[&str] = &[
     "apikey",

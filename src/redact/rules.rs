@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde::Deserialize;
 
-/// Characters in a row that a key has and documentation has not.
-const SHORTEST_KEY_LINE: usize = 32;
+use super::value;
 
 /// What examples of the documentation of a service end with, instead of being a secret.
 const EXAMPLE: &str = "EXAMPLE";
@@ -25,8 +24,12 @@ pub struct Rule {
     /// Words of which one is in every match, in lower case.
     pub keywords: Vec<String>,
     regex: String,
+    /// Whether what it finds is the begin or the end of a private key, and the secret is what follows, or was before.
     #[serde(default)]
-    is_key_body: bool,
+    pub is_key_marker: bool,
+    /// Whether people choose what it finds: what stands for a secret is none.
+    #[serde(default)]
+    is_chosen: bool,
     #[serde(skip)]
     compiled: OnceLock<Option<Regex>>,
 }
@@ -46,9 +49,7 @@ impl Rule {
 
     /// Whether what the regex found is a secret indeed.
     pub fn is_secret(&self, found: &str) -> bool {
-        let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-        let longest_line = || found.as_bytes().split(|byte| !is_base64(byte)).map(<[u8]>::len).max().unwrap_or_default();
-        !found.ends_with(EXAMPLE) && (!self.is_key_body || longest_line() >= SHORTEST_KEY_LINE)
+        !(found.ends_with(EXAMPLE) || (self.is_chosen && value::is_placeholder(found)))
     }
 }
 

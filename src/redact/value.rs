@@ -39,6 +39,14 @@ impl<'t> Text<'t> {
         self.is_json && self.byte(at) == b'"'
     }
 
+    /// Whether a string of the JSON that this is has ended just before: what follows is in none.
+    pub fn is_behind_a_string(&self, at: usize) -> bool {
+        let Some(quote) = at.checked_sub(1).filter(|quote| self.is_edge(*quote)) else { return false };
+        let before = self.text[..quote].trim_end_matches([' ', '\t', '\n', '\r']).chars().next_back();
+        // A string begins behind these, and an escaped quote is no end.
+        before.is_some_and(|before| !":,[{\\".contains(before))
+    }
+
     /// Whether it is JSON as it stands.
     pub fn is_json(&self) -> bool {
         self.is_json
@@ -124,7 +132,8 @@ impl<'t> Text<'t> {
         self.boundary(at)
     }
 
-    fn boundary(&self, at: usize) -> usize {
+    /// The begin of a character there, or before.
+    pub fn boundary(&self, at: usize) -> usize {
         let at = at.min(self.text.len());
         (0..=at).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0)
     }
