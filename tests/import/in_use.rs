@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 
 use super::sandbox::Sandbox;
 use super::theirs::{Theirs, database as write, open, put};
@@ -39,13 +40,17 @@ fn writers_are_not_in_the_way_and_it_is_not_in_theirs() {
     let sandbox = Sandbox::new();
     let path = database(&sandbox);
     write(&path, &rows(0, 50));
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (stop, stopped) = mpsc::channel::<()>();
     let written = std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
+        // Taken in here: where the test fails it is dropped before the writer is waited for.
+        let stop = stop;
+        let path = &path;
+        let writer = scope.spawn(move || {
             let mut number = 50;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            // So many that no import could keep up with more, on whatever machine.
+            while number < 20_000 && matches!(stopped.try_recv(), Err(mpsc::TryRecvError::Empty)) {
                 // As their hook does it: open, write, close.
-                let db = open(&path);
+                let db = open(path);
                 db.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
                 put(&db, &rows(number, number + 1));
                 number += 1;
@@ -53,10 +58,10 @@ fn writers_are_not_in_the_way_and_it_is_not_in_theirs() {
             number
         });
         for _ in 0..5 {
-            let [_, _, _, failed] = counts(&import(&sandbox, &path));
+            let [_, _, _, failed] = counts(&import(&sandbox, path));
             assert_eq!(failed, 0);
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(stop);
         writer.join().unwrap()
     });
     import(&sandbox, &path);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Result, Row};
@@ -29,9 +29,9 @@ const MOST_OTHER: i64 = 1 << 20;
 /// How long to wait for who is just writing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Times that a database is copied, and the pause, when somebody begins to write meanwhile.
-const COPIES: u32 = 5;
-const BETWEEN_COPIES: Duration = Duration::from_millis(200);
+/// The pauses between tries while somebody opens, writes and closes it all the time: short ones, for so are the moments in which nobody does.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a database consists of: itself, and what is not in it yet, or no longer.
 const SUFFIXES: [&str; 3] = ["", "-wal", "-journal"];
@@ -79,15 +79,25 @@ impl Database {
     /// Opens it to look at.
     pub fn open(path: &Path) -> std::result::Result<Self, SourceError> {
         let failed = |cause: rusqlite::Error| SourceError::Sqlite { path: path.to_owned(), cause };
-        let (db, copy) = if is_in_use(path) {
-            match connect(path) {
-                Ok(db) => (db, None),
-                // Who wrote has died, or this process may not take part.
-                Err(error) if !is_no_database(&error) => copied(path)?,
-                Err(error) => return Err(failed(error)),
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        let (db, copy) = loop {
+            if is_in_use(path) {
+                match connect(path) {
+                    Ok(db) => break (db, None),
+                    Err(error) if is_no_database(&error) => return Err(failed(error)),
+                    // Who wrote is done or has died, or this process may not take part.
+                    Err(_) => {}
+                }
             }
-        } else {
-            copied(path)?
+            if let Some((db, copy)) = copied(path)? {
+                break (db, Some(copy));
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(SourceError::Busy { path: path.to_owned() });
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         };
         let columns = columns(&db).map_err(failed)?;
         if !["id", "content"].iter().all(|needed| columns.iter().any(|(name, _)| name == needed)) {
@@ -240,29 +250,24 @@ fn settle(db: &Connection) -> Result<()> {
     db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }
 
-/// The database and its log, copied to where they may be written. A copy is of one state: nobody wrote meanwhile.
-fn copied(path: &Path) -> std::result::Result<(Connection, Option<TempDir>), SourceError> {
+/// The database and its log, copied to where they may be written; nothing where somebody wrote meanwhile, for a copy is of one state.
+fn copied(path: &Path) -> std::result::Result<Option<(Connection, TempDir)>, SourceError> {
     let failed = |cause| SourceError::Copy { path: path.to_owned(), cause };
     let folder = tempfile::tempdir().map_err(failed)?;
     let copy = folder.path().join("copy.db");
-    for _ in 0..COPIES {
-        let before = state(path);
-        for suffix in SUFFIXES {
-            match fs::copy(beside(path, suffix), beside(&copy, suffix)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !suffix.is_empty() => {
-                    fs::remove_file(beside(&copy, suffix)).ok();
-                }
-                copied => drop(copied.map_err(failed)?),
-            }
+    let before = state(path);
+    for suffix in SUFFIXES {
+        match fs::copy(beside(path, suffix), beside(&copy, suffix)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !suffix.is_empty() => {}
+            copied => drop(copied.map_err(failed)?),
         }
-        if state(path) == before {
-            let opened = Connection::open(&copy).and_then(|db| settle(&db).map(|()| db));
-            let db = opened.map_err(|cause| SourceError::Sqlite { path: path.to_owned(), cause })?;
-            return Ok((db, Some(folder)));
-        }
-        std::thread::sleep(BETWEEN_COPIES);
     }
-    Err(SourceError::Busy { path: path.to_owned() })
+    if state(path) != before {
+        return Ok(None);
+    }
+    let opened = Connection::open(&copy).and_then(|db| settle(&db).map(|()| db));
+    let db = opened.map_err(|cause| SourceError::Sqlite { path: path.to_owned(), cause })?;
+    Ok(Some((db, folder)))
 }
 
 /// By what is known that somebody writes.
