@@ -105,3 +105,30 @@ fn in_the_journal() {
     }
     sandbox.assert_lines_sound();
 }
+
+/// What the journal came to is in its image, where there is one: nothing is lost.
+#[test]
+fn in_a_journal_of_which_there_is_an_image() {
+    let (sandbox, first, second) = archived();
+    optimize(&sandbox);
+    let journal = sandbox.lines().join("journal.jsonl");
+    assert!(sandbox.lines().join("journal.image").exists());
+    let line = fs::read_to_string(&journal).unwrap().find('\n').unwrap();
+    flip(&journal, line + 40);
+    let found = findings(&sandbox);
+    assert!(matches!(&found[..], [Finding::Journal { folder, .. }] if *folder == sandbox.lines()), "{found:?}");
+    let doctor = run(sandbox.choosing_lines(&["doctor"]), b"").stdout;
+    assert!(
+        doctor.contains("line 2 of journal.jsonl") && doctor.contains("`ctxbridge archive optimize` makes it anew"),
+        "{doctor}"
+    );
+    let (code, told) = optimize(&sandbox);
+    assert!(code == Some(1) && told.contains("line 2 of journal.jsonl"), "{code:?} {told}");
+    assert!(sandbox.moved("damaged").is_empty());
+    assert_eq!(findings(&sandbox), []);
+    fs::remove_file(sandbox.lines().join("journal.image")).unwrap();
+    for talk in [&first, &second] {
+        assert!(sandbox.lines_restored(talk) == talk.bytes());
+    }
+    sandbox.assert_lines_sound();
+}

@@ -131,6 +131,8 @@ pub struct Session {
     pub window: Option<u64>,
     /// Why the client ended it, when it told.
     pub end_reason: Option<String>,
+    /// Whose it is, where that is somebody else.
+    pub owner: Option<String>,
 }
 
 /// What there is of a session.
@@ -575,6 +577,12 @@ pub trait Store: Send {
     /// stays private, because this user is no member of the project that it should be shown to. Nothing is done where there is one user.
     fn place_in_project(&mut self, _session: &str, _project: &str) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    /// The project that a session is shown to, where this user is no member of it any more: nothing can be added to the session. None where there
+    /// is one user.
+    fn left_project(&mut self, _session: &str) -> Result<Option<String>, StoreError> {
+        Ok(None)
     }
 
     /// Takes note that the client ended a session.

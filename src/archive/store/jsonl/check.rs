@@ -21,6 +21,13 @@ pub enum Finding {
         /// What is wrong.
         cause: String,
     },
+    /// The journal is damaged, where somebody has read it before and noted down what it came to.
+    Journal {
+        /// The archive.
+        folder: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
     /// Lines of the entries cannot be read, or are missing.
     Entries {
         /// The file.
@@ -38,6 +45,11 @@ impl fmt::Display for Finding {
             Self::Transcript { file, start, cause } => {
                 write!(f, "bytes {start} and following of {} are damaged: {cause}", file.display())
             }
+            Self::Journal { folder, cause } => write!(
+                f,
+                "{} is damaged ({cause}); what it came to is known from journal.image, and `ctxbridge archive optimize` makes it anew from that",
+                folder.display()
+            ),
             Self::Entries { file, bad, missing } => write!(
                 f,
                 "{} has {} lines that cannot be read, and {missing} are missing; `ctxbridge archive optimize` makes it anew",
@@ -52,11 +64,14 @@ impl JsonlStore {
     /// Looks through all of it: the journal, every file of a transcript, and whether the entries say what they should.
     ///
     /// # Errors
-    /// When the journal is damaged, or something cannot be read at all.
+    /// When something cannot be read at all.
     pub fn look_through(&mut self) -> Result<Vec<Finding>, StoreError> {
         self.refresh()?;
-        self.read_journal_again()?;
         let mut findings = Vec::new();
+        match self.read_journal_again() {
+            Err(StoreError::Damaged { path, cause }) => findings.push(Finding::Journal { folder: path, cause }),
+            read => read?,
+        }
         for session in self.replayed.memory.all_transcripts()? {
             let (key, path, session, newest) = session;
             for generation in 0..=newest {
