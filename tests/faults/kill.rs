@@ -81,7 +81,8 @@ impl Range {
         let state = if now == self.original { "unpatched" } else { "patched" };
         assert_eq!(verified.json()["state"], state);
         let interrupted = format!("{}: an interrupted {} ", self.sandbox.target().display(), arguments[0]);
-        let notice = verified.stderr.trim_end();
+        // A child that was just being started when its parent was killed has the lock until it is another program.
+        let notice = verified.stderr.trim_start_matches(&format!("{}\n", waiting(&self.sandbox))).trim_end();
         let notice = notice.strip_prefix(&interrupted).unwrap_or(notice);
         let tally = &mut self.tally;
         let hit = match (killed, now == *after, leftover, notice) {
@@ -135,6 +136,11 @@ impl Range {
         println!("apply takes {applying:?}, revert {reverting:?}; {:?}", self.tally);
         assert!(self.tally.alive() > self.tally.at_the_very_end, "no kill came before the end");
     }
+}
+
+/// What a command says that has to wait.
+fn waiting(sandbox: &Sandbox) -> String {
+    format!("waiting for another ctxbridge that is working on {}", sandbox.target().display())
 }
 
 /// A child that is going to be killed, by its id.
