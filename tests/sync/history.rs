@@ -1,4 +1,7 @@
-//! Whatever happens to a transcript between two runs.
+//! Whatever happens to a transcript between two runs, the other archive has what one has that never saw the begin of a last line.
+
+use std::fs;
+use std::path::Path;
 
 use ctxbridge::archive::ingest::archive_through;
 use ctxbridge::archive::reader::Comparison;
@@ -21,23 +24,35 @@ fn told(store: &mut dyn Store) -> Option<Told> {
     Some((bytes, turns.map(|turn| (turn.turn.id, turn.turn.content_sha256, turn.turn.start, turn.turn.end)).collect()))
 }
 
+/// Without the begin of a last line.
+fn lines_of(file: &[u8]) -> &[u8] {
+    let end = file.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if serde_json::from_slice::<serde_json::Value>(&file[end..]).is_ok() { file } else { &file[..end] }
+}
+
+fn archive(store: &mut dyn Store, transcript: &Transcript, bytes: &[u8]) {
+    let path = Path::new(&transcript.path);
+    fs::write(path, bytes).unwrap();
+    archive_through(store, transcript, path, Comparison::Whole, &mut |store, batch| store.append(batch)).unwrap();
+}
+
 fn check(steps: &[(Step, bool)], is_agent: bool) {
-    let place = Place::new();
+    let (place, twin) = (Place::new(), Place::new());
     let path = place.transcript(SESSION);
     let agent = is_agent.then(|| "a1".to_owned());
     let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), agent };
-    let mut here = place.open_here();
+    let (mut here, mut twin) = (place.open_here(), twin.open_here());
     let mut model = Model::default();
     for (step, is_sent) in steps.iter().chain(&[(Step::Archive, true)]) {
         model.change(step);
         if !matches!(step, Step::Archive) {
             continue;
         }
-        std::fs::write(&path, &model.file).unwrap();
-        archive_through(&mut *here, &transcript, &path, Comparison::Whole, &mut |store, batch| store.append(batch)).unwrap();
+        archive(&mut *twin, &transcript, lines_of(&model.file));
+        archive(&mut *here, &transcript, &model.file);
         if *is_sent {
             place.sync().unwrap();
-            assert!(told(&mut *here) == told(&mut *place.there()));
+            assert!(told(&mut *twin) == told(&mut *place.there()));
             assert_eq!(place.sync().unwrap().sessions, 0);
         }
     }

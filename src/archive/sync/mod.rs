@@ -102,7 +102,7 @@ pub struct Synced {
     pub secrets: Found,
     /// Sessions that stay private, because this user is no member of the projects that they should be shown to; by project.
     pub hidden: BTreeMap<String, usize>,
-    /// Sessions that could not be sent, and why: their bytes here cannot be read.
+    /// Sessions that could not be sent, and why: their bytes here cannot be read, or they may not be written there any more.
     pub failed: Vec<(String, String)>,
     /// Whether time was up before everything was sent.
     pub is_cut: bool,
@@ -236,12 +236,32 @@ impl Work<'_> {
                 self.sent.lock().unwrap_or_else(PoisonError::into_inner).push((number, hash));
             }
             Ok(None) => {}
-            // The others can be sent.
-            Err(SyncError::Store(error)) if error.is_of_one() => done.failed.push((session.session.clone(), error.to_string())),
-            Err(error) => return Err(error),
+            Err(error) => {
+                drop(done);
+                let reason = self.reason_of_one(open, session, error)?;
+                done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+                done.failed.push((session.session.clone(), reason));
+            }
         }
         (self.progress)(&done);
         Ok(())
+    }
+
+    /// Why one session cannot be sent, where all others can.
+    fn reason_of_one(&self, open: &mut Open, session: &Session, error: SyncError) -> Result<String, SyncError> {
+        match error {
+            SyncError::Store(error) if error.is_of_one() => Ok(error.to_string()),
+            SyncError::Store(error) if error.is_denied() => {
+                let left = self.persistently(open, |open| Ok(self.opened(open)?.left_project(&session.session)?))?;
+                let Some(project) = left else { return Err(error.into()) };
+                Ok(format!(
+                    "it is shown to the project {project}, which you are no member of any more there; `ctxbridge archive share {} private` \
+                     hides it from them, or one of them adds you again",
+                    session.session
+                ))
+            }
+            error => Err(error),
+        }
     }
 
     /// Has the other store put in order what was sent, as far as that went.
@@ -259,7 +279,14 @@ impl Work<'_> {
     fn derive(&self, open: &mut Open, number: usize) -> Result<(), SyncError> {
         let (number, hash) = self.sent.lock().unwrap_or_else(PoisonError::into_inner)[number].clone();
         let job = Job { sync: self.sync, state: &self.state, session: &self.sessions[number] };
-        let derived = self.persistently(open, |open| job.derive(&mut open.to, &hash))?;
+        let derived = match self.persistently(open, |open| job.derive(&mut open.to, &hash)) {
+            Ok(derived) => derived,
+            Err(error) => {
+                let reason = self.reason_of_one(open, job.session, error)?;
+                self.done.lock().unwrap_or_else(PoisonError::into_inner).failed.push((job.session.session.clone(), reason));
+                return Ok(());
+            }
+        };
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.add(derived);
         done.derived += 1;

@@ -125,11 +125,12 @@ impl Lines<'_> {
         }
     }
 
-    /// A last line without an end is sent like any other, and once more when it goes on.
+    /// A last line without an end is sent like any other, and once more when it goes on; but not the begin of one, where a secret may be cut in two
+    /// and look like none.
     fn finish(&mut self) -> io::Result<Mark> {
         let again = self.marks.front().copied().unwrap_or_default();
         let rest = std::mem::take(&mut self.rest);
-        if !rest.is_empty() {
+        if serde_json::from_slice::<serde::de::IgnoredAny>(&rest).is_ok() {
             self.line(&rest)?;
         }
         Ok(again)
