@@ -28,6 +28,18 @@ pub fn private() -> OpenOptions {
     options
 }
 
+/// Whether only the user can read and write a file, as far as the system tells; one that is not there nobody can.
+#[cfg(unix)]
+pub fn is_private(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |metadata| std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 == 0)
+}
+
+/// Whether only the user can read and write a file, as far as the system tells: other systems go by lists of rights, which are not asked for.
+#[cfg(not(unix))]
+pub fn is_private(_path: &Path) -> bool {
+    true
+}
+
 /// Adds text to a file that only the user can read, in one write, so that lines of several processes do not mix. A file of more than `largest` bytes is
 /// put aside first, with `.1` behind its name; one older one is kept.
 ///

@@ -181,7 +181,9 @@ fn a_server_is_one_that_is_meant() {
     let config = others().variable("RUVECTOR_HOST", "team").load();
     assert!(config.has_server());
     assert_eq!((config.postgres.host.as_deref(), config.postgres.ssl, config.postgres.port), (Some("team"), None, None));
-    assert_eq!(config.postgres.password.as_ref().map(Secret::reveal), Some("hidden"));
+    assert!(config.postgres.password.is_none(), "it is of the other server");
+    let alone = World::new().variable("PGPASSWORD", "hidden").variable("RUVECTOR_HOST", "team").load();
+    assert_eq!(alone.postgres.password.as_ref().map(Secret::reveal), Some("hidden"));
     assert_eq!(host(others().user("[postgres]\nhost = \"mine\"\n")).as_deref(), Some("mine"));
     // A repository that somebody else wrote sends nothing anywhere.
     let world = World::new().project("[postgres]\nhost = \"evil\"\nvisibility = \"team\"\n[archive]\nstore = \"postgres\"\n");

@@ -11,6 +11,8 @@ mod faults;
 #[path = "transcript/lines.rs"]
 #[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
 mod lines;
+#[path = "postgres/meanwhile.rs"]
+mod meanwhile;
 #[path = "postgres/migrating.rs"]
 mod migrating;
 #[path = "postgres/people.rs"]

@@ -18,6 +18,7 @@ use crate::prune::Handle;
   ctxbridge recall ctx:1a2b3c4d       a turn, as the context says that is restored after a compaction
   ctxbridge recall ctx:1a2b3c4d.0     a text, as the rest of one says that was pruned from a request
   ctxbridge recall ctx:summary.12     a compaction's summary
+  ctxbridge recall ctx:team.12        the same of a colleague's session, on the team's server
   ctxbridge recall the lock timeout   the best turns on that, with handles
 
 A text comes out as it was, to the byte; on a terminal, without control characters.")]

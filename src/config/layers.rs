@@ -140,11 +140,14 @@ impl Config {
         }
     }
 
-    /// What other programs are told of a server. All of that is of one server, so none of it counts where another is named; but for the
-    /// password, which people keep apart.
+    /// What other programs are told of a server. All of that is of one server, so none of it counts where another is named. A password that is
+    /// told alone is of no other one, and counts.
     fn otherwise(&mut self, sources: &Sources) {
+        const ALONE: &str = "postgres.password";
         let is_named = self.postgres.is_named();
-        for key in KEYS.iter().filter(|key| !is_named || key.name == "postgres.password") {
+        let told = || KEYS.iter().filter(|key| key.name != ALONE).filter_map(|key| key.otherwise);
+        let is_alone = || told().all(|variable| sources.variable(variable).is_none());
+        for key in KEYS.iter().filter(|key| !is_named || (key.name == ALONE && is_alone())) {
             if let Some(variable) = key.otherwise
                 && self.source(key.name) == Source::Default
                 && let Some(value) = sources.variable(variable)

@@ -1,14 +1,15 @@
 //! The team's server: whether it answers, as what it lets us in, and how the last sending went.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Check, Status};
 use crate::archive::quote;
 use crate::archive::server::Server;
 use crate::archive::store::StoreError;
-use crate::archive::store::postgres::PostgresStore;
+use crate::archive::store::postgres::{PostgresStore, Settings};
 use crate::archive::sync::Rest;
-use crate::config::Config;
+use crate::config::{Config, Source};
+use crate::files;
 
 /// Nothing where none is configured.
 pub(super) fn look(data: &Path, config: &Config) -> Option<Check> {
@@ -22,19 +23,24 @@ pub(super) fn look(data: &Path, config: &Config) -> Option<Check> {
     };
     let store = match server.open() {
         Ok(store) => store,
-        // What is to be sent waits here meanwhile.
+        // What is to be sent waits here meanwhile. Of what does not pass by itself, the error says what to do.
         Err(error) => {
-            return check(
-                Status::Failed,
-                error.to_string(),
-                Some("`ctxbridge archive sync` sends what waits, when it answers again"),
-            );
+            let next = "`ctxbridge archive sync` sends what waits, when it answers again";
+            return check(Status::Failed, error.to_string(), Some(next).filter(|_| error.is_transient()));
         }
     };
     let told = match describe(&store) {
         Ok(told) => format!("{} {told}", server.address()),
         Err(error) => return check(Status::Failed, error.to_string(), None),
     };
+    if let Some(file) = open_to_others(config) {
+        let next = format!("`chmod 600 {}` keeps them out", file.display());
+        return check(
+            Status::Warning,
+            format!("{told}, with a password that others can read in {}", file.display()),
+            Some(&next),
+        );
+    }
     if store.is_exempt().unwrap_or(false) {
         let next =
             "log in as a role of your own: row-level security does not hold for this one, which sees what is private to others";
@@ -46,6 +52,22 @@ pub(super) fn look(data: &Path, config: &Config) -> Option<Check> {
         }
         None => check(Status::Ok, told, None),
     }
+}
+
+/// The file of settings that has the password, where others can read it too.
+fn open_to_others(config: &Config) -> Option<PathBuf> {
+    let has_password = |key: &str| match key {
+        "postgres.url" => config
+            .postgres
+            .url
+            .as_ref()
+            .is_some_and(|url| Settings::from_url(url.reveal()).is_ok_and(|url| url.password.is_some())),
+        _ => config.postgres.password.is_some(),
+    };
+    ["postgres.url", "postgres.password"].into_iter().filter(|key| has_password(key)).find_map(|key| match config.source(key) {
+        Source::User(file) | Source::Project(file) if !files::is_private(&file) => Some(file),
+        _ => None,
+    })
 }
 
 fn describe(store: &PostgresStore) -> Result<String, StoreError> {

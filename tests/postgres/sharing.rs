@@ -1,11 +1,13 @@
 //! Who may read what, by way of the store.
 
+use ctxbridge::archive::cycle::{Facts, Run};
+use ctxbridge::archive::ingest::archive;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings};
-use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Turns, Wanted};
+use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, Turns, Wanted};
 use ctxbridge::config::Visibility;
 
-use super::lines::{says, user};
+use super::lines::{says, text, user};
 use super::people::{MODEL, OF_PROJECT, OF_TEAM, PROJECT, People, SECRET, vector};
 
 /// All that somebody can read of the others' sessions, as a text in which their words are or are not.
@@ -198,6 +200,7 @@ fn what_is_private_makes_no_project_known() {
     let mut bob = people.store(&people.bob);
     let his = people.archive(&mut bob, "bobs", &[user(1, "Mine.")]);
     assert!(!bob.place_in_project("bobs", "stealth").unwrap());
+    assert!(!bob.place_in_project("none\0of that name", "stealth").unwrap());
     // It is nobody's: who asks whether there is one is its first member.
     let enter = "SELECT ctxbridge.enter_project('acme', 'stealth')";
     assert!(people.client(&people.carol).query_one(enter, &[]).unwrap().get::<_, bool>(0));
@@ -227,12 +230,62 @@ fn who_is_no_longer_a_member_sees_and_writes_nothing() {
 }
 
 #[test]
+fn who_has_left_a_project_goes_on_with_everything_else() {
+    let people = People::new();
+    let mut bob = people.store(&people.bob);
+    let same = [user(1, "Shared words zzyzx."), says(2, "The same answer.")];
+    let shown = people.archive(&mut bob, "shown", &same);
+    assert!(bob.set_project(shown, PROJECT).unwrap() && bob.set_visibility(shown, Visibility::Project).unwrap());
+    assert_eq!(bob.left_project("shown").unwrap(), None);
+    let leave = "SELECT ctxbridge.remove_from_project('acme', $1, session_user::text)";
+    people.client(&people.bob).execute(leave, &[&PROJECT]).unwrap();
+    assert_eq!(bob.left_project("shown").unwrap().as_deref(), Some(PROJECT));
+    // To this nothing can be added any more, nor can it be said otherwise what it says.
+    let more = [&same[..], &[user(3, "More."), says(4, "Yes.")]].concat();
+    let transcript = bob.transcripts(shown).unwrap().remove(0);
+    std::fs::write(&transcript.path, text(&more)).unwrap();
+    let named = Transcript { path: transcript.path.clone(), session: "shown".to_owned(), agent: None };
+    let error = archive(&mut bob, &named, transcript.path.as_ref()).unwrap_err();
+    assert!(error.to_string().contains("does not allow that"), "{error}");
+    let entry = bob.first_entry(shown).unwrap().unwrap();
+    let mut client = people.client(&people.bob);
+    for sql in [
+        "UPDATE ctxbridge.entries SET content = 'planted' WHERE id = $1",
+        "UPDATE ctxbridge.entries SET audience = '{team}' WHERE id = $1",
+        "SELECT ctxbridge.grow_entry('acme', $1, (SELECT sha256 FROM ctxbridge.entries WHERE id = $1), 'x', 1, 'planted', '', '', '', '', '{}')",
+    ] {
+        let error = client.execute(sql, &[&entry]).unwrap_err();
+        assert_eq!(error.code().map(|code| code.code().to_owned()).as_deref(), Some("42501"), "{sql}: {error:?}");
+    }
+    // The same words elsewhere, what is counted of them, and what is tidied up.
+    let other = people.archive(&mut bob, "other", &same);
+    assert!(bob.set_visibility(other, Visibility::Team).unwrap());
+    bob.touch(&[entry], 5).unwrap();
+    let plan = |facts: &Facts| {
+        ctxbridge::archive::cycle::plan(
+            facts,
+            &ctxbridge::archive::cycle::Settings::from(&ctxbridge::config::Archive::default()),
+            i64::MAX / 2,
+        )
+    };
+    bob.cycle(Run::Real, &plan).unwrap();
+    assert_eq!(people.store(&people.carol).texts_of(&[entry], 9).unwrap().len(), 1);
+    // He can hide it, and be shown in again.
+    assert!(bob.set_visibility(shown, Visibility::Private).unwrap());
+    archive(&mut bob, &named, transcript.path.as_ref()).unwrap();
+    assert!(people.store(&people.alice).session("shown").unwrap().is_none());
+}
+
+#[test]
 fn a_project_that_all_have_left_is_nobodys_to_enter() {
     let people = People::new();
     let mut alice = people.client(&people.alice);
     let enter = "SELECT ctxbridge.enter_project('acme', 'left')";
     let may = |role| -> bool { people.client(role).query_one(enter, &[]).unwrap().get(0) };
     assert!(may(&people.bob) && !may(&people.carol));
+    let list = "SELECT projects FROM ctxbridge.list_members('acme') WHERE member = $1";
+    assert_eq!(alice.query_one(list, &[&people.bob.name]).unwrap().get::<_, Vec<String>>(0), ["left", PROJECT]);
+    assert!(people.client(&people.bob).query(list, &[&people.bob.name]).is_err());
     alice.execute("SELECT ctxbridge.remove_from_project('acme', 'left', $1)", &[&people.bob.name]).unwrap();
     assert!(!may(&people.carol) && !may(&people.bob));
     alice.execute("SELECT ctxbridge.add_to_project('acme', 'left', $1)", &[&people.carol.name]).unwrap();

@@ -127,6 +127,14 @@ fn a_server_that_does_not_answer_takes_nothing_away() {
 }
 
 #[test]
+fn a_secret_is_looked_for_here_only() {
+    let (_team, _, bob) = talk();
+    let found = search(&bob, &format!("walrus ghp_{}", "Zz9".repeat(12)));
+    let note = found["notes"].to_string();
+    assert!(note.contains("not asked") && note.contains("looks like a secret") && !note.contains("Zz9"), "{note}");
+}
+
+#[test]
 fn a_server_that_falls_silent_takes_nothing_away() {
     let (team, _, bob) = talk();
     let proxy = Proxy::to(&team.database.address);

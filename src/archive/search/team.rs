@@ -12,6 +12,7 @@ use crate::archive::server::{Server, ServerError};
 use crate::archive::store::Store;
 use crate::archive::store::postgres::PostgresStore;
 use crate::config::Config;
+use crate::redact::Redactor;
 
 /// How long a search waits for the server, all in all.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -28,6 +29,8 @@ pub struct Team {
 struct Shared {
     server: Server,
     model: Mutex<Model>,
+    /// What is asked leaves this machine, and a server may write down what it is asked.
+    redactor: Redactor,
     /// Until when it is left alone, and why.
     trouble: Mutex<Option<(Instant, String)>>,
 }
@@ -41,8 +44,12 @@ impl Team {
         if !config.has_server() || !config.postgres.search {
             return Ok(None);
         }
-        let shared =
-            Shared { server: Server::in_a_hurry(config)?, model: Mutex::new(Model::installed(data)), trouble: Mutex::default() };
+        let shared = Shared {
+            server: Server::in_a_hurry(config)?,
+            model: Mutex::new(Model::installed(data)),
+            redactor: Redactor::of(&config.redact).0,
+            trouble: Mutex::default(),
+        };
         Ok(Some(Self { shared: Arc::new(shared) }))
     }
 
@@ -107,6 +114,11 @@ impl Finder {
         progress: &mut dyn FnMut(Indexing),
     ) -> Result<Found, SearchError> {
         let Some(team) = team else { return self.search(store, request, most, progress) };
+        if let Some(rule) = team.shared.redactor.redact(&request.text).found.keys().next() {
+            let mut here = self.search(store, request, most, progress)?;
+            here.notes.push(format!("the team's server was not asked: the query has what looks like a secret ({rule})"));
+            return Ok(here);
+        }
         let begun = Instant::now();
         let question = request.clone();
         let asked = team.begin(move |store, model| search(store, &mut Remote::default(), model, &question));

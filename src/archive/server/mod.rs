@@ -5,8 +5,10 @@ mod pgpass;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use pgpass::Kept;
+
 use crate::archive::store::StoreError;
-use crate::archive::store::postgres::{self, Pool, PostgresStore, Settings, SettingsError, TENANT};
+use crate::archive::store::postgres::{self, Otherwise, Pool, PostgresStore, Settings, SettingsError, TENANT};
 use crate::config::{self, Config, Secret, Visibility};
 
 /// How long a search waits for an answer: who asked sees what there is here anyway.
@@ -94,19 +96,30 @@ struct Login<'l> {
 }
 
 fn settings(told: &config::Postgres) -> Result<Settings, ServerError> {
+    let connect_timeout = Duration::from_secs(told.timeout_s);
     let mut settings = match (&told.url, &told.host) {
-        (Some(url), _) => Settings::from_url_or(url.reveal(), told.user.as_deref(), told.database.as_deref())?,
+        (Some(url), _) => {
+            let (user, database) = (told.user.as_deref(), told.database.as_deref());
+            Settings::from_url_or(url.reveal(), Otherwise { user, database, connect_timeout: Some(connect_timeout) })?
+        }
         (None, Some(host)) => {
             let user = told.user.clone().or_else(user_of_the_system).ok_or(SettingsError::NoUser)?;
             let database = told.database.clone().unwrap_or_else(|| user.clone());
-            Settings { port: told.port.unwrap_or(postgres::PORT), ..Settings::new(host.clone(), database, user) }
+            let port = told.port.unwrap_or(postgres::PORT);
+            Settings { port, connect_timeout, ..Settings::new(host.clone(), database, user) }
         }
         (None, None) => return Err(ServerError::None),
     };
     settings.password = settings.password.or_else(|| told.password.clone());
     if settings.password.is_none() {
         let login = Login { host: &settings.host, port: settings.port, database: &settings.database, user: &settings.user };
-        settings.password = pgpass::file().and_then(|file| pgpass::password(&file, &login)).map(Secret::new);
+        if let Some(file) = pgpass::file() {
+            match pgpass::password(&file, &login) {
+                Kept::Password(password) => settings.password = Some(Secret::new(password)),
+                Kept::Open => settings.open_password_file = Some(file),
+                Kept::Nothing => {}
+            }
+        }
     }
     // What is sent is private: where nothing is said of it, nobody on the way reads it, or pretends to be the server.
     settings.ssl = match (settings.ssl, told.ssl) {
@@ -120,7 +133,6 @@ fn settings(told: &config::Postgres) -> Result<Settings, ServerError> {
     settings.tenant = told.tenant.clone().unwrap_or_else(|| TENANT.to_owned());
     settings.begins_tenant = false;
     settings.visibility = told.visibility;
-    settings.connect_timeout = Duration::from_secs(told.timeout_s);
     Ok(settings)
 }
 
@@ -161,6 +173,18 @@ mod tests {
             told.user = Some("eve".into());
         });
         assert_eq!((settings.user.as_str(), settings.database.as_str()), ("eve", "eve"));
+    }
+
+    #[test]
+    fn the_url_says_how_long_to_wait() {
+        let of = |url: &str| {
+            let (url, timeout_s) = (Some(Secret::new(url)), 7);
+            settings(&config::Postgres { url, timeout_s, ..config::Postgres::default() })
+                .expect("a server")
+                .connect_timeout
+                .as_secs()
+        };
+        assert_eq!((of("postgres://ann@db/team"), of("postgres://ann@db/team?connect_timeout=3")), (7, 3));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Login;
-use crate::paths;
+use crate::{files, paths};
 
 /// What a Unix socket in the usual place is called in the file, and any other by its folder.
 const LOCAL: &str = "localhost";
@@ -25,17 +25,26 @@ pub(super) fn file() -> Option<PathBuf> {
     })
 }
 
-/// The password for a login. As with libpq, a file that others can read is passed over.
-pub(super) fn password(file: &Path, login: &Login<'_>) -> Option<String> {
-    let metadata = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
-    #[cfg(unix)]
-    if std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0 {
-        return None;
+/// What a file has for a login.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Nothing,
+    Password(String),
+    /// A password that is passed over, as libpq does, since others can read the file.
+    Open,
+}
+
+/// The password for a login.
+pub(super) fn password(file: &Path, login: &Login<'_>) -> Kept {
+    // Only a file: a pipe would be waited for.
+    let Some(text) = fs::metadata(file).ok().filter(fs::Metadata::is_file).and_then(|_| fs::read_to_string(file).ok()) else {
+        return Kept::Nothing;
+    };
+    match text.lines().filter(|line| !line.starts_with('#')).find_map(|line| fitting(line, login)) {
+        None => Kept::Nothing,
+        Some(_) if !files::is_private(file) => Kept::Open,
+        Some(password) => Kept::Password(password),
     }
-    #[cfg(not(unix))]
-    drop(metadata);
-    let text = fs::read_to_string(file).ok()?;
-    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| fitting(line, login))
 }
 
 fn fitting(line: &str, login: &Login<'_>) -> Option<String> {
@@ -73,15 +82,17 @@ mod tests {
             "# db:5432:team:ann:comment\nother:*:*:*:no\ndb:5432:team:ann:a\\:b:c\\\\d\n*:*:*:ann:any\nlocalhost:*:*:bob:local\n";
         crate::files::replace(&file, text.as_bytes()).expect("writable");
         let of = |host, port, database, user| password(&file, &Login { host, port, database, user });
-        assert_eq!(of("db", 5432, "team", "ann").as_deref(), Some("a:b:c\\d"));
-        assert_eq!(of("db", 5433, "team", "ann").as_deref(), Some("any"));
-        assert_eq!(of("/run/postgresql", 5432, "x", "bob").as_deref(), Some("local"));
-        assert_eq!(of("db", 5432, "team", "eve"), None);
+        let is = |text: &str| Kept::Password(text.to_owned());
+        assert_eq!(of("db", 5432, "team", "ann"), is("a:b:c\\d"));
+        assert_eq!(of("db", 5433, "team", "ann"), is("any"));
+        assert_eq!(of("/run/postgresql", 5432, "x", "bob"), is("local"));
+        assert_eq!(of("db", 5432, "team", "eve"), Kept::Nothing);
         #[cfg(unix)]
         {
             fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("ours");
-            assert_eq!(of("db", 5432, "team", "ann"), None);
+            assert_eq!(of("db", 5432, "team", "ann"), Kept::Open);
+            assert_eq!(of("db", 5432, "team", "eve"), Kept::Nothing, "it would be no help to close it");
         }
-        assert_eq!(password(&folder.path().join("none"), &Login { host: "", port: 1, database: "", user: "" }), None);
+        assert_eq!(password(&folder.path().join("none"), &Login { host: "", port: 1, database: "", user: "" }), Kept::Nothing);
     }
 }

@@ -130,6 +130,11 @@ impl StoreError {
         matches!(self, Self::Cold { .. } | Self::Segment { .. } | Self::Postgres(PostgresError::Segment { .. }))
     }
 
+    /// Whether this user lacks a right.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Postgres(PostgresError::Denied { .. }))
+    }
+
     /// Whether it may work a moment later.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Postgres(PostgresError::Busy { .. } | PostgresError::Conflict { .. }))

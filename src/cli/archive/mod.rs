@@ -164,6 +164,8 @@ pub(super) fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option
     let mut found = store.sessions(prefix, None, SHOWN)?;
     match found.len() {
         0 | 1 => Ok(found.pop()),
+        // One session that several people have.
+        _ if found.iter().all(|other| other.session == found[0].session) => Ok(store.session(&found[0].session)?),
         _ => {
             let ids: Vec<_> = found.iter().map(|session| session.session.as_str()).collect();
             bail!("several sessions begin with {prefix}: {}; give more of the id", ids.join(", "))
@@ -171,20 +173,64 @@ pub(super) fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option
     }
 }
 
-/// The session whose id begins so, with the archive that has it: the user's own, or else the team's server.
-fn find_anywhere(prefix: &str, output: &Output) -> anyhow::Result<Option<(Box<dyn Store>, Session)>> {
-    let mut store = open_to_read(output)?;
-    if let Some(session) = find(&mut *store, prefix)? {
-        return Ok(Some((store, session)));
+/// The session whose id begins so, with the archive that has it: the user's own, or else the team's server. Where an owner is named, it is that
+/// colleague's.
+fn find_anywhere(prefix: &str, owner: Option<&str>, output: &Output) -> anyhow::Result<Option<(Box<dyn Store>, Session)>> {
+    if owner.is_none() {
+        let mut store = open_to_read(output)?;
+        if let Some(session) = find(&mut *store, prefix)? {
+            check_sole(&mut *store, &session)?;
+            return Ok(Some((store, session)));
+        }
     }
     if let Some(mut server) = finding::on_server(output)
-        && let Some(session) = find(&mut *server, prefix)?
+        && let Some(session) = find_of(&mut *server, prefix, owner)?
     {
-        output.note(&format!("session {} is on the team's server only", session.session));
+        let whose = session.owner.as_ref().map_or_else(String::new, |owner| format!("{}'s, and ", printable(owner)));
+        output.note(&format!("session {} is {whose}on the team's server only", session.session));
         return Ok(Some((server, session)));
     }
-    output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
+    output.note(&match owner {
+        Some(owner) => format!("no session of {owner} that you may read begins with {prefix}"),
+        None => format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"),
+    });
     Ok(None)
+}
+
+/// The session on a server whose id begins so; where an owner is named, that one's.
+fn find_of(server: &mut dyn Store, prefix: &str, owner: Option<&str>) -> anyhow::Result<Option<Session>> {
+    if owner.is_none() {
+        let found = find(server, prefix)?;
+        found.iter().try_for_each(|session| check_sole(server, session))?;
+        return Ok(found);
+    }
+    let mut found = server.sessions(prefix, None, usize::MAX)?;
+    found.retain(|session| session.owner.as_deref() == owner);
+    match found.iter().position(|session| session.session == prefix) {
+        Some(exact) => Ok(Some(found.swap_remove(exact))),
+        None if found.len() > 1 => bail!("several sessions of that owner begin with {prefix}; give more of the id"),
+        None => Ok(found.pop()),
+    }
+}
+
+/// Sees that a colleague's session is not taken for another one's: anybody can send one with any id.
+fn check_sole(store: &mut dyn Store, session: &Session) -> anyhow::Result<()> {
+    let Some(owner) = &session.owner else { return Ok(()) };
+    let mut owners: Vec<String> = store
+        .sessions(&session.session, None, usize::MAX)?
+        .into_iter()
+        .filter(|other| other.session == session.session)
+        .filter_map(|other| other.owner)
+        .collect();
+    owners.retain(|other| other != owner);
+    anyhow::ensure!(
+        owners.is_empty(),
+        "{} and {} have a session {} on the team's server; --owner says whose",
+        printable(&owners.join(", ")),
+        printable(owner),
+        session.session
+    );
+    Ok(())
 }
 
 /// How many entries, for people.

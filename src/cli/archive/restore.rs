@@ -31,11 +31,16 @@ pub(super) struct RestoreArgs {
     /// Write to this file, which must not exist
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// The session of this colleague, on the team's server
+    #[arg(long, value_name = "ROLE")]
+    owner: Option<String>,
 }
 
 impl RestoreArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let Some((mut store, session)) = super::find_anywhere(&self.session, output)? else { return Ok(Answer::No) };
+        let Some((mut store, session)) = super::find_anywhere(&self.session, self.owner.as_deref(), output)? else {
+            return Ok(Answer::No);
+        };
         let transcripts = store.transcripts(session.key)?;
         let named = self.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
         let fits = |transcript: &&StoredTranscript| match &named {

@@ -35,6 +35,9 @@ pub(super) struct ShowArgs {
     /// Every turn in full
     #[arg(long, conflicts_with = "turn")]
     full: bool,
+    /// The session of this colleague, on the team's server
+    #[arg(long, value_name = "ROLE")]
+    owner: Option<String>,
 }
 
 impl ShowArgs {
@@ -46,7 +49,9 @@ impl ShowArgs {
             return show_handle(&self.what, output);
         }
         let Which { session: prefix, when } = self.which()?;
-        let Some((mut store, session)) = super::find_anywhere(&prefix, output)? else { return Ok(Answer::No) };
+        let Some((mut store, session)) = super::find_anywhere(&prefix, self.owner.as_deref(), output)? else {
+            return Ok(Answer::No);
+        };
         let which::State { mut turns, at_ms, .. } = match which::state(&mut *store, &session, &when) {
             Err(error @ (WhichError::NoCompaction { .. } | WhichError::NotYet { .. })) => {
                 output.note(&error.to_string());

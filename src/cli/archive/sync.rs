@@ -58,7 +58,8 @@ impl SyncArgs {
         if let Some(problem) = config.problems.iter().find(|problem| problem.key.starts_with("postgres.")) {
             anyhow::bail!("nothing was sent: {problem}");
         }
-        let server = Server::to_send(&config)?;
+        // Nobody is there to see that a tenant was mistyped.
+        let server = if self.background { Server::of(&config) } else { Server::to_send(&config) }?;
         // What the user calls a secret does not leave because of a typing mistake.
         let redactor = Redactor::strict(&config.redact).context("nothing was sent: redact.patterns or redact.allow")?;
         let sent = self.send(&Location::of(&data, &config.archive), &server, &redactor, now_ms, output);

@@ -111,7 +111,7 @@ fn entry(db: &mut Connection, session: &Session, core: &str) -> Result<i64, Post
     }
     let sql = "SELECT id FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text AND sha256 = $2";
     let id = db.one(sql, &[&&sha256[..]])?.get(0)?;
-    show(db, &[id], session.audience.as_deref())?;
+    show(db, session, &[id])?;
     Ok(id)
 }
 

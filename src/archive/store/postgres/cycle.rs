@@ -35,9 +35,14 @@ fn float(number: f64) -> String {
     format!("{number:?}::double precision")
 }
 
-/// Held by whoever adds entries, so that a cycle knows which came before it.
+/// Held by whoever adds entries, so that a cycle knows which came before it, and who may read them stays as it is.
 pub(super) fn lock_shared(db: &mut Connection) -> Result<(), PostgresError> {
     lock(db, "pg_advisory_xact_lock_shared")
+}
+
+/// Held by whoever runs a cycle, or changes who may read what: nobody adds anything meanwhile.
+pub(super) fn lock_alone(db: &mut Connection) -> Result<(), PostgresError> {
+    lock(db, "pg_advisory_xact_lock")
 }
 
 fn lock(db: &mut Connection, function: &str) -> Result<(), PostgresError> {
@@ -62,7 +67,7 @@ pub(super) fn facts(db: &mut Connection) -> Result<Facts, PostgresError> {
 /// One cycle in a transaction.
 pub(super) fn cycle(db: &mut Connection, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, PostgresError> {
     if run == Run::Real {
-        lock(db, "pg_advisory_xact_lock")?;
+        lock_alone(db)?;
     }
     let facts = facts(db)?;
     self::run(db, run, &facts, plan(&facts))

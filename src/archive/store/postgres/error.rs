@@ -1,7 +1,7 @@
 //! What may go wrong with a server, told apart by what one does about it.
 
 use std::error::Error as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
@@ -299,7 +299,13 @@ impl PostgresError {
             return if cause.contains("server does not support TLS") {
                 Self::TlsRefused { server }
             } else if cause.contains("password missing") {
-                Self::Login { server, user, cause: "it wants a password, and there is none".to_owned() }
+                let cause = match settings.open_password_file.as_deref().map(Path::display) {
+                    None => "it wants a password, and there is none".to_owned(),
+                    Some(file) => format!(
+                        "it wants a password, and the one in {file} is passed over, since others can read that file (`chmod 600 {file}`)"
+                    ),
+                };
+                Self::Login { server, user, cause }
             } else if error.to_string().starts_with("authentication error") {
                 Self::Login { server, user, cause }
             } else if error.to_string().starts_with("error performing TLS") {

@@ -7,6 +7,7 @@ A lesson may have thousands of learnings, so each table is written by one statem
 use std::collections::{HashMap, HashSet};
 
 use super::connection::Connection;
+use super::cycle;
 use super::error::PostgresError;
 use super::line::{clean, cleaned};
 use super::words::{Weight, Words};
@@ -20,6 +21,7 @@ const PLACES: u16 = 2_000;
 
 /// All of a lesson; says how many learnings were not known.
 pub(super) fn learn(db: &mut Connection, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, PostgresError> {
+    cycle::lock_shared(db)?;
     let row = db.one(
         "SELECT s.id, s.audience, s.folder, t.agent FROM ctxbridge.transcripts t
             JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
@@ -84,12 +86,8 @@ fn sentences(
          ON CONFLICT (tenant, owner, handle) DO NOTHING",
         &[&session.audience, &cleaned(folder), &handles, &kinds, &sentences, &confidences, &words],
     )?;
-    if let Some(audience) = &session.audience {
-        db.execute(
-            "UPDATE ctxbridge.learnings SET audience = coalesce(audience, '{}') || $3::text[]
-             WHERE tenant = $1 AND owner = session_user::text AND handle = ANY ($2) AND NOT coalesce(audience, '{}') @> $3",
-            &[&handles, audience],
-        )?;
+    if session.audience.is_some() {
+        db.one("SELECT ctxbridge.show_learnings($1, $2, $3)", &[&session.id, &handles])?;
     }
     Ok(usize::try_from(new).unwrap_or(usize::MAX))
 }

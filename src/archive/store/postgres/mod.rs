@@ -33,7 +33,7 @@ mod write;
 pub use error::{PostgresError, literal};
 pub use pool::Pool;
 pub use search::{Hit, Text};
-pub use settings::{CONNECT_TIMEOUT, PORT, STATEMENT_TIMEOUT, Settings, SettingsError, Ssl, TENANT};
+pub use settings::{CONNECT_TIMEOUT, Otherwise, PORT, STATEMENT_TIMEOUT, Settings, SettingsError, Ssl, TENANT};
 
 use super::StoreError;
 use crate::archive::search::filter::Filter;

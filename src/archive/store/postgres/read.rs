@@ -112,7 +112,8 @@ fn bytes_stored(db: &mut Connection) -> Result<u64, PostgresError> {
 }
 
 const SESSION: &str = "
-    SELECT id, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, end_reason
+    SELECT id, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, end_reason,
+        CASE WHEN s.owner <> session_user::text THEN s.owner END
     FROM ctxbridge.sessions s WHERE s.tenant = $1
     AND EXISTS (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner)";
 
@@ -128,6 +129,7 @@ fn session_from(row: &Line) -> Result<Session, PostgresError> {
         first_ms: row.get(7)?,
         last_ms: row.get(8)?,
         end_reason: row.some_text(9)?,
+        owner: row.some_text(10)?,
     })
 }
 

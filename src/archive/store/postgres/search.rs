@@ -81,11 +81,6 @@ pub(super) fn forget_vectors(db: &mut Connection, entries: &[i64]) -> Result<(),
     db.all("SELECT ctxbridge.forget_vectors($1, $2)", &[&entries]).map(drop)
 }
 
-/// Shows the vectors of entries to those who may read them.
-pub(super) fn share_vectors(db: &mut Connection, entries: &[i64]) -> Result<(), PostgresError> {
-    db.all("SELECT ctxbridge.share_vectors($1, $2)", &[&entries]).map(drop)
-}
-
 /// What stands for a filter in a search function.
 struct Limits {
     session: Option<String>,

@@ -59,6 +59,8 @@ pub struct Settings {
     pub user: String,
     /// Its password, where it needs one.
     pub password: Option<Secret>,
+    /// A file that has the password and is passed over, since others can read it.
+    pub open_password_file: Option<PathBuf>,
     /// Whether the connection is encrypted.
     pub ssl: Ssl,
     /// Certificates (PEM) of those who may vouch for the server; without it, those that the system trusts.
@@ -73,6 +75,17 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// How long a statement may take.
     pub statement_timeout: Duration,
+}
+
+/// What counts where a URL says nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Otherwise<'o> {
+    /// The user.
+    pub user: Option<&'o str>,
+    /// The database.
+    pub database: Option<&'o str>,
+    /// How long connecting may take.
+    pub connect_timeout: Option<Duration>,
 }
 
 /// Settings that make no sense. What is wrong is not repeated: it may have a password in it.
@@ -108,6 +121,7 @@ impl Settings {
             database: database.into(),
             user: user.into(),
             password: None,
+            open_password_file: None,
             ssl: Ssl::default(),
             ca_file: None,
             tenant: TENANT.to_owned(),
@@ -124,14 +138,14 @@ impl Settings {
     /// # Errors
     /// When it is no such URL.
     pub fn from_url(url: &str) -> Result<Self, SettingsError> {
-        Self::from_url_or(url, None, None)
+        Self::from_url_or(url, Otherwise::default())
     }
 
-    /// The same, with a user and a database that count where the URL names none.
+    /// The same, with what counts where the URL says nothing.
     ///
     /// # Errors
     /// As [`Self::from_url`].
-    pub fn from_url_or(url: &str, user_otherwise: Option<&str>, database_otherwise: Option<&str>) -> Result<Self, SettingsError> {
+    pub fn from_url_or(url: &str, otherwise: Otherwise<'_>) -> Result<Self, SettingsError> {
         let (scheme, rest) = url.trim().split_once("://").ok_or(SettingsError::Url("has no scheme"))?;
         if !["postgres", "postgresql"].contains(&scheme) {
             return Err(SettingsError::Url("does not begin with postgres://"));
@@ -160,8 +174,9 @@ impl Settings {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             parts.take(&decoded(name)?, decoded(value)?)?;
         }
-        parts.user = parts.user.or_else(|| user_otherwise.map(str::to_owned));
-        parts.database = parts.database.or_else(|| database_otherwise.map(str::to_owned));
+        parts.user = parts.user.or_else(|| otherwise.user.map(str::to_owned));
+        parts.database = parts.database.or_else(|| otherwise.database.map(str::to_owned));
+        parts.connect_timeout = parts.connect_timeout.or(otherwise.connect_timeout);
         parts.settings()
     }
 

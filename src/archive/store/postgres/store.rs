@@ -174,7 +174,10 @@ impl Store for PostgresStore {
         summaries: &[CompactSummary],
         contexts: &[FirstContext],
     ) -> Result<(), StoreError> {
-        self.write(|db| compactions::place(db, transcript, summaries, contexts))
+        self.write(|db| {
+            cycle::lock_shared(db)?;
+            compactions::place(db, transcript, summaries, contexts)
+        })
     }
 
     fn keep_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
@@ -215,6 +218,10 @@ impl Store for PostgresStore {
 
     fn place_in_project(&mut self, session: &str, project: &str) -> Result<bool, StoreError> {
         self.write(|db| sharing::place_in_project(db, session, project))
+    }
+
+    fn left_project(&mut self, session: &str) -> Result<Option<String>, StoreError> {
+        self.read(|db| sharing::left_project(db, session))
     }
 
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {

@@ -302,7 +302,7 @@ fn new_entries(
     for (turn, said) in different.iter().map(of) {
         let (key, tagged, described) = content::description(&batch.transcript, turn, said);
         keys.push(key);
-        tags.push(tagged.iter().map(|tag| tag.replace(BETWEEN_TAGS, " ")).collect::<Vec<_>>().join(BETWEEN_TAGS));
+        tags.push(tag_line(&tagged));
         metadata.push(described);
     }
     let added = db.all(
@@ -328,22 +328,22 @@ fn new_entries(
             again.push(id);
         }
         cycle::revive(db, &again)?;
-        show(db, &again, session.audience.as_deref())?;
+        show(db, session, &again)?;
     }
     let missing = || PostgresError::Unreadable { server: db.settings().server(), cause: "an entry is gone".to_owned() };
     turns.iter().map(|at| ids.get(&batch.turns[*at].content_sha256).copied().ok_or_else(missing)).collect()
 }
 
+fn tag_line(tags: &[String]) -> String {
+    tags.iter().map(|tag| tag.replace(BETWEEN_TAGS, " ")).collect::<Vec<_>>().join(BETWEEN_TAGS)
+}
+
 /// Shows entries to whoever may read one more session that has them.
-pub(super) fn show(db: &mut Connection, entries: &[i64], audience: Option<&[String]>) -> Result<(), PostgresError> {
-    let Some(audience) = audience else { return Ok(()) };
-    let sql = "UPDATE ctxbridge.entries SET audience = coalesce(audience, '{}') || ARRAY(
-            SELECT a.name FROM unnest($3::text[]) AS a (name) WHERE a.name <> ALL (coalesce(audience, '{}')))
-        WHERE tenant = $1 AND owner = session_user::text AND id = ANY ($2) AND NOT coalesce(audience, '{}') @> $3";
-    if db.execute(sql, &[&entries, &audience])? > 0 {
-        search::share_vectors(db, entries)?;
+pub(super) fn show(db: &mut Connection, session: &Session, entries: &[i64]) -> Result<(), PostgresError> {
+    if session.audience.is_none() || entries.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    db.one("SELECT ctxbridge.show_entries($1, $2, $3)", &[&session.id, &entries]).map(drop)
 }
 
 /// The entry of a turn that has other content now. What was restored of it stays counted, unless the old content is that of
@@ -377,10 +377,8 @@ fn grown_entry(
         return Ok(entry);
     }
     let (key, tags, metadata) = content::description(&batch.transcript, turn, said);
-    db.execute(
-        "UPDATE ctxbridge.entries SET sha256 = $4, chars = $5, content = $6, tools = $7, files = $8, key = $9, tags = $10,
-            metadata = $11::text::jsonb
-         WHERE tenant = $1 AND id = $2 AND owner = session_user::text AND sha256 = $3",
+    db.one(
+        "SELECT ctxbridge.grow_entry($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         &[
             &known.entry,
             &&known.sha256[..],
@@ -390,7 +388,7 @@ fn grown_entry(
             &list(&turn.tools),
             &list(&turn.files),
             &key,
-            &tags,
+            &tag_line(&tags),
             &metadata,
         ],
     )?;

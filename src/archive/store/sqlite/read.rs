@@ -123,6 +123,7 @@ fn session_of(row: &Row<'_>) -> Result<Session> {
         first_ms: row.get(7)?,
         last_ms: row.get(8)?,
         end_reason: row.get(9)?,
+        owner: None,
     })
 }
 

@@ -129,6 +129,21 @@ BEGIN
     DELETE FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.project = $2 AND p.member = $3;
 END $$;
 
+-- Who is in a tenant, and in which of its projects; for its admins.
+CREATE FUNCTION ctxbridge.list_members(tenant text) RETURNS TABLE (member text, is_admin boolean, projects text[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    me text := session_user;
+BEGIN
+    IF NOT ctxbridge.is_admin($1, me) THEN
+        RAISE EXCEPTION 'only an admin of the tenant % may list its members', $1 USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN QUERY SELECT m.member, m.is_admin, ARRAY(
+            SELECT p.project FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.member = m.member ORDER BY p.project)
+        FROM ctxbridge.members m WHERE m.tenant = $1 ORDER BY m.member;
+END $$;
+
 CREATE FUNCTION ctxbridge.is_in_project(tenant text, project text, member text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -170,4 +185,4 @@ END $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ctxbridge FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ctxbridge.enter(text, boolean), ctxbridge.enter_project(text, text), ctxbridge.add_member(text, text, boolean),
     ctxbridge.remove_member(text, text), ctxbridge.add_to_project(text, text, text), ctxbridge.remove_from_project(text, text, text),
-    ctxbridge.may_read(text, text[]), ctxbridge.may_write(text, text[]) TO PUBLIC;
+    ctxbridge.list_members(text), ctxbridge.may_read(text, text[]), ctxbridge.may_write(text, text[]) TO PUBLIC;

@@ -343,6 +343,13 @@ DECLARE
     insertable text;
     updatable text;
     is_bulk boolean;
+    -- What is kept once, of whatever sessions, and counted for all of them. Its audience may have one among whom its owner is no longer, and what
+    -- only he goes by is written all the same; who sees it, and what it says, functions change.
+    counted CONSTANT jsonb := '{
+        "entries": "confidence, access_count, accessed_ms",
+        "learnings": "superseded_by",
+        "transcripts": "generation, bytes, bad_lines, checked, interpreter, hot_from"
+    }';
 BEGIN
     FOREACH name IN ARRAY ARRAY['sessions', 'transcripts', 'segments', 'layout', 'entries', 'turns', 'compactions', 'fixes',
         'changed_files', 'learning_progress', 'learnings', 'learned', 'kept', 'decays', 'notes', 'changes']
@@ -360,12 +367,12 @@ BEGIN
         EXECUTE format('CREATE POLICY reads ON ctxbridge.%I FOR SELECT USING (%s)', name, readable);
         EXECUTE format('CREATE POLICY adds ON ctxbridge.%I FOR INSERT WITH CHECK (%s)', name,
             CASE WHEN is_bulk THEN 'owner = session_user::text' ELSE writable END);
-        EXECUTE format('CREATE POLICY changes ON ctxbridge.%I FOR UPDATE USING (owner = session_user::text) WITH CHECK (%s)', name, writable);
+        EXECUTE format('CREATE POLICY changes ON ctxbridge.%I FOR UPDATE USING (owner = session_user::text) WITH CHECK (%s)', name,
+            CASE WHEN counted ? name THEN 'owner = session_user::text AND ctxbridge.may_write(tenant, NULL)' ELSE writable END);
         EXECUTE format('CREATE POLICY removes ON ctxbridge.%I FOR DELETE USING (owner = session_user::text)', name);
         -- The owner is who writes, an id is the server's to give, and neither they nor the rest of a key is changed.
         SELECT string_agg(quote_ident(attname), ', '),
-            string_agg(quote_ident(attname), ', ') FILTER (WHERE attname NOT IN ('tenant', 'session', 'sha256')
-                OR name = 'entries' AND attname = 'sha256')
+            coalesce(counted ->> name, string_agg(quote_ident(attname), ', ') FILTER (WHERE attname NOT IN ('tenant', 'session', 'sha256')))
             INTO insertable, updatable
             FROM pg_attribute
             WHERE attrelid = format('ctxbridge.%I', name)::regclass AND attnum > 0 AND NOT attisdropped AND attname NOT IN ('id', 'owner');

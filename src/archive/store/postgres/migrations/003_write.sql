@@ -70,4 +70,96 @@ BEGIN
             richness, context_tokens, output_tokens, is_answered, agents, open_work);
 END $$;
 
+-- Gives an entry of one's own, that had a content, another one.
+CREATE FUNCTION ctxbridge.grow_entry(
+    tenant text, entry bigint, old_sha256 bytea, sha256 bytea, chars bigint, content text, tools text, files text, key text, tags text,
+    metadata text
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    of_entry text[];
+BEGIN
+    SELECT e.audience INTO of_entry FROM ctxbridge.entries e
+        WHERE e.tenant = $1 AND e.id = $2 AND e.owner = me AND e.sha256 = $3 FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    IF NOT ctxbridge.may_write($1, of_entry) THEN
+        RAISE EXCEPTION '% may not write in the tenant % for those who read this entry', me, $1 USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    UPDATE ctxbridge.entries e SET sha256 = $4, chars = $5, content = $6, tools = $7, files = $8, key = $9,
+            tags = string_to_array($10, E'\x1f'), metadata = $11::jsonb
+        WHERE e.tenant = $1 AND e.id = $2 AND e.owner = me AND e.sha256 = $3;
+END $$;
+
+-- Shows entries of one's own to those who may read a session of one's own that has them, too.
+CREATE FUNCTION ctxbridge.show_entries(tenant text, session bigint, entries bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    of_session text[] := ctxbridge.audience_of_own($1, $2);
+BEGIN
+    IF of_session IS NULL THEN
+        RETURN;
+    END IF;
+    UPDATE ctxbridge.entries e SET audience = coalesce(e.audience, '{}') || ARRAY(
+            SELECT a.name FROM unnest(of_session) AS a (name) WHERE a.name <> ALL (coalesce(e.audience, '{}')))
+        WHERE e.tenant = $1 AND e.owner = me AND e.id = ANY ($3) AND NOT coalesce(e.audience, '{}') @> of_session;
+    IF FOUND THEN
+        PERFORM ctxbridge.share_vectors($1, $3);
+    END IF;
+END $$;
+
+-- The same for what was learned.
+CREATE FUNCTION ctxbridge.show_learnings(tenant text, session bigint, handles bytea[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    of_session text[] := ctxbridge.audience_of_own($1, $2);
+BEGIN
+    IF of_session IS NULL THEN
+        RETURN;
+    END IF;
+    UPDATE ctxbridge.learnings l SET audience = coalesce(l.audience, '{}') || of_session
+        WHERE l.tenant = $1 AND l.owner = me AND l.handle = ANY ($3) AND NOT coalesce(l.audience, '{}') @> of_session;
+END $$;
+
+-- Shows the transcripts of a session of one's own to those who may read it, and its entries and learnings to those who may read one of the
+-- sessions that have them; and to nobody else. Who may read a session was decided when that was said of it.
+CREATE FUNCTION ctxbridge.share_entries(tenant text, session bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    -- Entry by entry, by an index: of what was just written the server has no statistics, and would compare all with all.
+    entries bigint[] := ARRAY(
+        SELECT u.entry FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.session = $2 AND u.owner = me
+        UNION SELECT c.summary FROM ctxbridge.compactions c
+            WHERE c.tenant = $1 AND c.session = $2 AND c.owner = me AND c.summary IS NOT NULL);
+    learnings bigint[] := ARRAY(
+        SELECT DISTINCT d.learning FROM ctxbridge.learned d WHERE d.tenant = $1 AND d.session = $2 AND d.owner = me);
+BEGIN
+    UPDATE ctxbridge.transcripts t SET audience = s.audience FROM ctxbridge.sessions s
+        WHERE s.tenant = $1 AND s.id = $2 AND s.owner = me AND t.tenant = $1 AND t.session = $2 AND t.owner = me
+            AND t.audience IS DISTINCT FROM s.audience;
+    WITH of_all AS MATERIALIZED (
+        SELECT i.entry, (SELECT array_agg(DISTINCT a.name) FROM (
+                SELECT u.audience FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.entry = i.entry AND u.owner = me
+                UNION ALL SELECT c.audience FROM ctxbridge.compactions c WHERE c.tenant = $1 AND c.summary = i.entry AND c.owner = me
+            ) AS place, unnest(place.audience) AS a (name)) AS audience
+        FROM unnest(entries) AS i (entry)
+    )
+    UPDATE ctxbridge.entries e SET audience = of_all.audience FROM of_all
+        WHERE e.tenant = $1 AND e.owner = me AND e.id = of_all.entry AND e.audience IS DISTINCT FROM of_all.audience;
+    PERFORM ctxbridge.share_vectors($1, entries);
+    WITH of_all AS MATERIALIZED (
+        SELECT i.learning, (SELECT array_agg(DISTINCT a.name)
+            FROM ctxbridge.learned d, unnest(d.audience) AS a (name)
+            WHERE d.tenant = $1 AND d.owner = me AND d.learning = i.learning) AS audience
+        FROM unnest(learnings) AS i (learning)
+    )
+    UPDATE ctxbridge.learnings l SET audience = of_all.audience FROM of_all
+        WHERE l.tenant = $1 AND l.owner = me AND l.id = of_all.learning AND l.audience IS DISTINCT FROM of_all.audience;
+END $$;
+
 REVOKE ALL ON FUNCTION ctxbridge.audience_of_own(text, bigint) FROM PUBLIC;

@@ -140,7 +140,8 @@ BEGIN
             GROUP BY c.entry, c.owner
         )
         SELECT r.entry, r.score FROM ranked r
-        WHERE EXISTS (SELECT FROM ctxbridge.entries e WHERE e.tenant = $1 AND e.id = r.entry AND e.owner = r.owner)
+        WHERE EXISTS (SELECT FROM ctxbridge.entries e WHERE e.tenant = $1 AND e.id = r.entry AND e.owner = r.owner
+            AND (e.owner = me OR e.audience && mine))
         ORDER BY r.score DESC, r.entry DESC LIMIT most;
 END $$;
 
@@ -201,6 +202,8 @@ BEGIN
     IF name IS NULL THEN
         RAISE EXCEPTION 'a vector has 384 or 768 dimensions, not %', dimensions USING ERRCODE = 'data_exception';
     END IF;
+    -- Nobody changes meanwhile who may read the entries: `archive share` holds this lock alone.
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('ctxbridge cycle ' || $1 || ' ' || me, 0));
     EXECUTE format('DELETE FROM ctxbridge.%I v WHERE v.tenant = $1 AND v.owner = $2 AND v.model = $3 AND v.entry = ANY ($4)', name)
         USING $1, me, $2, $3;
     EXECUTE format('INSERT INTO ctxbridge.%I (tenant, entry, owner, audience, passage, model, embedding)
@@ -277,6 +280,8 @@ BEGIN
             ORDER BY v.embedding OPERATOR(%1$I.<=>) $3::%1$I.vector LIMIT $6
         )
         SELECT n.entry, max(n.score)::real AS score FROM nearest n
+        WHERE EXISTS (SELECT FROM ctxbridge.entries e WHERE e.tenant = $1 AND e.id = n.entry AND e.owner = n.owner
+            AND (e.owner = $4 OR e.audience && $5))
         GROUP BY n.entry ORDER BY score DESC, n.entry DESC LIMIT $7',
         place, CASE dimensions WHEN 768 THEN 'embeddings_768' ELSE 'embeddings' END,
         CASE WHEN is_filtered THEN '
