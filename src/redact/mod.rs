@@ -193,7 +193,7 @@ impl Redactor {
         }
         for (at, rule) in Rule::all().iter().enumerate().filter(|(at, _)| wanted >> at & 1 == 1) {
             debug_assert!(at < u64::BITS as usize, "more rules than bits");
-            for (start, range) in rule.regex().into_iter().flat_map(|regex| matches(regex, text, !rule.is_key_marker)) {
+            for (start, range) in rule.regex().into_iter().flat_map(|regex| matches(regex, text, 1)) {
                 // The quote behind a flag may be the end of the string.
                 if start < range.start && seen.is_behind_a_string(range.start) {
                     continue;
@@ -204,7 +204,7 @@ impl Redactor {
                 }
             }
         }
-        for (_, range) in self.extra.iter().flat_map(|regex| matches(regex, text, false)) {
+        for (_, range) in self.extra.iter().flat_map(|regex| matches(regex, text, 0)) {
             found.push(Secret { rule: EXTRA, range });
         }
         if found.is_empty() {
@@ -255,32 +255,17 @@ fn marks(text: &str) -> Vec<Range<usize>> {
     text.match_indices(MARK).map(|(start, _)| start..end(start)).collect()
 }
 
-/// What a regex finds: where it begins, and the group that took part, else all of it.
-fn matches<'t>(regex: &'t Regex, text: &'t str, at_boundary: bool) -> impl Iterator<Item = (usize, Range<usize>)> + 't {
+/// What a regex finds: where it begins, and the group within that took part, else all of it. `all` is the group of all that counts.
+fn matches<'t>(regex: &'t Regex, text: &'t str, all: usize) -> impl Iterator<Item = (usize, Range<usize>)> + 't {
     let mut from = 0;
     std::iter::from_fn(move || {
-        loop {
-            let groups = regex.captures_at(text, Some(from).filter(|from| *from <= text.len())?)?;
-            let whole = groups.get(0)?.range();
-            if at_boundary && !is_boundary(text, whole.start) {
-                // What begins a character later may be one.
-                from = whole.start + text[whole.start..].chars().next().map_or(1, char::len_utf8);
-                continue;
-            }
-            let secret = groups.iter().skip(1).flatten().next().map_or(whole.clone(), |group| group.range());
-            // What follows the secret may be part of the next one. A pattern of the user may find nothing at all, and be there again.
-            from = secret.end.max(whole.start + text[whole.start..].chars().next().map_or(1, char::len_utf8));
-            return Some((whole.start, secret));
-        }
+        let groups = regex.captures_at(text, Some(from).filter(|from| *from <= text.len())?)?;
+        let whole = groups.get(all)?.range();
+        let secret = groups.iter().skip(all + 1).flatten().next().map_or(whole.clone(), |group| group.range());
+        // What follows the secret may be part of the next one. A pattern of the user may find nothing at all, and be there again.
+        from = secret.end.max(whole.start + text[whole.start..].chars().next().map_or(1, char::len_utf8));
+        Some((whole.start, secret))
     })
-}
-
-/// Whether no word goes on there: in JSON, the letter before may be that of an escape.
-fn is_boundary(text: &str, at: usize) -> bool {
-    let before = &text.as_bytes()[..at];
-    let Some(last) = before.last() else { return true };
-    let slashes = before[..before.len() - 1].iter().rev().take_while(|byte| **byte == b'\\').count();
-    !(last.is_ascii_alphanumeric() || *last == b'_') || (slashes % 2 == 1 && b"nrtbf".contains(last))
 }
 
 /// Those that overlap become one, with the name of the one that begins first, or is longest.

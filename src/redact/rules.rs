@@ -42,9 +42,13 @@ impl Rule {
         RULES.get_or_init(|| toml::from_str(include_str!("rules.toml")).map_or_else(|_| Vec::new(), |table: Table| table.rule))
     }
 
-    /// The regex. A process of milliseconds does not pay for those that it does not need.
+    /// The regex, all of it in a group of its own. A process of milliseconds does not pay for those that it does not need.
+    ///
+    /// No word goes on where a match begins, but for the letter of an escape of JSON. It is the regex that says so: to look at what it found
+    /// and begin again a character later takes the square of the length where a text has one begin after the other.
     pub fn regex(&self) -> Option<&Regex> {
-        self.compiled.get_or_init(|| Regex::new(&self.regex).ok()).as_ref()
+        let begin = if self.is_key_marker { "" } else { r"(?:(?-u:\b{start-half})|\\[nrtbf])" };
+        self.compiled.get_or_init(|| Regex::new(&format!("{begin}({})", self.regex)).ok()).as_ref()
     }
 
     /// Whether what the regex found is a secret indeed.
