@@ -8,7 +8,7 @@ writes to the folder, how often entries were restored. At last the folder is mov
 
 use std::cell::RefCell;
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use super::cycle::TOLERANCE;
 use super::ingest::{archive, archive_from};
 use super::open::{Location, has_no_database};
 use super::reader::{Comparison, ReadError, Source};
+use super::same;
 use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{Patience, SqliteStore};
 use super::store::{Adopted, EVERYTHING, Session, Store, StoreError, StoredTranscript, Transcript};
@@ -147,7 +148,7 @@ fn merge_transcript(
         from.raw(transcript.key, generation, EVERYTHING, &mut bytes)?;
         let length = bytes.stream_position()?;
         let had_in = match &known {
-            Some(known) => generation_with(to, known, &mut bytes, length)?,
+            Some(known) => same::first_with(to, known.key, (0..=known.generation).rev(), (&mut bytes, length))?,
             None => None,
         };
         is_behind = had_in.is_some() && had_in == known.as_ref().map(|known| known.generation);
@@ -200,29 +201,6 @@ fn known_transcript(to: &mut SqliteStore, named: &Transcript) -> Result<Option<S
     Ok(to.transcripts(session.key)?.into_iter().find(|transcript| transcript.path == named.path))
 }
 
-/// The newest generation in the database that begins with these bytes.
-fn generation_with(
-    to: &mut SqliteStore,
-    known: &StoredTranscript,
-    bytes: &mut SpooledTempFile,
-    length: u64,
-) -> Result<Option<u32>, StoreError> {
-    for generation in (0..=known.generation).rev() {
-        bytes.seek(SeekFrom::Start(0))?;
-        let mut same = Same { bytes: &mut *bytes, met: 0, is_other: false };
-        match to.raw(known.key, generation, (0, length), &mut same) {
-            Err(StoreError::Sink(_)) if same.is_other => {}
-            done => {
-                done?;
-                if same.met == length {
-                    return Ok(Some(generation));
-                }
-            }
-        }
-    }
-    Ok(None)
-}
-
 /// What was known in the folder of entries: how often they were restored, when, and how far they are trusted.
 fn add_uses(from: &mut JsonlStore, to: &mut SqliteStore) -> Result<(), StoreError> {
     let mut adopted = Vec::new();
@@ -235,30 +213,6 @@ fn add_uses(from: &mut JsonlStore, to: &mut SqliteStore) -> Result<(), StoreErro
         adopted.push(Adopted { entry: there.entry, access_count, is_new, ..here });
     }
     to.adopt(&adopted).map(drop)
-}
-
-/// Takes bytes as long as they are the same as others.
-struct Same<'b> {
-    bytes: &'b mut SpooledTempFile,
-    met: u64,
-    is_other: bool,
-}
-
-impl Write for Same<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut same = Vec::with_capacity(bytes.len());
-        Read::take(&mut *self.bytes, bytes.len() as u64).read_to_end(&mut same)?;
-        if same != bytes {
-            self.is_other = true;
-            return Err(io::Error::other("these bytes are others"));
-        }
-        self.met += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Bytes that are read again where a pass begins again.

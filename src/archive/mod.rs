@@ -24,6 +24,7 @@ pub mod place;
 pub mod quote;
 pub mod reader;
 pub mod recall;
+mod same;
 pub mod search;
 pub mod segment;
 pub mod server;

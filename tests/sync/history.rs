@@ -5,11 +5,11 @@ use std::path::Path;
 
 use ctxbridge::archive::ingest::archive_through;
 use ctxbridge::archive::reader::Comparison;
-use ctxbridge::archive::store::{EVERYTHING, Store, Transcript, Turns};
+use ctxbridge::archive::store::{EVERYTHING, Store, StoredTranscript, Transcript, Turns};
 use proptest::prelude::*;
 
 use super::changes::{Model, Step, step};
-use super::place::{Place, SESSION};
+use super::place::{Place, SESSION, conversation};
 
 /// What the newest generation of the session's transcript is, and its turns by id and content.
 type Told = (Vec<u8>, Vec<([u8; 16], [u8; 32], u64, u64)>);
@@ -57,6 +57,27 @@ fn check(steps: &[(Step, bool)], is_agent: bool) {
         }
     }
     assert!(told(&mut *here).is_none_or(|(bytes, _)| bytes == model.file));
+    // All of it, sent again by somebody who does not remember, changes nothing.
+    let before = all_of(&mut *place.there());
+    for _ in 0..2 {
+        let again = place.sync_whole().unwrap();
+        assert_eq!((again.turns, again.bytes), (0, 0));
+        assert!(all_of(&mut *place.there()) == before);
+    }
+}
+
+/// All generations, and all turns, with those that are no longer said.
+fn all_of(store: &mut dyn Store) -> Vec<(Vec<Vec<u8>>, usize)> {
+    let Some(session) = store.session(SESSION).unwrap() else { return Vec::new() };
+    let transcripts = store.transcripts(session.key).unwrap();
+    let bytes = |store: &mut dyn Store, key: i64, generation: u32| {
+        let mut bytes = Vec::new();
+        store.raw(key, generation, EVERYTHING, &mut bytes).unwrap();
+        bytes
+    };
+    let turns = store.turns(session.key, Turns::All).unwrap().len() + store.turns(session.key, Turns::Agents).unwrap().len();
+    let of = |transcript: &StoredTranscript| (0..=transcript.generation).map(|at| bytes(store, transcript.key, at)).collect();
+    transcripts.iter().map(of).map(|generations| (generations, turns)).collect()
 }
 
 proptest! {
@@ -68,4 +89,22 @@ proptest! {
     ) {
         check(&steps, is_agent);
     }
+}
+
+/// What is there already is passed over in its order, also where it came back.
+#[test]
+fn what_was_rewritten_there_and_back_is_sent_once() {
+    let place = Place::new();
+    let (path, mut here) = (place.transcript(SESSION), place.open_here());
+    let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), agent: None };
+    let said = |turns| conversation(turns).iter().map(|line| format!("{line}\n")).collect::<String>();
+    for content in [said(0..3), said(5..9), said(0..3), said(7..8)] {
+        archive(&mut *here, &transcript, content.as_bytes());
+    }
+    place.sync().unwrap();
+    let before = all_of(&mut *place.there());
+    assert_eq!(before, all_of(&mut *here));
+    assert_eq!(before[0].0.len(), 4);
+    assert_eq!(place.sync_whole().unwrap().turns, 0);
+    assert_eq!(all_of(&mut *place.there()), before);
 }

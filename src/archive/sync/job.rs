@@ -91,7 +91,8 @@ impl Job<'_> {
         self.state().sent(&transcript.path).is_some_and(is_all)
     }
 
-    /// All generations from the one on that was sent last, in order, so that the other store has them as well.
+    /// All generations from the one on that was sent last, in order, so that the other store has them as well. One that was rewritten, and is
+    /// there, is left alone: sent again, it would be taken for what the transcript was rewritten to.
     fn send(
         &self,
         from: &mut dyn Store,
@@ -101,9 +102,15 @@ impl Job<'_> {
     ) -> Result<Pass, SyncError> {
         let known = self.state().sent(&transcript.path).filter(|sent| sent.generation <= transcript.generation);
         let mut passed = Pass::default();
+        let mut there = 0;
         for generation in known.map_or(0, |sent| sent.generation)..=transcript.generation {
             let again = known.filter(|sent| sent.generation == generation).map_or_else(Mark::default, |sent| sent.again);
             let bytes = if generation == transcript.generation { transcript.bytes } else { u64::MAX };
+            let is_rewritten = generation < transcript.generation;
+            if is_rewritten && let Some(same) = self.generation_there(from, to, (transcript, generation), there)? {
+                there = same;
+                continue;
+            }
             let mut found = Found::new();
             let mut sent = self.generation(from, to, (transcript, generation), (again, bytes), &mut found)?;
             if sent.is_none() {
@@ -118,8 +125,35 @@ impl Job<'_> {
                 *secrets.entry(rule).or_default() += count;
             }
             self.note(self.state().note_sent(&transcript.path, Sent { generation, bytes, again }))?;
+            if is_rewritten {
+                there = self.transcript_there(to, transcript)?.map_or(there, |transcript| transcript.generation);
+            }
         }
         Ok(passed)
+    }
+
+    fn transcript_there(
+        &self,
+        to: &mut dyn Store,
+        transcript: &StoredTranscript,
+    ) -> Result<Option<StoredTranscript>, StoreError> {
+        let Some(session) = to.session(&self.session.session)? else { return Ok(None) };
+        Ok(to.transcripts(session.key)?.into_iter().find(|there| there.path == transcript.path))
+    }
+
+    /// The first generation of the other store, from one on, that has all of this one.
+    fn generation_there(
+        &self,
+        from: &mut dyn Store,
+        to: &mut dyn Store,
+        (transcript, generation): (&StoredTranscript, u32),
+        at_least: u32,
+    ) -> Result<Option<u32>, StoreError> {
+        let Some(there) = self.transcript_there(to, transcript)? else { return Ok(None) };
+        // What was taken out of it is counted when it is sent.
+        let (whole, mut found) = ((Mark::default(), u64::MAX), Found::new());
+        let mut stream = Stream::read(from, (transcript.key, generation), whole, self.sync.redactor, &mut found)?;
+        stream.generation_in(to, &there, at_least)
     }
 
     /// From a mark on; nothing where the other store needs what is before.

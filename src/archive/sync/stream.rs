@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
 use crate::archive::reader::{CHECKED_BYTES, Source};
-use crate::archive::store::{Store, StoreError};
+use crate::archive::same;
+use crate::archive::store::{Store, StoreError, StoredTranscript};
 use crate::redact::{Found, Redactor};
 
 /// Bytes of one transcript that are held in memory; more than that waits in a file without a name.
@@ -71,6 +72,19 @@ impl Stream {
     /// Where to begin the next time.
     pub fn again(&self) -> Mark {
         self.again
+    }
+
+    /// The first generation of the other store, from one on, that begins with this; for what was read from its begin.
+    ///
+    /// # Errors
+    /// When the other store cannot be read.
+    pub fn generation_in(
+        &mut self,
+        store: &mut dyn Store,
+        there: &StoredTranscript,
+        from: u32,
+    ) -> Result<Option<u32>, StoreError> {
+        same::first_with(store, there.key, from..=there.generation, (&mut self.bytes, self.length))
     }
 
     /// Whether it has to begin earlier.
