@@ -183,6 +183,7 @@ BEGIN
                 name || '_' || part, name, part);
         END LOOP;
     END LOOP;
+    PERFORM ctxbridge.close_tables();
     RETURN true;
 END $$;
 
@@ -326,8 +327,23 @@ BEGIN
     ALTER FUNCTION ctxbridge.may_write(text, text[]) SET citus.allow_nested_distributed_execution = on;
 END $$;
 
+-- What only functions read is closed to whoever else has a right to it: a role that may read all data, as those of backups and statistics do, is
+-- below policies all the same. It has none, which is that nobody sees a row. Whoever owns it is not below them, and functions run as the owner.
+CREATE FUNCTION ctxbridge.close_tables() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN
+        SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'ctxbridge'::regnamespace AND c.relkind IN ('r', 'p')
+        AND NOT c.relrowsecurity AND c.relname <> 'migrations' ORDER BY c.relname
+    LOOP
+        EXECUTE format('ALTER TABLE ctxbridge.%I ENABLE ROW LEVEL SECURITY', name);
+    END LOOP;
+END $$;
+
 -- Only for what is asked within.
-REVOKE ALL ON FUNCTION ctxbridge.audiences_of(text, text), ctxbridge.distribute() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ctxbridge.audiences_of(text, text), ctxbridge.distribute(), ctxbridge.close_tables() FROM PUBLIC;
 
 -- Where it is not allowed to, or there is none, search by meaning waits for somebody who is.
 DO $$
@@ -339,3 +355,4 @@ EXCEPTION WHEN OTHERS THEN
     NULL;
 END $$;
 SELECT ctxbridge.ensure_vectors();
+SELECT ctxbridge.close_tables();
