@@ -42,6 +42,12 @@ fn without_tags(text: &str) -> String {
     quoted
 }
 
+/// What others wrote, for a terminal, which obeys some of what it is shown.
+pub(crate) fn printable(text: &str) -> String {
+    let may_be_seen = |c: &char| !(c.is_control() || is_invisible(*c)) || matches!(c, '\n' | '\t');
+    text.chars().filter(may_be_seen).collect()
+}
+
 /// Characters that change the direction of what follows or show nothing: text hides in them.
 pub(crate) fn is_invisible(character: char) -> bool {
     matches!(character,

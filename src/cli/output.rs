@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::archive::quote::printable;
+
 /// Results to stdout, the rest to stderr.
 pub(super) struct Output {
     /// Whether stdout is to carry one JSON value.
@@ -86,7 +88,8 @@ impl Output {
                 told += &cause;
             }
         }
-        writeln!(anstream::stderr().lock(), "{BAD}error:{BAD:#} {told}").ok();
+        // What a server, a file or a tool said may be in it.
+        writeln!(anstream::stderr().lock(), "{BAD}error:{BAD:#} {}", printable(&told)).ok();
     }
 }
 

@@ -30,8 +30,9 @@ use crate::archive::store::{Session, Store};
 use crate::config::{Config, Sources, StoreKind};
 use crate::paths;
 
+pub(super) use crate::archive::quote::printable;
 pub(super) use search::show as show_found;
-pub(super) use show::{note_owner, printable, show_handle};
+pub(super) use show::{note_owner, show_handle};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{sessions, stamp, time};
+use crate::archive::quote::printable;
 use crate::archive::recall::{self, turn_digits};
 use crate::archive::store::{Session, Store, StoredSummary, StoredTurn, Turns};
 use crate::archive::{context, quote, snapshot, words};
@@ -166,12 +167,6 @@ fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> any
         output.line(printable(&text))?;
     }
     Ok(Answer::Yes)
-}
-
-/// A transcript may contain anything; a terminal obeys some of it.
-pub(in crate::cli) fn printable(text: &str) -> String {
-    let may_be_seen = |c: &char| !(c.is_control() || quote::is_invisible(*c)) || matches!(c, '\n' | '\t');
-    text.chars().filter(may_be_seen).collect()
 }
 
 fn as_json(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 
 use super::settings::Settings;
+use crate::archive::quote;
 
 /// What went wrong with a server. No password is in it.
 #[derive(Debug, thiserror::Error)]
@@ -358,10 +359,11 @@ impl PostgresError {
     }
 }
 
-/// What it says, without what the server adds: details may have the data of rows in them.
+/// What it says, without what the server adds: details may have the data of rows in them. Whoever answers at that address is heard, and what he
+/// says is shown on a terminal.
 fn cause_of(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
-        Some(db) => db.message().to_owned(),
-        None => error.source().map_or_else(|| error.to_string(), ToString::to_string),
+        Some(db) => quote::printable(db.message()),
+        None => quote::printable(&error.source().map_or_else(|| error.to_string(), ToString::to_string)),
     }
 }
