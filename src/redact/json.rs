@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::names::Name;
-use super::{Found, Redactor, Secret, assignment, mark, value};
+use super::{EXTRA, Found, Redactor, Secret, assignment, mark, value};
 
 /// Values that are nested deeper are left: nothing that comes from a parser is.
 const DEEPEST: usize = 512;
 
 impl Redactor {
-    /// Redacts every string in a value, also one whose key says that it is a secret. Keys stay.
+    /// Redacts every string and number in a value, also one whose key says that it is a secret. Keys stay.
     pub fn redact_json(&self, value: &mut Value) -> Found {
         let mut found = Found::new();
         self.walk(value, None, DEEPEST, &mut found);
@@ -34,7 +34,13 @@ impl Redactor {
                     self.walk(value, Name::of(key), deeper, found);
                 }
             }
-            _ => {}
+            Value::Number(number) => {
+                if let Some(rule) = self.number(&number.to_string(), key) {
+                    *found.entry(rule).or_default() += 1;
+                    *value = Value::String(mark(rule));
+                }
+            }
+            Value::Bool(_) | Value::Null => {}
         }
     }
 
@@ -49,6 +55,16 @@ impl Redactor {
             *found.entry(rule).or_default() += count;
         }
         redacted.text
+    }
+
+    /// By which rule a number is a secret: a password of nothing but digits, or what a pattern of the user finds.
+    pub(super) fn number(&self, digits: &str, key: Option<Name>) -> Option<&'static str> {
+        let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
+        if let Some(secret) = self.named(digits, key.filter(|name| *name == Name::Password && is_whole)) {
+            return Some(secret.rule);
+        }
+        let is_found = self.extra.iter().any(|pattern| pattern.is_match(digits));
+        (is_found && !self.allow.iter().any(|allowed| allowed.is_match(digits))).then_some(EXTRA)
     }
 
     /// The secret that a string is, all of it, because of its key.

@@ -131,6 +131,8 @@ struct Open {
 struct Cut {
     range: Range<usize>,
     rule: &'static str,
+    /// Whether it is a number, in whose place a string has to be.
+    is_bare: bool,
 }
 
 impl Redactor {
@@ -148,9 +150,10 @@ impl Redactor {
             }
             let mut clean = Vec::with_capacity(redacted.len());
             let mut done = 0;
-            for Cut { range, rule } in cuts {
+            for Cut { range, rule, is_bare } in cuts {
+                let quote: &[u8] = if is_bare { b"\"" } else { b"" };
                 clean.extend_from_slice(&redacted[done..range.start]);
-                clean.extend_from_slice(mark(rule).as_bytes());
+                clean.extend([quote, mark(rule).as_bytes(), quote].concat());
                 done = range.end;
                 *found.entry(rule).or_default() += 1;
             }
@@ -167,7 +170,11 @@ impl Redactor {
 }
 
 fn cuts(secrets: Vec<Secret>, map: &Map, start: usize) -> Vec<Cut> {
-    let cut = |Secret { rule, range }: Secret| Cut { range: start + map.byte(range.start)..start + map.byte(range.end), rule };
+    let cut = |Secret { rule, range }: Secret| Cut {
+        range: start + map.byte(range.start)..start + map.byte(range.end),
+        rule,
+        is_bare: false,
+    };
     secrets.into_iter().map(cut).collect()
 }
 
@@ -203,7 +210,7 @@ impl<'s> Scan<'s> {
                     }
                 }
                 b'"' => self.string(about)?,
-                _ => self.literal()?,
+                _ => self.literal(about)?,
             }
             // Here one has ended, or the brackets of an empty one are about to close.
             loop {
@@ -295,11 +302,18 @@ impl<'s> Scan<'s> {
     }
 
     /// A number, `true`, `false`, `null`.
-    fn literal(&mut self) -> Option<()> {
+    fn literal(&mut self, about: About) -> Option<()> {
         let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
-        let length = self.bytes[self.at..].iter().take_while(is_part).count();
-        self.at += length;
-        (length > 0).then_some(())
+        let start = self.at;
+        let literal = &self.bytes[start..];
+        let literal = &literal[..literal.iter().take_while(is_part).count()];
+        self.at += literal.len();
+        let is_number = literal.first()?.is_ascii_digit() || literal.starts_with(b"-");
+        if is_number && !about.is_fixed && (about.name.is_some() || !self.redactor.extra.is_empty()) {
+            let number = std::str::from_utf8(literal).ok().and_then(|digits| self.redactor.number(digits, about.name));
+            self.cuts.extend(number.map(|rule| Cut { range: start..self.at, rule, is_bare: true }));
+        }
+        Some(())
     }
 
     fn skip_blanks(&mut self) {

@@ -111,6 +111,9 @@ fn keys_that_name_secrets_count() {
             r#"{"password":"$PASSWORD","token":"next","max_tokens":10}"#,
             r#"{"password":"$PASSWORD","token":"next","max_tokens":10}"#,
         ),
+        (r#"{"password":48213377 ,"pins":[1]}"#, r#"{"password":"[redacted:named-secret]" ,"pins":[1]}"#),
+        (r#"{"passwords":[48213377,-5,0.125,12]}"#, r#"{"passwords":["[redacted:named-secret]",-5,0.125,12]}"#),
+        (r#"{"token":48213377,"password":true,"pass":1111}"#, r#"{"token":48213377,"password":true,"pass":1111}"#),
         (r#"{"env":"API_TOKEN=a1b2c3d4\nB=c"}"#, r#"{"env":"API_TOKEN=[redacted:named-secret]\nB=c"}"#),
         (r#"{"url":"https:\/\/me:hunter2@host\/"}"#, r#"{"url":"https:\/\/me:[redacted:url-password]@host\/"}"#),
     ] {
@@ -244,6 +247,11 @@ fn patterns_of_the_user_count() {
     let expected =
         r#"{"a":["[redacted:pattern]","ACME-0000","ticket: [redacted:pattern]"],"[redacted:pattern]":1,"type":"ACME-1111"}"#;
     assert_eq!((std::str::from_utf8(&redacted).unwrap(), found.get("pattern")), (expected, Some(&3)));
+    // Numbers as well, unless the client needs them.
+    let redactor = with_patterns(&["\\b4821[0-9]{4}\\b"], &["^48210000$"]);
+    let (redacted, _) = redactor.redact_line(br#"{"customer":[48213377,48210000,-48213377.5,482133771],"requestId":48213377}"#);
+    let expected = r#"{"customer":["[redacted:pattern]",48210000,"[redacted:pattern]",482133771],"requestId":48213377}"#;
+    assert_eq!(std::str::from_utf8(&redacted), Ok(expected));
     let settings = config::Redact {
         patterns: vec!["(".to_owned(), "ACME-[0-9]{4}".to_owned(), "a{1000}{1000}".to_owned()],
         allow: vec!["[".to_owned()],
