@@ -41,6 +41,7 @@ impl People {
         let database = database();
         // Whoever migrates is in no tenant of theirs.
         drop(PostgresStore::connect(Settings { tenant: "of the superuser".to_owned(), ..settings(&database) }).unwrap());
+        database.spread().unwrap();
         let [alice, bob, carol, mallory] = ["alice", "bob", "carol", "mallory"].map(|name| database.role(name, "").unwrap());
         let people = Self { database, alice, bob, carol, mallory, _files: tempfile::tempdir().unwrap() };
         let mut store = people.store(&people.alice);

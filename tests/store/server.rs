@@ -36,6 +36,7 @@ fn shared() -> Arc<Shared> {
     let shared = all.upgrade().unwrap_or_else(|| {
         let database = Database::new(&ctxbridge::paths::cache_dir().unwrap()).unwrap();
         drop(PostgresStore::connect(Settings { ssl: Ssl::Off, ..Settings::from_url(&database.url()).unwrap() }).unwrap());
+        database.spread().unwrap();
         let role = database.role("somebody", "").unwrap();
         let shared = Arc::new(Shared { database: Some(database), role });
         *all = Arc::downgrade(&shared);

@@ -46,6 +46,7 @@ impl Team {
     pub fn on(database: Database) -> Self {
         let settings = Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..Settings::from_url(&database.url()).unwrap() };
         drop(PostgresStore::connect(settings).unwrap());
+        database.spread().unwrap();
         Self { database, owner: None }
     }
 

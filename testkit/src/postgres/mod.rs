@@ -2,7 +2,8 @@
 A real PostgreSQL with pgvector, for tests and benchmarks.
 
 With `$CTXBRIDGE_TEST_PG` (the URL of a superuser) that server is used, each [`Database`] being a database of its own there; else the
-process gets a [`Server`] of its own, which ends with it, even when it is killed.
+process gets a [`Server`] of its own, which ends with it, even when it is killed. With `$CTXBRIDGE_TEST_CITUS` besides, that server is the
+coordinator of a Citus cluster, and databases are made on its workers as well.
 */
 
 mod install;
@@ -20,6 +21,9 @@ pub use server::{Server, answers};
 
 /// The variable with the URL of a server to be used.
 pub const VARIABLE: &str = "CTXBRIDGE_TEST_PG";
+
+/// The variable with the URLs of the workers, of a superuser as well, with a blank between each two, where that server is a coordinator of Citus.
+pub const WORKERS: &str = "CTXBRIDGE_TEST_CITUS";
 
 /// Where a server listens, and who may do everything there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +101,7 @@ pub struct Database {
     /// Its name.
     pub name: String,
     roles: Mutex<Vec<String>>,
+    workers: Vec<Address>,
 }
 
 impl Database {
@@ -105,11 +110,39 @@ impl Database {
     /// # Errors
     /// When there is no server, or it does not make one.
     pub fn new(cache: &Path) -> io::Result<Self> {
-        let address = match std::env::var(VARIABLE) {
-            Ok(url) if !url.is_empty() => Address::of(&url)?,
-            _ => own(cache)?,
-        };
-        Self::on(address)
+        let Some(url) = std::env::var(VARIABLE).ok().filter(|url| !url.is_empty()) else { return Self::on(own(cache)?) };
+        let mut database = Self::on(Address::of(&url)?)?;
+        for url in std::env::var(WORKERS).unwrap_or_default().split_whitespace() {
+            database.add_worker(Address::of(url)?)?;
+        }
+        Ok(database)
+    }
+
+    fn add_worker(&mut self, worker: Address) -> io::Result<()> {
+        let run = |client: &mut Client, sql: &str| client.batch_execute(sql).map_err(io::Error::other);
+        if self.workers.is_empty() {
+            let Address { host, port, .. } = &self.address;
+            let sql = format!("CREATE EXTENSION citus; SELECT citus_set_coordinator_host('{host}', {port})");
+            run(&mut self.admin()?, &sql)?;
+            // Each has its eight parts again, on each table.
+            run(&mut self.admin()?, &format!("ALTER DATABASE {} SET citus.shard_count = 2", self.name))?;
+        }
+        run(&mut worker.admin("postgres")?, &format!("CREATE DATABASE {}", self.name))?;
+        run(&mut worker.admin(&self.name)?, "CREATE EXTENSION citus")?;
+        run(&mut self.admin()?, &format!("SELECT citus_add_node('{}', {})", worker.host, worker.port))?;
+        self.workers.push(worker);
+        Ok(())
+    }
+
+    /// Spreads the tables of an archive over the workers, where there are some.
+    ///
+    /// # Errors
+    /// When there are no such tables, or they cannot be spread.
+    pub fn spread(&self) -> io::Result<()> {
+        if self.workers.is_empty() {
+            return Ok(());
+        }
+        self.admin()?.batch_execute("CALL ctxbridge.distribute()").map_err(io::Error::other)
     }
 
     /// Makes one on a server.
@@ -119,7 +152,7 @@ impl Database {
     pub fn on(address: Address) -> io::Result<Self> {
         let name = unique("db");
         address.admin("postgres")?.batch_execute(&format!("CREATE DATABASE {name}")).map_err(io::Error::other)?;
-        Ok(Self { address, name, roles: Mutex::default() })
+        Ok(Self { address, name, roles: Mutex::default(), workers: Vec::new() })
     }
 
     /// A connection of the superuser.
@@ -166,8 +199,10 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         // A server that was killed on purpose takes all of it along.
+        for mut admin in [&self.address].into_iter().chain(&self.workers).filter_map(|address| address.admin("postgres").ok()) {
+            admin.batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)).ok();
+        }
         let Ok(mut admin) = self.address.admin("postgres") else { return };
-        admin.batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)).ok();
         for role in self.roles.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             admin.batch_execute(&format!("DROP ROLE IF EXISTS {role}")).ok();
         }

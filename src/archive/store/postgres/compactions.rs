@@ -102,9 +102,11 @@ pub(super) fn summary(
 /// The entry of a summary.
 fn entry(db: &mut Connection, session: &Session, core: &str) -> Result<i64, PostgresError> {
     let sha256 = digest_of(core);
-    let sql = format!("SELECT ctxbridge.add_summary($1, $2, $3, $4, $5, $6::double precision + {})", cycle::LOST);
+    // Asked first: of a call with more than values, a distributed server runs a part elsewhere.
+    let confidence = SUMMARY_CONFIDENCE + cycle::lost(db)?;
+    let sql = "SELECT ctxbridge.add_summary($1, $2, $3, $4, $5, $6)";
     let chars = core.chars().count() as i64;
-    let added = db.one(&sql, &[&session.id, &&sha256[..], &chars, &clean(core), &SUMMARY_CONFIDENCE])?;
+    let added = db.one(sql, &[&session.id, &&sha256[..], &chars, &clean(core), &confidence])?;
     if let Some(id) = added.get(0)? {
         changes::note(db, &[id])?;
         return Ok(id);
@@ -186,10 +188,13 @@ pub(super) fn place(
 pub(super) fn announce(db: &mut Connection, session: &str, compaction: &Compaction) -> Result<(), PostgresError> {
     let session = known_session(db, session, compaction.at_ms)?;
     let turns = compaction.turns.map_or_else(|| turns_of(db, session.id), |turns| Ok(turns.cast_signed()))?;
+    let known = "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
+    if db.first(known, &[&session.id, &compaction.at_ms])?.is_some() {
+        return Ok(());
+    }
     db.execute(
         "INSERT INTO ctxbridge.compactions (tenant, session, audience, at_ms, cause, turns, context_tokens, is_blocked)
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8
-         WHERE NOT EXISTS (SELECT FROM ctxbridge.compactions c WHERE c.tenant = $1 AND c.session = $2 AND c.at_ms = $4)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         &[
             &session.id,
             &session.audience,

@@ -15,6 +15,11 @@ pub(super) const LOST: &str =
     "coalesce((SELECT d.lost FROM ctxbridge.decays d WHERE d.tenant = $1 AND d.owner = session_user::text
     ORDER BY d.first_entry DESC LIMIT 1), 0::double precision)";
 
+/// What all entries have lost by now.
+pub(super) fn lost(db: &mut Connection) -> Result<f64, PostgresError> {
+    db.one(&format!("SELECT {LOST} FROM (SELECT $1::text) AS asked"), &[])?.get(0)
+}
+
 /// Later than any turn.
 const NEVER: i64 = i64::MAX;
 
@@ -75,7 +80,7 @@ pub(super) fn cycle(db: &mut Connection, run: Run, plan: &dyn Fn(&Facts) -> Plan
 
 /// Carries a plan out, or says what would be done.
 fn run(db: &mut Connection, run: Run, facts: &Facts, plan: Plan) -> Result<Outcome, PostgresError> {
-    let before: f64 = db.one(&format!("SELECT {LOST} FROM (SELECT $1::text) AS asked"), &[])?.get(0)?;
+    let before = lost(db)?;
     let lost = before + plan.loss;
     let decayed = if plan.loss > 0.0 { count_above_least(db, before)? } else { 0 };
     if run == Run::Real {

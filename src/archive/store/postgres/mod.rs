@@ -116,6 +116,7 @@ impl PostgresStore {
     /// # Errors
     /// When it is to be shown to a project that this user is no member of, or the server does not do it.
     pub fn set_visibility(&mut self, session: i64, visibility: Visibility) -> Result<bool, StoreError> {
+        self.write(|db| sharing::enter_before(db, session, Some(visibility), None))?;
         self.write(|db| sharing::set_visibility(db, session, visibility))
     }
 
@@ -125,6 +126,7 @@ impl PostgresStore {
     /// # Errors
     /// When the session is shown to its project and this user is no member of it, or the server does not do it.
     pub fn set_project(&mut self, session: i64, project: &str) -> Result<bool, StoreError> {
+        self.write(|db| sharing::enter_before(db, session, None, Some(project)))?;
         self.write(|db| sharing::set_project(db, session, project))
     }
 

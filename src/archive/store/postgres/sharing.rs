@@ -10,6 +10,35 @@ use crate::config::Visibility;
 const OF_SESSION: [&str; 8] =
     ["segments", "layout", "turns", "compactions", "fixes", "changed_files", "learning_progress", "learned"];
 
+/// Enters the project that a session is about to be shown to, in a transaction of its own: the node of a distributed server that has the session
+/// sees who is a member only when that is done. `project` is what it is about to be of, if that is new.
+pub(super) fn enter_before(
+    db: &mut Connection,
+    session: i64,
+    visibility: Option<Visibility>,
+    project: Option<&str>,
+) -> Result<(), PostgresError> {
+    let sql = "SELECT visibility, project FROM ctxbridge.sessions WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
+    let Some(row) = db.first(sql, &[&session])? else { return Ok(()) };
+    let (now, known): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+    let visibility = visibility.map_or(now, |visibility| visibility.name().to_owned());
+    let project = project.map(clean).or(known.map(Into::into));
+    match project.filter(|_| visibility == Visibility::Project.name()) {
+        Some(project) => enter(db, &project).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// The same for a session whose project is not known yet.
+pub(super) fn enter_before_placing(db: &mut Connection, session: &str, project: &str) -> Result<(), PostgresError> {
+    let sql = "SELECT FROM ctxbridge.sessions
+        WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL AND visibility = 'project'";
+    if db.first(sql, &[&clean(session)])?.is_some() {
+        enter(db, &clean(project))?;
+    }
+    Ok(())
+}
+
 /// Shows a session to others, or to nobody any more. False where there is no such session of one's own.
 pub(super) fn set_visibility(db: &mut Connection, session: i64, visibility: Visibility) -> Result<bool, PostgresError> {
     cycle::lock_alone(db)?;

@@ -217,6 +217,7 @@ impl Store for PostgresStore {
     }
 
     fn place_in_project(&mut self, session: &str, project: &str) -> Result<bool, StoreError> {
+        self.write(|db| sharing::enter_before_placing(db, session, project))?;
         self.write(|db| sharing::place_in_project(db, session, project))
     }
 

@@ -182,10 +182,11 @@ fn segments(db: &mut Connection, batch: &Batch, session: &Session, transcript: i
          ON CONFLICT (tenant, session, owner, sha256) DO NOTHING",
         &[&session.id, &session.audience, &hashes, &bytes, &data],
     )?;
-    db.execute(
+    // What returns rows a distributed server passes on as it is. All else would become COPY, which row-level security refuses.
+    db.all(
         "INSERT INTO ctxbridge.layout (tenant, session, audience, transcript, generation, start, bytes, sha256)
          SELECT $1, $2, $3, $4, $5, piece.start, piece.bytes, piece.sha256
-         FROM unnest($6::bigint[], $7::integer[], $8::bytea[]) AS piece (start, bytes, sha256)",
+         FROM unnest($6::bigint[], $7::integer[], $8::bytea[]) AS piece (start, bytes, sha256) RETURNING start",
         &[&session.id, &session.audience, &transcript, &generation, &starts, &bytes, &hashes],
     )?;
     if replaced.is_empty() {

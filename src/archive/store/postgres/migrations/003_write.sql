@@ -51,23 +51,25 @@ BEGIN
     RETURN new_id;
 END $$;
 
--- Adds turns to a transcript of a session of one's own.
+-- Adds turns to a transcript of a session of one's own; says which. A distributed server passes on as it is what returns rows, and turns all else
+-- into COPY, which row-level security refuses.
 CREATE FUNCTION ctxbridge.add_turns(
     tenant text, session bigint, transcript bigint, generation integer, idx integer[], entry bigint[], uuid bytea[], start bigint[],
     bytes bigint[], started_ms bigint[], took_ms bigint[], richness smallint[], context_tokens bigint[], output_tokens bigint[],
     is_answered boolean[], agents text[], open_work text[]
-) RETURNS void
+) RETURNS SETOF integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     of_session text[] := ctxbridge.audience_of_own($1, $2);
 BEGIN
-    INSERT INTO ctxbridge.turns (tenant, session, audience, transcript, generation, idx, entry, uuid, start, bytes, started_ms, took_ms,
+    RETURN QUERY INSERT INTO ctxbridge.turns (tenant, session, audience, transcript, generation, idx, entry, uuid, start, bytes, started_ms, took_ms,
             richness, context_tokens, output_tokens, is_answered, agents, open_work)
         SELECT $1, $2, of_session, $3, $4, t.idx, t.entry, t.uuid, t.start, t.bytes, t.started_ms, t.took_ms, t.richness, t.context_tokens,
             t.output_tokens, t.is_answered, t.agents, t.open_work
         FROM unnest($5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS t (idx, entry, uuid, start, bytes, started_ms, took_ms,
-            richness, context_tokens, output_tokens, is_answered, agents, open_work);
+            richness, context_tokens, output_tokens, is_answered, agents, open_work)
+        RETURNING idx;
 END $$;
 
 -- Gives an entry of one's own, that had a content, another one.

@@ -149,15 +149,27 @@ END $$;
 -- later. Says whether there are some.
 CREATE FUNCTION ctxbridge.ensure_vectors() RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('ctxbridge.embeddings') IS NOT NULL THEN
+        RETURN true;
+    END IF;
+    -- Where all else is spread over nodes, distribute() makes them.
+    IF to_regclass('pg_dist_partition') IS NOT NULL THEN
+        IF EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = 'ctxbridge.sessions'::regclass) THEN
+            RETURN false;
+        END IF;
+    END IF;
+    RETURN ctxbridge.make_vectors();
+END $$;
+
+CREATE FUNCTION ctxbridge.make_vectors() RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector');
     name text;
     dimensions integer;
     part integer;
 BEGIN
-    IF to_regclass('ctxbridge.embeddings') IS NOT NULL THEN
-        RETURN true;
-    END IF;
     IF place IS NULL THEN
         RETURN false;
     END IF;
@@ -298,34 +310,73 @@ BEGIN
         USING $1, $2, $3, me, mine, most * 2, most, of_session, below_folder, since_ms, until_ms, with_tool, with_file, in_folder;
 END $$;
 
--- Spreads the tables over the nodes of a Citus server, all that is of one tenant on one of them. For whoever owns them, best before anything is
--- in them; again where tables of vectors came later.
-CREATE FUNCTION ctxbridge.distribute() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- Spreads the tables over the nodes of a Citus server, all that is of one tenant on one of them, and sends what functions do there as a whole:
+-- on the node, they read and write as here, with session_user who called them. For whoever owns the tables, best before anything is in them; again
+-- where pgvector came later, or shards were moved. A procedure, since what is said to the shards waits for the transaction that made them.
+CREATE PROCEDURE ctxbridge.distribute()
+LANGUAGE plpgsql AS $$
 DECLARE
-    place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'citus');
-    name text;
+    -- They ask for members and projects alone, which every node has.
+    of_members CONSTANT text[] := ARRAY['enter', 'enter_project', 'add_member', 'remove_member', 'add_to_project', 'remove_from_project',
+        'list_members', 'may_read', 'may_write'];
+    target regclass;
+    callable regprocedure;
+    command text;
+    refused text;
 BEGIN
-    IF place IS NULL THEN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension e WHERE e.extname = 'citus') THEN
         RAISE EXCEPTION 'this server has no Citus, and nothing to distribute to' USING ERRCODE = 'feature_not_supported';
     END IF;
-    FOR name IN
-        SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'ctxbridge'::regnamespace AND c.relkind IN ('r', 'p')
-        AND NOT c.relispartition AND c.relname <> 'migrations'
-        AND NOT EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid)
-        ORDER BY c.relname NOT LIKE '%members', c.relname <> 'sessions', c.relname
-    LOOP
-        IF name LIKE '%members' THEN
-            EXECUTE format('SELECT %I.create_reference_table(%L)', place, 'ctxbridge.' || name);
-        ELSE
-            EXECUTE format('SELECT %I.create_distributed_table(%L, ''tenant'', colocate_with => %L)', place, 'ctxbridge.' || name,
-                CASE name WHEN 'sessions' THEN 'none' ELSE 'ctxbridge.sessions' END);
-        END IF;
-    END LOOP;
-    -- Policies ask these on every node, where members and projects are at hand.
+    PERFORM pg_catalog.set_config('client_min_messages', 'warning', true);
+    -- A table and those that refer to it are changed over one connection to each node.
+    PERFORM pg_catalog.set_config('citus.multi_shard_modify_mode', 'sequential', true);
+    PERFORM ctxbridge.make_vectors();
+    -- Policies ask these on every node.
     ALTER FUNCTION ctxbridge.may_read(text, text[]) SET citus.allow_nested_distributed_execution = on;
     ALTER FUNCTION ctxbridge.may_write(text, text[]) SET citus.allow_nested_distributed_execution = on;
+    FOR target IN
+        SELECT c.oid::regclass FROM pg_catalog.pg_class c WHERE c.relnamespace = 'ctxbridge'::regnamespace AND c.relkind IN ('r', 'p')
+        AND NOT c.relispartition AND c.relname <> 'migrations'
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition d WHERE d.logicalrelid = c.oid)
+        ORDER BY c.relname NOT LIKE '%members', c.relname <> 'sessions', c.relname
+    LOOP
+        IF target::text LIKE '%members' THEN
+            PERFORM pg_catalog.create_reference_table(target);
+            CONTINUE;
+        END IF;
+        -- What is in a table is copied by its owner, who has to see all of it meanwhile.
+        EXECUTE pg_catalog.format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', target);
+        PERFORM pg_catalog.create_distributed_table(target, 'tenant', colocate_with =>
+            CASE target WHEN 'ctxbridge.sessions'::regclass THEN 'none' ELSE 'ctxbridge.sessions' END);
+        IF EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = target) THEN
+            EXECUTE pg_catalog.format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', target);
+        END IF;
+    END LOOP;
+    FOR callable IN
+        SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'ctxbridge'::regnamespace AND p.prosecdef
+        AND p.proargnames[1] = 'tenant' AND p.proname <> ALL (of_members)
+    LOOP
+        PERFORM pg_catalog.create_distributed_function(callable, '$1', 'ctxbridge.sessions', true);
+    END LOOP;
+    COMMIT;
+    -- Rights to columns stay behind when a table is spread. Those to add rows are to all columns on the shards, where the coordinator, which has
+    -- seen to that, names the owner and the id itself.
+    FOR target, command IN
+        SELECT c.oid::regclass, CASE a.privilege_type WHEN 'INSERT' THEN 'GRANT INSERT ON %s TO PUBLIC'
+            ELSE pg_catalog.format('GRANT %s (%s) ON %%s TO PUBLIC', a.privilege_type,
+                pg_catalog.string_agg(pg_catalog.quote_ident(t.attname), ', ')) END
+        FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute t ON t.attrelid = c.oid AND t.attnum > 0,
+            pg_catalog.aclexplode(t.attacl) a
+        WHERE c.relnamespace = 'ctxbridge'::regnamespace AND NOT c.relispartition AND c.relkind IN ('r', 'p') AND a.grantee = 0
+        GROUP BY c.oid, a.privilege_type
+    LOOP
+        SELECT pg_catalog.min(r.result) INTO refused FROM pg_catalog.run_command_on_shards(target, command) r WHERE NOT r.success;
+        IF refused IS NOT NULL THEN
+            RAISE EXCEPTION 'a shard of % refuses its rights: %', target, refused;
+        END IF;
+    END LOOP;
 END $$;
+REVOKE ALL ON PROCEDURE ctxbridge.distribute() FROM PUBLIC;
 
 -- What only functions read is closed to whoever else has a right to it: a role that may read all data, as those of backups and statistics do, is
 -- below policies all the same. It has none, which is that nobody sees a row. Whoever owns it is not below them, and functions run as the owner.
@@ -343,7 +394,7 @@ BEGIN
 END $$;
 
 -- Only for what is asked within.
-REVOKE ALL ON FUNCTION ctxbridge.audiences_of(text, text), ctxbridge.distribute(), ctxbridge.close_tables() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ctxbridge.audiences_of(text, text), ctxbridge.make_vectors(), ctxbridge.close_tables() FROM PUBLIC;
 
 -- Where it is not allowed to, or there is none, search by meaning waits for somebody who is.
 DO $$
