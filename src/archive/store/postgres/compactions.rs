@@ -188,7 +188,8 @@ pub(super) fn place(
 pub(super) fn announce(db: &mut Connection, session: &str, compaction: &Compaction) -> Result<(), PostgresError> {
     let session = known_session(db, session, compaction.at_ms)?;
     let turns = compaction.turns.map_or_else(|| turns_of(db, session.id), |turns| Ok(turns.cast_signed()))?;
-    let known = "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
+    let known =
+        "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
     if db.first(known, &[&session.id, &compaction.at_ms])?.is_some() {
         return Ok(());
     }
