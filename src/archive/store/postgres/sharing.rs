@@ -22,7 +22,7 @@ pub(super) fn enter_before(
     let Some(row) = db.first(sql, &[&session])? else { return Ok(()) };
     let (now, known): (String, Option<String>) = (row.get(0)?, row.get(1)?);
     let visibility = visibility.map_or(now, |visibility| visibility.name().to_owned());
-    let project = project.map(clean).or(known.map(Into::into));
+    let project = project.map(clean).or(known);
     match project.filter(|_| visibility == Visibility::Project.name()) {
         Some(project) => enter(db, &project).map(drop),
         None => Ok(()),
