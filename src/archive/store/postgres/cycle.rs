@@ -1,8 +1,11 @@
 //! Decay, pruning and reviving of one's own entries. What is to be done is decided by [`crate::archive::cycle`]; the rows are gone
 //! through by the database.
 
+use std::collections::{BTreeMap, HashSet};
+
 use super::connection::Connection;
 use super::error::PostgresError;
+use super::line::Line;
 use crate::archive::cycle::{Facts, Outcome, PRUNE_CONFIDENCE, Plan, Run, SPARED_NEWEST, TOLERANCE, Usage};
 use crate::archive::store::Adopted;
 use crate::archive::{CONFIDENCE_BOOST, FIRST_CONFIDENCE, LEAST_CONFIDENCE};
@@ -86,10 +89,11 @@ fn run(db: &mut Connection, run: Run, facts: &Facts, plan: Plan) -> Result<Outco
     if run == Run::Real {
         decay(db, &plan, lost)?;
     }
-    let (pruned_by_confidence, pruned_by_age) = match run {
-        Run::Real => prune(db, &plan, lost)?,
-        Run::Dry => count_prunable(db, &plan, lost)?,
-    };
+    let prunable = prunable(db, &plan, lost)?;
+    let pruned = if run == Run::Real { prune(db, prunable)? } else { prunable };
+    let is_low = |(_, is_low): &&(i64, bool)| *is_low;
+    let pruned_by_confidence = pruned.iter().filter(is_low).count() as u64;
+    let pruned_by_age = pruned.len() as u64 - pruned_by_confidence;
     let now_pruned = pruned_by_confidence + pruned_by_age;
     if run == Run::Real && now_pruned > 0 {
         move_hot_from(db)?;
@@ -136,10 +140,10 @@ fn decay(db: &mut Connection, plan: &Plan, lost: f64) -> Result<(), PostgresErro
     .map(drop)
 }
 
-/// A statement on the entries that may be pruned: `spared` lists the others. `$2` is how many are the newest, `$3` since when a session
-/// is active.
-fn on_prunable(statement: &str, condition: &str) -> String {
-    format!(
+/// The entries that a plan prunes, each with whether that is because it is hardly trusted any more. Those of the newest turns, of sessions that
+/// are active, and those that are kept, it does not.
+fn prunable(db: &mut Connection, plan: &Plan, lost: f64) -> Result<Vec<(i64, bool)>, PostgresError> {
+    let sql = format!(
         "WITH spared (entry) AS MATERIALIZED (
             SELECT newest.entry FROM ctxbridge.transcripts t CROSS JOIN LATERAL
                 (SELECT u.entry FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.session = t.session AND u.owner = t.owner
@@ -151,54 +155,43 @@ fn on_prunable(statement: &str, condition: &str) -> String {
             UNION
             SELECT u.entry FROM ctxbridge.kept k JOIN ctxbridge.turns u ON u.tenant = k.tenant AND u.uuid = k.uuid AND u.owner = k.owner
             WHERE k.tenant = $1 AND k.owner = session_user::text AND k.is_kept
+         ), judged AS (
+            SELECT id, {} <= {} + {} AS is_low, NOT EXISTS (
+                SELECT FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.entry = entries.id AND u.owner = entries.owner
+                AND NOT (u.started_ms > 0 AND u.started_ms < $5)) AS is_old
+            FROM ctxbridge.entries
+            WHERE tenant = $1 AND owner = session_user::text AND access_count = 0 AND summary IS NULL AND confidence IS DISTINCT FROM 0
+                AND NOT EXISTS (SELECT FROM spared WHERE spared.entry = entries.id)
          )
-         {statement}
-         WHERE tenant = $1 AND owner = session_user::text AND access_count = 0 AND summary IS NULL AND confidence IS DISTINCT FROM 0
-            AND NOT EXISTS (SELECT FROM spared WHERE spared.entry = entries.id) {condition}"
-    )
-}
-
-/// Whether an entry is hardly trusted after these losses, and whether it is old before this time: expressions.
-fn reasons(lost: &str, old_before: &str) -> (String, String) {
-    let is_low = format!("{} <= {} + {}", confidence(lost), float(PRUNE_CONFIDENCE), float(TOLERANCE));
-    let is_old = format!(
-        "NOT EXISTS (SELECT FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.entry = entries.id AND u.owner = entries.owner
-            AND NOT (u.started_ms > 0 AND u.started_ms < {old_before}))"
+         SELECT id, is_low FROM judged WHERE is_low OR is_old",
+        confidence("$4::double precision"),
+        float(PRUNE_CONFIDENCE),
+        float(TOLERANCE),
     );
-    (is_low, is_old)
-}
-
-/// How many entries a plan prunes by confidence, and how many others by age.
-fn count_prunable(db: &mut Connection, plan: &Plan, lost: f64) -> Result<(u64, u64), PostgresError> {
-    let (is_low, is_old) = reasons("$4::double precision", "$5");
-    let sql = on_prunable(
-        &format!(
-            "SELECT count(*) FILTER (WHERE {is_low}), count(*) FILTER (WHERE NOT ({is_low}) AND {is_old}) FROM ctxbridge.entries"
-        ),
-        "",
-    );
-    let row = db.one(&sql, &[&NEWEST, &plan.active_after_ms, &lost, &plan.old_before_ms])?;
-    Ok((row.unsigned(0)?, row.unsigned(1)?))
+    let found = db.all(&sql, &[&NEWEST, &plan.active_after_ms, &lost, &plan.old_before_ms])?;
+    found.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
 }
 
 const NEWEST: i64 = SPARED_NEWEST as i64;
 
-/// Prunes them.
-fn prune(db: &mut Connection, plan: &Plan, lost: f64) -> Result<(u64, u64), PostgresError> {
-    let update = "UPDATE ctxbridge.entries SET confidence = 0";
-    let (is_low, is_old) = reasons("$4::double precision", "$4");
-    let by_confidence = db.execute(&on_prunable(update, &format!("AND {is_low}")), &[&NEWEST, &plan.active_after_ms, &lost])?;
-    let by_age =
-        db.execute(&on_prunable(update, &format!("AND {is_old}")), &[&NEWEST, &plan.active_after_ms, &plan.old_before_ms])?;
-    Ok((by_confidence, by_age))
+/// Prunes entries, but for those that were restored meanwhile; says which it did.
+fn prune(db: &mut Connection, prunable: Vec<(i64, bool)>) -> Result<Vec<(i64, bool)>, PostgresError> {
+    let entries: Vec<i64> = prunable.iter().map(|(entry, _)| *entry).collect();
+    let pruned = db.all(
+        "UPDATE ctxbridge.entries SET confidence = 0
+         WHERE tenant = $1 AND owner = session_user::text AND id = ANY ($2) AND access_count = 0 RETURNING id",
+        &[&entries],
+    )?;
+    let pruned: HashSet<i64> = pruned.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+    Ok(prunable.into_iter().filter(|(entry, _)| pruned.contains(entry)).collect())
 }
 
 /// Notes down for each conversation where its hot turns begin, so that looking for the best of them does not lead through all that
 /// were pruned.
 fn move_hot_from(db: &mut Connection) -> Result<(), PostgresError> {
-    db.execute(
-        "WITH found AS MATERIALIZED (
-            SELECT t.id, coalesce((
+    let found = db.all(
+        "WITH found AS (
+            SELECT t.id, t.hot_from, coalesce((
                 SELECT min(u.started_ms) FROM ctxbridge.turns u
                 JOIN ctxbridge.entries e ON e.tenant = u.tenant AND e.id = u.entry AND e.owner = u.owner
                 WHERE u.tenant = $1 AND u.session = t.session AND u.transcript = t.id AND u.owner = t.owner AND u.superseded IS NULL
@@ -206,10 +199,15 @@ fn move_hot_from(db: &mut Connection) -> Result<(), PostgresError> {
             ), $3) AS ms
             FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.owner = session_user::text AND t.agent IS NULL
          )
-         UPDATE ctxbridge.transcripts SET hot_from = found.ms FROM found
-         WHERE transcripts.tenant = $1 AND transcripts.owner = session_user::text AND found.id = transcripts.id
-            AND hot_from IS DISTINCT FROM found.ms",
+         SELECT id, ms FROM found WHERE hot_from IS DISTINCT FROM ms",
         &[&i64::MIN, &NEVER],
+    )?;
+    let moved: Vec<(i64, i64)> = found.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect::<Result<_, PostgresError>>()?;
+    let (transcripts, times): (Vec<i64>, Vec<i64>) = moved.into_iter().unzip();
+    db.execute(
+        "UPDATE ctxbridge.transcripts SET hot_from = moved.ms FROM unnest($2::bigint[], $3::bigint[]) AS moved (id, ms)
+         WHERE transcripts.tenant = $1 AND transcripts.owner = session_user::text AND transcripts.id = moved.id",
+        &[&transcripts, &times],
     )
     .map(drop)
 }
@@ -243,36 +241,103 @@ pub(super) fn revive(db: &mut Connection, entries: &[i64]) -> Result<(), Postgre
 
 /// Counts a restore of entries and trusts them a little more; an entry that is named twice was restored twice.
 pub(super) fn touch(db: &mut Connection, entries: &[i64], now_ms: i64) -> Result<(), PostgresError> {
-    let sql = format!(
-        "UPDATE ctxbridge.entries SET access_count = access_count + 1, accessed_ms = $3,
-            confidence = {LOST} + least(1::double precision, {} + {})
-         WHERE tenant = $1 AND id = $2 AND owner = session_user::text",
-        confidence(LOST),
-        float(CONFIDENCE_BOOST)
-    );
+    let mut known = known(db, entries)?;
     for entry in entries {
-        db.execute(&sql, &[entry, &now_ms])?;
+        if let Some(known) = known.get_mut(entry) {
+            known.access_count = known.access_count.saturating_add(1);
+            known.accessed_ms = Some(now_ms);
+            known.confidence = (known.confidence + CONFIDENCE_BOOST).min(1.0);
+        }
     }
-    Ok(())
+    write(db, &known.into_iter().collect::<Vec<_>>())
 }
 
 /// Raises what is known of one's own entries; those that are new have it as it is said. One that was pruned stays so, unless it was restored
 /// elsewhere since.
 pub(super) fn adopt(db: &mut Connection, adopted: &[Adopted]) -> Result<usize, PostgresError> {
-    let known = confidence(LOST);
-    let sql = format!(
-        "UPDATE ctxbridge.entries SET access_count = greatest(access_count, $3), accessed_ms = greatest(accessed_ms, $4),
-            confidence = {LOST} + CASE WHEN $6 THEN $5 ELSE greatest({known}, $5) END
-         WHERE tenant = $1 AND id = $2 AND owner = session_user::text AND summary IS NULL
-            AND (access_count < $3 OR confidence IS DISTINCT FROM 0)
-            AND (access_count < $3 OR coalesce(accessed_ms, 0) < coalesce($4, 0) OR {known} < $5 - {tolerance}
-                OR ($6 AND {known} > $5 + {tolerance}))",
-        tolerance = float(TOLERANCE)
-    );
+    let entries: Vec<i64> = adopted.iter().map(|one| one.entry).collect();
+    let mut known = known(db, &entries)?;
+    let mut raised = BTreeMap::new();
     let mut changed = 0;
     for one in adopted {
-        let count = i32::try_from(one.access_count).unwrap_or(i32::MAX);
-        changed += db.execute(&sql, &[&one.entry, &count, &one.accessed_ms, &one.confidence, &one.is_new])?;
+        if let Some(known) = known.get_mut(&one.entry).filter(|known| known.is_raised_by(one)) {
+            known.raise(one);
+            raised.insert(one.entry, known.clone());
+            changed += 1;
+        }
     }
-    Ok(changed as usize)
+    write(db, &raised.into_iter().collect::<Vec<_>>()).map(|()| changed)
+}
+
+/// What is known of an entry of one's own.
+#[derive(Clone, Debug)]
+struct Known {
+    access_count: i32,
+    accessed_ms: Option<i64>,
+    /// After all losses.
+    confidence: f64,
+    is_pruned: bool,
+    is_summary: bool,
+}
+
+impl Known {
+    /// Whether that says something of a turn which is not known here.
+    fn is_raised_by(&self, one: &Adopted) -> bool {
+        let is_restored = self.access_count < count(one);
+        let is_other = self.confidence < one.confidence - TOLERANCE || (one.is_new && self.confidence > one.confidence + TOLERANCE);
+        let is_later = self.accessed_ms.unwrap_or(0) < one.accessed_ms.unwrap_or(0);
+        !self.is_summary && (is_restored || !self.is_pruned && (is_later || is_other))
+    }
+
+    fn raise(&mut self, one: &Adopted) {
+        self.access_count = self.access_count.max(count(one));
+        self.accessed_ms = self.accessed_ms.max(one.accessed_ms);
+        self.confidence = if one.is_new { one.confidence } else { self.confidence.max(one.confidence) };
+        self.is_pruned = false;
+    }
+}
+
+fn count(one: &Adopted) -> i32 {
+    i32::try_from(one.access_count).unwrap_or(i32::MAX)
+}
+
+/// What is known of entries of one's own, by their ids; nobody else changes them until the transaction ends. What is written is worked out here and
+/// not in the statement that writes: a distributed server refuses one that asks for somebody, or another table, within an expression.
+fn known(db: &mut Connection, entries: &[i64]) -> Result<BTreeMap<i64, Known>, PostgresError> {
+    let sql = format!(
+        "SELECT id, access_count, accessed_ms, {}, coalesce(entries.confidence = 0, false), summary IS NOT NULL FROM ctxbridge.entries
+         WHERE tenant = $1 AND owner = session_user::text AND id = ANY ($2) ORDER BY id FOR UPDATE",
+        confidence(LOST)
+    );
+    let found = db.all(&sql, &[&entries])?;
+    let known = |row: &Line| {
+        let known = Known {
+            access_count: row.get(1)?,
+            accessed_ms: row.get(2)?,
+            confidence: row.get(3)?,
+            is_pruned: row.get(4)?,
+            is_summary: row.get(5)?,
+        };
+        Ok((row.get(0)?, known))
+    };
+    found.iter().map(known).collect()
+}
+
+/// Writes down how often entries were restored, when they were last, and how far they are trusted.
+fn write(db: &mut Connection, known: &[(i64, Known)]) -> Result<(), PostgresError> {
+    if known.is_empty() {
+        return Ok(());
+    }
+    let lost = lost(db)?;
+    let entries: Vec<i64> = known.iter().map(|(entry, _)| *entry).collect();
+    let counts: Vec<i32> = known.iter().map(|(_, known)| known.access_count).collect();
+    let times: Vec<Option<i64>> = known.iter().map(|(_, known)| known.accessed_ms).collect();
+    let confidences: Vec<f64> = known.iter().map(|(_, known)| lost + known.confidence).collect();
+    db.execute(
+        "UPDATE ctxbridge.entries SET access_count = known.access_count, accessed_ms = known.accessed_ms, confidence = known.confidence
+         FROM unnest($2::bigint[], $3::integer[], $4::bigint[], $5::double precision[]) AS known (id, access_count, accessed_ms, confidence)
+         WHERE entries.tenant = $1 AND entries.owner = session_user::text AND entries.id = known.id",
+        &[&entries, &counts, &times, &confidences],
+    )
+    .map(drop)
 }
