@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ctxbridge_testkit::files::bring;
 use ctxbridge_testkit::transcript::Kind;
 
 use crate::answers::{hostile, import, metrics};
@@ -24,7 +25,8 @@ fn workshop() -> PathBuf {
     let wanted = fs::read(source.join("package-lock.json")).unwrap();
     let done = folder.join("installed");
     for file in fs::read_dir(&source).unwrap().map(Result::unwrap).filter(|file| file.path().is_file()) {
-        bring(&file.path(), &folder.join(file.file_name()));
+        // The lock covers the filling; Node.js of another test may be reading them.
+        bring(&file.path(), &folder.join(file.file_name())).unwrap();
     }
     if fs::read(&done).is_ok_and(|installed| installed == wanted) {
         return folder;
@@ -41,18 +43,6 @@ fn workshop() -> PathBuf {
     assert!(warm.status.success(), "Chromium does not start: {}; {NEXT}", String::from_utf8_lossy(&warm.stderr));
     fs::write(&done, &wanted).unwrap();
     folder
-}
-
-/// Node of another test may be reading the copy right now (the lock covers the filling, not the use): so it is never
-/// seen half-written, and not touched where nothing has changed.
-fn bring(from: &Path, to: &Path) {
-    let new = fs::read(from).unwrap();
-    if fs::read(to).is_ok_and(|old| old == new) {
-        return;
-    }
-    let half = to.with_extension("new");
-    fs::write(&half, new).unwrap();
-    fs::rename(&half, to).unwrap();
 }
 
 fn node(folder: &Path, arguments: &[&str]) -> Command {

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use ctxbridge_testkit::files::bring;
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
@@ -141,7 +142,7 @@ fn workshop() -> Result<PathBuf> {
     for file in fs::read_dir(&source)? {
         let file = file?;
         if file.path().is_file() {
-            fs::copy(file.path(), folder.join(file.file_name()))?;
+            bring(&file.path(), &folder.join(file.file_name()))?;
         }
     }
     if !folder.join("node_modules").is_dir() {

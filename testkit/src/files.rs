@@ -1,0 +1,19 @@
+//! Files that several processes use at once.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Brings a copy of a file up to date. Somebody may be reading the copy: so it is never seen half-written, and not touched where nothing has changed.
+///
+/// # Errors
+/// When the file cannot be read, or the copy cannot be written.
+pub fn bring(from: &Path, to: &Path) -> io::Result<()> {
+    let new = fs::read(from)?;
+    if fs::read(to).is_ok_and(|old| old == new) {
+        return Ok(());
+    }
+    let half = to.with_extension("new");
+    fs::write(&half, new)?;
+    fs::rename(&half, to)
+}
