@@ -66,7 +66,7 @@ fn name(session: usize) -> String {
 
 /// What one statement sees of each transcript: its bytes, those of its pieces, its turns, the place of the last one, and its texts.
 const SEEN: &str = "SELECT t.bytes, (SELECT coalesce(sum(l.bytes), 0)::bigint FROM ctxbridge.layout l WHERE l.session = t.session),
-        u.turns, u.last, (SELECT count(*) FROM ctxbridge.entries e JOIN ctxbridge.turns u ON u.entry = e.id WHERE u.session = t.session)
+        u.turns, u.last, (SELECT count(*) FROM ctxbridge.entries e JOIN ctxbridge.turns u ON u.tenant = e.tenant AND u.entry = e.id WHERE u.session = t.session)
     FROM ctxbridge.transcripts t,
         LATERAL (SELECT count(*) AS turns, max(idx)::bigint AS last FROM ctxbridge.turns u WHERE u.session = t.session) AS u";
 

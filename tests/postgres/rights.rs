@@ -243,12 +243,12 @@ fn nothing_of_ones_own_gets_into_what_is_anothers() {
     let transcript = number(&people, "SELECT id FROM ctxbridge.transcripts WHERE path LIKE '%xyzzyteam3%'");
     let entry = number(
         &people,
-        "SELECT min(entry) FROM ctxbridge.turns JOIN ctxbridge.sessions s ON s.id = turns.session
+        "SELECT min(entry) FROM ctxbridge.turns JOIN ctxbridge.sessions s ON s.tenant = turns.tenant AND s.id = turns.session
         WHERE s.session = 'xyzzyteam3'",
     );
     let secret = number(
         &people,
-        "SELECT min(entry) FROM ctxbridge.turns JOIN ctxbridge.sessions s ON s.id = turns.session
+        "SELECT min(entry) FROM ctxbridge.turns JOIN ctxbridge.sessions s ON s.tenant = turns.tenant AND s.id = turns.session
         WHERE s.session = 'xyzzyprivate1'",
     );
     let before = (alice_sees(&people), rows_of_alice(&people));

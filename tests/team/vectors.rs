@@ -157,7 +157,7 @@ fn no_vector_tells_of_a_secret() {
     // With the secret, the word that has it would count.
     let with = Counts::vector(&format!("{TOKEN}."));
     let largest = (0..DIMENSIONS).max_by(|a, b| with[*a].total_cmp(&with[*b])).unwrap();
-    let sql = "SELECT v.embedding::text FROM ctxbridge.embeddings v JOIN ctxbridge.turns t ON t.entry = v.entry WHERE t.idx = 2";
+    let sql = "SELECT v.embedding::text FROM ctxbridge.embeddings v JOIN ctxbridge.turns t ON t.tenant = v.tenant AND t.entry = v.entry WHERE t.idx = 2";
     let rows = team.database.admin().unwrap().query(sql, &[]).unwrap();
     assert!(!rows.is_empty());
     for row in rows {
@@ -187,8 +187,7 @@ fn what_came_from_other_tools_is_sent_where_there_is_no_secret() {
     store.keep_embeddings(&all).unwrap();
     let none = Mutex::new(Model::installed(&ann.data()));
     assert_eq!(sync(&ann, &none, None).embedded, 1);
-    let sql =
-        "SELECT t.idx, v.passage, v.model FROM ctxbridge.embeddings_768 v JOIN ctxbridge.turns t ON t.entry = v.entry ORDER BY 2";
+    let sql = "SELECT t.idx, v.passage, v.model FROM ctxbridge.embeddings_768 v JOIN ctxbridge.turns t ON t.tenant = v.tenant AND t.entry = v.entry ORDER BY 2";
     let rows = team.database.admin().unwrap().query(sql, &[]).unwrap();
     let rows: Vec<(i32, i16, String)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
     assert_eq!(rows, [(0, 0, "hash-768".to_owned()), (0, 1, "hash-768".to_owned())]);

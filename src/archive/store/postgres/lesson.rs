@@ -78,18 +78,19 @@ fn sentences(
         words
     };
     let words: Vec<Words> = different.iter().map(words).collect();
-    let new = db.execute(
+    // A distributed server counts those that were there already among those that it wrote, and does not return them.
+    let new = db.all(
         "INSERT INTO ctxbridge.learnings (tenant, audience, folder, handle, kind, sentence, confidence, words)
          SELECT $1, $2, $3, l.handle, l.kind, l.sentence, l.confidence, l.words
          FROM unnest($4::bytea[], $5::text[], $6::text[], $7::double precision[], $8::tsvector[])
             AS l (handle, kind, sentence, confidence, words)
-         ON CONFLICT (tenant, owner, handle) DO NOTHING",
+         ON CONFLICT (tenant, owner, handle) DO NOTHING RETURNING id",
         &[&session.audience, &cleaned(folder), &handles, &kinds, &sentences, &confidences, &words],
     )?;
     if session.audience.is_some() {
         db.one("SELECT ctxbridge.show_learnings($1, $2, $3)", &[&session.id, &handles])?;
     }
-    Ok(usize::try_from(new).unwrap_or(usize::MAX))
+    Ok(new.len())
 }
 
 /// The rows of all learnings that a lesson speaks of. A join would look for them, too; but a server that has not counted its rows yet
@@ -134,9 +135,9 @@ fn said(db: &mut Connection, session: &Session, learnings: &[Learning], keys: &H
     }
     let (said, times): (Vec<i64>, Vec<i64>) = newest.into_iter().unzip();
     db.execute(
-        "UPDATE ctxbridge.learnings l SET superseded_by = NULL
-         WHERE l.tenant = $1 AND l.owner = session_user::text AND l.id = ANY ($2) AND l.superseded_by IS NOT NULL
-            AND ($3::bigint[])[array_position($2, l.id)] > (SELECT max(said.at_ms) FROM ctxbridge.learned said
+        "UPDATE ctxbridge.learnings l SET superseded_by = NULL FROM unnest($2::bigint[], $3::bigint[]) AS again (learning, at_ms)
+         WHERE l.tenant = $1 AND l.owner = session_user::text AND l.id = again.learning AND l.superseded_by IS NOT NULL
+            AND again.at_ms > (SELECT max(said.at_ms) FROM ctxbridge.learned said
                 WHERE said.tenant = $1 AND said.owner = session_user::text AND said.learning = l.superseded_by)",
         &[&said, &times],
     )
@@ -152,8 +153,8 @@ fn superseded(db: &mut Connection, all: &[(Id, Id)], keys: &HashMap<Id, i64>) ->
     }
     let (old, by): (Vec<i64>, Vec<i64>) = last.into_iter().unzip();
     db.execute(
-        "UPDATE ctxbridge.learnings SET superseded_by = ($3::bigint[])[array_position($2, id)]
-         WHERE tenant = $1 AND owner = session_user::text AND id = ANY ($2)",
+        "UPDATE ctxbridge.learnings l SET superseded_by = taken.by FROM unnest($2::bigint[], $3::bigint[]) AS taken (learning, by)
+         WHERE l.tenant = $1 AND l.owner = session_user::text AND l.id = taken.learning",
         &[&old, &by],
     )
     .map(drop)
