@@ -102,8 +102,10 @@ fn a_migration_that_fails_has_not_happened() {
 fn only_citus_is_distributed_to() {
     let database = database();
     PostgresStore::connect(settings(&database)).unwrap();
-    let error = database.admin().unwrap().batch_execute("CALL ctxbridge.distribute()").unwrap_err();
-    assert!(error.as_db_error().unwrap().message().contains("no Citus"), "{error:?}");
+    for call in ["CALL ctxbridge.distribute()", "CALL ctxbridge.prepare_move()"] {
+        let error = database.admin().unwrap().batch_execute(call).unwrap_err();
+        assert!(error.as_db_error().unwrap().message().contains("no Citus"), "{error:?}");
+    }
     // What it asks of tables: a key with the tenant in it.
     let without = "SELECT count(*) FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
         WHERE relnamespace = 'ctxbridge'::regnamespace AND indisunique AND relname <> 'migrations' AND NOT EXISTS

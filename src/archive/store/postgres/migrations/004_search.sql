@@ -348,9 +348,11 @@ BEGIN
         EXECUTE pg_catalog.format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', target);
         PERFORM pg_catalog.create_distributed_table(target, 'tenant', colocate_with =>
             CASE target WHEN 'ctxbridge.sessions'::regclass THEN 'none' ELSE 'ctxbridge.sessions' END);
-        IF EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = target) THEN
-            EXECUTE pg_catalog.format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', target);
-        END IF;
+    END LOOP;
+    FOR target IN SELECT DISTINCT p.polrelid FROM pg_catalog.pg_policy p JOIN pg_catalog.pg_class c ON c.oid = p.polrelid
+        WHERE c.relnamespace = 'ctxbridge'::regnamespace AND NOT c.relforcerowsecurity
+    LOOP
+        EXECUTE pg_catalog.format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', target);
     END LOOP;
     FOR callable IN
         SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'ctxbridge'::regnamespace AND p.prosecdef
@@ -376,7 +378,22 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-REVOKE ALL ON PROCEDURE ctxbridge.distribute() FROM PUBLIC;
+
+-- For whoever owns the tables, before shards are moved: they are copied in his name, so he has to see all of them until distribute() is called
+-- again. All others see what they saw.
+CREATE PROCEDURE ctxbridge.prepare_move()
+LANGUAGE plpgsql AS $$
+DECLARE
+    target regclass;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension e WHERE e.extname = 'citus') THEN
+        RAISE EXCEPTION 'this server has no Citus, and no shards to move' USING ERRCODE = 'feature_not_supported';
+    END IF;
+    FOR target IN SELECT c.oid FROM pg_catalog.pg_class c WHERE c.relnamespace = 'ctxbridge'::regnamespace AND c.relforcerowsecurity LOOP
+        EXECUTE pg_catalog.format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', target);
+    END LOOP;
+END $$;
+REVOKE ALL ON PROCEDURE ctxbridge.distribute(), ctxbridge.prepare_move() FROM PUBLIC;
 
 -- What only functions read is closed to whoever else has a right to it: a role that may read all data, as those of backups and statistics do, is
 -- below policies all the same. It has none, which is that nobody sees a row. Whoever owns it is not below them, and functions run as the owner.
