@@ -14,6 +14,8 @@ mod member;
 mod proxy;
 #[path = "team/trouble.rs"]
 mod trouble;
+#[path = "team/unsend.rs"]
+mod unsend;
 #[path = "team/vectors.rs"]
 mod vectors;
 

@@ -143,6 +143,11 @@ impl Redactor {
         STANDARD.get_or_init(|| Self { words: Words::all(), extra: Vec::new(), allow: Vec::new() })
     }
 
+    /// Whether there is a secret in a text.
+    pub fn has_secret(&self, text: &str) -> bool {
+        matches!(self.redact(text).text, Cow::Owned(_))
+    }
+
     /// A text with `[redacted:RULE]` for each secret.
     pub fn redact<'t>(&self, text: &'t str) -> Redacted<'t> {
         let mut redacted = Redacted { text: Cow::Borrowed(text), found: Found::new() };

@@ -94,6 +94,11 @@ impl Member {
         Self { role: self.role.clone(), url: self.url.clone(), home: self.home.clone(), variables }
     }
 
+    /// The same, who has heard of no server.
+    pub fn without_server(&self) -> Self {
+        Self { url: String::new(), ..self.with("CTXBRIDGE_POSTGRES_PASSWORD", "") }
+    }
+
     /// The same, with the server at another port.
     pub fn at_port(&self, port: u16) -> Self {
         let (before, behind) = self.url.rsplit_once('/').unwrap();
@@ -126,7 +131,10 @@ impl Member {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ctxbridge"));
         command.env_clear().env("HOME", self.home.path()).env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("CTXBRIDGE_DATA_DIR", self.data()).env("CTXBRIDGE_CONFIG_DIR", self.home.path().join("config"));
-        command.env("CTXBRIDGE_POSTGRES_URL", &self.url).envs(self.variables.iter().cloned());
+        if !self.url.is_empty() {
+            command.env("CTXBRIDGE_POSTGRES_URL", &self.url);
+        }
+        command.envs(self.variables.iter().cloned());
         command.current_dir(self.home.path());
         command
     }

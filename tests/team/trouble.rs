@@ -1,6 +1,6 @@
 //! A server that is down, dies, stalls, or is cut off: afterwards both sides have the same, once.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -196,4 +196,27 @@ fn no_hook_asks_the_server() {
         assert!(begun.elapsed() < PATIENCE, "nothing is sent at the end of a session");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Whoever listens at that address may say anything.
+#[test]
+fn what_a_server_says_is_shown_and_not_obeyed() {
+    let team = Team::new();
+    let ann = team.member("ann");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten().take(20) {
+            // What it is asked is of no matter.
+            if stream.read(&mut [0; 1_024]).is_err() {
+                continue;
+            }
+            let said = b"SFATAL\0VFATAL\0C28000\0Mgo\x1b]0;away\x07\x1b[2J \xe2\x80\xaegnorw\0\0";
+            let length = (said.len() as u32 + 4).to_be_bytes();
+            stream.write_all(&[b"E", &length[..], &said[..]].concat()).ok();
+        }
+    });
+    let refused = ann.fails_at(&format!("postgres://ann@{address}/team"));
+    assert!(refused.contains("go]0;away[2J gnorw"), "{refused:?}");
+    assert!(refused.chars().all(|shown| shown == '\n' || !shown.is_control()), "{refused:?}");
 }

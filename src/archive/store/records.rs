@@ -408,4 +408,7 @@ pub struct TakenBack {
     pub turns: u64,
     /// Other sessions in which some of them are said as well, and so still are.
     pub also_in: Vec<String>,
+    /// Whether those who could read it cannot any more, though [`Rest::Audience`] was to stay: this user is no member of its project now, or what that
+    /// is called is a secret.
+    pub is_hidden: bool,
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::facts::{Facts, Keeps};
+use super::outgoing::{Outgoing, outgoing};
 use super::state::{Sent, State};
 use super::stream::{Mark, Shared, Stream};
 use super::{Sending, SyncError, Synced, project};
@@ -26,8 +27,8 @@ impl Job<'_> {
     /// Sends what is new, and says by what its facts are known again; nothing where nothing is new. The other store is opened where something is.
     pub fn send_all(&self, from: &mut dyn Store, to: &mut Option<Box<dyn Store>>) -> Result<Option<(Synced, String)>, SyncError> {
         let mut done = Synced { sessions: 1, ..Synced::default() };
-        let mut transcripts = from.transcripts(self.session.key)?;
-        transcripts.retain(|transcript| !self.is_sent(transcript));
+        let mut transcripts = outgoing(from, self.session, self.sync.redactor)?;
+        transcripts.retain(|outgoing| !self.is_sent(&outgoing.transcript));
         let facts = Facts::of(from, self.session, Some(self.sync.redactor), &mut done.secrets)?;
         let hash = facts.hash();
         if transcripts.is_empty() && self.state().has_facts(&self.session.session, &hash) {
@@ -36,18 +37,26 @@ impl Job<'_> {
         let to = self.opened(to)?;
         self.note(self.state().note_vectors(None))?;
         facts.announce(&mut **to, &self.session.session)?;
+        self.known_by(&mut **to, &mut transcripts)?;
         let mut is_placed = false;
-        for transcript in &transcripts {
-            let pass = self.send(from, &mut **to, transcript, &mut done.secrets)?;
+        for outgoing in &transcripts {
+            if self.state().sent(&outgoing.transcript.path).is_none() {
+                self.count(self.sync.redactor.redact(&outgoing.transcript.path).found, &mut done.secrets);
+            }
+            let pass = self.send(from, &mut **to, outgoing, &mut done.secrets)?;
             done.transcripts += 1;
             done.bytes += pass.bytes;
             done.turns += pass.turns;
             // As soon as there is something to read.
             if !std::mem::replace(&mut is_placed, true)
                 && let Some(project) = self.session.folder.as_deref().and_then(project::name)
-                && to.place_in_project(&self.session.session, &project)?
             {
-                *done.hidden.entry(project).or_default() += 1;
+                // Projects of which nothing is left but that they are secret would be one, and so have each other's members.
+                if self.sync.redactor.has_secret(&project) {
+                    done.unnamed += 1;
+                } else if to.place_in_project(&self.session.session, &project)? {
+                    *done.hidden.entry(project).or_default() += 1;
+                }
             }
         }
         facts.tell(&mut **to, &self.session.session, self.sync.now_ms, Keeps::Same)?;
@@ -91,15 +100,35 @@ impl Job<'_> {
         self.state().sent(&transcript.path).is_some_and(is_all)
     }
 
+    /// What was sent under its whole path goes on there: a second one beside it would be an older state of the same.
+    fn known_by(&self, to: &mut dyn Store, transcripts: &mut [Outgoing]) -> Result<(), StoreError> {
+        if transcripts.iter().all(|outgoing| outgoing.path == outgoing.transcript.path) {
+            return Ok(());
+        }
+        let Some(there) = to.session(&self.session.session)?.filter(|there| there.owner.is_none()) else { return Ok(()) };
+        let there = to.transcripts(there.key)?;
+        for outgoing in transcripts {
+            if there.iter().any(|there| there.path == outgoing.transcript.path) {
+                outgoing.path.clone_from(&outgoing.transcript.path);
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, found: Found, secrets: &mut Found) {
+        found.into_iter().for_each(|(rule, count)| *secrets.entry(rule).or_default() += count);
+    }
+
     /// All generations from the one on that was sent last, in order, so that the other store has them as well. One that was rewritten, and is
     /// there, is left alone: sent again, it would be taken for what the transcript was rewritten to.
     fn send(
         &self,
         from: &mut dyn Store,
         to: &mut dyn Store,
-        transcript: &StoredTranscript,
+        outgoing: &Outgoing,
         secrets: &mut Found,
     ) -> Result<Pass, SyncError> {
+        let transcript = &outgoing.transcript;
         let known = self.state().sent(&transcript.path).filter(|sent| sent.generation <= transcript.generation);
         let mut passed = Pass::default();
         let mut there = 0;
@@ -107,38 +136,32 @@ impl Job<'_> {
             let again = known.filter(|sent| sent.generation == generation).map_or_else(Mark::default, |sent| sent.again);
             let bytes = if generation == transcript.generation { transcript.bytes } else { u64::MAX };
             let is_rewritten = generation < transcript.generation;
-            if is_rewritten && let Some(same) = self.generation_there(from, to, (transcript, generation), there)? {
+            if is_rewritten && let Some(same) = self.generation_there(from, to, (outgoing, generation), there)? {
                 there = same;
                 continue;
             }
             let mut found = Found::new();
-            let mut sent = self.generation(from, to, (transcript, generation), (again, bytes), &mut found)?;
+            let mut sent = self.generation(from, to, (outgoing, generation), (again, bytes), &mut found)?;
             if sent.is_none() {
                 // The other store has less than it had.
                 found.clear();
-                sent = self.generation(from, to, (transcript, generation), (Mark::default(), bytes), &mut found)?;
+                sent = self.generation(from, to, (outgoing, generation), (Mark::default(), bytes), &mut found)?;
             }
             let Some((pass, again)) = sent else { continue };
             passed.bytes += pass.bytes;
             passed.turns += pass.turns;
-            for (rule, count) in found {
-                *secrets.entry(rule).or_default() += count;
-            }
+            self.count(found, secrets);
             self.note(self.state().note_sent(&transcript.path, Sent { generation, bytes, again }))?;
             if is_rewritten {
-                there = self.transcript_there(to, transcript)?.map_or(there, |transcript| transcript.generation);
+                there = self.transcript_there(to, outgoing)?.map_or(there, |transcript| transcript.generation);
             }
         }
         Ok(passed)
     }
 
-    fn transcript_there(
-        &self,
-        to: &mut dyn Store,
-        transcript: &StoredTranscript,
-    ) -> Result<Option<StoredTranscript>, StoreError> {
+    fn transcript_there(&self, to: &mut dyn Store, outgoing: &Outgoing) -> Result<Option<StoredTranscript>, StoreError> {
         let Some(session) = to.session(&self.session.session)? else { return Ok(None) };
-        Ok(to.transcripts(session.key)?.into_iter().find(|there| there.path == transcript.path))
+        Ok(to.transcripts(session.key)?.into_iter().find(|there| there.path == outgoing.path))
     }
 
     /// The first generation of the other store, from one on, that has all of this one.
@@ -146,13 +169,13 @@ impl Job<'_> {
         &self,
         from: &mut dyn Store,
         to: &mut dyn Store,
-        (transcript, generation): (&StoredTranscript, u32),
+        (outgoing, generation): (&Outgoing, u32),
         at_least: u32,
     ) -> Result<Option<u32>, StoreError> {
-        let Some(there) = self.transcript_there(to, transcript)? else { return Ok(None) };
+        let Some(there) = self.transcript_there(to, outgoing)? else { return Ok(None) };
         // What was taken out of it is counted when it is sent.
         let (whole, mut found) = ((Mark::default(), u64::MAX), Found::new());
-        let mut stream = Stream::read(from, (transcript.key, generation), whole, self.sync.redactor, &mut found)?;
+        let mut stream = Stream::read(from, (outgoing.transcript.key, generation), whole, self.sync.redactor, &mut found)?;
         stream.generation_in(to, &there, at_least)
     }
 
@@ -161,14 +184,14 @@ impl Job<'_> {
         &self,
         from: &mut dyn Store,
         to: &mut dyn Store,
-        (transcript, generation): (&StoredTranscript, u32),
+        (outgoing, generation): (&Outgoing, u32),
         range: (Mark, u64),
         found: &mut Found,
     ) -> Result<Option<(Pass, Mark)>, SyncError> {
         let redactor = self.sync.redactor;
-        let stream = RefCell::new(Stream::read(from, (transcript.key, generation), range, redactor, found)?);
-        let named =
-            Transcript { path: transcript.path.clone(), session: self.session.session.clone(), agent: transcript.agent.clone() };
+        let stream = RefCell::new(Stream::read(from, (outgoing.transcript.key, generation), range, redactor, found)?);
+        let Outgoing { transcript, path } = outgoing;
+        let named = Transcript { path: path.clone(), session: self.session.session.clone(), agent: transcript.agent.clone() };
         let length = stream.borrow().length();
         // What is read from its begin may have been rewritten anywhere.
         let comparison = if range.0 == Mark::default() { Comparison::Whole } else { Comparison::End };

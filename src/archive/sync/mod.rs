@@ -4,18 +4,22 @@ Sending what is new in one archive to another: from this machine to a team's ser
 What is sent is what the other store would have archived itself, had its transcripts no secrets: a `stream` of cleaned lines goes
 through the ordinary reader, so that it can be interrupted anywhere and begun again, and nothing is there twice. Turns, summaries,
 learnings and snapshots are made of what was sent. What hooks and the user told (`facts`) is sent besides. How far that was is kept in a
-file (`state`), so that a run costs what is new. At last, a store that keeps `vectors` is given those that it lacks.
+file (`state`), so that a run costs what is new. At last, a store that keeps `vectors` is given those that it lacks. `unsend` takes a session back,
+and what is `withheld` is never sent.
 
 Whoever only looks at the archive meanwhile, or adds to it, is in nobody's way. One run at a time sends to a store.
 */
 
 mod facts;
 mod job;
+mod outgoing;
 mod project;
 mod retry;
 mod state;
 mod stream;
+mod unsend;
 mod vectors;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,6 +31,8 @@ use std::time::{Duration, Instant};
 
 pub(super) use facts::{Facts, Keeps};
 pub use retry::{Rest, Retries};
+pub use unsend::Unsending;
+pub use withheld::Withheld;
 
 use super::embed::Model;
 use super::reader::ReadError;
@@ -104,6 +110,10 @@ pub struct Synced {
     pub hidden: BTreeMap<String, usize>,
     /// Sessions that could not be sent, and why: their bytes here cannot be read, or they may not be written there any more.
     pub failed: Vec<(String, String)>,
+    /// Sessions that stay private, because what their projects are called is a secret.
+    pub unnamed: usize,
+    /// Sessions here that are sent to nobody.
+    pub withheld: usize,
     /// Whether time was up before everything was sent.
     pub is_cut: bool,
 }
@@ -114,6 +124,9 @@ pub enum SyncError {
     /// Another process does.
     #[error("another ctxbridge is sending the archive already; what is new is sent by that one, or by the next")]
     Running,
+    /// The same, to who takes something back.
+    #[error("another ctxbridge is sending the archive, and nothing was taken back yet; run this again when that is done")]
+    Sending,
     /// One of both stores says no.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -144,19 +157,22 @@ impl Sending<'_> {
     /// When another process does, or one of the stores cannot be read or written, also after several attempts. What was sent before stays sent.
     pub fn run(&self, progress: &(dyn Fn(&Synced) + Sync)) -> Result<Synced, SyncError> {
         let failed = |cause| SyncError::State { folder: self.data.to_owned(), cause };
-        let _alone = lock(self.data).map_err(failed)?.ok_or(SyncError::Running)?;
+        let _alone = lock(self.data, PATIENCE).map_err(failed)?.ok_or(SyncError::Running)?;
         let mut state = State::of(self.data, self.name).map_err(failed)?;
         if self.is_whole {
             state.forget().map_err(failed)?;
         }
-        let sessions = (self.from)()?.sessions("", None, usize::MAX)?;
+        let withheld = Withheld::of(self.data).map_err(failed)?;
+        let mut sessions = (self.from)()?.sessions("", None, usize::MAX)?;
+        let all = sessions.len();
+        sessions.retain(|session| !withheld.has(&session.session));
         let work = Work {
             sync: self,
             sessions: &sessions,
             state: Mutex::new(state),
             stop: AtomicBool::new(false),
             sent: Mutex::default(),
-            done: Mutex::new(Synced { of: sessions.len(), ..Synced::default() }),
+            done: Mutex::new(Synced { of: sessions.len(), withheld: all - sessions.len(), ..Synced::default() }),
             progress,
         };
         let passed = work.by_all(sessions.len(), Work::send);
@@ -340,16 +356,17 @@ impl Synced {
         for (project, count) in other.hidden {
             *self.hidden.entry(project).or_default() += count;
         }
+        self.unnamed += other.unnamed;
         self.is_cut |= other.is_cut;
     }
 }
 
 /// Nothing where another process has it. On drives without locks, everybody goes on: nothing is sent twice even so.
-fn lock(data: &Path) -> io::Result<Option<Option<File>>> {
+fn lock(data: &Path, patience: Duration) -> io::Result<Option<Option<File>>> {
     let folder = data.join(state::FOLDER);
     paths::create_private_dir(&folder)?;
     let file = files::private().create(true).append(true).open(folder.join(LOCK))?;
-    match files::lock_within(&file, File::try_lock, PATIENCE) {
+    match files::lock_within(&file, File::try_lock, patience) {
         Ok(()) => Ok(Some(Some(file))),
         Err(std::fs::TryLockError::WouldBlock) => Ok(None),
         Err(std::fs::TryLockError::Error(_)) => Ok(Some(None)),

@@ -120,6 +120,27 @@ impl State {
         }
     }
 
+    /// Forgets a session, with its transcripts: they are asked for again.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn forget_session(&mut self, session: &str, paths: &[String]) -> io::Result<()> {
+        for path in paths {
+            self.sent.remove(path);
+        }
+        (self.vectors, self.file) = (None, None);
+        self.facts.remove(session);
+        self.rewrite()
+    }
+
+    /// Forgets what was found out of a session: it is looked through again.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn forget_facts(&mut self, session: &str) -> io::Result<()> {
+        self.forget_session(session, &[])
+    }
+
     /// How much of a transcript was sent.
     pub fn sent(&self, path: &str) -> Option<Sent> {
         self.sent.get(path).copied()

@@ -14,6 +14,7 @@ mod status;
 mod sync;
 mod tag;
 mod tiers;
+mod unsend;
 
 use std::time::Instant;
 
@@ -73,6 +74,8 @@ enum ArchiveCommand {
     Sync(sync::SyncArgs),
     /// Say who may read a session on the team's server
     Share(share::ShareArgs),
+    /// Take a session back from the team's server, or have it never sent
+    Unsend(unsend::UnsendArgs),
 }
 
 impl ArchiveArgs {
@@ -91,6 +94,7 @@ impl ArchiveArgs {
             ArchiveCommand::Optimize(args) => args.run(output),
             ArchiveCommand::Sync(args) => args.run(output),
             ArchiveCommand::Share(args) => args.run(output),
+            ArchiveCommand::Unsend(args) => args.run(output),
         }
     }
 }

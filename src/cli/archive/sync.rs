@@ -132,6 +132,13 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
             literal(project)
         ));
     }
+    if sent.unnamed > 0 && server.visibility() == Visibility::Project {
+        output.note(&format!(
+            "{} {}: what the project is called has a secret in it (redact.patterns)",
+            count(sent.unnamed as u64, "session"),
+            styled(BAD, if sent.unnamed == 1 { "stays private" } else { "stay private" }),
+        ));
+    }
     let secrets: usize = sent.secrets.values().sum();
     if output.json {
         let failed: Vec<_> =
@@ -140,7 +147,7 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
             "server": server.address(), "tenant": server.tenant(), "visibility": server.visibility().name(),
             "looked_at": sent.looked_at, "sessions": sent.sessions, "transcripts": sent.transcripts, "turns": sent.turns,
             "bytes": sent.bytes, "learnings": sent.learnings, "embedded": sent.embedded, "no_vectors": sent.no_vectors, "redacted": secrets, "redacted_by_rule": sent.secrets,
-            "failed": failed, "stay_private": sent.hidden, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
+            "failed": failed, "stay_private": sent.hidden, "unnamed": sent.unnamed, "withheld": sent.withheld, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
         }))?;
     } else if sent.sessions == 0 {
         output.line(format!("nothing is new for {}", server.address()))?;
@@ -167,6 +174,9 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
     }
     if let Some(reason) = sent.no_vectors.as_ref().filter(|_| !output.json) {
         output.note(reason);
+    }
+    if sent.withheld > 0 && !output.json {
+        output.line(styled(DIM, format!("{} not sent (`ctxbridge archive unsend`)", count(sent.withheld as u64, "session"))))?;
     }
     if sent.is_cut {
         output.note("time was up; the next run goes on");

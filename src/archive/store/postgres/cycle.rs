@@ -119,7 +119,10 @@ fn count_above_least(db: &mut Connection, lost: f64) -> Result<u64, PostgresErro
 /// Notes down what is lost, and when this was.
 fn decay(db: &mut Connection, plan: &Plan, lost: f64) -> Result<(), PostgresError> {
     if plan.loss > 0.0 {
-        let sql = "SELECT coalesce(max(id), 0) + 1 FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text";
+        // The newest ones may have been taken back since the last cycle.
+        let sql = "SELECT greatest(
+            (SELECT coalesce(max(id), 0) + 1 FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text),
+            (SELECT max(first_entry) FROM ctxbridge.decays WHERE tenant = $1 AND owner = session_user::text))";
         let next: i64 = db.one(sql, &[])?.get(0)?;
         db.execute(
             "INSERT INTO ctxbridge.decays (tenant, first_entry, lost) VALUES ($1, $2, $3)
@@ -241,6 +244,7 @@ pub(super) fn revive(db: &mut Connection, entries: &[i64]) -> Result<(), Postgre
 
 /// Counts a restore of entries and trusts them a little more; an entry that is named twice was restored twice.
 pub(super) fn touch(db: &mut Connection, entries: &[i64], now_ms: i64) -> Result<(), PostgresError> {
+    lock_shared(db)?;
     let mut known = known(db, entries)?;
     for entry in entries {
         if let Some(known) = known.get_mut(entry) {
@@ -256,6 +260,7 @@ pub(super) fn touch(db: &mut Connection, entries: &[i64], now_ms: i64) -> Result
 /// elsewhere since.
 pub(super) fn adopt(db: &mut Connection, adopted: &[Adopted]) -> Result<usize, PostgresError> {
     let entries: Vec<i64> = adopted.iter().map(|one| one.entry).collect();
+    lock_shared(db)?;
     let mut known = known(db, &entries)?;
     let mut raised = BTreeMap::new();
     let mut changed = 0;
@@ -284,7 +289,8 @@ impl Known {
     /// Whether that says something of a turn which is not known here.
     fn is_raised_by(&self, one: &Adopted) -> bool {
         let is_restored = self.access_count < count(one);
-        let is_other = self.confidence < one.confidence - TOLERANCE || (one.is_new && self.confidence > one.confidence + TOLERANCE);
+        let is_other =
+            self.confidence < one.confidence - TOLERANCE || (one.is_new && self.confidence > one.confidence + TOLERANCE);
         let is_later = self.accessed_ms.unwrap_or(0) < one.accessed_ms.unwrap_or(0);
         !self.is_summary && (is_restored || !self.is_pruned && (is_later || is_other))
     }

@@ -13,6 +13,8 @@ pub(super) fn asked(db: &mut Connection, turn: &Turn) -> Result<(), PostgresErro
 }
 
 pub(super) fn keep(db: &mut Connection, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), PostgresError> {
+    // A cycle that has begun does not know of it.
+    cycle::lock_shared(db)?;
     let sql = "INSERT INTO ctxbridge.kept (tenant, uuid, is_kept, at_ms) VALUES ($1, $2, $3, $4)
         ON CONFLICT (tenant, owner, uuid) DO UPDATE SET is_kept = excluded.is_kept, at_ms = excluded.at_ms";
     db.execute(sql, &[&&turn[..], &is_kept, &now_ms])?;

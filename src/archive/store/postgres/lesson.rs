@@ -22,12 +22,14 @@ const PLACES: u16 = 2_000;
 /// All of a lesson; says how many learnings were not known.
 pub(super) fn learn(db: &mut Connection, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, PostgresError> {
     cycle::lock_shared(db)?;
-    let row = db.one(
+    let row = db.first(
         "SELECT s.id, s.audience, s.folder, t.agent FROM ctxbridge.transcripts t
             JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
          WHERE t.tenant = $1 AND t.id = $2 AND t.owner = session_user::text FOR UPDATE OF s",
         &[&transcript],
     )?;
+    // It was taken back.
+    let Some(row) = row else { return Ok(0) };
     let session = Session { id: row.get(0)?, audience: row.get(1)? };
     let (folder, agent): (Option<String>, Option<String>) = (row.some_text(2)?, row.some_text(3)?);
     let new = sentences(db, &session, folder.as_deref(), &lesson.learnings)?;

@@ -19,6 +19,7 @@ mod lesson;
 mod line;
 mod pool;
 mod read;
+mod removal;
 mod schema;
 mod search;
 mod segments;
@@ -35,7 +36,7 @@ pub use pool::Pool;
 pub use search::{Hit, Text};
 pub use settings::{CONNECT_TIMEOUT, Otherwise, PORT, STATEMENT_TIMEOUT, Settings, SettingsError, Ssl, TENANT};
 
-use super::StoreError;
+use super::{Rest, StoreError, TakenBack};
 use crate::archive::search::filter::Filter;
 use crate::config::Visibility;
 use crate::digest;
@@ -116,7 +117,9 @@ impl PostgresStore {
     /// # Errors
     /// When it is to be shown to a project that this user is no member of, or the server does not do it.
     pub fn set_visibility(&mut self, session: i64, visibility: Visibility) -> Result<bool, StoreError> {
-        self.write(|db| sharing::enter_before(db, session, Some(visibility), None))?;
+        if visibility == Visibility::Project {
+            self.write(|db| sharing::enter_project_of(db, session))?;
+        }
         self.write(|db| sharing::set_visibility(db, session, visibility))
     }
 
@@ -126,8 +129,42 @@ impl PostgresStore {
     /// # Errors
     /// When the session is shown to its project and this user is no member of it, or the server does not do it.
     pub fn set_project(&mut self, session: i64, project: &str) -> Result<bool, StoreError> {
-        self.write(|db| sharing::enter_before(db, session, None, Some(project)))?;
+        self.write(|db| sharing::enter_if_shown(db, session, project))?;
         self.write(|db| sharing::set_project(db, session, project))
+    }
+
+    /// Takes one's own session of this id out, with all that is kept of it and of nothing else. None where there is none. What stays does not name a project
+    /// whose name is a secret.
+    ///
+    /// # Errors
+    /// When the server does not do it: then all of it is still there.
+    pub fn take_back(
+        &mut self,
+        session: &str,
+        rest: Rest,
+        is_secret: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<TakenBack>, StoreError> {
+        let taken = self.write(|db| removal::take_back(db, session, rest, is_secret))?;
+        if let Some((_, Some(project))) = &taken {
+            self.write(|db| removal::leave_project(db, project))?;
+        }
+        Ok(taken.map(|(taken, _)| taken))
+    }
+
+    /// Other sessions of one's own in which something of one's own session of this id is said.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn also_said_in(&mut self, session: &str) -> Result<Vec<String>, StoreError> {
+        self.read(|db| removal::also_said_in(db, session))
+    }
+
+    /// The ids of all of one's own sessions, also of those of which nothing was sent yet.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn own_sessions(&mut self) -> Result<Vec<String>, StoreError> {
+        self.read(removal::own)
     }
 
     /// The best entries with these words, in the index's language ([`Terms::expression`]), of all that this user may read.

@@ -76,6 +76,11 @@ pub(super) fn forget_texts(db: &mut Connection, session: i64, entries: &[i64]) -
     db.all("SELECT ctxbridge.forget_texts($1, $2, $3)", &[&session, &entries]).map(drop)
 }
 
+/// Forgets the words of all that a session has no longer.
+pub(super) fn forget_all_texts(db: &mut Connection, session: i64) -> Result<(), PostgresError> {
+    db.all("SELECT ctxbridge.forget_texts($1, $2, NULL)", &[&session]).map(drop)
+}
+
 /// Forgets the vectors of entries whose content is another one now.
 pub(super) fn forget_vectors(db: &mut Connection, entries: &[i64]) -> Result<(), PostgresError> {
     db.all("SELECT ctxbridge.forget_vectors($1, $2)", &[&entries]).map(drop)

@@ -7,36 +7,30 @@ use super::line::clean;
 use crate::config::Visibility;
 
 /// The tables with what belongs to a session alone; a function shows the others.
-const OF_SESSION: [&str; 8] =
+pub(super) const OF_SESSION: [&str; 8] =
     ["segments", "layout", "turns", "compactions", "fixes", "changed_files", "learning_progress", "learned"];
 
-/// Enters the project that a session is about to be shown to, in a transaction of its own: the node of a distributed server that has the session
-/// sees who is a member only when that is done. `project` is what it is about to be of, if that is new.
-pub(super) fn enter_before(
-    db: &mut Connection,
-    session: i64,
-    visibility: Option<Visibility>,
-    project: Option<&str>,
-) -> Result<(), PostgresError> {
-    let sql = "SELECT visibility, project FROM ctxbridge.sessions WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
-    let Some(row) = db.first(sql, &[&session])? else { return Ok(()) };
-    let (now, known): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-    let visibility = visibility.map_or(now, |visibility| visibility.name().to_owned());
-    let project = project.map(clean).or(known);
-    match project.filter(|_| visibility == Visibility::Project.name()) {
-        Some(project) => enter(db, &project).map(drop),
+/// Enters the project of a session that is about to be shown to it. In a transaction of its own, as all that enters one: the node of a
+/// distributed server that has the session sees who is a member only when that is done.
+pub(super) fn enter_project_of(db: &mut Connection, session: i64) -> Result<(), PostgresError> {
+    let sql = "SELECT project FROM ctxbridge.sessions
+        WHERE tenant = $1 AND id = $2 AND owner = session_user::text AND project IS NOT NULL";
+    match db.first(sql, &[&session])? {
+        Some(row) => enter(db, &row.text(0)?),
         None => Ok(()),
     }
 }
 
-/// The same for a session whose project is not known yet.
-pub(super) fn enter_before_placing(db: &mut Connection, session: &str, project: &str) -> Result<(), PostgresError> {
+/// Enters what is about to be the project of a session, if it is shown to its project.
+pub(super) fn enter_if_shown(db: &mut Connection, session: i64, project: &str) -> Result<(), PostgresError> {
     let sql = "SELECT FROM ctxbridge.sessions
-        WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL AND visibility = 'project'";
-    if db.first(sql, &[&clean(session)])?.is_some() {
-        enter(db, &clean(project))?;
-    }
-    Ok(())
+        WHERE tenant = $1 AND id = $2 AND owner = session_user::text AND visibility = 'project'";
+    if db.first(sql, &[&session])?.is_some() { enter(db, project) } else { Ok(()) }
+}
+
+/// Becomes a member of a project that has none yet.
+pub(super) fn enter(db: &mut Connection, project: &str) -> Result<(), PostgresError> {
+    db.one("SELECT ctxbridge.enter_project($1, $2)", &[&clean(project)]).map(drop)
 }
 
 /// Shows a session to others, or to nobody any more. False where there is no such session of one's own.
@@ -45,7 +39,7 @@ pub(super) fn set_visibility(db: &mut Connection, session: i64, visibility: Visi
     let Some(Shown { project, .. }) = own(db, session)? else { return Ok(false) };
     if visibility == Visibility::Project
         && let Some(project) = &project
-        && !enter(db, project)?
+        && !is_member(db, project)?
     {
         return Err(no_project(db, project));
     }
@@ -58,34 +52,41 @@ pub(super) fn set_project(db: &mut Connection, session: i64, project: &str) -> R
     cycle::lock_alone(db)?;
     let Some(Shown { visibility, .. }) = own(db, session)? else { return Ok(false) };
     // Who is no member may have private sessions of it all the same; and what is private makes no project known.
-    if visibility == Visibility::Project && !enter(db, &project)? {
+    if visibility == Visibility::Project && !is_member(db, &project)? {
         return Err(no_project(db, &project));
     }
     share(db, session, visibility, Some(&project)).map(|()| true)
 }
 
-/// The same for a session whose project is not known yet. It is written with the session's transcript, so where this user may not show it to
-/// that project, it stays private, and can be written all the same; says whether that is so.
-pub(super) fn place_in_project(db: &mut Connection, session: &str, project: &str) -> Result<bool, PostgresError> {
-    let sql = "SELECT id, visibility FROM ctxbridge.sessions
-        WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL";
-    let Some(row) = db.first(sql, &[&clean(session)])? else { return Ok(false) };
-    let (session, visibility): (i64, String) = (row.get(0)?, row.get(1)?);
-    // Where nobody else comes to see it, nobody has to wait.
-    if visibility != Visibility::Project.name() {
-        let sql = "UPDATE ctxbridge.sessions SET project = $3
-            WHERE tenant = $1 AND id = $2 AND owner = session_user::text AND project IS NULL AND visibility <> 'project'";
-        if db.execute(sql, &[&session, &clean(project)])? > 0 {
-            return Ok(false);
-        }
+/// The same for a session whose project is not known yet, if it is not shown to its project: where nobody else comes to see it, nobody has to
+/// wait. Says whether it is, so that [`place_shown`] has to do it.
+pub(super) fn place(db: &mut Connection, session: &str, project: &str) -> Result<bool, PostgresError> {
+    let sql = "UPDATE ctxbridge.sessions SET project = $3
+        WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL AND visibility <> 'project'";
+    if db.execute(sql, &[&clean(session), &clean(project)])? > 0 {
+        return Ok(false);
     }
+    unplaced(db, session).map(|session| session.is_some())
+}
+
+/// The same for one that is shown to its project. It is written with the session's transcript, so where this user may not show it to that project,
+/// it stays private, and can be written all the same; says whether that is so.
+pub(super) fn place_shown(db: &mut Connection, session: &str, project: &str) -> Result<bool, PostgresError> {
     let project = clean(project);
     cycle::lock_alone(db)?;
-    let Some(Shown { visibility, project: None }) = own(db, session)? else { return Ok(false) };
-    let is_refused = visibility == Visibility::Project && !enter(db, &project)?;
+    let Some(session) = unplaced(db, session)? else { return Ok(false) };
+    let Some(Shown { visibility, .. }) = own(db, session)? else { return Ok(false) };
+    let is_refused = visibility == Visibility::Project && !is_member(db, &project)?;
     let visibility = if is_refused { Visibility::Private } else { visibility };
     share(db, session, visibility, Some(&project))?;
     Ok(is_refused)
+}
+
+/// A session of one's own whose project is not known.
+fn unplaced(db: &mut Connection, session: &str) -> Result<Option<i64>, PostgresError> {
+    let sql =
+        "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL";
+    db.first(sql, &[&clean(session)])?.map(|row| row.get(0)).transpose()
 }
 
 /// The project that a session of one's own is shown to, where this user is no member of it any more: nothing can be added to it there.
@@ -99,13 +100,13 @@ pub(super) fn left_project(db: &mut Connection, session: &str) -> Result<Option<
 }
 
 /// How a session is shown.
-struct Shown {
-    visibility: Visibility,
-    project: Option<String>,
+pub(super) struct Shown {
+    pub visibility: Visibility,
+    pub project: Option<String>,
 }
 
 /// How a session of one's own is shown. Whoever writes to it waits until this is done.
-fn own(db: &mut Connection, session: i64) -> Result<Option<Shown>, PostgresError> {
+pub(super) fn own(db: &mut Connection, session: i64) -> Result<Option<Shown>, PostgresError> {
     let sql = "SELECT visibility, project FROM ctxbridge.sessions WHERE tenant = $1 AND id = $2 AND owner = session_user::text FOR UPDATE";
     let Some(row) = db.first(sql, &[&session])? else { return Ok(None) };
     let visibility: String = row.get(0)?;
@@ -114,9 +115,9 @@ fn own(db: &mut Connection, session: i64) -> Result<Option<Shown>, PostgresError
     Ok(Some(Shown { visibility, project: row.get(1)? }))
 }
 
-/// Whether this user is a member of a project, or has become its first one.
-fn enter(db: &mut Connection, project: &str) -> Result<bool, PostgresError> {
-    db.one("SELECT ctxbridge.enter_project($1, $2)", &[&project])?.get(0)
+/// Whether this user is a member of a project, and so may show something to it.
+pub(super) fn is_member(db: &mut Connection, project: &str) -> Result<bool, PostgresError> {
+    db.one("SELECT ctxbridge.may_write($1, ARRAY['project:' || $2])", &[&project])?.get(0)
 }
 
 fn no_project(db: &Connection, project: &str) -> PostgresError {
@@ -129,7 +130,13 @@ fn no_project(db: &Connection, project: &str) -> PostgresError {
     }
 }
 
-fn share(db: &mut Connection, session: i64, visibility: Visibility, project: Option<&str>) -> Result<(), PostgresError> {
+/// Writes down who may read a session, in all that is of it.
+pub(super) fn share(
+    db: &mut Connection,
+    session: i64,
+    visibility: Visibility,
+    project: Option<&str>,
+) -> Result<(), PostgresError> {
     let audience = match (visibility, project) {
         (Visibility::Team, _) => Some(vec!["team".to_owned()]),
         (Visibility::Project, Some(project)) => Some(vec![format!("project:{project}")]),

@@ -217,8 +217,11 @@ impl Store for PostgresStore {
     }
 
     fn place_in_project(&mut self, session: &str, project: &str) -> Result<bool, StoreError> {
-        self.write(|db| sharing::enter_before_placing(db, session, project))?;
-        self.write(|db| sharing::place_in_project(db, session, project))
+        if !self.write(|db| sharing::place(db, session, project))? {
+            return Ok(false);
+        }
+        self.write(|db| sharing::enter(db, project))?;
+        self.write(|db| sharing::place_shown(db, session, project))
     }
 
     fn left_project(&mut self, session: &str) -> Result<Option<String>, StoreError> {

@@ -144,6 +144,21 @@ BEGIN
         FROM ctxbridge.members m WHERE m.tenant = $1 ORDER BY m.member;
 END $$;
 
+-- Leaves a project in which nobody else is or was, and to which nothing is shown: its name is known to nobody then.
+CREATE FUNCTION ctxbridge.leave_empty_project(tenant text, project text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('ctxbridge project ' || $1 || ' ' || $2, 0));
+    -- Who is the only one there ever was sees all that is shown to it.
+    IF NOT EXISTS (SELECT FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.project = $2 AND p.member <> me)
+        AND NOT EXISTS (SELECT FROM ctxbridge.sessions s WHERE s.tenant = $1 AND s.owner = me AND s.project = $2 AND s.visibility = 'project')
+    THEN
+        DELETE FROM ctxbridge.project_members p WHERE p.tenant = $1 AND p.project = $2 AND p.member = me;
+    END IF;
+END $$;
+
 CREATE FUNCTION ctxbridge.is_in_project(tenant text, project text, member text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -185,4 +200,5 @@ END $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ctxbridge FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ctxbridge.enter(text, boolean), ctxbridge.enter_project(text, text), ctxbridge.add_member(text, text, boolean),
     ctxbridge.remove_member(text, text), ctxbridge.add_to_project(text, text, text), ctxbridge.remove_from_project(text, text, text),
+    ctxbridge.leave_empty_project(text, text),
     ctxbridge.list_members(text), ctxbridge.may_read(text, text[]), ctxbridge.may_write(text, text[]) TO PUBLIC;

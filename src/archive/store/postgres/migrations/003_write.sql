@@ -95,6 +95,29 @@ BEGIN
         WHERE e.tenant = $1 AND e.id = $2 AND e.owner = me AND e.sha256 = $3;
 END $$;
 
+-- Has entries of one's own that were described as those of a session be described as those of another one that has them.
+CREATE FUNCTION ctxbridge.rename_entries(tenant text, session text, entries bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    me text := session_user;
+    other text;
+    as_json jsonb;
+    of_other bigint[];
+BEGIN
+    FOR other, of_other IN
+        SELECT o.session, array_agg(o.entry) FROM (
+            SELECT u.entry, min(s.session) AS session FROM ctxbridge.turns u
+            JOIN ctxbridge.sessions s ON s.tenant = u.tenant AND s.id = u.session AND s.owner = u.owner
+            WHERE u.tenant = $1 AND u.owner = me AND u.entry = ANY ($3) GROUP BY u.entry) AS o
+        GROUP BY o.session
+    LOOP
+        as_json := to_jsonb(other);
+        UPDATE ctxbridge.entries e SET key = replace(e.key, $2, other), tags = array_replace(e.tags, $2, other),
+                metadata = jsonb_set(e.metadata, '{sessionId}', as_json)
+            WHERE e.tenant = $1 AND e.owner = me AND e.id = ANY (of_other) AND e.tags @> ARRAY[$2];
+    END LOOP;
+END $$;
+
 -- Shows entries of one's own to those who may read a session of one's own that has them, too.
 CREATE FUNCTION ctxbridge.show_entries(tenant text, session bigint, entries bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -50,13 +50,13 @@ BEGIN
     END IF;
 END $$;
 
--- Forgets the words of entries that a session of one's own no longer has.
+-- Forgets the words of entries that a session of one's own no longer has; of all of them, where none are named.
 CREATE FUNCTION ctxbridge.forget_texts(tenant text, session bigint, entries bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me text := session_user;
 BEGIN
-    DELETE FROM ctxbridge.texts t WHERE t.tenant = $1 AND t.session = $2 AND t.owner = me AND t.entry = ANY ($3) AND NOT EXISTS (
+    DELETE FROM ctxbridge.texts t WHERE t.tenant = $1 AND t.session = $2 AND t.owner = me AND ($3 IS NULL OR t.entry = ANY ($3)) AND NOT EXISTS (
         SELECT FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.session = $2 AND u.owner = me AND u.entry = t.entry);
 END $$;
 
@@ -318,7 +318,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     -- They ask for members and projects alone, which every node has.
     of_members CONSTANT text[] := ARRAY['enter', 'enter_project', 'add_member', 'remove_member', 'add_to_project', 'remove_from_project',
-        'list_members', 'may_read', 'may_write'];
+        'leave_empty_project', 'list_members', 'may_read', 'may_write'];
     target regclass;
     callable regprocedure;
     command text;
