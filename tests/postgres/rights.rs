@@ -99,8 +99,8 @@ fn no_function_tells() {
     assert_eq!(
         callable.join(" "),
         "add_entries add_member add_summary add_to_project add_turns ensure_vectors enter enter_project find_near find_words forget_texts \
-         forget_vectors grow_entry list_members may_read may_write put_texts put_vectors remove_from_project remove_member settle share_entries share_texts \
-         share_vectors show_entries show_learnings without_vectors"
+         forget_vectors grow_entry leave_empty_project list_members may_read may_write put_texts put_vectors remove_from_project remove_member \
+         rename_entries settle share_entries share_texts share_vectors show_entries show_learnings without_vectors"
     );
     let unpinned = "SELECT proname::text FROM pg_proc WHERE pronamespace = 'ctxbridge'::regnamespace AND prosecdef
         AND NOT coalesce(array_to_string(proconfig, ' '), '') LIKE '%search_path=pg_catalog, pg_temp%'";
