@@ -27,7 +27,10 @@ impl Job<'_> {
     /// Sends what is new, and says by what its facts are known again; nothing where nothing is new. The other store is opened where something is.
     pub fn send_all(&self, from: &mut dyn Store, to: &mut Option<Box<dyn Store>>) -> Result<Option<(Synced, String)>, SyncError> {
         let mut done = Synced { sessions: 1, ..Synced::default() };
-        let mut transcripts = outgoing(from, self.session, self.sync.redactor)?;
+        let all = from.transcripts(self.session.key)?;
+        let is_new = all.iter().any(|transcript| !self.is_sent(transcript));
+        // Mostly there is nothing to be named.
+        let mut transcripts = if is_new { outgoing(all, &self.session.session, self.sync.redactor) } else { Vec::new() };
         transcripts.retain(|outgoing| !self.is_sent(&outgoing.transcript));
         let facts = Facts::of(from, self.session, Some(self.sync.redactor), &mut done.secrets)?;
         let hash = facts.hash();

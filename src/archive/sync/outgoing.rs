@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::archive::store::{Session, Store, StoreError, StoredTranscript};
+use crate::archive::store::StoredTranscript;
 use crate::redact::Redactor;
 
 /// A transcript, and what the other store knows it by.
@@ -11,17 +11,16 @@ pub(super) struct Outgoing {
     pub path: String,
 }
 
-/// A session's transcripts, the session's own first. The other store knows them by their paths, without secrets. One from which something was taken
+/// All transcripts of a session, its own first. The other store knows them by their paths, without secrets. One from which something was taken
 /// out says besides whose it is, and which one of them, so that no two become one.
-pub(super) fn outgoing(from: &mut dyn Store, session: &Session, redactor: &Redactor) -> Result<Vec<Outgoing>, StoreError> {
-    let mut transcripts = from.transcripts(session.key)?;
+pub(super) fn outgoing(mut transcripts: Vec<StoredTranscript>, session: &str, redactor: &Redactor) -> Vec<Outgoing> {
     transcripts.sort_unstable_by_key(|transcript| transcript.key);
     let mut all: Vec<Outgoing> = Vec::new();
     for transcript in transcripts {
         let path = match redactor.redact(&transcript.path).text {
             Cow::Borrowed(_) => transcript.path.clone(),
             Cow::Owned(text) => {
-                let whose = [Some(session.session.as_str()), transcript.agent.as_deref()];
+                let whose = [Some(session), transcript.agent.as_deref()];
                 let named = format!("{text}#{}", whose.into_iter().flatten().collect::<Vec<_>>().join("/"));
                 let another = format!("{named}#");
                 match all.iter().filter(|other| other.path == named || other.path.starts_with(&another)).count() {
@@ -33,5 +32,5 @@ pub(super) fn outgoing(from: &mut dyn Store, session: &Session, redactor: &Redac
         all.push(Outgoing { transcript, path });
     }
     all.sort_by_key(|outgoing| outgoing.transcript.agent.is_some());
-    Ok(all)
+    all
 }

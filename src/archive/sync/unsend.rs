@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::outgoing::outgoing;
+use super::outgoing::{Outgoing, outgoing};
 use super::state::State;
 use super::withheld::Withheld;
 use super::{SyncError, lock};
@@ -63,12 +63,12 @@ impl Unsending<'_> {
     pub fn only_there(&mut self, session: &str, to: &mut PostgresStore) -> Result<Vec<String>, StoreError> {
         let Some(there) = to.session(session)?.filter(|found| found.owner.is_none()) else { return Ok(Vec::new()) };
         let here = match self.from.session(session)? {
-            Some(here) => outgoing(&mut *self.from, &here, self.redactor)?,
+            Some(here) => outgoing(self.from.transcripts(here.key)?, session, self.redactor),
             None => Vec::new(),
         };
         // A generation that is only there is an older state of one that is here.
         let has = |path: &str, generation: u32| {
-            let is_it = |known: &&super::outgoing::Outgoing| known.path == path || known.transcript.path == path;
+            let is_it = |known: &&Outgoing| known.path == path || known.transcript.path == path;
             here.iter().find(is_it).is_some_and(|known| known.transcript.generation >= generation)
         };
         let mut transcripts = to.transcripts(there.key)?;

@@ -16,9 +16,7 @@ pub(super) fn take_back(
     is_secret: &dyn Fn(&str) -> bool,
 ) -> Result<Option<(TakenBack, Option<String>)>, PostgresError> {
     cycle::lock_alone(db)?;
-    let sql = "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text";
-    let Some(row) = db.first(sql, &[&clean(id)])? else { return Ok(None) };
-    let session: i64 = row.get(0)?;
+    let Some(session) = key(db, id)? else { return Ok(None) };
     let Some(shown) = sharing::own(db, session)? else { return Ok(None) };
     // Seen by nobody else before it goes: so what stays is shown to those who see where else it is.
     sharing::share(db, session, Visibility::Private, None)?;
@@ -64,11 +62,15 @@ pub(super) fn take_back(
 
 /// Other sessions of one's own in which something of one's own session of this id is said.
 pub(super) fn also_said_in(db: &mut Connection, id: &str) -> Result<Vec<String>, PostgresError> {
-    let sql = "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text";
-    let Some(row) = db.first(sql, &[&clean(id)])? else { return Ok(Vec::new()) };
-    let session: i64 = row.get(0)?;
+    let Some(session) = key(db, id)? else { return Ok(Vec::new()) };
     let said = Said::of(db, session)?;
     also_in(db, session, &said.entries)
+}
+
+/// The row of one's own session of this id.
+fn key(db: &mut Connection, id: &str) -> Result<Option<i64>, PostgresError> {
+    let sql = "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text";
+    db.first(sql, &[&clean(id)])?.map(|row| row.get(0)).transpose()
 }
 
 /// The ids of one's own sessions, those of which nothing is there but that they are known among them.
