@@ -30,11 +30,11 @@ mod tls;
 
 use std::path::PathBuf;
 
-use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings, Ssl};
+use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings, Ssl};
 use ctxbridge_testkit::postgres::{Database, Role};
 
 fn cache() -> PathBuf {
-    ctxbridge::paths::cache_dir().unwrap()
+    ctxbridge::common::paths::cache_dir().unwrap()
 }
 
 fn database() -> Database {

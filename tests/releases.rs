@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
-use ctxbridge::digest;
+use ctxbridge::client::releases::{self, Release};
+use ctxbridge::common::digest;
 use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::check::{CheckState, check};
 use ctxbridge::patch::container::{Container, Pieces, RawModule};
@@ -15,8 +16,7 @@ use ctxbridge::patch::install::Target;
 use ctxbridge::patch::marker;
 use ctxbridge::patch::patcher::Patcher;
 use ctxbridge::patch::plan::plan;
-use ctxbridge::patch::syntax::{Goal, for_each_item, with_deep_stack};
-use ctxbridge::releases::{self, Release};
+use ctxbridge::syntax::{Goal, for_each_item, with_deep_stack};
 
 fn tested() -> impl Iterator<Item = &'static Release> {
     releases::known().iter().filter(|release| release.tested)

@@ -70,7 +70,7 @@ impl World {
             std::fs::write(&path, text).unwrap();
             paths.push(path);
         }
-        import(folder.path(), &paths, Comparison::Whole, &|_| {}).unwrap();
+        import(folder.path(), &paths, Comparison::Whole, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {}).unwrap();
         Self::open(folder)
     }
 
@@ -338,7 +338,7 @@ fn generated_sessions() {
         let folder = tempfile::tempdir().unwrap();
         let made = generate(&Spec::new(kind, 300, seed), Path::new(folder.path())).unwrap();
         let paths: Vec<_> = made.sessions.iter().map(|session| session.path.clone()).collect();
-        import(folder.path(), &paths, Comparison::Whole, &|_| {}).unwrap();
+        import(folder.path(), &paths, Comparison::Whole, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {}).unwrap();
         let mut world = World::open(folder);
         let all = world.refresh();
         assert!(all > 5, "{kind:?}: {all}");

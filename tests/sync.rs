@@ -13,7 +13,7 @@ mod lines;
 mod place;
 
 use ctxbridge::archive::store::{Compaction, Turns};
-use ctxbridge::archive::sync::SyncError;
+use ctxbridge::team::sync::SyncError;
 use lines::{boundary, calls, compact_summary, result, says, text, user};
 use place::{Place, SESSION, conversation};
 use serde_json::json;

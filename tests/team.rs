@@ -19,8 +19,8 @@ mod unsend;
 #[path = "team/vectors.rs"]
 mod vectors;
 
-use ctxbridge::archive::store::postgres::PostgresStore;
 use ctxbridge::archive::store::{EVERYTHING, Store, Turns};
+use ctxbridge::team::postgres::PostgresStore;
 use lines::{says, text, user};
 use member::{Member, Team, id};
 use serde_json::Value;

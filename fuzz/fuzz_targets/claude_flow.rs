@@ -1,9 +1,9 @@
 //! Any bytes as claude-flow's JSON file: what can be read becomes lines that are read back, each in a turn, and whole.
 #![no_main]
 
-use ctxbridge::archive::claude_flow::json_file::JsonFile;
-use ctxbridge::archive::claude_flow::lines::{Place, Writer, came_from};
-use ctxbridge::archive::claude_flow::source::At;
+use ctxbridge::claude_flow::json_file::JsonFile;
+use ctxbridge::claude_flow::lines::{Place, Writer, came_from};
+use ctxbridge::claude_flow::source::At;
 use ctxbridge::transcript::Interpreter;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use ctxbridge::patch::pattern::{Bindings, Pattern, Search};
-use ctxbridge::patch::syntax::{Goal, for_each_item};
+use ctxbridge::syntax::{Goal, for_each_item};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &str)| {

@@ -1,7 +1,7 @@
 //! Any text: parsed item by item and lowered, or an error with a place in the text. Never a panic.
 #![no_main]
 
-use ctxbridge::patch::syntax::{Goal, for_each_item};
+use ctxbridge::syntax::{Goal, for_each_item};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

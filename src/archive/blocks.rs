@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use super::place;
 use super::store::{Store, StoreError};
-use crate::prune::{self, Handle};
-use crate::transcript::whole_characters;
+use ctxbridge_prune::{self as prune, Handle};
+use ctxbridge_transcript::whole_characters;
 
 /// Sessions of the archive that are looked through; more than anybody has.
 const SESSIONS: usize = 1_000_000;

@@ -8,8 +8,8 @@ into something else.
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::digest;
-use crate::transcript::{Turn, summary, text_of};
+use ctxbridge_common::digest;
+use ctxbridge_transcript::{Turn, summary, text_of};
 
 /// What kind of memory a turn is.
 pub const TYPE: &str = "episodic";

@@ -15,7 +15,7 @@ use super::cycle::{self, Outcome, Run, Settings};
 use super::store::jsonl::{Finding, JsonlStore};
 use super::store::sqlite::{Patience, SqliteStore};
 use super::store::{Store, StoreError};
-use crate::files;
+use ctxbridge_common::files;
 
 /// The lock: shared by those who use the archive, held alone by the one who moves it.
 const LOCK: &str = "archive.lock";

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::ingest::{Pass, archive_through};
+use super::ingest::{AfterPass, Pass, archive_through};
 use super::open::{Location, Opened};
 use super::reader::{Comparison, ReadError};
 use super::store::sqlite::Patience;
@@ -41,8 +41,8 @@ pub struct Imported {
     pub instead: Option<String>,
 }
 
-/// Archives what is new in all of these files, into the database of a data folder, or a new one if that is damaged. `progress` is
-/// called after each of them.
+/// Archives what is new in all of these files, into the database of a data folder, or a new one if that is damaged. `after` and `progress`
+/// are called after each of them.
 ///
 /// # Errors
 /// When the archive cannot be opened or written. A transcript that cannot be read is no error: it is in [`Imported::failed`].
@@ -50,9 +50,10 @@ pub fn import(
     data: &Path,
     paths: &[PathBuf],
     comparison: Comparison,
+    after: AfterPass<'_>,
     progress: &(dyn Fn(&Imported) + Sync),
 ) -> Result<Imported, StoreError> {
-    import_to(&Location::database(data), paths, comparison, progress)
+    import_to(&Location::database(data), paths, comparison, after, progress)
 }
 
 /// The same into an archive that is anywhere on this machine.
@@ -63,12 +64,13 @@ pub fn import_to(
     location: &Location,
     paths: &[PathBuf],
     comparison: Comparison,
+    after: AfterPass<'_>,
     progress: &(dyn Fn(&Imported) + Sync),
 ) -> Result<Imported, StoreError> {
-    match attempt(location, paths, comparison, progress) {
+    match attempt(location, paths, comparison, after, progress) {
         Err(error) if error.is_damage() => {
             let aside = location.move_aside(&error)?;
-            attempt(location, paths, comparison, progress)
+            attempt(location, paths, comparison, after, progress)
                 .map(|imported| Imported { aside: imported.aside.or(aside), ..imported })
         }
         done => done,
@@ -79,6 +81,7 @@ fn attempt(
     location: &Location,
     paths: &[PathBuf],
     comparison: Comparison,
+    after: AfterPass<'_>,
     progress: &(dyn Fn(&Imported) + Sync),
 ) -> Result<Imported, StoreError> {
     let next = AtomicUsize::new(0);
@@ -92,7 +95,7 @@ fn attempt(
             done.instead = instead;
         }
         while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let pass = archive_one(&mut *store, path, comparison, &writing);
+            let pass = archive_one(&mut *store, path, comparison, after, &writing);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.transcripts += 1;
             match pass {
@@ -114,13 +117,21 @@ fn attempt(
     Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn archive_one(store: &mut dyn Store, path: &Path, comparison: Comparison, writing: &Mutex<()>) -> Result<Pass, ReadError> {
+fn archive_one(
+    store: &mut dyn Store,
+    path: &Path,
+    comparison: Comparison,
+    after: AfterPass<'_>,
+    writing: &Mutex<()>,
+) -> Result<Pass, ReadError> {
     let transcript = Transcript::at(path);
-    archive_through(store, &transcript, path, comparison, &mut |store, batch| {
+    let pass = archive_through(store, &transcript, path, comparison, &mut |store, batch| {
         // Those who wait here are awake at once; SQLite's own waiting sleeps.
         let _turn = writing.lock().unwrap_or_else(PoisonError::into_inner);
         store.append(batch)
-    })
+    })?;
+    after(store, &transcript, &pass)?;
+    Ok(pass)
 }
 
 impl Imported {

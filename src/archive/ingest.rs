@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::claude_flow::{self, ImportError};
 use super::reader::{Comparison, ReadError, Reader, Source};
 use super::store::{Appended, Batch, Store, StoreError, Transcript};
-use crate::transcript::Interpreter;
+use ctxbridge_transcript::Interpreter;
 
 /// How often a pass begins again because other processes were faster. Each of them has then brought the archive further, so this
 /// many in a row do not happen to a file that anybody writes by hand or by model.
@@ -20,9 +19,17 @@ pub struct Pass {
     pub turns: u64,
     /// Whether the transcript had been rewritten.
     pub was_rewritten: bool,
+    /// Whether nothing of the transcript was archived before.
+    pub is_first: bool,
     /// What is known of the transcript now.
     pub interpreter: Interpreter,
 }
+
+/// Called after each of many passes, with what it did.
+pub type AfterPass<'a> = &'a (dyn Fn(&mut dyn Store, &Transcript, &Pass) -> Result<(), StoreError> + Sync);
+
+/// Nothing is done after a pass.
+pub const NO_FOLLOW_UP: AfterPass<'static> = &|_, _, _| Ok(());
 
 /// Where a pass gets its reader from, each time that it begins.
 type Opening<'o, 's> = &'o mut dyn FnMut(&mut dyn Store) -> Result<Reader<'s>, ReadError>;
@@ -49,8 +56,7 @@ pub fn archive_through(
     comparison: Comparison,
     append: Appending<'_>,
 ) -> Result<Pass, ReadError> {
-    let (pass, batches) =
-        pass(store, (transcript, path), &mut |store| Reader::open(store, transcript, path, comparison), append)?;
+    let (pass, batches) = pass(store, path, &mut |store| Reader::open(store, transcript, path, comparison), append)?;
     if batches > 1 {
         store.settle()?;
     }
@@ -68,21 +74,15 @@ pub fn archive_from<'s>(
     source: &mut dyn FnMut() -> (Box<dyn Source + 's>, u64),
 ) -> Result<Pass, ReadError> {
     let mut open = |store: &mut dyn Store| Reader::over(store, transcript, source(), comparison);
-    let (pass, _) = pass(store, (transcript, Path::new(&transcript.path)), &mut open, &mut |store, batch| store.append(batch))?;
+    let (pass, _) = pass(store, Path::new(&transcript.path), &mut open, &mut |store, batch| store.append(batch))?;
     Ok(pass)
 }
 
 /// The pass, and how many batches it had.
-fn pass(
-    store: &mut dyn Store,
-    (transcript, path): (&Transcript, &Path),
-    open: Opening<'_, '_>,
-    append: Appending<'_>,
-) -> Result<(Pass, usize), ReadError> {
+fn pass(store: &mut dyn Store, path: &Path, open: Opening<'_, '_>, append: Appending<'_>) -> Result<(Pass, usize), ReadError> {
     let mut pass = Pass::default();
     let mut last = None;
     let mut batches = 0;
-    let mut is_first = false;
     'again: for _ in 0..ATTEMPTS {
         let mut reader = open(store)?;
         while let Some(batch) = reader.next_batch()? {
@@ -90,7 +90,7 @@ fn pass(
                 continue 'again;
             }
             batches += 1;
-            is_first |= batch.follows.is_none();
+            pass.is_first |= batch.follows.is_none();
             let before = batch.rewritten.map_or(batch.follows.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
             pass.bytes += batch.cursor.bytes - before;
             // The open turn is in every batch while it grows.
@@ -100,14 +100,6 @@ fn pass(
             pass.was_rewritten |= batch.rewritten.is_some();
         }
         pass.interpreter = reader.into_interpreter();
-        if is_first && transcript.agent.is_none() && !transcript.path.starts_with(claude_flow::lines::BEGIN) {
-            // What another tool kept of this session was the best there was until now.
-            match claude_flow::settle(store, &transcript.session) {
-                Err(ImportError::Store(error)) => return Err(error.into()),
-                // The next import does it.
-                Ok(_) | Err(ImportError::Source(_) | ImportError::Temporary(_)) => {}
-            }
-        }
         return Ok((pass, batches));
     }
     Err(StoreError::Busy { path: path.to_owned() }.into())

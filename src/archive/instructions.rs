@@ -7,7 +7,7 @@ use super::quote::{self, Budget};
 use super::store::{Session, Store, StoreError, StoredTurn, Turns};
 use super::words;
 use crate::learn::{Kind, Patterns, extract};
-use crate::transcript::summary;
+use ctxbridge_transcript::summary;
 
 /// Turns that are looked at: the client's own summary has the whole conversation to go on.
 const LOOKED_AT: usize = 30;

@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 use tempfile::SpooledTempFile;
 
 use super::cycle::TOLERANCE;
-use super::ingest::{archive, archive_from};
+use super::facts::{Facts, Keeps};
+use super::ingest::{AfterPass, archive, archive_from};
 use super::open::{Location, has_no_database};
 use super::reader::{Comparison, ReadError, Source};
 use super::same;
 use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{Patience, SqliteStore};
 use super::store::{Adopted, EVERYTHING, Session, Store, StoreError, StoredTranscript, Transcript};
-use super::sync::{Facts, Keeps};
 use super::{FIRST_CONFIDENCE, heal};
-use crate::files;
+use ctxbridge_common::files;
 
 /// The lock in the data folder: held by the one who merges.
 const LOCK: &str = "merge.lock";
@@ -53,11 +53,16 @@ pub struct Merged {
     pub aside: Option<PathBuf>,
 }
 
-/// Merges what waits, if anything does, there can be a database again, and nobody else is at it.
+/// Merges what waits, if anything does, there can be a database again, and nobody else is at it. `after` is called after each transcript.
 ///
 /// # Errors
 /// When one of both cannot be read or written. What was merged before stays, and the next run goes on.
-pub fn merge(location: &Location, deadline: Option<Instant>, now_ms: i64) -> Result<Option<Merged>, StoreError> {
+pub fn merge(
+    location: &Location,
+    deadline: Option<Instant>,
+    now_ms: i64,
+    after: AfterPass<'_>,
+) -> Result<Option<Merged>, StoreError> {
     let Some(folder) = location.waiting() else { return Ok(None) };
     let mut to = match heal::open(location.data(), Patience::Patient) {
         Ok((to, _)) => to,
@@ -73,7 +78,7 @@ pub fn merge(location: &Location, deadline: Option<Instant>, now_ms: i64) -> Res
     let mut merged = Merged::default();
     for _ in 0..ROUNDS {
         let mark = from.mark()?;
-        let Some(failed) = round(&mut from, &mut to, &mut merged, deadline, now_ms)? else { break };
+        let Some(failed) = round(&mut from, &mut to, &mut merged, deadline, now_ms, after)? else { break };
         merged.failed = failed;
         if !merged.failed.is_empty() {
             break;
@@ -95,6 +100,7 @@ fn round(
     merged: &mut Merged,
     deadline: Option<Instant>,
     now_ms: i64,
+    after: AfterPass<'_>,
 ) -> Result<Option<Vec<(String, String)>>, StoreError> {
     let mut failed = Vec::new();
     let sessions = from.sessions("", None, usize::MAX)?;
@@ -103,7 +109,7 @@ fn round(
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             return Ok(None);
         }
-        match merge_session(from, to, session, merged, now_ms) {
+        match merge_session(from, to, session, merged, now_ms, after) {
             // The others can be merged.
             Err(error) if error.is_of_one() => failed.push((session.session.clone(), error.to_string())),
             done => done?,
@@ -118,11 +124,12 @@ fn merge_session(
     session: &Session,
     merged: &mut Merged,
     now_ms: i64,
+    after: AfterPass<'_>,
 ) -> Result<(), StoreError> {
     let facts = Facts::of(from, session, None, &mut Default::default())?;
     facts.announce(to, &session.session)?;
     for transcript in from.transcripts(session.key)? {
-        merge_transcript(from, to, (session, &transcript), merged)?;
+        merge_transcript(from, to, (session, &transcript), merged, after)?;
     }
     if to.session(&session.session)?.is_none()
         && let Some((reason, at_ms)) = session.end_reason.as_ref().zip(session.last_ms)
@@ -138,6 +145,7 @@ fn merge_transcript(
     to: &mut SqliteStore,
     (session, transcript): (&Session, &StoredTranscript),
     merged: &mut Merged,
+    after: AfterPass<'_>,
 ) -> Result<(), StoreError> {
     let named = Transcript { path: transcript.path.clone(), session: session.session.clone(), agent: transcript.agent.clone() };
     let known = known_transcript(to, &named)?;
@@ -153,14 +161,16 @@ fn merge_transcript(
         };
         is_behind = had_in.is_some() && had_in == known.as_ref().map(|known| known.generation);
         if had_in.is_none() {
-            was_rewritten |= send(to, &named, &bytes_of(bytes), length, merged)?;
+            was_rewritten |= send(to, &named, (&bytes_of(bytes), length), merged, after)?;
         }
     }
     let path = Path::new(&transcript.path);
     if was_rewritten && path.is_file() {
         // What else may be wrong with the file, the next hook sees.
-        if let Err(ReadError::Store(error)) = archive(to, &named, path) {
-            return Err(error);
+        match archive(to, &named, path) {
+            Ok(pass) => after(to, &named, &pass)?,
+            Err(ReadError::Store(error)) => return Err(error),
+            Err(_) => {}
         }
     } else if was_rewritten
         && is_behind
@@ -169,7 +179,7 @@ fn merge_transcript(
         let mut bytes = SpooledTempFile::new(IN_MEMORY);
         to.raw(known.key, known.generation, EVERYTHING, &mut bytes)?;
         let length = bytes.stream_position()?;
-        send(to, &named, &bytes_of(bytes), length, merged)?;
+        send(to, &named, (&bytes_of(bytes), length), merged, after)?;
     }
     Ok(())
 }
@@ -182,15 +192,16 @@ fn bytes_of(bytes: SpooledTempFile) -> RefCell<SpooledTempFile> {
 fn send(
     to: &mut SqliteStore,
     named: &Transcript,
-    bytes: &RefCell<SpooledTempFile>,
-    length: u64,
+    (bytes, length): (&RefCell<SpooledTempFile>, u64),
     merged: &mut Merged,
+    after: AfterPass<'_>,
 ) -> Result<bool, StoreError> {
     let passed = archive_from(to, named, Comparison::Whole, &mut || (Box::new(Shared(bytes)), length));
     let pass = passed.map_err(|error| match error {
         ReadError::Store(error) => error,
         other => StoreError::Sink(io::Error::other(other.to_string())),
     })?;
+    after(to, named, &pass)?;
     merged.bytes += pass.bytes;
     merged.turns += pass.turns;
     Ok(pass.was_rewritten)

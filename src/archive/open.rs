@@ -12,7 +12,7 @@ use super::heal;
 use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{Patience, SqliteStore};
 use super::store::{Store, StoreError};
-use crate::config::{self, StoreKind};
+use ctxbridge_config::{self as config, StoreKind};
 
 /// Where the archive of this machine is.
 #[derive(Clone, Debug, PartialEq, Eq)]

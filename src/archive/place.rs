@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::store::Transcript;
-use crate::transcript::Record;
+use ctxbridge_transcript::Record;
 
 /// Bytes at the start of a file in which a line names the session, where its name does not.
 const PEEKED_BYTES: u64 = 256 << 10;
@@ -54,7 +54,7 @@ fn named_inside(path: &Path) -> Option<String> {
 pub fn client_folder() -> Option<PathBuf> {
     match std::env::var_os("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty()) {
         Some(folder) => Some(PathBuf::from(folder)),
-        None => crate::paths::home_dir().map(|home| home.join(".claude")),
+        None => ctxbridge_common::paths::home_dir().map(|home| home.join(".claude")),
     }
 }
 

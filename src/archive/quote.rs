@@ -43,13 +43,13 @@ fn without_tags(text: &str) -> String {
 }
 
 /// What others wrote, for a terminal, which obeys some of what it is shown.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let may_be_seen = |c: &char| !(c.is_control() || is_invisible(*c)) || matches!(c, '\n' | '\t');
     text.chars().filter(may_be_seen).collect()
 }
 
 /// Characters that change the direction of what follows or show nothing: text hides in them.
-pub(crate) fn is_invisible(character: char) -> bool {
+pub fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
         | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'

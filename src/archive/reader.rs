@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use super::segment;
 use super::store::{Batch, Cursor, Rewritten, Store, StoreError, Transcript};
-use crate::digest;
-use crate::parallel::beside;
-use crate::transcript::{Interpreter, Seen};
+use ctxbridge_common::digest;
+use ctxbridge_common::parallel::beside;
+use ctxbridge_transcript::{Interpreter, Seen};
 
 /// Bytes before the cursor that have to be the same. Clients take lines back from the end of a file (up to 64 KiB of it, as of
 /// 2.1), and then append others; nothing but a new file was seen to change earlier ones.

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use super::blocks::{self, Original};
 use super::place::client_folder;
 use super::store::{Store, StoreError, StoredTurn};
-use crate::prune::{Handle, NoHandle};
+use ctxbridge_prune::{Handle, NoHandle};
 
 /// Before the entry of a summary.
 const SUMMARY: &str = "ctx:summary.";

@@ -8,7 +8,7 @@ use super::store::{Store, StoreError};
 ///
 /// # Errors
 /// When the archive or the bytes cannot be read.
-pub(super) fn first_with<B: Read + Seek>(
+pub fn first_with<B: Read + Seek>(
     store: &mut dyn Store,
     transcript: i64,
     generations: impl IntoIterator<Item = u32>,

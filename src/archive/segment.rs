@@ -6,8 +6,8 @@ use zstd::bulk::Decompressor;
 use zstd::dict::DecoderDictionary;
 use zstd::zstd_safe::CParameter;
 
-use crate::archive::store::Segment;
-use crate::digest;
+use crate::store::Segment;
+use ctxbridge_common::digest;
 
 /// Bytes of a segment at most. Larger ones compress little better, and a turn is read from its segment.
 pub const MAX_BYTES: usize = 2 << 20;

@@ -1,7 +1,7 @@
 //! What turns say: read from the bytes of their transcript, which are the only place where it is kept.
 
 use super::store::{Store, StoreError, StoredTurn};
-use crate::transcript::{Fields, answers_of, summary, text_of};
+use ctxbridge_transcript::{Fields, answers_of, summary, text_of};
 
 /// The content of a turn.
 ///

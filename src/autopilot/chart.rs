@@ -1,7 +1,7 @@
 //! Pictures for the terminal, with colours; whoever prints them takes those out where they are not wanted.
 
 use super::{Phase, Point};
-use crate::config;
+use ctxbridge_config as config;
 
 /// Eight levels, the lowest first.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -2,7 +2,7 @@
 
 use super::report::percent_text;
 use super::{Observation, State};
-use crate::config::{Gate, Hooks};
+use ctxbridge_config::{Gate, Hooks};
 
 /// Above this share of the window nothing is blocked: the next request might not fit any more.
 pub const HIGHEST_BLOCKED: f64 = 0.95;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::config;
+use ctxbridge_config as config;
 
 /// How full the window is, by the thresholds of the settings: `ok < autopilot.warn <= warn < autopilot.optimise <= optimise`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]

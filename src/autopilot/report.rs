@@ -2,7 +2,7 @@
 
 use super::state::{Observation, share_of};
 use super::{Phase, State, Trend};
-use crate::config::{self, Say};
+use ctxbridge_config::{self as config, Say};
 
 /// Cells of the bar.
 const BAR: usize = 20;

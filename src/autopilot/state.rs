@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Phase, Trend};
-use crate::config;
+use ctxbridge_config as config;
 
 /// The state of a session. The file has these names in camel case; those of the design come first, with their meaning.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

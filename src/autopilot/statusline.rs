@@ -13,7 +13,7 @@ use super::chart::{DIM, PLAIN, colour};
 use super::report::{percent_text, rate_text};
 use super::state::share_of;
 use super::{Phase, Point, State, Store, Trend, Usage, sparkline, tokens_text, usage_at_end};
-use crate::config::{self, WINDOWS};
+use ctxbridge_config::{self as config, WINDOWS};
 
 /// What is shown when the client tells nothing that can be understood.
 pub const FALLBACK: &str = "ctxbridge";

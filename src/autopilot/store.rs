@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::State;
-use crate::{digest, files, paths};
+use ctxbridge_common::digest;
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 /// Larger files are none of ours, in bytes: 50 measurements take about 5 KB.
 const LARGEST: u64 = 64 << 10;

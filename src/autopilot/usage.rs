@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::transcript::{Kind, Record};
+use ctxbridge_transcript::{Kind, Record};
 
 /// How much of a transcript's end is read, in bytes: some thousand short lines, or one with a large tool result.
 const TAIL: u64 = 256 << 10;

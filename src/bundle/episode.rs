@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::line::Folded;
 use super::{Line, Op};
-use crate::archive::quote;
+use ctxbridge_archive::quote;
 
 /// Names of a kind that are shown.
 const SHOWN: usize = 6;

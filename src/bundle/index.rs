@@ -16,10 +16,11 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use super::place::{begin_of_name, session_of};
 use super::read::{self, Listed, Skipped};
 use super::{Bundles, Episode, PlaceError};
-use crate::archive::search::query::Terms;
-use crate::archive::search::tokens::Tokenizer;
-use crate::sqlite::{self, Manners, OpenError};
-use crate::{digest, paths};
+use ctxbridge_archive::search::query::Terms;
+use ctxbridge_archive::search::tokens::Tokenizer;
+use ctxbridge_common::digest;
+use ctxbridge_common::paths;
+use ctxbridge_common::sqlite::{self, Manners, OpenError};
 
 /// The folder in the data folder.
 const CACHES: &str = "bundles";

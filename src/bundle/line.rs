@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::archive::quote::cut;
+use ctxbridge_archive::quote::cut;
 
 /// Characters of a prompt, of a command and of what a sub-agent is asked to do.
 const PROMPT_CHARS: usize = 400;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::Project;
 use super::project::STATE_CHARS;
-use crate::files;
+use ctxbridge_common::files;
 
 /// The folder of a project that is ours.
 pub const FOLDER: &str = ".ctxbridge";

@@ -9,7 +9,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::{digest, files};
+use ctxbridge_common::digest;
+use ctxbridge_common::files;
 
 /// Bytes of one of git's own files that are read.
 const MOST_BYTES: u64 = 4 << 10;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Bundles, Line, Op, PlaceError, Project, Task, shell};
-use crate::files;
+use ctxbridge_common::files;
 
 /// Bytes of a file at its end in which the same line is not written again.
 const LOOKED_BACK: u64 = 16 << 10;

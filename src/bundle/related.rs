@@ -1,10 +1,10 @@
-//! What was done before about the same, for one who did not ask: as [`crate::archive::search::related`] does it for turns.
+//! What was done before about the same, for one who did not ask: as [`ctxbridge_archive::search::related`] does it for turns.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Episode, Index, IndexError};
-use crate::archive::search::query::Terms;
-use crate::archive::search::subject::{Subject, begin, is_enough};
+use ctxbridge_archive::search::query::Terms;
+use ctxbridge_archive::search::subject::{Subject, begin, is_enough};
 
 /// Episodes whose words are compared.
 const COMPARED: usize = 48;

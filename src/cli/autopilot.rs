@@ -7,8 +7,8 @@ use super::config::load;
 use super::output::{DIM, styled};
 use super::{Answer, Output};
 use crate::autopilot::{Phase, State, Store, Trend, chart, percent, report_of};
-use crate::config;
-use crate::paths;
+use ctxbridge_common::paths;
+use ctxbridge_config as config;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge autopilot status")]

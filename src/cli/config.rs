@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::output::{BAD, BOLD, DIM, styled};
 use super::{Answer, Output};
-use crate::config::{Config, Setting, Source, Sources};
+use ctxbridge_config::{Config, Setting, Source, Sources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge config show")]

@@ -10,10 +10,11 @@ use serde_json::json;
 
 use super::output::Output;
 use super::{Answer, configuration};
-use crate::archive::open::Location;
 use crate::dashboard::{Dashboard, Source};
 use crate::doctor::Surroundings;
-use crate::{files, paths};
+use ctxbridge_archive::open::Location;
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

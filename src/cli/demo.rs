@@ -10,14 +10,15 @@ use serde_json::json;
 use super::output::{BOLD, DIM, GOOD, duration, size, styled};
 use super::{Answer, Output};
 use crate::demo::{self, PROMPT_CHARS, PROMPTS, bars};
-use crate::patch::catalogue::Catalogue;
-use crate::patch::inspect::State;
-use crate::patch::install::Target;
-use crate::patch::locate::locate;
-use crate::patch::patcher::Patcher;
-use crate::patch::signature::Form;
-use crate::patch::syntax::with_deep_stack;
-use crate::{digest, releases};
+use ctxbridge_client::releases;
+use ctxbridge_common::digest;
+use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::inspect::State;
+use ctxbridge_patch::install::Target;
+use ctxbridge_patch::locate::locate;
+use ctxbridge_patch::patcher::Patcher;
+use ctxbridge_patch::signature::Form;
+use ctxbridge_syntax::with_deep_stack;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::output::{BAD, BOLD, DIM, GOOD, Output, size, styled};
 use super::{Answer, Usage};
-use crate::archive::quote;
-use crate::config::plain;
 use crate::doctor::{Check, Status, Surroundings, examine};
 use crate::hook::{Entry, Event, EventLog};
-use crate::paths;
+use ctxbridge_archive::quote;
+use ctxbridge_common::paths;
+use ctxbridge_config::plain;
 
 /// Events of a session unless asked for others.
 const LIMIT: u64 = 100;

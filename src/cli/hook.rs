@@ -4,13 +4,13 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::archive::place;
-use crate::config::{Config, Sources};
 use crate::hook::settings::plugin;
 use crate::hook::settings::scope::Places;
 use crate::hook::{self, Event, EventLog, Input, MAX_INPUT_BYTES, Printed, Reply, Scene};
-use crate::paths;
-use crate::redact::Redactor;
+use ctxbridge_archive::place;
+use ctxbridge_common::paths;
+use ctxbridge_config::{Config, Sources};
+use ctxbridge_redact::Redactor;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

@@ -3,11 +3,11 @@
 use std::io::IsTerminal;
 
 use super::output::Output;
-use super::{Answer, finding};
-use crate::archive::open::Location;
-use crate::config::{Config, Sources};
+use super::{Answer, server};
 use crate::mcp::{Library, serve};
-use crate::paths;
+use ctxbridge_archive::open::Location;
+use ctxbridge_common::paths;
+use ctxbridge_config::{Config, Sources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -25,7 +25,7 @@ impl McpArgs {
         let current = std::env::current_dir().unwrap_or_default();
         let config = Config::load(&Sources::of_process(Some(&current)));
         let location = Location::of(&paths::data_dir()?, &config.archive);
-        serve(Library::of(location, current).with_team(finding::team(output)?))?;
+        serve(Library::of(location, current).with_remote(server::federated(output)?))?;
         Ok(Answer::Yes)
     }
 }

@@ -23,6 +23,7 @@ mod output;
 mod patch;
 mod prune;
 mod recall;
+mod server;
 mod statusline;
 
 use std::process::ExitCode;
@@ -31,9 +32,9 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use output::Output;
 
-use crate::config::{Config, Sources};
-use crate::patch::catalogue::CatalogueError;
-use crate::patch::patcher::PatchError;
+use ctxbridge_config::{Config, Sources};
+use ctxbridge_patch::catalogue::CatalogueError;
+use ctxbridge_patch::patcher::PatchError;
 
 /// Keeps Claude Code's context window lean without losing anything.
 #[derive(Debug, Parser)]

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Answer;
 use super::output::{BAD, DIM, GOOD, Output, size, styled};
-use crate::archive::embed::install::{self, Found, MODEL, Source, State};
+use ctxbridge_archive::embed::install::{self, Found, MODEL, Source, State};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge model install")]

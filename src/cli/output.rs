@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::archive::quote::printable;
+use ctxbridge_archive::quote::printable;
 
 /// Results to stdout, the rest to stderr.
 pub(super) struct Output {

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::archive::{note_owner, open, printable, show_found, show_handle};
 use super::output::Output;
-use super::{Answer, Usage, finding};
-use crate::archive::blocks::{self, Original};
-use crate::archive::recall::{self, Reference, turn_digits};
-use crate::archive::search::Request;
-use crate::archive::store::StoredSummary;
-use crate::prune::Handle;
+use super::{Answer, Usage, finding, server};
+use ctxbridge_archive::blocks::{self, Original};
+use ctxbridge_archive::recall::{self, Reference, turn_digits};
+use ctxbridge_archive::search::Request;
+use ctxbridge_archive::store::StoredSummary;
+use ctxbridge_prune::Handle;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -77,7 +77,7 @@ impl RecallArgs {
                 return show_summary(&reference, found, output);
             }
             Reference::TeamSummary(entry) => {
-                let found = finding::on_server(output).map_or(Ok(None), |mut server| server.summary_of(*entry))?;
+                let found = server::on_server(output).map_or(Ok(None), |mut server| server.summary_of(*entry))?;
                 return show_summary(&reference, found, output);
             }
             Reference::Text(handle) => handle,

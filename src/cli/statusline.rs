@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{Answer, Output};
 use crate::autopilot::{FALLBACK, Input, Line, Store, gather, percent};
-use crate::config::{Config, Sources};
-use crate::patch::notice::quick_state;
-use crate::paths;
+use ctxbridge_common::paths;
+use ctxbridge_config::{Config, Sources};
+use ctxbridge_patch::notice::quick_state;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example, in Claude Code's settings.json:

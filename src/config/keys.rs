@@ -24,7 +24,7 @@ pub struct Key {
     /// Reads a value into the settings.
     pub(super) set: fn(&mut Config, Raw<'_>) -> Result<(), String>,
     /// The value; null when there is none.
-    pub(crate) get: fn(&Config) -> Value,
+    pub get: fn(&Config) -> Value,
 }
 
 /// Another environment variable for a key.
@@ -68,7 +68,7 @@ const fn alias(variable: &'static str) -> Alias {
 const LARGEST_BUDGET: u64 = 100_000;
 
 /// Windows of models, in tokens: none is smaller, and none will be larger soon.
-pub(crate) const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
+pub const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
 
 /// A hundred years, in days.
 const LONGEST_RETENTION: u64 = 36_500;

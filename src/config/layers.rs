@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::pattern::compile;
 use super::raw::{Raw, plain, quote};
 use super::{Config, KEYS, Key, Problem, Source};
-use crate::paths;
+use ctxbridge_common::paths;
 
 /// Larger files are no settings, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;

@@ -9,7 +9,7 @@ use toml::Value;
 
 use super::server::Secret;
 use super::settings::Choice;
-use crate::paths;
+use ctxbridge_common::paths;
 
 /// As written.
 #[derive(Clone, Copy)]

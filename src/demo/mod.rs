@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use crate::client::{Client, ClientError, Limits};
-use crate::patch::inspect::taken_out;
-use crate::patch::install::{OpenError, Target, TargetError};
-use crate::patch::swap::{self, Attributes, Ownership, SwapError};
-use crate::stub::{Stub, StubError};
+use ctxbridge_client::{Client, ClientError, Limits};
+use ctxbridge_patch::inspect::taken_out;
+use ctxbridge_patch::install::{OpenError, Target, TargetError};
+use ctxbridge_patch::swap::{self, Attributes, Ownership, SwapError};
+use ctxbridge_stub::{Stub, StubError};
 
 pub use bars::bars;
 

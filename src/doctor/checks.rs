@@ -6,24 +6,24 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Check, Status, Surroundings};
-use crate::archive::embed::install;
-use crate::archive::heal;
-use crate::archive::open::Location;
-use crate::archive::search::Finder;
-use crate::archive::search::index;
-use crate::archive::store::jsonl::JsonlStore;
-use crate::archive::store::sqlite::{Patience, SqliteStore};
-use crate::archive::store::{Store, StoreError};
-use crate::config::{Config, StoreKind};
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::scope::{Places, Scope};
 use crate::hook::settings::status::status;
 use crate::hook::settings::wiring::events_for;
 use crate::hook::{Event, Log, Spool, known};
-use crate::patch::catalogue::Catalogue;
-use crate::patch::inspect::State;
-use crate::patch::install::{Installation, discover};
-use crate::patch::patcher::Patcher;
+use ctxbridge_archive::embed::install;
+use ctxbridge_archive::heal;
+use ctxbridge_archive::open::Location;
+use ctxbridge_archive::search::Finder;
+use ctxbridge_archive::search::index;
+use ctxbridge_archive::store::jsonl::JsonlStore;
+use ctxbridge_archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge_archive::store::{Store, StoreError};
+use ctxbridge_config::{Config, StoreKind};
+use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::inspect::State;
+use ctxbridge_patch::install::{Installation, discover};
+use ctxbridge_patch::patcher::Patcher;
 
 /// Bytes on the disk below which transcripts and patches soon cannot be kept.
 #[cfg(unix)]

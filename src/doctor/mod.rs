@@ -5,14 +5,15 @@ Nothing is repaired: each check says what to do next.
 */
 
 mod checks;
+#[cfg(feature = "team")]
 mod server;
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::config::{Config, Sources};
-use crate::paths;
+use ctxbridge_common::paths;
+use ctxbridge_config::{Config, Sources};
 
 /// What a look came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -84,6 +85,7 @@ pub fn examine(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
     progress("reading the archive");
     found.extend(checks::archive(&at.data, &at.config));
     progress("reading the model");
+    #[cfg(feature = "team")]
     found.extend(server::look(&at.data, &at.config));
     found.push(checks::model(&at.data));
     found.push(checks::hooks_log(&at.data, at.now_ms));
@@ -94,6 +96,6 @@ pub fn examine(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
 impl Check {
     fn new(id: &'static str, status: Status, detail: impl Into<String>, next: Option<&str>) -> Self {
         // Paths and messages have names of files in them.
-        Self { id, status, detail: crate::config::plain(&detail.into()), next: next.map(str::to_owned) }
+        Self { id, status, detail: ctxbridge_config::plain(&detail.into()), next: next.map(str::to_owned) }
     }
 }

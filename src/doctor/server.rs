@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::{Check, Status};
-use crate::archive::quote;
-use crate::archive::server::Server;
-use crate::archive::store::StoreError;
-use crate::archive::store::postgres::{PostgresStore, Settings};
-use crate::archive::sync::Rest;
-use crate::config::{Config, Source};
-use crate::files;
+use ctxbridge_archive::quote;
+use ctxbridge_archive::store::StoreError;
+use ctxbridge_common::files;
+use ctxbridge_config::{Config, Source};
+use ctxbridge_team::postgres::{PostgresStore, Settings};
+use ctxbridge_team::server::Server;
+use ctxbridge_team::sync::Rest;
 
 /// Nothing where none is configured.
 pub(super) fn look(data: &Path, config: &Config) -> Option<Check> {

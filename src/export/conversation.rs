@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::visible;
-use crate::archive::store::{Session, Store, StoreError, StoredTurn, Turns};
-use crate::archive::{context, quote};
-use crate::digest;
-use crate::transcript::{Block, Content, Kind, Record, as_typed, records};
+use ctxbridge_archive::store::{Session, Store, StoreError, StoredTurn, Turns};
+use ctxbridge_archive::{context, quote};
+use ctxbridge_common::digest;
+use ctxbridge_transcript::{Block, Content, Kind, Record, as_typed, records};
 
 /// Turns whose bytes are in memory at once.
 const AT_ONCE: usize = 64;

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::conversation::{Agent, Body, Conversation, Message, Outcome, Part, Turn};
-use crate::archive::entry::{self, stamp};
-use crate::digest;
+use ctxbridge_archive::entry::{self, stamp};
+use ctxbridge_common::digest;
 
 /// The version of the schema. It changes when a field goes or means something else, not when one is added.
 pub const FORMAT: u32 = 1;

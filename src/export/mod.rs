@@ -24,7 +24,7 @@ use std::io::{self, Write};
 
 use conversation::Conversation;
 
-use crate::archive::entry::stamp;
+use ctxbridge_archive::entry::stamp;
 
 /// What a conversation is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

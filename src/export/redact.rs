@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::conversation::{Agent, Body, Conversation, Message, Outcome, Part, StandIn};
-use crate::redact::{Found, Redactor};
+use ctxbridge_redact::{Found, Redactor};
 
 impl Conversation {
     /// Takes the secrets out of every text, and says how many there were by rule.

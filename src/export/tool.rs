@@ -8,7 +8,7 @@ use similar::{ChangeTag, TextDiff};
 use super::code::Language;
 use super::conversation::Call;
 use super::visible;
-use crate::archive::quote;
+use ctxbridge_archive::quote;
 
 /// Characters of a call's line.
 const ABOUT_CHARS: usize = 120;

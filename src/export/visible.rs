@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::archive::quote::is_invisible;
+use ctxbridge_archive::quote::is_invisible;
 
 /// A text for people to read.
 pub fn text(text: &str) -> Cow<'_, str> {

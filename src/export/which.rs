@@ -16,10 +16,10 @@ use jiff::tz::TimeZone;
 
 use super::conversation::{Agent, Body, Conversation, Message};
 use super::stamp;
-use crate::archive::search::time;
-use crate::archive::snapshot;
-use crate::archive::store::{Session, Store, StoreError, StoredCompaction, StoredTurn, Turns};
-use crate::transcript::Record;
+use ctxbridge_archive::search::time;
+use ctxbridge_archive::snapshot;
+use ctxbridge_archive::store::{Session, Store, StoreError, StoredCompaction, StoredTurn, Turns};
+use ctxbridge_transcript::Record;
 
 /// A session by the begin of its id, and which state of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

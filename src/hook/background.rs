@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::Log;
-use crate::archive::heal;
+use ctxbridge_archive::heal;
 
 /// How nice it is: lower than anything that a person waits for.
 #[cfg(unix)]

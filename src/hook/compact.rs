@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::scene::{HookError, Scene};
 use super::{Event, Owed, Reply, prompt};
-use crate::archive::store::{Session, Store};
-use crate::archive::{instructions, snapshot};
 use crate::autopilot::{self, Decision, Observation, State, Trigger, gate};
-use crate::learn::{self, Patterns};
+use ctxbridge_archive::learn::{self, Patterns};
+use ctxbridge_archive::store::{Session, Store};
+use ctxbridge_archive::{instructions, snapshot};
 
 /// How long to wait for another process that is at the same session's state: what decides about blocking has to be right.
 const STATE_PATIENCE: Duration = Duration::from_secs(1);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::transcript::lenient::{Lenient, lenient_object};
-use crate::transcript::whole_characters;
+use ctxbridge_transcript::lenient::{Lenient, lenient_object};
+use ctxbridge_transcript::whole_characters;
 
 /// The input of any event, as far as it is used. Anything may be missing or of another type.
 #[derive(Clone, Debug, Default, PartialEq)]

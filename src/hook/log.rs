@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Event;
-use crate::{files, paths};
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 /// Bytes after which a log is put aside; one older one is kept.
 const LARGEST: u64 = 1 << 20;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Event;
-use crate::files;
+use ctxbridge_common::files;
 
 /// Bytes after which the file is put aside; one older one is kept. That is some ten thousand hooks.
 const LARGEST: u64 = 2 << 20;

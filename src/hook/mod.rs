@@ -39,7 +39,7 @@ pub use reply::{Printed, Reply};
 pub use scene::{HookError, Scene};
 pub use spool::{Owed, Spool};
 
-use crate::archive::store::sqlite::Patience;
+use ctxbridge_archive::store::sqlite::Patience;
 
 /// How hooks open the archive that save what would be lost otherwise.
 const SAFETY: Patience = Patience::Patient;

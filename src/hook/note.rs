@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use super::scene::Scene;
 use super::shown::Asked;
 use super::{Event, recall};
-use crate::archive::quote::head;
 use crate::bundle::{self, Bundles, Line, Op, Project, Thoroughness};
-use crate::redact::Redactor;
-use crate::transcript::is_typed;
+use ctxbridge_archive::quote::head;
+use ctxbridge_redact::Redactor;
+use ctxbridge_transcript::is_typed;
 
 /// Characters of a text that secrets are looked for in: several times what is kept of any.
 const LOOKED_AT: usize = 4_000;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::scene::{HookError, Scene};
 use super::{Event, Reply, background, note, recall};
-use crate::archive::ingest::Pass;
-use crate::archive::store::Store;
-use crate::archive::store::sqlite::Patience;
 use crate::autopilot::{self, Observation, Phase, Seen, Usage};
+use ctxbridge_archive::ingest::Pass;
+use ctxbridge_archive::store::Store;
+use ctxbridge_archive::store::sqlite::Patience;
 
 /// How long to wait for another process that is at the same session's state.
 const STATE_PATIENCE: Duration = Duration::from_millis(100);

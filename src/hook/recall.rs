@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use super::scene::Scene;
 use super::shown::Shown;
-use crate::archive::context;
-use crate::archive::quote::{self, Budget, head};
-use crate::archive::search::subject::begin;
-use crate::archive::search::{About, Index, Related, related};
-use crate::archive::store::{Session, Store};
 use crate::bundle::{self, Bundles, Episode, Project, Thoroughness};
-use crate::digest;
-use crate::transcript::is_typed;
+use ctxbridge_archive::context;
+use ctxbridge_archive::quote::{self, Budget, head};
+use ctxbridge_archive::search::subject::begin;
+use ctxbridge_archive::search::{About, Index, Related, related};
+use ctxbridge_archive::store::{Session, Store};
+use ctxbridge_common::digest;
+use ctxbridge_transcript::is_typed;
 
 /// How long a hook looks for it at most: it is better to say nothing than to be waited for.
 const LONGEST: Duration = Duration::from_millis(15);

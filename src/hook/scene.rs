@@ -5,14 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::{Event, Input, Log, Measured, Owed, Spool};
-use crate::archive::ingest::{self, Pass};
-use crate::archive::open::{Location, Opened};
-use crate::archive::place;
-use crate::archive::reader::ReadError;
-use crate::archive::store::sqlite::Patience;
-use crate::archive::store::{Store, StoreError, Transcript, Turns};
 use crate::bundle::Project;
-use crate::config::Config;
+use ctxbridge_archive::ingest::{self, Pass};
+use ctxbridge_archive::open::{Location, Opened};
+use ctxbridge_archive::place;
+use ctxbridge_archive::reader::ReadError;
+use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::{Store, StoreError, Transcript, Turns};
+use ctxbridge_config::Config;
 
 /// Bytes that a hook archives itself; what is more than that goes on in the background.
 const MOST_BYTES: u64 = 256 << 20;
@@ -69,6 +69,16 @@ impl HookError {
             _ => None,
         }
     }
+}
+
+/// One pass over one transcript. What another tool kept of its session is settled with it.
+///
+/// # Errors
+/// When it cannot be read, or the store cannot be written.
+pub(super) fn pass(store: &mut dyn Store, transcript: &Transcript, path: &Path) -> Result<Pass, ReadError> {
+    let done = ingest::archive(store, transcript, path)?;
+    ctxbridge_claude_flow::settle_after(store, transcript, &done)?;
+    Ok(done)
 }
 
 impl Scene {
@@ -167,21 +177,21 @@ impl Scene {
                 .map_err(|cause| ReadError::Io { path: self.program.clone(), cause })?;
             return Ok(None);
         }
-        let pass = ingest::archive(store, &transcript, &path).inspect_err(|error| {
+        let done = pass(store, &transcript, &path).inspect_err(|error| {
             if matches!(error, ReadError::Store(_)) {
                 self.owe(&Owed::Transcript { path: path.clone() });
             }
         })?;
         {
             let mut measured = self.measured();
-            measured.bytes += pass.bytes;
-            measured.turns += pass.turns;
+            measured.bytes += done.bytes;
+            measured.turns += done.turns;
         }
         if with_agents {
             self.archive_agents(store, &transcript.session, &path)?;
         }
         self.log().worked();
-        Ok(Some(pass))
+        Ok(Some(done))
     }
 
     fn archive_agents(&self, store: &mut dyn Store, session: &str, path: &Path) -> Result<(), HookError> {
@@ -190,7 +200,7 @@ impl Scene {
         let turns = found.map_or(Ok(Vec::new()), |session| store.turns(session.key, Turns::Newest(RECENT)))?;
         let named: Vec<String> = turns.into_iter().flat_map(|turn| turn.turn.agents).collect();
         for path in place::agents_of(path, &named) {
-            ingest::archive(store, &Transcript::at(&path), &path)?;
+            pass(store, &Transcript::at(&path), &path)?;
         }
         Ok(())
     }

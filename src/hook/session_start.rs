@@ -6,12 +6,12 @@ use super::recall::Window;
 use super::scene::{HookError, Scene};
 use super::shown::Shown;
 use super::{Reply, note, recall};
-use crate::archive::search::Related;
-use crate::archive::store::sqlite::Patience;
-use crate::archive::store::{Session, Store, Turns};
-use crate::archive::{context, words};
-use crate::patch::notice;
-use crate::transcript::Fields;
+use ctxbridge_archive::search::Related;
+use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::{Session, Store, Turns};
+use ctxbridge_archive::{context, words};
+use ctxbridge_patch::notice;
+use ctxbridge_transcript::Fields;
 
 /// How long ago a session may have been cleared for another one to go on from it: the client does both at once.
 const RECENTLY_MS: i64 = 10 * 60 * 1_000;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::bundle::{Line, session_in_names};
-use crate::{files, paths};
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 /// The folder in the data folder.
 const FOLDER: &str = "recalled";

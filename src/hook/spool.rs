@@ -12,10 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::ingest;
-use crate::archive::reader::ReadError;
-use crate::archive::store::{Compaction, Store, StoreError, Transcript};
-use crate::{files, paths};
+use ctxbridge_archive::reader::ReadError;
+use ctxbridge_archive::store::{Compaction, Store, StoreError, Transcript};
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 /// Bytes after which nothing is added: by then, nobody has been able to write for very long.
 const LARGEST: u64 = 8 << 20;
@@ -72,7 +72,7 @@ impl Owed {
     /// When that cannot be done now. A transcript that is gone, or cannot be read, is no longer owed.
     pub fn pay(&self, store: &mut dyn Store) -> Result<(), StoreError> {
         match self {
-            Self::Transcript { path } => match ingest::archive(store, &Transcript::at(path), path) {
+            Self::Transcript { path } => match super::scene::pass(store, &Transcript::at(path), path) {
                 Err(ReadError::Store(error)) => Err(error),
                 Ok(_) | Err(_) => Ok(()),
             },

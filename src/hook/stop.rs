@@ -1,10 +1,8 @@
 //! An answer is complete, a sub-agent is done, a session is over: what is new is archived.
 
-use super::scene::{HookError, Scene};
+use super::scene::{self, HookError, Scene};
 use super::{Owed, Reply, SAFETY, background};
-use crate::archive::ingest;
-use crate::archive::store::Transcript;
-use crate::archive::sync::Rest;
+use ctxbridge_archive::store::Transcript;
 
 pub(super) fn answer(scene: &Scene) -> Result<Reply, HookError> {
     let mut store = scene.open(SAFETY)?;
@@ -17,7 +15,7 @@ pub(super) fn agent(scene: &Scene) -> Result<Reply, HookError> {
     let mut store = scene.open(SAFETY)?;
     let agent = scene.input.agent_transcript.as_deref().map_or(Ok(None), |path| scene.own(path))?;
     if let Some(path) = agent {
-        ingest::archive(&mut *store, &Transcript::at(&path), &path)?;
+        scene::pass(&mut *store, &Transcript::at(&path), &path)?;
     }
     scene.archive(&mut *store, false)?;
     Ok(Reply::default())
@@ -41,14 +39,16 @@ pub(super) fn session(scene: &Scene) -> Result<Reply, HookError> {
         // The next session's end does it as well.
         background::start(&scene.program, &arguments).ok();
     }
+    #[cfg(feature = "team")]
     send(scene);
     archived.map(|()| Reply::default())
 }
 
 /// What is new is sent to the team's server by another process: whether it answers is nothing that a hook waits for, or asks.
+#[cfg(feature = "team")]
 fn send(scene: &Scene) {
     let config = &scene.config;
-    if config.has_server() && config.postgres.auto_sync && !Rest::in_dir(&scene.data).is_on(scene.now_ms) {
+    if config.has_server() && config.postgres.auto_sync && !ctxbridge_team::sync::Rest::in_dir(&scene.data).is_on(scene.now_ms) {
         background::start(&scene.program, &["archive", "sync", "--background"]).ok();
     }
 }

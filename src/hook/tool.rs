@@ -2,9 +2,9 @@
 
 use super::scene::{HookError, Scene};
 use super::{Event, Reply, note, recall};
-use crate::archive::store::Store;
-use crate::archive::store::sqlite::Patience;
 use crate::bundle;
+use ctxbridge_archive::store::Store;
+use ctxbridge_archive::store::sqlite::Patience;
 
 /// Tools that start a sub-agent: the client renamed it.
 const AGENTS: [&str; 2] = ["Task", "Agent"];

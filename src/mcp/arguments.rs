@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::error::Failure;
-use crate::archive::search::{self, Kind, Mode, time};
+use ctxbridge_archive::search::{self, Kind, Mode, time};
 
 /// Arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -114,7 +114,7 @@ pub(super) struct Learnings {
     pub query: Option<String>,
     /// Only decisions, solutions, outcomes, hand-offs, or checkpoints
     #[schemars(with = "Option<String>", extend("enum" = ["decision", "solution", "outcome", "handoff", "checkpoint"]))]
-    pub kind: Option<crate::learn::Kind>,
+    pub kind: Option<ctxbridge_archive::learn::Kind>,
     /// Only of sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
     pub project: Option<String>,
     /// Only what was said then or later: a day, a time, or words such as `last week`

@@ -1,7 +1,7 @@
 //! Why a call has no answer.
 
-use crate::archive::search::SearchError;
-use crate::archive::store::StoreError;
+use ctxbridge_archive::search::SearchError;
+use ctxbridge_archive::store::StoreError;
 
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]

@@ -9,10 +9,10 @@ use super::error::Failure;
 use super::page::{self, Page};
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, when};
-use crate::archive::search::query::Terms;
-use crate::archive::search::tokens::Tokenizer;
-use crate::archive::store::{StoredLearning, Wanted};
-use crate::archive::{context, quote};
+use ctxbridge_archive::search::query::Terms;
+use ctxbridge_archive::search::tokens::Tokenizer;
+use ctxbridge_archive::store::{StoredLearning, Wanted};
+use ctxbridge_archive::{context, quote};
 
 /// Learnings that are listed at most, on all pages.
 const MOST: usize = 2_000;

@@ -7,11 +7,12 @@ stay, until another process has written to the index.
 */
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::archive::open::Location;
-use crate::archive::search::{Finder, Found, Request, Team};
-use crate::archive::store::Store;
-use crate::archive::store::sqlite::Patience;
+use ctxbridge_archive::open::Location;
+use ctxbridge_archive::search::{Finder, Found, RemoteArchive, Request};
+use ctxbridge_archive::store::Store;
+use ctxbridge_archive::store::sqlite::Patience;
 
 use super::error::Failure;
 
@@ -23,7 +24,7 @@ pub struct Library {
     location: Location,
     folder: PathBuf,
     finder: Finder,
-    team: Option<Team>,
+    remote: Option<Arc<dyn RemoteArchive>>,
 }
 
 /// An open archive, and what the caller should know about it.
@@ -42,17 +43,17 @@ impl Library {
 
     /// With an archive that is anywhere on this machine.
     pub fn of(location: Location, folder: PathBuf) -> Self {
-        Self { finder: Finder::new(location.data().to_owned()), location, folder, team: None }
+        Self { finder: Finder::new(location.data().to_owned()), location, folder, remote: None }
     }
 
     /// The same, which asks a team's server as well.
-    pub fn with_team(self, team: Option<Team>) -> Self {
-        Self { team, ..self }
+    pub fn with_remote(self, remote: Option<Arc<dyn RemoteArchive>>) -> Self {
+        Self { remote, ..self }
     }
 
     /// The team's server, for what is not here.
-    pub(super) fn team(&self) -> Option<&Team> {
-        self.team.as_ref()
+    pub(super) fn remote(&self) -> Option<&dyn RemoteArchive> {
+        self.remote.as_deref()
     }
 
     /// The folder that the client works in.
@@ -72,6 +73,10 @@ impl Library {
 
     /// Searches, with an index that is as new as the archive, or nearly so.
     pub(super) fn search(&mut self, opened: &mut Opened, request: &Request) -> Result<Found, Failure> {
-        Ok(self.finder.search_both(&mut *opened.store, self.team.as_ref(), request, REFRESHED, &mut |_| {})?)
+        let (finder, store) = (&mut self.finder, &mut *opened.store);
+        Ok(match &self.remote {
+            Some(remote) => remote.search(finder, store, request, REFRESHED, &mut |_| {}),
+            None => finder.search(store, request, REFRESHED, &mut |_| {}),
+        }?)
     }
 }

@@ -8,8 +8,8 @@ next page begins, with a hash of what was asked, so that one that belongs to som
 use serde::Serialize;
 
 use super::error::Failure;
-use crate::digest;
-use crate::prune::CHARS_PER_TOKEN;
+use ctxbridge_common::digest;
+use ctxbridge_prune::CHARS_PER_TOKEN;
 
 /// Tokens of a result unless asked for more or less.
 pub(super) const DEFAULT_TOKENS: u32 = 2_000;

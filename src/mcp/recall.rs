@@ -9,10 +9,10 @@ use super::library::Opened;
 use super::page;
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
-use crate::archive::recall::{self, Reference};
-use crate::archive::store::{Store, StoreError, StoredSummary, StoredTurn};
-use crate::archive::{blocks, quote, words};
-use crate::digest;
+use ctxbridge_archive::recall::{self, Reference};
+use ctxbridge_archive::store::{Store, StoreError, StoredSummary, StoredTurn};
+use ctxbridge_archive::{blocks, quote, words};
+use ctxbridge_common::digest;
 
 /// What a handle stands for.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -170,8 +170,9 @@ fn in_store(store: &mut dyn Store, reference: &Reference) -> Result<Option<Whole
 
 /// The same on the team's server, where there is one. What an entry here is called is another one there.
 fn elsewhere(library: &Library, reference: &Reference) -> Result<Option<Whole>, Failure> {
-    let Some(team) = library.team().filter(|_| !matches!(reference, Reference::Summary(_))) else { return Ok(None) };
+    let Some(remote) = library.remote().filter(|_| !matches!(reference, Reference::Summary(_))) else { return Ok(None) };
     let wanted = reference.clone();
-    team.look_up(move |store| Ok(in_store(store, &wanted)?))
+    remote
+        .look_up(move |store| Ok(in_store(store, &wanted)?))
         .map_err(|why| Failure::Missing(format!("{reference} is not here, and the team's server was not asked: {why}")))
 }

@@ -9,9 +9,9 @@ use super::error::Failure;
 use super::page::{self, Page};
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, when};
-use crate::archive::quote::{self, cut};
-use crate::archive::search::{self, Filter, Mode, Request};
-use crate::archive::store::Store;
+use ctxbridge_archive::quote::{self, cut};
+use ctxbridge_archive::search::{self, Filter, Mode, Request};
+use ctxbridge_archive::store::Store;
 
 /// Hits on a page unless asked for others, and at most.
 const HITS: u32 = 10;

@@ -8,8 +8,8 @@ use super::error::Failure;
 use super::page::{self, Page};
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
-use crate::archive::quote;
-use crate::archive::store::{Session, Store};
+use ctxbridge_archive::quote;
+use ctxbridge_archive::store::{Session, Store};
 
 /// Ids that are named where one is not enough.
 const NAMED: usize = 5;

@@ -8,10 +8,10 @@ use super::error::Failure;
 use super::page::{self, Page};
 use super::tools::Answer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, session, when};
-use crate::archive::quote::{self, cut};
-use crate::archive::recall::Reference;
-use crate::archive::store::{Store, StoredCompaction, StoredSummary, StoredTurn, Turns};
-use crate::archive::{context, words};
+use ctxbridge_archive::quote::{self, cut};
+use ctxbridge_archive::recall::Reference;
+use ctxbridge_archive::store::{Store, StoredCompaction, StoredSummary, StoredTurn, Turns};
+use ctxbridge_archive::{context, words};
 
 /// Characters of what a turn or compaction says.
 const SUMMARY_CHARS: usize = 300;

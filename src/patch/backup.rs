@@ -18,7 +18,8 @@ use super::container::{Pieces, Source};
 use super::journal::{BackupRecord, Journal, JournalError};
 use super::lock::{Lock, LockError};
 use super::swap::{self, Attributes, Ownership, SwapError, remove, step};
-use crate::{digest, paths};
+use ctxbridge_common::digest;
+use ctxbridge_common::paths;
 
 /// How long a backup that nothing needs any more is kept.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);

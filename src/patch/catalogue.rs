@@ -12,7 +12,7 @@ use super::schema::{EditRule, PatchToml, in_range};
 use super::signature::{Signature, SignatureError};
 use super::syntax::{Goal, SyntaxError, for_each_item};
 
-static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/patches");
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../patches");
 
 /// All patches that are known.
 #[derive(Debug, Clone)]

@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn known_releases_are_of_the_era_that_their_list_says() {
-        for release in crate::releases::known() {
+        for release in ctxbridge_client::releases::known() {
             assert_eq!(era(release.client_version()), Some(release.era.as_str()), "{} {}", release.package, release.version);
         }
         assert_eq!(era(&Version::new(1, 0, 0)), Some("E0"));

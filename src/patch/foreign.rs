@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use super::container::Container;
 use super::install::Target;
-use crate::{digest, releases};
+use ctxbridge_client::releases;
+use ctxbridge_common::digest;
 
 #[derive(Deserialize)]
 struct Tools {

@@ -11,7 +11,8 @@ use super::install::{OpenError, Target};
 use super::journal::Application;
 use super::marker::Found;
 use super::{foreign, marker, seal};
-use crate::{digest, releases};
+use ctxbridge_client::releases;
+use ctxbridge_common::digest;
 
 /// The state of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -18,7 +18,7 @@ pub use glance::InForce;
 
 use super::lock::{Lock, LockError};
 use super::swap::{Attributes, Fingerprint};
-use crate::sqlite::{self, Manners, OpenError};
+use ctxbridge_common::sqlite::{self, Manners, OpenError};
 
 const MIGRATIONS: &[&str] = &[
     "

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::swap::{SwapError, step};
-use crate::{digest, files, paths};
+use ctxbridge_common::digest;
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 /// How long a command waits for another.
 const PATIENCE: Duration = Duration::from_secs(60);

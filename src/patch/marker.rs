@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::splice::{Edit, splice};
 use super::syntax::Span;
-use crate::digest;
+use ctxbridge_common::digest;
 
 const OPEN: &str = "/*! ctxbridge ";
 const CLOSE: &str = "*/";

@@ -15,7 +15,7 @@ use semver::Version;
 use super::install::glance;
 use super::journal::{InForce, Journal};
 use super::swap::Fingerprint;
-use crate::releases::SDK_PACKAGE;
+use ctxbridge_client::releases::SDK_PACKAGE;
 
 /// A client that ought to be patched and is not.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::container::{Container, ContainerError, Piece, Pieces};
 use super::marker::{self, NO_SEAL};
-use crate::digest::Hasher;
+use ctxbridge_common::digest::Hasher;
 
 /// A patched file, whole but not written anywhere yet.
 #[derive(Debug)]

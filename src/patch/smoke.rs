@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 
 use super::container::Kind;
-use crate::client::{Client, ClientError};
+use ctxbridge_client::{Client, ClientError};
 
 /// A client that does not start.
 #[derive(Debug, thiserror::Error)]

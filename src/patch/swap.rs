@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::container::{Piece, Pieces, Source};
-use crate::files;
+use ctxbridge_common::files;
 
 /// A step that failed.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::marker;
-use crate::transcript;
+use ctxbridge_transcript as transcript;
 
 /// `message.content` of a user or assistant message: what the API gets to see as the conversation.
 /// Other types (`system`, `attachment`, `progress`, …) have none in this sense.

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::request::estimate_tokens;
 use super::respond::Usage;
-use crate::digest::{Bytes, Hasher};
+use ctxbridge_common::digest::{Bytes, Hasher};
 
 /// Positions that are looked at for each breakpoint, itself included.
 const LOOK_BACK: usize = 20;

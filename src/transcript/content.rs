@@ -8,7 +8,7 @@ use memchr::memchr_iter;
 
 use super::record::{Block, Content, Kind, Record, is_echo};
 use super::repair::whole_text;
-use crate::digest;
+use ctxbridge_common::digest;
 
 /// Hands over the pieces of a line, in order. Joined, the pieces of all lines of a turn are its content.
 pub(super) fn pieces(record: &Record<'_>, kind: Kind, sink: &mut dyn FnMut(&str)) {
@@ -65,7 +65,7 @@ pub fn answers_of(bytes: &[u8]) -> Vec<String> {
 }
 
 /// Hands over the lines that can be read.
-pub(crate) fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
+pub fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
     let mut start = 0;
     for end in memchr_iter(b'\n', bytes).chain([bytes.len()]) {
         let line = &bytes[start..end];
@@ -156,7 +156,7 @@ pub fn asks_to_keep(prompt: &str) -> bool {
 }
 
 /// A prompt as it was typed: without what the client puts before it, a slash command as `/name arguments`.
-pub(crate) fn as_typed(text: &str) -> String {
+pub fn as_typed(text: &str) -> String {
     let mut rest = text.trim_start();
     while let Some(tag) = PUT_BEFORE.iter().find(|tag| inside(rest, tag).is_some_and(|(at, _)| at == 0)) {
         let close = format!("</{tag}>");

@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 /// A value if it has the type that is asked for, or nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct Lenient<T>(pub Option<T>);
+pub struct Lenient<T>(pub Option<T>);
 
 impl<T> Default for Lenient<T> {
     fn default() -> Self {
@@ -18,20 +18,31 @@ impl<T> Default for Lenient<T> {
 }
 
 /// What can be read leniently: whichever of these a type overrides is what it is made of.
-pub(crate) trait FromAny<'de>: Sized {
+pub trait FromAny<'de>: Sized {
+    /// From a text.
     fn from_str(_text: Cow<'de, str>) -> Option<Self> {
         None
     }
+    /// From `true` or `false`.
     fn from_bool(_value: bool) -> Option<Self> {
         None
     }
+    /// From a number.
     fn from_u64(_value: u64) -> Option<Self> {
         None
     }
+    /// From an array.
+    ///
+    /// # Errors
+    /// When it is not JSON.
     fn from_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
     }
+    /// From an object.
+    ///
+    /// # Errors
+    /// When it is not JSON.
     fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
@@ -82,6 +93,7 @@ impl<'de, T: FromAny<'de>> Visitor<'de> for AnyVisitor<T> {
 }
 
 impl<'de: 'a, 'a> FromAny<'de> for Cow<'a, str> {
+    /// From a text.
     fn from_str(text: Cow<'de, str>) -> Option<Self> {
         Some(text)
     }
@@ -110,18 +122,19 @@ impl<'de, T: FromAny<'de>> FromAny<'de> for Vec<T> {
 }
 
 /// Reads a struct whose fields are all lenient from a map.
-pub(crate) fn object<'de, T: Deserialize<'de>, A: MapAccess<'de>>(map: A) -> Result<Option<T>, A::Error> {
+pub fn object<'de, T: Deserialize<'de>, A: MapAccess<'de>>(map: A) -> Result<Option<T>, A::Error> {
     T::deserialize(MapAccessDeserializer::new(map)).map(Some)
 }
 
 /// Makes structs of lenient fields readable where an object is expected, and absent where something else stands.
+#[macro_export]
 macro_rules! lenient_object {
     ($($name:ident $(<$life:lifetime>)?),*) => {
-        $(impl<'de $(: $life, $life)?> crate::transcript::lenient::FromAny<'de> for $name $(<$life>)? {
+        $(impl<'de $(: $life, $life)?> $crate::lenient::FromAny<'de> for $name $(<$life>)? {
             fn from_map<A: serde::de::MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
-                crate::transcript::lenient::object(map)
+                $crate::lenient::object(map)
             }
         })*
     };
 }
-pub(crate) use lenient_object;
+pub use lenient_object;

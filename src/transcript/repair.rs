@@ -12,7 +12,7 @@ const ESCAPE: usize = 6;
 const REPLACEMENT: &[u8; ESCAPE] = br"\ufffd";
 
 /// A line with a replacement character for each half one; the line itself where there is none.
-pub(crate) fn whole_characters(line: &[u8]) -> Cow<'_, [u8]> {
+pub fn whole_characters(line: &[u8]) -> Cow<'_, [u8]> {
     if !memmem::find_iter(line, br"\u").any(|at| half(&line[at..]).is_some()) {
         return Cow::Borrowed(line);
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::content;
 use super::record::{Block, Compacted, Content, Kind, Record};
 use super::work::Work;
-use crate::digest::{self, Hasher};
+use ctxbridge_common::digest::{self, Hasher};
 
 /// Answers whose lines may be mixed with each other's: older clients write those of sub-agents, which run up to ten at once, into the
 /// same file.

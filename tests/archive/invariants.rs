@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 use ctxbridge::transcript::{Interpreter, Turn};
 use rusqlite::{Connection, OpenFlags, Params, Row};
 

@@ -135,7 +135,7 @@ fn other_files_are_refused() {
             let from = spoilt(file.name, spoil);
             let said = sandbox.run(&["install", "--from", from.path().to_str().unwrap()]);
             assert_eq!(said.code, Some(3), "{}", said.stdout);
-            let found = ctxbridge::digest::of_file(&from.path().join(file.name)).unwrap();
+            let found = ctxbridge::common::digest::of_file(&from.path().join(file.name)).unwrap();
             for part in [file.name, &found, file.sha256, "Nothing was installed"] {
                 assert!(said.stderr.contains(part), "no {part}: {}", said.stderr);
             }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use ctxbridge::archive::embed::install;
-use ctxbridge::paths;
+use ctxbridge::common::paths;
 
 /// The folder of the model in the cache.
 static MODEL: LazyLock<PathBuf> = LazyLock::new(|| {

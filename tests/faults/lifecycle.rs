@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 
 use super::bundle::Bundle;
 use super::sandbox::{DEFAULT_PATCH, NOBODY, Sandbox, is_root, other_file_system, set_mode};

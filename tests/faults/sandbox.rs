@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 
 use super::bundle::Bundle;
 use super::sandbox::{DEFAULT_PATCH, Ran, Sandbox};

@@ -85,7 +85,7 @@ fn the_transcript_that_comes_later_takes_the_place_of_what_was_imported() {
     let turns = turns_of(&sandbox, &session.id);
     let (own, imported): (Vec<_>, Vec<_>) = turns.iter().partition(|turn| turn.transcript != turns.last().unwrap().transcript);
     assert_eq!(imported.len(), 1, "only what the transcript does not have: {imported:?}");
-    assert!(own.iter().any(|turn| handle.contains(&ctxbridge::digest::hex(&turn.turn.id)[..8])));
+    assert!(own.iter().any(|turn| handle.contains(&ctxbridge::common::digest::hex(&turn.turn.id)[..8])));
     assert!(own.iter().any(|turn| turn.access_count == 2 && turn.confidence > 0.89), "the counts came along");
     assert_eq!(found(&sandbox, "lapwings").len(), 1);
     // And so it stays.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 

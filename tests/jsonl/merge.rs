@@ -1,5 +1,6 @@
 //! What is known of entries when the archive is merged into a database that knows some of them.
 
+use ctxbridge::archive::ingest::NO_FOLLOW_UP;
 use ctxbridge::archive::merge::merge;
 use ctxbridge::archive::open::Location;
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
@@ -38,7 +39,7 @@ fn uses_are_added_and_trust_is_taken_over() {
     drop(store);
 
     let location = Location::database(place.root());
-    let merged = merge(&location, None, NOW + 3 * HOUR).unwrap().unwrap();
+    let merged = merge(&location, None, NOW + 3 * HOUR, NO_FOLLOW_UP).unwrap().unwrap();
     assert_eq!((merged.sessions, merged.turns), (1, 2), "one is new, and the one before it was open");
     assert_eq!(turns(&mut database).len(), 4);
     let after = turns(&mut database);
@@ -48,7 +49,7 @@ fn uses_are_added_and_trust_is_taken_over() {
     assert_eq!(trust(&after[1]), trust(&expected[1]));
     assert_eq!((trust(&after[2]), trust(&after[3])), (50.0, 40.0), "what is known is not lowered");
     assert_eq!(after.iter().map(|turn| turn.is_kept).collect::<Vec<_>>(), [false, false, false, true]);
-    assert!(merged.aside.unwrap().exists() && merge(&location, None, NOW).unwrap().is_none());
+    assert!(merged.aside.unwrap().exists() && merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().is_none());
 }
 
 /// Whoever had the folder open goes on: in a new one, which is merged as well.
@@ -59,11 +60,11 @@ fn who_has_it_open_loses_nothing() {
     let mut store = place.open();
     place.archive(&mut store, "s", &lines[..2]);
     let location = Location::database(place.root());
-    assert!(merge(&location, None, NOW).unwrap().unwrap().aside.is_some());
+    assert!(merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().unwrap().aside.is_some());
     place.archive(&mut store, "s", &lines);
     store.end_session("s", "clear", NOW).unwrap();
     drop(store);
-    assert!(merge(&location, None, NOW).unwrap().unwrap().aside.is_some());
+    assert!(merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().unwrap().aside.is_some());
     let mut database = SqliteStore::open(place.root(), Patience::Patient).unwrap();
     assert_eq!(turns(&mut database).len(), 2);
     let session = database.session("s").unwrap().unwrap();

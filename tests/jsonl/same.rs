@@ -3,11 +3,11 @@
 use std::fs;
 
 use ctxbridge::archive::cycle::{self, Run, Settings};
+use ctxbridge::archive::learn::{self, Patterns};
 use ctxbridge::archive::snapshot;
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge::archive::store::{Changes, Compaction, Store, Turns};
 use ctxbridge::config;
-use ctxbridge::learn::{self, Patterns};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};

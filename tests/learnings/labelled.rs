@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ctxbridge::learn::{Kind, Patterns, extract};
+use ctxbridge::archive::learn::{Kind, Patterns, extract};
 use serde::Deserialize;
 
 const PRECISION: f64 = 0.9;

@@ -1,6 +1,6 @@
 //! The table of patterns, and one of a user's.
 
-use ctxbridge::learn::{Kind, Patterns, extract};
+use ctxbridge::archive::learn::{Kind, Patterns, extract};
 use proptest::prelude::*;
 
 fn kinds(patterns: &Patterns, text: &str) -> Vec<(Kind, String)> {

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ctxbridge::releases;
+use ctxbridge::client::releases;
 use ctxbridge_testkit::transcript::{Kind, Session, Spec, generate};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};

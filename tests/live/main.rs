@@ -21,13 +21,13 @@ mod stub;
 use std::fs;
 use std::path::PathBuf;
 
+use ctxbridge::client::releases;
 use ctxbridge::client::{Client, Conversation, Limits};
+use ctxbridge::common::digest;
 use ctxbridge::demo;
-use ctxbridge::digest;
 use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::install::Target;
 use ctxbridge::patch::patcher::{Applied, Patcher, RevertedState};
-use ctxbridge::releases;
 use ctxbridge::stub::Stub;
 use tempfile::TempDir;
 

@@ -3,8 +3,8 @@
 use std::fs;
 
 use ctxbridge::client::{Client, Limits};
+use ctxbridge::common::digest;
 use ctxbridge::demo;
-use ctxbridge::digest;
 use ctxbridge::prune::{DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, parse_marker};
 use ctxbridge::stub::{Options, Reply, Request, Stub};
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ctxbridge::paths;
+use ctxbridge::common::paths;
 use serde_json::{Value, json};
 
 use super::sandbox::{World, handle};

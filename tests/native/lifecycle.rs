@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 use ctxbridge::patch::inspect::State;
 use ctxbridge::patch::patcher::{AppliedState, RevertedState};
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 use ctxbridge::patch::container::{ContainerError, Kind};
 use ctxbridge::patch::inspect::{State, inspect};
 use ctxbridge::patch::install::{OpenError, Target};

@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings};
 use ctxbridge::config::Secret;
+use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings};
 use ctxbridge_testkit::postgres::{Database, Server};
 
 use super::proxy::Proxy;

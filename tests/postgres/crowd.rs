@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ctxbridge::archive::ingest::archive_from;
 use ctxbridge::archive::reader::{Comparison, Source};
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::store::postgres::{PostgresStore, Settings};
 use ctxbridge::archive::store::{Store, Transcript};
+use ctxbridge::team::postgres::{PostgresStore, Settings};
 use serde_json::json;
 
 use super::{database, settings, settings_of};

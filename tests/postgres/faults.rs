@@ -8,8 +8,8 @@ use ctxbridge::archive::reader::ReadError;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::search::query::Terms;
 use ctxbridge::archive::search::tokens::Tokenizer;
-use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings};
-use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, Turns};
+use ctxbridge::archive::store::{EVERYTHING, Store, Transcript, Turns};
+use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings};
 use ctxbridge_testkit::postgres::{Database, Server};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 
@@ -126,7 +126,7 @@ fn a_statement_that_takes_too_long_is_broken_off_there() {
     let mut theirs = admin.transaction().unwrap();
     theirs.batch_execute("LOCK TABLE ctxbridge.sessions IN ACCESS EXCLUSIVE MODE").unwrap();
     let error = store.sessions("", None, 9).unwrap_err();
-    let is_so = matches!(&error, StoreError::Postgres(PostgresError::Timeout { .. } | PostgresError::Conflict { .. }));
+    let is_so = matches!(PostgresError::of(&error), Some(PostgresError::Timeout { .. } | PostgresError::Conflict { .. }));
     assert!(is_so && error.is_transient(), "{error:?}");
     theirs.rollback().unwrap();
     assert!(store.sessions("", None, 9).unwrap().is_empty());
@@ -146,7 +146,7 @@ fn without_vectors_there_are_words() {
         store.put_vectors("minilm-384", &[(1, vec![vector.clone()])]).unwrap_err(),
         store.without_vectors("minilm-384", 384, i64::MAX, 9).unwrap_err(),
     ] {
-        assert!(matches!(error, StoreError::Postgres(PostgresError::NoVectors { .. })) && !error.is_transient(), "{error:?}");
+        assert!(matches!(PostgresError::of(&error), Some(PostgresError::NoVectors { .. })) && !error.is_transient(), "{error:?}");
     }
     let session = store.sessions("", None, 1).unwrap().remove(0);
     let entry = store.first_entry(session.key).unwrap().unwrap();

@@ -1,6 +1,6 @@
 //! The schema: made, brought up to date, left alone.
 
-use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings};
+use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings};
 use ctxbridge_testkit::postgres::Database;
 
 use super::{database, refused, settings, settings_of};

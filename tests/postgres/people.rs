@@ -1,10 +1,10 @@
 //! Several people on one server, with sessions of which some are for others and some are for nobody.
 
 use ctxbridge::archive::ingest::archive;
-use ctxbridge::archive::store::postgres::{PostgresStore, Settings};
+use ctxbridge::archive::learn::{Fix, Id, Kind, Learning, Lesson, Progress, Watcher};
 use ctxbridge::archive::store::{Compaction, Snapshot, Store, Transcript};
 use ctxbridge::config::Visibility;
-use ctxbridge::learn::{Fix, Id, Kind, Learning, Lesson, Progress, Watcher};
+use ctxbridge::team::postgres::{PostgresStore, Settings};
 use ctxbridge_testkit::postgres::{Database, Role};
 use serde_json::Value;
 use tempfile::TempDir;

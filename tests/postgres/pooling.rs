@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use ctxbridge::archive::store::postgres::{Pool, PostgresError, PostgresStore, Settings};
+use ctxbridge::team::postgres::{Pool, PostgresError, PostgresStore, Settings};
 use std::time::Duration;
 
 use super::{database, refused, settings, settings_of};

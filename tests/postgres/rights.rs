@@ -398,12 +398,11 @@ fn whoever_made_the_tables_sees_no_more() {
     let database = super::database();
     let owner = database.role("owner", "").unwrap();
     database.admin().unwrap().batch_execute(&format!("GRANT CREATE ON DATABASE {} TO {}", database.name, owner.name)).unwrap();
-    let mut store = ctxbridge::archive::store::postgres::PostgresStore::connect(super::settings_of(&database, &owner)).unwrap();
+    let mut store = ctxbridge::team::postgres::PostgresStore::connect(super::settings_of(&database, &owner)).unwrap();
     store.end_session("owners", "clear", 1).unwrap();
     let user = database.role("user", "").unwrap();
-    let theirs =
-        ctxbridge::archive::store::postgres::Settings { tenant: "theirs".to_owned(), ..super::settings_of(&database, &user) };
-    let mut store = ctxbridge::archive::store::postgres::PostgresStore::connect(theirs).unwrap();
+    let theirs = ctxbridge::team::postgres::Settings { tenant: "theirs".to_owned(), ..super::settings_of(&database, &user) };
+    let mut store = ctxbridge::team::postgres::PostgresStore::connect(theirs).unwrap();
     store.end_session(SECRET, "clear", 1).unwrap();
     let rows = database.client_of(&owner).unwrap().query("SELECT session FROM ctxbridge.sessions", &[]).unwrap();
     assert_eq!(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["owners"]);

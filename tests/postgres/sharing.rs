@@ -3,9 +3,9 @@
 use ctxbridge::archive::cycle::{Facts, Run};
 use ctxbridge::archive::ingest::archive;
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings};
-use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, Turns, Wanted};
+use ctxbridge::archive::store::{EVERYTHING, Store, Transcript, Turns, Wanted};
 use ctxbridge::config::Visibility;
+use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings};
 
 use super::lines::{says, text, user};
 use super::people::{MODEL, OF_PROJECT, OF_TEAM, PROJECT, People, SECRET, vector};
@@ -184,7 +184,7 @@ fn a_project_is_for_its_members() {
     // She may say that it is of the project; to show it to those in it, she has to be one of them.
     assert!(carol.set_project(hers, PROJECT).unwrap());
     let error = carol.set_visibility(hers, Visibility::Project).unwrap_err();
-    let StoreError::Postgres(PostgresError::NoProject { project, .. }) = &error else { panic!("{error:?}") };
+    let Some(PostgresError::NoProject { project, .. }) = PostgresError::of(&error) else { panic!("{error:?}") };
     assert_eq!(project, PROJECT);
     let said = format!("SELECT ctxbridge.add_to_project('acme', '{PROJECT}', '{}')", people.carol.name);
     assert!(error.to_string().contains(&said), "{error}");
@@ -223,7 +223,7 @@ fn who_is_no_longer_a_member_sees_and_writes_nothing() {
     let all = readable(&mut bob);
     assert!(!all.contains("xyzzy") && all.contains("bobs"), "{all}");
     let error = bob.end_session("another", "clear", 1).unwrap_err();
-    assert!(matches!(error, StoreError::Postgres(PostgresError::Denied { .. })), "{error:?}");
+    assert!(matches!(PostgresError::of(&error), Some(PostgresError::Denied { .. })), "{error:?}");
     assert!(bob.set_visibility(his, Visibility::Team).is_err());
     let error = PostgresStore::connect(people.settings(&people.bob)).unwrap_err();
     assert!(matches!(error, PostgresError::NoMember { .. }), "{error:?}");

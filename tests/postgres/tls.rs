@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctxbridge::archive::store::postgres::{PostgresError, PostgresStore, Settings, Ssl};
+use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings, Ssl};
 use ctxbridge_testkit::postgres::{Address, Database};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::PrivateKeyDer;

@@ -1,7 +1,7 @@
 //! What was learned: once, wherever it is said again, and found by what it is of.
 
+use ctxbridge::archive::learn::{Fix, Id, Kind as Of, Learning, Lesson, Patterns, Progress, Watcher};
 use ctxbridge::archive::store::{Store, StoredLearning, Wanted};
-use ctxbridge::learn::{Fix, Id, Kind as Of, Learning, Lesson, Patterns, Progress, Watcher};
 use serde_json::json;
 
 use super::kinds::Kind;
@@ -221,9 +221,9 @@ fn what_tools_did(kind: Kind) {
     ];
     place.archive(&mut *store, "s", &lines);
     let of = session(&mut *store, "s").unwrap();
-    let learned = ctxbridge::learn::pass(&mut *store, &of, Patterns::standard(), None).unwrap();
+    let learned = ctxbridge::archive::learn::pass(&mut *store, &of, Patterns::standard(), None).unwrap();
     assert_eq!((learned.learnings, learned.fixes), (1, 1));
-    let again = ctxbridge::learn::pass(&mut *place.open(), &of, Patterns::standard(), None).unwrap();
+    let again = ctxbridge::archive::learn::pass(&mut *place.open(), &of, Patterns::standard(), None).unwrap();
     assert_eq!((again.learnings, again.bytes), (0, 0), "nothing is read twice");
     let found = store.learnings(&Wanted::default()).unwrap();
     assert_eq!((found[0].kind, found[0].session.as_str()), (Of::Decision, "s"));
@@ -238,7 +238,7 @@ fn what_tools_did(kind: Kind) {
     let more = [&lines[..], &[bash(12, "t4"), result(13, "t4", false), says(14, "Well.")]].concat();
     place.archive(&mut *store, "s", &more);
     let mut other = place.open();
-    ctxbridge::learn::pass(&mut *other, &of, Patterns::standard(), None).unwrap();
+    ctxbridge::archive::learn::pass(&mut *other, &of, Patterns::standard(), None).unwrap();
     assert_eq!(store.tallies(of.key).unwrap()[0].1.tools["Bash"].calls, 3);
     place.check_sound();
 }

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use ctxbridge::archive::store::postgres::{Pool, PostgresStore, Settings, Ssl};
 use ctxbridge::archive::store::{Store, StoreError};
+use ctxbridge::team::postgres::{Pool, PostgresStore, Settings, Ssl};
 use ctxbridge_testkit::postgres::{Database, Role};
 
 /// A database, and somebody who may only use it.
@@ -34,7 +34,7 @@ fn shared() -> Arc<Shared> {
     }
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     let shared = all.upgrade().unwrap_or_else(|| {
-        let database = Database::new(&ctxbridge::paths::cache_dir().unwrap()).unwrap();
+        let database = Database::new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
         drop(PostgresStore::connect(Settings { ssl: Ssl::Off, ..Settings::from_url(&database.url()).unwrap() }).unwrap());
         database.spread().unwrap();
         let role = database.role("somebody", "").unwrap();

@@ -2,7 +2,7 @@
 
 use ctxbridge::archive::store::{EVERYTHING, Store, StoredTurn, Turns};
 use ctxbridge::archive::words;
-use ctxbridge::digest::Hasher;
+use ctxbridge::common::digest::Hasher;
 use ctxbridge::transcript::{Interpreter, Turn};
 
 /// The turns of a file that is read once, from its begin.

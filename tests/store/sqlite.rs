@@ -46,7 +46,7 @@ fn nobody_else_may_read_it() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new(Kind::Sqlite);
     let data = place.data.path().join("new");
-    ctxbridge::paths::create_private_dir(&data).unwrap();
+    ctxbridge::common::paths::create_private_dir(&data).unwrap();
     let mut store = SqliteStore::open(&data, Patience::Patient).unwrap();
     place.archive(&mut store, "s", &[user(1, "Secret.")]);
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::learn::Patterns;
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, Turns};
-use ctxbridge::archive::sync::{Retries, Sending, SyncError, Synced};
 use ctxbridge::archive::words;
-use ctxbridge::learn::Patterns;
 use ctxbridge::redact::Redactor;
+use ctxbridge::team::sync::{Retries, Sending, SyncError, Synced};
 use serde_json::Value;
 use tempfile::TempDir;
 

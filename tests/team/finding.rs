@@ -2,9 +2,11 @@
 
 use std::net::TcpListener;
 
-use ctxbridge::archive::search;
+use std::sync::Arc;
+
 use ctxbridge::config::{Config, Secret, StoreKind};
 use ctxbridge::mcp::{Library, tools};
+use ctxbridge::team::search::FederatedSearch;
 use serde_json::{Value, json};
 
 use super::lines::{boundary, compact_summary, says, text, user};
@@ -165,9 +167,9 @@ fn a_model_that_asks_is_told_of_it() {
     config.postgres.tenant = Some("acme".to_owned());
     // Where nobody has set it, that has to be meant.
     config.archive.store = StoreKind::Postgres;
-    let team = search::Team::of(&config, &bob.data()).unwrap();
+    let team = FederatedSearch::of(&config, &bob.data()).unwrap();
     assert!(team.is_some());
-    let mut library = Library::new(bob.data(), "/work/p".into()).with_team(team);
+    let mut library = Library::new(bob.data(), "/work/p".into()).with_remote(team.map(|team| Arc::new(team) as _));
     let mut call = |tool: &str, given: Value| tools::call(&mut library, tool, given.as_object().unwrap());
     let found = call("search", json!({ "query": "walrus" })).unwrap();
     assert!(found.text.contains("(on the team's server)") && !found.text.contains("secret"), "{}", found.text);
@@ -181,5 +183,5 @@ fn a_model_that_asks_is_told_of_it() {
     let gone = call("recall", json!({ "handle": theirs["handle"] }));
     assert!(gone.is_err(), "{gone:?}");
     config.postgres.search = false;
-    assert!(search::Team::of(&config, &bob.data()).unwrap().is_none());
+    assert!(FederatedSearch::of(&config, &bob.data()).unwrap().is_none());
 }

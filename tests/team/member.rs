@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use ctxbridge::archive::store::postgres::{PostgresStore, Settings, Ssl};
+use ctxbridge::team::postgres::{PostgresStore, Settings, Ssl};
 use ctxbridge_testkit::postgres::{Database, Role};
 use tempfile::TempDir;
 
@@ -39,7 +39,7 @@ pub struct Said {
 
 impl Team {
     pub fn new() -> Self {
-        Self::on(Database::new(&ctxbridge::paths::cache_dir().unwrap()).unwrap())
+        Self::on(Database::new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap())
     }
 
     /// The superuser makes the tables, and is the tenant's admin.
@@ -52,7 +52,7 @@ impl Team {
 
     /// On a server where nobody may install the extension for vectors.
     pub fn without_vectors() -> Self {
-        let database = Database::new(&ctxbridge::paths::cache_dir().unwrap()).unwrap();
+        let database = Database::new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
         let owner = database.role("owner", "").unwrap();
         database
             .admin()

@@ -76,7 +76,7 @@ fn a_server_that_is_down_is_left_alone_for_a_while() {
 
 #[test]
 fn a_server_that_dies_in_the_middle_has_everything_afterwards() {
-    let mut server = Server::start_new(&ctxbridge::paths::cache_dir().unwrap()).unwrap();
+    let mut server = Server::start_new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
     let team = Team::on(Database::on(server.address()).unwrap());
     let ann = team.member("ann");
     fill(&ann);

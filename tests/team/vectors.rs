@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use ctxbridge::archive::embed::install::MODEL;
 use ctxbridge::archive::embed::{EmbedError, Embedder, Model};
+use ctxbridge::archive::learn::Patterns;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::search::{self, Index};
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge::archive::store::{ImportedEmbedding, Store, Turns};
-use ctxbridge::archive::sync::{Retries, Sending, Synced};
-use ctxbridge::learn::Patterns;
 use ctxbridge::redact::Redactor;
+use ctxbridge::team::sync::{Retries, Sending, Synced};
 
 use super::TOKEN;
 use super::lines::{says, text, user};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ctxbridge::digest::{self, Hasher};
+use ctxbridge::common::digest::{self, Hasher};
 use ctxbridge::transcript::{Interpreter, Turn};
 use ctxbridge_testkit::transcript::{Kind, Session, Spec, generate};
 

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Subcommand;
-use ctxbridge::releases::CLIENT_PACKAGE;
-use ctxbridge::releases::{self, Release};
-use ctxbridge::{digest, paths};
+use ctxbridge::client::releases::CLIENT_PACKAGE;
+use ctxbridge::client::releases::{self, Release};
+use ctxbridge::common::digest;
+use ctxbridge::common::paths;
 
 #[derive(Debug, clap::Args)]
 pub struct ReleasesArgs {

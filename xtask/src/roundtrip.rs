@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use ctxbridge::common::digest;
+use ctxbridge::demo;
 use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::container::Pieces;
 use ctxbridge::patch::inspect::State;
 use ctxbridge::patch::install::Target;
 use ctxbridge::patch::patcher::Patcher;
-use ctxbridge::{demo, digest};
 
 /// What an executable may grow by: what is injected has 6 KB, and the bytes behind it move by whole pages.
 const MOST: i64 = 64 << 10;

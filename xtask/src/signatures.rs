@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use anyhow::Result;
+use ctxbridge::client::releases::{self, Release};
 use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::check::{CheckState, CheckedRelease, check};
-use ctxbridge::releases::{self, Release};
 use serde::Serialize;
 use serde_json::json;
 

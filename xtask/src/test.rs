@@ -51,8 +51,8 @@ fn one_postgres(tests: &mut std::process::Command) -> Result<Option<Server>> {
         return Ok(None);
     }
     let hint = "pip has to be able to fetch it once; or set CTXBRIDGE_TEST_PG to the URL of a superuser of another server";
-    let server =
-        Server::start_new(&ctxbridge::paths::cache_dir()?).with_context(|| format!("no PostgreSQL for the tests: {hint}"))?;
+    let server = Server::start_new(&ctxbridge::common::paths::cache_dir()?)
+        .with_context(|| format!("no PostgreSQL for the tests: {hint}"))?;
     let address = server.address();
     tests.env(VARIABLE, address.url("postgres", &address.superuser, &address.password));
     Ok(Some(server))

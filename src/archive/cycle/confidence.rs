@@ -1,6 +1,6 @@
 //! How far an entry is trusted: less with every hour, more with every use (archive.md, "Self-learning").
 
-use crate::archive::{CONFIDENCE_BOOST, DECAY_PER_HOUR, LEAST_CONFIDENCE};
+use crate::{CONFIDENCE_BOOST, DECAY_PER_HOUR, LEAST_CONFIDENCE};
 
 const HOUR_MS: f64 = 3_600_000.0;
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::context;
 use super::store::{Store, StoreError};
-use crate::config;
+use ctxbridge_config as config;
 
 /// What nobody ever restored is pruned at this confidence or below (archive.md, "Self-learning").
 pub const PRUNE_CONFIDENCE: f64 = 0.15;
@@ -74,7 +74,7 @@ pub struct Plan {
     /// Time since the last cycle, in milliseconds; 0 for the first one, and when the clock went back.
     pub elapsed_ms: i64,
     /// What every confidence falls by, down to [`super::LEAST_CONFIDENCE`].
-    #[serde(with = "crate::exact")]
+    #[serde(with = "ctxbridge_common::exact")]
     pub loss: f64,
     /// For how long entries that nobody restores are kept hot.
     pub retention: Retention,

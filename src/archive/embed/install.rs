@@ -15,9 +15,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::digest::{self, Hasher};
-use crate::files::{lock_within, private};
-use crate::paths::{PathsError, create_private_dir, data_dir};
+use ctxbridge_common::digest::{self, Hasher};
+use ctxbridge_common::files::{lock_within, private};
+use ctxbridge_common::paths::{PathsError, create_private_dir, data_dir};
 
 /// Name of the model, and of its folder.
 pub const MODEL: &str = "minilm-384";

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::install::{self, FILES, MODEL};
 use super::{EmbedError, Embedder, MiniLm};
-use crate::files::{self, Stamp};
+use ctxbridge_common::files::{self, Stamp};
 
 /// An embedder that may be absent or damaged: who searches does without it then, and says why. One that is installed meanwhile is taken up.
 pub struct Model {

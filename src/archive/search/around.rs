@@ -8,10 +8,10 @@ retrieval`; the idea is known as contextual retrieval (Anthropic 2024, "Introduc
 use std::collections::HashMap;
 
 use super::{Index, SearchError};
-use crate::archive::quote::head;
-use crate::archive::store::{Place, Store};
-use crate::archive::words;
-use crate::transcript::Fields;
+use crate::quote::head;
+use crate::store::{Place, Store};
+use crate::words;
+use ctxbridge_transcript::Fields;
 
 /// Characters of prompt and answer up to which a turn is short.
 const SHORT_CHARS: usize = 400;

@@ -4,7 +4,7 @@ use super::index::excerpt::Excerpt;
 use super::query::Terms;
 use super::tokens::Tokenizer;
 use super::{Filter, SearchError, refresh};
-use crate::archive::store::{Place, Store};
+use crate::store::{Place, Store};
 
 /// Vectors that there are of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]

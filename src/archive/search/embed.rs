@@ -3,9 +3,9 @@
 use super::passages::Texts;
 use super::refresh::turn_with_fields;
 use super::{Index, SearchError, around};
-use crate::archive::embed::Embedder;
-use crate::archive::store::Store;
-use crate::transcript::Fields;
+use crate::embed::Embedder;
+use crate::store::Store;
+use ctxbridge_transcript::Fields;
 
 /// Entries between two writes: an interruption costs no more.
 const AT_ONCE: usize = 20;

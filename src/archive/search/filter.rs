@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::types::Value;
 
-use crate::transcript::Turn;
+use ctxbridge_transcript::Turn;
 
 /// What a word has to stand in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

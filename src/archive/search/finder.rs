@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use super::remote::Remote;
 use super::scan::Scan;
 use super::{Found, Index, Request, SearchError, embed, index, refresh, search};
-use crate::archive::embed::Model;
-use crate::archive::store::Store;
-use crate::config::StoreKind;
-use crate::files::{self, Stamp};
+use crate::embed::Model;
+use crate::store::Store;
+use ctxbridge_common::files::{self, Stamp};
+use ctxbridge_config::StoreKind;
 
 /// How long the work before a search is.
 #[derive(Debug)]

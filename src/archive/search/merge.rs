@@ -51,8 +51,8 @@ fn identity(hit: &Hit) -> Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::search::Snippet;
-    use crate::archive::store::StoredSummary;
+    use crate::search::Snippet;
+    use crate::store::StoredSummary;
 
     /// A summary of a session with this name.
     fn hit(session: &str, score: f64, summary: &str) -> Hit {

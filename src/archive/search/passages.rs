@@ -2,8 +2,8 @@
 
 use super::around::is_short;
 use super::vectors::to_length_one;
-use crate::archive::quote::head;
-use crate::transcript::Fields;
+use crate::quote::head;
+use ctxbridge_transcript::Fields;
 
 /// Characters of a passage: about 200 of the 256 tokens that the model reads.
 const PASSAGE_CHARS: usize = 900;

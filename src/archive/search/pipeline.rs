@@ -8,10 +8,10 @@ use super::query::Terms;
 use super::rank::{Around, Candidate};
 use super::show::Shower;
 use super::{Filter, Found, Mode, Request, SearchError, Stages, rank, time};
-use crate::archive::SUMMARY_CONFIDENCE;
-use crate::archive::embed::Model;
-use crate::archive::quote::head;
-use crate::archive::store::{Place, Store, StoredSummary};
+use crate::SUMMARY_CONFIDENCE;
+use crate::embed::Model;
+use crate::quote::head;
+use crate::store::{Place, Store, StoredSummary};
 
 /// Candidates by words, and as many by vectors.
 const CANDIDATES: usize = 100;

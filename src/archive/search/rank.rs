@@ -9,8 +9,8 @@ compare with. All weights were chosen with `cargo xtask bench retrieval`; each s
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::archive::store::Place;
-use crate::archive::{Traits, importance};
+use crate::store::Place;
+use crate::{Traits, importance};
 
 /// A cosine that says nothing: any two texts of the same field have as much.
 const COSINE_FLOOR: f64 = 0.2;

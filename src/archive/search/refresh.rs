@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::index::excerpt::Excerpt;
 use super::index::{Document, Missing};
 use super::{Index, SearchError, around};
-use crate::archive::store::{Place, Store, StoredTurn};
-use crate::archive::{quote, words};
-use crate::transcript::Fields;
+use crate::store::{Place, Store, StoredTurn};
+use crate::{quote, words};
+use ctxbridge_transcript::Fields;
 
 /// Entries that go into the index at once: an interruption costs no more.
 const AT_ONCE: usize = 200;

@@ -12,7 +12,7 @@ use super::index::OWN;
 use super::query::Terms;
 use super::subject::{Subject, begin, is_enough};
 use super::{Index, SearchError};
-use crate::archive::store::{Place, Store, StoredTurn};
+use crate::store::{Place, Store, StoredTurn};
 
 /// Entries whose places are looked up at once: those of other projects may come first.
 const AT_ONCE: usize = 24;

@@ -6,7 +6,7 @@ use super::catalogue::{Catalogue, Coverage};
 use super::query::Terms;
 use super::tokens::Tokenizer;
 use super::{Filter, SearchError};
-use crate::archive::store::{Place, Searching, Store, StoreError, Turns};
+use crate::store::{Place, Searching, Store, StoreError, Turns};
 
 /// Sessions that are looked up for a filter, or looked into for the newest turns, at most.
 const SESSIONS: usize = 1_000;
@@ -19,12 +19,12 @@ const MOST: f64 = 2.0;
 
 /// Asks the server of a store for everything.
 #[derive(Debug, Default)]
-pub(super) struct Remote {
+pub struct Remote {
     tokenizer: Tokenizer,
 }
 
 /// A filter, which the server knows how to apply, and what is needed here to tell places of one entry apart.
-pub(super) struct Limits {
+pub struct Limits {
     filter: Filter,
     sessions: Option<HashSet<i64>>,
 }

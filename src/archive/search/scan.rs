@@ -13,7 +13,7 @@ use super::query::{Phrase, Terms};
 use super::refresh::documents;
 use super::tokens::Tokenizer;
 use super::{Filter, SearchError};
-use crate::archive::store::{Place, Store};
+use crate::store::{Place, Store};
 
 /// The constant of BM25 that says how much the length of a text counts: that of FTS5.
 const B: f64 = 0.75;

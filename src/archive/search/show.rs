@@ -8,9 +8,9 @@ use super::query::{self, Terms};
 use super::rank::{Around, Candidate, Ranked};
 use super::snippet::{self, Snippet};
 use super::{Hit, Request, SearchError, What};
-use crate::archive::store::{Store, StoredTurn};
-use crate::archive::words;
-use crate::transcript::Fields;
+use crate::store::{Store, StoredTurn};
+use crate::words;
+use ctxbridge_transcript::Fields;
 
 /// Characters of a hit that are shown.
 const SNIPPET_CHARS: usize = 240;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::query::Terms;
 use super::tokens::Tokenizer;
-use crate::archive::quote::head;
+use crate::quote::head;
 
 /// A piece of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ pub use topics::{TEXT_BYTES, topics};
 
 use super::lines;
 use super::store::{Session, Snapshot, Store, StoreError, StoredCompaction, StoredTranscript, Turns};
-use crate::transcript::Interpreter;
+use ctxbridge_transcript::Interpreter;
 use window::Window;
 
 /// What a pass did.

@@ -1,9 +1,9 @@
 //! What was said since the last compaction.
 
 use super::topics::{TEXT_BYTES, topics};
-use crate::archive::store::{Snapshot, Store, StoreError, StoredTranscript};
-use crate::archive::{lines, quote};
-use crate::transcript::{Kind, Record, as_typed, is_typed, records};
+use crate::store::{Snapshot, Store, StoreError, StoredTranscript};
+use crate::{lines, quote};
+use ctxbridge_transcript::{Kind, Record, as_typed, is_typed, records};
 
 /// Characters of the first and the last message: what finds them, and says what it was about.
 const MESSAGE_CHARS: usize = 2_000;

@@ -1,12 +1,27 @@
-//! Why a store cannot do what it is asked for.
+//! Errors of a store.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use super::postgres::PostgresError;
-use crate::sqlite::OpenError;
+use ctxbridge_common::sqlite::OpenError;
 
-/// Why a store cannot do what it is asked for.
+/// Kinds of failures of a server, told apart by what one does about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerFailure {
+    /// Another one writes the same; trying again a moment later helps.
+    Busy,
+    /// The server is not reached now, or has too much to do.
+    Transient,
+    /// This user lacks a right.
+    Denied,
+    /// Bytes of one session are damaged; all others can be read.
+    OneSession,
+    /// Anything else.
+    Other,
+}
+
+/// Errors of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process writes, and did not stop in time.
@@ -107,8 +122,13 @@ pub enum StoreError {
         cause: io::Error,
     },
     /// A server does not do what it is asked for.
-    #[error(transparent)]
-    Postgres(#[from] PostgresError),
+    #[error("{cause}")]
+    Server {
+        /// Its kind.
+        failure: ServerFailure,
+        /// The error of the store that talks to it.
+        cause: Box<dyn Error + Send + Sync>,
+    },
     /// What is read from the archive cannot be handed on.
     #[error(transparent)]
     Sink(#[from] io::Error),
@@ -127,21 +147,28 @@ impl StoreError {
 
     /// Whether it says nothing about other sessions: bytes of one are damaged, or not there.
     pub fn is_of_one(&self) -> bool {
-        matches!(self, Self::Cold { .. } | Self::Segment { .. } | Self::Postgres(PostgresError::Segment { .. }))
+        matches!(self, Self::Cold { .. } | Self::Segment { .. }) || self.server_failure() == Some(ServerFailure::OneSession)
     }
 
     /// Whether this user lacks a right.
     pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Postgres(PostgresError::Denied { .. }))
+        self.server_failure() == Some(ServerFailure::Denied)
     }
 
     /// Whether it may work a moment later.
     pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Postgres(PostgresError::Busy { .. } | PostgresError::Conflict { .. }))
+        matches!(self, Self::Busy { .. }) || self.server_failure() == Some(ServerFailure::Busy)
     }
 
     /// Whether it may work later without anybody doing anything: a server that is not reached now, or has too much to do.
     pub fn is_transient(&self) -> bool {
-        self.is_busy() || matches!(self, Self::Postgres(error) if error.is_transient())
+        self.is_busy() || self.server_failure() == Some(ServerFailure::Transient)
+    }
+
+    fn server_failure(&self) -> Option<ServerFailure> {
+        match self {
+            Self::Server { failure, .. } => Some(*failure),
+            _ => None,
+        }
     }
 }

@@ -9,12 +9,11 @@ mod error;
 mod imported;
 pub mod jsonl;
 mod learnings;
-pub mod postgres;
 mod records;
 pub mod sqlite;
 mod vectors;
 
-pub use error::StoreError;
+pub use error::{ServerFailure, StoreError};
 pub use imported::{Adopted, ImportedEmbedding};
 pub use learnings::{StoredFix, StoredLearning, Wanted};
 pub use records::{
@@ -28,10 +27,10 @@ use std::io::Write;
 use super::cycle::{Facts, Outcome, Plan, Run};
 use super::search::filter::Filter;
 use super::tier::Tier;
-use crate::config::StoreKind;
-use crate::digest;
 use crate::learn::{Lesson, Progress, Tally};
-use crate::transcript::{CompactSummary, FirstContext};
+use ctxbridge_common::digest;
+use ctxbridge_config::StoreKind;
+use ctxbridge_transcript::{CompactSummary, FirstContext};
 
 /// The range of a whole transcript.
 pub const EVERYTHING: (u64, u64) = (0, u64::MAX);

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::tier::Tier;
-use crate::digest;
-use crate::transcript::{CompactSummary, FirstContext, Interpreter, Turn};
+use crate::tier::Tier;
+use ctxbridge_common::digest;
+use ctxbridge_transcript::{CompactSummary, FirstContext, Interpreter, Turn};
 
 /// What a transcript is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Cursor {
     pub generation: u32,
     /// Bytes that are archived.
     pub bytes: u64,
-    /// SHA-256 of what precedes, as much of it as [`crate::archive::reader::CHECKED_BYTES`] says.
+    /// SHA-256 of what precedes, as much of it as [`crate::reader::CHECKED_BYTES`] says.
     #[serde(with = "digest::hexadecimal")]
     pub check: digest::Bytes,
     /// How far its lines are interpreted.

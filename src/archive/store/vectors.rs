@@ -1,7 +1,7 @@
 //! Vectors that a store keeps beside its entries, for whoever searches there. The archive of one machine has them in its index instead.
 
 use super::StoreError;
-use crate::digest;
+use ctxbridge_common::digest;
 
 /// A place for vectors.
 pub trait Vectors {

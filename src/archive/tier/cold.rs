@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::cold_file::{self, FileError, Written};
-use crate::archive::segment::{self, Check};
-use crate::archive::store::sqlite::{KnownSession, SqliteStore};
-use crate::archive::store::{ColdFile, StoreError};
-use crate::paths;
+use crate::segment::{self, Check};
+use crate::store::sqlite::{KnownSession, SqliteStore};
+use crate::store::{ColdFile, StoreError};
+use ctxbridge_common::paths;
 
 /// Bytes, when compressed, that are taken out of the database or put back in one transaction.
 const AT_ONCE: u64 = 8 << 20;

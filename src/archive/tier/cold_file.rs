@@ -15,10 +15,10 @@ use zstd::bulk::Compressor;
 
 use super::LEVEL;
 use super::manifest::{FOOTER, Listed, Manifest, Piece};
-use crate::archive::segment::{self, Check};
-use crate::archive::store::StoreError;
-use crate::digest;
-use crate::files;
+use crate::segment::{self, Check};
+use crate::store::StoreError;
+use ctxbridge_common::digest;
+use ctxbridge_common::files;
 
 /// Characters of a session's id that are a file's name at most.
 const LONGEST_NAME: usize = 100;

@@ -6,7 +6,7 @@ The content of that frame is JSON, its length in four bytes, and a mark, so that
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest;
+use ctxbridge_common::digest;
 
 /// The version that is written.
 const VERSION: u32 = 1;

@@ -25,7 +25,7 @@ pub use manifest::{Listed, Manifest, Piece};
 pub use plan::{Known, Tier, Verdict, may_be_warm, verdict};
 pub use run::{Moved, Moves, preview, run};
 
-use crate::config;
+use ctxbridge_config as config;
 
 /// zstd's level for what is warm or cold. 19 would be 5 % smaller and take 14 times as long (BENCHMARKS.md).
 pub const LEVEL: i32 = 12;

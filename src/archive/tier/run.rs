@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::cold::FolderError;
 use super::cold_file::FileError;
 use super::{Settings, Verdict, cold, may_be_warm, verdict, warm};
-use crate::archive::store::sqlite::{KnownSession, SqliteStore};
-use crate::archive::store::{Store, StoreError};
-use crate::files;
+use crate::store::sqlite::{KnownSession, SqliteStore};
+use crate::store::{Store, StoreError};
+use ctxbridge_common::files;
 
 /// The lock: one process moves at a time, since two would write the same files.
 const LOCK: &str = "tiers.lock";
@@ -75,7 +75,7 @@ pub fn run(
             moves.is_cut = true;
             break;
         }
-        let short = crate::archive::quote::line(&session.session);
+        let short = crate::quote::line(&session.session);
         let done = match (verdict, &settings.cold_folder) {
             (Verdict::Back, _) => {
                 progress(&format!("bringing back session {short}"));

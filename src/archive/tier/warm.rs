@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::dictionary::{self, GROWTH, MOST_SAMPLED, Packer, Samples, WORTH_BYTES};
 use super::{LEVEL, Moves};
-use crate::archive::segment::{self, Check, Dictionary};
-use crate::archive::store::StoreError;
-use crate::archive::store::sqlite::{Candidate, Repacked, SqliteStore};
+use crate::segment::{self, Check, Dictionary};
+use crate::store::StoreError;
+use crate::store::sqlite::{Candidate, Repacked, SqliteStore};
 
 /// Bytes, when compressed, that are replaced in one transaction: whoever else wants to write waits for some milliseconds.
 const AT_ONCE: u64 = 2 << 20;

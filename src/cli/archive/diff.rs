@@ -4,12 +4,12 @@ use clap::builder::styling::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use super::export::read;
-use crate::archive::quote;
 use crate::cli::Answer;
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
 use crate::export::conversation::{Conversation, Turn};
 use crate::export::diff::{Change, Counts, diff};
 use crate::export::visible;
+use ctxbridge_archive::quote;
 
 const MINUS: Style = AnsiColor::Red.on_default();
 const PLUS: Style = AnsiColor::Green.on_default();

@@ -8,14 +8,14 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::archive::store::Store;
 use crate::cli::config::load;
 use crate::cli::output::{Output, count};
 use crate::cli::{Answer, Usage};
 use crate::export::conversation::Conversation;
 use crate::export::which::{self, Which, WhichError};
 use crate::export::{self, Format};
-use crate::redact::Redactor;
+use ctxbridge_archive::store::Store;
+use ctxbridge_redact::Redactor;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{stamp, time};
-use crate::archive::quote::{self, cut};
-use crate::archive::recall::Reference;
-use crate::archive::search::query::Terms;
-use crate::archive::search::tokens::Tokenizer;
-use crate::archive::snapshot;
-use crate::archive::store::{Session, Store, StoreError, StoredCompaction};
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
 use crate::cli::{Answer, Usage};
+use ctxbridge_archive::quote::{self, cut};
+use ctxbridge_archive::recall::Reference;
+use ctxbridge_archive::search::query::Terms;
+use ctxbridge_archive::search::tokens::Tokenizer;
+use ctxbridge_archive::snapshot;
+use ctxbridge_archive::store::{Session, Store, StoreError, StoredCompaction};
 
 /// Characters of a message that are shown.
 const MESSAGE_CHARS: usize = 160;

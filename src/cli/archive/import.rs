@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::archive::claude_flow::{self, ImportError, source::sources_at};
-use crate::archive::import::{Imported, import_to};
-use crate::archive::place::{client_folder, transcripts_below};
-use crate::archive::reader::Comparison;
 use crate::cli::Answer;
 use crate::cli::output::{BAD, GOOD, Output, count, size, styled};
-use crate::{hook, paths};
+use crate::hook;
+use ctxbridge_archive::import::{Imported, import_to};
+use ctxbridge_archive::place::{client_folder, transcripts_below};
+use ctxbridge_archive::reader::Comparison;
+use ctxbridge_claude_flow::{self as claude_flow, ImportError, source::sources_at};
+use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -66,7 +67,7 @@ impl ImportArgs {
         let location = super::location(&super::settings())?;
         // What was archived while there was no database is older than what is new in the transcripts.
         super::merge_back(&location, None, output);
-        let imported = import_to(&location, &paths, Comparison::Whole, &|done| {
+        let imported = import_to(&location, &paths, Comparison::Whole, &claude_flow::settle_after, &|done| {
             const OFTEN_ENOUGH: std::time::Duration = std::time::Duration::from_millis(100);
             if let Ok(mut last) = progress.try_lock()
                 && last.elapsed() > OFTEN_ENOUGH

@@ -8,12 +8,15 @@ mod optimize;
 mod restore;
 mod search;
 mod sessions;
+#[cfg(feature = "team")]
 mod share;
 mod show;
 mod status;
+#[cfg(feature = "team")]
 mod sync;
 mod tag;
 mod tiers;
+#[cfg(feature = "team")]
 mod unsend;
 
 use std::time::Instant;
@@ -22,16 +25,15 @@ use anyhow::bail;
 use clap::Subcommand;
 
 use super::output::{Output, count};
-use super::{Answer, finding};
-use crate::archive::merge::{Merged, merge};
-use crate::archive::open::{Location, Opened};
-use crate::archive::server::Server;
-use crate::archive::store::sqlite::Patience;
-use crate::archive::store::{Session, Store};
-use crate::config::{Config, Sources, StoreKind};
-use crate::paths;
+use super::{Answer, server};
+use ctxbridge_archive::merge::{Merged, merge};
+use ctxbridge_archive::open::{Location, Opened};
+use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::{Session, Store};
+use ctxbridge_common::paths;
+use ctxbridge_config::{Config, Sources, StoreKind};
 
-pub(super) use crate::archive::quote::printable;
+pub(super) use ctxbridge_archive::quote::printable;
 pub(super) use search::show as show_found;
 pub(super) use show::{note_owner, show_handle};
 
@@ -71,10 +73,13 @@ enum ArchiveCommand {
     /// Tidy up: look for damage, let confidence decay, prune what is never used, compare with the transcripts
     Optimize(optimize::OptimizeArgs),
     /// Send what is new to the team's server, without secrets
+    #[cfg(feature = "team")]
     Sync(sync::SyncArgs),
     /// Say who may read a session on the team's server
+    #[cfg(feature = "team")]
     Share(share::ShareArgs),
     /// Take a session back from the team's server, or have it never sent
+    #[cfg(feature = "team")]
     Unsend(unsend::UnsendArgs),
 }
 
@@ -92,8 +97,11 @@ impl ArchiveArgs {
             ArchiveCommand::Export(args) => args.run(output),
             ArchiveCommand::Diff(args) => args.run(output),
             ArchiveCommand::Optimize(args) => args.run(output),
+            #[cfg(feature = "team")]
             ArchiveCommand::Sync(args) => args.run(output),
+            #[cfg(feature = "team")]
             ArchiveCommand::Share(args) => args.run(output),
+            #[cfg(feature = "team")]
             ArchiveCommand::Unsend(args) => args.run(output),
         }
     }
@@ -108,7 +116,7 @@ pub(super) fn open(output: &Output) -> anyhow::Result<Box<dyn Store>> {
 pub(super) fn open_to_read(output: &Output) -> anyhow::Result<Box<dyn Store>> {
     let config = settings();
     match config.archive.store {
-        StoreKind::Postgres => Ok(Box::new(Server::of(&config)?.open()?)),
+        StoreKind::Postgres => server::open(&config),
         StoreKind::Sqlite | StoreKind::Jsonl => opened(location(&config)?.to_read(Patience::Patient)?, output),
     }
 }
@@ -137,7 +145,7 @@ fn settings() -> Config {
 fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -> Option<Merged> {
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let folder = location.folder().display();
-    let merged = match merge(location, deadline, now_ms) {
+    let merged = match merge(location, deadline, now_ms, &ctxbridge_claude_flow::settle_after) {
         Ok(merged) => merged?,
         Err(error) => {
             output.note(&format!("what is in {folder} could not be merged into the database, and waits: {error}"));
@@ -188,7 +196,7 @@ fn find_anywhere(prefix: &str, owner: Option<&str>, output: &Output) -> anyhow::
             return Ok(Some((store, session)));
         }
     }
-    if let Some(mut server) = finding::on_server(output)
+    if let Some(mut server) = server::on_server(output)
         && let Some(session) = find_of(&mut *server, prefix, owner)?
     {
         let whose = session.owner.as_ref().map_or_else(String::new, |owner| format!("{}'s, and ", printable(owner)));

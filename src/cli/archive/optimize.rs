@@ -7,22 +7,23 @@ use serde_json::json;
 
 use super::entries;
 use super::tiers::{self, Tiers};
-use crate::archive::cycle::{Outcome, Reason, Settings};
-use crate::archive::heal::{self, Tidied};
-use crate::archive::import::{Imported, import_to};
-use crate::archive::open::Location;
-use crate::archive::reader::Comparison;
-use crate::archive::search::CaughtUp;
-use crate::archive::snapshot;
-use crate::archive::store::sqlite::{Patience, SqliteStore};
-use crate::archive::tier;
 use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::finding;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
-use crate::config::StoreKind;
-use crate::learn::{self, Learned, Patterns};
-use crate::{hook, paths};
+use crate::hook;
+use ctxbridge_archive::cycle::{Outcome, Reason, Settings};
+use ctxbridge_archive::heal::{self, Tidied};
+use ctxbridge_archive::import::{Imported, import_to};
+use ctxbridge_archive::learn::{self, Learned, Patterns};
+use ctxbridge_archive::open::Location;
+use ctxbridge_archive::reader::Comparison;
+use ctxbridge_archive::search::CaughtUp;
+use ctxbridge_archive::snapshot;
+use ctxbridge_archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge_archive::tier;
+use ctxbridge_common::paths;
+use ctxbridge_config::StoreKind;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -78,7 +79,7 @@ impl OptimizeArgs {
             let deadline = self.background.then(|| Instant::now() + MERGING_IN_BACKGROUND);
             merged = super::merge_back(&location, deadline, output);
             output.progress("comparing with the transcripts");
-            let compared = import_to(&location, &self.paths, Comparison::Whole, &|_| {})?;
+            let compared = import_to(&location, &self.paths, Comparison::Whole, &ctxbridge_claude_flow::settle_after, &|_| {})?;
             is_lines |= compared.instead.is_some();
             output.progress("looking for damage");
             let tidied = match is_lines {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::archive::store::{EVERYTHING, StoreError, StoredTranscript};
 use crate::cli::Answer;
 use crate::cli::output::Output;
-use crate::files;
+use ctxbridge_archive::store::{EVERYTHING, StoreError, StoredTranscript};
+use ctxbridge_common::files;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -5,10 +5,10 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{stamp, time};
-use crate::archive::quote;
-use crate::archive::search::{self, Filter, Found, Hit, Kind, Mode, Request, Snippet, What, time as times};
 use crate::cli::output::{BOLD, DIM, GOOD, Output, styled};
 use crate::cli::{Answer, Usage, finding};
+use ctxbridge_archive::quote;
+use ctxbridge_archive::search::{self, Filter, Found, Hit, Kind, Mode, Request, Snippet, What, time as times};
 
 /// Hits unless asked for others.
 const LIMIT: usize = 10;

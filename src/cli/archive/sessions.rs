@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{stamp, time};
-use crate::archive::store::{Session, Store, StoreError};
-use crate::archive::tier::Tier;
 use crate::cli::Answer;
 use crate::cli::output::{self, DIM, Output, styled};
+use ctxbridge_archive::store::{Session, Store, StoreError};
+use ctxbridge_archive::tier::Tier;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -46,7 +46,7 @@ impl SessionsArgs {
                     time(session.last_ms),
                     size.turns,
                     output::size(size.bytes.cast_signed()),
-                    crate::archive::quote::line(folder),
+                    ctxbridge_archive::quote::line(folder),
                     styled(DIM, tier),
                     styled(DIM, more)
                 ))?;

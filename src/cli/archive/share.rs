@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::archive::server::Server;
 use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::output::Output;
-use crate::config::Visibility;
+use ctxbridge_config::Visibility;
+use ctxbridge_team::server::Server;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -5,14 +5,14 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{sessions, stamp, time};
-use crate::archive::quote::printable;
-use crate::archive::recall::{self, turn_digits};
-use crate::archive::store::{Session, Store, StoredSummary, StoredTurn, Turns};
-use crate::archive::{context, quote, snapshot, words};
 use crate::cli::output::{BOLD, DIM, Output, styled};
-use crate::cli::{Answer, Usage, finding};
+use crate::cli::{Answer, Usage, server};
 use crate::export::which::{self, When, Which, WhichError};
-use crate::transcript::summary::MAX_CHARS;
+use ctxbridge_archive::quote::printable;
+use ctxbridge_archive::recall::{self, turn_digits};
+use ctxbridge_archive::store::{Session, Store, StoredSummary, StoredTurn, Turns};
+use ctxbridge_archive::{context, quote, snapshot, words};
+use ctxbridge_transcript::summary::MAX_CHARS;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -134,7 +134,7 @@ pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::
     let mut store = super::open_to_read(output)?;
     let mut found = recall::turn(&mut *store, &digits)?;
     if found.is_none()
-        && let Some(server) = finding::on_server(output)
+        && let Some(server) = server::on_server(output)
     {
         store = server;
         found = recall::turn(&mut *store, &digits)?;
@@ -206,7 +206,7 @@ fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> 
         "timestamp": stamp(inner.started_ms), "ended": stamp(inner.ended_ms), "summary": summary, "tools": inner.tools,
         "files": inner.files, "agents": inner.agents, "open_work": inner.open_work, "is_answered": inner.is_answered,
         "context_tokens": inner.context_tokens, "output_tokens": inner.output_tokens, "chars": inner.content_chars,
-        "content_sha256": crate::digest::hex(&inner.content_sha256), "access_count": turn.access_count,
+        "content_sha256": ctxbridge_common::digest::hex(&inner.content_sha256), "access_count": turn.access_count,
         "confidence": turn.confidence, "is_pruned": turn.is_pruned,
     }))
 }

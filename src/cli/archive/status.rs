@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::entries;
-use crate::archive::tier::Tier;
 use crate::cli::Answer;
 use crate::cli::output::{DIM, Output, count, size, styled};
-use crate::config::StoreKind;
+use ctxbridge_archive::tier::Tier;
+use ctxbridge_config::StoreKind;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -81,7 +81,7 @@ impl StatusArgs {
         }
         for cold in &folders {
             let (files, bytes) = (count(cold.files, "file"), size(cold.bytes.cast_signed()));
-            output.line(format!("{files} of {bytes} in {}", crate::archive::quote::line(&cold.folder)))?;
+            output.line(format!("{files} of {bytes} in {}", ctxbridge_archive::quote::line(&cold.folder)))?;
         }
         if totals.pruned > 0 {
             let hot = entries(totals.entries - totals.pruned);

@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::archive::embed::Model;
-use crate::archive::open::Location;
-use crate::archive::server::Server;
-use crate::archive::store::StoreError;
-use crate::archive::store::postgres::literal;
-use crate::archive::store::sqlite::Patience;
-use crate::archive::sync::{Rest, Retries, Sending, SyncError, Synced};
 use crate::cli::Answer;
 use crate::cli::config::load;
 use crate::cli::output::{BAD, DIM, GOOD, Output, count, size, styled};
-use crate::config::Visibility;
-use crate::learn::Patterns;
-use crate::redact::Redactor;
-use crate::{hook, paths};
+use crate::hook;
+use ctxbridge_archive::embed::Model;
+use ctxbridge_archive::learn::Patterns;
+use ctxbridge_archive::open::Location;
+use ctxbridge_archive::store::StoreError;
+use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_common::paths;
+use ctxbridge_config::Visibility;
+use ctxbridge_redact::Redactor;
+use ctxbridge_team::postgres::literal;
+use ctxbridge_team::server::Server;
+use ctxbridge_team::sync::{Rest, Retries, Sending, SyncError, Synced};
 
 /// How long a hook's child sends; the next one goes on.
 const IN_BACKGROUND: Duration = Duration::from_secs(10 * 60);

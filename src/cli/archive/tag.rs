@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::{stamp, time};
-use crate::archive::recall::{self, turn_digits};
-use crate::archive::store::{Store, StoredTurn};
-use crate::archive::{context, quote, words};
 use crate::cli::output::{DIM, Output, styled};
 use crate::cli::{Answer, Usage};
+use ctxbridge_archive::recall::{self, turn_digits};
+use ctxbridge_archive::store::{Store, StoredTurn};
+use ctxbridge_archive::{context, quote, words};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::archive::store::sqlite::SqliteStore;
-use crate::archive::store::{Store, StoreError};
-use crate::archive::tier::{Moved, Moves};
 use crate::cli::output::{Output, count, size};
+use ctxbridge_archive::store::sqlite::SqliteStore;
+use ctxbridge_archive::store::{Store, StoreError};
+use ctxbridge_archive::tier::{Moved, Moves};
 
 /// Bytes of a database that nothing is in, from which on it is worth to write all of it anew, if they are a quarter of it.
 const WORTH_SHRINKING: u64 = 8 << 20;
@@ -67,9 +67,9 @@ pub(super) fn tell(tiers: &Tiers, is_dry: bool, output: &mut Output) -> anyhow::
         output.line("there was no time to move all that is old; the next time goes on")?;
     }
     for (session, error) in &moves.failed {
-        let whose = session
-            .as_ref()
-            .map_or_else(String::new, |session| format!("session {} stays where it is: ", crate::archive::quote::line(session)));
+        let whose = session.as_ref().map_or_else(String::new, |session| {
+            format!("session {} stays where it is: ", ctxbridge_archive::quote::line(session))
+        });
         output.note(&format!("{whose}{error}"));
     }
     Ok(())

@@ -7,15 +7,15 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::sync::who;
-use crate::archive::server::{Server, ServerError};
-use crate::archive::store::postgres::PostgresStore;
-use crate::archive::store::{Store, StoreError, TakenBack};
-use crate::archive::sync::{Unsending, Withheld};
 use crate::cli::config::load;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::cli::{Answer, Usage};
-use crate::paths;
-use crate::redact::Redactor;
+use ctxbridge_archive::store::{Store, StoreError, TakenBack};
+use ctxbridge_common::paths;
+use ctxbridge_redact::Redactor;
+use ctxbridge_team::postgres::PostgresStore;
+use ctxbridge_team::server::{Server, ServerError};
+use ctxbridge_team::sync::{Unsending, Withheld};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

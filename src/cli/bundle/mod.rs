@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use super::output::Output;
-use crate::archive::quote;
 use crate::bundle::{Bundles, Episode, FOLDER, Folded, Index, Project, Task, Thoroughness};
 use crate::cli::archive::printable;
 use crate::cli::output::{BOLD, DIM, styled};
-use crate::{hook, paths};
+use crate::hook;
+use ctxbridge_archive::quote;
+use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::{as_json, bundles, opened, tell, tell_skipped};
-use crate::archive::search::query::Terms;
 use crate::cli::Answer;
 use crate::cli::output::Output;
+use ctxbridge_archive::search::query::Terms;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

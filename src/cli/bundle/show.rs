@@ -5,9 +5,9 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::{as_json, bundles, opened, tell, tell_skipped};
-use crate::archive::search::time;
 use crate::cli::output::Output;
 use crate::cli::{Answer, Usage};
+use ctxbridge_archive::search::time;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -12,7 +12,7 @@ use crate::hook::settings::project::{Prepared, prepare};
 use crate::hook::settings::scope::{Places, Scope};
 use crate::hook::settings::status::{ScopeStatus, status};
 use crate::hook::settings::wiring::{LeftOut, hooks, own_program};
-use crate::paths;
+use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

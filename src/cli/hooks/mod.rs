@@ -12,13 +12,13 @@ use semver::Version;
 
 use super::{Answer, Output};
 use crate::bundle::Project;
-use crate::config::{Config, Sources};
 use crate::hook::settings::SettingsError;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::scope::{Places, Scope};
 use crate::hook::settings::wiring::{LeftOut, events_for};
 use crate::hook::{Event, known};
-use crate::paths;
+use ctxbridge_common::paths;
+use ctxbridge_config::{Config, Sources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge hooks install")]

@@ -8,7 +8,7 @@ use crate::cli::output::{BAD, DIM, GOOD, styled};
 use crate::hook::Event;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::status::{ScopeStatus, Status, Wired, status};
-use crate::paths;
+use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

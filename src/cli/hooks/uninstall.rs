@@ -8,7 +8,7 @@ use crate::cli::output::{DIM, GOOD, styled};
 use crate::hook::settings::editor::{Editor, Uninstalled, UninstalledState};
 use crate::hook::settings::project::tidy;
 use crate::hook::settings::scope::Scope;
-use crate::paths;
+use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

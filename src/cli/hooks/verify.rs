@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::{Answer, ClientArg, Output, ScopeArg, events_of_some, places, scopes};
 use crate::cli::output::{BAD, DIM, GOOD, duration, size, styled};
-use crate::config::{Config, KEYS, Sources};
 use crate::hook::Event;
 use crate::hook::settings::pipeline::Check;
 use crate::hook::settings::status::status;
 use crate::hook::settings::verify::{Run, SLOW_MS, Verified, verify};
 use crate::hook::settings::wiring::WIRED;
+use ctxbridge_config::{Config, KEYS, Sources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::{Which, as_json, tell};
-use crate::archive::search::query::Terms;
-use crate::archive::search::tokens::Tokenizer;
-use crate::archive::store::StoredLearning;
 use crate::cli::Answer;
 use crate::cli::archive;
 use crate::cli::output::Output;
+use ctxbridge_archive::search::query::Terms;
+use ctxbridge_archive::search::tokens::Tokenizer;
+use ctxbridge_archive::store::StoredLearning;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

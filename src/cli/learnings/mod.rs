@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::output::{BOLD, DIM, Output, styled};
 use super::{Answer, Usage};
-use crate::archive::search::{self, time};
-use crate::archive::store::{StoredLearning, Wanted};
-use crate::archive::{context, quote};
 use crate::cli::archive::{stamp, time as minute};
-use crate::learn::Kind;
+use ctxbridge_archive::learn::Kind;
+use ctxbridge_archive::search::{self, time};
+use ctxbridge_archive::store::{StoredLearning, Wanted};
+use ctxbridge_archive::{context, quote};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::{minute, project};
-use crate::archive::quote;
 use crate::cli::Answer;
 use crate::cli::archive::{self, stamp};
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
-use crate::learn::{Recurring, Together, recurring, together};
+use ctxbridge_archive::learn::{Recurring, Together, recurring, together};
+use ctxbridge_archive::quote;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::{as_json, minute};
-use crate::archive::store::{StoredLearning, Wanted};
-use crate::archive::{context, quote};
 use crate::cli::output::{BOLD, Output, styled};
 use crate::cli::{Answer, Usage, archive};
+use ctxbridge_archive::store::{StoredLearning, Wanted};
+use ctxbridge_archive::{context, quote};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::minute;
-use crate::archive::quote;
-use crate::archive::store::Wanted;
 use crate::cli::archive::{self, stamp};
 use crate::cli::output::{BOLD, DIM, Output, count, duration, styled};
 use crate::cli::{Answer, Usage};
-use crate::learn::{Kind, Tally};
+use ctxbridge_archive::learn::{Kind, Tally};
+use ctxbridge_archive::quote;
+use ctxbridge_archive::store::Wanted;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::{Answer, Output, TargetArg, with_patcher};
 use crate::cli::output::{DIM, GOOD, duration, size, styled};
-use crate::patch::catalogue::Catalogue;
-use crate::patch::diff;
-use crate::patch::install::Target;
-use crate::patch::patcher::{Applied, AppliedState, DryRun, EditedSite};
+use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::diff;
+use ctxbridge_patch::install::Target;
+use ctxbridge_patch::patcher::{Applied, AppliedState, DryRun, EditedSite};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

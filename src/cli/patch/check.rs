@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{Answer, Output};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
-use crate::patch::catalogue::Catalogue;
-use crate::patch::check::{CheckState, CheckedRelease, check};
+use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::check::{CheckState, CheckedRelease, check};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

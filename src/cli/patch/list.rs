@@ -7,13 +7,13 @@ use serde_json::json;
 
 use super::{Answer, Output};
 use crate::cli::output::{DIM, GOOD, styled};
-use crate::patch::catalogue::Catalogue;
-use crate::patch::container::Kind;
-use crate::patch::era::era;
-use crate::patch::inspect::State;
-use crate::patch::install::{Installation, OpenError, discover};
-use crate::patch::patcher::{PatchError, Patcher};
-use crate::paths;
+use ctxbridge_common::paths;
+use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::container::Kind;
+use ctxbridge_patch::era::era;
+use ctxbridge_patch::inspect::State;
+use ctxbridge_patch::install::{Installation, OpenError, discover};
+use ctxbridge_patch::patcher::{PatchError, Patcher};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge patch list --json")]

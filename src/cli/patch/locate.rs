@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::{Answer, Output, TargetArg};
 use crate::cli::output::{BAD, BOLD, DIM, styled};
-use crate::parallel::beside;
-use crate::patch::catalogue::{Catalogue, Patch};
-use crate::patch::inspect::as_published;
-use crate::patch::locate::{Excerpts, Site, locate};
-use crate::patch::signature::Form;
-use crate::patch::syntax::with_deep_stack;
+use ctxbridge_common::parallel::beside;
+use ctxbridge_patch::catalogue::{Catalogue, Patch};
+use ctxbridge_patch::inspect::as_published;
+use ctxbridge_patch::locate::{Excerpts, Site, locate};
+use ctxbridge_patch::signature::Form;
+use ctxbridge_syntax::with_deep_stack;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

@@ -12,10 +12,11 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::{Answer, Output, configuration};
-use crate::patch::catalogue::Catalogue;
-use crate::patch::install::Target;
-use crate::patch::patcher::Patcher;
-use crate::{paths, prune};
+use ctxbridge_common::paths;
+use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::install::Target;
+use ctxbridge_patch::patcher::Patcher;
+use ctxbridge_prune as prune;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge patch apply")]

@@ -2,8 +2,8 @@
 
 use super::{Answer, Output, TargetArg, with_patcher};
 use crate::cli::output::{DIM, GOOD, styled};
-use crate::patch::catalogue::Catalogue;
-use crate::patch::patcher::RevertedState;
+use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::patcher::RevertedState;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

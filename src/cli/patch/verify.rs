@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::{Answer, Output, TargetArg, with_patcher};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
-use crate::patch::catalogue::Catalogue;
-use crate::patch::inspect::{Inspection, State};
-use crate::patch::install::Target;
+use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::inspect::{Inspection, State};
+use ctxbridge_patch::install::Target;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

@@ -12,9 +12,9 @@ use clap::Subcommand;
 
 use super::output::{Output, count};
 use super::{Answer, configuration};
-use crate::archive::quote;
-use crate::prune::Settings;
-use crate::prune::simulate::{Conversation, Reader};
+use ctxbridge_archive::quote;
+use ctxbridge_prune::Settings;
+use ctxbridge_prune::simulate::{Conversation, Reader};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

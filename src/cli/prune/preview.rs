@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{read, settings};
-use crate::archive::quote;
 use crate::cli::Answer;
 use crate::cli::output::{Output, count};
-use crate::prune::simulate::conversation::Message;
-use crate::prune::simulate::plot::grouped;
-use crate::prune::{self, Boundaries, CHARS_PER_TOKEN, Cut, SWITCH_VAR, Size};
+use ctxbridge_archive::quote;
+use ctxbridge_prune::simulate::conversation::Message;
+use ctxbridge_prune::simulate::plot::grouped;
+use ctxbridge_prune::{self as prune, Boundaries, CHARS_PER_TOKEN, Cut, SWITCH_VAR, Size};
 
 /// Characters of a text that are shown.
 const BEGINS: usize = 60;

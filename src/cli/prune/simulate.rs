@@ -9,15 +9,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::read;
-use crate::archive::quote;
 use crate::cli::Answer;
 use crate::cli::output::{BOLD, Output, count, styled};
-use crate::prune::simulate::plot::{self, grouped};
-use crate::prune::simulate::prices::Prices;
-use crate::prune::simulate::{
+use ctxbridge_archive::quote;
+use ctxbridge_prune::simulate::plot::{self, grouped};
+use ctxbridge_prune::simulate::prices::Prices;
+use ctxbridge_prune::simulate::{
     Conversation, Outcome, Policy, Terms, Totals, USUAL_MODEL, Weighed, cache, replay, threshold_of, window_of,
 };
-use crate::prune::{Scope, Settings};
+use ctxbridge_prune::{Scope, Settings};
 
 /// With which the client compacts earlier, in percent of the window.
 const PERCENT_VAR: &str = "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE";

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Desk, Listed, Trouble, session};
-use crate::archive::store::StoredCompaction;
+use ctxbridge_archive::store::StoredCompaction;
 
 /// Points of a line at most: a screen has no more.
 const MOST_POINTS: usize = 2_000;

@@ -21,16 +21,16 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::archive::open::Location;
-use crate::archive::quote;
-use crate::archive::search::{Finder, SearchError};
-use crate::archive::store::jsonl::JsonlStore;
-use crate::archive::store::sqlite::Patience;
-use crate::archive::store::{Store, StoreError};
 use crate::doctor::{self, Check, Surroundings};
-use crate::files;
-use crate::prune;
-use crate::prune::simulate::prices::PricesError;
+use ctxbridge_archive::open::Location;
+use ctxbridge_archive::quote;
+use ctxbridge_archive::search::{Finder, SearchError};
+use ctxbridge_archive::store::jsonl::JsonlStore;
+use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::{Store, StoreError};
+use ctxbridge_common::files;
+use ctxbridge_prune as prune;
+use ctxbridge_prune::simulate::prices::PricesError;
 
 pub use context::{Mark, Series, thin};
 pub use metrics::{Measured, Metrics};
@@ -133,7 +133,7 @@ impl Desk {
             ["archive.db", "archive.db-wal", metrics::FILE, "autopilot"].map(|name| data.join(name));
         let journal = JsonlStore::journal_in(self.source.archive.folder());
         let stamps = [database, log, metrics, autopilot, journal].map(|path| files::stamp(&path));
-        crate::digest::of_bytes(format!("{stamps:?}").as_bytes()).to_string()[..16].to_owned()
+        ctxbridge_common::digest::of_bytes(format!("{stamps:?}").as_bytes()).to_string()[..16].to_owned()
     }
 
     /// How patch and hooks are.
@@ -169,10 +169,10 @@ fn day(ms: i64, zone: &TimeZone) -> Option<String> {
 /// So many characters of a text, on one line. What is a tag in it stays one: the page makes text of all it gets.
 fn one_line(text: &str, chars: usize) -> String {
     let words: Vec<&str> = quote::head(text, 4 * chars).split_whitespace().collect();
-    quote::cut(&crate::config::plain(&words.join(" ")), chars)
+    quote::cut(&ctxbridge_config::plain(&words.join(" ")), chars)
 }
 
 /// The session of this id.
-fn session(store: &mut dyn Store, id: &str) -> Result<crate::archive::store::Session, Trouble> {
+fn session(store: &mut dyn Store, id: &str) -> Result<ctxbridge_archive::store::Session, Trouble> {
     store.session(id)?.ok_or(Trouble::Unknown)
 }

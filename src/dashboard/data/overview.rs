@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 
 use super::{Desk, Metrics, Trouble, day, lock};
-use crate::archive::store::StoredCompaction;
+use ctxbridge_archive::store::StoredCompaction;
 
 /// Days that are looked back on.
 const DAYS: i64 = 30;

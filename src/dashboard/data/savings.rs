@@ -5,10 +5,10 @@ use std::sync::TryLockError;
 use serde::Serialize;
 
 use super::{Desk, Trouble, lock, session, thin};
-use crate::archive::store::EVERYTHING;
-use crate::prune::Settings;
-use crate::prune::simulate::prices::Prices;
-use crate::prune::simulate::{Policy, Reader, Terms, Totals, USUAL_MODEL, Weighed, cache, replay, threshold_of, window_of};
+use ctxbridge_archive::store::EVERYTHING;
+use ctxbridge_prune::Settings;
+use ctxbridge_prune::simulate::prices::Prices;
+use ctxbridge_prune::simulate::{Policy, Reader, Terms, Totals, USUAL_MODEL, Weighed, cache, replay, threshold_of, window_of};
 
 /// Bytes of a transcript that is replayed at most: its messages are in memory meanwhile.
 const MOST_BYTES: u64 = 64 << 20;

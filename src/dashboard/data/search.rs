@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{Desk, Trouble, lock, one_line};
-use crate::archive::quote;
-use crate::archive::search::{Hit, Request};
+use ctxbridge_archive::quote;
+use ctxbridge_archive::search::{Hit, Request};
 
 /// Hits that are shown.
 const HITS: usize = 20;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Desk, Trouble, one_line};
-use crate::archive::search::Index;
-use crate::archive::store::{Session, Store};
 use crate::autopilot;
+use ctxbridge_archive::search::Index;
+use ctxbridge_archive::store::{Session, Store};
 
 /// Sessions that are listed: the newest. Search finds the others.
 const MOST: usize = 100;

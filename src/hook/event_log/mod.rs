@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub use read::{Entries, Entry, SessionLog};
 
-use crate::digest;
+use ctxbridge_common::digest;
 
 /// The log of a data folder.
 #[derive(Clone, Debug)]

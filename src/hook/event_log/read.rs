@@ -144,7 +144,7 @@ fn parsed(line: &[u8], event: Event) -> Option<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redact::Redactor;
+    use ctxbridge_redact::Redactor;
 
     #[test]
     fn torn_lines_and_garbage_are_skipped() {

@@ -10,9 +10,10 @@ use serde_json::Value;
 
 use super::super::Event;
 use super::{EventLog, folder_name};
-use crate::redact::Redactor;
-use crate::transcript::whole_characters;
-use crate::{files, paths};
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
+use ctxbridge_redact::Redactor;
+use ctxbridge_transcript::whole_characters;
 
 /// Bytes after which a file is put aside; one older one is kept.
 const LARGEST: u64 = 8 << 20;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use crate::patch::install::discover;
-use crate::releases::SDK_PACKAGE;
+use ctxbridge_client::releases::SDK_PACKAGE;
+use ctxbridge_patch::install::discover;
 
 /// A client and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use super::file::{SettingsFile, io};
 use super::registry::{Entry, Original};
 use super::wiring::Hook;
 use super::{SettingsError, edit};
-use crate::patch::lock::Lock;
-use crate::paths;
+use ctxbridge_common::paths;
+use ctxbridge_patch::lock::Lock;
 
 /// How often an edit is made again when another program changed the file meanwhile.
 const ATTEMPTS: usize = 5;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::document::DocumentError;
-use crate::patch::lock::LockError;
+use ctxbridge_patch::lock::LockError;
 
 /// Settings that cannot be read or changed. Whenever one is returned, the settings are as they were.
 #[derive(Debug, thiserror::Error)]

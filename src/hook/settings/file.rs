@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::SettingsError;
-use crate::patch::swap::sync_folder;
+use ctxbridge_patch::swap::sync_folder;
 
 /// No settings are larger, in bytes.
 const LARGEST: u64 = 16 << 20;

@@ -15,10 +15,10 @@ use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, Place,
 use super::subprocess;
 use super::verify::{ArchiveCheck, in_scratch, said};
 use super::wiring::{BARE, hooks};
-use crate::archive::quote::head;
 use crate::bundle::{BUNDLES, FOLDER, Line, Op};
 use crate::hook::{Event, EventLog};
-use crate::paths::create_private_dir;
+use ctxbridge_archive::quote::head;
+use ctxbridge_common::paths::create_private_dir;
 
 /// How long to wait for a command.
 const LIMIT: Duration = Duration::from_secs(30);

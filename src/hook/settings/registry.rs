@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::SettingsError;
-use crate::{digest, paths};
+use ctxbridge_common::digest;
+use ctxbridge_common::paths;
 
 /// How many of our writes are remembered; the newest come last.
 const REMEMBERED: usize = 16;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::hook::{Event, Log};
-use crate::paths::create_private_dir;
+use ctxbridge_common::paths::create_private_dir;
 
 /// Characters of an error that are told: it stands on one line.
 const LONGEST_ERROR: usize = 300;

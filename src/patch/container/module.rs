@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::ContainerError;
-use crate::patch::syntax::{Goal, line_and_column};
+use ctxbridge_syntax::{Goal, line_and_column};
 
 /// How text is written in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 use super::Kind;
-use crate::digest;
+use ctxbridge_common::digest;
 
 /// How much of a file is read at once where all of it is gone through.
 const WINDOW: usize = 1 << 20;

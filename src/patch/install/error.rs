@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::platform::NotThere;
-use crate::patch::container::ContainerError;
+use crate::container::ContainerError;
 
 /// What to do when there is no client where it was looked for.
 const NAME_IT: &str =

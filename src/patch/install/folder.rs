@@ -7,7 +7,7 @@ use semver::Version;
 use super::error::TargetError;
 use super::package::Package;
 use super::platform::{self, NotThere};
-use crate::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
+use ctxbridge_client::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
 
 /// Where the client is in the folder of a package or an extension.
 const FILES: &[&str] = &[

@@ -28,7 +28,7 @@ pub use glance::{Glance, glance};
 pub use platform::NotThere;
 
 use super::container::{self, Container, Kind, Source};
-use crate::releases::CLIENT_PACKAGE;
+use ctxbridge_client::releases::CLIENT_PACKAGE;
 use package::Package;
 
 /// No client is larger, in bytes; positions in modules are 32 bits wide.

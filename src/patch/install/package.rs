@@ -7,7 +7,7 @@ use semver::Version;
 use serde::Deserialize;
 
 use super::error::TargetError;
-use crate::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
+use ctxbridge_client::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
 
 /// How far above a file its package's folder is looked for.
 const HIGHEST: usize = 4;

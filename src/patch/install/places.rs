@@ -7,7 +7,7 @@ variable names. A place that ends in `node_modules` is searched for packages, an
 
 use std::path::{Path, PathBuf};
 
-use crate::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
+use ctxbridge_client::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
 
 const PLACES: &[&str] = &[
     // The native installer: a link to one of the versions, on Windows a copy of one. Then its app for macOS' privacy settings.
@@ -181,7 +181,7 @@ fn rooted(place: &str) -> Option<String> {
     let (root, rest) = place.split_once('/')?;
     let folder = match root.strip_prefix('$') {
         Some(variable) => PathBuf::from(std::env::var_os(variable).filter(|value| !value.is_empty())?),
-        None if root == "~" => crate::paths::home_dir()?,
+        None if root == "~" => ctxbridge_common::paths::home_dir()?,
         // Drive letters mean nothing elsewhere.
         None => return Path::new(place).is_absolute().then(|| place.to_owned()),
     };

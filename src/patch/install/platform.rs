@@ -10,7 +10,7 @@ so that what is found is what runs.
 use std::path::{Path, PathBuf};
 
 use super::package::Package;
-use crate::releases::CLIENT_PACKAGE;
+use ctxbridge_client::releases::CLIENT_PACKAGE;
 
 /// Why there is no executable for a package.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ those start. Version managers (asdf, mise, volta) start a program that decides a
 
 use std::path::{Path, PathBuf};
 
-use crate::patch::container::Kind;
+use crate::container::Kind;
 
 /// What a launcher leads to.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ fn expand(word: &str, folder: &Path) -> PathBuf {
     let home = rest
         .strip_prefix("$HOME/")
         .or_else(|| rest.strip_prefix("~/"))
-        .and_then(|rest| Some(crate::paths::home_dir()?.join(rest)));
+        .and_then(|rest| Some(ctxbridge_common::paths::home_dir()?.join(rest)));
     // Batch files write backslashes, which are separators on Windows only.
     let rest = if cfg!(windows) { rest.to_owned() } else { rest.replace('\\', "/") };
     home.unwrap_or_else(|| folder.join(rest))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::{Journal, JournalError, text};
-use crate::patch::swap::Fingerprint;
+use crate::swap::Fingerprint;
 
 /// How long to wait for a command that writes.
 const PATIENCE: Duration = Duration::from_millis(5);

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use swc_ecma_ast::{Decl, DefaultDecl, ExportSpecifier, ImportSpecifier, ModuleDecl, ModuleExportName, ModuleItem, Str};
 
-use crate::patch::container::Container;
-use crate::patch::syntax::{Item, Span, fold_items};
+use crate::container::Container;
+use ctxbridge_syntax::{Item, Span, fold_items};
 
 /// How many modules a name is followed through before it counts as a circle.
 const LONGEST_CHAIN: usize = 16;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{Attempt, Missing, Outcome};
-use crate::patch::container::Container;
-use crate::patch::syntax::Span;
+use crate::container::Container;
+use ctxbridge_syntax::Span;
 
 /// Shows places of a client by line, column and a few characters.
 pub struct Excerpts<'c> {

@@ -7,12 +7,12 @@ use semver::Version;
 
 use super::LocateError;
 use super::names::{self, Names};
-use crate::patch::catalogue::Patch;
-use crate::patch::container::{Container, Module};
-use crate::patch::pattern::Nearest;
-use crate::patch::schema::in_range;
-use crate::patch::signature::{Candidate, Form, Rejected, Signature};
-use crate::patch::syntax::{Item, Node, Span, fold_items, for_each_item, for_each_item_in};
+use crate::catalogue::Patch;
+use crate::container::{Container, Module};
+use crate::pattern::Nearest;
+use crate::schema::in_range;
+use crate::signature::{Candidate, Form, Rejected, Signature};
+use ctxbridge_syntax::{Item, Node, Span, fold_items, for_each_item, for_each_item_in};
 
 /// What one signature found; places come with the index of their module.
 #[derive(Debug, Default)]

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::patch::backup::BackupError;
-use crate::patch::catalogue::CatalogueError;
-use crate::patch::install::{OpenError, TargetError};
-use crate::patch::journal::JournalError;
-use crate::patch::lock::LockError;
-use crate::patch::plan::PlanError;
-use crate::patch::seal::AssembleError;
-use crate::patch::smoke::SmokeError;
-use crate::patch::structure::StructureError;
-use crate::patch::swap::SwapError;
+use crate::backup::BackupError;
+use crate::catalogue::CatalogueError;
+use crate::install::{OpenError, TargetError};
+use crate::journal::JournalError;
+use crate::lock::LockError;
+use crate::plan::PlanError;
+use crate::seal::AssembleError;
+use crate::smoke::SmokeError;
+use crate::structure::StructureError;
+use crate::swap::SwapError;
 
 /// An operation that could not be done. The target is as it was.
 #[derive(Debug, thiserror::Error)]

@@ -30,7 +30,7 @@ use super::signature::Form;
 use super::swap::{self, Attributes, Ownership, step, temporary_name};
 use super::syntax::with_deep_stack;
 use super::{smoke, structure};
-use crate::parallel::beside;
+use ctxbridge_common::parallel::beside;
 use turn::{Trust, Turn};
 
 /// Does the operations.

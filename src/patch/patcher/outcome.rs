@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::patch::container::Container;
-use crate::patch::locate::Site;
-use crate::patch::plan::{Change, Plan};
+use crate::container::Container;
+use crate::locate::Site;
+use crate::plan::{Change, Plan};
 
 /// What `apply` did.
 #[derive(Debug, Clone, Serialize)]

@@ -6,14 +6,14 @@ use std::fs;
 use std::path::Path;
 
 use super::{PatchError, Patcher};
-use crate::digest;
-use crate::parallel::beside;
-use crate::patch::container::Source;
-use crate::patch::inspect::{Inspection, State, inspect};
-use crate::patch::install::Target;
-use crate::patch::journal::{Action, Application, Intent, Journal};
-use crate::patch::lock::Lock;
-use crate::patch::swap::{self, Attributes, Fingerprint, remove, step};
+use crate::container::Source;
+use crate::inspect::{Inspection, State, inspect};
+use crate::install::Target;
+use crate::journal::{Action, Application, Intent, Journal};
+use crate::lock::Lock;
+use crate::swap::{self, Attributes, Fingerprint, remove, step};
+use ctxbridge_common::digest;
+use ctxbridge_common::parallel::beside;
 
 /// What a target's hash may be taken from.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Looks for a pattern in a canonical tree.
 
 use super::{Pattern, Shape};
-use crate::patch::syntax::{Kind, Node, Span};
+use ctxbridge_syntax::{Kind, Node, Span};
 
 /// What each metavariable stands for, in the order of binding.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::patch::syntax::lower_items;
+use ctxbridge_syntax::lower_items;
 
 fn tree(source: &str) -> Node {
     let mut items = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::transcript::Record;
+use ctxbridge_transcript::Record;
 
 /// A message of the conversation, as the client holds it.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::weigh::Block;
-use crate::prune::message;
-use crate::prune::text::utf16_len;
-use crate::prune::{self, Boundaries, Boundary, CHARS_PER_TOKEN, Settings, TOKENS_PER_MEDIA_BLOCK};
+use crate::message;
+use crate::text::utf16_len;
+use crate::{self as prune, Boundaries, Boundary, CHARS_PER_TOKEN, Settings, TOKENS_PER_MEDIA_BLOCK};
 
 /// Newest messages of type `user` that the reference design keeps.
 const REFERENCE_KEEPS: usize = 4;
@@ -26,7 +26,7 @@ pub enum Policy {
     /// The design that others start from: text only, no tail. Every message of type `user` counts as a turn, tool results included,
     /// and the newest four are whole; what is before them is cut anew at each request.
     Reference,
-    /// [Ours](crate::prune), with these settings.
+    /// [Ours](crate), with these settings.
     Ours(Box<Settings>),
 }
 

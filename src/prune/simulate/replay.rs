@@ -10,7 +10,7 @@ use super::conversation::Conversation;
 use super::policy::{Missing, Policy, Tracker};
 use super::prices::Price;
 use super::weigh::{Block, Weighed};
-use crate::prune::{Boundary, CHARS_PER_TOKEN};
+use crate::{Boundary, CHARS_PER_TOKEN};
 
 /// Tokens of the summary that takes the conversation's place in a simulated compaction, and of the answer that it came in. Summaries
 /// of the client are 1,000 to 3,000.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::cache::Run;
 use super::conversation::{Conversation, Message};
-use crate::prune::{CHARS_PER_TOKEN, Size, TOKENS_PER_MEDIA_BLOCK};
+use crate::{CHARS_PER_TOKEN, Size, TOKENS_PER_MEDIA_BLOCK};
 
 /// Additions from which a slope can be told.
 const FEWEST_ADDITIONS: usize = 8;

@@ -29,7 +29,7 @@ const HOOKS: [(&str, Hook); 6] = [
 ];
 
 pub fn run(runs: usize) -> Result<()> {
-    let server = Server::start_new(&ctxbridge::paths::cache_dir()?)?;
+    let server = Server::start_new(&ctxbridge::common::paths::cache_dir()?)?;
     let database = Database::on(server.address())?;
     // Takes connections, and never answers.
     let stalled = TcpListener::bind("127.0.0.1:0")?;

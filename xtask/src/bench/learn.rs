@@ -4,12 +4,12 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use ctxbridge::archive::learn::{Patterns, extract, pass, sentences};
 use ctxbridge::archive::snapshot::{TEXT_BYTES, topics};
 use ctxbridge::archive::store::Store;
 use ctxbridge::archive::store::Turns;
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
 use ctxbridge::archive::words;
-use ctxbridge::learn::{Patterns, extract, pass, sentences};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::Value;
 

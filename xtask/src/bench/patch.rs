@@ -6,8 +6,9 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, ensure};
+use ctxbridge::client::releases;
+use ctxbridge::demo;
 use ctxbridge::patch::install::Target;
-use ctxbridge::{demo, releases};
 
 use super::measure::{Pairs, Sample, measure, program};
 

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use ctxbridge::archive::import::import;
+use ctxbridge::archive::learn::Patterns;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::search::query::Terms;
 use ctxbridge::archive::search::tokens::Tokenizer;
 use ctxbridge::archive::store::Store as _;
-use ctxbridge::archive::store::postgres::{Pool, PostgresStore, Settings, Ssl};
 use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::sync::{Retries, Sending};
-use ctxbridge::learn::Patterns;
 use ctxbridge::redact::Redactor;
+use ctxbridge::team::postgres::{Pool, PostgresStore, Settings, Ssl};
+use ctxbridge::team::sync::{Retries, Sending};
 use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::postgres::{Database, Server};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
@@ -48,7 +48,7 @@ const MODEL: &str = "minilm-384";
 
 pub fn run(args: &PostgresArgs) -> Result<bool> {
     let settings_of_server = ["shared_buffers=6GB", "max_wal_size=8GB", "work_mem=16MB", "log_line_prefix=%u "];
-    let server = Server::start_with(&ctxbridge::paths::cache_dir()?, &settings_of_server)?;
+    let server = Server::start_with(&ctxbridge::common::paths::cache_dir()?, &settings_of_server)?;
     let database = Database::on(server.address())?;
     drop(PostgresStore::connect(settings(&database.url())?)?);
     let role = database.role("somebody", "")?;
@@ -78,7 +78,7 @@ fn send(args: &PostgresArgs, pool: &Pool) -> Result<()> {
         paths.extend(generate(&spec, sessions.path())?.sessions.into_iter().map(|session| session.path));
     }
     let begun = Instant::now();
-    let imported = import(data.path(), &paths, Comparison::Whole, &|_| {})?;
+    let imported = import(data.path(), &paths, Comparison::Whole, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {})?;
     let local = begun.elapsed();
     let open = || SqliteStore::open(data.path(), Patience::Patient);
     let turns = open()?.totals()?.turns;

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 use serde_json::Value;
 use swc_common::BytePos;
 use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax, lexer::Lexer};

@@ -2,11 +2,11 @@
 
 use super::excerpt::Excerpt;
 use super::{Allowed, Asked, Index};
-use crate::archive::search::catalogue::{Catalogue, Coverage};
-use crate::archive::search::query::Terms;
-use crate::archive::search::tokens::Tokenizer;
-use crate::archive::search::{Filter, SearchError};
-use crate::archive::store::{Place, Store};
+use crate::search::catalogue::{Catalogue, Coverage};
+use crate::search::query::Terms;
+use crate::search::tokens::Tokenizer;
+use crate::search::{Filter, SearchError};
+use crate::store::{Place, Store};
 
 impl Catalogue for Index {
     type Asked = Asked;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Document;
-use crate::digest;
+use ctxbridge_common::digest;
 
 /// Characters that are kept of what a human typed, of what the model said, of what tools were told, and of what they returned.
 const CHARS: [usize; 4] = [1_000, 2_000, 500, 1_000];
@@ -35,7 +35,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    pub(in crate::archive::search) fn of(document: &Document) -> Self {
+    pub(in crate::search) fn of(document: &Document) -> Self {
         let fields = &document.fields;
         let mut is_whole = true;
         let mut begin = |text: &str, chars: usize| match text.char_indices().nth(chars) {
@@ -91,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::transcript::Fields;
+    use ctxbridge_transcript::Fields;
 
     fn document(prompt: &str, answer: &str) -> Document {
         Document { fields: Fields { prompt: prompt.into(), answer: answer.into(), ..Fields::default() }, ..Document::default() }

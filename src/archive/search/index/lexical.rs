@@ -11,10 +11,10 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::Row;
 
 use super::{Index, SearchError};
-use crate::archive::search::query::Terms;
+use crate::search::query::Terms;
 
 /// The constant of BM25 that says how soon more of the same word counts no more, and the least that a word counts: those of FTS5.
-pub(in crate::archive::search) const K1: f64 = 1.2;
+pub(in crate::search) const K1: f64 = 1.2;
 const LEAST_IDF: f64 = 1e-6;
 
 /// Entries that are scored, whatever they have; and the most, of those that have the same words.
@@ -222,7 +222,7 @@ impl Index {
 }
 
 /// How much it says that an entry has what so many of all have, as FTS5 has it.
-pub(in crate::archive::search) fn idf(all: u64, docs: u64) -> f64 {
+pub(in crate::search) fn idf(all: u64, docs: u64) -> f64 {
     let (all, docs) = (all as f64, docs.min(all) as f64);
     ((all - docs + 0.5) / (docs + 0.5)).ln().max(LEAST_IDF)
 }

@@ -25,11 +25,11 @@ use super::filter::Filter;
 use super::nearest::Nearest;
 use super::tokens::Tokenizer;
 use super::vectors::Matrix;
-use crate::archive::store::StoreError;
-use crate::archive::store::sqlite::SqliteStore;
-use crate::files;
-use crate::sqlite::{self, Manners};
-use crate::transcript::Fields;
+use crate::store::StoreError;
+use crate::store::sqlite::SqliteStore;
+use ctxbridge_common::files;
+use ctxbridge_common::sqlite::{self, Manners};
+use ctxbridge_transcript::Fields;
 use excerpt::Excerpt;
 pub use lexical::Asked;
 pub(super) use lexical::{K1, idf};
@@ -142,7 +142,7 @@ impl Missing {
 pub struct Allowed {
     /// Entries of which at least one place is let through.
     pub entries: HashSet<i64>,
-    /// The turns ([`crate::archive::store::Place::key`]).
+    /// The turns ([`crate::store::Place::key`]).
     pub turns: HashSet<i64>,
 }
 
@@ -344,7 +344,7 @@ impl Index {
         &self.tokenizer
     }
 
-    /// The state of the archive ([`crate::archive::store::Changes::mark`]) of which nothing is missing.
+    /// The state of the archive ([`crate::store::Changes::mark`]) of which nothing is missing.
     ///
     /// # Errors
     /// As [`Self::detach`].

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use rusqlite::params;
 
 use super::{HASH_BYTES, Index, SearchError};
-use crate::archive::search::nearest::{FEW, Identity, Nearest, Neighbour, Row, WriteError};
-use crate::archive::search::vectors::{Matrix, Quantized};
-use crate::digest;
+use crate::search::nearest::{FEW, Identity, Nearest, Neighbour, Row, WriteError};
+use crate::search::vectors::{Matrix, Quantized};
+use ctxbridge_common::digest;
 
 /// The file that makes it fast to find the nearest of many vectors.
 pub const NEAREST: &str = "search.nearest";

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Document, Index, OWN, SearchError};
-use crate::archive::search::tokens::Tokenizer;
+use crate::search::tokens::Tokenizer;
 
 pub(super) fn add(db: &Connection, tokenizer: &Tokenizer, document: &Document) -> rusqlite::Result<()> {
     let files = document.files.join("\n");

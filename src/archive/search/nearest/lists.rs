@@ -1,7 +1,7 @@
 //! Where vectors are divided into lists: spherical k-means (Dhillon and Modha 2001) over a sample.
 
 use super::super::vectors::{Quantized, to_length_one};
-use crate::archive::search::dot::dots;
+use crate::search::dot::dots;
 
 /// How often centres move. More made no measurable difference.
 const ROUNDS: usize = 6;

@@ -9,7 +9,7 @@ use super::codes::{LANES, encode};
 use super::file::{HEADER, LINE, Layout, List, PAGE, Page, Tables, header, read_exact_at};
 use super::lists::{Centres, SAMPLED};
 use super::{Identity, Quantized, Row};
-use crate::files;
+use ctxbridge_common::files;
 
 /// Vectors that are read at once.
 const CHUNK: usize = 1024;

@@ -31,7 +31,7 @@ pub struct Begin {
 
 /// What a word of the index is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::archive::search) enum Phrase<'p> {
+pub(in crate::search) enum Phrase<'p> {
     /// It is this one.
     Word(&'p str),
     /// It begins so.

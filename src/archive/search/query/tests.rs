@@ -5,10 +5,10 @@ use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
 use super::*;
-use crate::archive::search::index::Document;
-use crate::archive::search::{Index, Kind, time};
-use crate::archive::store::sqlite::{Patience, SqliteStore};
-use crate::transcript::Fields;
+use crate::search::index::Document;
+use crate::search::{Index, Kind, time};
+use crate::store::sqlite::{Patience, SqliteStore};
+use ctxbridge_transcript::Fields;
 
 /// A real index of these documents, the first of which is 1.
 fn index(documents: Vec<(Fields, Vec<String>)>) -> (tempfile::TempDir, Index) {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::JsonlStore;
 use super::folder::Folder;
 use super::journal::{self, Journal};
-use crate::archive::store::StoreError;
-use crate::archive::store::sqlite::Patience;
+use crate::store::StoreError;
+use crate::store::sqlite::Patience;
 
 /// Why a folder lies aside.
 const MERGED: &str = "merged";

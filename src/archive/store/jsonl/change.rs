@@ -7,14 +7,12 @@ transcripts by their paths, turns by their ids.
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::cycle::{Plan, Run};
-use crate::archive::store::sqlite::SqliteStore;
-use crate::archive::store::{
-    Adopted, Appended, Batch, Compaction, Cursor, Rewritten, Segment, Snapshot, Store, StoreError, Transcript,
-};
-use crate::digest;
+use crate::cycle::{Plan, Run};
 use crate::learn::{Lesson, Progress};
-use crate::transcript::{CompactSummary, FirstContext, Turn};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{Adopted, Appended, Batch, Compaction, Cursor, Rewritten, Segment, Snapshot, Store, StoreError, Transcript};
+use ctxbridge_common::digest;
+use ctxbridge_transcript::{CompactSummary, FirstContext, Turn};
 
 use super::journal::Extent;
 

@@ -7,7 +7,7 @@ use super::folder::transcript_file;
 use super::journal::Journal;
 use super::replay::Replayed;
 use super::{JsonlStore, entries};
-use crate::archive::store::{EVERYTHING, StoreError};
+use crate::store::{EVERYTHING, StoreError};
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]

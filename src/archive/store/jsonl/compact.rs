@@ -12,10 +12,10 @@ use super::entries::{self, Rewriting};
 use super::folder::Folder;
 use super::journal::{self, Extent, FORMAT, Head, Journal};
 use super::{JsonlStore, image, new_id};
-use crate::archive::entry::Entry;
-use crate::archive::store::sqlite::{Patience, SqliteStore};
-use crate::archive::store::{Store, StoreError};
-use crate::digest;
+use crate::entry::Entry;
+use crate::store::sqlite::{Patience, SqliteStore};
+use crate::store::{Store, StoreError};
+use ctxbridge_common::digest;
 
 /// A journal, and entries, with fewer bytes are left as they are by who only adds something.
 const SMALL_JOURNAL: u64 = 4 << 20;

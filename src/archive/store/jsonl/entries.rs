@@ -14,9 +14,10 @@ use serde::Deserialize;
 use super::change::Hash;
 use super::folder::Folder;
 use super::journal::Extent;
-use crate::archive::entry::Entry;
-use crate::archive::store::StoreError;
-use crate::{digest, files};
+use crate::entry::Entry;
+use crate::store::StoreError;
+use ctxbridge_common::digest;
+use ctxbridge_common::files;
 
 /// The name of the file.
 pub(super) const FILE: &str = "entries.jsonl";

@@ -5,9 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::archive::store::StoreError;
-use crate::archive::store::sqlite::Patience;
-use crate::{digest, files, paths};
+use crate::store::StoreError;
+use crate::store::sqlite::Patience;
+use ctxbridge_common::digest;
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 /// The lock: held by the one who writes.
 const LOCK: &str = "lock";

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::folder::Folder;
 use super::journal::{self, Extent, Journal, Position};
 use super::replay::Replayed;
-use crate::archive::store::StoreError;
-use crate::archive::store::sqlite::SqliteStore;
-use crate::files;
+use crate::store::StoreError;
+use crate::store::sqlite::SqliteStore;
+use ctxbridge_common::files;
 
 /// The name of the file.
 pub(super) const FILE: &str = "journal.image";

@@ -11,10 +11,10 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use serde::{Deserialize, Serialize};
 
 use super::folder::Folder;
-use crate::archive::store::StoreError;
-use crate::archive::store::sqlite::SqliteStore;
-use crate::files;
-use crate::sqlite::OpenError;
+use crate::store::StoreError;
+use crate::store::sqlite::SqliteStore;
+use ctxbridge_common::files;
+use ctxbridge_common::sqlite::OpenError;
 
 /// The name of the file.
 pub(super) const FILE: &str = "journal.jsonl";

@@ -42,8 +42,8 @@ use replay::Replayed;
 
 use super::sqlite::{Patience, SqliteStore};
 use super::{Adopted, Batch, Store, StoreError, Transcript};
-use crate::archive::entry::Entry;
-use crate::digest;
+use crate::entry::Entry;
+use ctxbridge_common::digest;
 
 /// Lines and turns to replay that are worth an image, and those that are even where a user waits: it saves more than it takes.
 const MUCH: u64 = 64;
@@ -132,7 +132,7 @@ impl JsonlStore {
     }
 
     /// What is known of turns' entries that were restored, or are trusted otherwise than one that is new, by what they say.
-    pub(in crate::archive) fn uses(&mut self) -> Result<Vec<(digest::Bytes, Adopted)>, StoreError> {
+    pub(crate) fn uses(&mut self) -> Result<Vec<(digest::Bytes, Adopted)>, StoreError> {
         self.now()?.uses()
     }
 

@@ -9,9 +9,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::folder::Folder;
-use crate::archive::segment::{self, Check};
-use crate::archive::store::{Segment, StoreError};
-use crate::{digest, files};
+use crate::segment::{self, Check};
+use crate::store::{Segment, StoreError};
+use ctxbridge_common::digest;
+use ctxbridge_common::files;
 
 /// Bytes from which on a write is worth waiting for the disk, before the journal says that it is there: what is smaller is one piece that is read from the
 /// client's file again when its hash is another ([`segment::JOINED_BELOW`]).

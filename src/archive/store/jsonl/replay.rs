@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::change::{Came, Change};
 use super::folder::Folder;
 use super::journal::{self, Extent, FORMAT, Head, Journal, Position};
-use crate::archive::store::StoreError;
-use crate::archive::store::sqlite::SqliteStore;
-use crate::sqlite::OpenError;
+use crate::store::StoreError;
+use crate::store::sqlite::SqliteStore;
+use ctxbridge_common::sqlite::OpenError;
 
 /// How a line with rows begins.
 const ROWS: &[u8] = b"{\"rows\":";

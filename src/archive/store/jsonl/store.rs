@@ -4,15 +4,15 @@ use std::io::Write;
 
 use super::change::{Append, Came, Change, Hash};
 use super::{JsonlStore, MUCH};
-use crate::archive::cycle::{Facts, Outcome, Plan, Run, Usage};
-use crate::archive::store::{
+use crate::cycle::{Facts, Outcome, Plan, Run, Usage};
+use crate::learn::{Lesson, Progress, Tally};
+use crate::store::{
     Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction,
     StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
 };
-use crate::config::StoreKind;
-use crate::digest;
-use crate::learn::{Lesson, Progress, Tally};
-use crate::transcript::{CompactSummary, FirstContext};
+use ctxbridge_common::digest;
+use ctxbridge_config::StoreKind;
+use ctxbridge_transcript::{CompactSummary, FirstContext};
 
 impl Store for JsonlStore {
     fn kind(&self) -> StoreKind {

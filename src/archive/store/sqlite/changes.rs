@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result};
 
-use crate::archive::store::Changes;
+use crate::store::Changes;
 
 /// Changes that are kept: who has missed more of them compares everything.
 const KEPT: i64 = 2_000;

@@ -6,11 +6,11 @@ use super::cycle;
 use super::learnings::{in_path, to_json};
 use super::read::{from_json, optional, unsigned};
 use super::write::known_session;
-use crate::archive::SUMMARY_CONFIDENCE;
-use crate::archive::search::tokens::Tokenizer;
-use crate::archive::store::{Compaction, Snapshot, StoredCompaction};
-use crate::digest;
-use crate::transcript::{CompactSummary, FirstContext, summary};
+use crate::SUMMARY_CONFIDENCE;
+use crate::search::tokens::Tokenizer;
+use crate::store::{Compaction, Snapshot, StoredCompaction};
+use ctxbridge_common::digest;
+use ctxbridge_transcript::{CompactSummary, FirstContext, summary};
 
 /// Who tells of a compaction may know a turn more or less than who tells of it later: an automatic one is made while a prompt waits, which the client
 /// writes down before or behind it.

@@ -1,11 +1,11 @@
-//! Decay, pruning and reviving. What is to be done is decided by [`crate::archive::cycle`]; the rows are gone through by the database.
+//! Decay, pruning and reviving. What is to be done is decided by [`crate::cycle`]; the rows are gone through by the database.
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, named_params, params};
 
 use super::kept::KEPT_TURNS;
 use super::read::unsigned;
-use crate::archive::cycle::{Facts, Outcome, PRUNE_CONFIDENCE, Plan, Run, SPARED_NEWEST, TOLERANCE, Usage};
-use crate::archive::{CONFIDENCE_BOOST, FIRST_CONFIDENCE, LEAST_CONFIDENCE};
+use crate::cycle::{Facts, Outcome, PRUNE_CONFIDENCE, Plan, Run, SPARED_NEWEST, TOLERANCE, Usage};
+use crate::{CONFIDENCE_BOOST, FIRST_CONFIDENCE, LEAST_CONFIDENCE};
 
 /// The note with the time of the last cycle.
 const LAST: &str = "last_optimise_ms";

@@ -3,10 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
 use super::cycle::{self, LOST};
-use crate::archive::FIRST_CONFIDENCE;
-use crate::archive::cycle::TOLERANCE;
-use crate::archive::store::{Adopted, ImportedEmbedding};
-use crate::digest;
+use crate::FIRST_CONFIDENCE;
+use crate::cycle::TOLERANCE;
+use crate::store::{Adopted, ImportedEmbedding};
+use ctxbridge_common::digest;
 
 /// Whether a row of `transcripts` was made of the archive of another tool: an expression.
 pub(super) const IS_IMPORTED: &str = "transcripts.path GLOB 'claude-flow:*'";

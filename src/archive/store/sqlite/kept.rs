@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Result, params};
 
 use super::cycle;
-use crate::transcript::Turn;
+use ctxbridge_transcript::Turn;
 
 /// The turns of `kept`, by the index on their handles: a source of rows.
 pub(super) const KEPT_TURNS: &str =

@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
 use super::read::{from_json, unsigned};
-use crate::archive::search::tokens::Tokenizer;
-use crate::archive::store::{StoredFix, StoredLearning, Wanted};
 use crate::learn::{Fix, Id, Kind, Learning, Lesson, Progress, Tally};
+use crate::search::tokens::Tokenizer;
+use crate::store::{StoredFix, StoredLearning, Wanted};
 
 pub(super) fn progress(db: &Connection, transcript: i64) -> Result<Option<Progress>> {
     db.prepare_cached("SELECT generation, bytes, patterns, watcher FROM learning_progress WHERE transcript = ?1")?

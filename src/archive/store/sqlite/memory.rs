@@ -12,18 +12,18 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension, Result, params
 
 use super::segments::Unpacker;
 use super::{SqliteStore, explain, read, schema};
-use crate::archive::store::StoreError;
-use crate::digest;
+use crate::store::StoreError;
+use ctxbridge_common::digest;
 
 /// Statements that are kept: all that replaying a journal needs.
 const STATEMENTS: usize = 128;
 
 /// What a compaction is known by outside of a store: session, time, turns before it, and which one it is of those that have all this in common.
-pub(in crate::archive::store) type CompactionName = (String, i64, u32, u32);
+pub(in crate::store) type CompactionName = (String, i64, u32, u32);
 
 impl SqliteStore {
     /// An empty archive with the tables of some version. `path` is what errors name.
-    pub(in crate::archive::store) fn in_memory(path: &Path, schema: u32) -> std::result::Result<Self, StoreError> {
+    pub(in crate::store) fn in_memory(path: &Path, schema: u32) -> std::result::Result<Self, StoreError> {
         let open = || -> Result<Connection> {
             let db = Connection::open_in_memory_with_flags(OpenFlags::default() | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             db.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -36,11 +36,7 @@ impl SqliteStore {
     }
 
     /// An archive as [`with_image`](Self::with_image) had it.
-    pub(in crate::archive::store) fn from_image(
-        path: &Path,
-        from: &mut dyn Read,
-        bytes: usize,
-    ) -> std::result::Result<Self, StoreError> {
+    pub(in crate::store) fn from_image(path: &Path, from: &mut dyn Read, bytes: usize) -> std::result::Result<Self, StoreError> {
         let open = || -> Result<Connection> {
             let mut db = Connection::open_in_memory_with_flags(OpenFlags::default() | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             db.deserialize_read_exact(MAIN_DB, from, bytes, false)?;
@@ -53,7 +49,7 @@ impl SqliteStore {
     }
 
     /// Hands over all pages.
-    pub(in crate::archive::store) fn with_image(
+    pub(in crate::store) fn with_image(
         &mut self,
         sink: &mut dyn FnMut(&[u8]) -> std::result::Result<(), StoreError>,
     ) -> std::result::Result<(), StoreError> {
@@ -63,31 +59,31 @@ impl SqliteStore {
     }
 
     /// Brings the tables from some version to the newest.
-    pub(in crate::archive::store) fn migrate(&mut self, from: u32) -> std::result::Result<(), StoreError> {
+    pub(in crate::store) fn migrate(&mut self, from: u32) -> std::result::Result<(), StoreError> {
         self.read(|db| migrate(db, from, Self::SCHEMA))
     }
 
     /// The newest version of the tables.
-    pub(in crate::archive::store) const SCHEMA: u32 = schema::MIGRATIONS.len() as u32;
+    pub(in crate::store) const SCHEMA: u32 = schema::MIGRATIONS.len() as u32;
 
     /// Several changes that happen together: what follows is in one transaction, up to [`commit`](Self::commit) or
     /// [`roll_back`](Self::roll_back).
-    pub(in crate::archive::store) fn begin(&mut self) -> std::result::Result<(), StoreError> {
+    pub(in crate::store) fn begin(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| db.execute_batch("BEGIN"))
     }
 
     /// Keeps what happened since [`begin`](Self::begin).
-    pub(in crate::archive::store) fn commit(&mut self) -> std::result::Result<(), StoreError> {
+    pub(in crate::store) fn commit(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| db.execute_batch("COMMIT"))
     }
 
     /// Takes it back, if anything happened.
-    pub(in crate::archive::store) fn roll_back(&mut self) -> std::result::Result<(), StoreError> {
+    pub(in crate::store) fn roll_back(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| if db.is_autocommit() { Ok(()) } else { db.execute_batch("ROLLBACK") })
     }
 
     /// Start, length and SHA-256 of the segments that a range of a generation touches.
-    pub(in crate::archive::store) fn pieces(
+    pub(in crate::store) fn pieces(
         &mut self,
         transcript: i64,
         generation: u32,
@@ -97,7 +93,7 @@ impl SqliteStore {
     }
 
     /// Path, session and newest generation of a transcript.
-    pub(in crate::archive::store) fn transcript_of(
+    pub(in crate::store) fn transcript_of(
         &mut self,
         transcript: i64,
     ) -> std::result::Result<Option<(String, String, u32)>, StoreError> {
@@ -112,9 +108,7 @@ impl SqliteStore {
     }
 
     /// All transcripts: each with its path, session and newest generation.
-    pub(in crate::archive::store) fn all_transcripts(
-        &mut self,
-    ) -> std::result::Result<Vec<(i64, String, String, u32)>, StoreError> {
+    pub(in crate::store) fn all_transcripts(&mut self) -> std::result::Result<Vec<(i64, String, String, u32)>, StoreError> {
         self.read(|db| {
             db.prepare_cached(
                 "SELECT transcripts.id, path, sessions.session, generation FROM transcripts
@@ -126,14 +120,14 @@ impl SqliteStore {
     }
 
     /// The transcript with a path.
-    pub(in crate::archive::store) fn transcript_at(&mut self, path: &str) -> std::result::Result<Option<i64>, StoreError> {
+    pub(in crate::store) fn transcript_at(&mut self, path: &str) -> std::result::Result<Option<i64>, StoreError> {
         self.read(|db| {
             db.prepare_cached("SELECT id FROM transcripts WHERE path = ?1")?.query_row([path], |row| row.get(0)).optional()
         })
     }
 
     /// What entries are known by; nothing of those that there are not.
-    pub(in crate::archive::store) fn hashes(&mut self, entries: &[i64]) -> std::result::Result<Vec<digest::Bytes>, StoreError> {
+    pub(in crate::store) fn hashes(&mut self, entries: &[i64]) -> std::result::Result<Vec<digest::Bytes>, StoreError> {
         self.read(|db| {
             let mut select = db.prepare_cached("SELECT sha256 FROM entries WHERE id = ?1")?;
             entries.iter().filter_map(|id| select.query_row([id], |row| row.get(0)).optional().transpose()).collect()
@@ -141,7 +135,7 @@ impl SqliteStore {
     }
 
     /// The entries that are known by these.
-    pub(in crate::archive::store) fn entries(&mut self, hashes: &[digest::Bytes]) -> std::result::Result<Vec<i64>, StoreError> {
+    pub(in crate::store) fn entries(&mut self, hashes: &[digest::Bytes]) -> std::result::Result<Vec<i64>, StoreError> {
         self.read(|db| {
             let mut select = db.prepare_cached("SELECT id FROM entries WHERE sha256 = ?1")?;
             hashes.iter().filter_map(|hash| select.query_row([hash], |row| row.get(0)).optional().transpose()).collect()
@@ -149,7 +143,7 @@ impl SqliteStore {
     }
 
     /// What a compaction is known by.
-    pub(in crate::archive::store) fn compaction_name(
+    pub(in crate::store) fn compaction_name(
         &mut self,
         compaction: i64,
     ) -> std::result::Result<Option<CompactionName>, StoreError> {
@@ -165,7 +159,7 @@ impl SqliteStore {
     }
 
     /// The compaction that is known by that.
-    pub(in crate::archive::store) fn compaction(
+    pub(in crate::store) fn compaction(
         &mut self,
         (session, at_ms, turns, number): &CompactionName,
     ) -> std::result::Result<Option<i64>, StoreError> {
@@ -180,22 +174,22 @@ impl SqliteStore {
     }
 
     /// The newest change.
-    pub(in crate::archive::store) fn last_change(&mut self) -> std::result::Result<i64, StoreError> {
+    pub(in crate::store) fn last_change(&mut self) -> std::result::Result<i64, StoreError> {
         self.read(|db| db.prepare_cached("SELECT max(id) FROM changes")?.query_row([], |row| row.get(0)))
     }
 
     /// Gives changes from one on a salt: not a random one, since whoever replays them has to come to the same.
-    pub(in crate::archive::store) fn salt_changes(&mut self, after: i64, salt: i64) -> std::result::Result<(), StoreError> {
+    pub(in crate::store) fn salt_changes(&mut self, after: i64, salt: i64) -> std::result::Result<(), StoreError> {
         self.read(|db| db.prepare_cached("UPDATE changes SET salt = ?2 WHERE id > ?1")?.execute([after, salt]).map(drop))
     }
 
     /// Forgets the oldest changes.
-    pub(in crate::archive::store) fn forget_changes(&mut self) -> std::result::Result<(), StoreError> {
+    pub(in crate::store) fn forget_changes(&mut self) -> std::result::Result<(), StoreError> {
         self.write(super::changes::forget)
     }
 
     /// SHA-256s of the entries that are turns' contents.
-    pub(in crate::archive::store) fn contents(&mut self) -> std::result::Result<Vec<digest::Bytes>, StoreError> {
+    pub(in crate::store) fn contents(&mut self) -> std::result::Result<Vec<digest::Bytes>, StoreError> {
         self.read(|db| {
             db.prepare_cached("SELECT sha256 FROM entries WHERE text IS NULL")?.query_map([], |row| row.get(0))?.collect()
         })

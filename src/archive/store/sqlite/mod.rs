@@ -33,14 +33,14 @@ use super::{
     Snapshot, Store, StoreError, StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn,
     TierSize, Totals, Turns, Wanted,
 };
-use crate::archive::cycle::{Facts, Outcome, Plan, Run};
-use crate::archive::segment::Check;
-use crate::archive::tier::Tier;
-use crate::config::StoreKind;
-use crate::digest;
+use crate::cycle::{Facts, Outcome, Plan, Run};
 use crate::learn::{Lesson, Progress, Tally};
-use crate::sqlite::{self, Manners, OpenError};
-use crate::transcript::{CompactSummary, FirstContext};
+use crate::segment::Check;
+use crate::tier::Tier;
+use ctxbridge_common::digest;
+use ctxbridge_common::sqlite::{self, Manners, OpenError};
+use ctxbridge_config::StoreKind;
+use ctxbridge_transcript::{CompactSummary, FirstContext};
 use segments::{Unpacker, Whereabouts};
 
 /// Times that a write is tried again when another process was in the way for longer than its patience, and the first pause; each
@@ -176,12 +176,12 @@ impl SqliteStore {
     }
 
     /// What is known of turns' entries that were restored, or are trusted otherwise than one that is new, by what they say.
-    pub(in crate::archive) fn uses(&mut self) -> Result<Vec<(digest::Bytes, Adopted)>, StoreError> {
+    pub(crate) fn uses(&mut self) -> Result<Vec<(digest::Bytes, Adopted)>, StoreError> {
         self.read(imported::uses)
     }
 
     /// What is known of the turns' entry that says this.
-    pub(in crate::archive) fn use_of(&mut self, content: &digest::Bytes) -> Result<Option<Adopted>, StoreError> {
+    pub(crate) fn use_of(&mut self, content: &digest::Bytes) -> Result<Option<Adopted>, StoreError> {
         self.read(|db| imported::use_of(db, content))
     }
 

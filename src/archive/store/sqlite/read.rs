@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::imported::IS_IMPORTED;
-use crate::archive::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
-use crate::digest;
+use crate::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
+use ctxbridge_common::digest;
 
 pub(super) fn cursor(db: &Connection, path: &str) -> Result<Option<Cursor>> {
     db.prepare_cached("SELECT generation, bytes, checked, interpreter FROM transcripts WHERE path = ?1")?

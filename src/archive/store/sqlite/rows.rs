@@ -15,9 +15,9 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{SqliteStore, explain};
-use crate::archive::search::tokens::Tokenizer;
-use crate::archive::store::StoreError;
-use crate::digest;
+use crate::search::tokens::Tokenizer;
+use crate::store::StoreError;
+use ctxbridge_common::digest;
 
 /// Bytes of a line from which on another one is begun.
 const LINE_BYTES: usize = 256 << 10;
@@ -35,7 +35,7 @@ enum Kind {
 
 impl SqliteStore {
     /// Hands over all rows, a line of JSON at a time.
-    pub(in crate::archive::store) fn write_rows(
+    pub(in crate::store) fn write_rows(
         &mut self,
         sink: &mut dyn FnMut(&[u8]) -> std::result::Result<(), StoreError>,
     ) -> std::result::Result<(), StoreError> {
@@ -49,14 +49,14 @@ impl SqliteStore {
 
     /// Puts the rows of a line into an archive in memory that has none of them; between [`begin_rows`](Self::begin_rows) and
     /// [`end_rows`](Self::end_rows).
-    pub(in crate::archive::store) fn read_rows(&mut self, line: &[u8]) -> std::result::Result<(), serde_json::Error> {
+    pub(in crate::store) fn read_rows(&mut self, line: &[u8]) -> std::result::Result<(), serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_slice(line);
         Rows { db: &self.db }.deserialize(&mut deserializer)?;
         deserializer.end()
     }
 
     /// Rows come as they were: nothing is derived from them, and they refer to what comes later.
-    pub(in crate::archive::store) fn begin_rows(&mut self) -> std::result::Result<(), StoreError> {
+    pub(in crate::store) fn begin_rows(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| {
             db.pragma_update(None, "foreign_keys", false)?;
             db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -67,7 +67,7 @@ impl SqliteStore {
     }
 
     /// All rows are there.
-    pub(in crate::archive::store) fn end_rows(&mut self) -> std::result::Result<(), StoreError> {
+    pub(in crate::store) fn end_rows(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| {
             words(db)?;
             db.execute_batch("COMMIT")?;

@@ -8,10 +8,10 @@ use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::explain;
 use super::read::unsigned;
-use crate::archive::segment::{self, Check, Dictionary};
-use crate::archive::store::StoreError;
-use crate::archive::tier::cold_file;
-use crate::digest;
+use crate::segment::{self, Check, Dictionary};
+use crate::store::StoreError;
+use crate::tier::cold_file;
+use ctxbridge_common::digest;
 
 /// What is needed to unpack segments, besides them.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! Where the bytes of segments are, and moving them. What is moved is decided by [`crate::archive::tier`].
+//! Where the bytes of segments are, and moving them. What is moved is decided by [`crate::tier`].
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
@@ -6,11 +6,11 @@ use super::kept::KEPT_TURNS;
 use super::read::unsigned;
 use super::segments::{self, Whereabouts};
 use super::{SqliteStore, explain};
-use crate::archive::segment::Check;
-use crate::archive::store::{ColdFile, ColdFolder, StoreError, TierSize};
-use crate::archive::tier::cold_file::{Frame, Generation, Wanted};
-use crate::archive::tier::{Known, Tier};
-use crate::digest;
+use crate::segment::Check;
+use crate::store::{ColdFile, ColdFolder, StoreError, TierSize};
+use crate::tier::cold_file::{Frame, Generation, Wanted};
+use crate::tier::{Known, Tier};
+use ctxbridge_common::digest;
 
 /// Whether a row of `segments` has its bytes in the database, as hooks put them there: an expression.
 const IS_HOT: &str = "length(data) > 0 AND NOT EXISTS (SELECT 1 FROM warm WHERE warm.segment = segments.id)";

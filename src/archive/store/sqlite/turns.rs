@@ -10,8 +10,8 @@ use super::cycle;
 use super::imported::IS_IMPORTED;
 use super::kept::{IS_KEPT, KEPT_TURNS};
 use super::read::{from_json, optional, unsigned};
-use crate::archive::store::{Place, StoredTurn, Turns};
-use crate::transcript::Turn;
+use crate::store::{Place, StoredTurn, Turns};
+use ctxbridge_transcript::Turn;
 
 /// Columns of a [`StoredTurn`].
 static COLUMNS: LazyLock<String> = LazyLock::new(|| {

@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
 use super::{compactions, cycle, kept};
-use crate::archive::store::{Appended, Batch, Rewritten};
-use crate::digest;
-use crate::transcript::Turn;
+use crate::store::{Appended, Batch, Rewritten};
+use ctxbridge_common::digest;
+use ctxbridge_transcript::Turn;
 
 /// Adds what a pass found, if nobody was there in between.
 pub(super) fn append(db: &Connection, batch: &Batch) -> Result<Appended> {

@@ -13,14 +13,14 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 
 use super::graph::{Entry, Graph};
 use super::{Bun, Executable};
-use crate::patch::container::Source;
+use crate::container::Source;
 
 /// How much is compared at once.
 const WINDOW: usize = 1 << 20;
 
 /// One of two files that are compared.
 #[derive(Clone, Copy)]
-pub(in crate::patch::container) struct Side<'a> {
+pub(in crate::container) struct Side<'a> {
     pub bun: &'a Bun,
     pub file: &'a Source,
 }
@@ -38,7 +38,7 @@ impl Side<'_> {
 
 /// Compares all of two executables but the contents of these modules (indices among those of JavaScript). Says what was compared, or
 /// what differs.
-pub(in crate::patch::container) fn compare(old: Side<'_>, new: Side<'_>, edited: &[usize]) -> Result<String, String> {
+pub(in crate::container) fn compare(old: Side<'_>, new: Side<'_>, edited: &[usize]) -> Result<String, String> {
     let edited: Vec<usize> = edited.iter().map(|module| old.bun.scripts[*module]).collect();
     let sections = sections(old, new)?;
     let modules = modules(old, new, &edited)?;

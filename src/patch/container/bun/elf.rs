@@ -15,7 +15,7 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
 
 use super::LayoutError;
-use crate::patch::container::Pieces;
+use crate::container::Pieces;
 
 #[cfg(test)]
 mod tests;

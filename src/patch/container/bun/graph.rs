@@ -25,7 +25,7 @@ offset that points there moves with it. Whatever is in between, understood or no
 use std::ops::Range;
 
 use super::LayoutError;
-use crate::patch::container::Pieces;
+use crate::container::Pieces;
 
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ use object::read::macho::MachHeader as _;
 
 use super::LayoutError;
 use super::codesign::Signer;
-use crate::patch::container::{Pieces, Source};
+use crate::container::{Pieces, Source};
 use commands::{Pointer, Segment, check_fixups, field, file_offsets, name, section, segment, signature};
 
 mod commands;

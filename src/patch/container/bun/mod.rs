@@ -19,7 +19,7 @@ mod builder;
 use std::ops::Range;
 
 use super::{Encoding, Kind, ModuleEntry, Pieces, Source};
-use crate::patch::syntax::Goal;
+use ctxbridge_syntax::Goal;
 use graph::Graph;
 
 /// A layout that is not understood. Nothing is guessed: a file is patched when all of it is known, or not at all.

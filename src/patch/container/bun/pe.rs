@@ -18,7 +18,7 @@ use object::pe::{self, ImageDosHeader, ImageNtHeaders64, ImageSectionHeader};
 use object::read::pe::{DataDirectories, ImageNtHeaders as _, ImageOptionalHeader as _};
 
 use super::LayoutError;
-use crate::patch::container::{Pieces, Source};
+use crate::container::{Pieces, Source};
 
 const NAME: [u8; 8] = *b".bun\0\0\0\0";
 

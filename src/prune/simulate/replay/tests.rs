@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::super::conversation::{Call, Message};
 use super::super::prices::Prices;
 use super::*;
-use crate::prune::{Scope, Settings, Step};
+use crate::{Scope, Settings, Step};
 
 /// A message of so many tokens by the estimate, from the user or the model.
 fn message(at: usize, kind: &str, tokens: usize) -> Message {

@@ -33,11 +33,11 @@ impl Corpus {
     pub fn new(dataset: &Dataset) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("ctxbridge-retrieval-").tempdir()?;
         let data = folder.path().join("data");
-        ctxbridge::paths::create_private_dir(&data)?;
+        ctxbridge::common::paths::create_private_dir(&data)?;
         for session in &dataset.sessions {
             let path = sessions::write(session, &folder.path().join("projects"))?;
             // One after the other: several at once would be numbered as they come, and ties are broken by number.
-            let imported = import(&data, &[path], Comparison::End, &|_| {})?;
+            let imported = import(&data, &[path], Comparison::End, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {})?;
             ensure!(imported.failed.is_empty(), "session {} was not archived: {:?}", session.id, imported.failed);
             let turns = session.turns.len();
             ensure!(imported.turns == turns as u64, "session {}: {} turns of {turns} were archived", session.id, imported.turns);

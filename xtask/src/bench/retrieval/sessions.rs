@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use ctxbridge::digest;
+use ctxbridge::common::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
-use crate::patch::container::Source;
+use crate::container::Source;
 
 /// Checks the signature of a thin 64-bit Mach-O file: of its pages, and of what else has a hash in its code directories.
 ///

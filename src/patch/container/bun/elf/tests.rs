@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
-use crate::patch::container::bun::builder::{self, AARCH64, X86_64, bun_of_elf};
+use crate::container::bun::builder::{self, AARCH64, X86_64, bun_of_elf};
 
 /// Rows of the segment table in the synthetic files, from 64 on, and of their section headers.
 const CODE_SEGMENT: usize = 64;

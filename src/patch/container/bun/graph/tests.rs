@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
-use crate::patch::container::bun::builder::{self, Bytecode, Module, Reading};
+use crate::container::bun::builder::{self, Bytecode, Module, Reading};
 
 fn contents() -> impl Strategy<Value = Vec<u8>> {
     // Also around the size of a page, where growth rounds up or does not.
@@ -403,7 +403,7 @@ fn what_did_not_change_is_a_range_of_the_old_section() {
     let graph = Graph::parse(&section).unwrap();
     let new = graph.edit(&section, vec![Edit { index: 0, contents: vec![b'x'; 1000] }]).unwrap();
     let written: usize =
-        new.iter().map(|piece| if let crate::patch::container::Piece::New(bytes) = piece { bytes.len() } else { 0 }).sum();
+        new.iter().map(|piece| if let crate::container::Piece::New(bytes) = piece { bytes.len() } else { 0 }).sum();
     // The blob's length; old contents, their NUL and a page; the table; three numbers of the offsets.
     assert_eq!(written, 8 + (10 + 1 + 4096) + 3 * 52 + (8 + 4 + 4));
 }

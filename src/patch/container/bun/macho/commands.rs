@@ -10,7 +10,7 @@ use object::macho::{self, LoadCommandType, SegmentCommand64};
 use object::read::macho::{LoadCommandData, Section as _, Segment as _};
 
 use super::{ENDIAN, refuse, unreadable};
-use crate::patch::container::bun::LayoutError;
+use crate::container::bun::LayoutError;
 
 pub type Command<'file> = LoadCommandData<'file, Endianness>;
 

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::codesign::verify_signature;
 use super::*;
-use crate::patch::container::Source;
+use crate::container::Source;
 
 const ARM64: Arch = Arch { cpu: 0x0100_000c, page: 0x4000, shift: 14 };
 const X86_64: Arch = Arch { cpu: 0x0100_0007, page: 0x1000, shift: 12 };

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::patch::container::Piece;
+use crate::container::Piece;
 
 /// Where the synthetic files have their headers, and sizes of these.
 const HEADERS: usize = 0x80;

@@ -1,0 +1,74 @@
+//! Transcripts of a session: the client's own, and those that were made of archives of theirs.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{ImportError, lines};
+use ctxbridge_archive::ingest;
+use ctxbridge_archive::place::transcripts_below;
+use ctxbridge_archive::reader::{Comparison, ReadError};
+use ctxbridge_archive::store::{Store, StoreError, StoredTranscript, StoredTurn, Transcript};
+
+/// The transcripts of a session that are the client's.
+pub(super) fn own(transcripts: &[StoredTranscript]) -> impl Iterator<Item = &StoredTranscript> {
+    transcripts.iter().filter(|transcript| transcript.agent.is_none() && !transcript.path.starts_with(lines::BEGIN))
+}
+
+/// Those that were made of archives of theirs.
+pub(super) fn imported(transcripts: &[StoredTranscript]) -> impl Iterator<Item = &StoredTranscript> {
+    transcripts.iter().filter(|transcript| transcript.path.starts_with(lines::BEGIN))
+}
+
+/// Transcripts by the sessions that they are named after.
+pub(super) fn by_session(projects: &Path) -> HashMap<String, PathBuf> {
+    let paths = transcripts_below(projects, &mut |_, _| {});
+    let named = |path: PathBuf| Some((path.file_stem()?.to_str()?.to_owned(), path));
+    paths.into_iter().filter_map(named).collect()
+}
+
+/// Archives what is new in the session's own transcripts, where they still are: what they say counts more than what others kept of it.
+pub(super) fn bring_up_to_date(store: &mut dyn Store, session: &str, at: Option<&PathBuf>) -> Result<(), ImportError> {
+    let mut paths: BTreeSet<PathBuf> = at.cloned().into_iter().collect();
+    if let Some(known) = store.session(session)? {
+        paths.extend(own(&store.transcripts(known.key)?).map(|transcript| PathBuf::from(&transcript.path)));
+    }
+    for path in paths.into_iter().filter(|path| path.is_file()) {
+        let transcript = Transcript::at(&path);
+        match ingest::archive(store, &transcript, &path) {
+            Err(ReadError::Store(error)) => return Err(error.into()),
+            // One that cannot be read is as one that is not there.
+            Ok(_) | Err(ReadError::NotAFile(_) | ReadError::Io { .. }) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Archives a file of lines as the transcript of this name.
+pub(super) fn archive(store: &mut dyn Store, name: &str, session: &str, file: &Path) -> Result<(), ImportError> {
+    let transcript = Transcript { path: name.to_owned(), session: session.to_owned(), agent: None };
+    let append = &mut |store: &mut dyn Store, batch: &_| store.append(batch);
+    match ingest::archive_through(store, &transcript, file, Comparison::Whole, append) {
+        Ok(_) => Ok(()),
+        Err(ReadError::Store(error)) => Err(error.into()),
+        Err(ReadError::Io { cause, .. }) => Err(cause.into()),
+        Err(ReadError::NotAFile(path)) => Err(io::Error::other(format!("{} is no file", path.display())).into()),
+    }
+}
+
+/// The turns of a transcript as it is now.
+pub(super) fn turns_of(store: &mut dyn Store, transcript: &StoredTranscript) -> Result<Vec<StoredTurn>, StoreError> {
+    let mut turns = Vec::new();
+    for index in 0.. {
+        let Some(turn) = store.turn(transcript.key, index)? else { break };
+        turns.push(turn);
+    }
+    Ok(turns)
+}
+
+/// The bytes of a turn.
+pub(super) fn bytes_of(store: &mut dyn Store, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = Vec::new();
+    store.raw(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,324 @@
+//! Compactions: what hooks and transcripts tell of them, each in its own way and in any order, is one row.
+
+use super::connection::Connection;
+use super::error::PostgresError;
+use super::line::{Line, clean, cleaned, limit};
+use super::words::{Weight, Words, query};
+use super::write::{Session, delete_entry, known_session, show};
+use super::{changes, cycle, search};
+use ctxbridge_archive::SUMMARY_CONFIDENCE;
+use ctxbridge_archive::search::tokens::Tokenizer;
+use ctxbridge_archive::store::{Compaction, Snapshot, StoredCompaction};
+use ctxbridge_common::digest;
+use ctxbridge_transcript::{CompactSummary, FirstContext, summary};
+
+/// Who tells of a compaction may know a turn more or less than who tells of it later: an automatic one is made while a prompt waits,
+/// which the client writes down before or behind it.
+const APART: i32 = 1;
+
+/// A compaction took no longer than that: what was announced earlier is another one. In milliseconds.
+const LONGEST_MS: i64 = 60 * 60 * 1_000;
+
+/// Places of words in a snapshot's text.
+const PLACES: u16 = 1_000;
+
+/// The same in a summary.
+const OF_SUMMARY: u16 = 8_000;
+
+/// A summary that took the conversation's place. The hook and the transcript both tell of it, in their own wrapping and in any
+/// order: the longer text is kept, once.
+pub(super) fn summary(
+    db: &mut Connection,
+    session: &Session,
+    transcript: Option<i64>,
+    met: &CompactSummary,
+) -> Result<(), PostgresError> {
+    let core = summary::of_compaction(&met.text);
+    if core.is_empty() {
+        return Ok(());
+    }
+    let start = signed(met.start.filter(|_| transcript.is_some()));
+    let turns = met.turns.cast_signed();
+    // A hook that tells of the same once more would tell of the same turns; the transcript knows them.
+    let apart = if start.is_some() { APART } else { 0 };
+    let recent = db.all(
+        "SELECT c.id, e.id, e.summary FROM ctxbridge.compactions c
+            JOIN ctxbridge.entries e ON e.tenant = c.tenant AND e.id = c.summary AND e.owner = c.owner
+         WHERE c.tenant = $1 AND c.session = $2 AND c.owner = session_user::text AND c.turns BETWEEN $3::integer - $4::integer AND $3 + $4
+            AND (c.start IS NULL OR $5::bigint IS NULL OR c.start = $5)
+         ORDER BY abs(c.turns - $3), c.at_ms DESC LIMIT 8",
+        &[&session.id, &turns, &apart, &start],
+    )?;
+    let mut known: Option<i64> = None;
+    let mut replaced: Option<i64> = None;
+    for row in &recent {
+        let text = row.text(2)?;
+        if text.contains(&core) {
+            return note(db, session.id, row.get(0)?, transcript, met);
+        }
+        if core.contains(&text) {
+            known = Some(row.get(0)?);
+            replaced = Some(row.get(1)?);
+        }
+    }
+    let entry = entry(db, session, &core)?;
+    let mut words = Words::default();
+    words.add(&Tokenizer::default(), &core, Weight::A, OF_SUMMARY);
+    search::put_summary(db, session.id, (entry, met.at_ms), &words)?;
+    if known.is_none() {
+        // The compaction may have been announced by a hook.
+        let announced = db.first(
+            "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND owner = session_user::text
+                AND turns BETWEEN $3 AND $4 AND summary IS NULL AND NOT is_blocked ORDER BY at_ms DESC LIMIT 1",
+            &[&session.id, &turns.saturating_sub(APART).max(0), &turns],
+        )?;
+        known = announced.map(|row| row.get(0)).transpose()?;
+    }
+    let id = match known {
+        Some(id) => {
+            let sql = "UPDATE ctxbridge.compactions SET summary = $4
+                WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND id = $3";
+            db.execute(sql, &[&session.id, &id, &entry])?;
+            id
+        }
+        None => {
+            let sql = "INSERT INTO ctxbridge.compactions (tenant, session, audience, at_ms, turns, summary)
+                VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
+            db.one(sql, &[&session.id, &session.audience, &met.at_ms, &turns, &entry])?.get(0)?
+        }
+    };
+    if let Some(replaced) = replaced.filter(|replaced| *replaced != entry) {
+        let sql =
+            "SELECT EXISTS (SELECT FROM ctxbridge.compactions WHERE tenant = $1 AND summary = $2 AND owner = session_user::text)";
+        if !db.one(sql, &[&replaced])?.get::<bool>(0)? {
+            delete_entry(db, replaced)?;
+            search::forget_texts(db, session.id, &[replaced])?;
+            changes::note(db, &[replaced])?;
+        }
+    }
+    note(db, session.id, id, transcript, met)
+}
+
+/// The entry of a summary.
+fn entry(db: &mut Connection, session: &Session, core: &str) -> Result<i64, PostgresError> {
+    let sha256 = digest_of(core);
+    // Asked first: of a call with more than values, a distributed server runs a part elsewhere.
+    let confidence = SUMMARY_CONFIDENCE + cycle::lost(db)?;
+    let sql = "SELECT ctxbridge.add_summary($1, $2, $3, $4, $5, $6)";
+    let chars = core.chars().count() as i64;
+    let added = db.one(sql, &[&session.id, &&sha256[..], &chars, &clean(core), &confidence])?;
+    if let Some(id) = added.get(0)? {
+        changes::note(db, &[id])?;
+        return Ok(id);
+    }
+    let sql = "SELECT id FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text AND sha256 = $2";
+    let id = db.one(sql, &[&&sha256[..]])?.get(0)?;
+    show(db, session, &[id])?;
+    Ok(id)
+}
+
+/// What is known of a compaction besides its summary. Where the client does not say how long it took, the hooks before and after it do.
+/// A snapshot of other turns than the transcript has before it, or of none, is taken anew.
+fn note(db: &mut Connection, session: i64, id: i64, transcript: Option<i64>, met: &CompactSummary) -> Result<(), PostgresError> {
+    db.execute(
+        "UPDATE ctxbridge.compactions SET cause = coalesce(cause, $4), context_tokens = coalesce(context_tokens, $5),
+            context_after = coalesce(context_after, $6),
+            took_ms = coalesce($7::bigint, took_ms, CASE WHEN $8::bigint - at_ms BETWEEN 1 AND $9 THEN $8 - at_ms END),
+            transcript = CASE WHEN $10::bigint IS NULL THEN transcript ELSE $11::bigint END, start = coalesce($10, start),
+            turns = CASE WHEN $10 IS NULL THEN turns ELSE $12::integer END,
+            messages = CASE WHEN $10 IS NULL OR (turns = $12 AND coalesce(first_message, '') <> '') THEN messages END
+         WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND id = $3",
+        &[
+            &session,
+            &id,
+            &cleaned(met.noted.cause.as_deref()),
+            &signed(met.noted.tokens_before),
+            &signed(met.noted.tokens_after),
+            &signed(met.noted.took_ms),
+            &met.at_ms,
+            &LONGEST_MS,
+            &signed(met.start.filter(|_| transcript.is_some())),
+            &transcript,
+            &met.turns.cast_signed(),
+        ],
+    )
+    .map(drop)
+}
+
+/// What the model was given after compactions, as the API counted it: the client's own number is an estimate without its instructions and tools.
+pub(super) fn first_contexts(
+    db: &mut Connection,
+    session: i64,
+    transcript: i64,
+    contexts: &[FirstContext],
+) -> Result<(), PostgresError> {
+    for FirstContext { start, tokens } in contexts {
+        let sql = "UPDATE ctxbridge.compactions SET context_after = $5
+            WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND transcript = $3 AND start = $4";
+        db.execute(sql, &[&session, &transcript, &start.cast_signed(), &tokens.cast_signed()])?;
+    }
+    Ok(())
+}
+
+/// A rewritten transcript has them no more from a byte on, unless they are met again.
+pub(super) fn forget_places(db: &mut Connection, session: i64, transcript: i64, from: u64) -> Result<(), PostgresError> {
+    let sql = "UPDATE ctxbridge.compactions SET transcript = NULL, start = NULL
+        WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND transcript = $3 AND start >= $4";
+    db.execute(sql, &[&session, &transcript, &from.cast_signed()]).map(drop)
+}
+
+/// Where compactions are that an earlier version knew by their summaries alone.
+pub(super) fn place(
+    db: &mut Connection,
+    transcript: i64,
+    summaries: &[CompactSummary],
+    contexts: &[FirstContext],
+) -> Result<(), PostgresError> {
+    let sql = "SELECT s.id, s.audience FROM ctxbridge.transcripts t
+            JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
+        WHERE t.tenant = $1 AND t.id = $2 AND t.owner = session_user::text FOR UPDATE OF s";
+    let Some(row) = db.first(sql, &[&transcript])? else { return Ok(()) };
+    let session = Session { id: row.get(0)?, audience: row.get(1)? };
+    for met in summaries {
+        summary(db, &session, Some(transcript), met)?;
+    }
+    first_contexts(db, session.id, transcript, contexts)
+}
+
+pub(super) fn announce(db: &mut Connection, session: &str, compaction: &Compaction) -> Result<(), PostgresError> {
+    let session = known_session(db, session, compaction.at_ms)?;
+    let turns = compaction.turns.map_or_else(|| turns_of(db, session.id), |turns| Ok(turns.cast_signed()))?;
+    let known =
+        "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
+    if db.first(known, &[&session.id, &compaction.at_ms])?.is_some() {
+        return Ok(());
+    }
+    db.execute(
+        "INSERT INTO ctxbridge.compactions (tenant, session, audience, at_ms, cause, turns, context_tokens, is_blocked)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        &[
+            &session.id,
+            &session.audience,
+            &compaction.at_ms,
+            &cleaned(compaction.cause.as_deref()),
+            &turns,
+            &signed(compaction.context_tokens),
+            &compaction.is_blocked,
+        ],
+    )
+    .map(drop)
+}
+
+pub(super) fn hooked_summary(db: &mut Connection, session: &str, text: &str, now_ms: i64) -> Result<(), PostgresError> {
+    let session = known_session(db, session, now_ms)?;
+    let turns = turns_of(db, session.id)?.cast_unsigned();
+    let met = CompactSummary { text: text.to_owned(), at_ms: now_ms, turns, ..CompactSummary::default() };
+    summary(db, &session, None, &met)
+}
+
+fn turns_of(db: &mut Connection, session: i64) -> Result<i32, PostgresError> {
+    let sql = "SELECT coalesce(max(idx) + 1, 0) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
+        AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)";
+    db.one(sql, &[&session])?.get(0)
+}
+
+pub(super) fn keep_snapshot(db: &mut Connection, compaction: i64, snapshot: &Snapshot) -> Result<(), PostgresError> {
+    let Snapshot { messages, first, last, topics } = snapshot;
+    let topics_text = topics.join(" ");
+    let tokenizer = Tokenizer::default();
+    let mut words = Words::default();
+    // The topics count most: they are of all that was said.
+    for (text, weight) in [(topics_text.as_str(), Weight::A), (first, Weight::B), (last, Weight::B)] {
+        words.add(&tokenizer, text, weight, PLACES);
+    }
+    db.execute(
+        "UPDATE ctxbridge.compactions SET messages = $3, first_message = $4, last_message = $5, topics = $6, words = $7
+         WHERE tenant = $1 AND id = $2 AND owner = session_user::text",
+        &[
+            &compaction,
+            &messages.cast_signed(),
+            &clean(first),
+            &clean(last),
+            &serde_json::Value::from(topics.as_slice()).to_string(),
+            &words,
+        ],
+    )
+    .map(drop)
+}
+
+const COMPACTIONS: &str = "
+    SELECT c.id, s.session, c.at_ms, c.cause, c.turns, c.context_tokens, c.context_after, c.took_ms, c.is_blocked,
+        c.summary, c.transcript, c.start, c.messages, c.first_message, c.last_message, c.topics,
+        (SELECT count(DISTINCT l.learning) FROM ctxbridge.learned l WHERE l.tenant = $1 AND l.session = c.session
+            AND l.at_ms <= c.at_ms AND l.at_ms > coalesce((SELECT max(earlier.at_ms) FROM ctxbridge.compactions AS earlier
+                WHERE earlier.tenant = $1 AND earlier.session = c.session AND earlier.start IS NOT NULL
+                AND earlier.summary IS NOT NULL AND earlier.at_ms < c.at_ms), -1))
+    FROM ctxbridge.compactions c
+    JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
+    WHERE c.tenant = $1";
+
+pub(super) fn compactions(
+    db: &mut Connection,
+    session: Option<i64>,
+    since_ms: i64,
+) -> Result<Vec<StoredCompaction>, PostgresError> {
+    let of_one = if session.is_some() { "c.session = $2" } else { "$2::bigint IS NULL" };
+    let sql = format!("{COMPACTIONS} AND {of_one} AND c.at_ms >= $3 ORDER BY c.at_ms, c.id");
+    db.all(&sql, &[&session, &since_ms])?.iter().map(compaction).collect()
+}
+
+pub(super) fn compactions_with(
+    db: &mut Connection,
+    words: &str,
+    project: Option<&str>,
+    count: usize,
+) -> Result<Vec<StoredCompaction>, PostgresError> {
+    let Some(query) = query(words) else { return Ok(Vec::new()) };
+    let sql = format!(
+        "{COMPACTIONS} AND c.words @@ $2::text::tsquery AND ($3::text IS NULL OR strpos({IN_PATH}, $3) > 0)
+         ORDER BY ts_rank('{{0.1, 0.4, 0.5, 1.0}}', c.words, $2::text::tsquery, 1) DESC, c.at_ms DESC LIMIT $4"
+    );
+    let project = project.map(in_path);
+    db.all(&sql, &[&query, &project, &limit(count)])?.iter().map(compaction).collect()
+}
+
+/// A session's folder as it stands in a path between slashes: an expression.
+pub(super) const IN_PATH: &str = r"'/' || btrim(lower(replace(coalesce(s.folder, ''), '\', '/')), '/') || '/'";
+
+/// A project as it stands in a path between slashes.
+pub(super) fn in_path(project: &str) -> String {
+    clean(&format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase()))
+}
+
+fn compaction(row: &Line) -> Result<StoredCompaction, PostgresError> {
+    let summary: Option<i64> = row.get(9)?;
+    let transcript: Option<i64> = row.get(10)?;
+    let snapshot = row.optional(12)?.map(|messages| -> Result<_, PostgresError> {
+        Ok(Snapshot { messages, first: row.text(13)?, last: row.text(14)?, topics: row.json(15)? })
+    });
+    Ok(StoredCompaction {
+        key: row.get(0)?,
+        session: row.text(1)?,
+        at_ms: row.get(2)?,
+        cause: row.some_text(3)?,
+        turns: row.small(4)?,
+        context_tokens: row.optional(5)?,
+        context_after: row.optional(6)?,
+        took_ms: row.optional(7)?,
+        learnings: row.unsigned(16)?,
+        is_blocked: row.get(8)?,
+        is_done: summary.is_some(),
+        summary,
+        place: transcript.zip(row.optional(11)?),
+        snapshot: snapshot.transpose()?,
+    })
+}
+
+/// A turn that says the same is another entry.
+fn digest_of(text: &str) -> digest::Bytes {
+    digest::sha256(&[b"summary\0", text.as_bytes()].concat())
+}
+
+fn signed(value: Option<u64>) -> Option<i64> {
+    value.map(u64::cast_signed)
+}

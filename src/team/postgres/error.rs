@@ -1,0 +1,391 @@
+//! What may go wrong with a server, told apart by what one does about it.
+
+use std::error::Error as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+
+use super::settings::Settings;
+use ctxbridge_archive::quote;
+use ctxbridge_archive::store::{ServerFailure, StoreError};
+
+/// What went wrong with a server. No password is in it.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    /// Nothing answers there.
+    #[error("cannot reach the PostgreSQL server {server}: {cause}; see that it runs, and that host and port are right")]
+    Unreachable {
+        /// Host and port.
+        server: String,
+        /// What the system says.
+        cause: String,
+    },
+    /// It does not encrypt.
+    #[error(
+        "the PostgreSQL server {server} refuses TLS; switch it on there (ssl = on), or set postgres.ssl to off if nobody else is on the way"
+    )]
+    TlsRefused {
+        /// Host and port.
+        server: String,
+    },
+    /// Its certificate is not to be trusted, or the encryption does not come about.
+    #[error(
+        "the certificate of the PostgreSQL server {server} is not trusted: {cause}; use the host's name that is in it, and set postgres.ca_file \
+         to the file of the authority that signed it"
+    )]
+    Certificate {
+        /// Host and port.
+        server: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The certificates that vouch for servers cannot be read.
+    #[error("no certificates can be read from {place}: {cause}; set postgres.ca_file to a file with certificates (PEM)")]
+    Authorities {
+        /// The file, or where the system has them.
+        place: String,
+        /// Why.
+        cause: String,
+    },
+    /// The user does not get in.
+    #[error("the PostgreSQL server {server} does not let {user} in: {cause}; check user and password, and pg_hba.conf there")]
+    Login {
+        /// Host and port.
+        server: String,
+        /// The user.
+        user: String,
+        /// What the server says.
+        cause: String,
+    },
+    /// There is no such database.
+    #[error("the PostgreSQL server {server} has no database {database}; create it there (CREATE DATABASE), or name another one")]
+    NoDatabase {
+        /// Host and port.
+        server: String,
+        /// The database.
+        database: String,
+    },
+    /// It takes no more connections.
+    #[error("the PostgreSQL server {server} has no connection left: {cause}; try again later, or raise max_connections there")]
+    Full {
+        /// Host and port.
+        server: String,
+        /// What the server says.
+        cause: String,
+    },
+    /// It is starting, stopping or recovering.
+    #[error("the PostgreSQL server {server} is not ready: {cause}; try again in a moment")]
+    NotReady {
+        /// Host and port.
+        server: String,
+        /// What the server says.
+        cause: String,
+    },
+    /// Nothing can be written there.
+    #[error("the PostgreSQL server {server} is read-only: {cause}; name the primary server, not a standby")]
+    ReadOnly {
+        /// Host and port.
+        server: String,
+        /// What the server says.
+        cause: String,
+    },
+    /// It does not answer in time.
+    #[error("the PostgreSQL server {server} took more than {} s to {what}; try again when it has less to do", .limit.as_secs_f32())]
+    Timeout {
+        /// Host and port.
+        server: String,
+        /// What it should have done.
+        what: &'static str,
+        /// For how long it was waited.
+        limit: Duration,
+    },
+    /// All our own connections are in use.
+    #[error("all connections of this process to the PostgreSQL server {server} are in use; try again")]
+    Busy {
+        /// Host and port.
+        server: String,
+    },
+    /// Another one was faster.
+    #[error("the PostgreSQL server {server} broke it off since another one writes the same ({cause}); try again")]
+    Conflict {
+        /// Host and port.
+        server: String,
+        /// What the server says.
+        cause: String,
+    },
+    /// The schema is of a later version.
+    #[error(
+        "the archive on the PostgreSQL server {server} is of a newer ctxbridge (schema {found}, this one knows {known}); update ctxbridge"
+    )]
+    Newer {
+        /// Host and port.
+        server: String,
+        /// Its version.
+        found: i32,
+        /// Ours.
+        known: i32,
+    },
+    /// The schema is not there, or of an earlier version, and this user may not change it.
+    #[error("{}", match found {
+        0 => format!(
+            "there is no archive in that database of the PostgreSQL server {server} yet, and {user} may not make one: {owner} has to \
+             run GRANT CREATE ON DATABASE … TO a role that is to own it, which then runs `ctxbridge archive sync` once (docs/postgres.md)"
+        ),
+        _ => format!(
+            "the archive on the PostgreSQL server {server} has schema {found} instead of {known}, and {user} may not change it: {owner} \
+             has to run `ctxbridge archive sync` once with this version"
+        ),
+    })]
+    Older {
+        /// Host and port.
+        server: String,
+        /// Its version; 0 for none.
+        found: i32,
+        /// Ours.
+        known: i32,
+        /// Who asked.
+        user: String,
+        /// Who may.
+        owner: String,
+    },
+    /// It is too old a server.
+    #[error("the PostgreSQL server {server} is of version {found}, and ctxbridge needs {needed} or later")]
+    TooOld {
+        /// Host and port.
+        server: String,
+        /// Its version.
+        found: String,
+        /// The least that will do.
+        needed: u32,
+    },
+    /// The user is no member of the tenant.
+    #[error(
+        "{user} is no member of the tenant {tenant} on the PostgreSQL server {server}; one of its admins has to run \
+         SELECT ctxbridge.add_member({}, {}) there. If postgres.tenant should be another one, set it; a new one is begun by \
+         `ctxbridge archive sync`",
+        literal(tenant),
+        literal(user)
+    )]
+    NoMember {
+        /// Host and port.
+        server: String,
+        /// The tenant.
+        tenant: String,
+        /// Who asked.
+        user: String,
+    },
+    /// The user is no member of the project.
+    #[error(
+        "{user} is no member of the project {project} of the tenant {tenant} on the PostgreSQL server {server}; one of its members has to \
+         run SELECT ctxbridge.add_to_project({}, {}, {}) there",
+        literal(tenant),
+        literal(project),
+        literal(user)
+    )]
+    NoProject {
+        /// Host and port.
+        server: String,
+        /// The tenant.
+        tenant: String,
+        /// The project.
+        project: String,
+        /// Who asked.
+        user: String,
+    },
+    /// The user lacks a right.
+    #[error("the PostgreSQL server {server} does not allow that: {cause}; ask its administrator for the right")]
+    Denied {
+        /// Host and port.
+        server: String,
+        /// What the server says.
+        cause: String,
+    },
+    /// The connection broke.
+    #[error(
+        "the connection to the PostgreSQL server {server} was lost ({cause}); what was not finished has not happened, try again"
+    )]
+    Lost {
+        /// Host and port.
+        server: String,
+        /// What the system says.
+        cause: String,
+    },
+    /// It has no room.
+    #[error("the PostgreSQL server {server} has no room left: {cause}; free some space there")]
+    NoRoom {
+        /// Host and port.
+        server: String,
+        /// What the server says.
+        cause: String,
+    },
+    /// It has no vectors.
+    #[error(
+        "the PostgreSQL server {server} has no extension `vector` (pgvector): search there compares words alone; install it there and run \
+         CREATE EXTENSION vector in the database"
+    )]
+    NoVectors {
+        /// Host and port.
+        server: String,
+    },
+    /// What is stored is not what it should be.
+    #[error("the archive on the PostgreSQL server {server} has something that cannot be read: {cause}")]
+    Unreadable {
+        /// Host and port.
+        server: String,
+        /// What.
+        cause: String,
+    },
+    /// A segment's bytes are not those that were archived.
+    #[error(
+        "the archive on the PostgreSQL server {server} has bytes {start} and following of transcript {transcript} damaged: {cause}"
+    )]
+    Segment {
+        /// Host and port.
+        server: String,
+        /// The transcript's id.
+        transcript: i64,
+        /// Offset of the segment.
+        start: u64,
+        /// What is wrong.
+        cause: String,
+    },
+    /// Anything else that it says.
+    #[error("the PostgreSQL server {server} says: {cause}")]
+    Other {
+        /// Host and port.
+        server: String,
+        /// What.
+        cause: String,
+    },
+}
+
+/// A text in a statement that somebody is told to run: a project's name comes from elsewhere.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+impl From<PostgresError> for StoreError {
+    fn from(error: PostgresError) -> Self {
+        let failure = match &error {
+            PostgresError::Busy { .. } | PostgresError::Conflict { .. } => ServerFailure::Busy,
+            PostgresError::Denied { .. } => ServerFailure::Denied,
+            PostgresError::Segment { .. } => ServerFailure::OneSession,
+            error if error.is_transient() => ServerFailure::Transient,
+            _ => ServerFailure::Other,
+        };
+        Self::Server { failure, cause: Box::new(error) }
+    }
+}
+
+impl PostgresError {
+    /// The error behind one of a store, if it is of this server.
+    pub fn of(error: &StoreError) -> Option<&Self> {
+        match error {
+            StoreError::Server { cause, .. } => cause.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether it may work a moment later, without anybody doing anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Full { .. }
+                | Self::NotReady { .. }
+                | Self::Timeout { .. }
+                | Self::Busy { .. }
+                | Self::Conflict { .. }
+                | Self::Lost { .. }
+        )
+    }
+
+    /// What an error of the client means when connecting.
+    pub(super) fn of_connecting(settings: &Settings, error: &tokio_postgres::Error) -> Self {
+        let server = settings.server();
+        let user = settings.user.clone();
+        let cause = cause_of(error);
+        let Some(code) = error.code() else {
+            let mut source = error.source();
+            while let Some(inner) = source {
+                if inner.downcast_ref::<rustls::Error>().is_some() {
+                    return Self::Certificate { server, cause: inner.to_string() };
+                }
+                // An error of input and output tells what is in it, and not what it comes from.
+                source = match inner.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref()) {
+                    Some(wrapped) => Some(wrapped),
+                    None => inner.source(),
+                };
+            }
+            // The client keeps its kinds to itself.
+            return if cause.contains("server does not support TLS") {
+                Self::TlsRefused { server }
+            } else if cause.contains("password missing") {
+                let cause = match settings.open_password_file.as_deref().map(Path::display) {
+                    None => "it wants a password, and there is none".to_owned(),
+                    Some(file) => format!(
+                        "it wants a password, and the one in {file} is passed over, since others can read that file (`chmod 600 {file}`)"
+                    ),
+                };
+                Self::Login { server, user, cause }
+            } else if error.to_string().starts_with("authentication error") {
+                Self::Login { server, user, cause }
+            } else if error.to_string().starts_with("error performing TLS") {
+                Self::Certificate { server, cause }
+            } else {
+                Self::Unreachable { server, cause }
+            };
+        };
+        match code.code() {
+            "28000" | "28P01" => Self::Login { server, user, cause },
+            "3D000" => Self::NoDatabase { server, database: settings.database.clone() },
+            _ => Self::of_statement(settings, error),
+        }
+    }
+
+    /// What it means later.
+    pub(super) fn of_statement(settings: &Settings, error: &tokio_postgres::Error) -> Self {
+        let server = settings.server();
+        let cause = cause_of(error);
+        let Some(code) = error.code() else {
+            let text = error.to_string();
+            let is_ours = ["error serializing", "error deserializing", "invalid column", "expected "];
+            return if is_ours.iter().any(|begin| text.starts_with(begin)) {
+                Self::Unreadable { server, cause: text }
+            } else {
+                Self::Lost { server, cause }
+            };
+        };
+        match *code {
+            SqlState::TOO_MANY_CONNECTIONS => Self::Full { server, cause },
+            SqlState::READ_ONLY_SQL_TRANSACTION => Self::ReadOnly { server, cause },
+            SqlState::QUERY_CANCELED => Self::Timeout { server, what: "answer", limit: settings.statement_timeout },
+            SqlState::LOCK_NOT_AVAILABLE | SqlState::T_R_DEADLOCK_DETECTED | SqlState::T_R_SERIALIZATION_FAILURE => {
+                Self::Conflict { server, cause }
+            }
+            SqlState::INSUFFICIENT_PRIVILEGE => Self::Denied { server, cause },
+            SqlState::DISK_FULL => Self::NoRoom { server, cause },
+            SqlState::CANNOT_CONNECT_NOW => Self::NotReady { server, cause },
+            SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => {
+                Self::Lost { server, cause }
+            }
+            _ if code.code().starts_with("08") => Self::Lost { server, cause },
+            _ => Self::Other { server, cause: format!("{cause} ({})", code.code()) },
+        }
+    }
+
+    pub(super) fn of_authorities(file: Option<&PathBuf>, cause: impl ToString) -> Self {
+        let place = file.map_or_else(|| "the system's certificates".to_owned(), |file| file.display().to_string());
+        Self::Authorities { place, cause: cause.to_string() }
+    }
+}
+
+/// What it says, without what the server adds: details may have the data of rows in them. Whoever answers at that address is heard, and what he
+/// says is shown on a terminal.
+fn cause_of(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => quote::printable(db.message()),
+        None => quote::printable(&error.source().map_or_else(|| error.to_string(), ToString::to_string)),
+    }
+}

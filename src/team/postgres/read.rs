@@ -1,0 +1,238 @@
+//! What is asked of the archive.
+
+use super::connection::Connection;
+use super::error::PostgresError;
+use super::line::{Line, clean, cleaned, limit, signed};
+use ctxbridge_archive::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
+use ctxbridge_common::digest;
+
+/// Whether a row is one's own: an expression. What goes by a path does, since others have other files.
+pub(super) const MINE: &str = "owner = session_user::text";
+
+pub(super) fn cursor(db: &mut Connection, path: &str) -> Result<Option<Cursor>, PostgresError> {
+    let sql = format!(
+        "SELECT generation, bytes, checked, interpreter FROM ctxbridge.transcripts WHERE tenant = $1 AND {MINE} AND path = $2"
+    );
+    let found = db.first(&sql, &[&clean(path)])?;
+    found
+        .map(|row| {
+            Ok(Cursor { generation: row.small(0)?, bytes: row.unsigned(1)?, check: row.bytes(2)?, interpreter: row.json(3)? })
+        })
+        .transpose()
+}
+
+/// The pieces of a transcript as it is now.
+const CURRENT_LAYOUT: &str = "
+    FROM ctxbridge.transcripts t JOIN ctxbridge.layout l ON l.tenant = t.tenant AND l.session = t.session AND l.transcript = t.id
+        AND l.generation = t.generation
+    WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2";
+
+/// Transcript, session, start, length and hash of a piece.
+type Piece = (i64, i64, u64, u32, digest::Bytes);
+
+/// The last piece, if it is a short one.
+pub(super) fn tail(db: &mut Connection, path: &str, below: u32) -> Result<Option<Piece>, PostgresError> {
+    let sql = format!("SELECT t.id, t.session, l.start, l.bytes, l.sha256 {CURRENT_LAYOUT} ORDER BY l.start DESC LIMIT 1");
+    let Some(row) = db.first(&sql, &[&clean(path)])? else { return Ok(None) };
+    let last = (row.get(0)?, row.get(1)?, row.unsigned(2)?, row.small(3)?, row.bytes(4)?);
+    Ok(Some(last).filter(|(.., bytes, _)| *bytes < below))
+}
+
+pub(super) fn layout(db: &mut Connection, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, PostgresError> {
+    let sql = format!("SELECT l.start, l.bytes, l.sha256 {CURRENT_LAYOUT} ORDER BY l.start");
+    let found = db.all(&sql, &[&clean(path)])?;
+    found.iter().map(|row| Ok((row.unsigned(0)?, row.small(1)?, row.bytes(2)?))).collect()
+}
+
+/// The session of a transcript.
+pub(super) fn session_of(db: &mut Connection, transcript: i64) -> Result<Option<i64>, PostgresError> {
+    let row = db.first("SELECT session FROM ctxbridge.transcripts WHERE tenant = $1 AND id = $2", &[&transcript])?;
+    row.map(|row| row.get(0)).transpose()
+}
+
+/// Start, length and hash of the pieces that a range touches.
+pub(super) fn pieces(
+    db: &mut Connection,
+    session: i64,
+    transcript: i64,
+    generation: u32,
+    range: (u64, u64),
+) -> Result<Vec<(u64, u32, digest::Bytes)>, PostgresError> {
+    let sql = "SELECT start, bytes, sha256 FROM ctxbridge.layout
+        WHERE tenant = $1 AND session = $2 AND transcript = $3 AND generation = $4 AND start < $6 AND start + bytes > $5
+        ORDER BY start";
+    let found = db.all(sql, &[&session, &transcript, &generation.cast_signed(), &signed(range.0), &signed(range.1)])?;
+    found.iter().map(|row| Ok((row.unsigned(0)?, row.small(1)?, row.bytes(2)?))).collect()
+}
+
+/// The compressed bytes of a piece, if it is still there.
+pub(super) fn packed(db: &mut Connection, session: i64, sha256: &digest::Bytes) -> Result<Option<Vec<u8>>, PostgresError> {
+    let sql = "SELECT data FROM ctxbridge.segments WHERE tenant = $1 AND session = $2 AND sha256 = $3";
+    db.first(sql, &[&session, &&sha256[..]])?.map(|row| row.get(0)).transpose()
+}
+
+pub(super) fn turn_at(db: &mut Connection, path: &str, byte: u64) -> Result<Option<(u64, u32)>, PostgresError> {
+    let sql = "SELECT u.start, u.idx FROM ctxbridge.transcripts t JOIN ctxbridge.turns u
+            ON u.tenant = t.tenant AND u.session = t.session AND u.transcript = t.id
+        WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2 AND u.superseded IS NULL AND u.start <= $3
+        ORDER BY u.idx DESC LIMIT 1";
+    let found = db.first(sql, &[&clean(path), &signed(byte)])?;
+    found.map(|row| Ok((row.unsigned(0)?, row.small(1)?))).transpose()
+}
+
+/// Of what is one's own. What it takes on disk is of all that is there, since nobody's part of it can be told.
+pub(super) fn totals(db: &mut Connection) -> Result<Totals, PostgresError> {
+    let mut count = |what: &str, table: &str, condition: &str| -> Result<u64, PostgresError> {
+        let sql = format!("SELECT {what} FROM ctxbridge.{table} WHERE tenant = $1 AND {MINE} {condition}");
+        db.one(&sql, &[])?.unsigned(0)
+    };
+    Ok(Totals {
+        sessions: count("count(DISTINCT session)", "transcripts", "")?,
+        transcripts: count("count(*)", "transcripts", "")?,
+        turns: count(
+            "count(DISTINCT (session, uuid))",
+            "turns",
+            "AND superseded IS NULL AND EXISTS (SELECT FROM ctxbridge.transcripts t
+                WHERE t.tenant = $1 AND t.id = transcript AND t.owner = turns.owner AND agent IS NULL)",
+        )?,
+        entries: count("count(*)", "entries", "")?,
+        pruned: count("count(*)", "entries", "AND confidence = 0")?,
+        bytes_raw: count("coalesce(sum(bytes), 0)::bigint", "transcripts", "")?,
+        bytes_segments: count("coalesce(sum(packed), 0)::bigint", "segments", "")?,
+        bad_lines: count("coalesce(sum(bad_lines), 0)::bigint", "transcripts", "")?,
+        compactions: count("count(*)", "compactions", "AND summary IS NOT NULL")?,
+        bytes_stored: bytes_stored(db)?,
+    })
+}
+
+fn bytes_stored(db: &mut Connection) -> Result<u64, PostgresError> {
+    let sql = "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint FROM pg_class
+        JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'ctxbridge' AND relkind = 'r'";
+    db.fact(sql, &[])?.unsigned(0)
+}
+
+const SESSION: &str = "
+    SELECT id, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, end_reason,
+        CASE WHEN s.owner <> session_user::text THEN s.owner END
+    FROM ctxbridge.sessions s WHERE s.tenant = $1
+    AND EXISTS (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner)";
+
+fn session_from(row: &Line) -> Result<Session, PostgresError> {
+    Ok(Session {
+        key: row.get(0)?,
+        session: row.text(1)?,
+        folder: row.some_text(2)?,
+        version: row.some_text(3)?,
+        model: row.some_text(4)?,
+        window: row.optional(5)?,
+        context_tokens: row.optional(6)?,
+        first_ms: row.get(7)?,
+        last_ms: row.get(8)?,
+        end_reason: row.some_text(9)?,
+        owner: row.some_text(10)?,
+    })
+}
+
+/// One's own comes first, where several have one of that name.
+pub(super) fn session(db: &mut Connection, session: &str) -> Result<Option<Session>, PostgresError> {
+    let sql = format!("{SESSION} AND session = $2 ORDER BY ({MINE}) DESC, last_ms DESC NULLS LAST, id DESC LIMIT 1");
+    db.first(&sql, &[&clean(session)])?.as_ref().map(session_from).transpose()
+}
+
+pub(super) fn sessions(
+    db: &mut Connection,
+    prefix: &str,
+    folder: Option<&str>,
+    count: usize,
+) -> Result<Vec<Session>, PostgresError> {
+    let sql = format!(
+        "{SESSION} AND starts_with(session, $2) AND ($3::text IS NULL OR folder = $3)
+         ORDER BY last_ms DESC NULLS LAST, id DESC LIMIT $4"
+    );
+    db.all(&sql, &[&clean(prefix), &cleaned(folder), &limit(count)])?.iter().map(session_from).collect()
+}
+
+pub(super) fn size(db: &mut Connection, session: i64) -> Result<Size, PostgresError> {
+    let sql = "SELECT (SELECT count(DISTINCT uuid) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
+            AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)),
+        coalesce(sum(bytes), 0)::bigint, count(agent), coalesce(sum(bad_lines), 0)::bigint, coalesce(sum(generation), 0)::bigint
+        FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2";
+    let row = db.one(sql, &[&session])?;
+    Ok(Size {
+        turns: row.unsigned(0)?,
+        bytes: row.unsigned(1)?,
+        agents: row.unsigned(2)?,
+        bad_lines: row.unsigned(3)?,
+        rewritten: row.unsigned(4)?,
+    })
+}
+
+pub(super) fn transcripts(db: &mut Connection, session: i64) -> Result<Vec<StoredTranscript>, PostgresError> {
+    let sql = "SELECT id, path, agent, generation, bytes FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2
+        ORDER BY agent IS NOT NULL, bytes DESC, id";
+    let transcript = |row: &Line| {
+        Ok(StoredTranscript {
+            key: row.get(0)?,
+            path: row.text(1)?,
+            agent: row.some_text(2)?,
+            generation: row.small(3)?,
+            bytes: row.unsigned(4)?,
+        })
+    };
+    db.all(sql, &[&session])?.iter().map(transcript).collect()
+}
+
+const SUMMARIES: &str = "
+    SELECT e.id, e.summary, c.at_ms, c.turns, s.session, CASE WHEN c.owner <> session_user::text THEN c.owner END
+    FROM ctxbridge.compactions c
+    JOIN ctxbridge.entries e ON e.tenant = c.tenant AND e.id = c.summary AND e.owner = c.owner
+    JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
+    WHERE c.tenant = $1";
+
+fn summary_from(row: &Line) -> Result<StoredSummary, PostgresError> {
+    Ok(StoredSummary { entry: row.get(0)?, text: row.text(1)?, at_ms: row.get(2)?, turns: row.small(3)?, owner: row.get(5)? })
+}
+
+pub(super) fn summaries(db: &mut Connection, session: i64) -> Result<Vec<StoredSummary>, PostgresError> {
+    let sql = format!("{SUMMARIES} AND c.session = $2 ORDER BY c.at_ms DESC, c.id DESC");
+    db.all(&sql, &[&session])?.iter().map(summary_from).collect()
+}
+
+/// A summary by its entry, with the id of the session that it was first made of.
+pub(super) fn summary_of(db: &mut Connection, entry: i64) -> Result<Option<(String, StoredSummary)>, PostgresError> {
+    let sql = format!("{SUMMARIES} AND c.summary = $2 AND e.summary IS NOT NULL ORDER BY c.at_ms LIMIT 1");
+    db.first(&sql, &[&entry])?.map(|row| Ok((row.text(4)?, summary_from(&row)?))).transpose()
+}
+
+/// A turn that several files of the session have counts once.
+pub(super) fn contexts(db: &mut Connection, session: i64) -> Result<Vec<(i64, u64)>, PostgresError> {
+    let sql = "SELECT min(started_ms) AS begin, max(context_tokens) FROM ctxbridge.turns
+        WHERE tenant = $1 AND session = $2
+        AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)
+        AND superseded IS NULL AND context_tokens IS NOT NULL GROUP BY uuid ORDER BY begin";
+    db.all(sql, &[&session])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
+}
+
+pub(super) fn first_entry(db: &mut Connection, session: i64) -> Result<Option<i64>, PostgresError> {
+    let sql = "SELECT entry FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL AND transcript =
+            (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL
+             ORDER BY bytes DESC, id DESC LIMIT 1)
+        ORDER BY idx LIMIT 1";
+    db.first(sql, &[&session])?.map(|row| row.get(0)).transpose()
+}
+
+/// The id of a session whose transcript lies in a folder.
+pub(super) fn session_cleared(
+    db: &mut Connection,
+    transcripts_in: &str,
+    but: &str,
+    since_ms: i64,
+) -> Result<Option<Session>, PostgresError> {
+    let sql = format!(
+        "{SESSION} AND {MINE} AND session <> $3 AND end_reason = 'clear' AND ended_ms >= $4 AND EXISTS
+            (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner AND agent IS NULL
+             AND starts_with(path, $2))
+         ORDER BY ended_ms DESC LIMIT 1"
+    );
+    db.first(&sql, &[&clean(transcripts_in), &clean(but), &since_ms])?.as_ref().map(session_from).transpose()
+}

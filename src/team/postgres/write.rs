@@ -1,0 +1,496 @@
+/*!
+What changes the archive.
+
+A batch may have thousands of turns, so each table is written by one statement, from arrays. Only turns that were there before are
+looked at one by one: those that have grown, of which there is mostly one.
+*/
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::connection::Connection;
+use super::content::{self, Bytes, Said};
+use super::error::PostgresError;
+use super::line::{clean, cleaned, list};
+use super::segments::Remembered;
+use super::{changes, compactions, cycle, kept, search};
+use ctxbridge_archive::search::tokens::Tokenizer;
+use ctxbridge_archive::store::{Appended, Batch, Rewritten, StoreError};
+use ctxbridge_common::digest;
+use ctxbridge_config::Visibility;
+use ctxbridge_transcript::Turn;
+
+/// What stands between the tags of an entry on their way to the server.
+const BETWEEN_TAGS: &str = "\x1f";
+
+/// A session that is written to.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub id: i64,
+    /// Who else may read what is added.
+    pub audience: Option<Vec<String>>,
+}
+
+/// A turn as it is stored.
+struct Stored {
+    id: i64,
+    entry: i64,
+    sha256: digest::Bytes,
+}
+
+/// Adds what a pass found, if nobody was there in between.
+pub(super) fn append(db: &mut Connection, batch: &Batch) -> Result<Appended, StoreError> {
+    if follows(db, batch, "")?.is_none() {
+        return Ok(Appended::Moved);
+    }
+    // What takes time is done before anybody has to wait for us.
+    let failed = |start, cause| PostgresError::Segment { server: db.settings().server(), transcript: 0, start, cause };
+    let bytes = Bytes::of(batch, failed)?;
+    let said = content::said(batch, &bytes);
+    db.transaction(|db| {
+        cycle::lock_shared(db)?;
+        let Some(known) = follows(db, batch, "FOR UPDATE")? else { return Ok(Appended::Moved) };
+        let session = session(db, batch)?;
+        let Some(transcript) = transcript(db, batch, &session, known)? else { return Ok(Appended::Moved) };
+        if let Some(rewritten) = batch.rewritten {
+            begin_generation(db, &session, transcript, batch.cursor.generation, rewritten)?;
+        }
+        segments(db, batch, &session, transcript)?;
+        let said = all_said(db, batch, transcript, said)?;
+        turns(db, batch, &session, transcript, &said)?;
+        for met in &batch.summaries {
+            compactions::summary(db, &session, Some(transcript), met)?;
+        }
+        compactions::first_contexts(db, session.id, transcript, &batch.first_contexts)?;
+        Ok(Appended::Done)
+    })
+}
+
+/// The transcript, where it is known, if it is where the batch thinks it is; nothing if it is not.
+fn follows(db: &mut Connection, batch: &Batch, lock: &str) -> Result<Option<Option<i64>>, PostgresError> {
+    let sql = format!(
+        "SELECT id, generation, bytes FROM ctxbridge.transcripts WHERE tenant = $1 AND owner = session_user::text AND path = $2 {lock}"
+    );
+    let known = db.first(&sql, &[&clean(&batch.transcript.path)])?;
+    let known = known.map(|row| Ok::<_, PostgresError>((row.get(0)?, (row.small(1)?, row.unsigned(2)?)))).transpose()?;
+    Ok((known.map(|(_, place)| place) == batch.follows).then_some(known.map(|(id, _)| id)))
+}
+
+/// A sub-agent knows nothing of the conversation's model, window and size.
+fn session(db: &mut Connection, batch: &Batch) -> Result<Session, PostgresError> {
+    let seen = batch.cursor.interpreter.seen();
+    let is_main = batch.transcript.agent.is_none();
+    let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
+    let (visibility, audience) = of_new(db);
+    let sql = "INSERT INTO ctxbridge.sessions AS known
+            (tenant, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, visibility, audience)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        ON CONFLICT (tenant, owner, session) DO UPDATE SET
+            folder = coalesce(known.folder, excluded.folder),
+            version = coalesce(excluded.version, known.version),
+            model = coalesce(excluded.model, known.model),
+            context_window = coalesce(excluded.context_window, known.context_window),
+            context_tokens = coalesce(excluded.context_tokens, known.context_tokens),
+            first_ms = least(known.first_ms, excluded.first_ms),
+            last_ms = greatest(known.last_ms, excluded.last_ms)
+        RETURNING id, audience";
+    let row = db.one(
+        sql,
+        &[
+            &clean(&batch.transcript.session),
+            &cleaned(seen.folder.as_deref()),
+            &cleaned(seen.version.as_deref()),
+            &cleaned(seen.model.as_deref().filter(|_| is_main)),
+            &seen.window.map(u64::cast_signed),
+            &seen.context_tokens.filter(|_| is_main).map(u64::cast_signed),
+            &turns().map(|turn| turn.started_ms).min(),
+            &turns().map(|turn| turn.ended_ms).max(),
+            &visibility,
+            &audience,
+        ],
+    )?;
+    Ok(Session { id: row.get(0)?, audience: row.get(1)? })
+}
+
+/// Who may read a session that is new. A project is only known later.
+fn of_new(db: &Connection) -> (&'static str, Option<Vec<String>>) {
+    let visibility = db.settings().visibility;
+    (visibility.name(), (visibility == Visibility::Team).then(|| vec!["team".to_owned()]))
+}
+
+/// The transcript; nothing where another process has just made it.
+fn transcript(db: &mut Connection, batch: &Batch, session: &Session, known: Option<i64>) -> Result<Option<i64>, StoreError> {
+    let cursor = &batch.cursor;
+    let cannot = |error: serde_json::Error| StoreError::Sink(error.into());
+    let interpreter = serde_json::to_string(&cursor.interpreter).map_err(cannot)?;
+    let (generation, bytes) = (cursor.generation.cast_signed(), cursor.bytes.cast_signed());
+    let bad_lines = cursor.interpreter.seen().bad_lines.cast_signed();
+    let checked = &cursor.check[..];
+    if let Some(id) = known {
+        let sql = "UPDATE ctxbridge.transcripts SET generation = $3, bytes = $4, bad_lines = $5, checked = $6, interpreter = $7
+            WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
+        db.execute(sql, &[&id, &generation, &bytes, &bad_lines, &checked, &interpreter])?;
+        return Ok(Some(id));
+    }
+    let sql = "INSERT INTO ctxbridge.transcripts
+            (tenant, session, audience, path, agent, generation, bytes, bad_lines, checked, interpreter)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, owner, path) DO NOTHING RETURNING id";
+    let (path, agent) = (clean(&batch.transcript.path), cleaned(batch.transcript.agent.as_deref()));
+    let row =
+        db.first(sql, &[&session.id, &session.audience, &path, &agent, &generation, &bytes, &bad_lines, &checked, &interpreter])?;
+    Ok(row.map(|row| row.get(0)).transpose()?)
+}
+
+/// The new generation begins with the segments and turns that it shares with the one before.
+fn begin_generation(
+    db: &mut Connection,
+    session: &Session,
+    transcript: i64,
+    generation: u32,
+    rewritten: Rewritten,
+) -> Result<(), PostgresError> {
+    let (generation, shared) = (generation.cast_signed(), rewritten.shared.cast_signed());
+    db.execute(
+        "INSERT INTO ctxbridge.layout (tenant, session, audience, transcript, generation, start, bytes, sha256)
+         SELECT tenant, session, audience, transcript, $4, start, bytes, sha256 FROM ctxbridge.layout
+         WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND transcript = $3 AND generation = $4 - 1 AND start < $5",
+        &[&session.id, &transcript, &generation, &shared],
+    )?;
+    db.execute(
+        "UPDATE ctxbridge.turns SET superseded = $4 WHERE tenant = $1 AND session = $2 AND owner = session_user::text
+         AND transcript = $3 AND superseded IS NULL AND idx >= $5",
+        &[&session.id, &transcript, &generation, &rewritten.turns.cast_signed()],
+    )?;
+    compactions::forget_places(db, session.id, transcript, rewritten.shared)
+}
+
+fn segments(db: &mut Connection, batch: &Batch, session: &Session, transcript: i64) -> Result<(), PostgresError> {
+    let Some(first) = batch.segments.first() else { return Ok(()) };
+    let generation = batch.cursor.generation.cast_signed();
+    let replaced = db.all(
+        "DELETE FROM ctxbridge.layout WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND transcript = $3
+            AND generation = $4 AND start >= $5 RETURNING sha256",
+        &[&session.id, &transcript, &generation, &first.start.cast_signed()],
+    )?;
+    let starts: Vec<i64> = batch.segments.iter().map(|piece| piece.start.cast_signed()).collect();
+    let hashes: Vec<&[u8]> = batch.segments.iter().map(|piece| &piece.sha256[..]).collect();
+    let bytes: Vec<i32> = batch.segments.iter().map(|piece| piece.bytes.cast_signed()).collect();
+    let data: Vec<&[u8]> = batch.segments.iter().map(|piece| &piece.data[..]).collect();
+    db.execute(
+        "INSERT INTO ctxbridge.segments (tenant, session, audience, sha256, bytes, packed, data)
+         SELECT $1, $2, $3, piece.sha256, piece.bytes, octet_length(piece.data), piece.data
+         FROM unnest($4::bytea[], $5::integer[], $6::bytea[]) AS piece (sha256, bytes, data)
+         ON CONFLICT (tenant, session, owner, sha256) DO NOTHING",
+        &[&session.id, &session.audience, &hashes, &bytes, &data],
+    )?;
+    // What returns rows a distributed server passes on as it is. All else would become COPY, which row-level security refuses.
+    db.all(
+        "INSERT INTO ctxbridge.layout (tenant, session, audience, transcript, generation, start, bytes, sha256)
+         SELECT $1, $2, $3, $4, $5, piece.start, piece.bytes, piece.sha256
+         FROM unnest($6::bigint[], $7::integer[], $8::bytea[]) AS piece (start, bytes, sha256) RETURNING start",
+        &[&session.id, &session.audience, &transcript, &generation, &starts, &bytes, &hashes],
+    )?;
+    if replaced.is_empty() {
+        return Ok(());
+    }
+    let replaced: Vec<Vec<u8>> = replaced.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+    db.execute(
+        "DELETE FROM ctxbridge.segments WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND sha256 = ANY ($3)
+         AND NOT EXISTS (SELECT FROM ctxbridge.layout WHERE layout.tenant = $1 AND layout.session = $2
+            AND layout.owner = segments.owner AND layout.sha256 = segments.sha256)",
+        &[&session.id, &replaced],
+    )
+    .map(drop)
+}
+
+/// What all turns say: those of which the begin is in the archive already are read from there.
+fn all_said(db: &mut Connection, batch: &Batch, transcript: i64, said: Vec<Option<Said>>) -> Result<Vec<Said>, StoreError> {
+    let tokenizer = Tokenizer::default();
+    let is_agent = batch.transcript.agent.is_some();
+    let mut remembered = Remembered::default();
+    let turns = batch.turns.iter().zip(said);
+    turns
+        .map(|(turn, said)| match said {
+            Some(said) => Ok(said),
+            None => {
+                let mut bytes = Vec::new();
+                remembered.raw(db, transcript, batch.cursor.generation, (turn.start, turn.end), &mut bytes)?;
+                Ok(Said::of(turn, &bytes, is_agent, &tokenizer))
+            }
+        })
+        .collect()
+}
+
+/// Turns that are new, or have grown since they were stored.
+fn turns(db: &mut Connection, batch: &Batch, session: &Session, transcript: i64, said: &[Said]) -> Result<(), PostgresError> {
+    let Some(first_ms) = batch.turns.iter().map(|turn| turn.started_ms).min() else { return Ok(()) };
+    let mut stored = stored(db, batch, session.id, transcript)?;
+    // Entries by the place of their turn in the batch; `changed` have another content than before, or none.
+    let mut entries: Vec<Option<i64>> = vec![None; batch.turns.len()];
+    let mut changed = BTreeSet::new();
+    let mut left = BTreeSet::new();
+    for (at, turn) in batch.turns.iter().enumerate() {
+        let Some(known) = stored.get(&turn.index) else { continue };
+        if known.sha256 == turn.content_sha256 {
+            entries[at] = Some(known.entry);
+            continue;
+        }
+        let entry = grown_entry(db, batch, session, known, (turn, &said[at]), &mut changed)?;
+        if entry != known.entry {
+            left.insert(known.entry);
+        }
+        entries[at] = Some(entry);
+    }
+    let new: Vec<usize> = (0..batch.turns.len()).filter(|at| entries[*at].is_none()).collect();
+    for (at, entry) in new.iter().zip(new_entries(db, batch, session, &new, said, &mut changed)?) {
+        entries[*at] = Some(entry);
+    }
+    let entries: Vec<i64> = entries.into_iter().flatten().collect();
+    let mut added = Vec::new();
+    for (at, turn) in batch.turns.iter().enumerate() {
+        match stored.remove(&turn.index) {
+            Some(known) => update_turn(db, session.id, known.id, entries[at], turn)?,
+            None => added.push(at),
+        }
+    }
+    add_turns(db, batch, session, transcript, &added, &entries)?;
+    cycle::hot_turns(db, transcript, first_ms)?;
+    for turn in batch.turns.iter().filter(|turn| turn.is_kept) {
+        kept::asked(db, turn)?;
+    }
+    // The last of the turns with the same content says when it was said.
+    let mut seen = HashSet::new();
+    let texts: Vec<usize> = (0..batch.turns.len()).rev().filter(|at| seen.insert(entries[*at])).collect();
+    search::put_texts(db, session.id, &texts, &entries, batch, said)?;
+    let left: Vec<i64> = left.into_iter().collect();
+    search::forget_texts(db, session.id, &left)?;
+    changes::note(db, &changed.into_iter().collect::<Vec<_>>())
+}
+
+/// The turns of a batch that are there already, by their place.
+fn stored(db: &mut Connection, batch: &Batch, session: i64, transcript: i64) -> Result<HashMap<u32, Stored>, PostgresError> {
+    let places: Vec<i32> = batch.turns.iter().map(|turn| turn.index.cast_signed()).collect();
+    let sql = "SELECT turns.idx, turns.id, turns.entry, entries.sha256 FROM ctxbridge.turns
+            JOIN ctxbridge.entries ON entries.tenant = turns.tenant AND entries.id = turns.entry AND entries.owner = turns.owner
+        WHERE turns.tenant = $1 AND session = $2 AND turns.owner = session_user::text AND transcript = $3 AND idx = ANY ($4)
+            AND superseded IS NULL";
+    let found = db.all(sql, &[&session, &transcript, &places])?;
+    found.iter().map(|row| Ok((row.small(0)?, Stored { id: row.get(1)?, entry: row.get(2)?, sha256: row.bytes(3)? }))).collect()
+}
+
+/// The entries of turns that are new, in their order. What is there already is taken as it is, and is hot again.
+fn new_entries(
+    db: &mut Connection,
+    batch: &Batch,
+    session: &Session,
+    turns: &[usize],
+    said: &[Said],
+    changed: &mut BTreeSet<i64>,
+) -> Result<Vec<i64>, PostgresError> {
+    if turns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut seen = HashSet::new();
+    let different: Vec<usize> = turns.iter().copied().filter(|at| seen.insert(batch.turns[*at].content_sha256)).collect();
+    let of = |at: &usize| (&batch.turns[*at], &said[*at]);
+    let hashes: Vec<&[u8]> = different.iter().map(|at| &batch.turns[*at].content_sha256[..]).collect();
+    let chars: Vec<i64> = different.iter().map(|at| of(at).0.content_chars.cast_signed()).collect();
+    let contents: Vec<&str> = different.iter().map(|at| of(at).1.content.as_str()).collect();
+    let tools: Vec<Option<String>> = different.iter().map(|at| list(&of(at).0.tools)).collect();
+    let files: Vec<Option<String>> = different.iter().map(|at| list(&of(at).0.files)).collect();
+    let mut keys = Vec::new();
+    let mut tags = Vec::new();
+    let mut metadata = Vec::new();
+    for (turn, said) in different.iter().map(of) {
+        let (key, tagged, described) = content::description(&batch.transcript, turn, said);
+        keys.push(key);
+        tags.push(tag_line(&tagged));
+        metadata.push(described);
+    }
+    let added = db.all(
+        "SELECT new_id, new_sha256 FROM ctxbridge.add_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        &[&session.id, &hashes, &chars, &contents, &tools, &files, &keys, &tags, &metadata],
+    )?;
+    let mut ids: HashMap<digest::Bytes, i64> = HashMap::new();
+    for row in &added {
+        let id = row.get(0)?;
+        ids.insert(row.bytes(1)?, id);
+        changed.insert(id);
+    }
+    let known: Vec<&[u8]> = hashes.iter().copied().filter(|hash| !ids.contains_key(*hash)).collect();
+    if !known.is_empty() {
+        let found = db.all(
+            "SELECT id, sha256 FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text AND sha256 = ANY ($2)",
+            &[&known],
+        )?;
+        let mut again = Vec::new();
+        for row in &found {
+            let id: i64 = row.get(0)?;
+            ids.insert(row.bytes(1)?, id);
+            again.push(id);
+        }
+        cycle::revive(db, &again)?;
+        show(db, session, &again)?;
+    }
+    let missing = || PostgresError::Unreadable { server: db.settings().server(), cause: "an entry is gone".to_owned() };
+    turns.iter().map(|at| ids.get(&batch.turns[*at].content_sha256).copied().ok_or_else(missing)).collect()
+}
+
+fn tag_line(tags: &[String]) -> String {
+    tags.iter().map(|tag| tag.replace(BETWEEN_TAGS, " ")).collect::<Vec<_>>().join(BETWEEN_TAGS)
+}
+
+/// Shows entries to whoever may read one more session that has them.
+pub(super) fn show(db: &mut Connection, session: &Session, entries: &[i64]) -> Result<(), PostgresError> {
+    if session.audience.is_none() || entries.is_empty() {
+        return Ok(());
+    }
+    db.one("SELECT ctxbridge.show_entries($1, $2, $3)", &[&session.id, &entries]).map(drop)
+}
+
+/// The entry of a turn that has other content now. What was restored of it stays counted, unless the old content is that of
+/// another turn as well, or the new one is known already.
+fn grown_entry(
+    db: &mut Connection,
+    batch: &Batch,
+    session: &Session,
+    known: &Stored,
+    (turn, said): (&Turn, &Said),
+    changed: &mut BTreeSet<i64>,
+) -> Result<i64, PostgresError> {
+    let is_shared = "SELECT EXISTS (SELECT FROM ctxbridge.turns WHERE tenant = $1 AND entry = $2 AND owner = session_user::text
+        AND id <> $3), (SELECT id FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text AND sha256 = $4)";
+    let row = db.one(is_shared, &[&known.entry, &known.id, &&turn.content_sha256[..]])?;
+    let (is_shared, same): (bool, Option<i64>) = (row.get(0)?, row.get(1)?);
+    if is_shared || same.is_some() {
+        let at = batch.turns.iter().position(|other| other.index == turn.index).unwrap_or_default();
+        let mut all = vec![Said::default(); at];
+        all.push(said.clone());
+        let entry = new_entries(db, batch, session, &[at], &all, changed)?[0];
+        if !is_shared && entry != known.entry {
+            // The turn points to it next; nothing else points to the old one.
+            db.execute(
+                "UPDATE ctxbridge.turns SET entry = $4 WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND id = $3",
+                &[&session.id, &known.id, &entry],
+            )?;
+            delete_entry(db, known.entry)?;
+            changed.insert(known.entry);
+        }
+        return Ok(entry);
+    }
+    let (key, tags, metadata) = content::description(&batch.transcript, turn, said);
+    db.one(
+        "SELECT ctxbridge.grow_entry($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        &[
+            &known.entry,
+            &&known.sha256[..],
+            &&turn.content_sha256[..],
+            &turn.content_chars.cast_signed(),
+            &said.content,
+            &list(&turn.tools),
+            &list(&turn.files),
+            &key,
+            &tag_line(&tags),
+            &metadata,
+        ],
+    )?;
+    search::forget_vectors(db, &[known.entry])?;
+    cycle::revive(db, &[known.entry])?;
+    changed.insert(known.entry);
+    Ok(known.entry)
+}
+
+/// Deletes an entry that nothing points to, with what was made of it.
+pub(super) fn delete_entry(db: &mut Connection, entry: i64) -> Result<(), PostgresError> {
+    db.execute("DELETE FROM ctxbridge.entries WHERE tenant = $1 AND id = $2 AND owner = session_user::text", &[&entry])?;
+    search::forget_vectors(db, &[entry])
+}
+
+fn update_turn(db: &mut Connection, session: i64, id: i64, entry: i64, turn: &Turn) -> Result<(), PostgresError> {
+    db.execute(
+        "UPDATE ctxbridge.turns SET entry = $4, bytes = $5, took_ms = $6, richness = $7, context_tokens = $8, output_tokens = $9,
+            is_answered = $10, agents = $11, open_work = $12
+         WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND id = $3",
+        &[
+            &session,
+            &id,
+            &entry,
+            &(turn.end - turn.start).cast_signed(),
+            &turn.ended_ms.saturating_sub(turn.started_ms),
+            &richness(turn),
+            &turn.context_tokens.map(u64::cast_signed),
+            &turn.output_tokens.cast_signed(),
+            &turn.is_answered,
+            &list(&turn.agents),
+            &list(&turn.open_work),
+        ],
+    )
+    .map(drop)
+}
+
+fn add_turns(
+    db: &mut Connection,
+    batch: &Batch,
+    session: &Session,
+    transcript: i64,
+    added: &[usize],
+    entries: &[i64],
+) -> Result<(), PostgresError> {
+    if added.is_empty() {
+        return Ok(());
+    }
+    let turns = || added.iter().map(|at| &batch.turns[*at]);
+    let numbers = |of: fn(&Turn) -> i64| turns().map(of).collect::<Vec<i64>>();
+    let places: Vec<i32> = turns().map(|turn| turn.index.cast_signed()).collect();
+    let entries: Vec<i64> = added.iter().map(|at| entries[*at]).collect();
+    let uuids: Vec<&[u8]> = turns().map(|turn| &turn.id[..]).collect();
+    let richness: Vec<i16> = turns().map(richness).collect();
+    let context_tokens: Vec<Option<i64>> = turns().map(|turn| turn.context_tokens.map(u64::cast_signed)).collect();
+    let is_answered: Vec<bool> = turns().map(|turn| turn.is_answered).collect();
+    let agents: Vec<Option<String>> = turns().map(|turn| list(&turn.agents)).collect();
+    let open_work: Vec<Option<String>> = turns().map(|turn| list(&turn.open_work)).collect();
+    db.execute(
+        "SELECT ctxbridge.add_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+        &[
+            &session.id,
+            &transcript,
+            &batch.cursor.generation.cast_signed(),
+            &places,
+            &entries,
+            &uuids,
+            &numbers(|turn| turn.start.cast_signed()),
+            &numbers(|turn| (turn.end - turn.start).cast_signed()),
+            &numbers(|turn| turn.started_ms),
+            &numbers(|turn| turn.ended_ms.saturating_sub(turn.started_ms)),
+            &richness,
+            &context_tokens,
+            &numbers(|turn| turn.output_tokens.cast_signed()),
+            &is_answered,
+            &agents,
+            &open_work,
+        ],
+    )
+    .map(drop)
+}
+
+/// 1 with tools, plus 2 with files.
+fn richness(turn: &Turn) -> i16 {
+    i16::from(!turn.tools.is_empty()) | i16::from(!turn.files.is_empty()) << 1
+}
+
+/// The row of a session that a hook speaks of, made when its transcript has not been seen yet.
+pub(super) fn known_session(db: &mut Connection, session: &str, now_ms: i64) -> Result<Session, PostgresError> {
+    let (visibility, audience) = of_new(db);
+    // What sets nothing makes it say its id all the same.
+    let row = db.one(
+        "INSERT INTO ctxbridge.sessions AS known (tenant, session, first_ms, last_ms, visibility, audience) VALUES ($1, $2, $3, $3, $4, $5)
+         ON CONFLICT (tenant, owner, session) DO UPDATE SET folder = known.folder RETURNING id, audience",
+        &[&clean(session), &now_ms, &visibility, &audience],
+    )?;
+    Ok(Session { id: row.get(0)?, audience: row.get(1)? })
+}
+
+pub(super) fn end_session(db: &mut Connection, session: &str, reason: &str, now_ms: i64) -> Result<(), PostgresError> {
+    let session = known_session(db, session, now_ms)?;
+    let sql = "UPDATE ctxbridge.sessions SET ended_ms = $3, end_reason = $4 WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
+    db.execute(sql, &[&session.id, &now_ms, &clean(reason)]).map(drop)
+}
