@@ -1,6 +1,5 @@
 //! Catalogues that people write: what is wrong with one is said with the file and the cause, and a right one does what the built-in
 //! one does.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! The driver, against small scripts that behave like a client, or misbehave.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Settings: which layer counts, what a project may not set, and that nothing in a file can stop a command.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,27 +4,15 @@
 //! photographed before and compared after.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
 
-#[path = "faults/backups.rs"]
 mod backups;
-#[path = "faults/bundle.rs"]
 mod bundle;
-#[path = "faults/crowd.rs"]
 mod crowd;
-#[path = "faults/disk.rs"]
 mod disk;
-#[path = "faults/gate.rs"]
 mod gate;
-#[path = "faults/input.rs"]
 mod input;
-#[path = "faults/kill.rs"]
 mod kill;
-#[path = "faults/lifecycle.rs"]
 mod lifecycle;
-#[path = "faults/sandbox.rs"]
 mod sandbox;
-#[path = "faults/smoke.rs"]
 mod smoke;
-#[path = "faults/state.rs"]
 mod state;

@@ -1,25 +1,14 @@
 //! `ctxbridge hooks`: what happens to settings files, as text, as files, and through the command.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
 
-#[path = "hooks_settings/commands.rs"]
 mod commands;
-#[path = "hooks_settings/edits.rs"]
 mod edits;
-#[path = "hooks_settings/files.rs"]
 mod files;
-#[path = "hooks_settings/generated.rs"]
 mod generated;
-#[path = "hooks_settings/matchers.rs"]
 mod matchers;
-#[path = "hooks_settings/plugin.rs"]
 mod plugin;
-#[path = "hooks_settings/project.rs"]
 mod project;
-#[path = "cli/sandbox.rs"]
-#[allow(dead_code, reason = "the command's own tests use the rest")]
-mod sandbox;
-#[path = "hooks_settings/verify.rs"]
+use crate::cli::sandbox;
 mod verify;
 
 use ctxbridge::hook::Event;

@@ -1,21 +1,12 @@
 //! What claude-flow kept, taken into the archive: whatever state it is in, nothing lost, nothing doubled, and as often as one likes.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
 
-#[path = "import/damaged.rs"]
 mod damaged;
-#[path = "import/hostile.rs"]
 mod hostile;
-#[path = "import/in_use.rs"]
 mod in_use;
-#[path = "import/own.rs"]
 mod own;
-#[path = "archive/sandbox.rs"]
-#[allow(dead_code, reason = "shared with the tests of the archive, which need more of them")]
-mod sandbox;
-#[path = "import/theirs.rs"]
+use crate::archive::sandbox;
 mod theirs;
-#[path = "import/turns.rs"]
 mod turns;
 
 use std::path::{Path, PathBuf};

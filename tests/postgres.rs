@@ -1,31 +1,17 @@
 //! The archive on a PostgreSQL server: connecting, the schema, who may see what, and what happens when the server does not do its part.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
 
-#[path = "postgres/connecting.rs"]
 mod connecting;
-#[path = "postgres/crowd.rs"]
 mod crowd;
-#[path = "postgres/faults.rs"]
 mod faults;
-#[path = "transcript/lines.rs"]
-#[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
-mod lines;
-#[path = "postgres/meanwhile.rs"]
+use crate::transcript::lines;
 mod meanwhile;
-#[path = "postgres/migrating.rs"]
 mod migrating;
-#[path = "postgres/people.rs"]
 mod people;
-#[path = "postgres/pooling.rs"]
 mod pooling;
-#[path = "postgres/proxy.rs"]
-mod proxy;
-#[path = "postgres/rights.rs"]
+pub(crate) mod proxy;
 mod rights;
-#[path = "postgres/sharing.rs"]
 mod sharing;
-#[path = "postgres/tls.rs"]
 mod tls;
 
 use std::path::PathBuf;

@@ -1,20 +1,12 @@
 //! The pruning policy: its rules one by one, its invariants on generated conversations, and that
 //! the Rust and the injected JavaScript agree on every conversation that appears in either.
-#![allow(clippy::unwrap_used)]
 
-#[path = "prune/boundaries.rs"]
 mod boundaries;
-#[path = "prune/conversations.rs"]
 mod conversations;
-#[path = "prune/invariants.rs"]
 mod invariants;
-#[path = "prune/messages.rs"]
 mod messages;
-#[path = "prune/node.rs"]
 mod node;
-#[path = "prune/rules.rs"]
 mod rules;
-#[path = "prune/variables.rs"]
 mod variables;
 
 use std::borrow::Cow;

@@ -1,5 +1,4 @@
 //! What was pruned comes back by its handle: from the transcript, from the archive, to the byte.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! Secrets in text: what is found, what is left, and what holds for any text.
-#![allow(clippy::unwrap_used)]
 
-#[path = "redact/lines.rs"]
 mod lines;
 
 use ctxbridge::redact::{Patterns, Redactor};

@@ -1,6 +1,5 @@
 //! Real releases, one of each era and more: the sites are found under the names that `releases.toml` has, and the patched file is
 //! the original but for the edits. `cargo xtask signatures` does the same for the whole list.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

@@ -1,5 +1,4 @@
 //! Search with vectors: a stand-in for the model knows which words mean the same, and nothing else.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

@@ -1,40 +1,21 @@
 //! The archive of transcripts that grow, shrink and are rewritten: nothing is lost, nothing doubled, and turns are those of the file.
-#![allow(clippy::unwrap_used)]
 
-#[macro_use]
-#[path = "store/kinds.rs"]
-mod kinds;
+use crate::kinds;
 
-#[path = "transcript/changes.rs"]
-mod changes;
-#[path = "store/finding.rs"]
+use crate::transcript::changes;
 mod finding;
-#[path = "store/history.rs"]
 mod history;
-#[path = "store/learning.rs"]
 mod learning;
-#[path = "store/lessons.rs"]
 mod lessons;
-#[path = "transcript/lines.rs"]
-#[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
-mod lines;
-#[path = "store/opening.rs"]
+use crate::transcript::lines;
 mod opening;
-#[path = "store/reading.rs"]
 mod reading;
-#[path = "store/restoring.rs"]
 mod restoring;
-#[path = "store/searching.rs"]
 mod searching;
-#[path = "store/snapshots.rs"]
 mod snapshots;
-#[path = "store/sound.rs"]
 mod sound;
-#[path = "store/sqlite.rs"]
 mod sqlite;
-#[path = "store/summaries.rs"]
 mod summaries;
-#[path = "store/threads.rs"]
 mod threads;
 
 use std::path::{Path, PathBuf};

@@ -1,15 +1,8 @@
 //! What is sent from one archive to another: all of it, once, without secrets, whatever happens on the way.
-#![allow(clippy::unwrap_used)]
 
-#[path = "transcript/changes.rs"]
-#[allow(dead_code, reason = "shared with the tests of stores, which compare generations as well")]
-mod changes;
-#[path = "sync/history.rs"]
+use crate::transcript::changes;
 mod history;
-#[path = "transcript/lines.rs"]
-#[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
-mod lines;
-#[path = "sync/place.rs"]
+use crate::transcript::lines;
 mod place;
 
 use ctxbridge::archive::store::{Compaction, Turns};

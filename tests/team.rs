@@ -1,22 +1,12 @@
 //! A team's archive: what its members send to a real server, who sees it there, and what happens when the server does not do its part.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
 
-#[path = "team/finding.rs"]
 mod finding;
-#[path = "transcript/lines.rs"]
-#[allow(dead_code, reason = "shared with the tests of transcripts, which need more of them")]
-mod lines;
-#[path = "team/member.rs"]
+use crate::transcript::lines;
 mod member;
-#[path = "postgres/proxy.rs"]
-#[allow(dead_code, reason = "shared with the tests of connections")]
-mod proxy;
-#[path = "team/trouble.rs"]
+use crate::postgres::proxy;
 mod trouble;
-#[path = "team/unsend.rs"]
 mod unsend;
-#[path = "team/vectors.rs"]
 mod vectors;
 
 use ctxbridge::archive::store::{EVERYTHING, Store, Turns};

@@ -1,19 +1,12 @@
 //! Transcripts: which lines make a turn and what is known of it, in the shapes that releases write and in those that none should.
-#![allow(clippy::unwrap_used)]
 
-#[path = "transcript/damage.rs"]
+pub(crate) mod changes;
 mod damage;
-#[path = "transcript/generated.rs"]
 mod generated;
-#[path = "transcript/lines.rs"]
-mod lines;
-#[path = "transcript/pieces.rs"]
+pub(crate) mod lines;
 mod pieces;
-#[path = "transcript/shapes.rs"]
 mod shapes;
-#[path = "transcript/summaries.rs"]
 mod summaries;
-#[path = "transcript/work.rs"]
 mod work;
 
 use ctxbridge::transcript::{Fields, Interpreter, Seen, Told, Turn, summary, text_of};

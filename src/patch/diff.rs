@@ -55,7 +55,7 @@ pub fn unified(module: &Module<'_>, changes: &[&Change]) -> String {
 fn around(module: &Module<'_>, change: &Change) -> Span {
     let mut innermost = Innermost { change: change.span, found: change.item };
     // The item was parsed to find the site, so it parses again.
-    let parsed = for_each_item_in(module.text, change.item, module.goal, |item| item.ast.visit_with(&mut innermost));
+    let parsed = for_each_item_in(module.text, change.item, module.goal, &mut |item| item.ast.visit_with(&mut innermost));
     parsed.map_or(change.item, |_| innermost.found)
 }
 

@@ -87,16 +87,21 @@ impl Item<'_> {
 ///
 /// # Errors
 /// The first [`SyntaxError`]; items before it have been visited by then.
-pub fn for_each_item<'a>(text: &'a str, goal: Goal, visit: impl FnMut(Item<'a>)) -> Result<usize, SyntaxError> {
-    for_each_item_in(text, Span::new(0, text.len() as u32), goal, visit)
+pub fn for_each_item<'a>(text: &'a str, goal: Goal, mut visit: impl FnMut(Item<'a>)) -> Result<usize, SyntaxError> {
+    for_each_item_in(text, Span::new(0, text.len() as u32), goal, &mut visit)
 }
 
 /// The same for a part of `text`, which has to begin and end at item boundaries. Spans still count from the start of `text`.
+///
+/// Not generic, so that swc's parser is compiled here, once and optimized, and not in every crate that parses.
+///
+/// # Errors
+/// As [`for_each_item`].
 pub fn for_each_item_in<'a>(
     text: &'a str,
     part: Span,
     goal: Goal,
-    mut visit: impl FnMut(Item<'a>),
+    visit: &mut dyn FnMut(Item<'a>),
 ) -> Result<usize, SyntaxError> {
     refuse_abyss(text, part)?;
     let end = BytePos(part.hi + 1);

@@ -52,7 +52,7 @@ fn in_parts<T: Send>(
     let read = |part: Span| {
         let mut state = start();
         let mut end = part.lo;
-        let parsed = for_each_item_in(text, part, goal, |item| {
+        let parsed = for_each_item_in(text, part, goal, &mut |item| {
             end = item.span.hi;
             visit(&mut state, item);
         });

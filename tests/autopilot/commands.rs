@@ -5,7 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::sandbox::Sandbox;
+use crate::autopilot::sandbox::Sandbox;
 
 const SESSION: &str = "0b9d2f6a-3c41-4d5e-9f00-112233445566";
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbridge::patch::notice::{lost_patch, quick_state};
 
-use crate::sandbox::{Sandbox, source};
+use crate::autopilot::sandbox::{Sandbox, source};
 
 impl Sandbox {
     /// Puts a bundle where the native installer puts versions, as one of these, and has `claude` lead there.

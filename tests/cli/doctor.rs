@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::sandbox::{Said, Sandbox, filters};
+use crate::cli::sandbox::{Said, Sandbox, filters};
 
 /// Room on the disk and times are of the machine.
 fn of_the_machine() -> [insta::internals::SettingsBindDropGuard; 2] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::sandbox::{Sandbox, text};
+use crate::cli::sandbox::{Sandbox, text};
 
 const COMMANDS: &[&[&str]] = &[
     &[],

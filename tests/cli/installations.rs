@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::sandbox::{Said, Sandbox};
+use crate::cli::sandbox::{Said, Sandbox};
 
 /// The suffix of the platform packages for the machine that runs the tests.
 const PLATFORM: &str = match (cfg!(target_os = "macos"), cfg!(target_arch = "aarch64")) {

@@ -4,7 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::sandbox::{Sandbox, filters, source, text};
+use crate::cli::sandbox::{Sandbox, filters, source, text};
 
 #[test]
 fn locate() {
@@ -177,7 +177,7 @@ fn check() {
 fn list() {
     let _filters = filters();
     let sandbox = Sandbox::new();
-    let own = |said: crate::sandbox::Said| {
+    let own = |said: crate::cli::sandbox::Said| {
         let installations = said.json()["installations"].as_array().unwrap().clone();
         // The machine may have clients where they are installed for all users.
         let own = installations.into_iter().filter(|found| found["path"].as_str().unwrap().starts_with("[ROOT]"));

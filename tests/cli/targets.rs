@@ -6,7 +6,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 
-use crate::sandbox::{Sandbox, filters, text};
+use crate::cli::sandbox::{Sandbox, filters, text};
 
 /// The real file that the command works on.
 #[track_caller]

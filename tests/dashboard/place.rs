@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::sandbox::Sandbox;
+use crate::dashboard::sandbox::Sandbox;
 
 /// A server in a process of its own, which ends with it.
 pub struct Served {

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use insta::assert_snapshot;
 
-use crate::sandbox::{Said, Sandbox};
+use crate::hooks_settings::sandbox::{Said, Sandbox};
 
 const NEWEST: &[&str] = &["--client-version", "2.1.330"];
 

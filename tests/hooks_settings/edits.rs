@@ -4,7 +4,7 @@ use ctxbridge::hook::Event;
 use ctxbridge::hook::settings::edit::{install, uninstall};
 use insta::assert_snapshot;
 
-use crate::{all, some};
+use crate::hooks_settings::{all, some};
 
 /// One hook wired, as text; and that taking it out gives the text back.
 fn wired(text: &str) -> String {

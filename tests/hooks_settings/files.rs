@@ -10,7 +10,7 @@ use ctxbridge::hook::settings::wiring::WIRED;
 use ctxbridge::hook::settings::{DocumentError, SettingsError};
 use tempfile::TempDir;
 
-use crate::{all, some};
+use crate::hooks_settings::{all, some};
 
 struct Home {
     root: TempDir,

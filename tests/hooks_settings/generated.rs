@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-use crate::{all, some};
+use crate::hooks_settings::{all, some};
 
 const FOREIGN: &[&str] = &[
     "echo \"hi\"",

@@ -4,7 +4,7 @@ use ctxbridge::hook::Event;
 use ctxbridge::hook::settings::edit::{install, uninstall};
 use insta::assert_snapshot;
 
-use crate::some;
+use crate::hooks_settings::some;
 
 fn installed(groups: &str) -> String {
     let text = format!("{{\n  \"hooks\": {{\n    \"PreToolUse\": [\n      {groups}\n    ]\n  }}\n}}\n");

@@ -7,7 +7,7 @@ use ctxbridge::hook::Event;
 use ctxbridge::hook::settings::wiring::{WIRED, hooks};
 use serde_json::{Map, Value, json};
 
-use crate::sandbox::{Sandbox, source};
+use crate::hooks_settings::sandbox::{Sandbox, source};
 
 /// Up to 2.1.248 a release that does not know one event of a file runs no hook of that file, and PostCompact is the one that not all of
 /// them know: it has a file of its own.

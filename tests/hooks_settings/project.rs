@@ -6,7 +6,7 @@ use std::process::Command;
 
 use insta::assert_snapshot;
 
-use crate::sandbox::{Said, Sandbox};
+use crate::hooks_settings::sandbox::{Said, Sandbox};
 
 struct Project {
     sandbox: Sandbox,

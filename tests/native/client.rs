@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::builder::{self, AARCH64, Bytecode, Elf, Graph, Macho, Module, Pe, Reading, X86_64, bun_of_elf};
+use crate::native::builder::{self, AARCH64, Bytecode, Elf, Graph, Macho, Module, Pe, Reading, X86_64, bun_of_elf};
 
 /// The bundles with one module, and the chunk with the query loop of those that have several.
 pub const WHOLE: [&str; 4] = ["e4a", "e4b", "e4c", "e4d"];

@@ -9,7 +9,7 @@ use ctxbridge::patch::inspect::State;
 use ctxbridge::patch::patcher::AppliedState;
 use ctxbridge::patch::swap::Fingerprint;
 
-use crate::client::{Installation, LOOPS, arm64, chunks};
+use crate::native::client::{Installation, LOOPS, arm64, chunks};
 
 /// Longer than it takes until a change would show in the times of a file. Nothing is said about how long anything takes.
 fn settle() {

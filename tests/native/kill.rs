@@ -3,7 +3,7 @@
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::client::{Installation, LOOPS, arm64, chunks};
+use crate::native::client::{Installation, LOOPS, arm64, chunks};
 
 /// How long a test waits for something that has to happen. No assertion hangs on how long it took.
 const PATIENCE: Duration = Duration::from_secs(60);

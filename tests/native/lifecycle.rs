@@ -6,8 +6,8 @@ use ctxbridge::common::digest;
 use ctxbridge::patch::inspect::State;
 use ctxbridge::patch::patcher::{AppliedState, RevertedState};
 
-use crate::builder::{AARCH64, Bytecode, Elf, Graph, Module, X86_64, latin1};
-use crate::client::{CODE, Installation, LOOPS, WHOLE, arm64, chunks, everywhere, reading, whole, x64};
+use crate::native::builder::{AARCH64, Bytecode, Elf, Graph, Module, X86_64, latin1};
+use crate::native::client::{CODE, Installation, LOOPS, WHOLE, arm64, chunks, everywhere, reading, whole, x64};
 
 fn clients() -> Vec<(String, Graph)> {
     let whole = WHOLE.iter().map(|name| ((*name).to_owned(), whole(name)));
@@ -197,7 +197,7 @@ fn the_patched_version_with_other_bytes_is_foreign() {
 /// Zeros fill the segment up, so anything else there is something that nobody knows.
 fn unknown() -> Vec<u8> {
     let mut file = arm64(&chunks(LOOPS[2]));
-    let section = crate::builder::bun_of_elf(&file);
+    let section = crate::native::builder::bun_of_elf(&file);
     assert_eq!(file[section.end], 0);
     file[section.end] = 1;
     file
@@ -225,7 +225,7 @@ fn a_patched_file_that_cannot_be_read_any_more_is_left_alone() {
     let installation = Installation::of(&arm64(&chunks(LOOPS[2])));
     installation.apply();
     let mut file = installation.bytes();
-    let end = crate::builder::bun_of_elf(&file).end;
+    let end = crate::native::builder::bun_of_elf(&file).end;
     file[end] = 1;
     installation.install(&file);
     assert_eq!([installation.state(), installation.state_without_journal()], [State::Modified; 2]);
@@ -272,7 +272,7 @@ fn a_client_whose_loop_is_also_something_else_is_refused() {
     let mut graph = chunks(LOOPS[2]);
     graph.modules[1].bytecode = Bytecode::None;
     let mut file = arm64(&graph);
-    let (section, read) = (crate::builder::bun_of_elf(&file), reading(&file));
+    let (section, read) = (crate::native::builder::bun_of_elf(&file), reading(&file));
     let row = section.start + 8 + read.table.start + 52;
     // The second module's bytecode is in the contents of the first.
     let [at, _] = read.modules[CODE].spans[1];

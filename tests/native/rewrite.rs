@@ -3,8 +3,8 @@
 use ctxbridge::patch::container::{Container, ContainerError, Kind, Rewritten};
 use proptest::prelude::*;
 
-use crate::builder::{Bytecode, Elf, Graph, Module, Reading, X86_64, bun_of_elf};
-use crate::client::{everywhere, open, whole};
+use crate::native::builder::{Bytecode, Elf, Graph, Module, Reading, X86_64, bun_of_elf};
+use crate::native::client::{everywhere, open, whole};
 
 /// Modules of each kind, with all that can belong to them; the ones in between are no JavaScript.
 fn graph() -> Graph {
@@ -14,7 +14,7 @@ fn graph() -> Graph {
         Module::common_js("three.js", "\u{ff}b()").with_bytecode(Bytecode::Own(vec![3; 200])),
         Module { loader: 9, ..Module::es("four.css", "p{}") },
         Module { info: vec![5; 9], bytecode: Bytecode::Shared(100), ..Module::es("five.js", "c-d").utf8() },
-        Module { format: crate::builder::COMMON_JS, ..Module::es("six.js", "not wrapped") },
+        Module { format: crate::native::builder::COMMON_JS, ..Module::es("six.js", "not wrapped") },
         Module::es("seven.js", ""),
     ]);
     graph.shared = vec![0xbc; 500];

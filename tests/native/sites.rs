@@ -5,8 +5,8 @@ use ctxbridge::patch::locate::{Excerpts, Located, locate};
 use ctxbridge::patch::signature::Form;
 use serde_json::Value;
 
-use crate::builder::{Graph, Module, latin1};
-use crate::client::{CODE, Installation, LOOPS, WHOLE, arm64, chunks, everywhere, name_of, open, reading, whole, x64};
+use crate::native::builder::{Graph, Module, latin1};
+use crate::native::client::{CODE, Installation, LOOPS, WHOLE, arm64, chunks, everywhere, name_of, open, reading, whole, x64};
 
 fn located(file: &[u8]) -> Located {
     let container = open(file);

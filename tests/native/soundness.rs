@@ -11,8 +11,8 @@ use ctxbridge::patch::journal::Application;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::builder::{Macho, Pe, Reading, bun_of_elf};
-use crate::client::{CODE, Installation, LOOPS, arm64, chunks, everywhere, whole, x64};
+use crate::native::builder::{Macho, Pe, Reading, bun_of_elf};
+use crate::native::client::{CODE, Installation, LOOPS, arm64, chunks, everywhere, whole, x64};
 
 const OPEN: &[u8] = b"/*! ctxbridge ";
 const MODIFIED: [Option<State>; 2] = [Some(State::Modified); 2];

@@ -3,9 +3,9 @@
 use ctxbridge::prune::{Boundaries, Boundary, KEEP_VAR, STEP_VAR, Settings, Step, TAIL_VAR, THRESHOLD_VAR};
 use serde_json::{Value, json};
 
-use crate::messages::{assistant, user};
-use crate::prune_with_both;
-use crate::variables::{Environment, small, with};
+use crate::prune::messages::{assistant, user};
+use crate::prune::prune_with_both;
+use crate::prune::variables::{Environment, small, with};
 
 /// A message of that many tokens.
 fn of(tokens: usize) -> String {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use ctxbridge::prune::marker;
 
-use crate::messages::{assistant, user};
+use crate::prune::messages::{assistant, user};
 
 /// Whole conversations, well-formed for the most part: prompts, answers, rounds of parallel tool
 /// calls, and whatever else the client keeps in its array.

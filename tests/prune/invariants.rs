@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
 
-use crate::conversations::conversations;
-use crate::variables::environments;
-use crate::{is_input, prune_with_both, settings};
+use crate::prune::conversations::conversations;
+use crate::prune::variables::environments;
+use crate::prune::{is_input, prune_with_both, settings};
 
 fn config() -> ProptestConfig {
     ProptestConfig {

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use ctxbridge::prune::{RUNTIME, RUNTIME_FUNCTION};
 use serde_json::{Value, json};
 
-use crate::variables::Environment;
+use crate::prune::variables::Environment;
 
 /// What the JavaScript made of a case.
 pub struct Outcome {

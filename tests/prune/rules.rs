@@ -3,9 +3,9 @@
 use ctxbridge::prune::{Cut, HANDLES_VAR, MAX_CHARS_VAR, SCOPE_VAR, Size, THRESHOLD_VAR};
 use serde_json::{Value, json};
 
-use crate::messages::{assistant, before_prompts, marker, text, user};
-use crate::variables::{small, with};
-use crate::{assert_untouched, is_input, prune_with_both};
+use crate::prune::messages::{assistant, before_prompts, marker, text, user};
+use crate::prune::variables::{small, with};
+use crate::prune::{assert_untouched, is_input, prune_with_both};
 
 /// A text of 245 characters.
 const LONG: &str = "Please read every file in the folder before you answer, and say which of them have \

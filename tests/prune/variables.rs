@@ -10,8 +10,8 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::messages::{before_prompts, marker, user};
-use crate::{assert_untouched, is_input, prune_with_both, settings};
+use crate::prune::messages::{before_prompts, marker, user};
+use crate::prune::{assert_untouched, is_input, prune_with_both, settings};
 
 /// Environment variables by name.
 pub type Environment = BTreeMap<&'static str, String>;

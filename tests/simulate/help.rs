@@ -1,6 +1,6 @@
 //! What the commands say of themselves.
 
-use crate::sandbox::Sandbox;
+use crate::simulate::sandbox::Sandbox;
 
 #[test]
 fn of_prune() {

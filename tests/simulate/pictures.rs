@@ -4,7 +4,7 @@ use std::fs;
 
 use ctxbridge_testkit::transcript::Kind;
 
-use crate::sandbox::Sandbox;
+use crate::simulate::sandbox::Sandbox;
 
 #[test]
 fn a_line_for_each_policy() {

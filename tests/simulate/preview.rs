@@ -4,7 +4,7 @@ use ctxbridge::prune::{Settings, plan};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
-use crate::sandbox::Sandbox;
+use crate::simulate::sandbox::Sandbox;
 
 #[test]
 fn of_the_newest_request() {

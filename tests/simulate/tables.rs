@@ -3,7 +3,7 @@
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
-use crate::sandbox::Sandbox;
+use crate::simulate::sandbox::Sandbox;
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();

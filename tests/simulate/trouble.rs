@@ -4,7 +4,7 @@ use std::fs;
 
 use ctxbridge_testkit::transcript::Kind;
 
-use crate::sandbox::Sandbox;
+use crate::simulate::sandbox::Sandbox;
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();

@@ -3,7 +3,7 @@
 use ctxbridge::stub::{Stub, validate};
 use serde_json::{Value, json};
 
-use crate::http::{ask, assistant, cached, call, main_request, request, result, text, user};
+use crate::stub::http::{ask, assistant, cached, call, main_request, request, result, text, user};
 
 /// Asserts that a fresh stub accepts `good` and refuses `bad` with `message`.
 #[track_caller]

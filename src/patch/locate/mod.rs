@@ -318,7 +318,8 @@ impl Resolver<'_> {
         let mut found = super::signature::Found::default();
         let Module { text, goal, .. } = self.container.module(module).map_err(|_| no_function())?;
         // The item parsed a moment ago, so it parses again.
-        let parsed = for_each_item_in(text, span, goal, |item| found = signature.candidates(self.form, &item.lower(), item.span));
+        let parsed =
+            for_each_item_in(text, span, goal, &mut |item| found = signature.candidates(self.form, &item.lower(), item.span));
         parsed.map_err(|_| no_function())?;
         Ok(Some((module, found)))
     }

@@ -127,12 +127,12 @@ impl Scan {
             // Where it does not parse, what came before is still told.
             for_each_item(text, goal, visit).ok();
             let Some((_, span)) = best else { continue };
-            let visit = |item: Item<'_>| {
+            let mut visit = |item: Item<'_>| {
                 let nearest = wanted.signature.candidates(form, &item.lower(), item.span).nearest;
                 let nearest = nearest.map(|nearest| (index, nearest));
                 result.add(SignatureResult { nearest, ..SignatureResult::default() });
             };
-            for_each_item_in(text, span, goal, visit).ok();
+            for_each_item_in(text, span, goal, &mut visit).ok();
         }
     }
 

@@ -1,5 +1,4 @@
 //! The stub of the Messages API over real HTTP.
-#![allow(clippy::unwrap_used)]
 
 mod cache;
 mod http;

@@ -1,7 +1,6 @@
 //! The real client, from the release cache, run against the stub of the Messages API: unpatched and patched.
 //!
 //! Releases that are not in the cache are fetched with npm.
-#![allow(clippy::unwrap_used)]
 
 #[cfg(unix)]
 mod agentic;

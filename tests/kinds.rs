@@ -10,7 +10,6 @@ use rusqlite::Connection;
 use rusqlite::types::FromSql;
 
 #[cfg(unix)]
-#[path = "server.rs"]
 pub mod server;
 
 /// Makes a test of each of these functions for each kind of store: `sqlite::name` and so on.
