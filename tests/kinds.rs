@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ctxbridge::archive::store::jsonl::JsonlStore;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{Store, StoreError};
 use proptest::test_runner::Config;
 use rusqlite::Connection;
@@ -51,7 +51,7 @@ pub enum Kind {
 
 impl Kind {
     /// Opens or creates the archive of a data folder.
-    pub fn try_open(self, data: &Path, patience: Patience) -> Result<Box<dyn Store>, StoreError> {
+    pub fn try_open(self, data: &Path, patience: LockPolicy) -> Result<Box<dyn Store>, StoreError> {
         match self {
             Self::Sqlite => Ok(Box::new(SqliteStore::open(data, patience)?)),
             Self::Jsonl => Ok(Box::new(JsonlStore::open(&data.join(JsonlStore::FOLDER), patience)?)),
@@ -61,7 +61,7 @@ impl Kind {
     }
 
     pub fn open(self, data: &Path) -> Box<dyn Store> {
-        self.try_open(data, Patience::Patient).unwrap()
+        self.try_open(data, LockPolicy::Background).unwrap()
     }
 
     /// What has to hold of an archive at any time, as far as no function of [`Store`] tells it.
@@ -77,7 +77,7 @@ impl Kind {
     /// How many cases of a property are tried, of which a quick store takes so many.
     pub fn cases(self, usual: u32) -> Config {
         let cases = match self {
-            Self::Sqlite | Self::Jsonl => usual,
+            Self::Sqlite | Self::Jsonl => ctxbridge_testkit::share_of(usual),
             #[cfg(unix)]
             Self::Postgres => (usual / 8).max(4),
         };
@@ -120,5 +120,5 @@ fn check_references(data: &Path) {
 /// That all files are as the journal says, and whoever reads it from the begin comes to the same.
 fn check_files(data: &Path) {
     let mut store = JsonlStore::open_read_only(&data.join(JsonlStore::FOLDER)).unwrap().unwrap();
-    assert_eq!(store.look_through().unwrap(), []);
+    assert_eq!(store.integrity_check().unwrap(), []);
 }

@@ -1,12 +1,12 @@
-//! The project of a made-up session: source files that resemble our own, and what tools say about them.
+//! The project of a made-up session: source files that resemble our own, and the output of tools on them.
 
 use std::fmt::Write as _;
 
 use crate::rng::Rng;
 use crate::words::Vocabulary;
 
-/// Real code, for real proportions of names, blanks and brackets. Copies that stay as they are: a seed is to give the same bytes after
-/// the code has changed.
+/// Real code, for real proportions of names, blanks and brackets. The copies stay as they are, so that a seed gives the same bytes
+/// after the code has changed.
 const MODELS: &[&str] = &[
     include_str!("../models/client-session.txt"),
     include_str!("../models/client-mod.txt"),
@@ -24,15 +24,15 @@ const FILES: usize = 400;
 #[derive(Debug)]
 pub(crate) struct Project {
     seed: Rng,
-    /// Where it is; absolute.
+    /// Its absolute path.
     pub(crate) root: &'static str,
 }
 
-/// One file of it.
+/// One file of the project.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     number: usize,
-    /// Absolute.
+    /// The absolute path.
     pub(crate) path: String,
 }
 
@@ -41,7 +41,7 @@ impl Project {
         Self { seed: Rng::new(seed ^ 0x636f_6465), root }
     }
 
-    /// Some files are opened far more often than others.
+    /// Chooses a file. Some files are opened far more often than others.
     pub(crate) fn file(&self, rng: &mut Rng, words: &Vocabulary) -> File {
         let end = rng.between(1, FILES);
         let number = rng.below(end);
@@ -50,7 +50,7 @@ impl Project {
         File { number, path: format!("{}/{folder}/{}_{number}.rs", self.root, words.name(&mut own)) }
     }
 
-    /// What is in a file: about `length` bytes, the same lines each time from the same place on.
+    /// Content of a file: about `length` bytes, the same lines each time from the same place on.
     pub(crate) fn text(&self, file: &File, words: &Vocabulary, length: usize) -> String {
         let mut own = self.seed.fork(file.number as u64 ^ 0x6c69_6e65);
         let mut text = String::with_capacity(length + 120);
@@ -104,7 +104,7 @@ pub(crate) fn numbered(text: &str) -> String {
     numbered
 }
 
-/// What a shell command said: a test run, a listing, a search or a log, about `length` bytes.
+/// Output of a shell command: a test run, a listing, a search or a log, about `length` bytes.
 pub(crate) fn output(rng: &mut Rng, words: &Vocabulary, project: &Project, length: usize) -> String {
     let mut text = String::with_capacity(length + 160);
     let kind = rng.below(4);
@@ -147,7 +147,7 @@ pub(crate) fn output(rng: &mut Rng, words: &Vocabulary, project: &Project, lengt
     text
 }
 
-/// What a compiler says of a mistake in a file.
+/// A compiler's message on a mistake in a file.
 pub(crate) fn error(rng: &mut Rng, words: &Vocabulary, file: &File) -> String {
     let (name, line, column) = (words.name(rng).to_owned(), rng.between(2, 400), rng.between(5, 60));
     let code = rng.between(61, 793);

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Brings a copy of a file up to date. Somebody may be reading the copy: so it is never seen half-written, and not touched where nothing has changed.
+/// Brings a copy of a file up to date. Somebody may be reading the copy, so it is never seen half-written. It is not touched if
+/// nothing has changed.
 ///
 /// # Errors
 /// When the file cannot be read, or the copy cannot be written.

@@ -1,11 +1,16 @@
-//! What tests and benchmarks of ctxbridge are made of: sessions of any size, from a seed; a PostgreSQL server; files for several at once.
+//! Building blocks of ctxbridge's tests and benchmarks: sessions of any size, from a seed; a PostgreSQL server; files for several
+//! processes at once.
 
 mod code;
 pub mod files;
 #[cfg(unix)]
 pub mod postgres;
 mod rng;
+mod share;
 pub mod transcript;
+mod without;
 mod words;
 
 pub use rng::Rng;
+pub use share::{is_full_run, share_of};
+pub use without::is_left_out;

@@ -20,10 +20,10 @@ const SYLLABLES: &[&str] = &[
     "ter", "un", "val", "wen", "xi", "yor", "zan", "tion", "ing", "ment", "ers", "able", "ist", "pre",
 ];
 
-/// What is not ASCII in real sessions: umlauts, dashes, marks, emoji, other scripts.
+/// Non-ASCII text of real sessions: umlauts, dashes, marks, emoji, other scripts.
 const FOREIGN: &[&str] = &["naïve", "Größe", "–", "→", "✓", "“so”", "🚀", "データ", "café", "проверка", "≤", "👩🏽‍💻"];
 
-/// Sentences that say what was decided, found and mended; `{}` are words.
+/// Sentences on decisions, findings and fixes; `{}` are words.
 const CUES: &[&str] = &[
     "I decided to keep the {} next to the {} because the {} already has it",
     "We went with {} instead of {} since it needs no {}",
@@ -68,7 +68,7 @@ impl Vocabulary {
         Topic([(); 3].map(|()| rng.between(SIZE / 4, SIZE - 1)))
     }
 
-    /// A frequent word more often than a rare one.
+    /// Chooses a word, frequent ones more often than rare ones.
     pub(crate) fn word(&self, rng: &mut Rng) -> &str {
         let total = self.up_to.last().copied().unwrap_or(1);
         let at = rng.below(total as usize) as u64;
@@ -97,7 +97,7 @@ impl Vocabulary {
         }
     }
 
-    /// What an assistant says: prose with decisions, lists and names of code.
+    /// An assistant's answer: prose with decisions, lists and names of code.
     pub(crate) fn answer(&self, rng: &mut Rng, topic: &Topic, path: &str, length: usize) -> String {
         let mut text = String::with_capacity(length + 200);
         loop {

@@ -2,6 +2,7 @@
 
 use std::process::Child;
 
+use ctxbridge_testkit::share_of;
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 
 use super::sandbox::{Sandbox, Talk, finish, start};
@@ -53,15 +54,15 @@ fn fifty_hooks_on_one_session() {
     assert_eq!(sandbox.aside(), [] as [std::path::PathBuf; 0]);
 }
 
-/// Eight clients, each with a session of its own and 500 rounds of a prompt and a hook or two: 4,500 hooks of all kinds.
+/// Eight clients, each with a session of its own and some rounds of a prompt and a hook or two (500 in a full run, which are 4,500 hooks of all kinds).
 #[test]
 fn eight_sessions_at_once() {
-    const ROUNDS: usize = 500;
+    let rounds = share_of(500) as usize;
     let sandbox = Sandbox::new();
     let play = |seed: u64| {
         let made = &sandbox.generate(Kind::Chat, 60, 100 + seed)[0];
         let (talk, mut turns) = (Talk::from(made), made.human_turns);
-        for round in 0..ROUNDS {
+        for round in 0..rounds {
             turns += append_turn(&talk.path, seed << 32 | round as u64).unwrap().human_turns;
             // Some run beside each other.
             let hooks = if round.is_multiple_of(8) { 2 } else { 1 };

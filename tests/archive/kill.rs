@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::transcript::{Kind, append_turn};
+use ctxbridge_testkit::{Rng, share_of};
 
 use super::sandbox::{Sandbox, Talk, start};
 
@@ -73,13 +73,13 @@ fn shoot_hooks(event: &str, kills: usize, seed: u64) {
 }
 
 #[test]
-fn seventy_five_stops() {
-    shoot_hooks("stop", 75, 1);
+fn stops_that_are_killed() {
+    shoot_hooks("stop", share_of(75) as usize, 1);
 }
 
 #[test]
-fn seventy_five_prompts() {
-    shoot_hooks("user-prompt-submit", 75, 2);
+fn prompts_that_are_killed() {
+    shoot_hooks("user-prompt-submit", share_of(75) as usize, 2);
 }
 
 /// Whether some of a transcript is archived, and some of it not yet.
@@ -91,11 +91,11 @@ fn is_part(sandbox: &Sandbox, talk: &Talk) -> bool {
     bytes.is_ok_and(|bytes| bytes > 0 && bytes < talk.bytes().len() as i64)
 }
 
-/// Imports of several sessions, one of them longer than what is stored at once, until 50 kills have hit; each begins where the one
+/// Imports of several sessions, one of them longer than what is stored at once, until enough kills have hit; each begins where the one
 /// before was killed, and now and then with nothing.
 #[test]
-fn fifty_imports() {
-    const KILLS: usize = 50;
+fn imports_that_are_killed() {
+    let kills = share_of(50) as usize;
     let sandbox = Sandbox::new();
     let mut talks: Vec<Talk> = [(5_200, 1), (300, 2), (300, 3)]
         .map(|(messages, seed)| Talk::from(&sandbox.generate(Kind::Chat, messages, seed)[0]))
@@ -115,8 +115,9 @@ fn fifty_imports() {
     });
     let mut dice = Rng::new(7);
     let (mut hits, mut shots, mut parts) = (0, 0, 0);
-    while hits < KILLS {
-        assert!(shots < 10 * KILLS, "most kills come too late: {hits} of {shots}");
+    // Enough of them, and one of them in the middle of a transcript.
+    while hits < kills || parts == 0 {
+        assert!(shots < 500, "most kills come too late: {hits} of {shots}, {parts} in the middle of a transcript");
         forget();
         // Twice in a row, the second time not from the begin.
         for _ in 0..2 {
@@ -135,5 +136,4 @@ fn fifty_imports() {
         sandbox.assert_archived(talk);
     }
     println!("an import takes {takes:?}: {hits} of {shots} kills hit, {parts} times with a part of a transcript in the archive");
-    assert!(parts > 0, "no kill came in the middle of a transcript");
 }

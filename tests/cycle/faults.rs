@@ -6,8 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::transcript::Kind;
+use ctxbridge_testkit::{Rng, share_of};
 use rusqlite::Connection;
 
 use super::place::DAY;
@@ -15,8 +15,8 @@ use super::sandbox::{Sandbox, Talk};
 
 /// SIGKILL at random moments.
 #[test]
-fn thirty_kills() {
-    const KILLS: u32 = 30;
+fn cycles_that_are_killed() {
+    let kills = share_of(30);
     let sandbox = Sandbox::new();
     let talk = Talk::from(&sandbox.generate(Kind::Chat, 6_000, 1)[0]);
     sandbox.cli(&["archive", "import"]);
@@ -24,7 +24,7 @@ fn thirty_kills() {
     // The session is long over, and the last cycle was a week ago.
     let db = Connection::open(sandbox.database()).unwrap();
     let week_ago = jiff::Timestamp::now().as_millisecond() - 7 * DAY;
-    db.execute("UPDATE notes SET value = ?1 WHERE key = 'last_optimise_ms'", [week_ago.to_string()]).unwrap();
+    db.execute("UPDATE notes SET value = ?1 WHERE key = 'last_optimize_ms'", [week_ago.to_string()]).unwrap();
     db.execute_batch("UPDATE sessions SET last_ms = 1000; UPDATE entries SET confidence = NULL; DELETE FROM decays;").unwrap();
     db.execute_batch("UPDATE transcripts SET hot_from = NULL; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(db);
@@ -43,23 +43,23 @@ fn thirty_kills() {
         let mut found = db.prepare("SELECT id FROM entries WHERE confidence = 0.0").unwrap();
         found.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    let optimise = || -> Command {
+    let optimize = || -> Command {
         let mut command = sandbox.command(&["archive", "optimize", "--quiet"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     };
     let begun = Instant::now();
-    assert!(optimise().status().unwrap().success());
+    assert!(optimize().status().unwrap().success());
     let takes = begun.elapsed();
     let all = pruned();
     assert_eq!(all.len() as u64, expected);
     let mut dice = Rng::new(3);
     let (mut hits, mut before, mut shots) = (0, 0, 0);
-    while hits < KILLS {
-        assert!(shots < 20 * KILLS, "most kills come too late: {hits} of {shots}");
+    while hits < kills {
+        assert!(shots < 20 * kills, "most kills come too late: {hits} of {shots}");
         shots += 1;
         reset();
-        let mut child = optimise().spawn().unwrap();
+        let mut child = optimize().spawn().unwrap();
         std::thread::sleep(Duration::from_secs_f64(takes.as_secs_f64() * dice.roll()));
         child.kill().unwrap();
         let status = child.wait().unwrap();
@@ -70,7 +70,7 @@ fn thirty_kills() {
         let decays = sandbox.count("SELECT count(*) FROM decays");
         assert_eq!(decays == 0, left.is_empty(), "one without the other");
         before += u32::from(left.is_empty());
-        assert!(optimise().status().unwrap().success());
+        assert!(optimize().status().unwrap().success());
         assert!(pruned() == all, "run again, it comes to the same");
     }
     sandbox.assert_sound();

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use ctxbridge_testkit::Rng;
+use ctxbridge_testkit::{Rng, share_of};
 
 use super::bundle::Bundle;
 use super::gate::Gate;
@@ -174,10 +174,10 @@ impl Drop for Victim {
     }
 }
 
-/// 25 kills; four of them make the hundred, side by side.
+/// A quarter of a hundred kills, or a share of them; four of these run beside each other.
 fn quarter(seed: u64) {
     let mut range = Range::new(Sandbox::new(Bundle::new().bytes(150_000)));
-    range.shoot_at_random(&["apply", "--no-smoke"], 25, seed);
+    range.shoot_at_random(&["apply", "--no-smoke"], share_of(25) as usize, seed);
 }
 
 #[test]
@@ -203,14 +203,14 @@ fn at_random_moments_4() {
 #[test]
 fn at_random_moments_with_a_smoke_run() {
     let mut range = Range::new(Sandbox::new(Bundle::new()));
-    range.shoot_at_random(&["apply"], 10, 5);
+    range.shoot_at_random(&["apply"], share_of(10) as usize, 5);
 }
 
 #[test]
 fn at_random_moments_with_copies_for_backups() {
     let Some(elsewhere) = super::sandbox::other_file_system() else { return };
     let mut range = Range::new(Sandbox::new(Bundle::new().bytes(150_000)).data_in(elsewhere.path()));
-    range.shoot_at_random(&["apply", "--no-smoke"], 10, 6);
+    range.shoot_at_random(&["apply", "--no-smoke"], share_of(10) as usize, 6);
 }
 
 #[test]

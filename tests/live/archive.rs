@@ -10,8 +10,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ctxbridge::client::{Client, Conversation, Limits};
-use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Role, Stub, Usage};
+use ctxbridge::client::{Client, ClientConversation, ConversationLimits};
+use ctxbridge::stub::{ApiRequest, Options, ReplyUsage, RequestKind, Responder, Role, ScriptedReply, Stub};
 use serde_json::{Value, json};
 
 use super::{Installation, ended_well};
@@ -41,33 +41,33 @@ struct Birds {
 }
 
 impl Responder for Birds {
-    fn reply(&mut self, request: &Request) -> Reply {
+    fn reply(&mut self, request: &ApiRequest) -> ScriptedReply {
         let prompt = newest(request);
         match prompt.split(':').next() {
-            _ if request.brings_tool_result() => Reply::Text("Decided to go by the notes: done.".into()),
-            Some("Plovers") => Reply::ToolUse { name: "Read".into(), input: json!({ "file_path": self.notes }) },
+            _ if request.brings_tool_result() => ScriptedReply::Text("Decided to go by the notes: done.".into()),
+            Some("Plovers") => ScriptedReply::ToolUse { name: "Read".into(), input: json!({ "file_path": self.notes }) },
             Some("Herons") => {
                 let input = json!({
                     "description": "count herons", "prompt": "Count the herons.", "subagent_type": "general-purpose",
                     "run_in_background": false,
                 });
-                Reply::ToolUse { name: delegating_tool(request).into(), input }
+                ScriptedReply::ToolUse { name: delegating_tool(request).into(), input }
             }
-            _ => Reply::Text("Decided to look it up: yes.".into()),
+            _ => ScriptedReply::Text("Decided to look it up: yes.".into()),
         }
     }
 
-    fn usage(&mut self, request: &Request, reply: &Reply) -> Usage {
-        let usage = Usage::of(request, reply);
-        if newest(request).starts_with("Curlews") { Usage { input_tokens: 60_000, ..usage } } else { usage }
+    fn usage(&mut self, request: &ApiRequest, reply: &ScriptedReply) -> ReplyUsage {
+        let usage = ReplyUsage::of(request, reply);
+        if newest(request).starts_with("Curlews") { ReplyUsage { input_tokens: 60_000, ..usage } } else { usage }
     }
 }
 
-fn newest(request: &Request) -> String {
-    request.turns().pop().unwrap_or_default()
+fn newest(request: &ApiRequest) -> String {
+    request.human_prompts().pop().unwrap_or_default()
 }
 
-fn delegating_tool(request: &Request) -> &'static str {
+fn delegating_tool(request: &ApiRequest) -> &'static str {
     let tools = request.body["tools"].as_array().into_iter().flatten();
     if tools.into_iter().any(|tool| tool["name"] == "Agent") { "Agent" } else { "Task" }
 }
@@ -175,8 +175,8 @@ impl Stage {
         log.lines().map(HookRun::parse).collect()
     }
 
-    fn converse(&self, prompts: &[&str]) -> Conversation {
-        let conversation = self.client.converse(prompts, Limits::default()).unwrap();
+    fn converse(&self, prompts: &[&str]) -> ClientConversation {
+        let conversation = self.client.converse(prompts, ConversationLimits::default()).unwrap();
         ended_well(&self.stub, &conversation);
         conversation
     }
@@ -198,11 +198,11 @@ impl Stage {
         found.remove(0)
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&self) -> Vec<RequestKind> {
         let mut kinds: Vec<_> =
-            self.stub.requests().iter().map(|request| request.kind).filter(|kind| *kind != Kind::Side).collect();
+            self.stub.requests().iter().map(|request| request.kind).filter(|kind| *kind != RequestKind::Side).collect();
         // A summary may be asked for more than once.
-        kinds.dedup_by(|one, other| *one == Kind::Compaction && *other == Kind::Compaction);
+        kinds.dedup_by(|one, other| *one == RequestKind::Compaction && *other == RequestKind::Compaction);
         kinds
     }
 
@@ -210,7 +210,7 @@ impl Stage {
     #[track_caller]
     fn restored(&self) -> String {
         let requests = self.stub.requests();
-        let compaction = requests.iter().rposition(|request| request.kind == Kind::Compaction).expect("a compaction");
+        let compaction = requests.iter().rposition(|request| request.kind == RequestKind::Compaction).expect("a compaction");
         let next = requests[compaction..].iter().find(|request| request.is_main()).expect("a request after the compaction");
         let blocks = next.text_blocks();
         let mut found = blocks.iter().filter(|block| block.role == Role::User).filter_map(|block| {
@@ -317,7 +317,7 @@ fn archives_an_automatic_compaction(version: &str) {
     stage.converse(&PROMPTS);
     stage.hooks_did_well(version, 0);
     let kinds = stage.kinds();
-    assert_eq!(kinds.iter().filter(|kind| **kind == Kind::Compaction).count(), 1, "{version}: {kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| **kind == RequestKind::Compaction).count(), 1, "{version}: {kinds:?}");
     came_back(&stage, &PROMPTS[..4]);
     stage.archived_everything(&PROMPTS);
     stage.is_told(&PROMPTS[..4], "auto");
@@ -361,16 +361,16 @@ fn automatic_compactions_are_blocked_and_manual_ones_are_not() {
     stage.converse(&[prompts, &["/compact"]].concat());
     stage.hooks_did_well("2.1.330", 1);
     let requests = stage.stub.requests();
-    let compaction = requests.iter().position(|request| request.kind == Kind::Compaction).expect("the manual compaction");
+    let compaction = requests.iter().position(|request| request.kind == RequestKind::Compaction).expect("the manual compaction");
     let fifth = requests.iter().position(|request| newest(request) == prompts[4]).expect("the fifth prompt");
     assert!(fifth < compaction, "the fifth prompt was over the threshold, and went to the API uncompacted");
     for prompt in prompts {
-        assert!(requests[fifth].turns().iter().any(|turn| turn == prompt), "{prompt} is sent whole");
+        assert!(requests[fifth].human_prompts().iter().any(|turn| turn == prompt), "{prompt} is sent whole");
     }
     stage.archived_everything(prompts);
 
     // The same conversation without the gate: the fifth prompt compacts.
     let stage = Stage::new("2.1.330", "off");
     stage.converse(prompts);
-    assert!(stage.kinds().contains(&Kind::Compaction), "the gate was what kept it from compacting");
+    assert!(stage.kinds().contains(&RequestKind::Compaction), "the gate was what kept it from compacting");
 }

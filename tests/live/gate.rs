@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbridge::client::{Client, Limits};
-use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Stub, Usage};
+use ctxbridge::client::{Client, ConversationLimits};
+use ctxbridge::stub::{ApiRequest, Options, ReplyUsage, RequestKind, Responder, ScriptedReply, Stub};
 use serde_json::json;
 
 use super::{Installation, ended_well};
@@ -28,21 +28,21 @@ struct Script {
 }
 
 impl Responder for Script {
-    fn reply(&mut self, request: &Request) -> Reply {
+    fn reply(&mut self, request: &ApiRequest) -> ScriptedReply {
         if newest(request).starts_with("Full, at last") {
             fs::write(&self.verdict, "0").unwrap();
         }
-        Reply::Text("Noted.".into())
+        ScriptedReply::Text("Noted.".into())
     }
 
-    fn usage(&mut self, request: &Request, reply: &Reply) -> Usage {
-        let usage = Usage::of(request, reply);
-        if newest(request).starts_with("Full") { Usage { input_tokens: NEARLY_FULL, ..usage } } else { usage }
+    fn usage(&mut self, request: &ApiRequest, reply: &ScriptedReply) -> ReplyUsage {
+        let usage = ReplyUsage::of(request, reply);
+        if newest(request).starts_with("Full") { ReplyUsage { input_tokens: NEARLY_FULL, ..usage } } else { usage }
     }
 }
 
-fn newest(request: &Request) -> String {
-    request.turns().pop().unwrap_or_default()
+fn newest(request: &ApiRequest) -> String {
+    request.human_prompts().pop().unwrap_or_default()
 }
 
 /// What a conversation led to.
@@ -54,18 +54,18 @@ struct Outcome {
 
 impl Outcome {
     fn compactions(&self) -> usize {
-        self.stub.requests().iter().filter(|request| request.kind == Kind::Compaction).count()
+        self.stub.requests().iter().filter(|request| request.kind == RequestKind::Compaction).count()
     }
 
     /// The requests of the conversation, each with what it says of the human.
     fn turns(&self) -> Vec<Vec<String>> {
-        self.stub.main_requests().iter().map(|request| request.turns()).collect()
+        self.stub.main_requests().iter().map(|request| request.human_prompts()).collect()
     }
 
     /// What the first summary is asked to do.
     fn summary_request(&self) -> String {
         let requests = self.stub.requests();
-        let request = requests.iter().find(|request| request.kind == Kind::Compaction).expect("a compaction");
+        let request = requests.iter().find(|request| request.kind == RequestKind::Compaction).expect("a compaction");
         request.text_blocks().last().unwrap().text.to_owned()
     }
 }
@@ -97,7 +97,7 @@ impl Scene {
         self.wire_hooks(&client, &folder);
         let stub = Stub::start_with(Script { verdict }, Options::default()).unwrap();
         let client = client.api(&stub.url()).env("ENABLE_CLAUDE_CODE_SM_COMPACT", if self.uses_memory { "1" } else { "" });
-        ended_well(&stub, &client.converse(prompts, Limits::default()).unwrap());
+        ended_well(&stub, &client.converse(prompts, ConversationLimits::default()).unwrap());
         // Newer clients end what they tell the hook with a line feed, and older ones do not.
         let log = fs::read_to_string(log).unwrap();
         let triggers = log.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
@@ -224,21 +224,25 @@ fn session_memory_asks_the_hooks(version: &str) {
 }
 
 macro_rules! scenes {
-    ($($name:ident: $scene:ident($version:literal),)*) => {
-        $(#[test] fn $name() { $scene($version); })*
+    ($($(#[$attribute:meta])? $name:ident: $scene:ident($version:literal),)*) => {
+        $(#[test] $(#[$attribute])? fn $name() { $scene($version); })*
     };
 }
 
 scenes! {
+    #[ignore = "nightly: another release of its era is tried"]
     exit_code_2_blocks_1_0_128: exit_code_2_blocks("1.0.128"),
     exit_code_2_blocks_2_0_76: exit_code_2_blocks("2.0.76"),
     exit_code_2_blocks_2_1_50: exit_code_2_blocks("2.1.50"),
     exit_code_2_blocks_2_1_100: exit_code_2_blocks("2.1.100"),
     asks_at_every_request_2_0_76: asks_at_every_request("2.0.76"),
+    #[ignore = "nightly: another release of its era is tried"]
     asks_at_every_request_2_1_80: asks_at_every_request("2.1.80"),
     other_exit_codes_change_nothing_2_0_76: other_exit_codes_change_nothing("2.0.76"),
+    #[ignore = "nightly: another release of its era is tried"]
     other_exit_codes_change_nothing_2_1_100: other_exit_codes_change_nothing("2.1.100"),
     session_memory_asks_the_hooks_2_1_20: session_memory_asks_the_hooks("2.1.20"),
+    #[ignore = "nightly: another release of its era is tried"]
     session_memory_asks_the_hooks_2_1_100: session_memory_asks_the_hooks("2.1.100"),
 }
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::store::Transcript;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::client::Limits;
-use ctxbridge::stub::{Options, Reply, Request, Stub};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::client::ConversationLimits;
+use ctxbridge::stub::{ApiRequest, Options, ScriptedReply, Stub};
 use serde_json::{Value, json};
 
 use super::{Installation, ended_well};
@@ -33,7 +33,7 @@ fn transcript() -> String {
 }
 
 /// The text that the newest tool result has for the model.
-fn result_of(request: &Request) -> Option<String> {
+fn result_of(request: &ApiRequest) -> Option<String> {
     let blocks = request.messages().last()?["content"].as_array()?;
     let result = blocks.iter().find(|block| block["type"] == "tool_result")?;
     let texts = match &result["content"] {
@@ -50,14 +50,14 @@ fn recalls(version: &str) {
     fs::create_dir_all(&data).unwrap();
     let path = folder.join("0a000000-0000-4000-8000-000000000000.jsonl");
     fs::write(&path, transcript()).unwrap();
-    archive(&mut SqliteStore::open(&data, Patience::Patient).unwrap(), &Transcript::at(&path), &path).unwrap();
+    ingest(&mut SqliteStore::open(&data, LockPolicy::Background).unwrap(), &Transcript::at(&path), &path).unwrap();
     let config = folder.join("mcp.json");
     let server = json!({ "command": CTXBRIDGE, "args": ["mcp"], "env": { "CTXBRIDGE_DATA_DIR": data } });
     fs::write(&config, json!({ "mcpServers": { "ctxbridge": server } }).to_string()).unwrap();
 
-    let script = |request: &Request| match request.brings_tool_result() {
-        true => Reply::Text("On the third pole.".into()),
-        false => Reply::ToolUse { name: TOOL.into(), input: json!({ "handle": "ctx:1a2b3c4d" }) },
+    let script = |request: &ApiRequest| match request.brings_tool_result() {
+        true => ScriptedReply::Text("On the third pole.".into()),
+        false => ScriptedReply::ToolUse { name: TOOL.into(), input: json!({ "handle": "ctx:1a2b3c4d" }) },
     };
     let stub = Stub::start_with(script, Options::default()).unwrap();
     let client = installation
@@ -70,7 +70,7 @@ fn recalls(version: &str) {
         .arg("--strict-mcp-config")
         .arg("--allowedTools")
         .arg(TOOL);
-    let conversation = client.converse(&["Where was that nest? See ctx:1a2b3c4d."], Limits::default()).unwrap();
+    let conversation = client.converse(&["Where was that nest? See ctx:1a2b3c4d."], ConversationLimits::default()).unwrap();
     ended_well(&stub, &conversation);
 
     let requests = stub.requests();

@@ -5,9 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ctxbridge::bundle::{Line, Op, Task};
-use ctxbridge::client::{Client, Conversation, Limits};
-use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Stub};
+use ctxbridge::bundle::{BundleAction, BundleLine, Task};
+use ctxbridge::client::{Client, ClientConversation, ConversationLimits};
+use ctxbridge::stub::{ApiRequest, Options, RequestKind, Responder, ScriptedReply, Stub};
 use serde_json::{Value, json};
 
 use super::{Installation, ended_well};
@@ -42,8 +42,8 @@ struct Mailer {
 }
 
 impl Responder for Mailer {
-    fn reply(&mut self, request: &Request) -> Reply {
-        let call = |name: &str, input: Value| Reply::ToolUse { name: name.into(), input };
+    fn reply(&mut self, request: &ApiRequest) -> ScriptedReply {
+        let call = |name: &str, input: Value| ScriptedReply::ToolUse { name: name.into(), input };
         let agent = |prompt: &str| {
             let input = json!({
                 "description": "look into it", "prompt": prompt, "subagent_type": "general-purpose", "run_in_background": false,
@@ -51,7 +51,7 @@ impl Responder for Mailer {
             call("Agent", input)
         };
         let file = &self.file;
-        let newest = request.turns().pop().unwrap_or_default();
+        let newest = request.human_prompts().pop().unwrap_or_default();
         match (newest.as_str(), results_since(request, &newest)) {
             (WORK, 0) => call("Write", json!({ "file_path": file, "content": "const WAIT: u64 = 60;\n" })),
             (WORK, 1) => call("Edit", json!({ "file_path": file, "old_string": "60", "new_string": "90" })),
@@ -59,13 +59,13 @@ impl Responder for Mailer {
             (WORK, 3) => agent("Review the waiting time."),
             (DELEGATE, 0) => agent(FOR_AGENT),
             (text, 0) if text.contains("<wanted>") => call(SEARCH, json!({ "query": "greylisting retry" })),
-            _ => Reply::Text("Done.".into()),
+            _ => ScriptedReply::Text("Done.".into()),
         }
     }
 }
 
 /// How many tools have answered since a prompt.
-fn results_since(request: &Request, prompt: &str) -> usize {
+fn results_since(request: &ApiRequest, prompt: &str) -> usize {
     let messages = request.messages();
     let at = messages.iter().rposition(|message| message.to_string().contains(&json!(prompt).to_string()[1..20])).unwrap_or(0);
     let blocks = messages[at..].iter().flat_map(|message| message["content"].as_array().into_iter().flatten());
@@ -150,8 +150,8 @@ impl Desk {
     }
 
     /// A session of its own.
-    fn converse(&self, prompts: &[&str]) -> Conversation {
-        let conversation = self.client.converse(prompts, Limits::default()).unwrap();
+    fn converse(&self, prompts: &[&str]) -> ClientConversation {
+        let conversation = self.client.converse(prompts, ConversationLimits::default()).unwrap();
         ended_well(&self.stub, &conversation);
         let log = fs::read_to_string(self.data().join("logs/errors.log")).unwrap_or_default();
         assert_eq!(log, "", "what the hooks logged");
@@ -162,8 +162,10 @@ impl Desk {
     #[track_caller]
     fn added_to(&self, prompt: &str) -> Option<String> {
         let requests = self.stub.requests();
-        let is_it = |request: &&std::sync::Arc<Request>| {
-            request.is_main() && request.turns().last().is_some_and(|turn| turn.trim() == prompt) && !request.brings_tool_result()
+        let is_it = |request: &&std::sync::Arc<ApiRequest>| {
+            request.is_main()
+                && request.human_prompts().last().is_some_and(|turn| turn.trim() == prompt)
+                && !request.brings_tool_result()
         };
         let request = requests.iter().find(is_it).unwrap_or_else(|| panic!("no request with `{prompt}`"));
         let last = request.messages().len() - 1;
@@ -176,18 +178,19 @@ impl Desk {
     #[track_caller]
     fn asked_of_agent(&self, prompt: &str) -> String {
         let requests = self.stub.requests();
-        let mut blocks = requests.iter().filter(|request| request.kind == Kind::Side).flat_map(|request| request.text_blocks());
+        let mut blocks =
+            requests.iter().filter(|request| request.kind == RequestKind::Side).flat_map(|request| request.text_blocks());
         blocks.find(|block| block.text.contains(prompt)).unwrap_or_else(|| panic!("no agent with `{prompt}`")).text.to_owned()
     }
 
     /// What is noted down in the repository, line by line.
-    fn noted(&self) -> Vec<Op> {
+    fn noted(&self) -> Vec<BundleAction> {
         let mut files: Vec<_> =
             fs::read_dir(self.project().join(".ctxbridge/bundles")).unwrap().map(|file| file.unwrap().path()).collect();
         // Names have the session's id in them, which is in no order.
         files.sort_by_key(|file| fs::metadata(file).unwrap().modified().unwrap());
         let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-        text.lines().map(|line| Line::parse(line).unwrap().op).collect()
+        text.lines().map(|line| BundleLine::parse(line).unwrap().action).collect()
     }
 
     fn turns(&self) -> u64 {
@@ -203,14 +206,14 @@ fn new_repository(folder: &Path) {
 
 /// What the work leaves in a bundle.
 #[track_caller]
-fn work_is_noted_once(noted: &[Op]) {
-    let count = |op: &Op| noted.iter().filter(|noted| *noted == op).count();
+fn work_is_noted_once(noted: &[BundleAction]) {
+    let count = |op: &BundleAction| noted.iter().filter(|noted| *noted == op).count();
     for op in [
-        Op::Prompt(WORK.into()),
-        Op::Write(FILE.into()),
-        Op::Edit(FILE.into()),
-        Op::Command(COMMAND.into()),
-        Op::Task(Task { what: "look into it".into(), agent: Some("general-purpose".into()) }),
+        BundleAction::Prompt(WORK.into()),
+        BundleAction::Write(FILE.into()),
+        BundleAction::Edit(FILE.into()),
+        BundleAction::Command(COMMAND.into()),
+        BundleAction::Task(Task { description: "look into it".into(), agent: Some("general-purpose".into()) }),
     ] {
         assert_eq!(count(&op), 1, "{op:?} in {noted:#?}");
     }
@@ -297,14 +300,14 @@ fn the_plugin_does_the_same_and_steps_back_for_settings() {
     let left: Vec<_> = fs::read_dir(&data).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "what the plugin ran left something behind: {left:?}");
     assert_eq!(desk.turns(), turns + 1);
-    assert_eq!(desk.noted()[noted..], [Op::Prompt(ABOUT.into())]);
+    assert_eq!(desk.noted()[noted..], [BundleAction::Prompt(ABOUT.into())]);
     let told = desk.added_to(ABOUT).expect("what was done before");
     assert_eq!(told.matches("ninety seconds before a retry").count(), 1, "{told}");
     println!("{NEWEST}, a prompt in the same repository is given, with an archive:\n{told}\n");
 }
 
 /// The text that the newest tool result has for the model.
-fn result_of(request: &Request) -> Option<String> {
+fn result_of(request: &ApiRequest) -> Option<String> {
     let blocks = request.messages().last()?["content"].as_array()?;
     let result = blocks.iter().find(|block| block["type"] == "tool_result")?;
     Some(result["content"].to_string())

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use ctxbridge::client::{Client, Limits};
+use ctxbridge::client::{Client, ConversationLimits};
 use ctxbridge::common::digest;
 use ctxbridge::demo;
 use ctxbridge::prune::{DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, parse_marker};
-use ctxbridge::stub::{Options, Reply, Request, Stub};
+use ctxbridge::stub::{ApiRequest, Options, ScriptedReply, Stub};
 use serde_json::json;
 
 use super::{Installation, ended_well};
@@ -21,17 +21,17 @@ fn old_text_is_cut(version: &str) {
     let unpatched = stub.main_requests();
     assert_eq!(unpatched.len(), prompts.len(), "one request a prompt");
     for (index, request) in unpatched.iter().enumerate() {
-        assert_eq!(request.turns(), whole(&prompts[..=index]), "{version}, request {}: all that was said", index + 1);
+        assert_eq!(request.human_prompts(), whole(&prompts[..=index]), "{version}, request {}: all that was said", index + 1);
     }
 
     installation.apply();
     let stub = Stub::start().unwrap();
     let client = at_once(installation.client().api(&stub.url()));
-    ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
+    ended_well(&stub, &client.converse(&prompts, ConversationLimits::default()).unwrap());
     let patched = stub.main_requests();
     assert_eq!(patched.len(), prompts.len(), "one request a prompt");
     for (index, request) in patched.iter().enumerate() {
-        let turns = request.turns();
+        let turns = request.human_prompts();
         let protected = turns.len().saturating_sub(DEFAULT_KEEP_TURNS as usize);
         assert_eq!(
             turns[protected..],
@@ -106,7 +106,7 @@ fn the_fourth_request_is_less_than_half() {
     let fourth = |installation: &Installation| {
         let stub = Stub::start().unwrap();
         let client = at_once(installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1"));
-        ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
+        ended_well(&stub, &client.converse(&prompts, ConversationLimits::default()).unwrap());
         stub.main_requests()[3].tokens
     };
     let before = fourth(&installation);
@@ -161,24 +161,29 @@ fn answers_patched(version: &str) {
     let conversation = installation.converse(&stub, &["Hello".to_owned()]);
     ended_well(&stub, &conversation);
     assert_eq!(conversation.turns[0].text, "Answer 1.", "{version}");
-    assert_eq!(stub.main_requests()[0].turns(), ["Hello"], "{version}");
+    assert_eq!(stub.main_requests()[0].human_prompts(), ["Hello"], "{version}");
     installation.revert();
 }
 
 macro_rules! answers_patched {
-    ($($name:ident: $version:literal,)*) => {
-        $(#[test] fn $name() { answers_patched($version); })*
+    ($($(#[$attribute:meta])? $name:ident: $version:literal,)*) => {
+        $(#[test] $(#[$attribute])? fn $name() { answers_patched($version); })*
     };
 }
 
 answers_patched! {
     answers_patched_1_0_60: "1.0.60",
+    #[ignore = "nightly: another release of its era is tried"]
     answers_patched_1_0_128: "1.0.128",
+    #[ignore = "nightly: another release of its era is tried"]
     answers_patched_2_0_30: "2.0.30",
+    #[ignore = "nightly: another release of its era is tried"]
     answers_patched_2_1_20: "2.1.20",
     answers_patched_2_1_50: "2.1.50",
     answers_patched_2_1_63: "2.1.63",
+    #[ignore = "nightly: another release of its era is tried"]
     answers_patched_2_1_80: "2.1.80",
+    #[ignore = "nightly: another release of its era is tried"]
     answers_patched_2_1_100: "2.1.100",
 }
 
@@ -190,15 +195,15 @@ fn the_patch_can_be_switched_off_and_tuned_by_environment() {
 
     let stub = Stub::start().unwrap();
     let client = at_once(installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE", "0").env("CLAUDE_TEXT_PRUNE_KEEP", "1"));
-    ended_well(&stub, &client.converse(prompts, Limits::default()).unwrap());
-    assert_eq!(stub.main_requests()[2].turns(), whole(prompts), "switched off");
+    ended_well(&stub, &client.converse(prompts, ConversationLimits::default()).unwrap());
+    assert_eq!(stub.main_requests()[2].human_prompts(), whole(prompts), "switched off");
 
     let stub = Stub::start().unwrap();
     let client =
         installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_MAX_CHARS", "30");
     let client = at_once(client.env("CLAUDE_TEXT_PRUNE_THRESHOLD", "1000").env("CLAUDE_TEXT_PRUNE_HANDLES", "off"));
-    ended_well(&stub, &client.converse(prompts, Limits::default()).unwrap());
-    let turns = stub.main_requests()[2].turns();
+    ended_well(&stub, &client.converse(prompts, ConversationLimits::default()).unwrap());
+    let turns = stub.main_requests()[2].human_prompts();
     let cut = |prompt: &String| format!("{} [earlier context pruned: {} chars]", &prompt[..30], prompt.len());
     assert_eq!(turns, [cut(&prompts[0]), cut(&prompts[1]), prompts[2].trim().to_owned()]);
 }
@@ -214,19 +219,22 @@ fn works_with_tools(version: &str) {
     for (path, word) in paths.iter().zip(words) {
         fs::write(path, format!("The word is {word}.\n")).unwrap();
     }
-    let script = move |request: &Request| match request.brings_tool_result() {
-        true => Reply::Text("Read it.".into()),
-        false => Reply::ToolUse { name: "Read".into(), input: json!({ "file_path": paths[request.turns().len() - 1] }) },
+    let script = move |request: &ApiRequest| match request.brings_tool_result() {
+        true => ScriptedReply::Text("Read it.".into()),
+        false => ScriptedReply::ToolUse {
+            name: "Read".into(),
+            input: json!({ "file_path": paths[request.human_prompts().len() - 1] }),
+        },
     };
     let stub = Stub::start_with(script, Options::default()).unwrap();
     let client = at_once(client.api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_THRESHOLD", "0"));
     let client = client.env("CLAUDE_TEXT_PRUNE_SCOPE", "text");
     let prompts = [format!("Read it. {}", "x".repeat(500)), format!("Again. {}", "y".repeat(500)), "And again.".to_owned()];
-    ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
+    ended_well(&stub, &client.converse(&prompts, ConversationLimits::default()).unwrap());
     let requests = stub.main_requests();
     assert_eq!(requests.len(), 6, "{version}: a call and an answer for each prompt");
     let last = requests.last().unwrap();
-    assert_eq!(cut(&last.turns()[0]).1, prompts[0].len(), "{version}: the first prompt is cut");
+    assert_eq!(cut(&last.human_prompts()[0]).1, prompts[0].len(), "{version}: the first prompt is cut");
     let sent = last.body["messages"].to_string();
     for word in words {
         assert!(sent.contains(&format!("The word is {word}.")), "{version}: every tool result is whole");

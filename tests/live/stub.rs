@@ -1,7 +1,7 @@
 //! The stub itself, against real clients: what it relies on must be so.
 
-use ctxbridge::client::Limits;
-use ctxbridge::stub::{Kind, Options, Reply, Request, Stub};
+use ctxbridge::client::ConversationLimits;
+use ctxbridge::stub::{ApiRequest, Options, RequestKind, ScriptedReply, Stub};
 
 use super::{Installation, ended_well};
 
@@ -12,9 +12,10 @@ fn a_compaction_is_told_from_the_conversation() {
         let stub = Stub::start().unwrap();
         let client = installation.client().api(&stub.url()).env("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "25");
         let prompts = ["first ".repeat(24_000), "second ".repeat(20_000)];
-        ended_well(&stub, &client.converse(&prompts, Limits::default()).unwrap());
-        let kinds: Vec<Kind> = stub.requests().iter().map(|request| request.kind).filter(|kind| *kind != Kind::Side).collect();
-        assert_eq!(kinds, [Kind::Main, Kind::Compaction, Kind::Main], "{version}");
+        ended_well(&stub, &client.converse(&prompts, ConversationLimits::default()).unwrap());
+        let kinds: Vec<RequestKind> =
+            stub.requests().iter().map(|request| request.kind).filter(|kind| *kind != RequestKind::Side).collect();
+        assert_eq!(kinds, [RequestKind::Main, RequestKind::Compaction, RequestKind::Main], "{version}");
     }
 }
 
@@ -22,7 +23,7 @@ fn a_compaction_is_told_from_the_conversation() {
 fn a_refusal_shows_at_once() {
     for version in ["1.0.128", "2.1.112"] {
         let installation = Installation::of(version);
-        let script = |_: &Request| Reply::Text("Never.".into());
+        let script = |_: &ApiRequest| ScriptedReply::Text("Never.".into());
         let stub = Stub::start_with(script, Options { max_requests: 0, ..Options::default() }).unwrap();
         let conversation = installation.converse(&stub, &["Hello".to_owned()]);
         assert!(conversation.turns[0].is_error, "{version}");

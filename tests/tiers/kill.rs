@@ -4,8 +4,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Instant;
 
-use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::transcript::{Kind, append_turn};
+use ctxbridge_testkit::{Rng, share_of};
 
 use super::place::Place;
 use super::sandbox::Talk;
@@ -39,7 +39,7 @@ fn used(place: &Place, is_now: bool) {
 
 #[test]
 fn killed_at_any_moment() {
-    const SHOTS: u32 = 40;
+    let shots = share_of(40);
     let place = Place::new();
     let talks = crowd(&place);
     let all: Vec<&Talk> = talks.iter().collect();
@@ -49,7 +49,7 @@ fn killed_at_any_moment() {
     let idle = begun.elapsed();
     let mut dice = Rng::new(5);
     let mut hits = 0;
-    for shot in 0..SHOTS {
+    for shot in 0..shots {
         // To and fro.
         used(&place, shot % 2 == 0);
         let mut child = moving(&place);
@@ -64,7 +64,7 @@ fn killed_at_any_moment() {
             assert!(place.sandbox.restored(&talks[0].id, &[]) == talks[0].bytes(), "after shot {shot}");
         }
     }
-    println!("{hits} of {SHOTS} were alive");
+    println!("{hits} of {shots} were alive");
     assert!(hits > 0);
     used(&place, false);
     place.optimize();

@@ -1,4 +1,4 @@
-//! `cargo xtask dashboard-pictures`: what the dashboard looks like, and how soon it is seen.
+//! `cargo xtask dashboard-pictures`: screenshots of the dashboard, and the time until it is visible.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,9 +19,9 @@ use crate::tools::{require_node, root, step, target};
 
 #[derive(Debug, clap::Args)]
 pub struct PicturesArgs {
-    /// Where dashboard-light.png, dashboard-dark.png and dashboard-narrow.png go
+    /// Folder for dashboard-light.png, dashboard-dark.png and dashboard-narrow.png
     folder: PathBuf,
-    /// Turns of other sessions in the archive, besides the few that are seen
+    /// Turns of other sessions in the archive, in addition to the few that are visible
     #[arg(long, default_value_t = 0)]
     turns: u64,
     /// The ctxbridge to run

@@ -1,11 +1,13 @@
 //! Everything a maintainer of ctxbridge runs: `cargo xtask --help`.
 
 mod bench;
+mod crates;
 mod dashboard;
 mod picture;
 mod releases;
 mod roundtrip;
 mod signatures;
+mod steps;
 mod test;
 mod tools;
 mod transcripts;
@@ -23,7 +25,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Everything that CI runs: formatting, lints, licences, tests on real releases
+    /// Everything that CI runs: formatting, lints, licenses, tests on real releases
     Test(test::TestArgs),
     /// Fetch releases of the client into the cache, or remove them
     Releases(releases::ReleasesArgs),
@@ -33,6 +35,8 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Make sessions in the format of the newest client
     Transcripts(transcripts::TranscriptsArgs),
+    /// Print the crates and what they use of each other, as ARCHITECTURE.md shows them
+    Crates(crates::CratesArgs),
     /// Make the picture in README.md from a run of `ctxbridge demo`
     Picture,
     /// Make pictures of the dashboard, from a made-up archive, and say how soon it is seen
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Command::Signatures(args) => signatures::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Transcripts(args) => transcripts::run(&args),
+        Command::Crates(args) => crates::run(&args),
         Command::Picture => picture::run(),
         Command::DashboardPictures(args) => dashboard::run(&args),
         Command::ReferenceParse(file) => bench::parse(&file),

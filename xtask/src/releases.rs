@@ -32,19 +32,19 @@ enum ReleasesCommand {
     Clean,
 }
 
-/// How much of the disk releases may take: an executable has 200 to 400 MB, and there are hundreds of them.
+/// Limit on the disk space of releases: an executable has 200 to 400 MB, and there are hundreds of them.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Budget {
-    /// How much fetched executables may take, in GB; those used longest ago go first
+    /// Maximum disk space of fetched executables, in GB; those used longest ago are removed first
     #[arg(long = "budget-gb", value_name = "GB", default_value_t = 8.0)]
     gigabytes: f64,
 }
 
 impl Budget {
-    /// Removes what is too much, but none of these.
+    /// Removes releases until the rest fits, but none of these.
     pub fn keep_to(self, kept: &[PathBuf]) -> Result<()> {
         let bytes = (self.gigabytes * 1e9) as u64;
-        for removed in releases::trim(bytes, kept).context("cannot tidy the cache of releases")? {
+        for removed in releases::evict_executables(bytes, kept).context("cannot tidy the cache of releases")? {
             eprintln!("removed {}, to keep to {} GB", removed.display(), self.gigabytes);
         }
         Ok(())

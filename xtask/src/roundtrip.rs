@@ -7,19 +7,21 @@ use anyhow::{Result, ensure};
 use ctxbridge::common::digest;
 use ctxbridge::demo;
 use ctxbridge::patch::catalogue::Catalogue;
-use ctxbridge::patch::container::Pieces;
-use ctxbridge::patch::inspect::State;
+use ctxbridge::patch::container::PiecewiseFile;
+use ctxbridge::patch::inspect::TargetState;
 use ctxbridge::patch::install::Target;
 use ctxbridge::patch::patcher::Patcher;
 
-/// What an executable may grow by: what is injected has 6 KB, and the bytes behind it move by whole pages.
+/// Maximum growth of an executable: the injected code has 6 KB, and the bytes behind it move by whole pages.
 const MOST: i64 = 64 << 10;
 
-/// Writes a release with no edits, then applies the default patches to a copy of it, verifies and reverts that. Returns what there is
-/// to say about it.
+/// Writes a release with no edits, then applies the default patches to a copy of it, verifies and reverts that. Returns a summary.
 pub fn run(release: &Path, original_sha256: &str) -> Result<String> {
     let container = Target::at(release)?.open()?;
-    ensure!(container.rewrite(&[])? == Pieces::kept(0..container.source().len()), "written with no edits, it is not the same");
+    ensure!(
+        container.rewrite(&[])? == PiecewiseFile::kept(0..container.source().len()),
+        "written with no edits, it is not the same"
+    );
     drop(container);
     let scratch = tempfile::tempdir()?;
     let copy = demo::copy_client(&Target::at(release)?, &scratch.path().join("client"))?;
@@ -29,10 +31,10 @@ pub fn run(release: &Path, original_sha256: &str) -> Result<String> {
     let patcher = Patcher::new(&data, Catalogue::embedded()?, &|_| {});
     let applied = patcher.apply(&target, &[], true)?;
     ensure!(applied.grew_by_bytes <= MOST, "it grew by {} bytes", applied.grew_by_bytes);
-    ensure!(patcher.verify(&target)?.state == State::Patched, "it does not verify");
+    ensure!(patcher.verify(&target)?.state == TargetState::Patched, "it does not verify");
     // Nobody's word but the file's own.
     let stranger = Patcher::new(&scratch.path().join("elsewhere"), Catalogue::embedded()?, &|_| {});
-    ensure!(stranger.verify(&target)?.state == State::Patched, "it does not verify without the journal");
+    ensure!(stranger.verify(&target)?.state == TargetState::Patched, "it does not verify without the journal");
     patcher.revert(&target)?;
     ensure!(digest::of_file(&copy)? == original_sha256, "reverted, it is not the original");
     Ok(format!("grew by {}, {}, came back", applied.grew_by_bytes, applied.smoke.output))

@@ -39,7 +39,7 @@ struct Row {
     elapsed_ms: u64,
     sites: Vec<SiteRow>,
     problems: Vec<String>,
-    /// What came of patching it.
+    /// Result of patching it.
     applied: Option<String>,
 }
 

@@ -1,52 +1,130 @@
 //! `cargo xtask test`: everything that CI runs.
 
-#[cfg(unix)]
+use std::path::Path;
+use std::process::Command;
+
 use anyhow::Context as _;
 use anyhow::Result;
+use ctxbridge_testkit::is_full_run;
 #[cfg(unix)]
 use ctxbridge_testkit::postgres::{Server, VARIABLE};
 
 use crate::releases::fetch_tested;
-use crate::tools::{cargo, cargo_deny, require_node, runs, step};
+use crate::steps::Steps;
+use crate::tools::{cargo, cargo_deny, require_node, runs, target, typos};
+
+/// Memory that the tests need: they keep some releases of the client there at once.
+const SCRATCH_BYTES: u64 = 4 << 30;
 
 #[derive(Debug, clap::Args)]
 pub struct TestArgs {
-    /// Only the tests, no formatting, lints and licences
+    /// Run only the tests: no formatting, spelling, lints, documentation and licenses
     #[arg(long)]
     tests_only: bool,
 }
 
 pub fn run(args: &TestArgs) -> Result<bool> {
     require_node()?;
-    fetch_tested()?;
-    if !args.tests_only {
-        step("formatting", cargo().args(["fmt", "--all", "--check"]), "`cargo fmt --all` mends it.")?;
-        let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        step("lints", cargo().args(clippy), "Each warning says what to do.")?;
-        step(
-            "documentation",
-            cargo().args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),
-            "",
-        )?;
-        // Advisories come from a database that not every machine can reach, and change without us: the nightly workflow asks them.
-        let deny = ["check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
-        step("licences, duplicates, sources", cargo_deny()?.args(deny), "deny.toml says what is allowed.")?;
-    }
-    let nextest = runs(cargo().args(["nextest", "--version"]));
-    let tests: &[&str] =
-        if nextest { &["nextest", "run", "--workspace"] } else { &["test", "--workspace", "--lib", "--bins", "--tests"] };
-    let mut command = cargo();
-    // What failed first is seldom all that fails, and a run takes long.
-    command.args(tests).arg("--no-fail-fast");
-    #[cfg(unix)]
-    let _server = one_postgres(&mut command)?;
-    step("tests", &mut command, "A test that fails alone, too, is a bug: please report it.")?;
-    Ok(true)
+    let mut steps = Steps::default();
+    let mut closing = Vec::new();
+    let done = all(args, &mut steps, &mut closing);
+    steps.print();
+    // Whoever reads the end of a log looks for how the tests came out.
+    eprintln!();
+    closing.iter().for_each(|line| eprintln!("{line}"));
+    done.map(|()| true)
 }
 
-/// One server for all tests that need one, unless one is named: each of them would start its own.
+fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<()> {
+    steps.within("releases of the client", fetch_tested)?;
+    if !args.tests_only {
+        steps.within("picture of the crates", crate::crates::check)?;
+        steps.run("formatting", cargo().args(["fmt", "--all", "--check"]), "Run `cargo fmt --all`.")?;
+        steps.run("spelling", &mut typos()?, "typos.toml lists the words that are right here.")?;
+        let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        steps.run("lints", cargo().args(clippy), "Each warning says what to do.")?;
+        let mut documentation = cargo();
+        documentation.args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
+        steps.run("documentation", &mut documentation, "")?;
+        // Advisories come from a database that not every machine can reach, and change without us: the nightly workflow asks them.
+        let deny = ["check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
+        steps.run("licenses, duplicates, sources", cargo_deny()?.args(deny), "deny.toml says what is allowed.")?;
+    }
+    if runs(cargo().args(["nextest", "--version"])) { with_nextest(steps, closing) } else { with_cargo(steps, closing) }
+}
+
+/// Runs the tests with cargo-nextest: in processes of their own, and with a report.
+fn with_nextest(steps: &mut Steps, closing: &mut Vec<String>) -> Result<()> {
+    steps.run("build of tests", cargo().args(["nextest", "run", "--workspace", "--no-run"]), "")?;
+    let mut command = cargo();
+    // What failed first is seldom all that fails, and a run takes long.
+    command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+    if is_full_run() {
+        command.args(["--run-ignored", "all"]);
+    }
+    let ran = run_tests(steps, &mut command, &mut |line| {
+        if !closing.is_empty() || line.trim_start().starts_with("Summary [") {
+            closing.push(line.to_owned());
+        }
+    });
+    if let Ok(report) = std::fs::read_to_string(target().join("nextest/default/junit.xml")) {
+        steps.add_tests(&report);
+    }
+    ran
+}
+
+/// Runs the tests with cargo alone.
+fn with_cargo(steps: &mut Steps, closing: &mut Vec<String>) -> Result<()> {
+    let targets = ["--workspace", "--lib", "--bins", "--tests"];
+    steps.run("build of tests", cargo().arg("test").args(targets).arg("--no-run"), "")?;
+    let mut command = cargo();
+    command.arg("test").args(targets).arg("--no-fail-fast");
+    if is_full_run() {
+        command.args(["--", "--include-ignored"]);
+    }
+    let ran = run_tests(steps, &mut command, &mut |_| {});
+    closing.push(format!("test programs: {}", if ran.is_ok() { "all passed" } else { "some failed, see above" }));
+    ran
+}
+
+fn run_tests(steps: &mut Steps, command: &mut Command, line: &mut dyn FnMut(&str)) -> Result<()> {
+    let scratch = scratch()?;
+    if let Some(scratch) = &scratch {
+        command.env("TMPDIR", scratch.path());
+    }
+    #[cfg(unix)]
+    let _server = one_postgres(command)?;
+    steps.run_with_lines("tests", command, "A test that fails alone, too, is a bug: please report it.", line)
+}
+
+/// A folder in memory for what the tests write, where the system has one with room: they wait for a disk most of the time. None
+/// of them is about what survives a loss of power.
+fn scratch() -> Result<Option<tempfile::TempDir>> {
+    let memory = Path::new("/dev/shm");
+    if std::env::var_os("TMPDIR").is_some() || !has_room(memory) {
+        return Ok(None);
+    }
+    let folder = tempfile::Builder::new().prefix("ctxbridge-tests-").tempdir_in(memory).context("cannot use /dev/shm")?;
+    // Some tests act as another user.
+    #[cfg(unix)]
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o1777))?;
+    Ok(Some(folder))
+}
+
+#[cfg(target_os = "linux")]
+fn has_room(folder: &Path) -> bool {
+    let may_run = |found: &rustix::fs::StatVfs| !found.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC);
+    rustix::fs::statvfs(folder).is_ok_and(|found| may_run(&found) && found.f_bavail * found.f_frsize >= SCRATCH_BYTES)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_room(_: &Path) -> bool {
+    false
+}
+
+/// Starts one server for all tests that need one, unless one is named: each of them would start its own.
 #[cfg(unix)]
-fn one_postgres(tests: &mut std::process::Command) -> Result<Option<Server>> {
+fn one_postgres(tests: &mut Command) -> Result<Option<Server>> {
     if std::env::var_os(VARIABLE).is_some_and(|url| !url.is_empty()) {
         return Ok(None);
     }

@@ -22,7 +22,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Runs a step, says what it is, and fails with what to do when it fails.
+/// Runs a step and prints its name. If it fails, the error has a hint.
 pub fn step(what: &str, command: &mut Command, hint: &str) -> Result<()> {
     eprintln!("\n== {what}");
     let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot start {:?}", command.get_program()))?;
@@ -32,12 +32,12 @@ pub fn step(what: &str, command: &mut Command, hint: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a program runs at all.
+/// `true` if a program runs at all.
 pub fn runs(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// What tests need and cannot install themselves.
+/// Checks for Node.js, which tests need and cannot install themselves.
 pub fn require_node() -> Result<()> {
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     for (program, why) in [("node", "the real client runs on it"), (npm, "releases are fetched with it")] {
@@ -59,11 +59,37 @@ pub fn cargo_deny() -> Result<Command> {
     let program = home.join("bin").join(if cfg!(windows) { "cargo-deny.exe" } else { "cargo-deny" });
     if !program.is_file() {
         let mut install = cargo();
-        // Its own build folder: ours is locked by the cargo that runs us, and it need not be optimised.
+        // Its own build folder: ours is locked by the cargo that runs us, and it need not be optimized.
         install.args(["install", "cargo-deny", "--locked", "--debug", "--root"]).arg(&home);
         install.env("CARGO_TARGET_DIR", home.join("build")).env("CARGO_PROFILE_DEV_DEBUG", "0");
         step("installing cargo-deny, once (a few minutes)", &mut install, "Is crates.io reachable?")?;
         std::fs::remove_dir_all(home.join("build")).ok();
+    }
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    Ok(command)
+}
+
+/// The version of typos that is brought: a newer one may know words that ours are taken for.
+const TYPOS: &str = "typos==1.52.0";
+
+/// `typos`, the spelling check: brought with pip into the build folder where it is missing, as a program that needs no Python.
+pub fn typos() -> Result<Command> {
+    if runs(Command::new("typos").arg("--version")) {
+        let mut command = Command::new("typos");
+        command.current_dir(root());
+        return Ok(command);
+    }
+    let home = target().join("tools/typos");
+    let program = home.join("bin").join(if cfg!(windows) { "typos.exe" } else { "typos" });
+    if !program.is_file() {
+        let python = if cfg!(windows) { "python" } else { "python3" };
+        let mut install = Command::new(python);
+        install
+            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"])
+            .arg(&home)
+            .arg(TYPOS);
+        step("installing typos, once", &mut install, "Is there Python 3 with pip, and can it reach its index?")?;
     }
     let mut command = Command::new(program);
     command.current_dir(root());

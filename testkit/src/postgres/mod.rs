@@ -1,9 +1,9 @@
 /*!
 A real PostgreSQL with pgvector, for tests and benchmarks.
 
-With `$CTXBRIDGE_TEST_PG` (the URL of a superuser) that server is used, each [`Database`] being a database of its own there; else the
-process gets a [`Server`] of its own, which ends with it, even when it is killed. With `$CTXBRIDGE_TEST_CITUS` besides, that server is the
-coordinator of a Citus cluster, and databases are made on its workers as well.
+With `$CTXBRIDGE_TEST_PG` (the URL of a superuser) that server is used, and each [`Database`] is a database of its own there.
+Without it, the process gets a [`Server`] of its own, which ends with it, even if it is killed. If `$CTXBRIDGE_TEST_CITUS` is also
+set, that server is the coordinator of a Citus cluster, and databases are made on its workers as well.
 */
 
 mod install;
@@ -22,10 +22,11 @@ pub use server::{Server, answers};
 /// The variable with the URL of a server to be used.
 pub const VARIABLE: &str = "CTXBRIDGE_TEST_PG";
 
-/// The variable with the URLs of the workers, of a superuser as well, with a blank between each two, where that server is a coordinator of Citus.
+/// The variable with the URLs of the workers, separated by blanks, if that server is a coordinator of Citus. They are URLs of a
+/// superuser as well.
 pub const WORKERS: &str = "CTXBRIDGE_TEST_CITUS";
 
-/// Where a server listens, and who may do everything there.
+/// The address of a server, and its superuser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The folder of its Unix socket, where it has one.
@@ -41,10 +42,10 @@ pub struct Address {
 }
 
 impl Address {
-    /// The address that a URL says.
+    /// Parses the address in a URL.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not valid.
     pub fn of(url: &str) -> io::Result<Self> {
         let config: Config = url.parse().map_err(io::Error::other)?;
         let mut address = Self {
@@ -68,7 +69,7 @@ impl Address {
         format!("postgres://{user}:{password}@{}:{}/{database}", self.host, self.port)
     }
 
-    /// What a client of the `postgres` crate connects with.
+    /// Configuration of a client of the `postgres` crate.
     pub fn config(&self, database: &str, user: &str, password: &str) -> Config {
         let mut config = Config::new();
         match &self.socket {
@@ -84,7 +85,7 @@ impl Address {
     }
 }
 
-/// A role that is gone when its [`Database`] is.
+/// A role that is dropped with its [`Database`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     /// Its name, which no other test has.
@@ -96,7 +97,7 @@ pub struct Role {
 /// An empty database of one's own, dropped at the end with all roles that were made by it.
 #[derive(Debug)]
 pub struct Database {
-    /// Where its server listens.
+    /// The address of its server.
     pub address: Address,
     /// Its name.
     pub name: String,
@@ -105,7 +106,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes one; `cache` is where fetched things are kept.
+    /// Creates a database; `cache` is the folder for downloads.
     ///
     /// # Errors
     /// When there is no server, or it does not make one.
@@ -134,7 +135,7 @@ impl Database {
         Ok(())
     }
 
-    /// Spreads the tables of an archive over the workers, where there are some.
+    /// Spreads the tables of an archive over the workers, if there are any.
     ///
     /// # Errors
     /// When there are no such tables, or they cannot be spread.
@@ -145,7 +146,7 @@ impl Database {
         self.admin()?.batch_execute("CALL ctxbridge.distribute()").map_err(io::Error::other)
     }
 
-    /// Makes one on a server.
+    /// Creates a database on a server.
     ///
     /// # Errors
     /// When it does not make one.
@@ -209,7 +210,7 @@ impl Drop for Database {
     }
 }
 
-/// The server of this process. It is never dropped, and ends all the same.
+/// The server of this process. It is never dropped, but ends with the process.
 fn own(cache: &Path) -> io::Result<Address> {
     static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
     match SERVER.get_or_init(|| Server::start_new(cache).map_err(|error| error.to_string())) {

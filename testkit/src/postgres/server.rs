@@ -1,4 +1,4 @@
-//! A server of one's own, that ends when its owner does, however that ends.
+//! A PostgreSQL server that ends when its owner ends, for any reason.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -21,18 +21,18 @@ pub const SUPERUSER: &str = "postgres";
 /// Its password.
 pub const PASSWORD: &str = "only on loopback";
 
-/// How long a server may take to start or stop.
+/// Maximum time for a server to start or stop.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked at.
+/// Time between two checks of its state.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Runs a program until the input ends, as it does when the process that holds the other end ends; then nobody needs its folder. It is
-/// told so from within by a line, and then the folder stays.
+/// Runs a program until the input ends, which happens when the process that holds the other end ends. Then the folder is removed.
+/// If a line is read first, the folder stays.
 const GUARD: &str = r#"folder=$1; shift; "$@" </dev/null & child=$!
 if read -r _; then kill -INT "$child" 2>/dev/null; wait "$child"
 else kill -QUIT "$child" 2>/dev/null; wait "$child"; rm -rf "$folder"; fi"#;
 
-/// What is not worth its time in a server that is thrown away, and what there has to be room for.
+/// Settings of a server that is thrown away: no durability, and room for many connections.
 const SETTINGS: [&str; 10] = [
     "fsync=off",
     "full_page_writes=off",
@@ -46,7 +46,7 @@ const SETTINGS: [&str; 10] = [
     "log_line_prefix=%m [%p] %q%u@%d ",
 ];
 
-/// A command that is run as who may run the server.
+/// A command that runs as the user who may run the server.
 pub fn program(path: &Path) -> Command {
     let mut command = Command::new(path);
     // Nobody's home is nowhere, and our own folder need not be readable for nobody.
@@ -68,15 +68,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one; `cache` is where fetched things are kept.
+    /// Starts a server; `cache` is the folder for downloads.
     ///
     /// # Errors
-    /// When it cannot be had or does not start; with what it said.
+    /// When it cannot be installed or does not start; with its log.
     pub fn start_new(cache: &Path) -> io::Result<Self> {
         Self::start_with(cache, &[])
     }
 
-    /// The same with settings (`name=value`) besides those that all have.
+    /// Starts a server with further settings (`name=value`).
     ///
     /// # Errors
     /// As [`Self::start_new`].
@@ -96,7 +96,7 @@ impl Server {
     /// Starts it again, after [`Self::stop`] or [`Self::kill9`].
     ///
     /// # Errors
-    /// When it does not start; with what it said.
+    /// When it does not start; with its log.
     pub fn start(&mut self) -> io::Result<()> {
         let begun = Instant::now();
         // One that was killed has left its file behind.
@@ -134,7 +134,7 @@ impl Server {
         command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).process_group(0).spawn()
     }
 
-    /// Stops it in order: what is being done is broken off, what is committed is written.
+    /// Shuts it down in order: running work is canceled, committed work is written.
     ///
     /// # Errors
     /// When it does not stop.
@@ -157,7 +157,7 @@ impl Server {
         self.end("stop\n")
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> Address {
         Address {
             socket: Some(self.folder.path().to_owned()),
@@ -168,7 +168,7 @@ impl Server {
         }
     }
 
-    /// What it has said since it was started.
+    /// Its log since it was started.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -206,25 +206,25 @@ impl Drop for Server {
     }
 }
 
-/// The processes that a process has started, where the system tells.
+/// The child processes of a process, if the system lists them.
 fn children(pid: Pid) -> Vec<Pid> {
     let pid = pid.as_raw_nonzero();
     let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
 }
 
-/// Whether a server says that it cannot start. What clients are told that come too early has their names before it, and processes of one that was killed
-/// say that it is gone.
+/// `true` if the log says that the server cannot start. Messages to clients that connect too early have the clients' names before
+/// them. Processes of a killed server report that it is gone.
 fn has_failed(log: &str) -> bool {
     log.lines().any(|line| line.contains("FATAL") && !line.contains('@') && !line.contains("postmaster exit"))
 }
 
-/// Whether a server takes connections.
+/// `true` if a server accepts connections.
 pub fn answers(address: &Address) -> bool {
     address.config("postgres", &address.superuser, &address.password).connect(NoTls).map(Client::close).is_ok()
 }
 
-/// Copies a folder; the copy belongs to who runs the server.
+/// Copies a folder; the copy belongs to the user who runs the server.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(to)?;
     give(to)?;

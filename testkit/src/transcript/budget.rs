@@ -1,19 +1,19 @@
-//! How long each text is to be, so that the file comes out at its size whatever the lines around the texts weigh.
+//! Lengths of texts, chosen so that the file gets its size whatever the lines around the texts add.
 
 use crate::rng::Rng;
 
 /// Messages that a guess counts for until the file has its own figures.
 const PRIOR: f64 = 20.0;
-/// Bytes of a message besides its text, at first.
+/// First estimate of a message's bytes without its text.
 const ENVELOPE: f64 = 1_000.0;
-/// Bytes of text asked for a message, at first.
+/// First estimate of the bytes of text in a message.
 const TEXT: f64 = 500.0;
 
 #[derive(Clone, Debug)]
 pub(super) struct Budget {
     bytes: u64,
     messages: u64,
-    /// So far.
+    /// Bytes so far.
     pub(super) written: u64,
     done: u64,
     text: f64,
@@ -38,7 +38,7 @@ impl Budget {
         self.written += bytes as u64;
     }
 
-    /// The length for a text that is `usual` bytes long where nothing presses, and stands in the file `copies` times.
+    /// The length of a text that is usually `usual` bytes long, and is in the file `copies` times.
     pub(super) fn length(&mut self, rng: &mut Rng, usual: usize, copies: usize) -> usize {
         let spread = [0.3, 0.5, 0.7, 0.9, 1.1, 1.3, 1.6, 3.0][rng.below(8)];
         let asked = usual as f64 * spread;

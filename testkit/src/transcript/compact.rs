@@ -7,8 +7,8 @@ use serde_json::json;
 use super::session::{BASE, Writer, joined};
 
 impl Writer<'_> {
-    /// Starts the conversation anew with a summary. The chain of parents begins again at the boundary, which names the line that
-    /// it would have followed.
+    /// Restarts the conversation with a summary. The chain of parents starts again at the boundary, which names the line that it
+    /// would have followed.
     pub(super) fn compact(&mut self) -> io::Result<()> {
         self.wait(20_000, 90_000);
         let manual = !self.made.compactions.is_multiple_of(2);

@@ -3,7 +3,7 @@
 //! The shapes of lines, their order and their keys were read off transcripts that the real client wrote; the words are made up.
 //! The same [`Spec`] gives the same bytes. Nothing is held in memory but the turn that is being written.
 //!
-//! What differs from a real file: the long lines that repeat the system prompt and the tools (76 KB each) are short here, and
+//! Differences from a real file: the long lines that repeat the system prompt and the tools (76 KB each) are short here, and
 //! sessions of [`Kind::Chat`] leave out the records of requests (`api-request…`), which would be half of them.
 
 mod budget;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use resume::append_turn;
 
-/// What a session is like.
+/// The kind of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -71,18 +71,18 @@ impl Kind {
     }
 }
 
-/// What to make.
+/// Specification of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// What the session is like.
+    /// The kind of session.
     pub kind: Kind,
-    /// Lines of type `user` and `assistant` in the session's own file, tool results included. Sub-agents come on top; of a resumed
-    /// session, the copy comes on top.
+    /// Lines of type `user` and `assistant` in the session's own file, tool results included. Sub-agents, and the copy of a resumed
+    /// session, are not counted.
     pub messages: u64,
     /// Decides everything else.
     pub seed: u64,
-    /// Size of the session's own file, reached within a few percent where the messages allow it; `None` for what is usual. A resumed
-    /// session and its copy come out at about as much together.
+    /// Size of the session's own file, reached within a few percent if the messages allow it; `None` for the usual size. A resumed
+    /// session and its copy have about this size together.
     pub bytes: Option<u64>,
 }
 
@@ -97,10 +97,10 @@ impl Spec {
     }
 }
 
-/// What was made: one session, or two where one was resumed.
+/// The sessions that were made: one, or two if one was resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// In the order of their beginning.
+    /// The sessions, in the order of their start.
     pub sessions: Vec<Session>,
 }
 
@@ -136,7 +136,7 @@ pub struct Session {
     pub messages: u64,
     /// Prompts that a person wrote.
     pub human_turns: u64,
-    /// How many of them are in the part that was copied from another session.
+    /// Number of them in the part that was copied from another session.
     pub copied_turns: u64,
     /// API answers: lines that share a `message.id` are one.
     pub answers: u64,
@@ -146,7 +146,7 @@ pub struct Session {
     pub compactions: u64,
     /// `user` lines that no person wrote and that say so by their content only: `/compact`, its output.
     pub command_lines: u64,
-    /// `user` lines that tell of a sub-agent's end.
+    /// `user` lines that report a sub-agent's end.
     pub notifications: u64,
     /// Sub-agents, each with a file.
     pub agents: u64,
@@ -159,7 +159,7 @@ pub struct Session {
 /// Makes the session of `spec` in the folder `out` (made when missing): `<session>.jsonl`, and `<session>/subagents/`.
 ///
 /// # Errors
-/// As the system says when a file cannot be written.
+/// When a file cannot be written.
 pub fn generate(spec: &Spec, out: &Path) -> io::Result<Made> {
     fs::create_dir_all(out)?;
     let first = story::write(spec, out)?;

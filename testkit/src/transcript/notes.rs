@@ -1,4 +1,4 @@
-//! The books: what an answer took, which requests were sent, what the client notes when it ends.
+//! Records of the client: the usage of an answer, the requests that were sent, and the notes at its end.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::rng::Rng;
 const WINDOW: u64 = 1_000_000;
 
 impl Writer<'_> {
-    /// What the API says that an answer took, with a cache from which everything is read that was sent before.
+    /// Usage of an answer as the API reports it, with a cache that holds everything that was sent before.
     pub(super) fn usage(&mut self, output: u64) -> Value {
         let input = self.rng.between(3, 40) as u64;
         let read = std::mem::replace(&mut self.cached, self.context - input).min(self.context - input);
@@ -29,7 +29,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The record of a request: what of it is new, by hash.
+    /// Writes the record of a request: its new parts, by hash.
     pub(super) fn record(&mut self, id: &str) -> io::Result<()> {
         let hash = self.rng.hex(64);
         let (shape, digest) = (Rng::new(7).hex(64), self.rng.hex(64));
@@ -53,7 +53,7 @@ impl Writer<'_> {
         self.aside(json!({ "type": "api-request" }), request)
     }
 
-    /// What the client notes when it ends, and when it is started again on the same session.
+    /// Writes the client's notes at its end, and at its next start on the same session.
     pub(super) fn process_ends(&mut self, prompt: &str) -> io::Result<()> {
         let leaf = self.parent.clone();
         self.aside(json!({ "type": "last-prompt", "lastPrompt": prompt, "leafUuid": leaf }), json!({}))?;

@@ -11,7 +11,7 @@ use super::session::{World, Writer};
 use super::{Kind, Session, Spec};
 use crate::rng::Rng;
 
-/// How far back the last line of a conversation is looked for.
+/// Bytes at the end of a file in which the last line of a conversation is searched.
 const TAIL: u64 = 1 << 20;
 
 /// Kinds of lines that a copy leaves out: records of the process that wrote them.
@@ -73,7 +73,7 @@ pub(super) fn write(spec: &Spec, first: &Session, out: &Path) -> io::Result<Sess
 /// The counts are of what was added.
 ///
 /// # Errors
-/// As the system says; when the file ends with no line of a conversation.
+/// When the file cannot be read or written, or has no line of a conversation at its end.
 pub fn append_turn(path: &Path, seed: u64) -> io::Result<Session> {
     let last = last_line(path)?;
     let world = World::new(seed);

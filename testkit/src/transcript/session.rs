@@ -23,7 +23,7 @@ pub(super) const BASE: u64 = 18_000;
 pub(super) const START: i64 = 1_780_304_400_000;
 const DAY: u64 = 86_400_000;
 
-/// What the sessions of a seed share.
+/// Data that the sessions of a seed share.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) words: Vocabulary,
@@ -56,7 +56,7 @@ pub(super) struct Writer<'a> {
     pub(super) topic: Topic,
     /// The sub-agent whose file this is.
     pub(super) agent: Option<String>,
-    /// Whether each request is on record, as the client does in print mode.
+    /// `true` if each request is recorded, as the client does in print mode.
     pub(super) requests: bool,
     /// Tokens of the conversation so far.
     pub(super) context: u64,
@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
         self.raw(&joined([before, id, after]))
     }
 
-    /// A line of the conversation: `before` stands in front of its id and time, `after` behind. Returns the id.
+    /// Writes a line of the conversation: `before` comes before its id and time, `after` behind. Returns the id.
     pub(super) fn chained(&mut self, before: Value, after: Value) -> io::Result<String> {
         let uuid = self.rng.uuid();
         let mut head = json!({ "parentUuid": self.parent, "isSidechain": self.agent.is_some() });
@@ -157,7 +157,7 @@ impl<'a> Writer<'a> {
         self.chained(json!({ "type": "user", "message": { "role": "user", "content": content } }), after)
     }
 
-    /// What the client tells the model unasked, as it stands in the file and as it was sent.
+    /// Writes an attachment, which the client adds by itself: as it is in the file, and as it was sent.
     pub(super) fn attachment(&mut self, attachment: &Value, rendered: &str) -> io::Result<()> {
         let sent = format!("<system-reminder>\n{rendered}\n</system-reminder>");
         self.context += tokens(sent.len());
@@ -271,12 +271,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Tokens of so many bytes, as the client reckons.
+/// Tokens of `bytes`, as the client estimates them.
 fn tokens(bytes: usize) -> u64 {
     (2 * bytes as u64).div_ceil(7)
 }
 
-/// Bytes of what a block says: its text, thought, or input.
+/// Bytes of a block's content: its text, thinking, or input.
 fn words_of(block: &Value) -> usize {
     let text = ["text", "thinking"].iter().find_map(|field| block[field].as_str());
     text.map_or_else(|| block["input"].to_string().len(), str::len)

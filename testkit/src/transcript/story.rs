@@ -1,4 +1,4 @@
-//! How a session goes: prompts, work, answers.
+//! The course of a session: prompts, work, answers.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::rng::Rng;
 /// Turns between two starts of the client on the same session.
 const TURNS_OF_A_PROCESS: u64 = 25;
 
-/// Writes the session of `spec`; of one that is resumed, the first.
+/// Writes the session of `spec`, or the first one if it is resumed.
 pub(super) fn write(spec: &Spec, out: &Path) -> io::Result<Session> {
     let world = World::new(spec.seed);
     let mut rng = Rng::new(spec.seed).fork(spec.kind as u64);
@@ -57,8 +57,8 @@ impl Writer<'_> {
         self.process_ends(&prompt)
     }
 
-    /// One turn of exactly this many messages; returns its prompt. With `opening`, the first of a session: what the client tells
-    /// the model follows, in so many bytes at most.
+    /// Writes one turn of exactly this many messages, and returns its prompt. With `opening`, it is the first of a session: the
+    /// client's introduction follows, in at most `opening` bytes.
     pub(super) fn turn(&mut self, kind: Kind, messages: u64, opening: u64) -> io::Result<String> {
         let chat = kind == Kind::Chat;
         let night = if self.rng.below(1_000) == 0 { 36_000_000 } else { 0 };
@@ -92,7 +92,7 @@ impl Writer<'_> {
         Ok(prompt)
     }
 
-    /// What answers a prompt, in exactly `left` messages.
+    /// Writes the work for a prompt, in exactly `left` messages.
     pub(super) fn work(&mut self, kind: Kind, mut left: u64) -> io::Result<()> {
         let mut agents = Vec::new();
         // The last answer, and a notice with its answer for each sub-agent, have to fit behind.
@@ -190,7 +190,7 @@ impl Writer<'_> {
         Ok((call, (id, what)))
     }
 
-    /// The `user` line that tells the model that a sub-agent is done.
+    /// Writes the `user` line that reports to the model that a sub-agent is done.
     fn notify(&mut self, (id, what): &(String, String)) -> io::Result<()> {
         self.wait(1_000, 20_000);
         self.prompt_id = self.rng.uuid();
@@ -206,7 +206,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What the client tells the model once, in about `bytes`.
+    /// Writes the client's introduction to the model, in about `bytes`.
     pub(super) fn introduce(&mut self, bytes: usize) -> io::Result<()> {
         let here = json!({ "workingDirectory": CWD, "isGitRepo": true, "platform": "linux", "shell": "bash" });
         self.attachment(&json!({ "type": "environment", "snapshot": here }), "The working directory is a Git repository.")?;
@@ -221,7 +221,8 @@ impl Writer<'_> {
         self.attachment(&json!({ "type": "total_tokens_reminder", "text": text }), &text)
     }
 
-    /// What of the user's files is backed up before a prompt; it has neither session nor place in the conversation.
+    /// Writes the list of the user's files that are backed up before a prompt. It has neither session nor place in the
+    /// conversation.
     fn snapshot(&mut self) -> io::Result<()> {
         let id = self.rng.uuid();
         let snapshot = json!({ "messageId": id, "trackedFileBackups": {}, "timestamp": self.now() });

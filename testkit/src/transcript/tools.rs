@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::session::Writer;
 use crate::code::{self, File};
 
-/// A call, and what came of it.
+/// A tool call with its result.
 pub(super) struct Use {
-    /// Given by the API; empty until the call is written, unless somebody has to know it before.
+    /// The id, given by the API; empty until the call is written, unless it is needed before.
     pub(super) id: String,
     pub(super) name: &'static str,
     pub(super) input: Value,
-    /// What the model is sent.
+    /// The result that is sent to the model.
     pub(super) content: Value,
-    /// What the client keeps for itself.
+    /// The result that the client keeps for itself.
     pub(super) result: Value,
     pub(super) error: bool,
     /// The id of the call's line, once it is written.

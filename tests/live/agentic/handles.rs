@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ctxbridge::stub::Request;
+use ctxbridge::stub::ApiRequest;
 use serde_json::Value;
 
 /// How a marker begins, and how it goes on: `[earlier context pruned: 2431 chars, recall ctx:1a2b3c4d.0]`.
@@ -32,7 +32,7 @@ pub struct Sent {
 
 impl Sent {
     /// Collects from requests of one conversation, which only grows.
-    pub fn in_requests<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Self {
+    pub fn in_requests<'a>(requests: impl IntoIterator<Item = &'a ApiRequest>) -> Self {
         let mut sent = Self::default();
         for request in requests {
             for (index, message) in request.messages().iter().enumerate() {

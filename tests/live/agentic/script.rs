@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbridge::stub::{Reply, Request, Responder, ToolCall};
+use ctxbridge::stub::{ApiRequest, Responder, ScriptedReply, ToolCall};
 use ctxbridge_testkit::Rng;
 use serde_json::{Value, json};
 
@@ -89,17 +89,17 @@ impl Script {
 }
 
 impl Responder for Script {
-    fn reply(&mut self, request: &Request) -> Reply {
+    fn reply(&mut self, request: &ApiRequest) -> ScriptedReply {
         match self.steps.pop_front() {
-            Some(Step::Calls(calls)) => Reply::ToolUses(calls),
-            Some(Step::Either(one, other)) => Reply::ToolUses(vec![if offers(request, &one.name) { one } else { other }]),
-            Some(Step::Answer(text)) => Reply::Text(text),
-            None => Reply::Text("There is nothing left to do.".into()),
+            Some(Step::Calls(calls)) => ScriptedReply::ToolUses(calls),
+            Some(Step::Either(one, other)) => ScriptedReply::ToolUses(vec![if offers(request, &one.name) { one } else { other }]),
+            Some(Step::Answer(text)) => ScriptedReply::Text(text),
+            None => ScriptedReply::Text("There is nothing left to do.".into()),
         }
     }
 }
 
-fn offers(request: &Request, tool: &str) -> bool {
+fn offers(request: &ApiRequest, tool: &str) -> bool {
     request.body["tools"].as_array().into_iter().flatten().any(|offered| offered["name"] == tool)
 }
 

@@ -44,10 +44,10 @@ impl Stage {
         assert!((before.len()..=before.len() + 1).contains(&said.len()), "{said:?}");
         assert!(said.iter().zip(before).all(|(said, prompt)| said.starts_with(prompt)), "{said:?}");
 
-        let kept = self.json(&["archive", "tag", "--json"]);
+        let kept = self.json(&["archive", "pin", "--json"]);
         assert_eq!(kept["turns"].as_array().unwrap().len(), 1, "{kept:#}");
         let requests = self.stub.requests();
-        let compaction = requests.iter().find(|request| request.kind == Kind::Compaction).unwrap();
+        let compaction = requests.iter().find(|request| request.kind == RequestKind::Compaction).unwrap();
         let is_named = |text: &str| text.contains("The user asked to keep these turns");
         assert!(compaction.text_blocks().iter().any(|block| is_named(block.text)), "the client is told what to keep");
     }

@@ -1,4 +1,4 @@
-//! What hooks take beside a server, whatever that does, against the same hooks without one.
+//! Time of hooks with a server in any state, against the same hooks without one.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use super::scratch::{Hook, Scratch};
 const MESSAGES: u64 = 2_000;
 const BYTES: u64 = 1_300;
 
-/// What the end of a session leaves in the background is over by then, or waits for an answer.
+/// Time after which the background work at the end of a session is done, or waits for an answer.
 const BEHIND: Duration = Duration::from_millis(500);
 
-/// Hooks that a session has, with what may go on behind them.
+/// Hooks of a session, some with background work behind them.
 const HOOKS: [(&str, Hook); 6] = [
     ("session-start", Hook::SessionStart),
     ("user-prompt-submit", Hook::UserPromptSubmit),

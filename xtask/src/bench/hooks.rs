@@ -1,11 +1,11 @@
-//! What the hooks take that a user waits for at every prompt and tool, in a large archive and a project with many bundles.
+//! Time of the hooks that a user waits for at every prompt and tool, in a large archive and a project with many bundles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use ctxbridge::archive::search::Index;
-use ctxbridge::bundle::{Bundles, Op, Project, record};
+use ctxbridge::archive::search::SearchIndex;
+use ctxbridge::bundle::{BundleAction, Bundles, Project, record};
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub struct HooksArgs {
 const TURNS: u64 = 14_500;
 const MESSAGES: u64 = 40_000;
 const BYTES: u64 = 1_300;
-/// Prompts by which it is seen that something is recalled at all.
+/// Number of further prompts, which show that something is recalled at all.
 const OTHERS: usize = 20;
 /// Lines of a bundle.
 const LINES: usize = 20;
@@ -131,7 +131,7 @@ fn around(project: &Path) -> Result<Project> {
 
 /// Prompts of sessions in the archive, all over it.
 fn prompts(data: &Path, count: usize) -> Result<Vec<String>> {
-    let index = Index::open(data)?;
+    let index = SearchIndex::open(data)?;
     let all = index.count()? as i64;
     let mut found = Vec::new();
     for entry in (1..=all).step_by((all as usize / (count * 2)).max(1)) {
@@ -154,11 +154,11 @@ fn write_bundles(project: &Path, count: usize, prompts: &[String]) -> Result<()>
         for line in 0..LINES {
             let word = |at: usize| prompts[(number * 7 + at) % prompts.len()].split_whitespace().next_back().unwrap_or_default();
             let op = match line % 5 {
-                0 => Op::Prompt(format!("Look at {} and {} in part {}", word(line), word(line + 1), number * line)),
-                1 => Op::Read(format!("src/area{}/part{line}.rs", number % 50)),
-                2 => Op::Edit(format!("src/area{}/part{line}.rs", number % 50)),
-                3 => Op::Command(format!("cargo test area{} {}", number % 50, word(line))),
-                _ => Op::Write(format!("docs/area{}/{line}.md", number % 50)),
+                0 => BundleAction::Prompt(format!("Look at {} and {} in part {}", word(line), word(line + 1), number * line)),
+                1 => BundleAction::Read(format!("src/area{}/part{line}.rs", number % 50)),
+                2 => BundleAction::Edit(format!("src/area{}/part{line}.rs", number % 50)),
+                3 => BundleAction::Command(format!("cargo test area{} {}", number % 50, word(line))),
+                _ => BundleAction::Write(format!("docs/area{}/{line}.md", number % 50)),
             };
             record(&bundles, &session, op, at, &|| None)?;
         }

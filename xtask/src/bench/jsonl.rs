@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::store::jsonl::JsonlStore;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::store::{Store, Transcript, Turns};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::store::{Store, Transcript, TurnSelection};
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
@@ -41,15 +41,15 @@ pub fn run(args: &JsonlArgs) -> Result<bool> {
         }
         let archived = |store: &mut dyn Store| -> Result<Duration> {
             let begun = Instant::now();
-            sessions.iter().try_for_each(|session| archive(store, &session.transcript(), &session.path).map(drop))?;
+            sessions.iter().try_for_each(|session| ingest(store, &session.transcript(), &session.path).map(drop))?;
             Ok(begun.elapsed())
         };
-        let took = archived(&mut JsonlStore::open(&folder, Patience::Patient)?)?;
-        let took_sqlite = archived(&mut SqliteStore::open(&other, Patience::Patient)?)?;
+        let took = archived(&mut JsonlStore::open(&folder, LockPolicy::Background)?)?;
+        let took_sqlite = archived(&mut SqliteStore::open(&other, LockPolicy::Background)?)?;
         let journal = journal(&folder)?;
-        let open = || JsonlStore::open(&folder, Patience::Hurried);
+        let open = || JsonlStore::open(&folder, LockPolicy::Interactive);
         let opened = median(args.runs, || open().map(drop))?;
-        open()?.optimise()?;
+        open()?.optimize()?;
         let small = self::journal(&folder)?;
         let opened_small = median(args.runs, || open().map(drop))?;
         let mut next = args.session;
@@ -57,13 +57,13 @@ pub fn run(args: &JsonlArgs) -> Result<bool> {
         let mut hook = |store: &mut dyn Store| -> Result<()> {
             last.write(next..next + 1)?;
             next += 1;
-            archive(store, &last.transcript(), &last.path)?;
+            ingest(store, &last.transcript(), &last.path)?;
             let key = store.session(&last.id)?.map_or(0, |session| session.key);
-            store.turns(key, Turns::Newest(5)).map(drop)?;
+            store.turns(key, TurnSelection::Newest(5)).map(drop)?;
             Ok(())
         };
         let hooked = median(args.runs, || hook(&mut open()?))?;
-        let hooked_sqlite = median(args.runs, || hook(&mut SqliteStore::open(&other, Patience::Hurried)?))?;
+        let hooked_sqlite = median(args.runs, || hook(&mut SqliteStore::open(&other, LockPolicy::Interactive)?))?;
         for _ in 0..200 {
             hook(&mut open()?)?;
         }

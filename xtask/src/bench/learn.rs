@@ -1,15 +1,15 @@
-//! What it takes to look for learnings: in answers alone, and in a session that is archived.
+//! Time of extracting learnings: in answers alone, and in a session that is archived.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use ctxbridge::archive::learn::{Patterns, extract, pass, sentences};
-use ctxbridge::archive::snapshot::{TEXT_BYTES, topics};
+use ctxbridge::archive::learn::{LearningPatterns, extract, learn_from_session, sentences};
+use ctxbridge::archive::snapshot::{MAX_TOPIC_TEXT_BYTES, topics};
 use ctxbridge::archive::store::Store;
-use ctxbridge::archive::store::Turns;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::words;
+use ctxbridge::archive::store::TurnSelection;
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::turn_text;
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub fn run(args: &LearnArgs) -> Result<bool> {
     let messages: Vec<&str> = texts.iter().copied().cycle().take(args.messages as usize).collect();
     // The first use compiles the table.
     let begun = Instant::now();
-    let patterns = Patterns::standard();
+    let patterns = LearningPatterns::standard();
     let compiled = begun.elapsed();
     let found: usize = messages.iter().map(|text| extract(patterns, text).len()).sum();
     println!("| what | reference | ratio | time, median |");
@@ -67,7 +67,7 @@ pub fn run(args: &LearnArgs) -> Result<bool> {
 fn window(texts: &[&str]) -> String {
     let mut window = String::new();
     for text in texts.iter().cycle() {
-        if window.len() + text.len() > TEXT_BYTES {
+        if window.len() + text.len() > MAX_TOPIC_TEXT_BYTES {
             break;
         }
         window.push_str(text);
@@ -76,22 +76,22 @@ fn window(texts: &[&str]) -> String {
     window
 }
 
-fn in_an_archive(args: &LearnArgs, patterns: &Patterns) -> Result<(Duration, Duration)> {
+fn in_an_archive(args: &LearnArgs, patterns: &LearningPatterns) -> Result<(Duration, Duration)> {
     let scratch = Scratch::new()?;
     scratch.generate(Kind::Tools, args.messages, args.messages * BYTES, 1)?;
     scratch.import()?;
-    let mut store = SqliteStore::open(&scratch.data(), Patience::Patient)?;
+    let mut store = SqliteStore::open(&scratch.data(), LockPolicy::Background)?;
     let session = store.sessions("", None, 1)?.pop().context("no session was archived")?;
-    let turns = store.turns(session.key, Turns::All)?;
+    let turns = store.turns(session.key, TurnSelection::All)?;
     let read = median(args.runs, || {
-        turns.iter().for_each(|turn| drop(words::fields(&mut store, turn)));
+        turns.iter().for_each(|turn| drop(turn_text::fields(&mut store, turn)));
     });
     let mut times = Vec::new();
     for run in 0..args.runs {
         // Other patterns have all of it looked through again.
         let patterns = patterns.clone().with("bench", &format!("without = ['run-{run}']"))?;
         let begun = Instant::now();
-        pass(&mut store, &session, &patterns, None)?;
+        learn_from_session(&mut store, &session, &patterns, None)?;
         times.push(begun.elapsed());
     }
     times.sort_unstable();

@@ -25,7 +25,7 @@ pub fn program(name: &str) -> PathBuf {
 
 /// Runs a command to its end; its output is dropped.
 ///
-/// A child's peak memory begins with that of the process that starts it, so whoever measures has to stay small: what needs
+/// A child's peak memory starts with that of its parent process, so the process that measures has to stay small. Work that needs
 /// memory is done in other processes.
 pub fn measure(command: &mut Command) -> Result<Sample> {
     measure_with_input(command, b"")
@@ -46,7 +46,7 @@ pub fn measure_with_input(command: &mut Command, input: &[u8]) -> Result<Sample>
     Ok(Sample { wall, peak_bytes: used.rusage.maxrss })
 }
 
-/// The peak memory of this process in MB, where the system tells it.
+/// The peak memory of this process in MB, if the system reports it.
 pub fn own_peak() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

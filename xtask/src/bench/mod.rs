@@ -58,20 +58,20 @@ enum Bench {
     Archive(archive::ArchiveArgs),
     /// The hooks that a user waits for at each prompt and tool, in a large archive with many bundles
     Hooks(hooks::HooksArgs),
-    /// What it takes to open an archive in JSON Lines, and to add to it
+    /// Opening an archive in JSON Lines, and adding to it
     Jsonl(jsonl::JsonlArgs),
-    /// What it takes to look for learnings, in answers and in an archived session
+    /// Extracting learnings, in answers and in an archived session
     Learn(learn::LearnArgs),
-    /// How long a search takes in a large archive, as a process and in a server
+    /// A search in a large archive, as a process and in a server
     Search(search::SearchArgs),
-    /// How fast a PostgreSQL server takes an archive, and how fast it searches one
+    /// Sending an archive to a PostgreSQL server, and searching one there
     #[cfg(unix)]
     Postgres(postgres::PostgresArgs),
-    /// What compressing old sessions anew gives, and what moving them takes
+    /// Compressing old sessions again, and moving them between tiers
     Tiers(tiers::TiersArgs),
-    /// How much of what answers questions is found, by words, by meaning and by both; nothing is timed
+    /// Recall of answers to questions, by words, by meaning and by both; nothing is timed
     Retrieval(retrieval::RetrievalArgs),
-    /// Whether what is added to prompts unasked is worth it; nothing is timed
+    /// Usefulness of the turns that are added to prompts unasked; nothing is timed
     Recall(recall::RecallArgs),
     /// The file of the nearest vectors against comparing all of them, on vectors of real texts
     Vectors(vectors::VectorsArgs),

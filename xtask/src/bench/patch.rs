@@ -1,4 +1,4 @@
-//! What the commands of `patch` take, against bare work on the same file.
+//! Time of the `patch` commands, against bare work on the same file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! How fast a PostgreSQL server takes an archive, and how fast it searches one.
+//! Sending an archive to a PostgreSQL server, and searching one there.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use ctxbridge::archive::import::import;
-use ctxbridge::archive::learn::Patterns;
+use ctxbridge::archive::learn::LearningPatterns;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::search::query::Terms;
+use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::tokens::Tokenizer;
 use ctxbridge::archive::store::Store as _;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::redact::Redactor;
-use ctxbridge::team::postgres::{Pool, PostgresStore, Settings, Ssl};
-use ctxbridge::team::sync::{Retries, Sending};
+use ctxbridge::team::postgres::{ConnectionPool, ConnectionSettings, PostgresStore, TlsMode};
+use ctxbridge::team::sync::{RetryPolicy, SyncRun};
 use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::postgres::{Database, Server};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
@@ -52,25 +52,30 @@ pub fn run(args: &PostgresArgs) -> Result<bool> {
     let database = Database::on(server.address())?;
     drop(PostgresStore::connect(settings(&database.url())?)?);
     let role = database.role("somebody", "")?;
-    let pool = Pool::new(Settings { tenant: "bench".to_owned(), ..settings(&database.url_of(&role))? });
+    let pool = ConnectionPool::new(ConnectionSettings { tenant: "bench".to_owned(), ..settings(&database.url_of(&role))? });
     send(args, &pool)?;
     if args.rows > 0 {
         grow(args.rows, &database)?;
         // The server writes down what each statement takes there; connections from now on are asked for that.
         let log = format!("ALTER ROLE {} SET log_min_duration_statement = 0", role.name);
         database.admin()?.batch_execute(&log)?;
-        let mut store = PostgresStore::connect(Settings { tenant: "bench".to_owned(), ..settings(&database.url_of(&role))? })?;
+        let mut store =
+            PostgresStore::connect(ConnectionSettings { tenant: "bench".to_owned(), ..settings(&database.url_of(&role))? })?;
         search(args, &server, &database, &mut store)?;
     }
     Ok(true)
 }
 
-fn settings(url: &str) -> Result<Settings> {
-    Ok(Settings { ssl: Ssl::Off, statement_timeout: Duration::from_secs(3_600), ..Settings::from_url(url)? })
+fn settings(url: &str) -> Result<ConnectionSettings> {
+    Ok(ConnectionSettings {
+        ssl: TlsMode::Off,
+        statement_timeout: Duration::from_secs(3_600),
+        ..ConnectionSettings::from_url(url)?
+    })
 }
 
 /// All that `archive sync` does, but for vectors; and an import of the same sessions on this machine as its reference.
-fn send(args: &PostgresArgs, pool: &Pool) -> Result<()> {
+fn send(args: &PostgresArgs, pool: &ConnectionPool) -> Result<()> {
     let (sessions, data) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let mut paths: Vec<PathBuf> = Vec::new();
     for seed in 0..args.turns.div_ceil(TURNS) {
@@ -80,20 +85,20 @@ fn send(args: &PostgresArgs, pool: &Pool) -> Result<()> {
     let begun = Instant::now();
     let imported = import(data.path(), &paths, Comparison::Whole, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {})?;
     let local = begun.elapsed();
-    let open = || SqliteStore::open(data.path(), Patience::Patient);
+    let open = || SqliteStore::open(data.path(), LockPolicy::Background);
     let turns = open()?.totals()?.turns;
     let name = "the server of the benchmark";
-    let sending = Sending {
+    let sending = SyncRun {
         data: data.path(),
         from: &|| Ok(Box::new(open()?)),
         to: &|| Ok(Box::new(PostgresStore::of(pool)?)),
         name,
         redactor: Redactor::standard(),
-        patterns: &Patterns::of_user().0,
+        patterns: &LearningPatterns::of_user().0,
         model: None,
-        is_whole: false,
+        is_full_resync: false,
         deadline: None,
-        retries: Retries::default(),
+        retries: RetryPolicy::default(),
         now_ms: 1_780_000_000_000,
     };
     // When the last session is there, and when the server has sorted their words in.
@@ -134,7 +139,7 @@ fn send(args: &PostgresArgs, pool: &Pool) -> Result<()> {
     Ok(())
 }
 
-/// What the server said that calls of a function took it, in milliseconds, in their order.
+/// Durations of a function's calls, as the server reports them, in milliseconds, in their order.
 fn took(server: &Server, function: &str) -> Vec<f64> {
     let mut all = Vec::new();
     // A statement is logged as it is planned, given its parameters, and executed: the last two belong to each call.
@@ -170,7 +175,7 @@ fn search(args: &PostgresArgs, server: &Server, database: &Database, store: &mut
     let meaning = |rng: &mut Rng| (0..384).map(|_| rng.roll() as f32 - 0.5).collect::<Vec<f32>>();
     // A server that is used has its index in memory; one that was just filled reads it from the disk.
     for _ in 0..WARMING {
-        store.search_near(MODEL, &meaning(&mut rng), &Filter::default(), 100)?;
+        store.search_nearest(MODEL, &meaning(&mut rng), &Filter::default(), 100)?;
     }
     for (name, low, high) in
         [("words that few turns have", 0.0001, 0.002), ("usual words", 0.002, 0.03), ("words of every tenth turn", 0.08, 1.0)]
@@ -185,10 +190,10 @@ fn search(args: &PostgresArgs, server: &Server, database: &Database, store: &mut
         let before = times().map(|times| times.len());
         for _ in 0..args.runs {
             let query: Vec<&str> = (0..3).map(|_| known[(rng.roll() * known.len() as f64) as usize].as_str()).collect();
-            let expression = Terms::of(&query.join(" "), &tokenizer).expression(&[]).unwrap_or_default();
+            let expression = QueryTerms::of(&query.join(" "), &tokenizer).expression(&[]).unwrap_or_default();
             let vector = meaning(&mut rng);
             found += store.search_words(&expression, &Filter::default(), 100)?.len();
-            store.search_near(MODEL, &vector, &Filter::default(), 100)?;
+            store.search_nearest(MODEL, &vector, &Filter::default(), 100)?;
         }
         let [mut by_words, mut near] = times();
         by_words.drain(..before[0]);
@@ -205,7 +210,7 @@ fn search(args: &PostgresArgs, server: &Server, database: &Database, store: &mut
     Ok(())
 }
 
-/// Copies what there is until there is as much as is wanted, with vectors of their own.
+/// Copies rows until there are `rows` of them. The copies have vectors of their own.
 fn grow(rows: u64, database: &Database) -> Result<()> {
     let mut admin = database.admin()?;
     let is_large = |admin: &mut postgres::Client| -> Result<i64> {

@@ -16,7 +16,7 @@ pub struct Reference {
     file: PathBuf,
 }
 
-/// What a parse with swc takes, and nothing else.
+/// Parses the file with swc, and does nothing else.
 pub fn parse(reference: &Reference) -> Result<bool> {
     let text = fs::read_to_string(&reference.file)?;
     let input = StringInput::new(&text, BytePos(1), BytePos(1 + text.len() as u32));
@@ -28,13 +28,13 @@ pub fn parse(reference: &Reference) -> Result<bool> {
     Ok(true)
 }
 
-/// What reading and hashing takes, and nothing else.
+/// Reads and hashes the file, and does nothing else.
 pub fn hash(reference: &Reference) -> Result<bool> {
     println!("{}", digest::of_file(&reference.file)?);
     Ok(true)
 }
 
-/// What copying and hashing once takes, and nothing else.
+/// Copies the file and hashes the copy once, and does nothing else.
 pub fn copy(reference: &Reference) -> Result<bool> {
     let copy = reference.file.with_extension("copy");
     fs::copy(&reference.file, &copy)?;
@@ -43,7 +43,7 @@ pub fn copy(reference: &Reference) -> Result<bool> {
     Ok(true)
 }
 
-/// What reading transcripts and parsing each line takes, on one thread, and nothing else.
+/// Reads transcripts and parses each line, on one thread, and does nothing else.
 pub fn json(reference: &Reference) -> Result<bool> {
     let mut lines = 0;
     parse_lines(&reference.file, &mut lines)?;

@@ -27,12 +27,12 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// From now on there is this server.
+    /// Sets the server for the following commands.
     pub fn set_server(&mut self, url: Option<&str>) {
         self.server = url.map(str::to_owned);
     }
 
-    /// Where the client keeps the sessions of one project.
+    /// The client's folder with the sessions of one project.
     pub fn sessions(&self) -> PathBuf {
         self.home().join(".claude/projects/-home-dev-src-ledger")
     }
@@ -54,18 +54,18 @@ impl Scratch {
         self.hook_with(event, transcript, &event.own())
     }
 
-    /// The same, with what the client says at this event.
+    /// The same, with the client's own fields of this event.
     pub fn hook_with(&self, event: Hook, transcript: &Path, own: &Value) -> Result<Sample> {
         measure_with_input(&mut self.ctxbridge(&["hook", event.slug()])?, &self.input(event, transcript, own))
             .with_context(|| self.said())
     }
 
-    /// What a hook prints.
+    /// Runs a hook and returns its output.
     pub fn hook_output(&self, event: Hook, transcript: &Path) -> Result<String> {
         self.hook_output_with(event, transcript, &event.own())
     }
 
-    /// The same, with what the client says at this event.
+    /// The same, with the client's own fields of this event.
     pub fn hook_output_with(&self, event: Hook, transcript: &Path, own: &Value) -> Result<String> {
         let input = self.folder.path().join("input");
         fs::write(&input, self.input(event, transcript, own))?;
@@ -142,7 +142,7 @@ impl Scratch {
         Ok(command)
     }
 
-    /// What the last command complained of.
+    /// Error output of the last command.
     fn said(&self) -> String {
         let text = fs::read_to_string(self.stderr()).unwrap_or_default();
         format!("on stderr: {}", if text.trim().is_empty() { "nothing" } else { text.trim() })
@@ -152,7 +152,7 @@ impl Scratch {
         self.folder.path().join("home")
     }
 
-    /// Where the archive and its index are.
+    /// The folder of the archive and its index.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -190,7 +190,7 @@ impl Hook {
         }
     }
 
-    /// What the client says besides, where the case does not matter.
+    /// Further fields of the client, if the case does not matter.
     fn own(self) -> Value {
         match self {
             Self::UserPromptSubmit => json!({ "prompt": "And what does the journal say about it?" }),

@@ -1,4 +1,4 @@
-//! How long a search takes, on made-up sessions.
+//! Duration of a search, on made-up sessions.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::embed::install::{self, MODEL};
-use ctxbridge::archive::search::{Finder, Index, Mode, Request};
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::search::{Mode, SearchIndex, SearchRequest, Searcher};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::transcript::Kind;
 
@@ -32,7 +32,7 @@ const BYTES: u64 = 1_300;
 const QUERIES: usize = 5;
 /// Words of a query.
 const WORDS: usize = 3;
-/// What is asked for, by the share of entries that have a word.
+/// Kinds of queries, by the share of entries that have a word.
 const KINDS: [(&str, std::ops::Range<f64>); 3] =
     [("words that few turns have", 0.0..0.001), ("usual words", 0.001..0.03), ("words of every tenth turn", 0.1..1.0)];
 /// Groups that made-up vectors are in.
@@ -63,8 +63,8 @@ pub fn run(args: &SearchArgs) -> Result<bool> {
         pairs.print(&format!("`archive search`, {name}"), "`ctxbridge --version`", "≤ 20 ms");
     }
     println!("\n| in a server | median | slowest of 20 | target |\n| --- | --- | --- | --- |");
-    let mut store = SqliteStore::open(&data, Patience::Patient)?;
-    let mut finder = Finder::new(data.clone());
+    let mut store = SqliteStore::open(&data, LockPolicy::Background)?;
+    let mut finder = Searcher::new(data.clone());
     for ((name, _), queries) in KINDS.iter().zip(&queries) {
         served(&format!("by words, {name}"), "≤ 5 ms", &mut finder, &mut store, queries, Mode::Lexical, args.runs)?;
     }
@@ -75,7 +75,7 @@ pub fn run(args: &SearchArgs) -> Result<bool> {
     }
     let vectors = give_vectors(&data)?;
     link(&model, &install::folder_in(&data))?;
-    let mut finder = Finder::new(data);
+    let mut finder = Searcher::new(data);
     for ((name, _), queries) in KINDS.iter().zip(&queries) {
         served(&format!("hybrid, {name}"), "≤ 30 ms", &mut finder, &mut store, queries, Mode::Hybrid, args.runs)?;
     }
@@ -91,7 +91,7 @@ pub fn run(args: &SearchArgs) -> Result<bool> {
 
 /// Queries of words that are in the archive, by how many entries have them.
 fn queries(data: &Path) -> Result<Vec<Vec<String>>> {
-    let index = Index::open(data)?;
+    let index = SearchIndex::open(data)?;
     let all = index.count()?;
     let mut words: Vec<Vec<String>> = vec![Vec::new(); KINDS.len()];
     let mut seen = HashSet::new();
@@ -129,7 +129,7 @@ fn queries(data: &Path) -> Result<Vec<Vec<String>>> {
 fn served(
     name: &str,
     goal: &str,
-    finder: &mut Finder,
+    finder: &mut Searcher,
     store: &mut SqliteStore,
     queries: &[String],
     mode: Mode,
@@ -137,7 +137,7 @@ fn served(
 ) -> Result<()> {
     let mut times: Vec<Duration> = Vec::new();
     for (at, query) in queries.iter().cycle().take((runs + 1) * queries.len()).enumerate() {
-        let request = Request { mode: Some(mode), ..Request::new(query) };
+        let request = SearchRequest { mode: Some(mode), ..SearchRequest::new(query) };
         let begun = Instant::now();
         let found = finder.search(store, &request, usize::MAX, &mut |_| {})?;
         let took = begun.elapsed();
@@ -153,14 +153,14 @@ fn served(
     Ok(())
 }
 
-/// A vector for each entry: to make real ones of 100,000 turns would take an hour, and how long it takes to find one does not depend on
-/// what it is of.
+/// Makes up a vector for each entry. Real ones of 100,000 turns would take an hour, and the time of a search does not depend on the
+/// texts behind them.
 fn give_vectors(data: &Path) -> Result<usize> {
     const DIMENSIONS: usize = 384;
-    let mut index = Index::open(data)?;
+    let mut index = SearchIndex::open(data)?;
     let mut rng = Rng::new(1);
-    let mut around = |centre: Option<&Vec<f32>>| -> Vec<f32> {
-        let value = |at: usize, noise: f64| centre.map_or(0.0, |centre| centre[at]) + (noise - 0.5) as f32 * 0.1;
+    let mut around = |center: Option<&Vec<f32>>| -> Vec<f32> {
+        let value = |at: usize, noise: f64| center.map_or(0.0, |center| center[at]) + (noise - 0.5) as f32 * 0.1;
         let values: Vec<f32> = (0..DIMENSIONS).map(|at| value(at, rng.roll())).collect();
         let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
         values.into_iter().map(|value| value / length).collect()
@@ -170,7 +170,7 @@ fn give_vectors(data: &Path) -> Result<usize> {
     loop {
         let entries = index.without_vectors(MODEL, 1_000)?;
         if entries.is_empty() {
-            index.arrange(MODEL, DIMENSIONS)?;
+            index.refresh_ann_file(MODEL, DIMENSIONS)?;
             return Ok(count);
         }
         let given: Vec<_> =
@@ -182,7 +182,7 @@ fn give_vectors(data: &Path) -> Result<usize> {
 
 fn link(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
-    for file in &install::FILES {
+    for file in &install::MODEL_FILES {
         let (from, to) = (from.join(file.name), to.join(file.name));
         if std::fs::hard_link(&from, &to).is_err() {
             std::fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;

@@ -1,9 +1,9 @@
-//! What compressing anew gives, by level and size of the dictionary, and what moving takes.
+//! Sizes after compressing again, by level and size of the dictionary, and times of moving between tiers.
 
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::tier::dictionary::{Packer, Samples};
 use ctxbridge_testkit::transcript::Kind;
 
@@ -44,8 +44,8 @@ pub fn run(args: &TiersArgs) -> Result<bool> {
     let cold = scratch.project().join("cold");
     for (name, folder) in [("warm", None), ("cold", Some(&cold))] {
         let before = scratch.archive_bytes()?;
-        let mut store = SqliteStore::open(&data, Patience::Patient)?;
-        let settings = ctxbridge::archive::tier::Settings {
+        let mut store = SqliteStore::open(&data, LockPolicy::Background)?;
+        let settings = ctxbridge::archive::tier::TierSettings {
             warm_after_days: 1,
             cold_after_days: u32::from(folder.is_some()),
             cold_folder: folder.cloned(),
@@ -58,7 +58,7 @@ pub fn run(args: &TiersArgs) -> Result<bool> {
         println!("| {name} | {} | {from:.1} MB | {to:.1} MB | {took:.1} s |", moved.sessions);
         let begun = Instant::now();
         store.shrink()?;
-        ctxbridge::archive::store::Store::settle(&mut store)?;
+        ctxbridge::archive::store::Store::checkpoint(&mut store)?;
         drop(store);
         let (before, after, took) = (mb(before), mb(scratch.archive_bytes()?), begun.elapsed().as_secs_f64());
         println!("| the database afterwards, `VACUUM` | | {before:.1} MB | {after:.1} MB | {took:.1} s |");
@@ -68,7 +68,7 @@ pub fn run(args: &TiersArgs) -> Result<bool> {
 
 /// All segments, compressed in different ways.
 fn levels(scratch: &Scratch) -> Result<()> {
-    let mut store = SqliteStore::open(&scratch.data(), Patience::Patient)?;
+    let mut store = SqliteStore::open(&scratch.data(), LockPolicy::Background)?;
     let sessions: Vec<i64> = store.known_sessions()?.iter().map(|session| session.key).collect();
     let candidates = store.warm_candidates(&sessions)?;
     let packed: u64 = candidates.iter().map(|candidate| candidate.packed).sum();

@@ -1,4 +1,4 @@
-//! What the archive takes, on made-up sessions.
+//! Time and memory of archiving and restoring, on made-up sessions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,7 +43,7 @@ enum Case {
 const CHAT: u64 = 1_800;
 /// And where many sessions are needed, as short as they come.
 const SHORT: u64 = 1_300;
-/// Minutes after which nothing more is begun.
+/// Minutes after which no further case is started.
 const PATIENCE: u64 = 40;
 
 pub fn run(args: &ArchiveArgs) -> Result<bool> {
@@ -136,7 +136,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What a compaction gives back, out of a large archive.
+    /// The restore after a compaction, from a large archive.
     fn restore(&self, what: &str, sessions: u64, turns: u64) -> Result<()> {
         let scratch = Scratch::new()?;
         let messages = turns * 11 / 4 / self.scale;

@@ -1,8 +1,9 @@
 /*!
-`cargo xtask bench recall`: whether what is added to prompts unasked is worth it.
+`cargo xtask bench recall`: usefulness of the turns that are added to prompts unasked.
 
-Questions of the labelled set are typed as prompts in their project: what is added ought to be their evidence. Prompts that have nothing to recall are
-typed as well: nothing ought to be added. Each is asked of the archive, and of bundles with what the same sessions did. Nothing here is timed.
+Questions of the labeled set are typed as prompts in their project, and the added turns ought to be their evidence. For prompts
+that have nothing to recall, nothing ought to be added. Each is asked of the archive, and of bundles with the work of the same
+sessions. Nothing here is timed.
 */
 
 mod bundles;
@@ -29,12 +30,12 @@ pub struct RecallArgs {
     with: Vec<PathBuf>,
 }
 
-/// Turns that are added at most, as the hook has it.
+/// Maximum number of added turns, as in the hook.
 const MOST: usize = 7;
-/// What is tried here is not what takes how long.
+/// Time limit of a search, long enough never to matter: nothing is timed here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What came of all prompts.
+/// Results of all prompts.
 #[derive(Debug, Default)]
 struct Tally {
     questions: usize,

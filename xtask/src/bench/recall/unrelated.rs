@@ -13,12 +13,12 @@ pub struct Unrelated {
     pub prompts: Vec<Prompt>,
 }
 
-/// One of them.
+/// One prompt.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
     pub id: String,
-    /// Where it is typed.
+    /// The project it is typed in.
     pub project: String,
     pub prompt: String,
 }

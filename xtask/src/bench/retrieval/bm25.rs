@@ -1,8 +1,8 @@
-//! What everything is compared with: BM25 alone, as SQLite computes it, over the words of a dataset, with the index's weights. It stays what it
-//! is while the product's index changes.
+//! The baseline of all comparisons: BM25 alone, as SQLite computes it, over the words of a dataset, with the index's weights. It
+//! stays the same while the product's index changes.
 
 use anyhow::Result;
-use ctxbridge::archive::search::query::Terms;
+use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::tokens::Tokenizer;
 use rusqlite::{Connection, params};
 
@@ -44,7 +44,7 @@ impl Bm25 {
 
     /// Turns in the order of their scores, the best first.
     pub fn ask(&self, question: &Question) -> Result<Vec<String>> {
-        let terms = Terms::of(&question.question.replace('"', " "), &self.tokenizer);
+        let terms = QueryTerms::of(&question.question.replace('"', " "), &self.tokenizer);
         let Some(expression) = terms.expression(&[]) else { return Ok(Vec::new()) };
         let mut select = self.db.prepare_cached(
             "SELECT name FROM words JOIN turns ON turns.id = words.rowid

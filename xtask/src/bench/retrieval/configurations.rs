@@ -1,20 +1,20 @@
-//! What is compared: each way of looking, and each stage of the ranking on its own.
+//! The configurations to compare: each mode of search, and each stage of the ranking on its own.
 
 use ctxbridge::archive::search::{Mode, Stages};
 
-/// What the others are compared with.
+/// Name of the baseline.
 pub const BASELINE: &str = "BM25 alone";
 
-/// What users get.
+/// Name of the configuration that users have.
 pub const COMPLETE: &str = "hybrid, all stages";
 
-/// A way of looking.
+/// A way of searching.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     pub name: String,
     pub mode: Mode,
     pub stages: Stages,
-    /// Whether it is asked in the project that has the answer; else it is not known where.
+    /// `true` if questions are asked in the project that has the answer. Otherwise the project is unknown.
     pub is_asked_there: bool,
 }
 
@@ -25,7 +25,7 @@ type Switch = fn(&mut Stages, bool);
 const STAGES: [(&str, Switch); 8] = [
     ("scores", |stages, on| stages.scores = on),
     ("context", |stages, on| stages.context = on),
-    ("neighbours", |stages, on| stages.neighbours = on),
+    ("neighbors", |stages, on| stages.neighbors = on),
     ("session", |stages, on| stages.session = on),
     ("importance", |stages, on| stages.importance = on),
     ("project", |stages, on| stages.project = on),

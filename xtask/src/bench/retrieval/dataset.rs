@@ -1,4 +1,4 @@
-//! The file that is measured on: sessions, questions, and which turns answer them. fixtures/retrieval/README.md has the format.
+//! Datasets: sessions, questions, and the turns that answer them. fixtures/retrieval/README.md has the format.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dataset {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
     pub sessions: Vec<Session>,
     pub questions: Vec<Question>,
@@ -29,7 +29,7 @@ pub struct Session {
     pub turns: Vec<Turn>,
 }
 
-/// A prompt and what came of it.
+/// A prompt with its answer and tool calls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
@@ -54,14 +54,14 @@ pub struct Step {
     pub is_error: bool,
 }
 
-/// What is asked, and the turns that answer it.
+/// A question, and the turns that answer it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     pub id: String,
     pub kind: String,
     pub question: String,
-    /// Turns that are later cannot be found, and "yesterday" is the day before.
+    /// Time of the question: later turns cannot be found, and "yesterday" is the day before.
     #[serde(with = "time")]
     pub asked_at: Timestamp,
     /// Ids of turns; all of them are wanted.
@@ -103,7 +103,7 @@ impl Dataset {
             .collect()
     }
 
-    /// Drops questions whose evidence is in no project of such a name. The sessions stay, for what is looked through is the same.
+    /// Drops questions whose evidence is in no project of such a name. The sessions stay, so that the same archive is searched.
     pub fn keep_questions_on(&mut self, projects: &[String]) -> Result<()> {
         if projects.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The public LoCoMo dialogues (Maharana et al. 2024, "Evaluating Very Long-Term Conversational Memory of LLM Agents") as a dataset:
-//! long, about nothing technical, and nothing was chosen to do well on them. They are not ours, so no byte of them is kept here.
+//! The public LoCoMo dialogues (Maharana et al. 2024, "Evaluating Very Long-Term Conversational Memory of LLM Agents") as a
+//! dataset. They are long and not technical, and nothing was tuned on them. They are not ours, so no byte of them is kept here.
 
 use std::collections::HashSet;
 use std::fs;
@@ -102,7 +102,7 @@ fn time(text: &str) -> Result<Timestamp> {
     Ok(time.to_zoned(TimeZone::UTC)?.timestamp())
 }
 
-/// `D8:6; D09:17` names the lines D8:6 and D9:17. What is misspelled names none.
+/// `D8:6; D09:17` names the lines D8:6 and D9:17. Misspelled names are ignored.
 fn identifiers(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != ':');
     let line = |word: &str| {

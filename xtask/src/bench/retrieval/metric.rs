@@ -1,11 +1,11 @@
-//! How good an order is, when it is known what should be in front.
+//! Measures of a ranking, given the evidence that should come first.
 
 use serde::Serialize;
 
 /// Depths at which recall is taken.
 pub const DEPTHS: [usize; 3] = [5, 10, 20];
 
-/// How many hits are asked for.
+/// Number of hits to ask for.
 pub const DEEPEST: usize = 20;
 
 /// Recall and reciprocal rank, of one question or the mean of several; from 0 to 1.

@@ -1,5 +1,6 @@
 /*!
-`cargo xtask bench retrieval`: how much of what answers a question is found, by each way of looking and with each stage of the ranking.
+`cargo xtask bench retrieval`: recall of the turns that answer a question, by each mode of search and with each stage of the
+ranking.
 
 Sessions of a dataset are written as the client writes them, archived, indexed and searched by the library, as users' are. Nothing
 here is timed.
@@ -19,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use ctxbridge::archive::embed::{MiniLm, Model, install};
+use ctxbridge::archive::embed::{EmbeddingModel, MiniLm, install};
 use ctxbridge::archive::search::Mode;
 
 use self::bm25::Bm25;
@@ -86,7 +87,7 @@ pub fn run(args: &RetrievalArgs) -> Result<bool> {
 /// The name of the row that compares vectors as the model made them.
 const EXACT: &str = "dense, no stage, vectors in full";
 
-fn rows(dataset: &Dataset, model: Option<&mut Model>, only: &[String]) -> Result<Vec<Row>> {
+fn rows(dataset: &Dataset, model: Option<&mut EmbeddingModel>, only: &[String]) -> Result<Vec<Row>> {
     let is_wanted = |name: &str| only.is_empty() || only.iter().any(|text| name.contains(text.as_str()));
     let has_model = model.is_some();
     let mut configurations = configurations::all(has_model);
@@ -100,7 +101,7 @@ fn rows(dataset: &Dataset, model: Option<&mut Model>, only: &[String]) -> Result
     };
     let bm25 = Bm25::new(dataset)?;
     rows.push(row(BASELINE, Mode::Lexical, &mut |question| bm25.ask(question))?);
-    let mut without = Model::installed(Path::new(""));
+    let mut without = EmbeddingModel::installed(Path::new(""));
     let model = match model {
         Some(model) => model,
         // Words are not asked of it.
@@ -128,7 +129,7 @@ fn rows(dataset: &Dataset, model: Option<&mut Model>, only: &[String]) -> Result
 }
 
 /// The model in a folder, or the installed one, if there is one.
-fn model(given: Option<&Path>) -> Result<Option<Model>> {
+fn model(given: Option<&Path>) -> Result<Option<EmbeddingModel>> {
     let folder = match given {
         Some(folder) => folder.to_owned(),
         None => install::folder()?,
@@ -138,7 +139,7 @@ fn model(given: Option<&Path>) -> Result<Option<Model>> {
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let embedder = Remembering::new(Box::new(MiniLm::with_threads(&folder, threads)?));
-    Ok(Some(Model::from(Box::new(embedder) as Box<_>)))
+    Ok(Some(EmbeddingModel::from(Box::new(embedder) as Box<_>)))
 }
 
 #[cfg(test)]

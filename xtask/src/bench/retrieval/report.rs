@@ -10,10 +10,10 @@ use super::configurations::{BASELINE, COMPLETE};
 use super::dataset::{Dataset, Question};
 use super::metric::Score;
 
-/// Points by which hybrid search has to find more among ten hits than BM25 alone.
+/// Points of recall@10 by which hybrid search has to exceed BM25 alone.
 const TARGET: f64 = 10.0;
 
-/// What one configuration made of all questions.
+/// Results of one configuration on all questions.
 pub struct Row {
     pub name: String,
     pub mode: Mode,
@@ -88,7 +88,7 @@ pub fn json(dataset: &Dataset, rows: &[Row]) -> Value {
     })
 }
 
-/// Points of recall@10 that all of it finds more than BM25 alone.
+/// Points of recall@10 by which the complete configuration exceeds BM25 alone.
 fn gain(dataset: &Dataset, rows: &[Row]) -> Option<f64> {
     let recall = |name: &str| Some(rows.iter().find(|row| row.name == name)?.all(dataset).recall_at_10());
     Some(100.0 * (recall(COMPLETE)? - recall(BASELINE)?))

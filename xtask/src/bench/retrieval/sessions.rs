@@ -22,7 +22,7 @@ pub fn write(session: &Session, projects: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What the archive will know a turn by: the id of its first line.
+/// Id of a turn in the archive: that of its first line.
 pub fn turn_id(turn: &str) -> [u8; 16] {
     let mut id = [0; 16];
     id.copy_from_slice(&digest::sha256(format!("turn {turn}").as_bytes())[..16]);

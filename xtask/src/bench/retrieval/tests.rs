@@ -73,7 +73,7 @@ fn what_has_the_words_is_first() {
 fn vectors_are_compared() {
     let dataset = read(&tiny()).unwrap();
     let remembering = Remembering::new(Box::new(Parrots));
-    let mut embedder = Model::from(Box::new(remembering) as Box<_>);
+    let mut embedder = EmbeddingModel::from(Box::new(remembering) as Box<_>);
     let rows = rows(&dataset, Some(&mut embedder), &["dense, no stage".to_owned(), "hybrid, all stages".to_owned()]).unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, [BASELINE, EXACT, "dense, no stage", "hybrid, all stages", "hybrid, all stages, asked in the project"]);

@@ -1,4 +1,4 @@
-//! Real vectors, and as many more like them as are asked for.
+//! Real vectors, and any number of made-up ones that resemble them.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -10,14 +10,14 @@ use ctxbridge_testkit::Rng;
 
 pub const DIMENSIONS: usize = 384;
 
-/// Texts for which the model is asked at once; so many are lost when it is stopped.
+/// Number of texts that the model embeds at once; at most this many are lost when it is stopped.
 const BATCH: usize = 256;
-/// Of so many, the nearest is mixed in.
+/// Number of vectors among which the nearest is chosen for a mixture.
 const AMONG: usize = 64;
-/// How far a number of a mixture is off: so that it is as far from the nearest real one as those are from each other.
+/// Noise of a mixture's numbers: it makes a mixture as far from the nearest real vector as those are from each other.
 const NOISE: f64 = 0.018;
 
-/// A vector for each line of a file, from beside it where they were made before.
+/// Returns a vector for each line of a file. They are kept next to it, and read from there if they were made before.
 pub fn real(texts: &Path, model: &Path, most: usize) -> Result<Vec<f32>> {
     let lines = fs::read_to_string(texts).with_context(|| format!("cannot read {}", texts.display()))?;
     let lines: Vec<&str> = lines.lines().take(most).collect();
@@ -40,7 +40,8 @@ pub fn real(texts: &Path, model: &Path, most: usize) -> Result<Vec<f32>> {
     Ok(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
 }
 
-/// The first so many of these; where there are fewer, mixtures of two that are near each other, with noise. Says how many are real.
+/// Returns `count` vectors: the real ones first, then mixtures of two that are near each other, with noise. Also returns the number
+/// of real ones.
 pub fn fill(real: &[f32], count: usize) -> Result<(Vec<f32>, usize)> {
     let have = (real.len() / DIMENSIONS).min(count);
     ensure!(have > 0, "there are more queries than texts");

@@ -1,6 +1,6 @@
 /*!
-`bench vectors`: the file of the nearest vectors against comparing all of them. Each query goes to both, one after the other, so that
-ratios hold whatever else the machine does.
+`bench vectors`: the file for vector search against comparing all vectors. Each query goes to both in sequence, so that ratios hold
+whatever else the machine does.
 */
 
 mod data;
@@ -14,37 +14,37 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::embed::install;
-use ctxbridge::archive::search::nearest::{Effort, Identity, Nearest, Row};
+use ctxbridge::archive::search::ann::{AnnFile, AnnIdentity, Effort, VectorRow};
 use ctxbridge::archive::search::vectors::{Matrix, Quantized};
 use ctxbridge_testkit::Rng;
 
 use self::data::DIMENSIONS;
 
-/// What is asked for, and what recall is of.
+/// Number of nearest vectors to find, of which recall is computed.
 const WANTED: usize = 10;
-/// Opening is measured so often.
+/// Number of measurements of opening.
 const OPENED: usize = 21;
 
 #[derive(Debug, clap::Args)]
 pub struct VectorsArgs {
     /// Texts, one a line, no two alike; their vectors are kept beside them
     texts: PathBuf,
-    /// How many vectors are searched; where there are fewer texts, mixtures of near ones are added
+    /// Number of vectors to search; if there are fewer texts, mixtures of near ones are added
     #[arg(long, value_delimiter = ',', default_value = "10000,100000,1000000")]
     counts: Vec<usize>,
-    /// Of the texts, the first so many are the queries
+    /// Number of queries: the first texts
     #[arg(long, default_value_t = 200)]
     queries: usize,
-    /// How many lists are looked at, in place of the usual; several to choose from
+    /// Number of lists to scan, in place of the usual; several to choose from
     #[arg(long, value_delimiter = ',')]
     lists: Vec<usize>,
-    /// How many vectors are rescored, in place of the usual
+    /// Number of vectors to rescore, in place of the usual
     #[arg(long, value_delimiter = ',')]
     rescored: Vec<usize>,
     /// Folder of the model, if not the installed one
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
-    /// Where the files are written; they take 0.5 GB for a million
+    /// Folder for the files; they take 0.5 GB for a million
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 }
@@ -76,15 +76,16 @@ pub fn run(args: &VectorsArgs) -> Result<bool> {
 
 /// The rows of one size.
 fn size(args: &VectorsArgs, queries: &[&[f32]], vectors: &[f32], have: usize, path: &Path) -> Result<()> {
-    let identity = Identity { model: "minilm-384".to_owned(), dimensions: DIMENSIONS, of: [7; 16] };
+    let identity = AnnIdentity { model: "minilm-384".to_owned(), dimensions: DIMENSIONS, index_id: [7; 16] };
     let count = vectors.len() / DIMENSIONS;
     let quantized = || vectors.chunks_exact(DIMENSIONS).map(Quantized::of);
-    let rows =
-        quantized().enumerate().map(|(at, vector)| Ok::<_, Infallible>(Row { id: at as i64, entry: entry(at as i64), vector }));
+    let rows = quantized()
+        .enumerate()
+        .map(|(at, vector)| Ok::<_, Infallible>(VectorRow { id: at as i64, entry: entry(at as i64), vector }));
     let begun = Instant::now();
-    Nearest::write(path, &identity, rows)?;
+    AnnFile::write(path, &identity, rows)?;
     let built = begun.elapsed();
-    let open = || Nearest::open(path, &identity)?.context("it was just written");
+    let open = || AnnFile::open(path, &identity)?.context("it was just written");
     let mut opened = (0..OPENED).map(|_| timed(open).map(|(_, time)| time)).collect::<Result<Vec<_>>>()?;
     let [opened, _] = quantiles(&mut opened);
     let megabytes = fs::metadata(path)?.len() as f64 / 1e6;
@@ -116,7 +117,7 @@ fn entry(id: i64) -> i64 {
 
 fn row(
     queries: &[&[f32]],
-    nearest: &Nearest,
+    nearest: &AnnFile,
     all: &Matrix,
     have: usize,
     effort: Effort,
@@ -158,7 +159,7 @@ fn compare(all: &Matrix, query: &[f32], allowed: Option<&HashSet<i64>>) -> Vec<i
     best.into_iter().map(|(id, _)| id).collect()
 }
 
-/// What work gives, and the milliseconds that it takes.
+/// Runs work, and returns its result and its duration in milliseconds.
 fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let begun = Instant::now();
     let done = black_box(work()?);
@@ -169,7 +170,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The median, and what 95 of 100 are below.
+/// The median and the 95th percentile.
 fn quantiles(figures: &mut [f64]) -> [f64; 2] {
     figures.sort_by(f64::total_cmp);
     [50, 95].map(|percent| figures.get(figures.len() * percent / 100).copied().unwrap_or(f64::NAN))
