@@ -8,7 +8,7 @@ use ctxbridge::patch::catalogue::{Catalogue, Patch};
 use ctxbridge::patch::container::Container;
 use ctxbridge::patch::locate::locate;
 use ctxbridge::patch::plan::plan;
-use ctxbridge::patch::signature::Form;
+use ctxbridge::patch::signature::TextForm;
 use tempfile::TempDir;
 
 /// A small catalogue that is right.
@@ -246,7 +246,7 @@ fn the_embedded_catalogue_is_the_one_in_the_sources() {
         let container = Container::open("cli.js", text.into_bytes()).unwrap();
         let [one, other] = [&embedded, &loaded].map(|catalogue| {
             let patches: Vec<&Patch> = catalogue.patches().iter().collect();
-            let located = locate(&container, &patches, version.as_ref(), Form::Original).unwrap();
+            let located = locate(&container, &patches, version.as_ref(), TextForm::Original).unwrap();
             let sites = located.sites.iter().map(|site| (site.site.clone(), site.signature.clone(), site.span, site.names()));
             sites.collect::<Vec<_>>()
         });

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ctxbridge::client::{Client, ClientError, Limits};
+use ctxbridge::client::{Client, ClientError, ConversationLimits};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -36,11 +36,11 @@ fn script(script: &str) -> (Client, TempDir) {
     (Client::node_script(path).unwrap(), folder)
 }
 
-fn seconds(turn: u64, total: u64) -> Limits {
-    Limits { turn: Duration::from_secs(turn), total: Duration::from_secs(total) }
+fn seconds(turn: u64, total: u64) -> ConversationLimits {
+    ConversationLimits { turn: Duration::from_secs(turn), total: Duration::from_secs(total) }
 }
 
-fn failure(client: &Client, prompts: &[&str], limits: Limits) -> ClientError {
+fn failure(client: &Client, prompts: &[&str], limits: ConversationLimits) -> ClientError {
     client.converse(prompts, limits).unwrap_err()
 }
 
@@ -51,10 +51,10 @@ fn each_prompt_waits_for_the_result_before_it() {
          setTimeout(() => result(`${n}: ${prompt.length}`), 50);",
     );
     let prompts = ["one".to_owned(), "x".repeat(200_000), "ünf".to_owned()];
-    let conversation = client.converse(&prompts, Limits::default()).unwrap();
+    let conversation = client.converse(&prompts, ConversationLimits::default()).unwrap();
     let texts: Vec<_> = conversation.turns.iter().map(|turn| turn.text.as_str()).collect();
     assert_eq!(texts, ["1: 3", "2: 200000", "3: 3"]);
-    assert!(conversation.ended_well());
+    assert!(conversation.is_success());
     assert!(conversation.turns.iter().all(|turn| turn.duration >= Duration::from_millis(50)));
     assert!(conversation.diagnostics.contains("careful"));
     assert!(conversation.diagnostics.contains("not JSON"));
@@ -68,11 +68,11 @@ fn an_error_of_the_client_is_a_turn_that_failed() {
          if (n === 2) say({ type: 'result', subtype: 'error_during_execution', errors: ['torn'] });
          if (n === 3) say({ type: 'result', subtype: 'error_max_turns' });",
     );
-    let conversation = client.converse(&["a", "b", "c"], Limits::default()).unwrap();
+    let conversation = client.converse(&["a", "b", "c"], ConversationLimits::default()).unwrap();
     let turns: Vec<_> = conversation.turns.iter().map(|turn| (turn.is_error, turn.text.as_str())).collect();
     assert_eq!(turns, [(true, "API Error: 400"), (true, "[\"torn\"]"), (true, "error_max_turns")]);
     assert_eq!(conversation.status.code(), Some(1));
-    assert!(!conversation.ended_well());
+    assert!(!conversation.is_success());
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn the_environment_is_clean_and_scratch() {
     let (client, _folder) =
         client("result(JSON.stringify({ env: process.env, cwd: process.cwd(), argv: process.argv.slice(2) }));");
     let client = client.api("http://127.0.0.1:4").env("CLAUDE_TEXT_PRUNE_KEEP", "2").arg("--more");
-    let conversation = client.converse(&["x"], Limits::default()).unwrap();
+    let conversation = client.converse(&["x"], ConversationLimits::default()).unwrap();
     let seen: Value = serde_json::from_str(&conversation.turns[0].text).unwrap();
     let env = seen["env"].as_object().unwrap();
 
@@ -107,10 +107,10 @@ fn the_environment_is_clean_and_scratch() {
 #[test]
 fn without_an_api_or_a_fence_nothing_is_left_open() {
     let echo = "result([process.env.ANTHROPIC_BASE_URL, process.env.HTTPS_PROXY].join(' '));";
-    let said = |client: &Client| client.converse(&["x"], Limits::default()).unwrap().turns[0].text.clone();
+    let said = |client: &Client| client.converse(&["x"], ConversationLimits::default()).unwrap().turns[0].text.clone();
     let (client, _folder) = client(echo);
     assert_eq!(said(&client), "http://127.0.0.1:9 http://127.0.0.1:9");
-    assert_eq!(said(&client.without_fence()), "http://127.0.0.1:9 ");
+    assert_eq!(said(&client.without_dead_proxy()), "http://127.0.0.1:9 ");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_client_that_reads_nothing_does_not_hold_us_up() {
 #[test]
 fn a_client_that_dies_says_why() {
     let (client, _folder) = script("console.error('x'.repeat(9000) + ' out of luck'); process.exit(3);");
-    let error = failure(&client, &["a"], Limits::default());
+    let error = failure(&client, &["a"], ConversationLimits::default());
     let ClientError::Ended { status, diagnostics, step, .. } = &error else { panic!("{error}") };
     assert_eq!((status.code(), step.as_str()), (Some(3), "answer prompt 1"));
     assert!(diagnostics.ends_with("x out of luck") && diagnostics.len() <= 4096);

@@ -3,14 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbridge::config::{Config, Gate, KEYS, Postgres, Say, Secret, Source, Sources, Ssl};
+use ctxbridge::config::{
+    Config, ConfigSources, Gate, KEYS, NotifyLevel, PostgresSettings, SecretString, SettingSource, TlsSwitch,
+};
 use ctxbridge::redact::Redactor;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 struct World {
     folder: TempDir,
-    sources: Sources,
+    sources: ConfigSources,
 }
 
 impl World {
@@ -19,7 +21,8 @@ impl World {
         let deep = folder.path().join("project/src/deep");
         fs::create_dir_all(&deep).unwrap();
         fs::create_dir_all(folder.path().join("project/.ctxbridge")).unwrap();
-        let sources = Sources { user_file: Some(folder.path().join("config.toml")), cwd: Some(deep), ..Sources::default() };
+        let sources =
+            ConfigSources { user_file: Some(folder.path().join("config.toml")), cwd: Some(deep), ..ConfigSources::default() };
         Self { folder, sources }
     }
 
@@ -77,8 +80,8 @@ fn without_anything_the_defaults_hold() {
     archive.cold_after_days = 180
     archive.cold_folder = null
     prune.enabled = true
-    prune.keep = 4
-    prune.threshold = 20000
+    prune.keep_turns = 4
+    prune.threshold_tokens = 20000
     prune.max_chars = 80
     prune.tail_tokens = 10000
     prune.step = "40000"
@@ -87,13 +90,13 @@ fn without_anything_the_defaults_hold() {
     autopilot.enabled = true
     autopilot.window = null
     autopilot.warn = 0.7
-    autopilot.optimise = 0.85
-    autopilot.say = "warn"
+    autopilot.optimize = 0.85
+    autopilot.notify = "warn"
     recall.prompts = true
     recall.agents = true
     bundle.enabled = true
     hooks.gate = "off"
-    event.log = false
+    hooks.event_log = false
     postgres.url = null
     postgres.host = null
     postgres.port = null
@@ -121,24 +124,24 @@ fn each_layer_is_over_the_one_before() {
         assert!(config.problems.is_empty(), "{:?}", config.problems);
         (config.archive.restore_budget, config.source("archive.restore_budget"))
     };
-    assert_eq!(seen(&world), (4000, Source::Default));
+    assert_eq!(seen(&world), (4000, SettingSource::Default));
     let world = world.user(&file(10));
-    assert_eq!(seen(&world), (10, Source::User(world.folder.path().join("config.toml"))));
+    assert_eq!(seen(&world), (10, SettingSource::User(world.folder.path().join("config.toml"))));
     let world = world.project(&file(2));
-    assert_eq!(seen(&world), (2, Source::Project(world.project_file())));
+    assert_eq!(seen(&world), (2, SettingSource::Project(world.project_file())));
     let world = world.variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET", "3");
-    assert_eq!(seen(&world), (3, Source::Variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET")));
+    assert_eq!(seen(&world), (3, SettingSource::Variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET")));
     let world = world.variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET", "4");
-    assert_eq!(seen(&world), (4, Source::Variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET")));
+    assert_eq!(seen(&world), (4, SettingSource::Variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET")));
     let world = world.flag("archive.restore_budget", "5");
-    assert_eq!(seen(&world), (5, Source::Flag));
+    assert_eq!(seen(&world), (5, SettingSource::Flag));
 }
 
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
-                [prune]\nenabled = false\nkeep = 5\nthreshold = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
-                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimise = 0.6\nsay = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n\
+                [prune]\nenabled = false\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
+                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
                 [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\
                 [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
     let by_file = World::new().user(text).load();
@@ -156,7 +159,6 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     assert_eq!(by_variable.autopilot, by_file.autopilot);
     assert_eq!((by_variable.recall, by_variable.bundle), (by_file.recall, by_file.bundle));
     assert_eq!(by_variable.hooks, by_file.hooks);
-    assert_eq!(by_variable.event, by_file.event);
     assert_eq!(by_variable.postgres, by_file.postgres);
     assert_eq!(by_variable.redact, by_file.redact);
     assert_eq!(by_file.redact.patterns, ["[A-Z]{4}-\\d+", "a"]);
@@ -173,7 +175,7 @@ fn a_server_is_one_that_is_meant() {
     let config = others().load();
     assert_eq!(
         (config.postgres.host.as_deref(), config.postgres.ssl, config.postgres.port),
-        (Some("dev"), Some(Ssl::Off), Some(1))
+        (Some("dev"), Some(TlsSwitch::Off), Some(1))
     );
     assert!(!config.has_server());
     assert!(others().variable("CTXBRIDGE_ARCHIVE_STORE", "postgres").load().has_server());
@@ -182,11 +184,11 @@ fn a_server_is_one_that_is_meant() {
     assert_eq!((config.postgres.host.as_deref(), config.postgres.ssl, config.postgres.port), (Some("team"), None, None));
     assert!(config.postgres.password.is_none(), "it is of the other server");
     let alone = World::new().variable("PGPASSWORD", "hidden").variable("RUVECTOR_HOST", "team").load();
-    assert_eq!(alone.postgres.password.as_ref().map(Secret::reveal), Some("hidden"));
+    assert_eq!(alone.postgres.password.as_ref().map(SecretString::reveal), Some("hidden"));
     assert_eq!(host(others().user("[postgres]\nhost = \"mine\"\n")).as_deref(), Some("mine"));
     // A repository that somebody else wrote sends nothing anywhere.
     let world = World::new().project("[postgres]\nhost = \"evil\"\nvisibility = \"team\"\n[archive]\nstore = \"postgres\"\n");
-    assert_eq!((world.load().has_server(), world.load().postgres), (false, Postgres::default()));
+    assert_eq!((world.load().has_server(), world.load().postgres), (false, PostgresSettings::default()));
 }
 
 #[test]
@@ -195,7 +197,7 @@ fn passwords_are_never_shown() {
         .user("[postgres]\nurl = \"postgres://ann:hunter2@db/team?password=hunter2\"\npassword = \"hunter2\"\n")
         .variable("CTXBRIDGE_POSTGRES_URL", "nonsense hunter2");
     let config = world.load();
-    assert_eq!(config.postgres.password.as_ref().map(Secret::reveal), Some("hunter2"));
+    assert_eq!(config.postgres.password.as_ref().map(SecretString::reveal), Some("hunter2"));
     let shown: Vec<String> = config.settings().iter().map(|setting| setting.value.to_string()).collect();
     let all = format!("{config:?} {shown:?} {}", world.problems());
     assert!(!all.contains("hunter2") && all.contains("postgres://ann:***@db/team?***"), "{all}");
@@ -246,7 +248,7 @@ fn the_names_of_the_designs_are_accepted() {
     assert!(config.problems.is_empty(), "{:?}", config.problems);
     assert!(!config.archive.auto_optimize && !config.autopilot.enabled);
     assert_eq!((config.archive.retention_days, config.archive.instruction_budget), (7, 9));
-    assert_eq!((config.autopilot.window, config.autopilot.warn, config.autopilot.optimise), (Some(1_000_000), 0.6, 0.9));
+    assert_eq!((config.autopilot.window, config.autopilot.warn, config.autopilot.critical), (Some(1_000_000), 0.6, 0.9));
     assert_eq!(config.hooks.gate, Gate::BlockAuto);
     assert_eq!(World::new().variable("CLAUDE_FLOW_BLOCK_COMPACTION", "false").load().hooks.gate, Gate::Off);
 }
@@ -254,20 +256,20 @@ fn the_names_of_the_designs_are_accepted() {
 #[test]
 fn a_bad_value_leaves_that_of_the_layer_below() {
     let world = World::new()
-        .user("[archive]\nretention_days = 7\n[autopilot]\nsay = \"change\"\n")
+        .user("[archive]\nretention_days = 7\n[autopilot]\nnotify = \"change\"\n")
         .variable("CTXBRIDGE_ARCHIVE_RETENTION_DAYS", "0")
-        .variable("CTXBRIDGE_AUTOPILOT_SAY", "loudly")
+        .variable("CTXBRIDGE_AUTOPILOT_NOTIFY", "loudly")
         .variable("CTXBRIDGE_AUTOPILOT_WARN", "70")
         .variable("CTXBRIDGE_AUTOPILOT_WINDOW", "-5")
         .variable("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "")
         .flag("autopilot.enabled", "maybe");
     let config = world.load();
-    assert_eq!((config.archive.retention_days, config.autopilot.say, config.autopilot.warn), (7, Say::Change, 0.7));
+    assert_eq!((config.archive.retention_days, config.autopilot.notify, config.autopilot.warn), (7, NotifyLevel::Change, 0.7));
     insta::assert_snapshot!(world.problems(), @r#"
     $CTXBRIDGE_ARCHIVE_RETENTION_DAYS: archive.retention_days is "0", not a whole number from 1 to 36500; it stays 7
     $CTXBRIDGE_AUTOPILOT_WINDOW: autopilot.window is "-5", not a whole number from 1000 to 100000000; it is unset
     $CTXBRIDGE_AUTOPILOT_WARN: autopilot.warn is "70", not a share of the window, such as 0.70; it stays 0.7
-    $CTXBRIDGE_AUTOPILOT_SAY: autopilot.say is "loudly", not one of off, change, warn, always; it stays "change"
+    $CTXBRIDGE_AUTOPILOT_NOTIFY: autopilot.notify is "loudly", not one of off, change, warn, always; it stays "change"
     command line: autopilot.enabled is "maybe", not true or false; it stays true
     "#);
 }
@@ -277,21 +279,21 @@ fn a_bad_value_leaves_that_of_the_layer_below() {
 fn a_project_cannot_set_what_is_the_user_s() {
     let world = World::new().project(
         "[archive]\nretention_days = 1\nauto_optimize = false\nrestore_budget = 10\ninstruction_budget = 2001\n\
-         [autopilot]\nwindow = 100000000\nwarn = 0.5\n[hooks]\ngate = \"block-auto\"\n[event]\nlog = true\n",
+         [autopilot]\nwindow = 100000000\nwarn = 0.5\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n",
     );
     let config = world.load();
-    assert!(!config.event.log);
+    assert!(!config.hooks.event_log);
     assert_eq!(config.hooks.gate, Gate::Off);
     assert_eq!((config.archive.retention_days, config.autopilot.window), (30, None));
     assert_eq!((config.archive.restore_budget, config.autopilot.warn), (10, 0.5));
     assert_eq!(config.archive.instruction_budget, 2_000, "budgets may only be lowered");
-    assert_eq!(config.source("archive.instruction_budget"), Source::Default);
+    assert_eq!(config.source("archive.instruction_budget"), SettingSource::Default);
     insta::assert_snapshot!(world.problems(), @"
     [ROOT]/project/.ctxbridge/config.toml: archive.auto_optimize is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: archive.instruction_budget is not for a project to raise; it stays 2000
     [ROOT]/project/.ctxbridge/config.toml: archive.retention_days is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: autopilot.window is not for a project to set; put it into your own config.toml
-    [ROOT]/project/.ctxbridge/config.toml: event.log is not for a project to set; put it into your own config.toml
+    [ROOT]/project/.ctxbridge/config.toml: hooks.event_log is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: hooks.gate is not for a project to set; put it into your own config.toml
     ");
 }
@@ -316,8 +318,8 @@ fn what_is_no_setting_is_told() {
 fn shares_that_contradict_each_other_are_settled() {
     let world = World::new().variable("CTXBRIDGE_AUTOPILOT_WARN", "0.9");
     let config = world.load();
-    assert_eq!((config.autopilot.warn, config.autopilot.optimise), (0.85, 0.85));
-    insta::assert_snapshot!(world.problems(), @"$CTXBRIDGE_AUTOPILOT_WARN: autopilot.warn is 0.9, above autopilot.optimise, and counts as 0.85 like that");
+    assert_eq!((config.autopilot.warn, config.autopilot.critical), (0.85, 0.85));
+    insta::assert_snapshot!(world.problems(), @"$CTXBRIDGE_AUTOPILOT_WARN: autopilot.warn is 0.9, above autopilot.optimize, and counts as 0.85 like that");
 }
 
 #[test]
@@ -325,9 +327,9 @@ fn the_nearest_project_counts() {
     let world = World::new().project("[archive]\nrestore_budget = 1\n");
     let near = world.folder.path().join("project/src/.ctxbridge");
     fs::create_dir(&near).unwrap();
-    fs::write(near.join("config.toml"), "[autopilot]\nsay = \"off\"\n").unwrap();
+    fs::write(near.join("config.toml"), "[autopilot]\nnotify = \"off\"\n").unwrap();
     let config = world.load();
-    assert_eq!((config.archive.restore_budget, config.autopilot.say), (4000, Say::Off));
+    assert_eq!((config.archive.restore_budget, config.autopilot.notify), (4000, NotifyLevel::Off));
 }
 
 #[test]
@@ -368,7 +370,7 @@ proptest! {
                         value in "\\PC{0,20}|-?[0-9.e]{1,9}", key in 0..KEYS.len()) {
         let config = World::new().user(&user).project(&user).variable(KEYS[key].variable, &value).load();
         prop_assert!(config.archive.restore_budget <= 100_000 && config.archive.retention_days >= 1);
-        prop_assert!(config.autopilot.warn > 0.0 && config.autopilot.warn <= config.autopilot.optimise && config.autopilot.optimise <= 1.0);
+        prop_assert!(config.autopilot.warn > 0.0 && config.autopilot.warn <= config.autopilot.critical && config.autopilot.critical <= 1.0);
         prop_assert!(config.problems.iter().all(|problem| !problem.to_string().chars().any(char::is_control)));
     }
 }

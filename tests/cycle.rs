@@ -1,4 +1,4 @@
-//! The optimise cycle: confidence that falls with time, pruning that loses nothing, and what it would do.
+//! The optimize cycle: confidence that falls with time, pruning that loses nothing, and what it would do.
 #![cfg(unix)]
 
 use crate::kinds;

@@ -11,8 +11,8 @@ mod turns;
 
 use std::path::{Path, PathBuf};
 
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::store::{Store, StoredTurn, Turns};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::store::{Store, StoredTurn, TurnSelection};
 use sandbox::Sandbox;
 use serde_json::Value;
 
@@ -33,14 +33,14 @@ fn counts(told: &Value) -> [u64; 4] {
 }
 
 fn store(sandbox: &Sandbox) -> SqliteStore {
-    SqliteStore::open(&sandbox.data(), Patience::Patient).unwrap()
+    SqliteStore::open(&sandbox.data(), LockPolicy::Background).unwrap()
 }
 
 /// The turns of a session as it is now.
 fn turns_of(sandbox: &Sandbox, session: &str) -> Vec<StoredTurn> {
     let mut store = store(sandbox);
     let key = store.session(session).unwrap().unwrap().key;
-    store.turns(key, Turns::All).unwrap()
+    store.turns(key, TurnSelection::All).unwrap()
 }
 
 /// Handles and texts of what is found.

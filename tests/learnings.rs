@@ -1,8 +1,8 @@
-//! What is learned from conversations: how well, on passages that were labelled by hand, and what becomes of it.
+//! What is learned from conversations: how well, on passages that were labeled by hand, and what becomes of it.
 #![cfg(unix)]
 
 mod commands;
-mod labelled;
+mod labeled;
 use crate::archive::lines;
 mod patterns;
 use crate::archive::sandbox;

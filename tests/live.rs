@@ -21,7 +21,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use ctxbridge::client::releases;
-use ctxbridge::client::{Client, Conversation, Limits};
+use ctxbridge::client::{Client, ClientConversation, ConversationLimits};
 use ctxbridge::common::digest;
 use ctxbridge::demo;
 use ctxbridge::patch::catalogue::Catalogue;
@@ -82,13 +82,13 @@ impl Installation {
         demo::offline(&self.target()).unwrap()
     }
 
-    fn converse(&self, stub: &Stub, prompts: &[String]) -> Conversation {
-        self.client().api(&stub.url()).converse(prompts, Limits::default()).unwrap()
+    fn converse(&self, stub: &Stub, prompts: &[String]) -> ClientConversation {
+        self.client().api(&stub.url()).converse(prompts, ConversationLimits::default()).unwrap()
     }
 }
 
 #[track_caller]
-fn ended_well(stub: &Stub, conversation: &Conversation) {
-    assert!(conversation.ended_well(), "{conversation:#?}");
+fn ended_well(stub: &Stub, conversation: &ClientConversation) {
+    assert!(conversation.is_success(), "{conversation:#?}");
     assert_eq!(stub.violations(), [""; 0], "the real API would have refused a request");
 }

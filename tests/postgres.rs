@@ -16,7 +16,7 @@ mod tls;
 
 use std::path::PathBuf;
 
-use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings, Ssl};
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore, TlsMode};
 use ctxbridge_testkit::postgres::{Database, Role};
 
 fn cache() -> PathBuf {
@@ -28,17 +28,17 @@ fn database() -> Database {
 }
 
 /// What the superuser connects with.
-fn settings(database: &Database) -> Settings {
-    Settings { ssl: Ssl::Off, ..Settings::from_url(&database.url()).unwrap() }
+fn settings(database: &Database) -> ConnectionSettings {
+    ConnectionSettings { ssl: TlsMode::Off, ..ConnectionSettings::from_url(&database.url()).unwrap() }
 }
 
 /// What a role connects with.
-fn settings_of(database: &Database, role: &Role) -> Settings {
-    Settings { ssl: Ssl::Off, ..Settings::from_url(&database.url_of(role)).unwrap() }
+fn settings_of(database: &Database, role: &Role) -> ConnectionSettings {
+    ConnectionSettings { ssl: TlsMode::Off, ..ConnectionSettings::from_url(&database.url_of(role)).unwrap() }
 }
 
 /// Why there is no connection; no password is in it.
-fn refused(settings: Settings) -> PostgresError {
+fn refused(settings: ConnectionSettings) -> PostgresError {
     let password = settings.password.clone();
     let error = PostgresStore::connect(settings).unwrap_err();
     for secret in ["hunter2", "p@ss word", "only on loopback"] {

@@ -12,13 +12,13 @@ mod variables;
 use std::borrow::Cow;
 use std::process::Command;
 
-use ctxbridge::prune::{self, Pruned, RUNTIME, RUNTIME_FUNCTION, Settings};
+use ctxbridge::prune::{self, PruneSettings, Pruned, RUNTIME, RUNTIME_FUNCTION};
 use serde_json::Value;
 
 use variables::Environment;
 
-fn settings(environment: &Environment) -> Settings {
-    Settings::from_env(|name| environment.get(name).cloned())
+fn settings(environment: &Environment) -> PruneSettings {
+    PruneSettings::from_env(|name| environment.get(name).cloned())
 }
 
 /// Prunes with both twins and returns what Rust made of it, having checked that they agree on the
@@ -46,7 +46,7 @@ fn assert_untouched(messages: &[Value], environment: &Environment) {
 /// Constants exist once in each language; these are the lines where the JavaScript has them.
 #[test]
 fn the_twins_have_the_same_constants() {
-    let defaults = Settings::default().constants();
+    let defaults = PruneSettings::default().constants();
     let defaults = defaults.iter().map(|(name, value)| format!("const {name} = {value};"));
     let constants = [
         format!("const CHARS_PER_TOKEN = {};", prune::CHARS_PER_TOKEN),

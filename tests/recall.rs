@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ctxbridge::archive::blocks::{in_archive, in_transcripts, transcripts};
-use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::handle_lookup::{find_in_archive, find_in_transcripts, partition_transcripts};
+use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::store::Transcript;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::prune::{self, Handle, Settings, Step};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::prune::{self, Handle, PruneSettings, Step};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -58,7 +58,7 @@ impl World {
     fn store(&self) -> SqliteStore {
         let data = self.folder.path().join("data");
         fs::create_dir_all(&data).unwrap();
-        SqliteStore::open(&data, Patience::Patient).unwrap()
+        SqliteStore::open(&data, LockPolicy::Background).unwrap()
     }
 }
 
@@ -77,18 +77,23 @@ fn every_cut_of_a_session_comes_back() {
     let path = made.sessions[0].path.clone();
     let lines = fs::read_to_string(&path).unwrap();
     let messages: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let settings =
-        Settings { keep_turns: 1, threshold_tokens: 0, tail_tokens: 100, step: Step::Tokens(100), ..Settings::default() };
+    let settings = PruneSettings {
+        keep_turns: 1,
+        threshold_tokens: 0,
+        tail_tokens: 100,
+        step: Step::Tokens(100),
+        ..PruneSettings::default()
+    };
     let cuts = prune::plan(&messages, &settings);
     assert!(cuts.len() > 50, "{} cuts", cuts.len());
     let mut store = world.store();
-    archive(&mut store, &Transcript::at(&path), &path).unwrap();
+    ingest(&mut store, &Transcript::at(&path), &path).unwrap();
     for cut in cuts {
         let original = prune::text_at(&messages[cut.message_index], cut.block_index, cut.part).unwrap();
         let handle = cut.handle.expect("ids of the client's");
-        let found = in_transcripts(&handle, std::slice::from_ref(&path)).expect("in the transcript");
+        let found = find_in_transcripts(&handle, std::slice::from_ref(&path)).expect("in the transcript");
         assert_eq!((found.text.as_str(), found.is_ambiguous), (original, false), "{handle}");
-        let archived = in_archive(&handle, &mut store).unwrap().expect("in the archive");
+        let archived = find_in_archive(&handle, &mut store).unwrap().expect("in the archive");
         assert_eq!((archived.text, archived.uuid), (found.text, found.uuid), "{handle}");
     }
 }
@@ -115,10 +120,10 @@ fn the_archive_has_what_the_transcript_lost() {
     let path = world.write("s.jsonl", &[message("1a2b3c4d-1", "the first text"), message("1a2b3c4d-2", "end")]);
     let transcript = Transcript::at(&path);
     let mut store = world.store();
-    archive(&mut store, &transcript, &path).unwrap();
+    ingest(&mut store, &transcript, &path).unwrap();
     // A rewritten transcript, and then none.
     world.write("s.jsonl", &[message("bbbbbbbb-1", "rewritten")]);
-    archive(&mut store, &transcript, &path).unwrap();
+    ingest(&mut store, &transcript, &path).unwrap();
     fs::remove_file(&path).unwrap();
     drop(store);
     let output = world.recall(&world.project(), &["ctx:1a2b3c4d.0"]);
@@ -161,7 +166,7 @@ fn lines_are_found_wherever_they_are_cut() {
     );
     fs::write(&path, bytes).unwrap();
     for (digits, text) in [("11111111", long.as_str()), ("22222222", &long), ("33333333", "half \u{fffd}")] {
-        let found = in_transcripts(&handle(&format!("ctx:{digits}.0")), std::slice::from_ref(&path));
+        let found = find_in_transcripts(&handle(&format!("ctx:{digits}.0")), std::slice::from_ref(&path));
         assert_eq!(found.unwrap().text, text);
     }
 }
@@ -173,6 +178,6 @@ fn the_project_s_own_transcripts_come_first() {
     let elsewhere = world.client().join("projects/-elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
     fs::write(elsewhere.join("t.jsonl"), "{}\n").unwrap();
-    let (near, others) = transcripts(&world.client(), &world.project().join("src"));
+    let (near, others) = partition_transcripts(&world.client(), &world.project().join("src"));
     assert_eq!((near, others), (vec![own], vec![elsewhere.join("t.jsonl")]));
 }

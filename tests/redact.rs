@@ -2,7 +2,7 @@
 
 mod lines;
 
-use ctxbridge::redact::{Patterns, Redactor};
+use ctxbridge::redact::{RedactionPatterns, Redactor};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -501,7 +501,7 @@ fn keys_of_json_say_what_is_in_them() {
 #[test]
 fn the_user_s_patterns_count_as_well() {
     let (extra, allow) = ([r"ACME-\d{4}".to_owned(), r"ticket (\w+)".to_owned()], ["^hunter2$".to_owned()]);
-    let redactor = Redactor::new(&Patterns { extra: &extra, allow: &allow }).unwrap();
+    let redactor = Redactor::new(&RedactionPatterns { extra: &extra, allow: &allow }).unwrap();
     let redacted = redactor.redact("ACME-1234, ticket abc, password=hunter2; password=hunter3; redacted");
     assert_eq!(
         redacted.text,
@@ -509,9 +509,9 @@ fn the_user_s_patterns_count_as_well() {
     );
     assert_eq!(redacted.found, [("named-secret", 1), ("pattern", 2)].into());
     let greedy = ["".to_owned(), "redacted|x*".to_owned()];
-    let redactor = Redactor::new(&Patterns { extra: &greedy, allow: &[] }).unwrap();
+    let redactor = Redactor::new(&RedactionPatterns { extra: &greedy, allow: &[] }).unwrap();
     assert_eq!(redactor.redact("axxb").text, "a[redacted:pattern]b");
-    let error = Redactor::new(&Patterns { extra: &["(".to_owned()], allow: &[] }).unwrap_err();
+    let error = Redactor::new(&RedactionPatterns { extra: &["(".to_owned()], allow: &[] }).unwrap_err();
     assert!(error.to_string().starts_with("`(` is no regular expression"), "{error}");
 }
 
@@ -549,7 +549,7 @@ fn a_key_that_ends_with_backslashes_is_no_name() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ctxbridge_testkit::share_of(2_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn twice_is_once(text in text()) {

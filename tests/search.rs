@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use ctxbridge::archive::embed::install::MODEL;
-use ctxbridge::archive::embed::{EmbedError, Embedder, Model};
+use ctxbridge::archive::embed::{EmbedError, Embedder, EmbeddingModel};
 use ctxbridge::archive::import::import;
 use ctxbridge::archive::reader::Comparison;
-use ctxbridge::archive::search::{self, Found, Index, Kind as Texts, Mode, Request, Stages, What};
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::search::{self, HitContent, Mode, SearchIndex, SearchRequest, SearchResults, Stages, TextKind as Texts};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use serde_json::json;
 use tempfile::TempDir;
@@ -44,7 +44,7 @@ impl Embedder for Meanings {
 struct World {
     folder: TempDir,
     store: SqliteStore,
-    index: Index,
+    index: SearchIndex,
 }
 
 impl World {
@@ -74,8 +74,8 @@ impl World {
     }
 
     fn open(folder: TempDir) -> Self {
-        let store = SqliteStore::open(folder.path(), Patience::Patient).unwrap();
-        let index = Index::open(folder.path()).unwrap();
+        let store = SqliteStore::open(folder.path(), LockPolicy::Background).unwrap();
+        let index = SearchIndex::open(folder.path()).unwrap();
         Self { folder, store, index }
     }
 
@@ -84,26 +84,27 @@ impl World {
     }
 
     fn embed(&mut self, most: usize) -> usize {
-        search::embed(&mut self.store, &mut self.index, &mut Meanings, most, &mut |_| {}).unwrap().entries
+        search::embed_missing(&mut self.store, &mut self.index, &mut Meanings, most, &mut |_| {}).unwrap().entries
     }
 
-    fn found(&mut self, request: &Request) -> Found {
-        search::search(&mut self.store, &mut self.index, &mut Model::from(Box::new(Meanings) as Box<_>), request).unwrap()
+    fn found(&mut self, request: &SearchRequest) -> SearchResults {
+        search::search(&mut self.store, &mut self.index, &mut EmbeddingModel::from(Box::new(Meanings) as Box<_>), request)
+            .unwrap()
     }
 
     /// Session and index of the hits.
-    fn hits(&mut self, request: &Request) -> Vec<(usize, u32)> {
+    fn hits(&mut self, request: &SearchRequest) -> Vec<(usize, u32)> {
         let hits = self.found(request).hits;
         let turn = |what| match what {
-            What::Turn(turn) => (usize::from_str_radix(&turn.session[..8], 16).unwrap(), turn.turn.index),
-            What::Summary(..) => panic!("there is none"),
+            HitContent::Turn(turn) => (usize::from_str_radix(&turn.session[..8], 16).unwrap(), turn.turn.index),
+            HitContent::Summary(..) => panic!("there is none"),
         };
-        hits.into_iter().map(|hit| turn(hit.what)).collect()
+        hits.into_iter().map(|hit| turn(hit.content)).collect()
     }
 }
 
-fn request(text: &str) -> Request {
-    Request { now: "2026-06-20T00:00:00Z".parse().unwrap(), zone: jiff::tz::TimeZone::UTC, ..Request::new(text) }
+fn request(text: &str) -> SearchRequest {
+    SearchRequest { now: "2026-06-20T00:00:00Z".parse().unwrap(), zone: jiff::tz::TimeZone::UTC, ..SearchRequest::new(text) }
 }
 
 fn talk() -> World {
@@ -111,7 +112,7 @@ fn talk() -> World {
         &[
             ("The editor is stuck when I save", "The lock was never released."),
             ("Fine", "Good."),
-            ("Next: colours", "Blue it is."),
+            ("Next: colors", "Blue it is."),
         ],
         &[("Sending files fails at midnight", "The token expires."), ("What does it cost?", "Nothing.")],
         &[("Rename the module", "Renamed."), ("The tests are red", "A snapshot was old.")],
@@ -124,7 +125,7 @@ fn talk() -> World {
 #[test]
 fn meaning_finds_what_words_do_not() {
     let mut world = talk();
-    let lexical = Request { mode: Some(Mode::Lexical), ..request("frozen program") };
+    let lexical = SearchRequest { mode: Some(Mode::Lexical), ..request("frozen program") };
     assert_eq!(world.hits(&lexical), []);
     let found = world.found(&request("frozen program"));
     assert_eq!((found.mode, found.notes.len()), (Mode::Lexical, 1), "nothing has a vector yet: {found:?}");
@@ -134,11 +135,11 @@ fn meaning_finds_what_words_do_not() {
     assert_eq!(world.embed(100), 4);
     assert_eq!(world.embed(100), 0);
     for mode in [Mode::Dense, Mode::Hybrid] {
-        assert_eq!(world.hits(&Request { mode: Some(mode), ..request("frozen program") })[0], (0, 0), "{mode:?}");
+        assert_eq!(world.hits(&SearchRequest { mode: Some(mode), ..request("frozen program") })[0], (0, 0), "{mode:?}");
     }
     assert_eq!(world.hits(&request("upload at night"))[0], (1, 0));
     assert_eq!(world.hits(&request("expensive"))[0], (1, 1));
-    let mut gone = Model::installed(Path::new("nowhere"));
+    let mut gone = EmbeddingModel::installed(Path::new("nowhere"));
     let without = search::search(&mut world.store, &mut world.index, &mut gone, &request("tests")).unwrap();
     assert!(without.mode == Mode::Lexical && without.notes[0].contains("`ctxbridge model install`"), "{without:?}");
     assert!(!without.hits.is_empty());
@@ -149,7 +150,7 @@ fn a_kind_is_asked_for_in_every_mode() {
     let mut world = talk();
     world.embed(100);
     for mode in [Mode::Lexical, Mode::Dense, Mode::Hybrid] {
-        let of = |kinds: &[Texts], text| Request { mode: Some(mode), kinds: kinds.to_vec(), ..request(text) };
+        let of = |kinds: &[Texts], text| SearchRequest { mode: Some(mode), kinds: kinds.to_vec(), ..request(text) };
         assert_eq!(world.hits(&of(&[Texts::Summary], "stuck")), [], "{mode:?}: there is no summary");
         assert_eq!(world.hits(&of(&[Texts::Prompt], "stuck")), [(0, 0)], "{mode:?}");
         assert_eq!(world.hits(&of(&[Texts::Answer], "stuck")), [], "{mode:?}: it is in the prompt");
@@ -163,7 +164,7 @@ fn a_vector_that_is_none_changes_nothing() {
     let mut world = talk();
     world.embed(100);
     let before = world.hits(&request("frozen program"));
-    let What::Turn(best) = world.found(&request("frozen program")).hits.remove(0).what else { panic!("a summary") };
+    let HitContent::Turn(best) = world.found(&request("frozen program")).hits.remove(0).content else { panic!("a summary") };
     for scale in [1e38_f32, 50.0, f32::NAN, -1.0] {
         let db = rusqlite::Connection::open(world.folder.path().join("search.db")).unwrap();
         let last: (i64, Vec<u8>) = db
@@ -171,7 +172,7 @@ fn a_vector_that_is_none_changes_nothing() {
             .unwrap();
         let data = [&scale.to_le_bytes()[..], &last.1[4..]].concat();
         db.execute("UPDATE vectors SET data = ?2 WHERE id = ?1", rusqlite::params![last.0, data]).unwrap();
-        world.index = Index::open(world.folder.path()).unwrap();
+        world.index = SearchIndex::open(world.folder.path()).unwrap();
         let found = world.found(&request("frozen program"));
         assert!(found.hits.iter().all(|hit| hit.score.is_finite() && hit.cosine.is_none_or(|cosine| cosine <= 1.0)), "{found:?}");
         assert_eq!(world.hits(&request("frozen program"))[0], before[0]);
@@ -181,14 +182,14 @@ fn a_vector_that_is_none_changes_nothing() {
 #[test]
 fn a_model_that_comes_later_is_looked_at() {
     let data = tempfile::tempdir().unwrap();
-    let mut model = Model::installed(data.path());
-    assert!(!model.is_there());
-    let error = |model: &mut Model| model.get().map(|_| ()).unwrap_err().to_string();
+    let mut model = EmbeddingModel::installed(data.path());
+    assert!(!model.is_present());
+    let error = |model: &mut EmbeddingModel| model.get().map(|_| ()).unwrap_err().to_string();
     assert!(error(&mut model).contains("not installed"));
     let folder = data.path().join("models").join(MODEL);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("vocab.txt"), "not the words").unwrap();
-    assert!(model.is_there() && error(&mut model).contains("damaged"), "{}", error(&mut model));
+    assert!(model.is_present() && error(&mut model).contains("damaged"), "{}", error(&mut model));
 }
 
 #[test]
@@ -207,11 +208,15 @@ fn another_model_s_vectors_are_not_compared() {
     }
     let mut world = talk();
     world.embed(100);
-    let found =
-        search::search(&mut world.store, &mut world.index, &mut Model::from(Box::new(Other) as Box<_>), &request("stuck"))
-            .unwrap();
-    assert_eq!(found.hits.len(), 3, "by words, with its neighbours: {found:?}");
-    assert_eq!(search::embed(&mut world.store, &mut world.index, &mut Other, 100, &mut |_| {}).unwrap().entries, 7);
+    let found = search::search(
+        &mut world.store,
+        &mut world.index,
+        &mut EmbeddingModel::from(Box::new(Other) as Box<_>),
+        &request("stuck"),
+    )
+    .unwrap();
+    assert_eq!(found.hits.len(), 3, "by words, with its neighbors: {found:?}");
+    assert_eq!(search::embed_missing(&mut world.store, &mut world.index, &mut Other, 100, &mut |_| {}).unwrap().entries, 7);
     assert_eq!(world.embed(100), 7, "and back");
 }
 
@@ -220,11 +225,11 @@ fn stages_can_be_left_out() {
     let mut world = talk();
     world.embed(100);
     let plain = Stages { scores: true, ..Stages::NONE };
-    let lexical = |stages| Request { mode: Some(Mode::Lexical), stages, ..request("stuck") };
+    let lexical = |stages| SearchRequest { mode: Some(Mode::Lexical), stages, ..request("stuck") };
     assert_eq!(world.hits(&lexical(plain)), [(0, 0)]);
-    assert_eq!(world.hits(&lexical(Stages { neighbours: true, ..plain })), [(0, 0), (0, 1), (0, 2)]);
+    assert_eq!(world.hits(&lexical(Stages { neighbors: true, ..plain })), [(0, 0), (0, 1), (0, 2)]);
     // The day that is named.
-    let named = |text| Request { mode: Some(Mode::Lexical), ..request(text) };
+    let named = |text| SearchRequest { mode: Some(Mode::Lexical), ..request(text) };
     assert_eq!(world.hits(&named("the token or the module on 2 June"))[0], (1, 0));
     assert_eq!(world.hits(&named("the token or the module on 3 June"))[0], (2, 0));
     assert_eq!(world.hits(&named("what was that on 3 June?"))[0].0, 2, "a time and nothing else");
@@ -246,17 +251,17 @@ fn a_query_of_a_time_alone_lists_its_turns() {
             assert_eq!(world.embed(100), 4);
         }
         for text in ["what did we do on 2 June?", "what happened 18 days ago", "2 June"] {
-            let request = Request { mode: Some(mode), limit: 2, ..request(text) };
+            let request = SearchRequest { mode: Some(mode), limit: 2, ..request(text) };
             assert_eq!(sorted(world.hits(&request)), [(1, 0), (1, 1)], "{text}");
         }
     }
-    let lexical = |text| Request { mode: Some(Mode::Lexical), ..request(text) };
+    let lexical = |text| SearchRequest { mode: Some(Mode::Lexical), ..request(text) };
     // The day's turns, then one that speaks of it.
     assert_eq!(sorted(world.hits(&lexical("what did we do on 2026-06-01?"))[..2].to_vec()), [(0, 0), (0, 1)]);
     assert!(world.hits(&lexical("what did we do on 2026-06-01?")).contains(&(1, 1)));
     // The begin of a log's line is no time.
     let found = world.found(&lexical("[2026-06-01 10:00] snapshot"));
-    assert_eq!((found.time, found.hits.len()), (None, 2), "it, and its neighbour");
+    assert_eq!((found.time, found.hits.len()), (None, 2), "it, and its neighbor");
 }
 
 #[test]
@@ -267,14 +272,14 @@ fn what_is_in_quotes_is_found_behind_many_that_are_alike() {
     let sessions: Vec<&[(&str, &str)]> = turns.chunks(25).collect();
     let mut world = World::new(&sessions);
     world.refresh();
-    assert_eq!(world.hits(&Request { mode: Some(Mode::Lexical), ..request("\"parser\"") }), [(8, 0)]);
+    assert_eq!(world.hits(&SearchRequest { mode: Some(Mode::Lexical), ..request("\"parser\"") }), [(8, 0)]);
 }
 
 #[test]
 fn words_are_enough_where_nothing_has_what_is_in_quotes() {
     let mut world = World::new(&[&[("why does it hang?", "The task took 93 seconds."), ("seconds", "Of what?")]]);
     world.refresh();
-    let lexical = |text| Request { mode: Some(Mode::Lexical), ..request(text) };
+    let lexical = |text| SearchRequest { mode: Some(Mode::Lexical), ..request(text) };
     let found = world.found(&lexical("\"took 90 seconds\""));
     assert_eq!(found.notes, ["nothing has what is in quotes as it is typed, so its words were looked for"]);
     assert!(!found.hits.is_empty());
@@ -292,16 +297,16 @@ fn a_short_turn_is_found_by_what_was_said_before_it() {
         &[("Go on.", "With what?")],
     ]);
     world.refresh();
-    let plain = |context| Request {
+    let plain = |context| SearchRequest {
         mode: Some(Mode::Lexical),
         stages: Stages { scores: true, context, ..Stages::NONE },
         ..request("memcached")
     };
     let found = world.found(&plain(true));
-    assert_eq!(found.hits.iter().map(|hit| hit.is_neighbour).collect::<Vec<_>>(), [false, true], "{found:?}");
+    assert_eq!(found.hits.iter().map(|hit| hit.is_neighbor).collect::<Vec<_>>(), [false, true], "{found:?}");
     assert_eq!(world.hits(&plain(true)), [(0, 0), (0, 1)]);
     assert_eq!(world.hits(&plain(false)), [(0, 0)]);
-    assert_eq!(world.hits(&Request { kinds: vec![Texts::Prompt], ..plain(true) }), [(0, 0)], "nobody typed it there");
+    assert_eq!(world.hits(&SearchRequest { kinds: vec![Texts::Prompt], ..plain(true) }), [(0, 0)], "nobody typed it there");
 }
 
 #[test]
@@ -309,8 +314,11 @@ fn what_is_said_often_is_shown_once() {
     let mut world =
         World::new(&[&[("run the tests", "All green."), ("Now what?", "Nothing.")], &[("run the tests", "All green.")]]);
     world.refresh();
-    let request =
-        Request { mode: Some(Mode::Lexical), stages: Stages { duplicates: true, ..Stages::NONE }, ..request("tests green") };
+    let request = SearchRequest {
+        mode: Some(Mode::Lexical),
+        stages: Stages { duplicates: true, ..Stages::NONE },
+        ..request("tests green")
+    };
     let found = world.found(&request);
     assert_eq!(found.hits.len(), 1, "{found:?}");
 }
@@ -343,7 +351,7 @@ fn generated_sessions() {
         assert!(all > 5, "{kind:?}: {all}");
         world.embed(usize::MAX);
         assert_eq!(world.index.coverage(MODEL).unwrap(), (all as u64, all as u64));
-        let found = world.found(&Request { limit: 50, ..request("the tests failed with an error") });
+        let found = world.found(&SearchRequest { limit: 50, ..request("the tests failed with an error") });
         assert!(!found.hits.is_empty() && found.hits.iter().all(|hit| hit.score.is_finite()), "{kind:?}");
     }
 }
@@ -365,30 +373,30 @@ fn many_vectors_are_found_with_and_without_their_file() {
         values.iter().map(|value| value / length).collect()
     };
     let entries = world.index.without_vectors(MODEL, 1_000).unwrap();
-    let mut give = |index: &mut Index, entries: &[i64]| {
+    let mut give = |index: &mut SearchIndex, entries: &[i64]| {
         let vectors: Vec<_> = entries.iter().map(|entry| (*entry, (0..EACH).map(|_| vector()).collect())).collect();
         index.set_vectors(MODEL, &vectors).unwrap();
         vectors.into_iter().map(|(entry, vectors): (i64, Vec<Vec<f32>>)| (entry, vectors[0].clone())).collect::<Vec<_>>()
     };
     let given = give(&mut world.index, &entries);
     let file = world.folder.path().join("search.nearest");
-    let own = |index: &mut Index, given: &[(i64, Vec<f32>)]| {
-        given.iter().filter(|(entry, vector)| index.dense(MODEL, vector, None, 5).unwrap()[0].0 == *entry).count()
+    let own = |index: &mut SearchIndex, given: &[(i64, Vec<f32>)]| {
+        given.iter().filter(|(entry, vector)| index.search_dense(MODEL, vector, None, 5).unwrap()[0].0 == *entry).count()
     };
     assert!(!file.exists());
     assert_eq!(own(&mut world.index, &given[..50]), 50);
-    let without = world.index.dense(MODEL, &given[7].1, None, 5).unwrap();
-    assert!(world.index.arrange(MODEL, DIMENSIONS).unwrap() && file.exists());
-    assert!(!world.index.arrange(MODEL, DIMENSIONS).unwrap(), "it is not behind");
+    let without = world.index.search_dense(MODEL, &given[7].1, None, 5).unwrap();
+    assert!(world.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap() && file.exists());
+    assert!(!world.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap(), "it is not behind");
     assert_eq!(own(&mut world.index, &given[..50]), 50);
-    assert_eq!(world.index.dense(MODEL, &given[7].1, None, 5).unwrap()[0], without[0]);
+    assert_eq!(world.index.search_dense(MODEL, &given[7].1, None, 5).unwrap()[0], without[0]);
     // Replaced vectors count at once, and those before no more.
     let new = give(&mut world.index, &entries[..3]);
     assert_eq!(own(&mut world.index, &new), 3);
-    assert!(world.index.dense(MODEL, &given[0].1, None, 1).unwrap()[0].1 < 0.99);
+    assert!(world.index.search_dense(MODEL, &given[0].1, None, 1).unwrap()[0].1 < 0.99);
     let allowed = std::collections::HashSet::from([entries[9]]);
-    assert_eq!(world.index.dense(MODEL, &given[7].1, Some(&allowed), 5).unwrap().len(), 1);
-    // Damaged, then lost: nobody notices, and the next optimise cycle makes it anew.
+    assert_eq!(world.index.search_dense(MODEL, &given[7].1, Some(&allowed), 5).unwrap().len(), 1);
+    // Damaged, then lost: nobody notices, and the next optimize cycle makes it anew.
     let mut bytes = std::fs::read(&file).unwrap();
     bytes.iter_mut().for_each(|byte| *byte ^= 0x55);
     std::fs::write(&file, bytes).unwrap();
@@ -397,6 +405,6 @@ fn many_vectors_are_found_with_and_without_their_file() {
     let mut world = World::open(folder);
     assert_eq!(own(&mut world.index, &given[10..30]), 20);
     assert!(!file.exists(), "it is put away");
-    assert!(world.index.arrange(MODEL, DIMENSIONS).unwrap());
+    assert!(world.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap());
     assert_eq!(own(&mut world.index, &given[10..30]), 20);
 }

@@ -20,8 +20,8 @@ mod threads;
 
 use std::path::{Path, PathBuf};
 
-use ctxbridge::archive::ingest::{Pass, archive};
-use ctxbridge::archive::store::{Session, Store, StoredTurn, Transcript, Turns};
+use ctxbridge::archive::ingest::{IngestReport, ingest};
+use ctxbridge::archive::store::{Session, Store, StoredTurn, Transcript, TurnSelection};
 use kinds::Kind;
 use lines::text;
 use serde_json::Value;
@@ -52,10 +52,10 @@ impl Place {
     }
 
     /// A transcript of these lines, archived.
-    fn archive(&self, store: &mut dyn Store, session: &str, lines: &[Value]) -> Pass {
+    fn archive(&self, store: &mut dyn Store, session: &str, lines: &[Value]) -> IngestReport {
         let path = self.path(&format!("{session}.jsonl"));
         std::fs::write(&path, text(lines)).unwrap();
-        archive(store, &transcript(&path, session), &path).unwrap()
+        ingest(store, &transcript(&path, session), &path).unwrap()
     }
 }
 
@@ -68,5 +68,5 @@ fn session(store: &mut dyn Store, id: &str) -> Option<Session> {
 }
 
 fn turns(store: &mut dyn Store, id: &str) -> Vec<StoredTurn> {
-    session(store, id).map_or_else(Vec::new, |session| store.turns(session.key, Turns::All).unwrap())
+    session(store, id).map_or_else(Vec::new, |session| store.turns(session.key, TurnSelection::All).unwrap())
 }

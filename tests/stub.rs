@@ -6,7 +6,7 @@ mod rules;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ctxbridge::stub::{Kind, Options, Reply, Request, Responder, Role, Stub, ToolCall, Usage};
+use ctxbridge::stub::{ApiRequest, Options, ReplyUsage, RequestKind, Responder, Role, ScriptedReply, Stub, ToolCall};
 use serde_json::{Value, json};
 
 use http::{Answer, agent, ask, assistant, call, main_request, post, request, result, text, user};
@@ -70,7 +70,7 @@ fn names(events: &[Value]) -> Vec<&str> {
 fn a_streamed_text_comes_in_deltas() {
     let long = "Grüße. ".repeat(1_000);
     let said = long.clone();
-    let script = move |_: &Request| Reply::Text(said.clone());
+    let script = move |_: &ApiRequest| ScriptedReply::Text(said.clone());
     let stub = Stub::start_with(script, Options::default()).unwrap();
     let mut body = main_request(json!([user("Hi")]));
     body["stream"] = json!(true);
@@ -104,11 +104,11 @@ fn a_streamed_text_comes_in_deltas() {
 
 #[test]
 fn a_script_calls_a_tool_and_sees_its_result() {
-    let script = |request: &Request| {
+    let script = |request: &ApiRequest| {
         if request.brings_tool_result() {
-            Reply::Text("Read it.".into())
+            ScriptedReply::Text("Read it.".into())
         } else {
-            Reply::ToolUse { name: "Read".into(), input: json!({ "file_path": "a.txt" }) }
+            ScriptedReply::ToolUse { name: "Read".into(), input: json!({ "file_path": "a.txt" }) }
         }
     };
     let stub = Stub::start_with(script, Options::default()).unwrap();
@@ -133,8 +133,8 @@ fn a_script_calls_a_tool_and_sees_its_result() {
 fn side_requests_use_up_no_step_of_the_script() {
     struct Counting(&'static AtomicUsize);
     impl Responder for Counting {
-        fn reply(&mut self, _: &Request) -> Reply {
-            Reply::Text(format!("Step {}.", self.0.fetch_add(1, Ordering::Relaxed)))
+        fn reply(&mut self, _: &ApiRequest) -> ScriptedReply {
+            ScriptedReply::Text(format!("Step {}.", self.0.fetch_add(1, Ordering::Relaxed)))
         }
     }
     static STEPS: AtomicUsize = AtomicUsize::new(0);
@@ -155,14 +155,23 @@ fn side_requests_use_up_no_step_of_the_script() {
 
     let seen = stub.requests();
     let seen: Vec<_> = seen.iter().map(|request| (request.kind, request.number)).collect();
-    assert_eq!(seen, [(Kind::Side, 1), (Kind::Main, 1), (Kind::Compaction, 1), (Kind::Main, 2), (Kind::Side, 2)]);
+    assert_eq!(
+        seen,
+        [
+            (RequestKind::Side, 1),
+            (RequestKind::Main, 1),
+            (RequestKind::Compaction, 1),
+            (RequestKind::Main, 2),
+            (RequestKind::Side, 2)
+        ]
+    );
     assert_eq!(stub.main_requests().len(), 2);
 }
 
 #[test]
 fn a_script_calls_several_tools_at_once() {
     let calls = ["a.txt", "b.txt"].map(|path| ToolCall { name: "Read".into(), input: json!({ "file_path": path }) });
-    let script = move |_: &Request| Reply::ToolUses(calls.to_vec());
+    let script = move |_: &ApiRequest| ScriptedReply::ToolUses(calls.to_vec());
     let stub = Stub::start_with(script, Options::default()).unwrap();
     let mut body = main_request(json!([user("Read both.")]));
     let plain = ask(&stub, &body).json();
@@ -185,11 +194,11 @@ fn a_script_calls_several_tools_at_once() {
 fn a_script_says_what_usage_is_reported() {
     struct Full;
     impl Responder for Full {
-        fn reply(&mut self, _: &Request) -> Reply {
-            Reply::Text("Yes.".into())
+        fn reply(&mut self, _: &ApiRequest) -> ScriptedReply {
+            ScriptedReply::Text("Yes.".into())
         }
-        fn usage(&mut self, request: &Request, reply: &Reply) -> Usage {
-            Usage { input_tokens: 150_000, ..Usage::of(request, reply) }
+        fn usage(&mut self, request: &ApiRequest, reply: &ScriptedReply) -> ReplyUsage {
+            ReplyUsage { input_tokens: 150_000, ..ReplyUsage::of(request, reply) }
         }
     }
     let stub = Stub::start_with(Full, Options::default()).unwrap();
@@ -216,7 +225,7 @@ fn a_request_is_measured() {
     let request = &stub.requests()[0];
     assert_eq!(request.model, "claude-sonnet-4-5");
     assert_eq!(request.messages().len(), 6);
-    assert_eq!(request.turns(), ["Erste Frage: größer?", "Zweite."]);
+    assert_eq!(request.human_prompts(), ["Erste Frage: größer?", "Zweite."]);
     assert_eq!(request.text_chars(Role::Assistant), "Ja.Fertig.".len());
     let blocks = request.text_blocks();
     assert_eq!(blocks.len(), 7);
@@ -240,7 +249,7 @@ fn a_pruned_conversation_shows_in_the_turns() {
     let stub = Stub::start().unwrap();
     ask(&stub, &main_request(json!(messages)));
 
-    let turns = stub.main_requests()[0].turns();
+    let turns = stub.main_requests()[0].human_prompts();
     let (old, new) = turns.split_at(turns.len() - 4);
     assert!(old.iter().all(|turn| { turn.strip_suffix(MARKER).is_some_and(|kept| kept.chars().count() <= 80) }));
     assert_eq!(new, [5, 6, 7, 8].map(whole));
@@ -274,7 +283,7 @@ fn anything_else_is_not_found() {
 #[test]
 fn the_stub_is_bounded() {
     let options = Options { max_requests: 2, max_body: 2_000, ..Options::default() };
-    let stub = Stub::start_with(|_: &Request| Reply::Text("Yes.".into()), options).unwrap();
+    let stub = Stub::start_with(|_: &ApiRequest| ScriptedReply::Text("Yes.".into()), options).unwrap();
     let (status, kind, _) = ask(&stub, &request(json!([user("x".repeat(2_000))]))).error();
     assert_eq!((status, kind.as_str()), (413, "request_too_large"));
     assert_eq!(ask(&stub, &request(json!([user("Hi")]))).status, 200);

@@ -5,7 +5,7 @@ mod history;
 use crate::transcript::lines;
 mod place;
 
-use ctxbridge::archive::store::{Compaction, Turns};
+use ctxbridge::archive::store::{Compaction, TurnSelection};
 use ctxbridge::team::sync::SyncError;
 use lines::{boundary, calls, compact_summary, result, says, text, user};
 use place::{Place, SESSION, conversation};
@@ -76,7 +76,7 @@ fn rewritten_transcripts_are_rewritten_there_as_well() {
     let mut there = place.there();
     let session = there.session(SESSION).unwrap().unwrap();
     assert_eq!(there.transcripts(session.key).unwrap()[0].generation, 2);
-    assert!(!there.turns(session.key, Turns::Superseded).unwrap().is_empty());
+    assert!(!there.turns(session.key, TurnSelection::Superseded).unwrap().is_empty());
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn what_hooks_and_the_user_told_is_sent_as_well() {
         turns,
     };
     place.archive(SESSION, &text(&conversation(0..3)));
-    here.announce(SESSION, &told(BEGIN + 1_000, true, None)).unwrap();
-    here.announce(SESSION, &told(BEGIN + 2_000, false, None)).unwrap();
+    here.record_compaction(SESSION, &told(BEGIN + 1_000, true, None)).unwrap();
+    here.record_compaction(SESSION, &told(BEGIN + 2_000, false, None)).unwrap();
     let lines = [&conversation(0..3)[..], &[boundary(80), compact_summary(81, "In short: it was done.")], &conversation(4..5)];
     place.archive(SESSION, &text(&lines.concat()));
     let session = here.session(SESSION).unwrap().unwrap();
-    let first = here.turns(session.key, Turns::All).unwrap().remove(0);
-    here.keep(&first.turn.id, true, 3_000).unwrap();
+    let first = here.turns(session.key, TurnSelection::All).unwrap().remove(0);
+    here.set_pinned(&first.turn.id, true, 3_000).unwrap();
     here.end_session(SESSION, "clear", 4_000).unwrap();
     place.sync().unwrap();
     place.check_same();
@@ -137,11 +137,11 @@ fn what_hooks_and_the_user_told_is_sent_as_well() {
     let known = there.compactions(Some(session.key), i64::MIN).unwrap();
     let known: Vec<_> = known.iter().map(|known| (known.at_ms, known.turns, known.is_blocked, known.is_done)).collect();
     assert_eq!(known, [(BEGIN + 1_000, 3, true, false), (BEGIN + 2_000, 3, false, true)]);
-    assert_eq!(there.turns(session.key, Turns::Kept).unwrap().len(), 1);
+    assert_eq!(there.turns(session.key, TurnSelection::Pinned).unwrap().len(), 1);
     // The user keeps it no longer.
-    here.keep(&first.turn.id, false, 5_000).unwrap();
+    here.set_pinned(&first.turn.id, false, 5_000).unwrap();
     assert_eq!(place.sync().unwrap().sessions, 1);
-    assert_eq!(there.turns(session.key, Turns::Kept).unwrap().len(), 0);
+    assert_eq!(there.turns(session.key, TurnSelection::Pinned).unwrap().len(), 0);
     assert_eq!(place.sync().unwrap().sessions, 0);
     assert_eq!(there.compactions(Some(session.key), i64::MIN).unwrap().len(), 2);
 }
@@ -152,7 +152,7 @@ fn what_was_decided_is_found_out_there() {
     let lines = [user(0, "Which database?"), says(1, "I decided to use SQLite because it needs no server."), user(2, "Good.")];
     place.archive(SESSION, &text(&lines));
     assert_eq!(place.sync().unwrap().learnings, 1);
-    let found = place.there().learnings(&ctxbridge::archive::store::Wanted::default()).unwrap();
+    let found = place.there().learnings(&ctxbridge::archive::store::LearningQuery::default()).unwrap();
     assert!(found[0].sentence.contains("SQLite"), "{found:?}");
 }
 

@@ -5,11 +5,11 @@ mod finding;
 use crate::transcript::lines;
 mod member;
 use crate::postgres::proxy;
+mod revoke;
 mod trouble;
-mod unsend;
 mod vectors;
 
-use ctxbridge::archive::store::{EVERYTHING, Store, Turns};
+use ctxbridge::archive::store::{EVERYTHING, Store, TurnSelection};
 use ctxbridge::team::postgres::PostgresStore;
 use lines::{says, text, user};
 use member::{Member, Team, id};
@@ -56,7 +56,7 @@ fn what_is_sent_later_is_as_visible() {
     ann.run(&["archive", "sync"]);
     let mut store = bob.store();
     let session = store.session(&id(1)).unwrap().unwrap();
-    assert_eq!(store.turns(session.key, Turns::All).unwrap().len(), 2);
+    assert_eq!(store.turns(session.key, TurnSelection::All).unwrap().len(), 2);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn who_has_left_a_project_is_told_which_session_is_not_sent() {
     ann.run(&["archive", "sync"]);
     let mut store = ann.store();
     let session = store.session(&id(1)).unwrap().unwrap();
-    assert_eq!(store.turns(session.key, Turns::All).unwrap().len(), 2);
+    assert_eq!(store.turns(session.key, TurnSelection::All).unwrap().len(), 2);
 }
 
 #[cfg(unix)]
@@ -238,6 +238,6 @@ fn whole(store: &mut PostgresStore, session: &str) -> String {
     let session = store.session(session).unwrap().unwrap();
     let transcript = store.transcripts(session.key).unwrap().remove(0);
     let mut bytes = Vec::new();
-    store.raw(transcript.key, transcript.generation, EVERYTHING, &mut bytes).unwrap();
+    store.read_bytes(transcript.key, transcript.generation, EVERYTHING, &mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
 }

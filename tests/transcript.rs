@@ -9,14 +9,14 @@ mod shapes;
 mod summaries;
 mod work;
 
-use ctxbridge::transcript::{Fields, Interpreter, Seen, Told, Turn, summary, text_of};
+use ctxbridge::transcript::{Interpreter, SearchableText, SessionMetadata, Turn, TurnDigest, summary, text_of};
 use lines::text;
 use serde_json::Value;
 
 /// What is found in a file.
 struct Found {
     turns: Vec<Turn>,
-    seen: Seen,
+    seen: SessionMetadata,
     /// The content of each turn, read back from its bytes.
     words: Vec<String>,
     /// The texts of compactions, and the turns before them.
@@ -36,14 +36,18 @@ fn read_with(mut interpreter: Interpreter, bytes: &[u8]) -> Found {
         let text = text_of(bytes);
         // Read at once or one by one, it is the same.
         for is_agent in [false, true] {
-            let told = Told { fields: Fields::of(bytes, is_agent), text: text.clone(), summary: summary::of_turn(turn, bytes) };
-            assert_eq!(Told::of(turn, bytes, is_agent), told);
+            let told = TurnDigest {
+                fields: SearchableText::of(bytes, is_agent),
+                text: text.clone(),
+                summary: summary::of_turn(turn, bytes),
+            };
+            assert_eq!(TurnDigest::of(turn, bytes, is_agent), told);
         }
         text
     });
     let words = words.collect();
     let summaries = interpreter.take_summaries().into_iter().map(|summary| (summary.text, summary.turns)).collect();
-    Found { turns, seen: interpreter.seen().clone(), words, summaries }
+    Found { turns, seen: interpreter.session_metadata().clone(), words, summaries }
 }
 
 /// The turns of these lines.

@@ -2,14 +2,14 @@
 #![no_main]
 
 use ctxbridge::claude_flow::json_file::JsonFile;
-use ctxbridge::claude_flow::lines::{Place, Writer, came_from};
+use ctxbridge::claude_flow::lines::{WriterState, TranscriptWriter, read_origin};
 use ctxbridge::claude_flow::source::At;
 use ctxbridge::transcript::Interpreter;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut file) = JsonFile::of(bytes, "fuzzed") else { return };
-    let mut writer = Writer::new(Vec::new(), "session", Some("/folder"), Place::default());
+    let mut writer = TranscriptWriter::new(Vec::new(), "session", Some("/folder"), WriterState::default());
     let mut known = Vec::new();
     for one in file.list().0 {
         let At::Item(number) = one.at else { unreachable!("there are only items") };
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         known.push(entry.known_by());
     }
     let lines = writer.finish().expect("memory");
-    assert_eq!(came_from(&lines).entries, known);
+    assert_eq!(read_origin(&lines).entries, known);
     let mut interpreter = Interpreter::default();
     interpreter.feed(&lines);
     assert_eq!(interpreter.seen().bad_lines, 0);

@@ -6,15 +6,15 @@ use std::fs;
 use std::sync::LazyLock;
 
 use ctxbridge::archive::store::jsonl::JsonlStore;
-use ctxbridge::archive::store::sqlite::Patience;
-use ctxbridge::archive::store::{EVERYTHING, Store, Turns};
+use ctxbridge::archive::store::sqlite::LockPolicy;
+use ctxbridge::archive::store::{EVERYTHING, Store, TurnSelection};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
 /// A folder with an archive that nothing has happened to.
 static NEW: LazyLock<(TempDir, String)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    drop(JsonlStore::open(folder.path(), Patience::Hurried).expect("a new archive"));
+    drop(JsonlStore::open(folder.path(), LockPolicy::Interactive).expect("a new archive"));
     let head = fs::read_to_string(folder.path().join("journal.jsonl")).expect("a journal");
     (folder, head)
 });
@@ -44,12 +44,12 @@ fuzz_target!(|input: (&[u8], &[u8], bool)| {
         let mut answer = String::new();
         let Ok(sessions) = store.sessions("", None, 99) else { return answer };
         for session in sessions {
-            for which in [Turns::All, Turns::Superseded, Turns::Agents] {
+            for which in [TurnSelection::All, TurnSelection::Superseded, TurnSelection::Agents] {
                 answer += &format!("{session:?} {:?}", store.turns(session.key, which));
             }
             for transcript in store.transcripts(session.key).unwrap_or_default() {
                 let mut bytes = Vec::new();
-                let read = store.raw(transcript.key, transcript.generation, EVERYTHING, &mut bytes);
+                let read = store.read_bytes(transcript.key, transcript.generation, EVERYTHING, &mut bytes);
                 answer += &format!("{transcript:?} {read:?} {bytes:?}");
             }
         }
@@ -57,9 +57,9 @@ fuzz_target!(|input: (&[u8], &[u8], bool)| {
     };
     let Ok(Some(mut store)) = JsonlStore::open_read_only(folder.path()) else { return };
     let said = answer(&mut store);
-    store.look_through().ok();
-    let Ok(mut writer) = JsonlStore::open(folder.path(), Patience::Hurried) else { return };
-    if writer.optimise().is_ok() {
+    store.integrity_check().ok();
+    let Ok(mut writer) = JsonlStore::open(folder.path(), LockPolicy::Interactive) else { return };
+    if writer.optimize().is_ok() {
         assert_eq!(answer(&mut store), said, "as seen by who was there");
         let again = JsonlStore::open_read_only(folder.path());
         assert_eq!(again.map(|again| again.map(|mut again| answer(&mut again))).ok().flatten(), Some(said), "as seen by who comes");

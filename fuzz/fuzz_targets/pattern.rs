@@ -1,7 +1,7 @@
 //! Any pattern on any text.
 #![no_main]
 
-use ctxbridge::patch::pattern::{Bindings, Pattern, Search};
+use ctxbridge::patch::pattern::{Bindings, Pattern, PatternSearch};
 use ctxbridge::syntax::{Goal, for_each_item};
 use libfuzzer_sys::fuzz_target;
 
@@ -10,7 +10,7 @@ fuzz_target!(|input: (&str, &str)| {
     let Ok(pattern) = Pattern::parse(pattern) else { return };
     let _ = for_each_item(text, Goal::Module, |item| {
         let node = item.lower();
-        for found in Search::new(&pattern).all(&node, &Bindings::default()) {
+        for found in PatternSearch::new(&pattern).all(&node, &Bindings::default()) {
             assert!(found.span.lo <= found.span.hi && found.span.hi as usize <= text.len());
         }
     });

@@ -1,30 +1,30 @@
 /*!
-Many transcripts at once.
+Imports many transcripts at once.
 
-Reading, interpreting and compressing take all processors; writing is one at a time. Each transcript goes on where its cursor is, so
-an import that is interrupted is simply begun again.
+Reading, interpreting and compressing use all processors; writing is one at a time. Each transcript continues at its cursor, so an
+interrupted import is simply run again.
 */
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::ingest::{AfterPass, Pass, archive_through};
-use super::open::{Location, Opened};
+use super::ingest::{AfterPass, IngestReport, ingest_with};
+use super::open::{Location, OpenedArchive};
 use super::reader::{Comparison, ReadError};
-use super::store::sqlite::Patience;
+use super::store::sqlite::LockPolicy;
 use super::store::{Store, StoreError, Transcript};
 
-/// More threads than this wait for each other at the store.
-const MOST_WORKERS: usize = 8;
+/// Maximum number of threads: more would wait for each other at the store.
+const MAX_IMPORT_THREADS: usize = 8;
 
-/// What an import did, or has done so far.
+/// Result of an import, final or so far.
 #[derive(Clone, Debug, Default)]
-pub struct Imported {
-    /// Transcripts that were looked at.
+pub struct ImportReport {
+    /// Transcripts processed so far.
     pub transcripts: usize,
-    /// Of all that there are.
-    pub of: usize,
+    /// Number of all transcripts.
+    pub total: usize,
     /// Bytes that are new in the archive.
     pub bytes: u64,
     /// Turns that are new or have grown.
@@ -33,30 +33,30 @@ pub struct Imported {
     pub bad_lines: u64,
     /// Transcripts that had been rewritten.
     pub rewritten: usize,
-    /// Transcripts that could not be archived, and why.
+    /// Transcripts that could not be archived, with the reason.
     pub failed: Vec<(PathBuf, String)>,
-    /// Where the archive is now that was there before, if it was damaged.
-    pub aside: Option<PathBuf>,
-    /// Why it went into JSON Lines, where it should go into a database.
-    pub instead: Option<String>,
+    /// New path of the previous archive, if it was damaged.
+    pub quarantined: Option<PathBuf>,
+    /// Reason for writing JSON Lines although a database is configured.
+    pub fallback_reason: Option<String>,
 }
 
-/// Archives what is new in all of these files, into the database of a data folder, or a new one if that is damaged. `after` and `progress`
-/// are called after each of them.
+/// Archives new content of all these files into the database of a data folder, or into a new one if that is damaged. `after` and
+/// `progress` are called after each file.
 ///
 /// # Errors
-/// When the archive cannot be opened or written. A transcript that cannot be read is no error: it is in [`Imported::failed`].
+/// If the archive cannot be opened or written. A transcript that cannot be read is no error: it is in [`ImportReport::failed`].
 pub fn import(
     data: &Path,
     paths: &[PathBuf],
     comparison: Comparison,
     after: AfterPass<'_>,
-    progress: &(dyn Fn(&Imported) + Sync),
-) -> Result<Imported, StoreError> {
+    progress: &(dyn Fn(&ImportReport) + Sync),
+) -> Result<ImportReport, StoreError> {
     import_to(&Location::database(data), paths, comparison, after, progress)
 }
 
-/// The same into an archive that is anywhere on this machine.
+/// Like [`import`], into an archive anywhere on this machine.
 ///
 /// # Errors
 /// As [`import`].
@@ -65,13 +65,13 @@ pub fn import_to(
     paths: &[PathBuf],
     comparison: Comparison,
     after: AfterPass<'_>,
-    progress: &(dyn Fn(&Imported) + Sync),
-) -> Result<Imported, StoreError> {
+    progress: &(dyn Fn(&ImportReport) + Sync),
+) -> Result<ImportReport, StoreError> {
     match attempt(location, paths, comparison, after, progress) {
         Err(error) if error.is_damage() => {
-            let aside = location.move_aside(&error)?;
+            let aside = location.quarantine_damaged(&error)?;
             attempt(location, paths, comparison, after, progress)
-                .map(|imported| Imported { aside: imported.aside.or(aside), ..imported })
+                .map(|imported| ImportReport { quarantined: imported.quarantined.or(aside), ..imported })
         }
         done => done,
     }
@@ -82,20 +82,21 @@ fn attempt(
     paths: &[PathBuf],
     comparison: Comparison,
     after: AfterPass<'_>,
-    progress: &(dyn Fn(&Imported) + Sync),
-) -> Result<Imported, StoreError> {
+    progress: &(dyn Fn(&ImportReport) + Sync),
+) -> Result<ImportReport, StoreError> {
     let next = AtomicUsize::new(0);
     let writing = Mutex::new(());
-    let done = Mutex::new(Imported { of: paths.len(), ..Imported::default() });
+    let done = Mutex::new(ImportReport { total: paths.len(), ..ImportReport::default() });
     let work = || -> Result<(), StoreError> {
-        let Opened { mut store, aside, instead } = location.to_write(Patience::Patient)?;
+        let OpenedArchive { mut store, quarantined: aside, fallback_reason: instead } =
+            location.open_for_writing(LockPolicy::Background)?;
         {
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.aside = aside.or(done.aside.take());
-            done.instead = instead;
+            done.quarantined = aside.or(done.quarantined.take());
+            done.fallback_reason = instead;
         }
         while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let pass = archive_one(&mut *store, path, comparison, after, &writing);
+            let pass = ingest_one(&mut *store, path, comparison, after, &writing);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.transcripts += 1;
             match pass {
@@ -107,7 +108,7 @@ fn attempt(
         }
         Ok(())
     };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS).min(paths.len()).max(1);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_IMPORT_THREADS).min(paths.len()).max(1);
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..workers).filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mine = work();
@@ -117,15 +118,15 @@ fn attempt(
     Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn archive_one(
+fn ingest_one(
     store: &mut dyn Store,
     path: &Path,
     comparison: Comparison,
     after: AfterPass<'_>,
     writing: &Mutex<()>,
-) -> Result<Pass, ReadError> {
+) -> Result<IngestReport, ReadError> {
     let transcript = Transcript::at(path);
-    let pass = archive_through(store, &transcript, path, comparison, &mut |store, batch| {
+    let pass = ingest_with(store, &transcript, path, comparison, &mut |store, batch| {
         // Those who wait here are awake at once; SQLite's own waiting sleeps.
         let _turn = writing.lock().unwrap_or_else(PoisonError::into_inner);
         store.append(batch)
@@ -134,11 +135,11 @@ fn archive_one(
     Ok(pass)
 }
 
-impl Imported {
-    fn add(&mut self, pass: &Pass) {
+impl ImportReport {
+    fn add(&mut self, pass: &IngestReport) {
         self.bytes += pass.bytes;
         self.turns += pass.turns;
-        self.bad_lines += pass.interpreter.seen().bad_lines;
+        self.bad_lines += pass.interpreter.session_metadata().bad_lines;
         self.rewritten += usize::from(pass.was_rewritten);
     }
 }

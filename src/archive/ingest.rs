@@ -1,97 +1,103 @@
-//! One pass over one transcript: everything that is new goes into the archive.
+//! One pass over one transcript: everything new goes into the archive.
 
 use std::path::Path;
 
-use super::reader::{Comparison, ReadError, Reader, Source};
-use super::store::{Appended, Batch, Store, StoreError, Transcript};
+use super::reader::{Comparison, ReadError, TranscriptReader, TranscriptSource};
+use super::store::{AppendOutcome, Batch, Store, StoreError, Transcript};
 use ctxbridge_transcript::Interpreter;
 
-/// How often a pass begins again because other processes were faster. Each of them has then brought the archive further, so this
-/// many in a row do not happen to a file that anybody writes by hand or by model.
+/// Maximum number of times that a pass starts again because other processes were faster. Each of them has then archived more of the
+/// file. So this many in a row do not happen to a file that is written by a person or a model.
 const ATTEMPTS: u32 = 100;
 
-/// What a pass did.
+/// Result of a pass.
 #[derive(Clone, Debug, Default)]
-pub struct Pass {
+pub struct IngestReport {
     /// Bytes that are new in the archive.
     pub bytes: u64,
     /// Turns that are new or have grown.
     pub turns: u64,
-    /// Whether the transcript had been rewritten.
+    /// `true` if the transcript had been rewritten.
     pub was_rewritten: bool,
-    /// Whether nothing of the transcript was archived before.
+    /// `true` if nothing of the transcript was archived before.
     pub is_first: bool,
-    /// What is known of the transcript now.
+    /// State of the transcript's interpretation now.
     pub interpreter: Interpreter,
 }
 
-/// Called after each of many passes, with what it did.
-pub type AfterPass<'a> = &'a (dyn Fn(&mut dyn Store, &Transcript, &Pass) -> Result<(), StoreError> + Sync);
+/// Called after each of many passes, with its result.
+pub type AfterPass<'a> = &'a (dyn Fn(&mut dyn Store, &Transcript, &IngestReport) -> Result<(), StoreError> + Sync);
 
-/// Nothing is done after a pass.
+/// Does nothing after a pass.
 pub const NO_FOLLOW_UP: AfterPass<'static> = &|_, _, _| Ok(());
 
-/// Where a pass gets its reader from, each time that it begins.
-type Opening<'o, 's> = &'o mut dyn FnMut(&mut dyn Store) -> Result<Reader<'s>, ReadError>;
+/// Opens the reader of a pass, each time that the pass starts.
+type OpenReader<'o, 's> = &'o mut dyn FnMut(&mut dyn Store) -> Result<TranscriptReader<'s>, ReadError>;
 
-/// How batches reach the store.
-type Appending<'a> = &'a mut dyn FnMut(&mut dyn Store, &Batch) -> Result<Appended, StoreError>;
+/// Appends a batch to the store.
+type AppendBatch<'a> = &'a mut dyn FnMut(&mut dyn Store, &Batch) -> Result<AppendOutcome, StoreError>;
 
-/// Archives what is new in a transcript.
+/// Archives new content of a transcript.
 ///
 /// # Errors
-/// When it cannot be read, or the store cannot be written. What was done before stays.
-pub fn archive(store: &mut dyn Store, transcript: &Transcript, path: &Path) -> Result<Pass, ReadError> {
-    archive_through(store, transcript, path, Comparison::End, &mut |store, batch| store.append(batch))
+/// If it cannot be read, or the store cannot be written. Earlier batches stay.
+pub fn ingest(store: &mut dyn Store, transcript: &Transcript, path: &Path) -> Result<IngestReport, ReadError> {
+    ingest_with(store, transcript, path, Comparison::End, &mut |store, batch| store.append(batch))
 }
 
-/// The same, with a say in what is compared and how batches reach the store.
+/// Like [`ingest`], with a choice of the comparison and of how batches reach the store.
 ///
 /// # Errors
-/// As [`archive`].
-pub fn archive_through(
+/// As [`ingest`].
+pub fn ingest_with(
     store: &mut dyn Store,
     transcript: &Transcript,
     path: &Path,
     comparison: Comparison,
-    append: Appending<'_>,
-) -> Result<Pass, ReadError> {
-    let (pass, batches) = pass(store, path, &mut |store| Reader::open(store, transcript, path, comparison), append)?;
+    append: AppendBatch<'_>,
+) -> Result<IngestReport, ReadError> {
+    let (pass, batches) = pass(store, path, &mut |store| TranscriptReader::open(store, transcript, path, comparison), append)?;
     if batches > 1 {
-        store.settle()?;
+        store.checkpoint()?;
     }
     Ok(pass)
 }
 
-/// The same for a transcript that is no file. To settle what was written is left to the caller, who may have more.
+/// Like [`ingest`], for a transcript that is no file. The caller, who may have more to write, settles the store afterwards.
 ///
 /// # Errors
-/// As [`archive`].
-pub fn archive_from<'s>(
+/// As [`ingest`].
+pub fn ingest_from<'s>(
     store: &mut dyn Store,
     transcript: &Transcript,
     comparison: Comparison,
-    source: &mut dyn FnMut() -> (Box<dyn Source + 's>, u64),
-) -> Result<Pass, ReadError> {
-    let mut open = |store: &mut dyn Store| Reader::over(store, transcript, source(), comparison);
+    source: &mut dyn FnMut() -> (Box<dyn TranscriptSource + 's>, u64),
+) -> Result<IngestReport, ReadError> {
+    let mut open = |store: &mut dyn Store| TranscriptReader::from_source(store, transcript, source(), comparison);
     let (pass, _) = pass(store, Path::new(&transcript.path), &mut open, &mut |store, batch| store.append(batch))?;
     Ok(pass)
 }
 
-/// The pass, and how many batches it had.
-fn pass(store: &mut dyn Store, path: &Path, open: Opening<'_, '_>, append: Appending<'_>) -> Result<(Pass, usize), ReadError> {
-    let mut pass = Pass::default();
+/// Returns the result of the pass and its number of batches.
+fn pass(
+    store: &mut dyn Store,
+    path: &Path,
+    open: OpenReader<'_, '_>,
+    append: AppendBatch<'_>,
+) -> Result<(IngestReport, usize), ReadError> {
+    let mut pass = IngestReport::default();
     let mut last = None;
     let mut batches = 0;
     'again: for _ in 0..ATTEMPTS {
         let mut reader = open(store)?;
         while let Some(batch) = reader.next_batch()? {
-            if append(store, &batch)? == Appended::Moved {
+            if append(store, &batch)? == AppendOutcome::Conflict {
                 continue 'again;
             }
             batches += 1;
-            pass.is_first |= batch.follows.is_none();
-            let before = batch.rewritten.map_or(batch.follows.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
+            pass.is_first |= batch.expected_cursor.is_none();
+            let before =
+                batch.rewritten.map_or(batch.expected_cursor.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
             pass.bytes += batch.cursor.bytes - before;
             // The open turn is in every batch while it grows.
             let grows = batch.turns.first().is_some_and(|first| Some(first.index) == last);

@@ -1,59 +1,60 @@
 /*!
-What the client is told to keep when it is about to summarise: files, tools, decisions, recent turns.
+Instructions to the client before it summarizes: files, tools, decisions and recent turns to keep.
 */
 
-use super::context;
+use super::handle;
 use super::quote::{self, Budget};
-use super::store::{Session, Store, StoreError, StoredTurn, Turns};
-use super::words;
-use crate::learn::{Kind, Patterns, extract};
+use super::restore;
+use super::store::{Session, Store, StoreError, StoredTurn, TurnSelection};
+use super::turn_text;
+use crate::learn::{LearningKind, LearningPatterns, extract};
 use ctxbridge_transcript::summary;
 
-/// Turns that are looked at: the client's own summary has the whole conversation to go on.
-const LOOKED_AT: usize = 30;
+/// Maximum number of turns to read: the client's own summary is based on the whole conversation.
+const MAX_TURNS_READ: usize = 30;
 
-/// Bytes of a turn that are searched for decisions; they are in its words, not in what tools printed.
-const SEARCHED_BYTES: u64 = 1 << 20;
+/// Maximum bytes of a turn that is searched for decisions; they are in its words, not in tool output.
+const MAX_SEARCHED_TURN_BYTES: u64 = 1 << 20;
 
-/// Lines of recent turns, decisions, and turns that the user asked to keep.
-const KEPT: usize = 12;
-/// Characters of one of the latter at least: its handle, its time, and some words.
-const LEAST_KEPT: usize = 60;
-const RECENT: usize = 6;
-const DECISIONS: usize = 6;
+/// Maximum lines of pinned turns, recent turns, and decisions.
+const MAX_PINNED_LINES: usize = 12;
+/// Minimum characters of a pinned turn: its handle, its time, and some words.
+const MIN_PINNED_LINE_CHARS: usize = 60;
+const MAX_RECENT_LINES: usize = 6;
+const MAX_DECISION_LINES: usize = 6;
 
 /// Instructions for the summary, within a budget of characters; empty when nothing is known.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub fn instructions(store: &mut dyn Store, session: &Session, budget: usize) -> Result<String, StoreError> {
-    let turns = store.turns(session.key, Turns::Newest(LOOKED_AT))?;
+    let turns = store.turns(session.key, TurnSelection::Newest(MAX_TURNS_READ))?;
     if turns.is_empty() {
         return Ok(String::new());
     }
     let mut decided = Vec::new();
-    for turn in turns.iter().filter(|turn| turn.turn.end - turn.turn.start < SEARCHED_BYTES) {
-        if decided.len() < DECISIONS {
-            match words::answers(store, turn) {
+    for turn in turns.iter().filter(|turn| turn.turn.end - turn.turn.start < MAX_SEARCHED_TURN_BYTES) {
+        if decided.len() < MAX_DECISION_LINES {
+            match turn_text::answers(store, turn) {
                 Err(error) if error.is_cold() => {}
                 answers => decided.extend(decisions(&answers?)),
             }
         }
     }
-    decided.truncate(DECISIONS);
-    let all_kept = store.turns(session.key, Turns::Kept)?;
+    decided.truncate(MAX_DECISION_LINES);
+    let all_kept = store.turns(session.key, TurnSelection::Pinned)?;
     let mut kept = Vec::new();
     // A third of the room, so that there is some for what is usual, and all of them are named.
-    let each = (budget / 3 / all_kept.len().clamp(1, KEPT)).max(LEAST_KEPT);
-    for turn in all_kept.iter().take(KEPT) {
+    let each = (budget / 3 / all_kept.len().clamp(1, MAX_PINNED_LINES)).max(MIN_PINNED_LINE_CHARS);
+    for turn in all_kept.iter().take(MAX_PINNED_LINES) {
         kept.push(quote::cut(&line(store, turn)?, each));
     }
-    if let Some(others) = all_kept.get(KEPT..).filter(|others| !others.is_empty()) {
-        let handles: Vec<String> = others.iter().map(|turn| context::handle(&turn.turn.id)).collect();
+    if let Some(others) = all_kept.get(MAX_PINNED_LINES..).filter(|others| !others.is_empty()) {
+        let handles: Vec<String> = others.iter().map(|turn| handle::turn_handle(&turn.turn.id)).collect();
         kept.push(quote::cut(&format!("and {}", handles.join(", ")), budget / 6));
     }
     let mut recent = Vec::new();
-    for turn in turns.iter().filter(|turn| !turn.is_kept).take(RECENT) {
+    for turn in turns.iter().filter(|turn| !turn.is_pinned).take(MAX_RECENT_LINES) {
         recent.push(line(store, turn)?);
     }
     Ok(render(&turns, [&kept, &decided, &recent], session.folder.as_deref(), budget))
@@ -61,16 +62,17 @@ pub fn instructions(store: &mut dyn Store, session: &Session, budget: usize) -> 
 
 /// A turn in one line; of one in cold storage, its handle and time.
 fn line(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, StoreError> {
-    match words::summary(store, turn) {
-        Err(error) if error.is_cold() => Ok(context::line(turn, "")),
-        summary => Ok(context::line(turn, &summary?)),
+    match turn_text::summary(store, turn) {
+        Err(error) if error.is_cold() => Ok(restore::turn_line(turn, "")),
+        summary => Ok(restore::turn_line(turn, &summary?)),
     }
 }
 
-/// Sentences of the model in which something is decided or explained.
+/// Sentences of the model that contain a decision or an explanation.
 fn decisions(answers: &[String]) -> Vec<String> {
-    let found = answers.iter().flat_map(|text| extract(Patterns::standard(), text).into_iter().map(move |found| (found, text)));
-    let wanted = found.filter(|(found, _)| matches!(found.kind, Kind::Decision | Kind::Solution));
+    let found =
+        answers.iter().flat_map(|text| extract(LearningPatterns::standard(), text).into_iter().map(move |found| (found, text)));
+    let wanted = found.filter(|(found, _)| matches!(found.kind, LearningKind::Decision | LearningKind::Solution));
     wanted.map(|(found, text)| quote::cut(&quote::line(&text[found.range]), 200)).collect()
 }
 
@@ -103,7 +105,7 @@ fn render(turns: &[StoredTurn], [kept, decided, recent]: [&[String]; 3], folder:
     text.into_text()
 }
 
-/// Each name once, the most frequent first, and of those the first met.
+/// Each name once, most frequent first; ties in order of first use.
 fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for name in names {

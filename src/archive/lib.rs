@@ -1,51 +1,52 @@
 /*!
-The archive: nothing is lost, and the best of it comes back.
+The archive: keeps every turn, and restores the best of them.
 
-[`ingest`] makes one pass over a transcript: [`reader`] finds what is new, the [`store`] takes it in one transaction. The bytes are
-kept, compressed ([`segment`]), so that a transcript can be rebuilt; turns point into them. How much a turn matters is pure arithmetic
-([`importance`]); the clock is passed in.
+[`ingest`] makes one pass over a transcript: [`reader`] finds new bytes, the [`store`] takes them in one transaction. The bytes are
+kept, compressed ([`segment`]), so that a transcript can be rebuilt; turns point into them. A turn's importance is pure arithmetic
+([`importance()`]); the clock is passed in.
 */
 
-pub mod blocks;
-pub mod context;
-pub mod cycle;
+pub mod annotations;
 pub mod embed;
 pub mod entry;
-pub mod facts;
-pub mod heal;
+pub mod generation_match;
+pub mod handle;
+pub mod handle_lookup;
 pub mod import;
 mod importance;
 pub mod ingest;
 pub mod instructions;
 pub mod learn;
-pub mod lines;
+pub mod maintenance;
 pub mod merge;
 pub mod open;
-pub mod place;
 pub mod quote;
 pub mod reader;
 pub mod recall;
-pub mod same;
+pub mod recovery;
+pub mod restore;
 pub mod search;
 pub mod segment;
 pub mod snapshot;
 pub mod store;
 pub mod tier;
-pub mod words;
+pub mod transcript_lines;
+pub mod transcript_paths;
+pub mod turn_text;
 
-pub use importance::{HALF_LIFE_DAYS, Traits, importance};
+pub use importance::{HALF_LIFE_DAYS, ImportanceFactors, importance};
 
-/// Confidence of a turn that is new.
-pub const FIRST_CONFIDENCE: f64 = 0.8;
+/// Confidence of a new turn.
+pub const INITIAL_CONFIDENCE: f64 = 0.8;
 
-/// Confidence of a compaction's summary: the client itself went on from it.
+/// Confidence of a compaction's summary: the client itself continued from it.
 pub const SUMMARY_CONFIDENCE: f64 = 1.0;
 
-/// What an entry's confidence gains when it is restored.
+/// Gain in confidence of an entry when it is restored.
 pub const CONFIDENCE_BOOST: f64 = 0.03;
 
-/// What confidence loses in an hour.
+/// Loss of confidence in an hour.
 pub const DECAY_PER_HOUR: f64 = 0.005;
 
-/// Confidence never falls below this.
-pub const LEAST_CONFIDENCE: f64 = 0.1;
+/// Minimum confidence.
+pub const MIN_CONFIDENCE: f64 = 0.1;

@@ -1,20 +1,20 @@
 /*!
-Which archive it is, as the settings say, and what is used where that one cannot be opened.
+Opens the archive chosen by the settings, or its fallback.
 
-Hooks, and whatever writes, use an archive of this machine: the database, or a folder of JSON Lines where that is chosen. Where a database cannot be
-opened at all, what is new goes into the folder as well, until [`super::merge`] takes it back. Nobody asks a server here: commands that only read
-do that themselves.
+Hooks and other writers use an archive of this machine: the database, or a folder of JSON Lines if that is configured. If a database
+cannot be opened at all, new content goes into the folder, until [`super::merge`] merges it. No server is contacted here: commands
+that only read do that themselves.
 */
 
 use std::path::{Path, PathBuf};
 
-use super::heal;
+use super::recovery;
 use super::store::jsonl::JsonlStore;
-use super::store::sqlite::{Patience, SqliteStore};
+use super::store::sqlite::{LockPolicy, SqliteStore};
 use super::store::{Store, StoreError};
 use ctxbridge_config::{self as config, StoreKind};
 
-/// Where the archive of this machine is.
+/// Location of this machine's archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     data: PathBuf,
@@ -22,29 +22,29 @@ pub struct Location {
     is_lines: bool,
 }
 
-/// An archive that was opened, and what is to be said of that.
-pub struct Opened {
+/// An open archive, with notes for the user.
+pub struct OpenedArchive {
     /// The archive.
     pub store: Box<dyn Store>,
-    /// Where a damaged one is now that was there before.
-    pub aside: Option<PathBuf>,
-    /// Why it is in JSON Lines, where it should be in a database.
-    pub instead: Option<String>,
+    /// New path of a damaged archive that was there before.
+    pub quarantined: Option<PathBuf>,
+    /// Reason for JSON Lines although a database is configured.
+    pub fallback_reason: Option<String>,
 }
 
-impl Opened {
-    /// What people are told.
+impl OpenedArchive {
+    /// Notes for the user.
     pub fn notes(&self) -> Vec<String> {
-        self.aside.iter().map(|aside| heal::told(aside)).chain(self.instead.clone()).collect()
+        self.quarantined.iter().map(|aside| recovery::quarantine_message(aside)).chain(self.fallback_reason.clone()).collect()
     }
 }
 
-/// What may be done with the database besides.
-type Manner = fn(SqliteStore) -> SqliteStore;
+/// Final adjustment of the opened database.
+type StoreAdjustment = fn(SqliteStore) -> SqliteStore;
 
 impl Location {
-    /// Of a data folder, as the settings say.
-    pub fn of(data: &Path, settings: &config::Archive) -> Self {
+    /// Location for a data folder, according to the settings.
+    pub fn of(data: &Path, settings: &config::ArchiveSettings) -> Self {
         let folder = settings.jsonl_folder.clone().unwrap_or_else(|| data.join(JsonlStore::FOLDER));
         Self { data: data.to_owned(), folder, is_lines: settings.store == StoreKind::Jsonl }
     }
@@ -59,60 +59,60 @@ impl Location {
         &self.data
     }
 
-    /// The folder of JSON Lines, which need not be there.
+    /// The folder of JSON Lines, which need not exist.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What the archive should be kept in.
+    /// Configured kind of store.
     pub fn kind(&self) -> StoreKind {
         if self.is_lines { StoreKind::Jsonl } else { StoreKind::Sqlite }
     }
 
-    /// Whether anything was archived yet: opening would begin an archive.
+    /// `true` if an archive exists: opening would create one.
     pub fn is_begun(&self) -> bool {
         JsonlStore::is_in(&self.folder) || !self.is_lines && self.data.join(SqliteStore::FILE).exists()
     }
 
-    /// The folder of JSON Lines, where what is in it is to be merged into the database.
-    pub fn waiting(&self) -> Option<&Path> {
+    /// The folder of JSON Lines, if it is to be merged into the database.
+    pub fn folder_to_merge(&self) -> Option<&Path> {
         (!self.is_lines && JsonlStore::is_in(&self.folder)).then_some(&self.folder)
     }
 
-    /// Folders of JSON Lines that were merged, and are of no use any more.
+    /// Folders of JSON Lines that were merged and are no longer needed.
     pub fn merged(&self) -> Vec<PathBuf> {
         JsonlStore::merged_beside(&self.folder)
     }
 
-    /// Opens the archive for one who has something to archive: begins one where there is none, or it is damaged.
+    /// Opens the archive for writing: creates one if it is missing or damaged.
     ///
     /// # Errors
-    /// When neither the database nor the folder can be opened; then it says why not the one that it should be.
-    pub fn to_write(&self, patience: Patience) -> Result<Opened, StoreError> {
+    /// If neither the database nor the folder can be opened; the error is then that of the configured one.
+    pub fn open_for_writing(&self, patience: LockPolicy) -> Result<OpenedArchive, StoreError> {
         self.open(patience, true, |store| store)
     }
 
-    /// The same for hooks, which leave cold storage alone: a mounted bucket may be slow, and somebody waits.
+    /// Like [`Self::open_for_writing`], for hooks. They leave cold storage alone: a mounted bucket may be slow, and somebody waits.
     ///
     /// # Errors
-    /// As [`Self::to_write`].
-    pub fn in_hook(&self, patience: Patience) -> Result<Opened, StoreError> {
+    /// As [`Self::open_for_writing`].
+    pub fn open_for_hook(&self, patience: LockPolicy) -> Result<OpenedArchive, StoreError> {
         self.open(patience, true, SqliteStore::leaving_cold)
     }
 
-    /// The same for one who reads: a folder is no place to look in where nobody has written to one.
+    /// Like [`Self::open_for_writing`], for reading: a folder that nobody has written to is not used.
     ///
     /// # Errors
-    /// As [`Self::to_write`].
-    pub fn to_read(&self, patience: Patience) -> Result<Opened, StoreError> {
+    /// As [`Self::open_for_writing`].
+    pub fn open_for_reading(&self, patience: LockPolicy) -> Result<OpenedArchive, StoreError> {
         self.open(patience, false, |store| store)
     }
 
-    /// Opens the archive to look at, if there is one: nothing is written, and nothing is mended.
+    /// Opens the archive for inspection, if there is one: nothing is written or repaired.
     ///
     /// # Errors
-    /// As [`Self::to_write`]; also when it is damaged.
-    pub fn to_look(&self, patience: Patience) -> Result<Option<Box<dyn Store>>, StoreError> {
+    /// As [`Self::open_for_writing`]; also when it is damaged.
+    pub fn open_without_repair(&self, patience: LockPolicy) -> Result<Option<Box<dyn Store>>, StoreError> {
         let lines = || Ok(JsonlStore::open_read_only(&self.folder)?.map(boxed));
         if self.is_lines {
             return lines();
@@ -122,7 +122,7 @@ impl Location {
             if !self.data.join(SqliteStore::FILE).exists() {
                 return Ok(None);
             }
-            let presence = heal::presence(&self.data, patience)?;
+            let presence = recovery::lock_in_use(&self.data, patience)?;
             Ok(SqliteStore::open_read_only(&self.data)?.map(|store| boxed(store.holding(presence))))
         };
         match database() {
@@ -136,34 +136,34 @@ impl Location {
         }
     }
 
-    /// Moves aside what an error says is damaged, if nobody else has; says where to. The caller has closed it.
+    /// Moves aside the part that an error reports as damaged, if nobody else has; returns its new path. The caller has closed it.
     ///
     /// # Errors
-    /// When it cannot be moved, or others do not stop using it.
-    pub fn move_aside(&self, error: &StoreError) -> Result<Option<PathBuf>, StoreError> {
+    /// If it cannot be moved, or others do not stop using it.
+    pub fn quarantine_damaged(&self, error: &StoreError) -> Result<Option<PathBuf>, StoreError> {
         match error {
             StoreError::Damaged { path, .. } if *path == self.folder => JsonlStore::move_damaged_aside(&self.folder),
             _ if self.is_lines => Ok(None),
-            _ => heal::move_aside(&self.data),
+            _ => recovery::quarantine_if_damaged(&self.data),
         }
     }
 
-    fn open(&self, patience: Patience, begins: bool, manner: Manner) -> Result<Opened, StoreError> {
+    fn open(&self, patience: LockPolicy, begins: bool, manner: StoreAdjustment) -> Result<OpenedArchive, StoreError> {
         if self.is_lines {
             let (store, aside) = self.open_lines(patience)?;
-            return Ok(Opened { store: boxed(store), aside, instead: None });
+            return Ok(OpenedArchive { store: boxed(store), quarantined: aside, fallback_reason: None });
         }
-        match heal::open(&self.data, patience) {
-            Ok((store, aside)) => Ok(Opened { store: boxed(manner(store)), aside, instead: None }),
+        match recovery::open_or_recover(&self.data, patience) {
+            Ok((store, aside)) => Ok(OpenedArchive { store: boxed(manner(store)), quarantined: aside, fallback_reason: None }),
             Err(error) if has_no_database(&error) && (begins || JsonlStore::is_in(&self.folder)) => {
                 let Ok((store, aside)) = self.open_lines(patience) else { return Err(error) };
-                Ok(Opened { store: boxed(store), aside, instead: Some(self.told_of(&error)) })
+                Ok(OpenedArchive { store: boxed(store), quarantined: aside, fallback_reason: Some(self.told_of(&error)) })
             }
             Err(error) => Err(error),
         }
     }
 
-    fn open_lines(&self, patience: Patience) -> Result<(JsonlStore, Option<PathBuf>), StoreError> {
+    fn open_lines(&self, patience: LockPolicy) -> Result<(JsonlStore, Option<PathBuf>), StoreError> {
         match JsonlStore::open(&self.folder, patience) {
             Err(error) if error.is_damage() => {
                 let aside = JsonlStore::move_damaged_aside(&self.folder)?;
@@ -181,7 +181,7 @@ impl Location {
     }
 }
 
-/// Whether there can be no database, rather than one that is busy, damaged, full or of a newer version.
+/// `true` if no database is possible, rather than one that is busy, damaged, full or of a newer version.
 pub(super) fn has_no_database(error: &StoreError) -> bool {
     matches!(error, StoreError::Sqlite { .. } | StoreError::Disk { .. } | StoreError::File { .. })
 }

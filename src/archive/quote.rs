@@ -1,19 +1,19 @@
-//! Text of a transcript on its way back into a session: quoted, so that nothing in it reads as anything else.
+//! Quotes transcript text for a session, so that nothing in it reads as anything else.
 
-/// What begins and ends a block of quoted text, and what stands for it in the text.
+/// Delimiter of a block of quoted text, and its replacement inside the text.
 const FENCE: &str = "```";
 const NO_FENCE: &str = "'''";
 
-/// What it costs to fence a text, in characters.
-pub const FENCED: usize = 16;
+/// Cost of fencing a text, in characters.
+pub const FENCE_OVERHEAD_CHARS: usize = 16;
 
-/// Lines of history between fences, behind a line that says what they are.
+/// Lines of history between fences, after a line that labels them.
 pub fn fenced(label: &str, lines: &str) -> String {
     format!("{label}\n{FENCE}history\n{lines}\n{FENCE}")
 }
 
-/// One line: control characters are gone, white space is single, what could be taken for the client's own tags is no tag, and nothing ends
-/// a fence.
+/// Quotes a text as one line: control characters are removed, white space is collapsed, the client's own tags are broken up, and
+/// nothing ends a fence.
 pub fn line(text: &str) -> String {
     // First, or what is left would come together to a tag.
     let visible: String = text.chars().filter(|character| !is_invisible(*character)).collect();
@@ -21,7 +21,7 @@ pub fn line(text: &str) -> String {
     words.into_iter().map(without_tags).collect::<Vec<_>>().join(" ").replace(FENCE, NO_FENCE)
 }
 
-/// The same with its lines and indents.
+/// Like [`line()`], but keeps lines and indents.
 pub fn lines(text: &str) -> String {
     let is_break = |character: char| matches!(character, '\u{2028}' | '\u{2029}');
     let is_hidden = |character: char| character.is_control() || is_break(character) || is_invisible(character);
@@ -30,7 +30,7 @@ pub fn lines(text: &str) -> String {
     without_tags(&visible)
 }
 
-/// What opens a tag does so no more; what compares or shifts stays.
+/// Replaces characters that open a tag; comparison and shift operators stay.
 fn without_tags(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -42,13 +42,13 @@ fn without_tags(text: &str) -> String {
     quoted
 }
 
-/// What others wrote, for a terminal, which obeys some of what it is shown.
+/// Removes characters that a terminal would obey from foreign text.
 pub fn printable(text: &str) -> String {
     let may_be_seen = |c: &char| !(c.is_control() || is_invisible(*c)) || matches!(c, '\n' | '\t');
     text.chars().filter(may_be_seen).collect()
 }
 
-/// Characters that change the direction of what follows or show nothing: text hides in them.
+/// `true` for characters that change the direction of text or show nothing: text hides in them.
 pub fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
@@ -56,12 +56,12 @@ pub fn is_invisible(character: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The first so many characters.
+/// The first `chars` characters.
 pub fn head(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
 }
 
-/// At most `limit` characters, the last of them an ellipsis where something is missing.
+/// At most `limit` characters, the last of them an ellipsis if text was cut.
 pub fn cut(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -70,8 +70,8 @@ pub fn cut(text: &str, limit: usize) -> String {
     if limit == 0 { kept } else { kept.trim_end().to_owned() + "…" }
 }
 
-/// Lines that fit a budget of characters, in order of weight: what no longer fits is cut if enough of it remains, then nothing
-/// more is taken.
+/// Lines that fit a budget of characters, in order of weight. A line that no longer fits is cut if enough of it remains; then no
+/// more lines are taken.
 #[derive(Debug)]
 pub struct Budget {
     text: String,
@@ -79,19 +79,19 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Less of a line than this says nothing.
-    const WORTH_CUTTING: usize = 60;
+    /// Minimum characters of a cut line: less says nothing.
+    const MIN_CUT_CHARS: usize = 60;
 
-    /// An empty text that may have this many characters.
+    /// Creates an empty text with a budget of characters.
     pub fn new(characters: usize) -> Self {
         Self { text: String::new(), left: characters }
     }
 
-    /// Adds a line and says whether it, or its begin, is there.
+    /// Adds a line; returns `true` if at least its start fits.
     pub fn add(&mut self, line: &str) -> bool {
         let separator = usize::from(!self.text.is_empty());
         let length = line.chars().count();
-        let Some(room) = self.left.checked_sub(separator).filter(|room| length <= *room || *room >= Self::WORTH_CUTTING) else {
+        let Some(room) = self.left.checked_sub(separator).filter(|room| length <= *room || *room >= Self::MIN_CUT_CHARS) else {
             self.left = 0;
             return false;
         };
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_fence_costs_what_it_says() {
-        assert_eq!(fenced("label", "lines").chars().count(), "label".len() + "lines".len() + FENCED);
+        assert_eq!(fenced("label", "lines").chars().count(), "label".len() + "lines".len() + FENCE_OVERHEAD_CHARS);
     }
 
     proptest! {

@@ -1,9 +1,13 @@
 /*!
-Reads what a transcript has got since the last time.
+Reads the bytes of a transcript that are new since the last time.
 
-A pass costs the bytes that are new: where it goes on is known from the cursor, and that the file is still the same one up to there
-from a hash of the [`CHECKED_BYTES`] before. When they differ, or the file is shorter, it was rewritten: then segments are compared
-from the start, and a new generation begins behind those that are still the same.
+A pass costs only the new bytes. The cursor tells where to continue, and a hash of the [`CHECKED_BYTES`] before it shows that the
+file is still the same up to there. If the hash differs, or the file is shorter, it was rewritten. Then segments are compared from
+the start, and a new generation begins after those that are still the same. The generations share these segments, and turns before
+the first difference stay. The old generation is kept and can be restored.
+
+The cursor also has the state of the [`Interpreter`] with the open turn, whose content goes through a digest that can be suspended.
+So no byte is read twice.
 */
 
 use std::fs::File;
@@ -11,22 +15,22 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::segment;
-use super::store::{Batch, Cursor, Rewritten, Store, StoreError, Transcript};
+use super::store::{Batch, Cursor, SharedPrefix, Store, StoreError, Transcript};
 use ctxbridge_common::digest;
-use ctxbridge_common::parallel::beside;
-use ctxbridge_transcript::{Interpreter, Seen};
+use ctxbridge_common::parallel::join;
+use ctxbridge_transcript::{Interpreter, SessionMetadata};
 
-/// Bytes before the cursor that have to be the same. Clients take lines back from the end of a file (up to 64 KiB of it, as of
-/// 2.1), and then append others; nothing but a new file was seen to change earlier ones.
+/// Bytes before the cursor that have to be the same. Clients remove lines from the end of a file (up to 64 KiB of it, as of 2.1)
+/// and then append others. Only new files were seen to change earlier lines.
 pub const CHECKED_BYTES: u64 = 64 << 10;
 
-/// Bytes that are read, compressed and stored at once: long passes can be interrupted, and others get a turn in between.
+/// Bytes that are read, compressed and stored at once. Long passes can so be interrupted, and others can write in between.
 const CHUNK_BYTES: u64 = 4 << 20;
 
-/// Below this, a second thread costs more than it saves.
-const WORTH_A_THREAD: usize = 256 << 10;
+/// Minimum bytes for a second thread; with fewer, it costs more than it saves.
+const MIN_THREADED_BYTES: usize = 256 << 10;
 
-/// How thoroughly known transcripts are compared with the archive.
+/// Extent of the comparison of known transcripts with the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// The end of what is archived, as hooks do it.
@@ -35,62 +39,62 @@ pub enum Comparison {
     Whole,
 }
 
-/// Why a transcript cannot be archived.
+/// Errors from reading a transcript.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// It is a folder, a device or the like.
     #[error("{0} is not a file; give the path of a transcript (.jsonl) or a folder of them")]
     NotAFile(PathBuf),
-    /// The system says no.
+    /// It cannot be read.
     #[error("cannot read {path}: {cause}")]
     Io {
         /// The transcript.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the operating system.
         cause: io::Error,
     },
-    /// The store says no.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Where the bytes of a transcript come from.
-pub trait Source {
-    /// Appends bytes from `start` on; fewer than asked for where it ends before.
+/// Source of a transcript's bytes.
+pub trait TranscriptSource {
+    /// Appends bytes from `start` on; fewer than requested if the source ends before.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> io::Result<()>;
 }
 
-impl Source for File {
+impl TranscriptSource for File {
     fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         self.seek(SeekFrom::Start(start))?;
         self.take(length).read_to_end(bytes).map(drop)
     }
 }
 
-/// A transcript, from the first byte on that is not archived.
-pub struct Reader<'s> {
-    source: Box<dyn Source + 's>,
+/// Reader of a transcript, from the first byte that is not archived.
+pub struct TranscriptReader<'s> {
+    source: Box<dyn TranscriptSource + 's>,
     path: PathBuf,
-    /// Bytes that it had when it was opened: what comes later is the next pass's.
+    /// Length when it was opened: later bytes are for the next pass.
     length: u64,
     transcript: Transcript,
-    follows: Option<(u32, u64)>,
+    expected_cursor: Option<(u32, u64)>,
     cursor: Cursor,
-    rewritten: Option<Rewritten>,
+    rewritten: Option<SharedPrefix>,
     /// The last segment, if it is to be joined with what follows.
     tail: Option<(u64, Vec<u8>)>,
     /// Up to [`CHECKED_BYTES`] before the cursor.
     recent: Vec<u8>,
 }
 
-impl<'s> Reader<'s> {
+impl<'s> TranscriptReader<'s> {
     /// Opens a transcript at its cursor.
     ///
     /// # Errors
-    /// When it is no file or cannot be read, or the store cannot be.
+    /// If it is no file or cannot be read, or the store cannot be.
     pub fn open(store: &mut dyn Store, transcript: &Transcript, path: &Path, comparison: Comparison) -> Result<Self, ReadError> {
         let failed = |cause| ReadError::Io { path: path.to_owned(), cause };
         // Before the file's length: else it may have grown, and another process archived that, and then it would seem to have shrunk.
@@ -104,14 +108,14 @@ impl<'s> Reader<'s> {
         Self::at(store, stored, transcript, (Box::new(file), length), path, comparison)
     }
 
-    /// The same for so many bytes of anything, which is called by the transcript's path in messages.
+    /// Like [`Self::open`], for a number of bytes of any source, which messages call by the transcript's path.
     ///
     /// # Errors
-    /// When they cannot be read, or the store cannot be.
-    pub fn over(
+    /// If they cannot be read, or the store cannot be.
+    pub fn from_source(
         store: &mut dyn Store,
         transcript: &Transcript,
-        source: (Box<dyn Source + 's>, u64),
+        source: (Box<dyn TranscriptSource + 's>, u64),
         comparison: Comparison,
     ) -> Result<Self, ReadError> {
         let stored = store.cursor(&transcript.path)?;
@@ -122,7 +126,7 @@ impl<'s> Reader<'s> {
         store: &mut dyn Store,
         stored: Option<Cursor>,
         transcript: &Transcript,
-        (source, length): (Box<dyn Source + 's>, u64),
+        (source, length): (Box<dyn TranscriptSource + 's>, u64),
         path: &Path,
         comparison: Comparison,
     ) -> Result<Self, ReadError> {
@@ -132,13 +136,13 @@ impl<'s> Reader<'s> {
             path: path.to_owned(),
             length,
             transcript: transcript.clone(),
-            follows,
+            expected_cursor: follows,
             rewritten: None,
             tail: None,
             recent: Vec::new(),
             cursor: stored.unwrap_or_else(|| first_cursor(transcript)),
         };
-        reader.find_place(store, comparison)?;
+        reader.locate_start(store, comparison)?;
         Ok(reader)
     }
 
@@ -147,15 +151,15 @@ impl<'s> Reader<'s> {
         self.length.saturating_sub(self.cursor.bytes)
     }
 
-    /// What is known of the transcript so far.
+    /// State of the transcript's interpretation so far.
     pub fn into_interpreter(self) -> Interpreter {
         self.cursor.interpreter
     }
 
-    /// The next batch; nothing when everything is archived.
+    /// Returns the next batch; `None` if everything is archived.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ReadError> {
         if self.remaining() == 0 && self.rewritten.is_none() {
             return Ok(None);
@@ -173,11 +177,11 @@ impl<'s> Reader<'s> {
         let new = &bytes[joined..];
         let interpreter = &mut self.cursor.interpreter;
         let pack = || segment::pack(start, &bytes);
-        let segments = if new.len() < WORTH_A_THREAD {
+        let segments = if new.len() < MIN_THREADED_BYTES {
             interpreter.feed(new);
             pack()
         } else {
-            beside(pack, || interpreter.feed(new)).0
+            join(pack, || interpreter.feed(new)).0
         };
         let segments = if new.is_empty() { Vec::new() } else { segments.map_err(|cause| self.failed(cause))? };
         self.recent.extend_from_slice(new);
@@ -186,7 +190,7 @@ impl<'s> Reader<'s> {
         self.cursor.bytes += new.len() as u64;
         let batch = Batch {
             transcript: self.transcript.clone(),
-            follows: self.follows,
+            expected_cursor: self.expected_cursor,
             rewritten: self.rewritten.take(),
             segments,
             turns: self.cursor.interpreter.take_turns(),
@@ -194,13 +198,13 @@ impl<'s> Reader<'s> {
             first_contexts: self.cursor.interpreter.take_first_contexts(),
             cursor: Cursor { interpreter: self.cursor.interpreter.at_rest(), ..self.cursor },
         };
-        self.follows = Some((self.cursor.generation, self.cursor.bytes));
+        self.expected_cursor = Some((self.cursor.generation, self.cursor.bytes));
         Ok(Some(batch))
     }
 
-    /// Where to go on: at the cursor, or where a rewritten file begins to differ.
-    fn find_place(&mut self, store: &mut dyn Store, comparison: Comparison) -> Result<(), ReadError> {
-        if self.follows.is_none() {
+    /// Finds where to continue: at the cursor, or where a rewritten file begins to differ.
+    fn locate_start(&mut self, store: &mut dyn Store, comparison: Comparison) -> Result<(), ReadError> {
+        if self.expected_cursor.is_none() {
             return Ok(());
         }
         let end = self.cursor.bytes;
@@ -211,11 +215,11 @@ impl<'s> Reader<'s> {
         }
         let shared = match comparison {
             Comparison::End if is_same => end,
-            Comparison::End | Comparison::Whole => self.shared(store)?,
+            Comparison::End | Comparison::Whole => self.unchanged_bytes(store)?,
         };
         if is_same && shared == end {
             if self.remaining() > 0 {
-                self.tail = match store.tail(&self.transcript.path, segment::JOINED_BELOW) {
+                self.tail = match store.tail(&self.transcript.path, segment::JOIN_BELOW_BYTES) {
                     // The file still has what was damaged in the archive.
                     Err(StoreError::Segment { start, .. }) => Some((start, self.piece(start, end - start)?)),
                     tail => tail?,
@@ -223,21 +227,21 @@ impl<'s> Reader<'s> {
             }
             return Ok(());
         }
-        let (position, turns) = self.same_turn(store, shared)?;
+        let (position, turns) = self.last_unchanged_turn(store, shared)?;
         let interpreter = if turns == 0 || self.transcript.agent.is_some() {
             from_the_start(&self.transcript)
         } else {
             Interpreter::starting_at(position, turns, self.seen_before(position)?)
         };
         self.recent = self.before(shared)?;
-        self.rewritten = Some(Rewritten { shared, turns });
+        self.rewritten = Some(SharedPrefix { shared, turns });
         self.cursor =
             Cursor { generation: self.cursor.generation + 1, bytes: shared, check: digest::sha256(&self.recent), interpreter };
         Ok(())
     }
 
-    /// Start and index of the last turn whose first line is the same as before: what makes it a turn.
-    fn same_turn(&mut self, store: &mut dyn Store, shared: u64) -> Result<(u64, u32), ReadError> {
+    /// Start and index of the last turn whose first line, which makes it a turn, is unchanged.
+    fn last_unchanged_turn(&mut self, store: &mut dyn Store, shared: u64) -> Result<(u64, u32), ReadError> {
         let mut before = Some(shared);
         while let Some(byte) = before
             && let Some((start, index)) = store.turn_at(&self.transcript.path, byte)?
@@ -260,9 +264,9 @@ impl<'s> Reader<'s> {
     }
 
     /// Bytes at the start that are still those of the stored segments.
-    fn shared(&mut self, store: &mut dyn Store) -> Result<u64, ReadError> {
+    fn unchanged_bytes(&mut self, store: &mut dyn Store) -> Result<u64, ReadError> {
         let mut shared = 0;
-        for (start, bytes, sha256) in store.layout(&self.transcript.path)? {
+        for (start, bytes, sha256) in store.segment_index(&self.transcript.path)? {
             let piece = self.piece(start, bytes.into())?;
             if start != shared || piece.len() != bytes as usize || digest::sha256(&piece) != sha256 {
                 break;
@@ -272,19 +276,19 @@ impl<'s> Reader<'s> {
         Ok(shared)
     }
 
-    /// What was met before a turn's begin. Only where there are bad lines to count is it worth reading all that again.
-    fn seen_before(&mut self, end: u64) -> Result<Seen, ReadError> {
-        let seen = self.cursor.interpreter.seen().clone();
+    /// Session metadata from before a turn's start. All that is only read again if there are bad lines to count.
+    fn seen_before(&mut self, end: u64) -> Result<SessionMetadata, ReadError> {
+        let seen = self.cursor.interpreter.session_metadata().clone();
         if seen.bad_lines == 0 {
             return Ok(seen);
         }
         let mut again = Interpreter::default();
         self.show(&mut again, end)?;
-        let Seen { lines, bad_lines, first_bad, .. } = *again.seen();
-        Ok(Seen { lines, bad_lines, first_bad, ..seen })
+        let SessionMetadata { lines, bad_lines, first_bad, .. } = *again.session_metadata();
+        Ok(SessionMetadata { lines, bad_lines, first_bad, ..seen })
     }
 
-    /// Lets the interpreter see again what is archived but was not complete, or stands between a turn's begin and the cursor.
+    /// Feeds the interpreter archived bytes again: those of an incomplete line, or between a turn's start and the cursor.
     fn catch_up(&mut self) -> Result<(), ReadError> {
         let mut interpreter = std::mem::take(&mut self.cursor.interpreter);
         let shown = self.show(&mut interpreter, self.cursor.bytes);
@@ -292,7 +296,7 @@ impl<'s> Reader<'s> {
         shown
     }
 
-    /// Shows an interpreter the file from where it is to `end`.
+    /// Feeds the file to an interpreter, from its position to `end`.
     fn show(&mut self, interpreter: &mut Interpreter, end: u64) -> Result<(), ReadError> {
         loop {
             let seen = interpreter.position() + interpreter.waiting() as u64;
@@ -315,7 +319,7 @@ impl<'s> Reader<'s> {
         Ok(bytes)
     }
 
-    /// Appends bytes of the file; fewer than asked for when it ends before.
+    /// Appends bytes of the file; fewer than requested if it ends before.
     fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> Result<(), ReadError> {
         self.source.read(start, length, bytes).map_err(|cause| self.failed(cause))
     }

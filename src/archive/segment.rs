@@ -1,4 +1,7 @@
 //! Pieces of transcripts, compressed.
+//!
+//! Each piece is kept once, under the SHA-256 of its bytes. A turn is a range of a transcript's bytes; its text and its summary are
+//! read from there. So the whole archive takes about a quarter of the size of the transcripts.
 
 use std::io;
 
@@ -9,16 +12,16 @@ use zstd::zstd_safe::CParameter;
 use crate::store::Segment;
 use ctxbridge_common::digest;
 
-/// Bytes of a segment at most. Larger ones compress little better, and a turn is read from its segment.
-pub const MAX_BYTES: usize = 2 << 20;
+/// Maximum bytes of a segment. Larger ones compress little better, and a turn is read from its segment.
+pub const MAX_SEGMENT_BYTES: usize = 2 << 20;
 
-/// What says that it is larger than that by far is not unpacked: somebody else may have written it, so that it fills our memory.
-const MOST_BYTES: usize = 8 * MAX_BYTES;
+/// Maximum bytes to unpack. A segment that claims more may have been written by somebody else to fill our memory.
+const MAX_UNPACKED_BYTES: usize = 8 * MAX_SEGMENT_BYTES;
 
-/// A last segment with fewer bytes is joined with what follows: many small ones compress badly, and joining a small one is quick.
-pub const JOINED_BELOW: u32 = 128 << 10;
+/// A last segment with fewer bytes is joined with the next bytes: many small ones compress badly, and joining a small one is quick.
+pub const JOIN_BELOW_BYTES: u32 = 128 << 10;
 
-/// zstd's level: the next one takes twice as long, and the first pass over a long session is one that somebody waits for.
+/// zstd's level. The next one takes twice as long, and somebody waits for the first pass over a long session.
 const LEVEL: i32 = 4;
 
 /// Binary logarithm of the entries in its two hash tables, one more than usual: 0.5 % smaller. For the few bytes
@@ -28,16 +31,16 @@ const HASH_LOG: u32 = 19;
 /// Compresses bytes that begin at `start` of their transcript.
 ///
 /// # Errors
-/// When zstd has no memory.
+/// If zstd runs out of memory.
 pub fn pack(start: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
-    let mut compressor = zstd::bulk::Compressor::new(if bytes.len() >= MAX_BYTES { LEVEL } else { 3 })?;
+    let mut compressor = zstd::bulk::Compressor::new(if bytes.len() >= MAX_SEGMENT_BYTES { LEVEL } else { 3 })?;
     compressor.include_checksum(true)?;
-    if bytes.len() >= MAX_BYTES {
+    if bytes.len() >= MAX_SEGMENT_BYTES {
         compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
         compressor.set_parameter(CParameter::ChainLog(HASH_LOG))?;
     }
     let mut start = start;
-    let pieces = bytes.chunks(MAX_BYTES).map(|piece| {
+    let pieces = bytes.chunks(MAX_SEGMENT_BYTES).map(|piece| {
         let (sha256, data) = (digest::sha256(piece), compressor.compress(piece)?);
         let segment = Segment { start, bytes: piece.len() as u32, sha256, data };
         start += piece.len() as u64;
@@ -46,23 +49,23 @@ pub fn pack(start: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
     pieces.collect()
 }
 
-/// How sure one has to be of bytes that come back.
+/// Check of unpacked bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
-    /// They are shown to somebody: zstd's own checksum finds accidents.
+pub enum SegmentCheck {
+    /// For display: zstd's own checksum finds accidents.
     Checksum,
-    /// They stand for the original: its SHA-256.
+    /// In place of the original: its SHA-256.
     Sha256,
 }
 
-/// What segments of one archive have in common, ready to unpack with.
+/// Compression dictionary of an archive's segments, ready for unpacking.
 pub struct Dictionary(DecoderDictionary<'static>);
 
 impl Dictionary {
-    /// One that was trained.
+    /// Loads a trained dictionary.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is no dictionary.
     pub fn new(data: &[u8]) -> io::Result<Self> {
         DecoderDictionary::try_copy(data).map(Self)
     }
@@ -74,15 +77,15 @@ impl std::fmt::Debug for Dictionary {
     }
 }
 
-/// The bytes of a segment, if they are those that were packed; else what is wrong.
+/// Unpacks a segment and checks its bytes; the error describes the difference.
 pub fn unpack(
     data: &[u8],
     bytes: u32,
-    sha256: &digest::Bytes,
+    sha256: &digest::Sha256Digest,
     dictionary: Option<&Dictionary>,
-    check: Check,
+    check: SegmentCheck,
 ) -> Result<Vec<u8>, String> {
-    if bytes as usize > MOST_BYTES {
+    if bytes as usize > MAX_UNPACKED_BYTES {
         return Err(format!("it would have {bytes} bytes, and none has so many"));
     }
     let decompressor = match dictionary {
@@ -93,7 +96,7 @@ pub fn unpack(
     let unpacked = unpacked.map_err(|error| error.to_string())?;
     if unpacked.len() != bytes as usize {
         Err(format!("it has {} bytes instead of {bytes}", unpacked.len()))
-    } else if check == Check::Sha256 && digest::sha256(&unpacked) != *sha256 {
+    } else if check == SegmentCheck::Sha256 && digest::sha256(&unpacked) != *sha256 {
         Err("its SHA-256 is another".to_owned())
     } else {
         Ok(unpacked)
@@ -106,12 +109,13 @@ mod tests {
 
     #[test]
     fn what_would_fill_the_memory_is_not_unpacked() {
-        let zeros = zstd::bulk::compress(&vec![0; MOST_BYTES + 1], LEVEL).expect("compresses");
+        let zeros = zstd::bulk::compress(&vec![0; MAX_UNPACKED_BYTES + 1], LEVEL).expect("compresses");
         assert!(zeros.len() < 10_000);
-        let error = unpack(&zeros, MOST_BYTES as u32 + 1, &digest::sha256(&[]), None, Check::Sha256).expect_err("too large");
+        let error = unpack(&zeros, MAX_UNPACKED_BYTES as u32 + 1, &digest::sha256(&[]), None, SegmentCheck::Sha256)
+            .expect_err("too large");
         assert!(error.contains("none has so many"), "{error}");
         // Nor does it help to say that it is smaller.
-        assert!(unpack(&zeros, 1_000, &digest::sha256(&[]), None, Check::Sha256).is_err());
+        assert!(unpack(&zeros, 1_000, &digest::sha256(&[]), None, SegmentCheck::Sha256).is_err());
     }
 
     #[test]
@@ -119,15 +123,16 @@ mod tests {
         let bytes: Vec<u8> = (0..5_000_000_u32).map(|n| (n / 7 % 251) as u8).collect();
         let segments = pack(10, &bytes).expect("packs");
         assert_eq!(segments.iter().map(|segment| segment.start).collect::<Vec<_>>(), [10, 2_097_162, 4_194_314]);
-        let unpacked = segments.iter().map(|segment| unpack(&segment.data, segment.bytes, &segment.sha256, None, Check::Sha256));
+        let unpacked =
+            segments.iter().map(|segment| unpack(&segment.data, segment.bytes, &segment.sha256, None, SegmentCheck::Sha256));
         assert_eq!(unpacked.collect::<Result<Vec<_>, _>>().expect("unpacks").concat(), bytes);
         let mut damaged = segments[0].clone();
         damaged.sha256[0] ^= 1;
-        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, Check::Sha256).is_err());
-        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, Check::Checksum).is_ok());
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, SegmentCheck::Sha256).is_err());
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, SegmentCheck::Checksum).is_ok());
         let middle = damaged.data.len() / 2;
         damaged.data[middle] ^= 1;
-        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, Check::Checksum).is_err());
+        assert!(unpack(&damaged.data, damaged.bytes, &damaged.sha256, None, SegmentCheck::Checksum).is_err());
         assert!(pack(0, b"").expect("packs").is_empty());
     }
 }

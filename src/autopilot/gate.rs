@@ -1,44 +1,45 @@
-//! Whether a compaction is blocked.
+//! Decision whether a compaction is blocked.
 
 use super::report::percent_text;
-use super::{Observation, State};
-use ctxbridge_config::{Gate, Hooks};
+use super::{Observation, WindowState};
+use ctxbridge_config::{Gate, HookSettings};
 
-/// Above this share of the window nothing is blocked: the next request might not fit any more.
-pub const HIGHEST_BLOCKED: f64 = 0.95;
+/// Share of the window above which nothing is blocked: the next request might not fit.
+pub const MAX_BLOCKED_SHARE: f64 = 0.95;
 
-/// How close to the end of the window, in tokens, the client refuses a prompt when its automatic compaction was blocked: "Prompt is
-/// too long", without asking the API. It keeps 20,000 for the answer and 3,000 more. The window is the one that it compacts by
-/// (`CLAUDE_CODE_AUTO_COMPACT_WINDOW` where that is set, up to 2.1.112 at least), else the model's. Seen in 2.1.105, 2.1.112 and
-/// 2.1.330: at 178,500 of 200,000, which is 89 %, a single block costs the user the prompt.
-pub const REFUSES_WITHIN_TOKENS: u64 = 23_000;
+/// Distance to the end of the window, in tokens, within which the client refuses a prompt if its automatic compaction was blocked:
+/// "Prompt is too long", without asking the API. It reserves 20,000 for the answer and 3,000 more.
+///
+/// The window is the one that it compacts by (`CLAUDE_CODE_AUTO_COMPACT_WINDOW` if set, up to 2.1.112 at least), else the model's.
+/// Seen in 2.1.105, 2.1.112 and 2.1.330: at 178,500 of 200,000, which is 89 %, a single block costs the user the prompt.
+pub const CLIENT_RESERVE_TOKENS: u64 = 23_000;
 
-/// What a turn adds at least, in tokens, as far as the gate is concerned: the prompt that is being sent is not counted yet.
-const LEAST_GROWTH: u64 = 2_000;
+/// Minimum growth of a turn that the gate assumes, in tokens: the prompt that is being sent is not counted yet.
+const MIN_GROWTH_TOKENS: u64 = 2_000;
 
-/// Who wants to compact.
+/// Trigger of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// The client, since the window is full.
+    /// The client, because the window is full.
     Auto,
     /// The user.
     Manual,
 }
 
-/// What becomes of a compaction.
+/// Decision on a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum GateDecision {
     /// It goes ahead.
     Allow,
     /// It does not.
     Block {
-        /// Why, for the user.
+        /// Reason, for the user.
         reason: String,
     },
 }
 
 impl Trigger {
-    /// The client's word for it; nothing for one that is not known, which is not to be blocked.
+    /// Parses the client's word for it. Returns `None` for an unknown one, which must not be blocked.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "auto" => Some(Self::Auto),
@@ -48,17 +49,18 @@ impl Trigger {
     }
 }
 
-/// Decides about a compaction. Blocked is only what is automatic, known to leave room enough, and not the second one without an answer
-/// in between: no session is ever stuck.
+/// Decides about a compaction. It is blocked only if it is automatic, if enough room is known to be left, and if there was an
+/// answer since the last block: no session is ever stuck.
 ///
-/// Room enough is more than [`REFUSES_WITHIN_TOKENS`] and what a turn adds, and the context is below [`HIGHEST_BLOCKED`].
+/// Enough room is more than [`CLIENT_RESERVE_TOKENS`] plus the growth of a turn, with the context below [`MAX_BLOCKED_SHARE`].
 ///
-/// Whoever blocks stores [`State::blocked`] first, and lets the compaction happen when that cannot be stored.
-pub fn gate(config: &Hooks, trigger: Trigger, seen: Option<&Observation>, state: &State) -> Decision {
+/// The caller stores the state with the block ([`WindowState::record_block`]) before it blocks. If that cannot be stored, it lets
+/// the compaction happen.
+pub fn gate(config: &HookSettings, trigger: Trigger, seen: Option<&Observation>, state: &WindowState) -> GateDecision {
     let wanted = config.gate == Gate::BlockAuto && trigger == Trigger::Auto && state.blocked_at.is_none();
     match seen.filter(|seen| wanted && leaves_room(seen)) {
-        None => Decision::Allow,
-        Some(seen) => Decision::Block {
+        None => GateDecision::Allow,
+        Some(seen) => GateDecision::Block {
             reason: format!(
                 "ctxbridge held back an automatic compaction at {} of the window (hooks.gate is block-auto); \
                  /compact compacts",
@@ -69,7 +71,7 @@ pub fn gate(config: &Hooks, trigger: Trigger, seen: Option<&Observation>, state:
 }
 
 fn leaves_room(seen: &Observation) -> bool {
-    let growth = seen.trend.map_or(0, |trend| trend.tokens_per_turn.max(0.0) as u64).max(LEAST_GROWTH);
+    let growth = seen.trend.map_or(0, |trend| trend.tokens_per_turn.max(0.0) as u64).max(MIN_GROWTH_TOKENS);
     let room = seen.window.saturating_sub(seen.tokens);
-    seen.share < HIGHEST_BLOCKED && room > REFUSES_WITHIN_TOKENS + growth
+    seen.share < MAX_BLOCKED_SHARE && room > CLIENT_RESERVE_TOKENS + growth
 }

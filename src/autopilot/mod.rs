@@ -1,9 +1,9 @@
 /*!
-How full the context window is: phases, trend, and what is said about it.
+Usage of the context window: phases, trend and reports.
 
-Everything takes values and returns values but for [`Store`], which keeps one small file a session, and [`usage_at_end`], which reads
-the end of a transcript. Hooks call [`State::observe`] with what they know and ask [`should_say`] and [`gate`]; the statusline shows
-the same from the client's own figures. The formulas are those of the compaction-bridge design.
+Everything takes values and returns values, except [`WindowStateStore`], which keeps one small file per session, and
+[`usage_at_end`], which reads the end of a transcript. Hooks call [`WindowState::observe`] with a reading, then [`should_report`]
+and [`gate()`]; the statusline shows the same from the client's own figures. The formulas are those of the compaction-bridge design.
 */
 
 mod chart;
@@ -17,11 +17,11 @@ mod trend;
 mod usage;
 
 pub use chart::{chart, sparkline};
-pub use gate::{Decision, HIGHEST_BLOCKED, REFUSES_WITHIN_TOKENS, Trigger, gate};
+pub use gate::{CLIENT_RESERVE_TOKENS, GateDecision, MAX_BLOCKED_SHARE, Trigger, gate};
 pub use phase::Phase;
-pub use report::{percent, report, report_of, should_say, tokens_text};
-pub use state::{Observation, Point, Seen, State};
-pub use statusline::{FALLBACK, Input, Line, gather};
-pub use store::Store;
+pub use report::{percent, report, report_of, should_report, tokens_text};
+pub use state::{Observation, Point, WindowReading, WindowState};
+pub use statusline::{FALLBACK, StatusLine, StatuslineInput, gather};
+pub use store::WindowStateStore;
 pub use trend::Trend;
-pub use usage::{Usage, usage_at_end};
+pub use usage::{ContextUsage, usage_at_end};

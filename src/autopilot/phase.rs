@@ -1,27 +1,27 @@
-//! The phases of a window that fills up.
+//! Phases of a window that fills up.
 
 use serde::Serialize;
 
 use ctxbridge_config as config;
 
-/// How full the window is, by the thresholds of the settings: `ok < autopilot.warn <= warn < autopilot.optimise <= optimise`.
+/// Phase of the window, by the thresholds of the settings: `ok < autopilot.warn <= warn < autopilot.optimize <= optimize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// There is room.
     #[default]
     Ok,
-    /// It gets full.
+    /// The window is getting full.
     Warn,
     /// It is time to make room.
-    Optimise,
+    Optimize,
 }
 
 impl Phase {
-    /// The phase at a share of the window, 1 being all of it.
-    pub fn at(share: f64, config: &config::Autopilot) -> Self {
-        if share >= config.optimise {
-            Self::Optimise
+    /// Returns the phase at a share of the window, where 1 is all of it.
+    pub fn at(share: f64, config: &config::AutopilotSettings) -> Self {
+        if share >= config.critical {
+            Self::Optimize
         } else if share >= config.warn {
             Self::Warn
         } else {
@@ -29,21 +29,21 @@ impl Phase {
         }
     }
 
-    /// Its name in the settings.
+    /// Returns its name in the settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warn => "warn",
-            Self::Optimise => "optimise",
+            Self::Optimize => "optimize",
         }
     }
 
-    /// Its name in a report, as the design has it.
+    /// Returns its name in a report, as in the design.
     pub fn status(self) -> &'static str {
         match self {
             Self::Ok => "OK",
             Self::Warn => "WARNING",
-            Self::Optimise => "OPTIMIZING",
+            Self::Optimize => "OPTIMIZING",
         }
     }
 }

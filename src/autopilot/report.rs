@@ -1,13 +1,13 @@
-//! The line that the model and the user get to read.
+//! Report on the window, for the model and the user.
 
 use super::state::{Observation, share_of};
-use super::{Phase, State, Trend};
-use ctxbridge_config::{self as config, Say};
+use super::{Phase, Trend, WindowState};
+use ctxbridge_config::{self as config, NotifyLevel};
 
 /// Cells of the bar.
 const BAR: usize = 20;
 
-/// The report on a window, in the form of the design, with the trend behind it:
+/// Formats the report on a window, in the form of the design, followed by the trend:
 /// `[ContextAutopilot] [=====---------------] 24.4% context used (~48.8K/200.0K tokens, 53 turns) Status: OK`.
 pub fn report(observation: &Observation) -> String {
     let Observation { phase, tokens, window, share, turns, trend, .. } = observation;
@@ -24,8 +24,8 @@ pub fn report(observation: &Observation) -> String {
     }
 }
 
-/// The same from what is remembered of a session.
-pub fn report_of(state: &State, config: &config::Autopilot) -> String {
+/// Formats the report from the stored state of a session.
+pub fn report_of(state: &WindowState, config: &config::AutopilotSettings) -> String {
     let window = config.window_or(state.window);
     let share = share_of(state.last_token_estimate, window);
     let phase = Phase::at(share, config);
@@ -40,18 +40,18 @@ pub fn report_of(state: &State, config: &config::Autopilot) -> String {
     })
 }
 
-/// Whether a prompt gets the report. It costs tokens each time.
-pub fn should_say(config: &config::Autopilot, observation: &Observation) -> bool {
+/// `true` if a prompt gets the report, which costs tokens each time.
+pub fn should_report(config: &config::AutopilotSettings, observation: &Observation) -> bool {
     config.enabled
-        && match config.say {
-            Say::Off => false,
-            Say::Change => observation.changed(),
-            Say::Warn => observation.changed() || observation.phase >= Phase::Warn,
-            Say::Always => true,
+        && match config.notify {
+            NotifyLevel::Off => false,
+            NotifyLevel::Change => observation.has_changed(),
+            NotifyLevel::Warn => observation.has_changed() || observation.phase >= Phase::Warn,
+            NotifyLevel::Always => true,
         }
 }
 
-/// Tokens for people: `900`, `48.8K`, `1.0M`.
+/// Formats tokens for people: `900`, `48.8K`, `1.0M`.
 pub fn tokens_text(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
@@ -61,7 +61,7 @@ pub fn tokens_text(tokens: u64) -> String {
     }
 }
 
-/// A share as a percentage, for JSON: without the digits that binary fractions add.
+/// Converts a share to a percentage for JSON, without the digits that binary fractions add.
 pub fn percent(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }
@@ -70,7 +70,7 @@ pub(super) fn percent_text(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// A rate with its sign.
+/// Formats a rate with its sign.
 pub(super) fn rate_text(tokens_per_turn: f64) -> String {
     let sign = if tokens_per_turn.round() < 0.0 { '-' } else { '+' };
     format!("{sign}{}", tokens_text(tokens_per_turn.abs().round() as u64))

@@ -1,35 +1,36 @@
-//! What is remembered of a session's window.
+//! Stored state of a session's window.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Phase, Trend};
 use ctxbridge_config as config;
 
-/// The state of a session. The file has these names in camel case; those of the design come first, with their meaning.
+/// State of a session's window. The file has these names in camel case; the names of the design come first, with their meaning
+/// there.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct State {
+pub struct WindowState {
     /// The client's name for the session.
     pub session_id: String,
-    /// Tokens in the window when it was last looked at.
+    /// Tokens in the window at the last check.
     pub last_token_estimate: u64,
-    /// Their share of the window, 1 being all of it.
+    /// Their share of the window, where 1 is all of it.
     pub last_percentage: f64,
-    /// Optimise cycles so far.
+    /// Number of optimize runs so far.
     pub prune_count: u64,
-    /// Whether the phase is `warn` or above since it was last `ok`.
+    /// `true` if the phase has been `warn` or above since it was last `ok`.
     pub warning_issued: bool,
-    /// When it was last looked at, in milliseconds since 1970.
+    /// Time of the last check, in milliseconds since 1970.
     pub last_check: i64,
-    /// The newest [`State::LONGEST_HISTORY`] measurements, oldest first.
+    /// The newest [`WindowState::MAX_HISTORY`] measurements, oldest first.
     pub history: Vec<Point>,
-    /// Tokens in the window, as the client told.
+    /// Size of the window in tokens, as given by the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// When a compaction was blocked, in milliseconds since 1970, unless the conversation went on since.
+    /// Time when a compaction was blocked, in milliseconds since 1970; `None` if the conversation has continued since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_at: Option<i64>,
-    /// Tokens in the window then.
+    /// Tokens in the window at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_tokens: Option<u64>,
 }
@@ -42,18 +43,18 @@ pub struct Point {
     pub ts: i64,
     /// Tokens in the window.
     pub tokens: u64,
-    /// Their share of the window, 1 being all of it.
+    /// Their share of the window, where 1 is all of it.
     pub pct: f64,
     /// Human turns so far.
     pub turns: u64,
 }
 
-/// What a hook sees.
+/// Reading of the window by a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct WindowReading {
     /// Tokens in the window.
     pub tokens: u64,
-    /// Tokens that the window holds: [`config::Autopilot::window_or`] of [`State::window`].
+    /// Size of the window in tokens: [`window_or`](ctxbridge_config::AutopilotSettings::window_or) of [`WindowState::window`].
     pub window: u64,
     /// Human turns so far.
     pub turns: u64,
@@ -61,37 +62,37 @@ pub struct Seen {
     pub at_ms: i64,
 }
 
-/// What a measurement means.
+/// Interpretation of a reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
     /// The phase now.
     pub phase: Phase,
-    /// The phase before; `ok` when it was never looked at.
+    /// The phase before; `ok` if there was no check yet.
     pub before: Phase,
     /// Tokens in the window.
     pub tokens: u64,
-    /// Tokens that the window holds.
+    /// Size of the window in tokens.
     pub window: u64,
-    /// The share that is used, 1 being all of it; more than 1 when the window is smaller than was thought.
+    /// Share of the window that is used, where 1 is all of it; above 1 if the window is smaller than assumed.
     pub share: f64,
     /// Human turns so far.
     pub turns: u64,
-    /// How fast it fills.
+    /// Rate at which it fills.
     pub trend: Option<Trend>,
 }
 
-impl State {
-    /// Measurements that are kept.
-    pub const LONGEST_HISTORY: usize = 50;
+impl WindowState {
+    /// Maximum number of measurements kept.
+    pub const MAX_HISTORY: usize = 50;
 
-    /// Of a session that was never looked at.
+    /// Creates the state of a session without any check.
     pub fn new(session_id: &str) -> Self {
         Self { session_id: session_id.to_owned(), ..Self::default() }
     }
 
-    /// Takes a measurement in. The same one again, from another hook of the same turn, is not kept twice.
-    pub fn observe(&mut self, seen: Seen, config: &config::Autopilot) -> Observation {
-        let Seen { tokens, window, turns, at_ms } = seen;
+    /// Adds a reading. The same reading from another hook of the same turn is not stored twice.
+    pub fn observe(&mut self, seen: WindowReading, config: &config::AutopilotSettings) -> Observation {
+        let WindowReading { tokens, window, turns, at_ms } = seen;
         let share = share_of(tokens, window);
         let (before, phase) = (Phase::at(self.last_percentage, config), Phase::at(share, config));
         let same = |last: &&mut Point| last.tokens == tokens && last.turns == turns;
@@ -108,48 +109,48 @@ impl State {
         Observation { phase, before, tokens, window, share, turns, trend }
     }
 
-    /// An optimise cycle was run.
-    pub fn optimised(&mut self) {
+    /// Counts an optimize run.
+    pub fn record_optimize_run(&mut self) {
         self.prune_count = self.prune_count.saturating_add(1);
     }
 
-    /// A compaction is blocked. It has to be stored before the client hears of it: what is not stored could be blocked twice.
-    pub fn blocked(&mut self, at_ms: i64) {
+    /// Records that a compaction is blocked. Store it before the client learns of it: else the next one could be blocked as well.
+    pub fn record_block(&mut self, at_ms: i64) {
         self.blocked_at = Some(at_ms);
         self.blocked_tokens = Some(self.last_token_estimate);
     }
 
-    /// The user sent a prompt, and the last answer had this many tokens before it. Only an answer since shows that the client went on
-    /// when it was blocked: one that did not would not do so the next time, either.
-    pub fn prompt_seen(&mut self, tokens: u64) {
+    /// Records a prompt; `tokens` is the context size of the last answer. Clears the block if there was an answer since. Only that
+    /// shows that the client continued after the block; a client that did not would not do so the next time, either.
+    pub fn clear_block_if_answered(&mut self, tokens: u64) {
         if self.blocked_tokens != Some(tokens) {
             self.blocked_at = None;
             self.blocked_tokens = None;
         }
     }
 
-    /// The share of the window that was used when it was last looked at; nothing when it never was.
+    /// Returns the share of the window used at the last check; `None` if there was none.
     pub fn last_share(&self) -> Option<f64> {
         (!self.history.is_empty()).then_some(self.last_percentage)
     }
 
     pub(super) fn trim(&mut self) {
-        let surplus = self.history.len().saturating_sub(Self::LONGEST_HISTORY);
+        let surplus = self.history.len().saturating_sub(Self::MAX_HISTORY);
         self.history.drain(..surplus);
     }
 }
 
 impl Observation {
-    /// Whether the phase is another than before.
-    pub fn changed(&self) -> bool {
+    /// `true` if the phase has changed.
+    pub fn has_changed(&self) -> bool {
         self.phase != self.before
     }
 }
 
-/// The share of a window that so many tokens take, to six digits: so it is the same when it is read from a file again.
+/// Returns the share of a window that `tokens` take, rounded to six digits so that it survives a round trip through a file.
 pub(super) fn share_of(tokens: u64, window: u64) -> f64 {
     const DIGITS: f64 = 1e6;
-    /// More is no figure.
-    const MOST: f64 = 1e3;
-    ((tokens as f64 / window.max(1) as f64).min(MOST) * DIGITS).round() / DIGITS
+    /// Larger shares are implausible.
+    const MAX_SHARE: f64 = 1e3;
+    ((tokens as f64 / window.max(1) as f64).min(MAX_SHARE) * DIGITS).round() / DIGITS
 }

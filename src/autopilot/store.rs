@@ -1,8 +1,8 @@
 /*!
-One small file a session, in `autopilot/` of the data directory.
+Stored states: one small file per session, in `autopilot/` of the data directory.
 
-Hooks of one session run beside each other, and so does the statusline: a change is made under a lock, into a new file that takes the
-name of the old one. What is in a file is only a help; a damaged one is begun anew.
+Hooks of one session and the statusline run in parallel. So a change is made under a lock, in a new file that replaces the old one.
+Files are only a help; a damaged one is started from scratch.
 */
 
 use std::fs::{self, File, TryLockError};
@@ -10,61 +10,61 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::State;
+use super::WindowState;
 use ctxbridge_common::digest;
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
-/// Larger files are none of ours, in bytes: 50 measurements take about 5 KB.
-const LARGEST: u64 = 64 << 10;
+/// Maximum size of a file, in bytes; larger ones are not ours. 50 measurements take about 5 KB.
+const MAX_STATE_BYTES: u64 = 64 << 10;
 
-/// Sessions that are remembered.
-const MOST_SESSIONS: usize = 200;
+/// Maximum number of sessions remembered.
+const MAX_REMEMBERED_SESSIONS: usize = 200;
 
-/// The longest session that gives its file its name, in characters; the client's are UUIDs.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a session id that is used as a file name, in characters; the client's are UUIDs.
+const MAX_SESSION_NAME_CHARS: usize = 64;
 
-/// How the name of a file begins while it is written.
-const NEW: &str = ".new-";
+/// Prefix of the names of files that are being written.
+const TEMP_PREFIX: &str = ".new-";
 
-/// Where states are kept.
+/// Store of window states.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct WindowStateStore {
     folder: PathBuf,
 }
 
-impl Store {
-    /// In this data directory. Nothing is made until something is kept.
+impl WindowStateStore {
+    /// Opens the store in a data directory. Nothing is created until something is stored.
     pub fn in_dir(data_dir: &Path) -> Self {
         Self { folder: data_dir.join("autopilot") }
     }
 
-    /// What is remembered of a session; nothing when it was never seen, or what is there cannot be read.
-    pub fn load(&self, session: &str) -> Option<State> {
+    /// Returns the state of a session; `None` if it was never stored or cannot be read.
+    pub fn load(&self, session: &str) -> Option<WindowState> {
         // On a disk that does not tell upper case from lower, it may be another session's.
         read(&self.file(session)).filter(|state| state.session_id == session)
     }
 
-    /// What is remembered of the session that was seen last.
-    pub fn newest(&self) -> Option<State> {
+    /// Returns the state of the session that was updated last.
+    pub fn newest(&self) -> Option<WindowState> {
         let mut files = self.files();
         files.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
         files.into_iter().find_map(|(_, path)| read(&path))
     }
 
-    /// Changes what is remembered of a session. `patience` is how long to wait for another process that is at it.
+    /// Updates the state of a session. `patience` limits the wait for another process that holds the lock.
     ///
     /// # Errors
-    /// When it cannot be written, or another process took too long ([`io::ErrorKind::WouldBlock`]); nothing is changed then.
-    pub fn update<T>(&self, session: &str, patience: Duration, change: impl FnOnce(&mut State) -> T) -> io::Result<T> {
+    /// If it cannot be written, or another process held the lock too long ([`io::ErrorKind::WouldBlock`]); nothing is changed then.
+    pub fn update<T>(&self, session: &str, patience: Duration, change: impl FnOnce(&mut WindowState) -> T) -> io::Result<T> {
         paths::create_private_dir(&self.folder)?;
         let _lock = self.lock(patience)?;
         let path = self.file(session);
         let known = self.load(session);
-        let mut state = known.clone().unwrap_or_else(|| State::new(session));
+        let mut state = known.clone().unwrap_or_else(|| WindowState::new(session));
         let result = change(&mut state);
         if known.as_ref() != Some(&state) {
-            let mut file = tempfile::Builder::new().prefix(NEW).tempfile_in(&self.folder)?;
+            let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.folder)?;
             // In one piece: written as it is made, it would be some hundred system calls.
             file.write_all(&serde_json::to_vec(&state)?)?;
             file.persist(&path).map_err(|error| error.error)?;
@@ -75,10 +75,10 @@ impl Store {
         Ok(result)
     }
 
-    /// Session ids come from outside: only harmless characters become part of a name.
+    /// Returns the path of a session's file. Session ids come from outside: only harmless characters become part of a name.
     fn file(&self, session: &str) -> PathBuf {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        let fits = (1..=LONGEST_NAME).contains(&session.len()) && session.bytes().all(plain);
+        let fits = (1..=MAX_SESSION_NAME_CHARS).contains(&session.len()) && session.bytes().all(plain);
         // The underline keeps the two kinds apart.
         let name = if fits { session.to_owned() } else { format!("_{}", digest::of_bytes(session.as_bytes())) };
         self.folder.join(format!("{name}.json"))
@@ -95,7 +95,7 @@ impl Store {
         }
     }
 
-    /// Every file of a session, with the time of its last change.
+    /// Lists the files of all sessions, with the times of their last changes.
     fn files(&self) -> Vec<(SystemTime, PathBuf)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
         let is_state = |path: &Path| path.extension().is_some_and(|extension| extension == "json");
@@ -103,25 +103,25 @@ impl Store {
         paths.filter_map(|path| Some((fs::symlink_metadata(&path).ok()?.modified().ok()?, path))).collect()
     }
 
-    /// Removes the oldest files when there are too many, and what a killed process left. One that cannot be removed stays.
+    /// Removes the oldest files if there are too many, and temporary files of killed processes. Files that cannot be removed stay.
     fn forget_oldest(&self, new: &Path) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
         // Under the lock nobody else is writing one.
-        for left in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NEW)) {
+        for left in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX)) {
             fs::remove_file(left.path()).ok();
         }
         let mut files = self.files();
         files.sort_by_key(|(time, path)| (std::cmp::Reverse(path == new), std::cmp::Reverse(*time)));
-        for (_, path) in files.iter().skip(MOST_SESSIONS) {
+        for (_, path) in files.iter().skip(MAX_REMEMBERED_SESSIONS) {
             fs::remove_file(path).ok();
         }
     }
 }
 
-fn read(path: &Path) -> Option<State> {
+fn read(path: &Path) -> Option<WindowState> {
     let mut text = Vec::new();
-    File::open(path).ok()?.take(LARGEST + 1).read_to_end(&mut text).ok()?;
-    let mut state: State = (text.len() as u64 <= LARGEST).then(|| serde_json::from_slice(&text).ok())??;
+    File::open(path).ok()?.take(MAX_STATE_BYTES + 1).read_to_end(&mut text).ok()?;
+    let mut state: WindowState = (text.len() as u64 <= MAX_STATE_BYTES).then(|| serde_json::from_slice(&text).ok())??;
     state.trim();
     Some(state)
 }

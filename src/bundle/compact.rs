@@ -1,8 +1,8 @@
 /*!
 Folding old bundles: those of a month become one file, with a line for each episode.
 
-Hours are small so that branches merge without conflicts; once nobody writes them any more they are only many. A file that has something in it
-that we do not understand stays as it is.
+Files of an hour are small so that branches merge without conflicts. Once nobody writes to them any more, they are only numerous.
+A file with content that cannot be read stays as it is.
 */
 
 use std::collections::BTreeMap;
@@ -12,19 +12,19 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::place::session_of;
-use super::read::{self, Listed};
-use super::record::remove_read;
-use super::{Bundles, Episode, PlaceError};
+use super::bundle_paths::session_of;
+use super::read::{self, BundleFile};
+use super::record::remove_if_unchanged;
+use super::{BundlePathError, Bundles, Episode};
 
-/// What was folded, or would be.
+/// Report on the files that were folded, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Compacted {
+pub struct BundleFoldingReport {
     /// Files that are folded.
     pub files: usize,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// The months' files, and their bytes now.
+    /// The months' files, and their bytes after folding.
     pub months: BTreeMap<String, u64>,
     /// Files that stay, with the reason.
     pub left: BTreeMap<String, String>,
@@ -33,10 +33,10 @@ pub struct Compacted {
 /// Folds all bundles whose last line is older than a time. A dry run changes nothing.
 ///
 /// # Errors
-/// When something cannot be read or written; what was read stays then.
-pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Compacted, PlaceError> {
-    let mut done = Compacted::default();
-    let mut months: BTreeMap<String, (Vec<Episode>, Vec<Listed>)> = BTreeMap::new();
+/// If something cannot be read or written. The files that were read stay then.
+pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<BundleFoldingReport, BundlePathError> {
+    let mut done = BundleFoldingReport::default();
+    let mut months: BTreeMap<String, (Vec<Episode>, Vec<BundleFile>)> = BTreeMap::new();
     for file in read::list(bundles)? {
         // What was folded is no hour.
         if session_of(&file.name).is_none() {
@@ -82,8 +82,8 @@ pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Com
             episodes.extend(known.episodes);
         }
         let text: String = Episode::unique(episodes).iter().map(|episode| episode.to_line().to_json()).collect();
-        if text.len() as u64 > read::MOST_BYTES {
-            let reason = format!("it would be longer than the {} MB that are read of a file", read::MOST_BYTES >> 20);
+        if text.len() as u64 > read::MAX_BUNDLE_BYTES {
+            let reason = format!("it would be longer than the {} MB that are read of a file", read::MAX_BUNDLE_BYTES >> 20);
             done.left.insert(month, reason);
             done.files -= files.len();
             done.bytes -= files.iter().map(|file| file.bytes).sum::<u64>();
@@ -97,7 +97,7 @@ pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Com
         // Where this ends, some are there twice, and are folded into the same lines next time.
         for file in files {
             let path = bundles.folder().join(&file.name);
-            if !remove_read(&path, file.bytes).map_err(|cause| PlaceError::Io { step: "remove", path, cause })? {
+            if !remove_if_unchanged(&path, file.bytes).map_err(|cause| BundlePathError::Io { step: "remove", path, cause })? {
                 done.files -= 1;
                 done.bytes -= file.bytes;
                 done.left.insert(file.name, "it was written to meanwhile".to_owned());
@@ -107,9 +107,9 @@ pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Com
     Ok(done)
 }
 
-/// Whole or not at all.
-fn write(path: &Path, text: &str) -> Result<(), PlaceError> {
-    let failed = |cause| PlaceError::Io { step: "write", path: path.to_owned(), cause };
+/// Writes a file whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), BundlePathError> {
+    let failed = |cause| BundlePathError::Io { step: "write", path: path.to_owned(), cause };
     let folder = path.parent().unwrap_or(path);
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
@@ -122,7 +122,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::bundle::{Op, Project, record};
+    use crate::bundle::{BundleAction, Project, record};
 
     #[test]
     fn old_hours_become_a_month_and_say_the_same() {
@@ -131,10 +131,10 @@ mod tests {
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
         for (session, time, op) in [
-            ("a", "2026-09-04T10:00:00Z", Op::Prompt("Skip empty lines in the parser".into())),
-            ("a", "2026-09-04T10:01:00Z", Op::Edit("src/parser.rs".into())),
-            ("b", "2026-09-30T23:59:00Z", Op::Prompt("Write the changelog".into())),
-            ("c", "2026-11-20T10:00:00Z", Op::Prompt("Still being written".into())),
+            ("a", "2026-09-04T10:00:00Z", BundleAction::Prompt("Skip empty lines in the parser".into())),
+            ("a", "2026-09-04T10:01:00Z", BundleAction::Edit("src/parser.rs".into())),
+            ("b", "2026-09-30T23:59:00Z", BundleAction::Prompt("Write the changelog".into())),
+            ("c", "2026-11-20T10:00:00Z", BundleAction::Prompt("Still being written".into())),
         ] {
             record(&bundles, session, op, at(time), &|| None).expect("written");
         }

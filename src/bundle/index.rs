@@ -1,8 +1,10 @@
 /*!
-The words of a project's bundles, so that a prompt need not wait for thousands of files to be read.
+The words of a project's bundles, so that a prompt need not wait until thousands of files are read.
 
-A database in the data folder, one for each project. It is a cache: it can be deleted at any time, and is made anew where it is damaged. The
-tokenizer is the archive's, and so are the weights of words; what is found is worth the same as what the archive finds.
+A database in the data folder, one for each project. It is a cache: it can be deleted at any time, and is rebuilt if it is
+damaged. The tokenizer and the weights of words are the archive's, so scores compare with those of the archive.
+
+Hooks bring it up to date within a deadline. The rest is read in the background.
 */
 
 use std::collections::HashMap;
@@ -13,22 +15,22 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::place::{begin_of_name, session_of};
-use super::read::{self, Listed, Skipped};
-use super::{Bundles, Episode, PlaceError};
-use ctxbridge_archive::search::query::Terms;
+use super::bundle_paths::{hour_prefix, session_of};
+use super::read::{self, BundleFile, Skipped};
+use super::{BundlePathError, Bundles, Episode};
+use ctxbridge_archive::search::query::QueryTerms;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_common::digest;
 use ctxbridge_common::paths;
-use ctxbridge_common::sqlite::{self, Manners, OpenError};
+use ctxbridge_common::sqlite::{self, DatabaseOpenError, DatabaseOptions};
 
-/// The folder in the data folder.
-const CACHES: &str = "bundles";
+/// The folder of these databases in the data folder.
+const CACHE_FOLDER: &str = "bundles";
 
-/// Files that are read between two looks at the clock.
-const AT_ONCE: usize = 8;
+/// Number of files that are read between two checks of the deadline.
+const FILES_PER_DEADLINE_CHECK: usize = 8;
 
-/// Pages in the log after which a commit moves them into the database, and nothing else does: a prompt is not to wait for the disk.
+/// Pages in the write-ahead log after which a commit checkpoints. Nothing else does, so that a prompt does not wait for the disk.
 const CHECKPOINT_PAGES: u32 = 1_000;
 
 const MIGRATIONS: [&str; 2] = [
@@ -59,63 +61,64 @@ CREATE INDEX telling_episodes ON episodes (id) WHERE telling = 1;
 pub enum IndexError {
     /// The bundles cannot be read.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] BundlePathError),
     /// The cache cannot be opened or written.
     #[error("the cache of bundles {}: {cause}; it can be deleted", path.display())]
     Cache {
         /// The file.
         path: PathBuf,
-        /// Why.
-        cause: OpenError,
+        /// The cause.
+        cause: DatabaseOpenError,
     },
 }
 
-/// How closely files are looked at.
+/// The files that a refresh checks for changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thoroughness {
-    /// Each of them.
+pub enum RefreshScope {
+    /// All files.
     All,
-    /// Those that came or went, and those of this hour and the one before, which may still be written: for one who must not be waited for.
+    /// Files that were added or removed, and those of this hour and the one before, which may still be written. For callers that
+    /// must not wait.
     Newest,
 }
 
-/// What was brought up to date.
+/// Report on a refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refreshed {
+pub struct BundleRefreshReport {
     /// Files that were read.
     pub read: usize,
-    /// Files that are still to be read.
+    /// Files that remain to be read.
     pub left: usize,
 }
 
 /// The index of one project.
-pub struct Index {
+pub struct BundleIndex {
     path: PathBuf,
     db: Connection,
     tokenizer: Tokenizer,
 }
 
-impl std::fmt::Debug for Index {
+impl std::fmt::Debug for BundleIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Index").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl Index {
-    /// Opens the index of these bundles in a data folder, or begins it.
+impl BundleIndex {
+    /// Opens the index of these bundles in a data folder, or creates it.
     ///
     /// # Errors
-    /// When it cannot be opened, and not be made anew either.
+    /// If it can be neither opened nor rebuilt.
     pub fn open(data: &Path, bundles: &Bundles, patience: Duration) -> Result<Self, IndexError> {
-        let folder = data.join(CACHES);
+        let folder = data.join(CACHE_FOLDER);
         let name = digest::of_bytes(bundles.folder().as_os_str().as_encoded_bytes())[..32].to_owned();
         let path = folder.join(name).with_extension("db");
         let failed = |cause| IndexError::Cache { path: path.clone(), cause };
-        paths::create_private_dir(&folder).map_err(|error| failed(OpenError::Sqlite(as_sqlite(&error))))?;
+        paths::create_private_dir(&folder).map_err(|error| failed(DatabaseOpenError::Sqlite(as_sqlite(&error))))?;
         // Whatever is lost in a crash is read again.
-        let manners = Manners { patience, is_durable: false, checkpoint_pages: Some(CHECKPOINT_PAGES) };
+        let manners = DatabaseOptions { busy_timeout: patience, is_durable: false, wal_autocheckpoint: Some(CHECKPOINT_PAGES) };
         let db = match sqlite::open(&path, &MIGRATIONS, manners) {
-            Err(error) if is_of_no_use(&error) => {
+            Err(error) if must_be_rebuilt(&error) => {
                 for end in ["", "-wal", "-shm"] {
                     fs::remove_file(format!("{}{end}", path.display())).ok();
                 }
@@ -126,33 +129,34 @@ impl Index {
         Ok(Self { path, db, tokenizer: Tokenizer::default() })
     }
 
-    /// Reads what is new, the newest first, until a deadline. What one session is writing may be left for later: it is not told to itself.
+    /// Reads new and changed files, the newest first, until a deadline. The files of the session `but` may be left for later,
+    /// since a session is not shown its own work.
     ///
     /// # Errors
-    /// When the bundles cannot be listed, or the cache cannot be written.
+    /// If the bundles cannot be listed, or the cache cannot be written.
     pub fn refresh(
         &mut self,
         bundles: &Bundles,
-        thoroughness: Thoroughness,
+        thoroughness: RefreshScope,
         deadline: Option<Instant>,
         but: Option<&str>,
-    ) -> Result<Refreshed, IndexError> {
+    ) -> Result<BundleRefreshReport, IndexError> {
         let folder = fs::metadata(bundles.folder()).and_then(|metadata| metadata.modified()).map_or(0, read::nanoseconds);
-        let is_thorough = thoroughness == Thoroughness::All;
+        let is_thorough = thoroughness == RefreshScope::All;
         let is_known = !is_thorough && self.note("folder")? == Some(folder);
-        let mut stale = if is_thorough { self.stale(bundles, deadline.is_none())? } else { self.written(bundles, but)? };
+        let mut stale = if is_thorough { self.stale(bundles, deadline.is_none())? } else { self.recently_written(bundles, but)? };
         if !is_thorough && !is_known {
             stale.extend(self.unknown(bundles)?);
         }
         stale.sort_by(|one, other| other.changed.cmp(&one.changed).then_with(|| other.name.cmp(&one.name)));
-        let mut refreshed = Refreshed { read: 0, left: stale.len() };
+        let mut refreshed = BundleRefreshReport { read: 0, left: stale.len() };
         if stale.is_empty() && is_known {
             return Ok(refreshed);
         }
         let (path, tokenizer) = (self.path.clone(), &self.tokenizer);
         let failed = |cause: rusqlite::Error| IndexError::Cache { path: path.clone(), cause: cause.into() };
         let transaction = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
-        for some in stale.chunks(AT_ONCE) {
+        for some in stale.chunks(FILES_PER_DEADLINE_CHECK) {
             if deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 break;
             }
@@ -173,32 +177,34 @@ impl Index {
         Ok(refreshed)
     }
 
-    /// Those of this hour and the one before that were written since they were read. What one session writes may be left for later.
-    fn written(&self, bundles: &Bundles, but: Option<&str>) -> Result<Vec<Listed>, IndexError> {
+    /// Files of this hour and the one before that were written since they were read. Those of the session `but` may be left for
+    /// later.
+    fn recently_written(&self, bundles: &Bundles, but: Option<&str>) -> Result<Vec<BundleFile>, IndexError> {
         let now = Timestamp::now();
         let mut known = HashMap::new();
         for at in [now, now - SignedDuration::from_hours(1)] {
-            known.extend(self.files(&begin_of_name(at))?);
+            known.extend(self.files(&hour_prefix(at))?);
         }
         let wanted = known.keys().filter(|name| but.is_none() || session_of(name) != but);
-        let now = wanted.filter_map(|name| Listed::now(bundles, name));
+        let now = wanted.filter_map(|name| BundleFile::now(bundles, name));
         Ok(now.filter(|file| known.get(&file.name) != Some(&(file.bytes, file.changed))).collect())
     }
 
-    /// Those that are not known by their names; those that are gone are forgotten. To look at each would take its time.
-    fn unknown(&mut self, bundles: &Bundles) -> Result<Vec<Listed>, IndexError> {
+    /// Files with unknown names. Files that are gone are removed from the index. Only names are compared, since checking each
+    /// file takes long.
+    fn unknown(&mut self, bundles: &Bundles) -> Result<Vec<BundleFile>, IndexError> {
         let mut known = self.files("")?;
         let mut unknown = Vec::new();
         for name in read::names(bundles)? {
             if known.remove(&name).is_none() {
-                unknown.extend(Listed::now(bundles, &name));
+                unknown.extend(BundleFile::now(bundles, &name));
             }
         }
         self.forget_all(known.into_keys()).map(|()| unknown)
     }
 
-    /// All files that are not as they were read; those that are gone are forgotten.
-    fn stale(&mut self, bundles: &Bundles, must_forget: bool) -> Result<Vec<Listed>, IndexError> {
+    /// All files that changed since they were read. Files that are gone are removed from the index.
+    fn stale(&mut self, bundles: &Bundles, must_forget: bool) -> Result<Vec<BundleFile>, IndexError> {
         let mut known = self.files("")?;
         let mut stale = read::list(bundles)?;
         stale.retain(|file| known.remove(&file.name) != Some((file.bytes, file.changed)));
@@ -221,7 +227,7 @@ impl Index {
         self.try_to(done)
     }
 
-    /// The files that are known and whose names begin so, with their bytes and times of change.
+    /// The known files whose names begin with a prefix, with their bytes and times of change.
     fn files(&self, begin: &str) -> Result<HashMap<String, (u64, i64)>, IndexError> {
         let work = || {
             let mut statement = self
@@ -238,17 +244,17 @@ impl Index {
         self.try_to(self.db.query_row("SELECT value FROM notes WHERE key = ?1", [key], |row| row.get(0)).optional())
     }
 
-    /// Files, episodes, and lines that could not be read.
+    /// Numbers of files, episodes, and lines that could not be read.
     ///
     /// # Errors
-    /// When the cache cannot be read, as everywhere below.
+    /// If the cache cannot be read, as everywhere below.
     pub fn totals(&self) -> Result<(u64, u64, u64), IndexError> {
         let sql = "SELECT count(*), (SELECT count(*) FROM episodes), coalesce(sum(skipped), 0) FROM files";
         let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(i64::cast_unsigned);
         self.try_to(self.db.query_row(sql, [], |row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?))))
     }
 
-    /// How many episodes there are that say something.
+    /// Number of episodes that say something.
     ///
     /// # Errors
     /// As [`Self::totals`].
@@ -257,11 +263,11 @@ impl Index {
         self.try_to(self.db.query_row(sql, [], |row| row.get(0).map(i64::cast_unsigned)))
     }
 
-    /// The episodes that have a word, as the tokenizer cuts it; at most so many.
+    /// At most `most` episodes that have a word, as the tokenizer cuts it.
     ///
     /// # Errors
     /// As [`Self::totals`].
-    pub fn having(&self, word: &str, most: usize) -> Result<Vec<i64>, IndexError> {
+    pub fn episodes_with_word(&self, word: &str, most: usize) -> Result<Vec<i64>, IndexError> {
         let work = || {
             let mut statement = self.db.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2")?;
             let rows = statement.query_map(params![format!("\"{word}\""), most as i64], |row| row.get(0))?;
@@ -274,7 +280,7 @@ impl Index {
     ///
     /// # Errors
     /// As [`Self::totals`].
-    pub fn scored(&self, terms: &Terms, of: &[i64]) -> Result<Vec<(i64, Episode, f64)>, IndexError> {
+    pub fn scored(&self, terms: &QueryTerms, of: &[i64]) -> Result<Vec<(i64, Episode, f64)>, IndexError> {
         let Some(expression) = terms.expression(&[]) else { return Ok(Vec::new()) };
         let work = || -> rusqlite::Result<Vec<(i64, Episode, f64)>> {
             // The plus keeps SQLite from looking for each of them on its own.
@@ -298,7 +304,7 @@ impl Index {
     ///
     /// # Errors
     /// As [`Self::totals`].
-    pub fn search(&self, terms: &Terms, limit: usize) -> Result<Vec<(Episode, f64)>, IndexError> {
+    pub fn search(&self, terms: &QueryTerms, limit: usize) -> Result<Vec<(Episode, f64)>, IndexError> {
         let Some(expression) = terms.expression(&[]) else { return Ok(Vec::new()) };
         let work = || -> rusqlite::Result<Vec<(Episode, f64)>> {
             let mut statement = self.db.prepare_cached(
@@ -314,7 +320,7 @@ impl Index {
         self.try_to(work())
     }
 
-    /// All episodes, in order of time, of sessions that begin so, and not before a time.
+    /// All episodes, in order of time, of sessions whose id begins with `session`, and not before a time.
     ///
     /// # Errors
     /// As [`Self::totals`].
@@ -333,7 +339,7 @@ impl Index {
         self.try_to(work()).map(Episode::unique)
     }
 
-    /// The cutter of texts.
+    /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
@@ -343,7 +349,7 @@ impl Index {
     }
 }
 
-fn take_in(db: &Transaction<'_>, tokenizer: &Tokenizer, file: &Listed, bundle: read::Bundle) -> rusqlite::Result<()> {
+fn take_in(db: &Transaction<'_>, tokenizer: &Tokenizer, file: &BundleFile, bundle: read::ParsedBundle) -> rusqlite::Result<()> {
     forget(db, &file.name)?;
     let Skipped { lines, .. } = bundle.skipped;
     db.prepare_cached("INSERT INTO files (name, bytes, changed, skipped) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
@@ -359,11 +365,11 @@ fn take_in(db: &Transaction<'_>, tokenizer: &Tokenizer, file: &Listed, bundle: r
         let at = episode.at.or(changed);
         let text = episode.texts().map(|text| tokenizer.join(text)).collect::<Vec<_>>().join(" ");
         // What says nothing is shown to whoever looks at all of it, and found by nobody.
-        let tells = !episode.says_nothing();
+        let tells = !episode.is_trivial();
         db.prepare_cached("INSERT INTO episodes (file, session, at, telling, data) VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
             params![
                 id,
-                episode.said.session.clone(),
+                episode.summary.session.clone(),
                 at.map(Timestamp::as_second),
                 tells,
                 Episode { at, ..episode }.to_line().to_json()
@@ -397,11 +403,11 @@ fn episode(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Episode>> {
     Ok(read::parse(&session, data.as_bytes()).episodes.pop())
 }
 
-/// Damaged, or of a newer version: it is only a cache.
-fn is_of_no_use(error: &OpenError) -> bool {
+/// `true` if the database is damaged or of a newer version. It is only a cache, and can be rebuilt.
+fn must_be_rebuilt(error: &DatabaseOpenError) -> bool {
     match error {
-        OpenError::Newer { .. } => true,
-        OpenError::Sqlite(error) => {
+        DatabaseOpenError::Newer { .. } => true,
+        DatabaseOpenError::Sqlite(error) => {
             use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
             matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
         }

@@ -1,30 +1,31 @@
 /*!
-Context bundles: what was done in a project, in small files that are committed with it. So a clone knows what was worked on, without any archive.
+Context bundles: the work done in a project, in small files that are committed with it. So a clone knows what was worked on,
+without any archive.
 
-Hooks append a [`Line`] for each prompt and for each tool that reads, writes or runs something ([`record`]), to a file of the session and hour
-(`place`); git joins the files of branches line by line. They are read as [`Episode`]s, a prompt with what followed it, and found again through
-an [`Index`] in the data folder, which is a cache. What lies in a repository may have been written by anybody: it is read with limits, and quoted
-where it is shown.
+Hooks append a [`BundleLine`] for each prompt and for each tool that reads, writes or runs something ([`record()`]), to a file of
+the session and hour (`bundle_paths`); git joins the files of branches line by line. They are read as [`Episode`]s, a prompt with
+what followed it, and found again through an [`BundleIndex`] in the data folder, which is a cache. A repository's content may have
+been written by anybody. So it is read with limits, and quoted where it is shown.
 */
 
+mod bundle_paths;
 mod compact;
 mod episode;
 mod index;
 mod line;
-mod place;
 mod project;
 mod read;
 mod record;
 mod related;
 mod shell;
 
-pub use compact::{Compacted, compact};
+pub(crate) use bundle_paths::GIT_FILES;
+pub use bundle_paths::{BUNDLES_FOLDER, BundlePathError, Bundles, PROJECT_DATA_FOLDER, sanitize_session_id};
+pub use compact::{BundleFoldingReport, compact};
 pub use episode::Episode;
-pub use index::{Index, IndexError, Refreshed, Thoroughness};
-pub use line::{Folded, Line, Op, Task};
-pub(crate) use place::FOR_GIT;
-pub use place::{BUNDLES, Bundles, FOLDER, PlaceError, session_in_names};
+pub use index::{BundleIndex, BundleRefreshReport, IndexError, RefreshScope};
+pub use line::{BundleAction, BundleLine, EpisodeSummary, Task};
 pub use project::Project;
-pub use read::{Bundle, Skipped, parse, read};
-pub use record::{of_tool, record};
-pub use related::{Related, related};
+pub use read::{ParsedBundle, Skipped, parse, read};
+pub use record::{action_of_tool_call, record};
+pub use related::{RelatedEpisode, related_episodes};

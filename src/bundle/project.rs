@@ -1,8 +1,9 @@
 /*!
-Which project a session is of, and what its files are called there.
+The project of a session, and the names of files in it.
 
-The project is the work tree of git around the folder that the client was started in. Every work tree of a repository is a place of its own for
-bundles, which branches then carry; but a file in any of them has the same name, and what was said in any of them is of the same project.
+The project is the work tree of git around the folder that the client was started in. Every work tree of a repository has its own
+bundles, which branches then carry. But a file has the same name in all of them, and all their sessions belong to the same
+project.
 */
 
 use std::fs;
@@ -12,36 +13,36 @@ use std::path::{Path, PathBuf};
 use ctxbridge_common::digest;
 use ctxbridge_common::files;
 
-/// Bytes of one of git's own files that are read.
-const MOST_BYTES: u64 = 4 << 10;
+/// Maximum bytes that are read of one of git's own files.
+const MAX_GIT_FILE_BYTES: u64 = 4 << 10;
 
-/// Work trees of a repository that are looked at.
-const MOST_TREES: usize = 64;
+/// Maximum number of work trees of a repository that are considered.
+const MAX_WORK_TREES: usize = 64;
 
-/// Digits that tell what is checked out.
-pub(super) const STATE_CHARS: usize = 8;
+/// Digits of the id of a checked-out state.
+pub(super) const CHECKOUT_ID_CHARS: usize = 8;
 
-/// Names for the same state that are tried.
-const MOST_STATES: usize = 64;
+/// Maximum number of ids that are tried for the same state.
+const MAX_CHECKOUT_IDS: usize = 64;
 
-/// Bytes of git's list of files that is looked through: that of ten thousands of files.
-const LARGEST_INDEX: u64 = 4 << 20;
+/// Maximum bytes of git's index that is searched: enough for tens of thousands of files.
+const MAX_GIT_INDEX_BYTES: u64 = 4 << 20;
 
 /// A work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// Its folder, without symbolic links.
+    /// The folder, without symbolic links.
     pub root: PathBuf,
-    /// As it was named.
+    /// The folder as it was given.
     named: PathBuf,
 }
 
 impl Project {
-    /// The project around a folder; none where there is no repository, or it is the user's home. A folder that has `.ctxbridge` in it is a
-    /// project without git as well, but not what is below it: whose that is, nobody has said.
+    /// Finds the project around a folder; none if there is no repository, or if it is the user's home. A folder with `.ctxbridge`
+    /// in it is a project without git as well. The folders below it are not, since their owner is unknown.
     pub fn around(folder: &Path, home: Option<&Path>) -> Option<Self> {
         let home = home.and_then(|home| home.canonicalize().ok());
-        let own = folder.join(super::FOLDER).is_dir().then_some(folder);
+        let own = folder.join(super::PROJECT_DATA_FOLDER).is_dir().then_some(folder);
         let repository = folder.ancestors().find(|folder| folder.join(".git").exists());
         let named = repository.or(own).filter(|_| folder.is_absolute())?;
         let root = named.canonicalize().ok()?;
@@ -50,7 +51,7 @@ impl Project {
         (!is_too_much).then(|| Self { root, named: named.to_owned() })
     }
 
-    /// All work trees of the repository, this one first, as text.
+    /// Paths of all work trees of the repository, this one first.
     pub fn roots(&self) -> Vec<String> {
         let mut roots = vec![text(&self.root)];
         for other in [&self.named].into_iter().chain(&self.other_trees()) {
@@ -62,7 +63,7 @@ impl Project {
         roots
     }
 
-    /// What a file is called here: below the project with slashes, below the home with a tilde, else as it is.
+    /// The name of a file in bundles: relative to the project, with a tilde below the home, and absolute elsewhere.
     pub fn name_of(&self, file: &str, cwd: Option<&Path>, home: Option<&Path>) -> String {
         let file = slashes(file);
         let file = if is_absolute(&file) { file } else { format!("{}/{file}", text(cwd.unwrap_or(&self.root))) };
@@ -75,8 +76,8 @@ impl Project {
         inside(&file).or_else(linked).or_else(elsewhere).or_else(at_home).unwrap_or(file)
     }
 
-    /// A text in which the project's own paths are as they are called here, and those below the home begin with a tilde: a colleague's clone lies
-    /// elsewhere, and where it lies here concerns nobody.
+    /// Shortens paths in a text: the project's become relative, and those below the home begin with a tilde. A colleague's clone
+    /// lies elsewhere, and its location here concerns nobody.
     pub fn shorten(&self, text: &str, home: Option<&Path>) -> String {
         // Most have no path that begins at the root, and where work trees lie is not looked up for them.
         let begins = |(at, _): (usize, &str)| !text[..at].ends_with(is_part_of_path);
@@ -91,25 +92,25 @@ impl Project {
         places.into_iter().fold(text.to_owned(), |text, (root, stands)| without(&text, &root, stands))
     }
 
-    /// Eight hexadecimal digits for the name of a file that git is to leave alone: others after each change of branch and each commit, and others
-    /// when git knows a file of that name already. None where there is no git.
-    pub fn state(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
+    /// Eight hexadecimal digits for the name of a file that git does not know. They change with each commit and change of branch,
+    /// and when git knows a file of that name already. None without git.
+    pub fn checkout_id(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
         let mut seen = self.checked_out()?;
         let index = self.own_git()?.join("index");
         let stamp = files::stamp(&index);
-        let names = stamp.filter(|(bytes, _)| *bytes <= LARGEST_INDEX).and_then(|_| fs::read(&index).ok());
+        let names = stamp.filter(|(bytes, _)| *bytes <= MAX_GIT_INDEX_BYTES).and_then(|_| fs::read(&index).ok());
         // Later versions keep only what differs from the name before.
         let names = names.filter(|names| matches!(names.get(..8), Some([b'D', b'I', b'R', b'C', 0, 0, 0, 2 | 3])));
         if names.is_none() {
             seen = format!("{seen} {stamp:?}");
         }
         let is_known = |name: &str| names.as_ref().is_some_and(|names| memchr::memmem::find(names, name.as_bytes()).is_some());
-        let states =
-            (0..MOST_STATES).map(|number| digest::of_bytes(format!("{seen} {number}").as_bytes())[..STATE_CHARS].to_owned());
+        let states = (0..MAX_CHECKOUT_IDS)
+            .map(|number| digest::of_bytes(format!("{seen} {number}").as_bytes())[..CHECKOUT_ID_CHARS].to_owned());
         states.into_iter().find(|state| !is_known(&name(state)))
     }
 
-    /// What tells that something else is checked out.
+    /// A text that changes when something else is checked out.
     fn checked_out(&self) -> Option<String> {
         let (own, common) = (self.own_git()?, self.common()?);
         let head = own.join("HEAD");
@@ -126,22 +127,22 @@ impl Project {
         Some(format!("{seen} {:?} {:?}", files::stamp(&head), files::stamp(&own.join("logs/HEAD"))))
     }
 
-    /// The repository's other work trees, as git has noted them down.
+    /// The repository's other work trees, as git lists them.
     fn other_trees(&self) -> Vec<PathBuf> {
         let Some(common) = self.common() else { return Vec::new() };
-        let linked = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten().take(MOST_TREES);
+        let linked = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten().take(MAX_WORK_TREES);
         let linked = linked.filter_map(|tree| Some(PathBuf::from(read(&tree.path().join("gitdir"))?).parent()?.to_owned()));
         let main = common.file_name().is_some_and(|name| name == ".git").then(|| common.parent().map(Path::to_owned)).flatten();
         main.into_iter().chain(linked).filter(|tree| *tree != self.root).collect()
     }
 
-    /// The folder that git has for this work tree.
+    /// Git's folder for this work tree.
     fn own_git(&self) -> Option<PathBuf> {
         let git = self.root.join(".git");
         if git.is_dir() { Some(git) } else { Some(self.root.join(read(&git)?.strip_prefix("gitdir:")?.trim())) }
     }
 
-    /// The folder that all work trees share.
+    /// Git's folder that all work trees share.
     fn common(&self) -> Option<PathBuf> {
         let own = self.own_git()?;
         match read(&own.join("commondir")) {
@@ -156,7 +157,7 @@ fn is_part_of_path(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '~' | '/' | '\\')
 }
 
-/// A text with something else where a folder stands; before what is in it, and for the folder alone a dot.
+/// Replaces a folder in a text by `stands`, if a path goes on behind it; the folder alone becomes a dot.
 fn without(text: &str, root: &str, stands: &str) -> String {
     let root = root.trim_end_matches('/');
     let spellings = if has_drive(root) { vec![root.to_owned(), root.replace('/', "\\")] } else { vec![root.to_owned()] };
@@ -184,10 +185,10 @@ fn without(text: &str, root: &str, stands: &str) -> String {
     text
 }
 
-/// A short file's text, without the space around it.
+/// Reads the text of a short file, without the space around it.
 fn read(path: &Path) -> Option<String> {
     let mut text = String::new();
-    fs::File::open(path).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    fs::File::open(path).ok()?.take(MAX_GIT_FILE_BYTES).read_to_string(&mut text).ok()?;
     Some(text.trim().to_owned())
 }
 
@@ -195,7 +196,7 @@ fn text(path: &Path) -> String {
     normal(&slashes(&path.to_string_lossy()))
 }
 
-/// With the slashes that all systems read; on Unix a backslash is a letter of a name, but not in a path that has a drive.
+/// Converts to the slashes that all systems read. On Unix a backslash is part of a name, except in a path that has a drive.
 fn slashes(path: &str) -> String {
     let path = path.strip_prefix(r"\\?\").unwrap_or(path);
     if cfg!(windows) || has_drive(path) { path.replace('\\', "/") } else { path.to_owned() }
@@ -209,7 +210,7 @@ fn is_absolute(path: &str) -> bool {
     path.starts_with('/') || has_drive(path)
 }
 
-/// Without `.`, `..` and doubled slashes.
+/// Removes `.`, `..` and doubled slashes.
 fn normal(path: &str) -> String {
     let (drive, rest) = if has_drive(path) { path.split_at(2) } else { ("", path) };
     let mut parts: Vec<&str> = Vec::new();
@@ -223,7 +224,7 @@ fn normal(path: &str) -> String {
     format!("{drive}/{}", parts.join("/"))
 }
 
-/// The path below a folder; drives and what is on them have no case.
+/// The path below a folder. Paths on drives are compared without case.
 fn below(file: &str, root: &str) -> Option<String> {
     let (begin, rest) = file.split_at_checked(root.len())?;
     let is_same = if has_drive(root) { begin.eq_ignore_ascii_case(root) } else { begin == root };
@@ -231,7 +232,7 @@ fn below(file: &str, root: &str) -> Option<String> {
     Some(rest.to_owned())
 }
 
-/// The file without symbolic links, as far as it is there.
+/// Resolves symbolic links, as far as the path exists.
 fn resolved(file: &str) -> Option<String> {
     let path = Path::new(file);
     let known = path.ancestors().find_map(|known| Some((known.canonicalize().ok()?, path.strip_prefix(known).ok()?)));
@@ -322,10 +323,10 @@ mod tests {
         let git = folder.path().join(".git");
         fs::create_dir_all(git.join("refs/heads")).expect("a folder");
         let project = Project::around(folder.path(), None).expect("a project");
-        assert_eq!(project.state(&str::to_owned), None, "no repository that git would know");
+        assert_eq!(project.checkout_id(&str::to_owned), None, "no repository that git would know");
         let put = |name: &str, text: &str| fs::write(git.join(name), text).expect("written");
         let mut states = std::collections::BTreeSet::new();
-        let mut is_new = || states.insert(project.state(&str::to_owned).expect("a state"));
+        let mut is_new = || states.insert(project.checkout_id(&str::to_owned).expect("a state"));
         put("HEAD", "ref: refs/heads/main\n");
         assert!(is_new() && !is_new(), "before the first commit");
         put("refs/heads/main", "1111\n");
@@ -345,7 +346,7 @@ mod tests {
         assert!(is_new());
         put("index", "DIRC\0\0\0\u{2}");
         assert!(is_new() && !is_new());
-        let known = project.state(&str::to_owned).expect("a state");
+        let known = project.checkout_id(&str::to_owned).expect("a state");
         put("index", &format!("DIRC\0\0\0\u{2} .ctxbridge/bundles/{known}"));
         assert!(is_new() && !is_new(), "git knows a file of that name");
         put("index", "DIRC\0\0\0\u{4}");
@@ -362,7 +363,7 @@ mod tests {
         fs::create_dir(home.join(".git")).expect("a folder");
         assert_eq!(Project::around(&home.join("plain"), Some(&home)), None);
         fs::remove_dir(home.join(".git")).expect("removed");
-        fs::create_dir_all(home.join("plain").join(crate::bundle::FOLDER)).expect("a folder");
+        fs::create_dir_all(home.join("plain").join(crate::bundle::PROJECT_DATA_FOLDER)).expect("a folder");
         fs::create_dir_all(home.join("plain/below")).expect("a folder");
         assert!(Project::around(&home.join("plain"), Some(&home)).is_some());
         assert_eq!(Project::around(&home.join("plain/below"), Some(&home)), None, "that may be somebody else's");

@@ -1,88 +1,88 @@
-//! Reading bundles: of anybody, so with limits, and without a complaint that would hold somebody up.
+//! Reading bundles. Anybody may have written them, so there are limits, and unreadable lines are skipped rather than refused.
 
 use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::place::session_of;
-use super::{Bundles, Episode, Line, PlaceError};
+use super::bundle_paths::session_of;
+use super::{BundleLine, BundlePathError, Bundles, Episode};
 
-/// Bytes of a file that are read: ours are a quarter of that at most, but months that were folded may be large.
-pub(super) const MOST_BYTES: u64 = 8 << 20;
+/// Maximum bytes that are read of a file. Files of an hour grow to 256 KiB, but folded months may be large.
+pub(super) const MAX_BUNDLE_BYTES: u64 = 8 << 20;
 
-/// Files that are looked at.
-const MOST_FILES: usize = 50_000;
+/// Maximum number of files that are considered.
+const MAX_BUNDLE_FILES: usize = 50_000;
 
-/// What one file has.
+/// Content of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bundle {
-    /// Its episodes, in order of time.
+pub struct ParsedBundle {
+    /// The episodes, in order of time.
     pub episodes: Vec<Episode>,
-    /// What could not be used of it.
+    /// Counts of the content that could not be used.
     pub skipped: Skipped,
 }
 
-/// What was passed over.
+/// Counts of skipped content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Lines that are none of a bundle.
+    /// Lines that do not belong to a bundle.
     pub lines: usize,
     /// Lines without a time.
     pub timeless: usize,
-    /// Whether it is longer than what is read.
+    /// `true` if the file is longer than the part that is read.
     pub is_cut: bool,
 }
 
-/// A file of a folder, by what tells whether it was changed.
+/// A file, with the properties that show a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct BundleFile {
     pub name: String,
     pub bytes: u64,
     /// Nanoseconds since 1970.
     pub changed: i64,
 }
 
-impl Listed {
+impl BundleFile {
     fn of(name: String, metadata: &Metadata) -> Self {
         let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         Self { name, bytes: metadata.len(), changed: nanoseconds(changed) }
     }
 
-    /// As it is now; none where it is no file.
+    /// The current state of a file; none if it is no regular file.
     pub fn now(bundles: &Bundles, name: &str) -> Option<Self> {
         let metadata = bundles.folder().join(name).symlink_metadata().ok()?;
         metadata.is_file().then(|| Self::of(name.to_owned(), &metadata))
     }
 }
 
-/// Nanoseconds since 1970 of a time of change.
+/// Converts a time of change to nanoseconds since 1970.
 pub(super) fn nanoseconds(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The names of what may be bundles.
+/// Lists the names of possible bundles.
 ///
 /// # Errors
-/// When the folder leads elsewhere or cannot be listed.
-pub(super) fn names(bundles: &Bundles) -> Result<Vec<String>, PlaceError> {
+/// If the folder leads elsewhere or cannot be listed.
+pub(super) fn names(bundles: &Bundles) -> Result<Vec<String>, BundlePathError> {
     if !bundles.exist()? {
         return Ok(Vec::new());
     }
     let folder = bundles.folder();
-    let entries = fs::read_dir(folder).map_err(|cause| PlaceError::Io { step: "list", path: folder.to_owned(), cause })?;
-    let names = entries.flatten().take(MOST_FILES).filter_map(|entry| entry.file_name().into_string().ok());
+    let entries = fs::read_dir(folder).map_err(|cause| BundlePathError::Io { step: "list", path: folder.to_owned(), cause })?;
+    let names = entries.flatten().take(MAX_BUNDLE_FILES).filter_map(|entry| entry.file_name().into_string().ok());
     let is_ours = |name: &String| Path::new(name).extension().is_some_and(|extension| extension == "jsonl");
     Ok(names.filter(is_ours).collect())
 }
 
-/// The bundles that there are, in order of their names; links are none.
+/// Lists the bundles, in order of their names. Links do not count.
 ///
 /// # Errors
 /// As [`names`].
-pub(super) fn list(bundles: &Bundles) -> Result<Vec<Listed>, PlaceError> {
-    let mut listed: Vec<Listed> = names(bundles)?.iter().filter_map(|name| Listed::now(bundles, name)).collect();
+pub(super) fn list(bundles: &Bundles) -> Result<Vec<BundleFile>, BundlePathError> {
+    let mut listed: Vec<BundleFile> = names(bundles)?.iter().filter_map(|name| BundleFile::now(bundles, name)).collect();
     listed.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(listed)
 }
@@ -90,27 +90,27 @@ pub(super) fn list(bundles: &Bundles) -> Result<Vec<Listed>, PlaceError> {
 /// Reads one file.
 ///
 /// # Errors
-/// When it cannot be read.
-pub fn read(bundles: &Bundles, name: &str) -> Result<Bundle, PlaceError> {
+/// If it cannot be read.
+pub fn read(bundles: &Bundles, name: &str) -> Result<ParsedBundle, BundlePathError> {
     let path = bundles.folder().join(name);
     let mut bytes = Vec::new();
     let length = File::open(&path).and_then(|file| {
         let length = file.metadata()?.len();
-        file.take(MOST_BYTES).read_to_end(&mut bytes).map(|_| length)
+        file.take(MAX_BUNDLE_BYTES).read_to_end(&mut bytes).map(|_| length)
     });
-    let length = length.map_err(|cause| PlaceError::Io { step: "read", path, cause })?;
+    let length = length.map_err(|cause| BundlePathError::Io { step: "read", path, cause })?;
     let mut bundle = parse(session_of(name).unwrap_or_default(), &bytes);
-    bundle.skipped.is_cut = length > MOST_BYTES;
+    bundle.skipped.is_cut = length > MAX_BUNDLE_BYTES;
     Ok(bundle)
 }
 
-/// What bytes of a bundle say; lines that have no session of their own are of this one.
-pub fn parse(session: &str, bytes: &[u8]) -> Bundle {
+/// Parses the bytes of a bundle. Lines without a session of their own belong to `session`.
+pub fn parse(session: &str, bytes: &[u8]) -> ParsedBundle {
     let mut skipped = Skipped::default();
     let mut lines = Vec::new();
     for text in bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|text| !text.is_empty()) {
         // What is no text would be another one when it is folded.
-        match str::from_utf8(text).ok().and_then(Line::parse) {
+        match str::from_utf8(text).ok().and_then(BundleLine::parse) {
             Some(line) => {
                 skipped.timeless += usize::from(line.at.is_none());
                 lines.push(line);
@@ -118,7 +118,7 @@ pub fn parse(session: &str, bytes: &[u8]) -> Bundle {
             None => skipped.lines += 1,
         }
     }
-    Bundle { episodes: Episode::of_lines(session, lines), skipped }
+    ParsedBundle { episodes: Episode::of_lines(session, lines), skipped }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Writing a line down: for one who must not be waited for.
+//! Appending a line to a bundle, for hooks, which must not wait.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,51 +8,57 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Bundles, Line, Op, PlaceError, Project, Task, shell};
+use super::{BundleAction, BundleLine, BundlePathError, Bundles, Project, Task, shell};
 use ctxbridge_common::files;
 
-/// Bytes of a file at its end in which the same line is not written again.
-const LOOKED_BACK: u64 = 16 << 10;
+/// Bytes at the end of a file in which a line is not repeated.
+const DEDUPLICATION_BYTES: u64 = 16 << 10;
 
-/// Bytes of a file beyond which nothing is added: no person does that much in an hour.
-const LARGEST: u64 = 256 << 10;
+/// Maximum bytes of a file to which lines are added: no person does that much in an hour.
+const MAX_GROWING_FILE_BYTES: u64 = 256 << 10;
 
-/// How long to wait for another process that writes the same file: each does so for less than a millisecond.
-const PATIENCE: Duration = Duration::from_millis(10);
+/// Time to wait for another process that writes the same file. Each does so for less than a millisecond.
+const APPEND_LOCK_TIMEOUT: Duration = Duration::from_millis(10);
 
-/// What a tool's call comes to; nothing for tools that leave no trace worth keeping, and for what is about ourselves.
-pub fn of_tool(tool: &str, input: &Value, project: &Project, cwd: Option<&Path>, home: Option<&Path>) -> Option<Op> {
+/// Converts a tool call to an action; none for tools that leave nothing worth recording, and for calls of ctxbridge itself.
+pub fn action_of_tool_call(
+    tool: &str,
+    input: &Value,
+    project: &Project,
+    cwd: Option<&Path>,
+    home: Option<&Path>,
+) -> Option<BundleAction> {
     let string = |key: &str| input.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let file = |key: &str| {
         let name = project.name_of(string(key)?, cwd, home);
         (!name.starts_with(".ctxbridge/")).then_some(name)
     };
     Some(match tool {
-        "Read" => Op::Read(file("file_path")?),
-        "Write" => Op::Write(file("file_path")?),
-        "Edit" | "MultiEdit" => Op::Edit(file("file_path")?),
-        "NotebookEdit" => Op::Edit(file("notebook_path")?),
-        "Bash" => Op::Command(string("command").filter(|command| !shell::is_own(command))?.to_owned()),
-        "Task" | "Agent" => Op::Task(Task {
-            what: string("description").or_else(|| string("prompt"))?.to_owned(),
+        "Read" => BundleAction::Read(file("file_path")?),
+        "Write" => BundleAction::Write(file("file_path")?),
+        "Edit" | "MultiEdit" => BundleAction::Edit(file("file_path")?),
+        "NotebookEdit" => BundleAction::Edit(file("notebook_path")?),
+        "Bash" => BundleAction::Command(string("command").filter(|command| !shell::is_own(command))?.to_owned()),
+        "Task" | "Agent" => BundleAction::Task(Task {
+            description: string("description").or_else(|| string("prompt"))?.to_owned(),
             agent: string("subagent_type").map(str::to_owned),
         }),
         _ => return None,
     })
 }
 
-/// Adds a line to the bundle of a session, unless it says what was said there just before; false where nothing was added. `asked` gives the prompt
-/// that it was done for: a file that begins with something else begins with it.
+/// Adds a line to the bundle of a session, unless it repeats a line since the last prompt. Returns `false` if nothing was added.
+/// `asked` returns the prompt of the work; it is written first into a new file.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn record(
     bundles: &Bundles,
     session: &str,
-    op: Op,
+    op: BundleAction,
     at: Timestamp,
-    asked: &dyn Fn() -> Option<Line>,
-) -> Result<bool, PlaceError> {
+    asked: &dyn Fn() -> Option<BundleLine>,
+) -> Result<bool, BundlePathError> {
     let op = op.trimmed();
     if op.is_empty() {
         return Ok(false);
@@ -62,7 +68,7 @@ pub fn record(
     }
     let (path, mut file) = bundles.open(session, at)?;
     lock(&file);
-    let path = if is_gone(&file) {
+    let path = if is_deleted(&file) {
         let (path, other) = bundles.open(session, at)?;
         file = other;
         lock(&file);
@@ -72,33 +78,34 @@ pub fn record(
     };
     let mut write = || {
         let length = file.metadata()?.len();
-        if length > LARGEST {
+        if length > MAX_GROWING_FILE_BYTES {
             return Ok(false);
         }
-        file.seek(SeekFrom::Start(length.saturating_sub(LOOKED_BACK)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(DEDUPLICATION_BYTES)))?;
         let mut end = Vec::new();
         file.read_to_end(&mut end)?;
-        if is_said(&String::from_utf8_lossy(&end), &op) {
+        if is_recorded(&String::from_utf8_lossy(&end), &op) {
             return Ok(false);
         }
-        let prompt = if length == 0 && !matches!(op, Op::Prompt(_)) { asked() } else { None };
+        let prompt = if length == 0 && !matches!(op, BundleAction::Prompt(_)) { asked() } else { None };
         let prompt = prompt.map(|prompt| prompt.to_json()).unwrap_or_default();
-        let line = Line { at: Some(at), op: op.clone() }.to_json();
+        let line = BundleLine { at: Some(at), action: op.clone() }.to_json();
         // A line that was cut off, by a full disk or a crash, must not swallow this one. One write, so that lines do not mix.
         let torn = if end.last().is_some_and(|last| *last != b'\n') { "\n" } else { "" };
         file.write_all(format!("{torn}{prompt}{line}").as_bytes())?;
         Ok(true)
     };
-    write().map_err(|cause| PlaceError::Io { step: "write", path: path.clone(), cause })
+    write().map_err(|cause| BundlePathError::Io { step: "write", path: path.clone(), cause })
 }
 
-/// So that whoever folds it does not remove it between two looks at it. Where there are no locks, a line is written nevertheless.
+/// Locks a file, so that folding does not remove it between a check and a write. Without support for locks, the line is written
+/// anyway.
 fn lock(file: &File) {
-    files::lock_within(file, File::try_lock, PATIENCE).ok();
+    files::lock_within(file, File::try_lock, APPEND_LOCK_TIMEOUT).ok();
 }
 
-/// Whether it was folded since it was opened: what is written to it now would be lost.
-fn is_gone(file: &File) -> bool {
+/// `true` if the file was folded since it was opened: a line that is written to it now would be lost.
+fn is_deleted(file: &File) -> bool {
     #[cfg(unix)]
     let links = file.metadata().map_or(1, |metadata| std::os::unix::fs::MetadataExt::nlink(&metadata));
     // What is open cannot be removed there.
@@ -107,8 +114,8 @@ fn is_gone(file: &File) -> bool {
     links == 0
 }
 
-/// Removes a file that is as long as it was when it was read; false where somebody has written to it since.
-pub(super) fn remove_read(path: &Path, length: u64) -> io::Result<bool> {
+/// Removes a file if it is as long as it was when it was read. Returns `false` if somebody has written to it since.
+pub(super) fn remove_if_unchanged(path: &Path, length: u64) -> io::Result<bool> {
     let file = files::private().append(true).open(path)?;
     lock(&file);
     if file.metadata()?.len() != length {
@@ -117,14 +124,14 @@ pub(super) fn remove_read(path: &Path, length: u64) -> io::Result<bool> {
     std::fs::remove_file(path).map(|()| true)
 }
 
-/// Whether it is there since the last prompt; a prompt, whether it is the last one.
-fn is_said(end: &str, op: &Op) -> bool {
-    for line in end.lines().rev().filter_map(Line::parse) {
-        let is_prompt = matches!(line.op, Op::Prompt(_));
-        if line.op == *op {
+/// `true` if the action is recorded since the last prompt. For a prompt: if it is the last one.
+fn is_recorded(end: &str, op: &BundleAction) -> bool {
+    for line in end.lines().rev().filter_map(BundleLine::parse) {
+        let is_prompt = matches!(line.action, BundleAction::Prompt(_));
+        if line.action == *op {
             return true;
         }
-        if is_prompt || matches!(op, Op::Prompt(_)) {
+        if is_prompt || matches!(op, BundleAction::Prompt(_)) {
             return false;
         }
     }
@@ -150,15 +157,21 @@ mod tests {
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let project = Project::around(folder.path(), None).expect("a project");
         let path = |name: &str| project.root.join(name).to_string_lossy().into_owned();
-        let of = |tool: &str, input: Value| of_tool(tool, &input, &project, Some(&project.root), None);
-        assert_eq!(of("Read", json!({ "file_path": path("a.rs") })), Some(Op::Read("a.rs".into())));
-        assert_eq!(of("Write", json!({ "file_path": "b.rs" })), Some(Op::Write("b.rs".into())));
-        assert_eq!(of("MultiEdit", json!({ "file_path": path("a.rs"), "edits": [] })), Some(Op::Edit("a.rs".into())));
-        assert_eq!(of("NotebookEdit", json!({ "notebook_path": path("n.ipynb") })), Some(Op::Edit("n.ipynb".into())));
-        assert_eq!(of("Bash", json!({ "command": "cargo test" })), Some(Op::Command("cargo test".into())));
+        let of = |tool: &str, input: Value| action_of_tool_call(tool, &input, &project, Some(&project.root), None);
+        assert_eq!(of("Read", json!({ "file_path": path("a.rs") })), Some(BundleAction::Read("a.rs".into())));
+        assert_eq!(of("Write", json!({ "file_path": "b.rs" })), Some(BundleAction::Write("b.rs".into())));
+        assert_eq!(of("MultiEdit", json!({ "file_path": path("a.rs"), "edits": [] })), Some(BundleAction::Edit("a.rs".into())));
+        assert_eq!(of("NotebookEdit", json!({ "notebook_path": path("n.ipynb") })), Some(BundleAction::Edit("n.ipynb".into())));
+        assert_eq!(of("Bash", json!({ "command": "cargo test" })), Some(BundleAction::Command("cargo test".into())));
         let task = json!({ "description": "look", "prompt": "long", "subagent_type": "Explore" });
-        assert_eq!(of("Agent", task), Some(Op::Task(Task { what: "look".into(), agent: Some("Explore".into()) })));
-        assert_eq!(of("Task", json!({ "prompt": "long" })), Some(Op::Task(Task { what: "long".into(), agent: None })));
+        assert_eq!(
+            of("Agent", task),
+            Some(BundleAction::Task(Task { description: "look".into(), agent: Some("Explore".into()) }))
+        );
+        assert_eq!(
+            of("Task", json!({ "prompt": "long" })),
+            Some(BundleAction::Task(Task { description: "long".into(), agent: None }))
+        );
         assert_eq!(of("Read", json!({ "file_path": path(".ctxbridge/bundles/x.jsonl") })), None);
         for (tool, input) in
             [("Glob", json!({ "pattern": "*" })), ("Read", json!({})), ("Read", json!([])), ("Bash", json!({ "command": 7 }))]
@@ -173,14 +186,14 @@ mod tests {
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
         let written: Vec<bool> = [
-            Op::Prompt("one".into()),
-            Op::Read("a".into()),
-            Op::Edit("a".into()),
-            Op::Read("a".into()),
-            Op::Prompt("two".into()),
-            Op::Read("a".into()),
-            Op::Read(" ".into()),
-            Op::Prompt("two".into()),
+            BundleAction::Prompt("one".into()),
+            BundleAction::Read("a".into()),
+            BundleAction::Edit("a".into()),
+            BundleAction::Read("a".into()),
+            BundleAction::Prompt("two".into()),
+            BundleAction::Read("a".into()),
+            BundleAction::Read(" ".into()),
+            BundleAction::Prompt("two".into()),
         ]
         .into_iter()
         .zip(0..)
@@ -194,15 +207,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
-        record(&bundles, "s", Op::Read("a".into()), at(0), &|| None).expect("written");
+        record(&bundles, "s", BundleAction::Read("a".into()), at(0), &|| None).expect("written");
         let (path, mut file) = bundles.open("s", at(0)).expect("there");
         file.write_all(b"{\"op\":\"rea").expect("written");
-        record(&bundles, "s", Op::Read("b".into()), at(1), &|| None).expect("written");
+        record(&bundles, "s", BundleAction::Read("b".into()), at(1), &|| None).expect("written");
         let text = fs::read_to_string(&path).expect("there");
-        let read: Vec<Op> = text.lines().filter_map(Line::parse).map(|line| line.op).collect();
-        assert_eq!(read, [Op::Read("a".into()), Op::Read("b".into())]);
-        fs::write(&path, vec![b'\n'; LARGEST as usize + 1]).expect("written");
-        assert!(!record(&bundles, "s", Op::Read("c".into()), at(2), &|| None).expect("left alone"));
+        let read: Vec<BundleAction> = text.lines().filter_map(BundleLine::parse).map(|line| line.action).collect();
+        assert_eq!(read, [BundleAction::Read("a".into()), BundleAction::Read("b".into())]);
+        fs::write(&path, vec![b'\n'; MAX_GROWING_FILE_BYTES as usize + 1]).expect("written");
+        assert!(!record(&bundles, "s", BundleAction::Read("c".into()), at(2), &|| None).expect("left alone"));
     }
 
     #[test]
@@ -210,16 +223,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
-        let prompt = Line { at: Some(at(0)), op: Op::Prompt("Skip empty lines".into()) };
-        record(&bundles, "s", prompt.op.clone(), at(0), &|| None).expect("written");
+        let prompt = BundleLine { at: Some(at(0)), action: BundleAction::Prompt("Skip empty lines".into()) };
+        record(&bundles, "s", prompt.action.clone(), at(0), &|| None).expect("written");
         let asked = || Some(prompt.clone());
-        record(&bundles, "s", Op::Edit("a".into()), at(1), &asked).expect("written");
+        record(&bundles, "s", BundleAction::Edit("a".into()), at(1), &asked).expect("written");
         // Another hour, and what was committed meanwhile.
-        record(&bundles, "s", Op::Edit("b".into()), at(3_600), &asked).expect("written");
+        record(&bundles, "s", BundleAction::Edit("b".into()), at(3_600), &asked).expect("written");
         fs::create_dir_all(folder.path().join(".git/refs/heads")).expect("a folder");
         fs::write(folder.path().join(".git/HEAD"), "ref: refs/heads/main\n").expect("written");
-        record(&bundles, "s", Op::Edit("c".into()), at(3_601), &asked).expect("written");
-        record(&bundles, "s", Op::Edit("d".into()), at(3_602), &asked).expect("written");
+        record(&bundles, "s", BundleAction::Edit("c".into()), at(3_601), &asked).expect("written");
+        record(&bundles, "s", BundleAction::Edit("d".into()), at(3_602), &asked).expect("written");
         let files = read::list(&bundles).expect("listed");
         assert_eq!(files.len(), 3);
         let all = files.iter().flat_map(|file| read::read(&bundles, &file.name).expect("read").episodes);
@@ -232,13 +245,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
-        record(&bundles, "s", Op::Read("a".into()), at(0), &|| None).expect("written");
+        record(&bundles, "s", BundleAction::Read("a".into()), at(0), &|| None).expect("written");
         let (path, file) = bundles.open("s", at(0)).expect("there");
         let length = file.metadata().expect("there").len();
-        record(&bundles, "s", Op::Read("b".into()), at(1), &|| None).expect("written");
-        assert!(!remove_read(&path, length).expect("looked at") && path.exists());
-        assert!(!is_gone(&file));
-        assert!(remove_read(&path, file.metadata().expect("there").len()).expect("removed"));
-        assert!(cfg!(not(unix)) || is_gone(&file));
+        record(&bundles, "s", BundleAction::Read("b".into()), at(1), &|| None).expect("written");
+        assert!(!remove_if_unchanged(&path, length).expect("looked at") && path.exists());
+        assert!(!is_deleted(&file));
+        assert!(remove_if_unchanged(&path, file.metadata().expect("there").len()).expect("removed"));
+        assert!(cfg!(not(unix)) || is_deleted(&file));
     }
 }

@@ -1,22 +1,22 @@
-//! What a shell command runs, as far as it has to be known.
+//! Parsing of shell commands, as far as needed to know which programs they run.
 
-/// Programs of ours, whatever folder they are in.
+/// Our own programs, in whatever folder they are.
 const OWN: [&str; 2] = ["ctxbridge", "ctxbridge.exe"];
 
-/// Programs that run the one behind them.
+/// Programs that run the program behind them.
 const WRAPPERS: [&str; 14] =
     ["sudo", "exec", "time", "env", "command", "nohup", "nice", "timeout", "xargs", "npx", "if", "then", "do", "!"];
 
-/// Shells, which run what is behind `-c`.
+/// Shells, which run the script behind `-c`.
 const SHELLS: [&str; 4] = ["sh", "bash", "zsh", "dash"];
 
-/// Programs that leave nothing behind worth knowing.
+/// Programs without an effect that is worth recording.
 const TRIVIAL: [&str; 20] = [
     "cd", "pushd", "popd", "export", "set", "unset", "source", ".", "echo", "printf", "true", "false", "sleep", ":", "fi",
     "done", "else", "clear", "which", "",
 ];
 
-/// Whether a command does nothing but run us: what is looked up is not what was done.
+/// `true` if a command does nothing but run ctxbridge. Looking something up is not work to record.
 pub fn is_own(command: &str) -> bool {
     let pipelines = pipelines(command);
     let runs_us = |pipeline: &Vec<Vec<String>>| pipeline.iter().any(|words| is_us(words));
@@ -36,7 +36,7 @@ fn is_us(words: &[String]) -> bool {
     OWN.contains(&program) || (SHELLS.contains(&program) && is_script())
 }
 
-/// The name of the program, without its folder, and what it is given.
+/// The name of the program, without its folder, and its arguments.
 fn program(words: &[String]) -> (&str, &[String]) {
     let mut is_wrapped = false;
     for (at, word) in words.iter().enumerate() {
@@ -52,7 +52,7 @@ fn program(words: &[String]) -> (&str, &[String]) {
     ("", &[])
 }
 
-/// The words of each program of each pipeline. What a shell would put in for variables and commands stays as it is.
+/// The words of each program of each pipeline. Variables and commands are not expanded.
 fn pipelines(command: &str) -> Vec<Vec<Vec<String>>> {
     let mut pipelines = vec![vec![Vec::new()]];
     let mut word: Option<String> = None;

@@ -1,9 +1,9 @@
 /*!
-Their database: one table, `transcript_entries`.
+The database of claude-flow: one table, `transcript_entries`.
 
-It is somebody else's file: nothing is written to it, nor are the two files put beside it that SQLite wants for a database in WAL mode. Where a
-process that writes has put them there, it is read in its place, else from a copy. What is damaged costs the rows that it is in: which rows
-there are is asked of the table from both ends and of every index, and each is read alone.
+The file belongs to another tool: nothing is written to it, and the two files that SQLite needs for WAL mode are not created next
+to it. If a writing process has created them, the database is read in place, otherwise from a copy. Damage costs only the rows
+that it is in: the list of rows is read from both ends of the table and from every index, and each row is read alone.
 */
 
 use std::collections::BTreeMap;
@@ -18,25 +18,26 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use super::Failed;
-use super::entry::{Entry, Vector};
-use super::source::{At, Listed, Refused, SourceError, whose};
+use super::entry::{FlowEntry, RawVector};
+use super::source::{At, ListedEntry, SkipReason, SourceError, whose};
 
-/// Bytes of a content that is read: a turn has some thousand.
-const MOST_CONTENT: i64 = 16 << 20;
-/// Bytes of anything else in a row.
-const MOST_OTHER: i64 = 1 << 20;
+/// Maximum bytes of a content; a turn has some thousand.
+const MAX_CONTENT_BYTES: i64 = 16 << 20;
+/// Maximum bytes of any other column.
+const MAX_COLUMN_BYTES: i64 = 1 << 20;
 
-/// How long to wait for who is just writing.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time to wait for a writer.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pauses between tries while somebody opens, writes and closes it all the time: short ones, for so are the moments in which nobody does.
+/// Pauses between tries while another process keeps opening, writing and closing it. They are short, since the free moments are
+/// short too.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a database consists of: itself, and what is not in it yet, or no longer.
+/// Suffixes of a database's files: itself, its log, and its rollback journal.
 const SUFFIXES: [&str; 3] = ["", "-wal", "-journal"];
 
-/// The columns, and what they are called in their JSON file. The last two were added later.
+/// The columns, with their names in the JSON file. The last two were added later.
 const COLUMNS: [(&str, &str); 19] = [
     ("id", "id"),
     ("key", "key"),
@@ -59,7 +60,7 @@ const COLUMNS: [(&str, &str); 19] = [
     ("embedding", "embedding"),
 ];
 
-/// Of which is known whose an entry is.
+/// Columns that tell which session an entry belongs to.
 const SESSION_COLUMNS: [&str; 6] = ["id", "key", "metadata", "session_id", "created_at", "chunk_index"];
 
 /// Their database, open.
@@ -68,15 +69,15 @@ pub struct Database {
     db: Connection,
     columns: Vec<(&'static str, &'static str)>,
     path: PathBuf,
-    /// Where the copy is that is read.
+    /// Folder of the copy that is read.
     _copy: Option<TempDir>,
 }
 
 /// Columns of a row, and its vector.
-type Found = (Map<String, Value>, Option<Vector>);
+type RowContent = (Map<String, Value>, Option<RawVector>);
 
 impl Database {
-    /// Opens it to look at.
+    /// Opens it read-only.
     pub fn open(path: &Path) -> std::result::Result<Self, SourceError> {
         let failed = |cause: rusqlite::Error| SourceError::Sqlite { path: path.to_owned(), cause };
         let begun = Instant::now();
@@ -93,7 +94,7 @@ impl Database {
             if let Some((db, copy)) = copied(path)? {
                 break (db, Some(copy));
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > BUSY_TIMEOUT {
                 return Err(SourceError::Busy { path: path.to_owned() });
             }
             std::thread::sleep(pause);
@@ -106,8 +107,8 @@ impl Database {
         Ok(Self { db, columns, path: path.to_owned(), _copy: copy })
     }
 
-    /// The rows, and whose they are; which cannot be read.
-    pub fn list(&mut self) -> (Vec<Listed>, Vec<Failed>) {
+    /// Lists the rows with their sessions, and those that cannot be read.
+    pub fn list(&mut self) -> (Vec<ListedEntry>, Vec<Failed>) {
         let mut listed = Vec::new();
         let mut failed = Vec::new();
         let (rows, trouble) = self.rows();
@@ -123,7 +124,7 @@ impl Database {
                 }
                 // Deleted meanwhile.
                 Ok(None) => {}
-                Err(Refused(reason)) => {
+                Err(SkipReason(reason)) => {
                     let id = id.or_else(|| self.id(row)).unwrap_or_else(|| name(row));
                     failed.push(Failed { id: Some(id), reason });
                 }
@@ -132,18 +133,18 @@ impl Database {
         (listed, failed)
     }
 
-    /// A row; nothing when it is gone.
-    pub fn entry(&mut self, row: i64) -> std::result::Result<Option<Entry>, Refused> {
+    /// Reads a row, or returns `None` if it is gone.
+    pub fn entry(&mut self, row: i64) -> std::result::Result<Option<FlowEntry>, SkipReason> {
         let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
         let Some((original, vector)) = self.row(row, &names)? else { return Ok(None) };
-        let mut entry = Entry::of(original, vector).map_err(Refused)?;
+        let mut entry = FlowEntry::of(original, vector).map_err(SkipReason)?;
         if entry.id.is_empty() {
             entry.id = name(row);
         }
         Ok(Some(entry))
     }
 
-    /// The numbers of all rows, with ids where they are known; and what was in the way.
+    /// Returns the numbers of all rows, with ids where they are known; and the error, if there was one.
     fn rows(&self) -> (BTreeMap<i64, Option<String>>, Option<String>) {
         const FORWARDS: &str = "SELECT rowid FROM transcript_entries NOT INDEXED ORDER BY rowid";
         // From the other end, and by the indexes that their hook makes; that one is not there is no trouble of its own.
@@ -163,7 +164,7 @@ impl Database {
         (rows, trouble)
     }
 
-    /// Adds what a statement lists, up to where it fails.
+    /// Adds the rows that a statement lists, until it fails.
     fn scan(&self, sql: &str, rows: &mut BTreeMap<i64, Option<String>>) -> Result<()> {
         let mut statement = self.db.prepare(sql)?;
         let has_id = statement.column_count() > 1;
@@ -176,22 +177,22 @@ impl Database {
         Ok(())
     }
 
-    /// The id of a row of which nothing else may be readable.
+    /// Returns the id of a row, even if nothing else of it can be read.
     fn id(&self, row: i64) -> Option<String> {
         let original = self.row(row, &["id"]).ok()??.0;
         original.get("id").and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// Some columns of a row, and its vector.
-    fn row(&self, row: i64, wanted: &[&str]) -> std::result::Result<Option<Found>, Refused> {
+    /// Reads some columns of a row, and its vector.
+    fn row(&self, row: i64, wanted: &[&str]) -> std::result::Result<Option<RowContent>, SkipReason> {
         let known: Vec<_> = self.columns.iter().filter(|(name, _)| wanted.contains(name)).collect();
         // Names are ours, from the table above. What is too long is not read at all.
         let parts = known.iter().map(|(name, _)| {
-            let most = if *name == "content" { MOST_CONTENT } else { MOST_OTHER };
+            let most = if *name == "content" { MAX_CONTENT_BYTES } else { MAX_COLUMN_BYTES };
             format!("CASE WHEN octet_length({name}) <= {most} THEN {name} END, octet_length({name})")
         });
         let sql = format!("SELECT {} FROM transcript_entries WHERE rowid = ?1", parts.collect::<Vec<_>>().join(", "));
-        let read = |found: &Row<'_>| -> Result<std::result::Result<Found, Refused>> {
+        let read = |found: &Row<'_>| -> Result<std::result::Result<RowContent, SkipReason>> {
             let mut original = Map::new();
             let mut vector = None;
             for (index, (name, key)) in known.iter().enumerate() {
@@ -202,7 +203,7 @@ impl Database {
                         continue;
                     }
                     let kind = if *name == "content" { "content" } else { "row" };
-                    return Ok(Err(Refused(format!("its {kind} is too large: {name} has {length} bytes"))));
+                    return Ok(Err(SkipReason(format!("its {kind} is too large: {name} has {length} bytes"))));
                 }
                 match (*name, value) {
                     ("embedding", ValueRef::Blob(bytes)) => vector = Some(Ok(bytes.to_vec())),
@@ -224,12 +225,12 @@ impl Database {
         };
         match found() {
             Ok(found) => found.transpose(),
-            Err(error) => Err(Refused(format!("it cannot be read: {error}"))),
+            Err(error) => Err(SkipReason(format!("it cannot be read: {error}"))),
         }
     }
 }
 
-/// Whether somebody has it open who writes, or was at it: then all that SQLite needs is there already.
+/// `true` if a writer has it open, or had: then all files that SQLite needs exist already.
 fn is_in_use(path: &Path) -> bool {
     let has_log = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0) && beside(path, "-shm").exists();
     has_log || beside(path, "-journal").exists()
@@ -239,18 +240,19 @@ fn is_in_use(path: &Path) -> bool {
 fn connect(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
-    settle(&db).map(|()| db)
+    configure(&db).map(|()| db)
 }
 
-fn settle(db: &Connection) -> Result<()> {
-    db.busy_timeout(PATIENCE)?;
+fn configure(db: &Connection) -> Result<()> {
+    db.busy_timeout(BUSY_TIMEOUT)?;
     // What stands in a schema of others is not to be run, and what their pages say is not believed.
     db.pragma_update(None, "trusted_schema", false)?;
     db.pragma_update(None, "cell_size_check", true)?;
     db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }
 
-/// The database and its log, copied to where they may be written; nothing where somebody wrote meanwhile, for a copy is of one state.
+/// Copies the database and its log to a writable folder. Returns `None` if somebody wrote meanwhile, since a copy must be of one
+/// state.
 fn copied(path: &Path) -> std::result::Result<Option<(Connection, TempDir)>, SourceError> {
     let failed = |cause| SourceError::Copy { path: path.to_owned(), cause };
     let folder = tempfile::tempdir().map_err(failed)?;
@@ -265,18 +267,18 @@ fn copied(path: &Path) -> std::result::Result<Option<(Connection, TempDir)>, Sou
     if state(path) != before {
         return Ok(None);
     }
-    let opened = Connection::open(&copy).and_then(|db| settle(&db).map(|()| db));
+    let opened = Connection::open(&copy).and_then(|db| configure(&db).map(|()| db));
     let db = opened.map_err(|cause| SourceError::Sqlite { path: path.to_owned(), cause })?;
     Ok(Some((db, folder)))
 }
 
-/// By what is known that somebody writes.
+/// Lengths and times of the files, which show that somebody writes.
 fn state(path: &Path) -> Vec<Option<(u64, Option<SystemTime>)>> {
     let of = |suffix| fs::metadata(beside(path, suffix)).ok().map(|file| (file.len(), file.modified().ok()));
     SUFFIXES.into_iter().map(of).collect()
 }
 
-/// The columns that the table has, of those that are known; none where there is no such table.
+/// Returns the known columns that the table has; empty if there is no such table.
 fn columns(db: &Connection) -> Result<Vec<(&'static str, &'static str)>> {
     // A view or the like could be anything.
     let is_table = db
@@ -300,7 +302,7 @@ fn is_no_database(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase)
 }
 
-/// What a row without an id is called.
+/// Name of a row without an id.
 fn name(row: i64) -> String {
     format!("row-{row}")
 }

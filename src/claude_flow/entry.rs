@@ -1,37 +1,37 @@
-//! An entry of their archive: a turn as their hook wrote it down.
+//! An entry of a claude-flow archive: a turn as its hook wrote it.
 
 use serde_json::{Map, Value};
 
-use ctxbridge_archive::LEAST_CONFIDENCE;
+use ctxbridge_archive::MIN_CONFIDENCE;
 use ctxbridge_archive::embed::is_hash_of;
 use ctxbridge_common::digest;
 
-/// How their hook writes what was asked and what was answered last.
+/// Labels in which their hook writes the prompt and the last answer.
 const USER: &str = "User: ";
 const ASSISTANT: &str = "\n\nAssistant: ";
 
-/// The session of entries that name none.
+/// Session of entries that name none.
 const NO_SESSION: &str = "claude-flow";
 
-/// Names of tools or files of one entry: more are not kept as such.
-const MOST_NAMES: usize = 1_000;
+/// Maximum number of tool names, and of file names, of an entry.
+const MAX_NAMES: usize = 1_000;
 
-/// Bytes of a session's id at most; what is longer is cut.
-const LONGEST_SESSION: usize = 200;
+/// Maximum bytes of a session's id; longer ones are cut.
+const MAX_SESSION_BYTES: usize = 200;
 
-/// The bytes of a vector, or why they are not there.
-pub type Vector = Result<Vec<u8>, String>;
+/// The bytes of a vector, or the reason why they are missing.
+pub type RawVector = Result<Vec<u8>, String>;
 
 /// A turn in their archive.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct FlowEntry {
     /// Its id there.
     pub id: String,
     /// The client's session.
     pub session: String,
-    /// What was asked and answered.
+    /// Prompt and answer.
     pub content: String,
-    /// When it was written down, in milliseconds since 1970: they do not keep when it was said.
+    /// Time when it was written, in milliseconds since 1970; they do not keep the time of the turn.
     pub created_ms: Option<i64>,
     /// Its number among the turns of the session that their hook saw then.
     pub chunk: Option<i64>,
@@ -39,25 +39,25 @@ pub struct Entry {
     pub tools: Vec<String>,
     /// Files of these.
     pub files: Vec<String>,
-    /// How often it was restored.
+    /// Number of restores.
     pub access_count: u32,
-    /// When that was last, in milliseconds since 1970.
+    /// Time of the last restore, in milliseconds since 1970.
     pub accessed_ms: Option<i64>,
-    /// How far it is trusted, from 0.1 to 1; nothing where they do not say, as in their JSON file.
+    /// Confidence, from 0.1 to 1; `None` if missing, as in their JSON file.
     pub confidence: Option<f64>,
-    /// Its vector, and what made it; the reason where it is none.
+    /// Its vector and the model that made it, or the reason why it is invalid.
     pub embedding: Option<Result<(&'static str, Vec<f32>), String>>,
     /// Everything else, in the form of their JSON file.
     pub original: Map<String, Value>,
 }
 
-impl Entry {
-    /// Of an entry in the form of their JSON file, whatever of it is missing or of another type; `vector` comes from elsewhere in their
-    /// database.
+impl FlowEntry {
+    /// Reads an entry in the form of their JSON file; any part may be missing or have another type. `vector` comes from another
+    /// column of their database.
     ///
     /// # Errors
-    /// The reason when it has no content.
-    pub fn of(mut original: Map<String, Value>, vector: Option<Vector>) -> Result<Self, String> {
+    /// The reason, if it has no content.
+    pub fn of(mut original: Map<String, Value>, vector: Option<RawVector>) -> Result<Self, String> {
         let content = match original.remove("content") {
             Some(Value::String(content)) if !content.is_empty() => content,
             Some(Value::String(_)) => return Err("its content is empty".to_owned()),
@@ -84,34 +84,34 @@ impl Entry {
             files: names(of_metadata("filePaths")),
             access_count: u32::try_from(access_count).unwrap_or(u32::MAX),
             accessed_ms: original.get("lastAccessedAt").and_then(time).filter(|_| access_count > 0),
-            confidence: confidence.map(|confidence| confidence.clamp(LEAST_CONFIDENCE, 1.0)),
+            confidence: confidence.map(|confidence| confidence.clamp(MIN_CONFIDENCE, 1.0)),
             embedding,
             original,
             content,
         })
     }
 
-    /// What was asked, and what was answered; nothing where it is not in their form.
+    /// Splits the content into prompt and answer; `None` if it is not in their form.
     pub fn parts(&self) -> Option<(&str, &str)> {
         self.content.strip_prefix(USER)?.split_once(ASSISTANT)
     }
 
-    /// What it is known by: others may have the same id, or the same content.
-    pub fn known_by(&self) -> Known {
-        Known { id: self.id.clone(), sha256: digest::of_bytes(self.content.as_bytes()) }
+    /// Returns its key: others may have the same id, or the same content.
+    pub fn known_by(&self) -> EntryKey {
+        EntryKey { id: self.id.clone(), sha256: digest::of_bytes(self.content.as_bytes()) }
     }
 }
 
-/// What an entry is known by.
+/// Key of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Known {
+pub struct EntryKey {
     /// Its id.
     pub id: String,
     /// SHA-256 of its content.
     pub sha256: String,
 }
 
-/// The content of an entry, as their hook would write it.
+/// Returns the content of an entry, as their hook would write it.
 pub fn content_of(asked: &str, answered: &str) -> String {
     [USER, asked, ASSISTANT, answered].concat()
 }
@@ -133,7 +133,7 @@ fn text(value: &Value) -> Option<String> {
 }
 
 fn short(mut session: String) -> String {
-    let end = (0..=LONGEST_SESSION.min(session.len())).rev().find(|at| session.is_char_boundary(*at)).unwrap_or(0);
+    let end = (0..=MAX_SESSION_BYTES.min(session.len())).rev().find(|at| session.is_char_boundary(*at)).unwrap_or(0);
     session.truncate(end);
     session
 }
@@ -146,7 +146,7 @@ fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// Milliseconds since 1970, or a time as it is written.
+/// Parses milliseconds since 1970, or a time in text form.
 fn time(value: &Value) -> Option<i64> {
     let written = || Some(value.as_str()?.parse::<jiff::Timestamp>().ok()?.as_millisecond());
     whole(value).or_else(written).filter(|ms| *ms > 0 && jiff::Timestamp::from_millisecond(*ms).is_ok())
@@ -154,7 +154,7 @@ fn time(value: &Value) -> Option<i64> {
 
 fn names(value: Option<&Value>) -> Vec<String> {
     let names = value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    names.filter(|name| !name.is_empty()).take(MOST_NAMES).map(str::to_owned).collect()
+    names.filter(|name| !name.is_empty()).take(MAX_NAMES).map(str::to_owned).collect()
 }
 
 /// 32-bit floats, little endian.
@@ -176,8 +176,8 @@ fn finite(vector: Vec<f32>) -> Result<Vec<f32>, String> {
     if is_finite { Ok(vector) } else { Err("its embedding has numbers that are none".to_owned()) }
 }
 
-/// They keep vectors of an encoder and, where that cannot be loaded, of a hash in the same column, and do not say which is which. A hash
-/// has no number below 0, and an encoder always has some.
+/// Returns the model that made a vector. They keep vectors of an encoder and, if that cannot be loaded, of a hash in the same
+/// column, without saying which. A hash has no number below 0, and an encoder always has some.
 fn made_by(content: &str, vector: &[f32]) -> &'static str {
     let is_hash = is_hash_of(content, vector);
     match vector.len() {
@@ -194,8 +194,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(value: Value) -> Result<Entry, String> {
-        Entry::of(value.as_object().cloned().unwrap_or_default(), None)
+    fn entry(value: Value) -> Result<FlowEntry, String> {
+        FlowEntry::of(value.as_object().cloned().unwrap_or_default(), None)
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
             assert!(entry(bad).is_err());
         }
         let long = entry(json!({ "content": "x", "sessionId": "ü".repeat(500) })).expect("it has content");
-        assert_eq!(long.session, "ü".repeat(LONGEST_SESSION / 2));
+        assert_eq!(long.session, "ü".repeat(MAX_SESSION_BYTES / 2));
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         let with = |vector: &[f32]| {
             let bytes = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
             let content = json!({ "content": "x" });
-            Entry::of(content.as_object().cloned().unwrap_or_default(), Some(Ok(bytes))).expect("it has content").embedding
+            FlowEntry::of(content.as_object().cloned().unwrap_or_default(), Some(Ok(bytes))).expect("it has content").embedding
         };
         assert_eq!(with(&[-0.5; 384]).and_then(Result::ok).map(|(model, _)| model), Some("minilm-384"));
         assert_eq!(with(&[0.5; 384]).and_then(Result::ok).map(|(model, _)| model), Some("unknown"));

@@ -1,4 +1,4 @@
-//! Their JSON file: a list of entries, which their hook writes where it has no database.
+//! The JSON file of claude-flow: a list of entries, which its hook writes if it has no database.
 
 use std::fs;
 use std::path::Path;
@@ -8,38 +8,38 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Failed;
-use super::entry::Entry;
-use super::source::{At, Listed, Refused, SourceError, whose};
+use super::entry::FlowEntry;
+use super::source::{At, ListedEntry, SkipReason, SourceError, whose};
 
-/// Bytes of a file that is read: their hook writes all of it anew at each prompt.
-const MOST_BYTES: u64 = 256 << 20;
-/// Bytes of an entry.
-const MOST_ENTRY: usize = 16 << 20;
+/// Maximum bytes of a file; their hook rewrites all of it at each prompt.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+/// Maximum bytes of an entry.
+const MAX_ENTRY_BYTES: usize = 16 << 20;
 
 /// Their file, in memory.
 #[derive(Debug)]
 pub struct JsonFile {
-    /// The items as they stand in it.
+    /// The items as they are in the file.
     items: Vec<Box<RawValue>>,
-    /// Why there are no more, where the list does not end.
+    /// The error after the last item, if the list is incomplete.
     ended: Option<String>,
     path: String,
 }
 
 impl JsonFile {
     pub(super) fn open(path: &Path, length: u64) -> Result<Self, SourceError> {
-        if length > MOST_BYTES {
-            return Err(SourceError::TooLarge { path: path.to_owned(), bytes: length, most: MOST_BYTES });
+        if length > MAX_FILE_BYTES {
+            return Err(SourceError::TooLarge { path: path.to_owned(), bytes: length, most: MAX_FILE_BYTES });
         }
         let bytes = fs::read(path).map_err(|cause| SourceError::Io { path: path.to_owned(), cause })?;
         let name = path.display().to_string();
         Self::of(&bytes, &name).map_err(|cause| SourceError::NoList { path: path.to_owned(), cause })
     }
 
-    /// Of these bytes. A list that breaks off has what stands before.
+    /// Reads a list from bytes. A list that breaks off keeps the items before that.
     ///
     /// # Errors
-    /// The reason when it is no list.
+    /// The reason, if it is no list.
     pub fn of(bytes: &[u8], name: &str) -> Result<Self, String> {
         // A byte-order mark is none of JSON's; what is no text would hide all that follows it.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -53,14 +53,14 @@ impl JsonFile {
         Ok(Self { items, ended, path: name.to_owned() })
     }
 
-    /// The entries, and whose they are; which cannot be read.
-    pub fn list(&mut self) -> (Vec<Listed>, Vec<Failed>) {
+    /// Lists the entries with their sessions, and those that cannot be read.
+    pub fn list(&mut self) -> (Vec<ListedEntry>, Vec<Failed>) {
         let mut listed = Vec::new();
         let mut failed = Vec::new();
         for (number, item) in self.items.iter().enumerate() {
             match object(item) {
                 Ok(original) => listed.push(whose(original, At::Item(number), name(number))),
-                Err(Refused(reason)) => failed.push(Failed { id: Some(name(number)), reason }),
+                Err(SkipReason(reason)) => failed.push(Failed { id: Some(name(number)), reason }),
             }
         }
         if let Some(ended) = &self.ended {
@@ -70,13 +70,13 @@ impl JsonFile {
         (listed, failed)
     }
 
-    /// An entry.
+    /// Reads an entry.
     ///
     /// # Errors
-    /// The reason when it has no content.
-    pub fn entry(&mut self, number: usize) -> Result<Option<Entry>, Refused> {
+    /// The reason, if it has no content.
+    pub fn entry(&mut self, number: usize) -> Result<Option<FlowEntry>, SkipReason> {
         let Some(item) = self.items.get(number) else { return Ok(None) };
-        let mut entry = Entry::of(object(item)?, None).map_err(Refused)?;
+        let mut entry = FlowEntry::of(object(item)?, None).map_err(SkipReason)?;
         if entry.id.is_empty() {
             entry.id = name(number);
         }
@@ -84,24 +84,24 @@ impl JsonFile {
     }
 }
 
-fn object(item: &RawValue) -> Result<Map<String, Value>, Refused> {
+fn object(item: &RawValue) -> Result<Map<String, Value>, SkipReason> {
     let text = item.get();
-    if text.len() > MOST_ENTRY {
-        return Err(Refused(format!("it is too large: it has {} bytes", text.len())));
+    if text.len() > MAX_ENTRY_BYTES {
+        return Err(SkipReason(format!("it is too large: it has {} bytes", text.len())));
     }
     match serde_json::from_str(text) {
         Ok(Value::Object(original)) => Ok(original),
-        Ok(_) => Err(Refused("it is no object".to_owned())),
-        Err(error) => Err(Refused(error.to_string())),
+        Ok(_) => Err(SkipReason("it is no object".to_owned())),
+        Err(error) => Err(SkipReason(error.to_string())),
     }
 }
 
-/// What an entry without an id is called.
+/// Name of an entry without an id.
 fn name(number: usize) -> String {
     format!("item-{number}")
 }
 
-/// Takes the items of a list one by one, so that those before a fault are kept.
+/// Collects the items of a list one by one, so that those before an error are kept.
 struct Items<'i>(&'i mut Vec<Box<RawValue>>);
 
 impl<'de> Visitor<'de> for Items<'_> {

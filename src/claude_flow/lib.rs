@@ -1,20 +1,21 @@
 /*!
-What claude-flow (ruflo) kept: its hook's `transcript-archive.db`, or `transcript-archive.json` where that had no database.
+Import from claude-flow (ruflo): its hook's `transcript-archive.db`, or `transcript-archive.json` where it had no database.
 
-[`source`] finds and opens them, `database` and `json_file` read them, whatever state they are in. An [`Entry`](entry::Entry) is a prompt and the last answer
-to it, without what tools returned. A session's own transcript says all of that better, so entries that are [`said`] there only
-bring their counts; of the others, [`lines`] makes a transcript of its own, which is archived like any other. When the session's own comes
-later, [`settle`] takes out of it what that one has.
+[`source`] finds and opens these files, `database` and `json_file` read them, whatever state they are in. An
+[`FlowEntry`](entry::FlowEntry) is a prompt and the last answer to it, without tool results. A session's own transcript is more
+complete, so entries that it contains ([`archived_messages`]) only bring their counts, which never lower those of the archive.
+From the others, [`lines`] makes a transcript `claude-flow:FILE#SESSION`, which is archived like any other. If the session's own
+transcript comes later, [`supersede_imported`] removes the turns that it has.
 */
 
+pub mod archived_messages;
 mod database;
 pub mod entry;
 pub mod json_file;
 pub mod lines;
-pub mod said;
 mod session;
-mod settle;
 pub mod source;
+mod supersede;
 mod transcripts;
 
 use std::collections::{BTreeSet, HashMap};
@@ -23,19 +24,19 @@ use std::path::Path;
 
 use ctxbridge_archive::store::{Store, StoreError};
 use session::Importer;
-pub use settle::{settle, settle_after};
-use source::{Listed, Source, SourceError};
+use source::{FlowSource, ListedEntry, SourceError};
+pub use supersede::{supersede_imported, supersede_imported_after};
 use transcripts::{bring_up_to_date, by_session};
 
 /// The name of the tool, as it is given and stored.
 pub const NAME: &str = "claude-flow";
 
-/// Failures that are remembered: of a broken file, more help nobody.
-const MOST_FAILURES: usize = 1_000;
+/// Maximum number of reported failures; more do not help with a broken file.
+const MAX_FAILURES: usize = 1_000;
 
-/// What an import did, or has done so far.
+/// Report of an import, or of its progress so far.
 #[derive(Clone, Debug, Default)]
-pub struct Imported {
+pub struct EntryImportReport {
     /// Sessions that entries were of.
     pub sessions: BTreeSet<String>,
     /// Entries that were read.
@@ -46,22 +47,22 @@ pub struct Imported {
     pub matched: u64,
     /// Those that became turns in an earlier import.
     pub unchanged: u64,
-    /// Entries here of which more is known now than before.
+    /// Entries here whose usage was raised.
     pub updated: u64,
-    /// Vectors that are new or others now.
+    /// Vectors that are new or changed.
     pub embeddings: u64,
-    /// What could not be read.
+    /// Entries that could not be read.
     pub failed: Vec<Failed>,
     /// Failures beyond these.
     pub more_failed: u64,
 }
 
-/// Something that could not be read.
+/// An entry or an archive that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// The entry's id; none where it is about a whole archive.
     pub id: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -71,36 +72,37 @@ impl Failed {
     }
 }
 
-/// Why an import stops.
+/// Errors that stop an import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Their archive cannot be read.
+    /// The claude-flow archive cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// Ours cannot be written.
+    /// The ctxbridge archive cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Lines cannot be put together.
+    /// The temporary file for the lines cannot be written.
     #[error("cannot write to a temporary file: {0}; free some space there, or set TMPDIR")]
     Temporary(#[from] io::Error),
 }
 
-/// Takes in an archive of theirs. `projects` is where the client keeps the sessions' own transcripts: those that are still there are archived
+/// Imports a claude-flow archive. `projects` is the folder of the sessions' own transcripts: those that still exist are archived
 /// first. `progress` is called after each session.
 ///
 /// # Errors
-/// When the archive cannot be read at all, or ours cannot be written. What cannot be read of it is in [`Imported::failed`].
+/// If the archive cannot be read at all, or ours cannot be written. Entries that cannot be read are in
+/// [`EntryImportReport::failed`].
 pub fn import(
     store: &mut dyn Store,
     path: &Path,
     projects: Option<&Path>,
-    imported: &mut Imported,
-    progress: &mut dyn FnMut(&Imported),
+    imported: &mut EntryImportReport,
+    progress: &mut dyn FnMut(&EntryImportReport),
 ) -> Result<(), ImportError> {
-    let mut source = Source::open(path)?;
+    let mut source = FlowSource::open(path)?;
     let (listed, failed) = source.list();
     failed.into_iter().for_each(|failed| imported.fail(failed));
-    let mut sessions: Vec<(String, Vec<Listed>)> = Vec::new();
+    let mut sessions: Vec<(String, Vec<ListedEntry>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for one in listed {
         let place = *places.entry(one.session.clone()).or_insert_with(|| {
@@ -119,9 +121,9 @@ pub fn import(
     Ok(())
 }
 
-impl Imported {
+impl EntryImportReport {
     fn fail(&mut self, failed: Failed) {
-        if self.failed.len() < MOST_FAILURES {
+        if self.failed.len() < MAX_FAILURES {
             self.failed.push(failed);
         } else {
             self.more_failed += 1;

@@ -1,9 +1,9 @@
 /*!
-Lines of a transcript for entries of theirs, in the client's form.
+Transcript lines for claude-flow entries, in the client's form.
 
-A turn is a line with the prompt and one with the answer. Their hook writes a turn down while it is going on, and then again with another
-answer: that is one turn with two answers. What an entry has besides is in a field of the first of its lines, which the client does not
-know. Lines are only ever added: which entries are there is read from them.
+A turn is a line with the prompt and one with the answer. Their hook writes a turn while it is going on, and then again with another
+answer: that is one turn with two answers. All other data of an entry is in a field of its first line, which the client does not
+know. Lines are only ever added, so the entries that exist are read from them.
 */
 
 use std::io::{self, Write};
@@ -11,68 +11,68 @@ use std::io::{self, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::entry::{Entry, Known, content_of};
+use super::entry::{EntryKey, FlowEntry, content_of};
 use ctxbridge_common::digest;
-use ctxbridge_transcript::{Kind, Record, as_typed};
+use ctxbridge_transcript::{Record, RecordKind, as_typed};
 
-/// How the name of a transcript that was made of an archive of theirs begins: no path that the client's have begins like that.
-pub const BEGIN: &str = "claude-flow:";
+/// Prefix of the name of an imported transcript; no path of a client's transcript starts with it.
+pub const TRANSCRIPT_PREFIX: &str = "claude-flow:";
 
-/// The field with what an entry has besides.
+/// Name of the field with all other data of an entry.
 const FIELD: &str = "claudeFlow";
 
-/// The model's name: one that begins like that is none to the client, nor to us.
+/// The model's name: neither the client nor ctxbridge takes a name that starts with `<` for a model.
 const MODEL: &str = "<claude-flow>";
 
-/// Tools whose input names a file. Which of several tools had which file, they do not keep.
+/// Tools whose input names a file. claude-flow does not keep which tool had which file.
 const WITH_FILES: [&str; 5] = ["Read", "Edit", "Write", "MultiEdit", "NotebookEdit"];
 
-/// A line as far as it is read again.
+/// The fields of a line that are read back.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Line {
+struct ImportedLine {
     uuid: Option<String>,
     #[serde(rename = "claudeFlow")]
     entry: Option<Value>,
 }
 
-/// Where a transcript of them has got to.
+/// State of the writer at the end of a transcript.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct WriterState {
     /// The id of the last line.
     parent: Option<String>,
-    /// Whether there is a turn that goes on.
+    /// `true` if there is an open turn.
     is_open: bool,
     /// Number and prompt of the last entry.
     last: Option<(Option<i64>, String)>,
 }
 
-/// What the lines of a turn came from.
+/// Origin of the lines of a turn.
 #[derive(Debug, Default)]
-pub struct Came {
+pub struct LineOrigin {
     /// The entries.
-    pub entries: Vec<Known>,
-    /// The place behind them.
-    pub place: Place,
+    pub entries: Vec<EntryKey>,
+    /// The writer's state after them.
+    pub state: WriterState,
 }
 
-/// Reads lines of a turn, whole ones, back.
-pub fn came_from(bytes: &[u8]) -> Came {
-    let mut came = Came::default();
+/// Reads the entries back from the complete lines of a turn.
+pub fn read_origin(bytes: &[u8]) -> LineOrigin {
+    let mut came = LineOrigin::default();
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
     for line in lines {
-        let Ok(read) = serde_json::from_slice::<Line>(line) else { continue };
-        came.place.parent = read.uuid.or(came.place.parent);
-        came.place.is_open = true;
+        let Ok(read) = serde_json::from_slice::<ImportedLine>(line) else { continue };
+        came.state.parent = read.uuid.or(came.state.parent);
+        came.state.is_open = true;
         let Some(entry) = read.entry else { continue };
         let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        came.entries.push(Known { id: text("id"), sha256: text("sha256") });
-        let asked = Record::parse(line).ok().filter(|record| record.kind() == Kind::Prompt).and_then(|record| {
+        came.entries.push(EntryKey { id: text("id"), sha256: text("sha256") });
+        let asked = Record::parse(line).ok().filter(|record| record.kind() == RecordKind::Prompt).and_then(|record| {
             let content = record.content()?;
             Some(content.texts().collect::<Vec<_>>().join("\n"))
         });
         if let Some(asked) = asked {
-            came.place.last = Some((entry.get("chunk").and_then(Value::as_i64), asked));
+            came.state.last = Some((entry.get("chunk").and_then(Value::as_i64), asked));
         }
     }
     came
@@ -80,20 +80,20 @@ pub fn came_from(bytes: &[u8]) -> Came {
 
 /// Writes lines of a session.
 #[derive(Debug)]
-pub struct Writer<'w, W> {
+pub struct TranscriptWriter<'w, W> {
     sink: W,
     session: &'w str,
     folder: Option<&'w str>,
-    place: Place,
+    state: WriterState,
 }
 
-impl<'w, W: Write> Writer<'w, W> {
-    /// Behind what is there already; `folder` is the one that the client worked in.
-    pub fn new(sink: W, session: &'w str, folder: Option<&'w str>, place: Place) -> Self {
-        Self { sink, session, folder, place }
+impl<'w, W: Write> TranscriptWriter<'w, W> {
+    /// Continues from a state; `folder` is the one that the client worked in.
+    pub fn new(sink: W, session: &'w str, folder: Option<&'w str>, place: WriterState) -> Self {
+        Self { sink, session, folder, state: place }
     }
 
-    /// Ends, with all lines written.
+    /// Flushes all lines, and returns the sink.
     ///
     /// # Errors
     /// As the system says.
@@ -102,11 +102,11 @@ impl<'w, W: Write> Writer<'w, W> {
         Ok(self.sink)
     }
 
-    /// The lines of an entry.
+    /// Writes the lines of an entry.
     ///
     /// # Errors
     /// As the system says.
-    pub fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+    pub fn entry(&mut self, entry: &FlowEntry) -> io::Result<()> {
         let known = entry.known_by();
         let mut besides = Value::Object(entry.original.clone());
         besides["id"] = entry.id.as_str().into();
@@ -114,14 +114,14 @@ impl<'w, W: Write> Writer<'w, W> {
         besides["sha256"] = known.sha256.as_str().into();
         let (asked, answered) = entry.parts().unwrap_or((&entry.content, ""));
         let goes_on = |last: &(Option<i64>, String)| last.0 == entry.chunk && last.1 == asked;
-        let is_same_turn = entry.chunk.is_some() && self.place.last.as_ref().is_some_and(goes_on);
+        let is_same_turn = entry.chunk.is_some() && self.state.last.as_ref().is_some_and(goes_on);
         let mut besides = Some(besides);
         if !asked.is_empty() && !is_same_turn {
             let line = self.line(entry, &known, "user", json!({ "role": "user", "content": asked }), &mut besides);
             let mut bytes = line.to_string();
-            let is_prompt = Record::parse(bytes.as_bytes()).is_ok_and(|record| record.kind() == Kind::Prompt);
+            let is_prompt = Record::parse(bytes.as_bytes()).is_ok_and(|record| record.kind() == RecordKind::Prompt);
             let is_added = is_prompt && as_typed(asked).is_empty();
-            if (!is_prompt || is_added) && !self.place.is_open {
+            if (!is_prompt || is_added) && !self.state.is_open {
                 // It begins no turn, and would be in none.
                 besides = line.get(FIELD).cloned();
                 let whole = content_of(asked, answered);
@@ -134,7 +134,7 @@ impl<'w, W: Write> Writer<'w, W> {
             }
             self.put(bytes, &line_id(&known, "user"))?;
             if is_prompt && !is_added {
-                self.place.last = Some((entry.chunk, asked.to_owned()));
+                self.state.last = Some((entry.chunk, asked.to_owned()));
             }
         }
         if besides.is_some() || !answered.is_empty() || !entry.tools.is_empty() {
@@ -143,7 +143,7 @@ impl<'w, W: Write> Writer<'w, W> {
         Ok(())
     }
 
-    fn answer(&mut self, entry: &Entry, known: &Known, said: &str, besides: &mut Option<Value>) -> io::Result<()> {
+    fn answer(&mut self, entry: &FlowEntry, known: &EntryKey, said: &str, besides: &mut Option<Value>) -> io::Result<()> {
         let mut blocks = Vec::new();
         if !said.is_empty() || entry.tools.is_empty() {
             blocks.push(json!({ "type": "text", "text": said }));
@@ -160,9 +160,9 @@ impl<'w, W: Write> Writer<'w, W> {
         self.put(line.to_string(), &line_id(known, "assistant"))
     }
 
-    fn line(&self, entry: &Entry, known: &Known, kind: &str, message: Value, besides: &mut Option<Value>) -> Value {
+    fn line(&self, entry: &FlowEntry, known: &EntryKey, kind: &str, message: Value, besides: &mut Option<Value>) -> Value {
         let mut line = json!({
-            "parentUuid": self.place.parent, "isSidechain": false, "userType": "external", "sessionId": self.session,
+            "parentUuid": self.state.parent, "isSidechain": false, "userType": "external", "sessionId": self.session,
             "type": kind, "message": message, "uuid": line_id(known, kind),
         });
         if let Some(folder) = self.folder {
@@ -179,15 +179,15 @@ impl<'w, W: Write> Writer<'w, W> {
     }
 
     fn put(&mut self, line: String, id: &str) -> io::Result<()> {
-        self.place.parent = Some(id.to_owned());
-        self.place.is_open = true;
+        self.state.parent = Some(id.to_owned());
+        self.state.is_open = true;
         self.sink.write_all(line.as_bytes())?;
         self.sink.write_all(b"\n")
     }
 }
 
-/// The tools of an entry, with the files as their input.
-fn calls(entry: &Entry) -> Vec<(&str, Value)> {
+/// Returns the tools of an entry, with the files as their input.
+fn calls(entry: &FlowEntry) -> Vec<(&str, Value)> {
     let tools = entry.tools.iter().map(String::as_str);
     let with_files = tools.clone().find(|tool| WITH_FILES.contains(tool)).or_else(|| tools.clone().next());
     let mut calls = Vec::new();
@@ -202,8 +202,8 @@ fn calls(entry: &Entry) -> Vec<(&str, Value)> {
     calls
 }
 
-/// A UUID (version 8: of our own making) that is the same wherever the entry is read from.
-fn line_id(known: &Known, kind: &str) -> String {
+/// Returns a custom UUID (version 8), which is the same wherever the entry is read from.
+fn line_id(known: &EntryKey, kind: &str) -> String {
     let mut bytes = [0; 16];
     let hash = digest::sha256(format!("claude-flow {kind} {} {}", known.id, known.sha256).as_bytes());
     bytes.copy_from_slice(&hash[..16]);
@@ -220,16 +220,16 @@ mod tests {
     use super::*;
     use ctxbridge_transcript::Interpreter;
 
-    fn entry(id: &str, chunk: i64, content: &str, metadata: Value) -> Entry {
+    fn entry(id: &str, chunk: i64, content: &str, metadata: Value) -> FlowEntry {
         let original = json!({
             "id": id, "key": format!("transcript:s:{chunk}:t"), "content": content, "createdAt": 1_767_225_600_000_i64,
             "metadata": metadata, "chunkIndex": chunk,
         });
-        Entry::of(original.as_object().cloned().unwrap_or_default(), None).expect("it has content")
+        FlowEntry::of(original.as_object().cloned().unwrap_or_default(), None).expect("it has content")
     }
 
-    fn written(entries: &[Entry], place: Place) -> Vec<u8> {
-        let mut writer = Writer::new(Vec::new(), "s", Some("/work"), place);
+    fn written(entries: &[FlowEntry], place: WriterState) -> Vec<u8> {
+        let mut writer = TranscriptWriter::new(Vec::new(), "s", Some("/work"), place);
         entries.iter().for_each(|entry| writer.entry(entry).expect("memory"));
         writer.finish().expect("memory")
     }
@@ -237,7 +237,7 @@ mod tests {
     fn turns(bytes: &[u8]) -> Vec<(String, Vec<String>, Vec<String>)> {
         let mut interpreter = Interpreter::default();
         interpreter.feed(bytes);
-        assert_eq!(interpreter.seen().bad_lines, 0);
+        assert_eq!(interpreter.session_metadata().bad_lines, 0);
         let said = |start: u64, end: u64| ctxbridge_transcript::text_of(&bytes[start as usize..end as usize]);
         interpreter.take_turns().into_iter().map(|turn| (said(turn.start, turn.end), turn.tools, turn.files)).collect()
     }
@@ -252,7 +252,7 @@ mod tests {
             entry("4", 2, "User: Go on.\n\nAssistant: a\n\nAssistant: b", json!({})),
             entry("5", 3, "something else", json!({})),
         ];
-        let bytes = written(&entries, Place::default());
+        let bytes = written(&entries, WriterState::default());
         let found = turns(&bytes);
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!((found[0].1.len(), found[0].2.len()), (2, 2));
         assert_eq!(found[1].0, "Human: Go on.\n\nAssistant: a\n\nAssistant: b");
         assert_eq!(found[2].0, "Human: something else");
-        assert_eq!(came_from(&bytes).entries, entries.iter().map(Entry::known_by).collect::<Vec<_>>());
+        assert_eq!(read_origin(&bytes).entries, entries.iter().map(FlowEntry::known_by).collect::<Vec<_>>());
     }
 
     #[test]
@@ -274,10 +274,10 @@ mod tests {
             entry("3", 0, "User: Fix it.\n\nAssistant: Done.", json!({})),
             entry("4", 1, "User: Thanks.\n\nAssistant: Bye.", json!({})),
         ];
-        let all = written(&entries, Place::default());
+        let all = written(&entries, WriterState::default());
         for split in 0..=entries.len() {
-            let mut bytes = written(&entries[..split], Place::default());
-            let more = written(&entries[split..], came_from(&bytes).place);
+            let mut bytes = written(&entries[..split], WriterState::default());
+            let more = written(&entries[split..], read_origin(&bytes).state);
             bytes.extend(more);
             assert_eq!(String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&all), "{split}");
         }
@@ -291,7 +291,7 @@ mod tests {
             "User: \n\nAssistant: y",
             "User: \n\nAssistant: ",
         ] {
-            let bytes = written(&[entry("1", 0, content, json!({}))], Place::default());
+            let bytes = written(&[entry("1", 0, content, json!({}))], WriterState::default());
             let found = turns(&bytes);
             assert_eq!(found.len(), 1, "{content}");
             let (asked, answered) = content[6..].split_once("\n\nAssistant: ").expect("both");
@@ -309,13 +309,13 @@ mod tests {
                 let metadata = if has_tool { json!({ "toolNames": ["Read"], "filePaths": ["/a"] }) } else { json!({}) };
                 entry(&number.to_string(), chunk, &content, metadata)
             };
-            let entries: Vec<Entry> = given.into_iter().enumerate().map(one).collect();
+            let entries: Vec<FlowEntry> = given.into_iter().enumerate().map(one).collect();
             let split = split.min(entries.len());
-            let mut bytes = written(&entries[..split], Place::default());
-            let more = written(&entries[split..], came_from(&bytes).place);
+            let mut bytes = written(&entries[..split], WriterState::default());
+            let more = written(&entries[split..], read_origin(&bytes).state);
             bytes.extend(more);
-            prop_assert_eq!(&bytes, &written(&entries, Place::default()));
-            prop_assert_eq!(came_from(&bytes).entries, entries.iter().map(Entry::known_by).collect::<Vec<_>>());
+            prop_assert_eq!(&bytes, &written(&entries, WriterState::default()));
+            prop_assert_eq!(read_origin(&bytes).entries, entries.iter().map(FlowEntry::known_by).collect::<Vec<_>>());
             let mut interpreter = Interpreter::default();
             interpreter.feed(&bytes);
             let covered: u64 = interpreter.take_turns().iter().map(|turn| turn.end - turn.start).sum();

@@ -1,34 +1,34 @@
-//! One session: what is in its own transcripts brings its counts, what is new becomes lines, and all that was known comes along.
+//! Import of one session. Entries that its own transcripts have bring their counts; new ones become lines, with all other data.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
-use super::entry::{Entry, Known};
-use super::said::Said;
-use super::settle::settle;
-use super::source::{Listed, Source, project_of, transcript_name};
+use super::archived_messages::ArchivedMessages;
+use super::entry::{EntryKey, FlowEntry};
+use super::source::{FlowSource, ListedEntry, project_of, transcript_name};
+use super::supersede::supersede_imported;
 use super::transcripts::{archive, bytes_of, imported, turns_of};
-use super::{Failed, ImportError, Imported, NAME, lines};
-use ctxbridge_archive::store::{Adopted, ImportedEmbedding, Place, Store};
-use ctxbridge_archive::{FIRST_CONFIDENCE, LEAST_CONFIDENCE};
+use super::{EntryImportReport, Failed, ImportError, NAME, lines};
+use ctxbridge_archive::store::{ImportedEmbedding, ImportedUsage, Store, TurnLocation};
+use ctxbridge_archive::{INITIAL_CONFIDENCE, MIN_CONFIDENCE};
 use ctxbridge_common::paths;
 
-/// Takes in one session of one of their archives.
+/// Imports one session of a claude-flow archive.
 pub(super) struct Importer<'i> {
     /// The archive.
-    pub source: &'i mut Source,
-    /// Where it is.
+    pub source: &'i mut FlowSource,
+    /// Its path.
     pub path: &'i Path,
     /// The session.
     pub session: &'i str,
-    /// What was done so far.
-    pub imported: &'i mut Imported,
+    /// The report so far.
+    pub imported: &'i mut EntryImportReport,
 }
 
-/// What was read of an entry besides its words.
-struct Brought {
-    known: Known,
+/// Data of an entry other than its words.
+struct EntryExtras {
+    known: EntryKey,
     access_count: u32,
     accessed_ms: Option<i64>,
     confidence: Option<f64>,
@@ -36,36 +36,36 @@ struct Brought {
 }
 
 impl Importer<'_> {
-    /// These entries of it.
-    pub fn import(&mut self, store: &mut dyn Store, listed: &[Listed]) -> Result<(), ImportError> {
+    /// Imports these entries of the session.
+    pub fn import(&mut self, store: &mut dyn Store, listed: &[ListedEntry]) -> Result<(), ImportError> {
         let name = transcript_name(self.path, self.session);
-        let mut said = Said::default();
+        let mut said = ArchivedMessages::default();
         let mut known = HashMap::new();
-        let mut place = lines::Place::default();
+        let mut place = lines::WriterState::default();
         let mut file = BufWriter::new(tempfile::NamedTempFile::new()?);
         if let Some(session) = store.session(self.session)? {
-            settle(store, self.session)?;
-            said = Said::in_session(store, session.key)?;
+            supersede_imported(store, self.session)?;
+            said = ArchivedMessages::in_session(store, session.key)?;
             for transcript in imported(&store.transcripts(session.key)?) {
                 let is_this = transcript.path == name;
                 for turn in turns_of(store, transcript)? {
                     let bytes = bytes_of(store, &turn)?;
-                    let came = lines::came_from(&bytes);
+                    let came = lines::read_origin(&bytes);
                     known.extend(came.entries.into_iter().map(|known| (known, turn.entry)));
                     if is_this {
                         // A process that was killed may have left half a line.
                         let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
                         file.write_all(&bytes[..whole])?;
-                        place = came.place;
+                        place = came.state;
                     }
                 }
             }
         }
         let project = project_of(self.path, paths::home_dir().as_deref()).map(|project| project.to_string_lossy().into_owned());
-        let mut writer = lines::Writer::new(file, self.session, project.as_deref(), place);
+        let mut writer = lines::TranscriptWriter::new(file, self.session, project.as_deref(), place);
         let mut adopted = Vec::new();
         let mut embeddings = Vec::new();
-        let mut new: Vec<Brought> = Vec::new();
+        let mut new: Vec<EntryExtras> = Vec::new();
         let mut seen = HashSet::new();
         for one in listed {
             let entry = match self.source.entry(one.at) {
@@ -105,13 +105,13 @@ impl Importer<'_> {
             }
         }
         let (new, known): (Vec<_>, Vec<_>) = highest(adopted).into_iter().partition(|one| one.is_new);
-        store.adopt(&new)?;
-        self.imported.updated += store.adopt(&known)? as u64;
+        store.merge_usage(&new)?;
+        self.imported.updated += store.merge_usage(&known)? as u64;
         self.imported.embeddings += store.keep_embeddings(&embeddings)? as u64;
         Ok(())
     }
 
-    fn brought(&mut self, entry: &Entry) -> Brought {
+    fn brought(&mut self, entry: &FlowEntry) -> EntryExtras {
         let embedding = match &entry.embedding {
             Some(Ok(embedding)) => Some(embedding.clone()),
             Some(Err(reason)) => {
@@ -121,17 +121,17 @@ impl Importer<'_> {
             }
             None => None,
         };
-        let Entry { access_count, accessed_ms, confidence, .. } = *entry;
-        Brought { known: entry.known_by(), access_count, accessed_ms, confidence, embedding }
+        let FlowEntry { access_count, accessed_ms, confidence, .. } = *entry;
+        EntryExtras { known: entry.known_by(), access_count, accessed_ms, confidence, embedding }
     }
 }
 
-impl Brought {
-    fn adopted(&self, entry: i64, is_new: bool) -> Adopted {
+impl EntryExtras {
+    fn adopted(&self, entry: i64, is_new: bool) -> ImportedUsage {
         let Self { access_count, accessed_ms, .. } = *self;
         // Nothing is raised to what nobody said.
-        let confidence = self.confidence.unwrap_or(if is_new { FIRST_CONFIDENCE } else { LEAST_CONFIDENCE });
-        Adopted { entry, access_count, accessed_ms, confidence, is_new }
+        let confidence = self.confidence.unwrap_or(if is_new { INITIAL_CONFIDENCE } else { MIN_CONFIDENCE });
+        ImportedUsage { entry, access_count, accessed_ms, confidence, is_new }
     }
 
     fn embedding(self, entry: i64) -> Option<ImportedEmbedding> {
@@ -140,9 +140,9 @@ impl Brought {
     }
 }
 
-/// Of several entries of theirs that are one of ours, the highest counts.
-fn highest(adopted: Vec<Adopted>) -> Vec<Adopted> {
-    let mut highest: Vec<Adopted> = Vec::new();
+/// Merges several usages of the same entry; the highest values count.
+fn highest(adopted: Vec<ImportedUsage>) -> Vec<ImportedUsage> {
+    let mut highest: Vec<ImportedUsage> = Vec::new();
     let mut at: HashMap<i64, usize> = HashMap::new();
     for one in adopted {
         match at.get(&one.entry) {
@@ -162,16 +162,16 @@ fn highest(adopted: Vec<Adopted>) -> Vec<Adopted> {
     highest
 }
 
-/// The entries that a transcript's turns are kept under, by what they came from; whether nothing but this transcript has them.
-fn entries_of(store: &mut dyn Store, session: &str, name: &str) -> Result<HashMap<Known, (i64, bool)>, ImportError> {
+/// Returns the entries of a transcript's turns by their keys, and `true` for each that only this transcript has.
+fn entries_of(store: &mut dyn Store, session: &str, name: &str) -> Result<HashMap<EntryKey, (i64, bool)>, ImportError> {
     let mut entries = HashMap::new();
     let Some(session) = store.session(session)? else { return Ok(entries) };
     let transcripts = store.transcripts(session.key)?;
     for transcript in transcripts.iter().filter(|transcript| transcript.path == name) {
         for turn in turns_of(store, transcript)? {
-            let is_here = |place: &Place| place.transcript == transcript.key;
-            let is_new = store.places(&[turn.entry])?.iter().all(is_here);
-            let came = lines::came_from(&bytes_of(store, &turn)?);
+            let is_here = |place: &TurnLocation| place.transcript == transcript.key;
+            let is_new = store.turn_locations(&[turn.entry])?.iter().all(is_here);
+            let came = lines::read_origin(&bytes_of(store, &turn)?);
             entries.extend(came.entries.into_iter().map(|known| (known, (turn.entry, is_new))));
         }
     }

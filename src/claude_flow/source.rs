@@ -1,4 +1,4 @@
-//! Where their archives are, and what is in one.
+//! Finds claude-flow archives, and lists their entries.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::database::Database;
-use super::entry::Entry;
+use super::entry::FlowEntry;
 use super::json_file::JsonFile;
 use super::{Failed, lines};
 
-/// The names of their files.
+/// Names of their files.
 const FILES: [&str; 2] = ["transcript-archive.db", "transcript-archive.json"];
 
-/// Where they are below a folder: their data folder itself, what it is in, a project.
+/// Their locations below a folder: the data folder itself, its parent, a project.
 const BELOW: [&str; 3] = ["", "data", ".claude-flow/data"];
 
 /// An archive that cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// The system says no.
+    /// The system reports an error.
     #[error("cannot read {path}: {cause}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The error.
         cause: io::Error,
     },
     /// It cannot be copied to where its log can be read.
@@ -32,38 +32,38 @@ pub enum SourceError {
     Copy {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error from the system.
         cause: io::Error,
     },
-    /// SQLite says no.
+    /// SQLite reports an error.
     #[error("cannot read {path}: {cause}; see that it is claude-flow's transcript-archive.db, and that you may read it")]
     Sqlite {
         /// The database.
         path: PathBuf,
-        /// What it says.
+        /// The error.
         cause: rusqlite::Error,
     },
-    /// Somebody does nothing but write.
+    /// Another process keeps writing.
     #[error("{path} is being written all the time; try again when claude-flow is at rest")]
     Busy {
         /// The database.
         path: PathBuf,
     },
-    /// A database of something else.
+    /// A database of another tool.
     #[error("{path} is no archive of claude-flow: it has no table transcript_entries with ids and contents")]
     OfAnother {
         /// The database.
         path: PathBuf,
     },
-    /// A JSON file that is none of theirs.
+    /// A JSON file of another tool.
     #[error("{path} is no archive of claude-flow: {cause}")]
     NoList {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         cause: String,
     },
-    /// A file that nobody reads into memory.
+    /// A file that is too large to read into memory.
     #[error("{path} has {bytes} bytes, more than the {most} that are read of a JSON archive; remove old entries from it")]
     TooLarge {
         /// The file.
@@ -75,11 +75,11 @@ pub enum SourceError {
     },
 }
 
-/// Why an entry is left out.
+/// Reason why an entry is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused(pub String);
+pub struct SkipReason(pub String);
 
-/// Where an entry is in its source.
+/// Position of an entry in its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// The row of a table.
@@ -88,33 +88,33 @@ pub enum At {
     Item(usize),
 }
 
-/// An entry that there is, and whose it is.
+/// An entry, and its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// Where.
+pub struct ListedEntry {
+    /// Its position.
     pub at: At,
-    /// Its id, or what stands for one.
+    /// Its id, or a name in place of one.
     pub id: String,
     /// The client's session.
     pub session: String,
-    /// When it was written down, and its number then: the order in which they were said.
+    /// Time when it was written, and its number then: the order of the turns.
     pub order: (Option<i64>, Option<i64>),
 }
 
 /// One of their archives.
 #[derive(Debug)]
-pub enum Source {
+pub enum FlowSource {
     /// `transcript-archive.db`
     Database(Database),
     /// `transcript-archive.json`
     Json(JsonFile),
 }
 
-impl Source {
-    /// Opens one to look at.
+impl FlowSource {
+    /// Opens one read-only.
     ///
     /// # Errors
-    /// When it cannot be read, or is none of theirs.
+    /// If it cannot be read, or is none of theirs.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         let failed = |cause| SourceError::Io { path: path.to_owned(), cause };
         let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -128,8 +128,8 @@ impl Source {
         Database::open(path).map(Self::Database)
     }
 
-    /// What it has, in the order in which it was said; and what cannot be read.
-    pub fn list(&mut self) -> (Vec<Listed>, Vec<Failed>) {
+    /// Lists its entries in the order of the turns, and those that cannot be read.
+    pub fn list(&mut self) -> (Vec<ListedEntry>, Vec<Failed>) {
         let (mut listed, failed) = match self {
             Self::Database(database) => database.list(),
             Self::Json(file) => file.list(),
@@ -138,11 +138,11 @@ impl Source {
         (listed, failed)
     }
 
-    /// An entry; nothing when it is gone.
+    /// Reads an entry, or returns `None` if it is gone.
     ///
     /// # Errors
-    /// The reason when it is left out.
-    pub fn entry(&mut self, at: At) -> Result<Option<Entry>, Refused> {
+    /// The reason, if it is skipped.
+    pub fn entry(&mut self, at: At) -> Result<Option<FlowEntry>, SkipReason> {
         match (self, at) {
             (Self::Database(database), At::Row(row)) => database.entry(row),
             (Self::Json(file), At::Item(item)) => file.entry(item),
@@ -151,7 +151,7 @@ impl Source {
     }
 }
 
-/// The archives at a path: the file itself, or those in the usual places below a folder.
+/// Returns the archives at a path: the file itself, or those in the usual places below a folder.
 pub fn sources_at(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
@@ -160,12 +160,12 @@ pub fn sources_at(path: &Path) -> Vec<PathBuf> {
     places.filter(|path| path.is_file()).collect()
 }
 
-/// The name of the transcript that is made of a session in an archive.
+/// Returns the name of the transcript for a session of an archive.
 pub fn transcript_name(source: &Path, session: &str) -> String {
-    format!("{}{}#{session}", lines::BEGIN, source.display())
+    format!("{}{}#{session}", lines::TRANSCRIPT_PREFIX, source.display())
 }
 
-/// The project that an archive is in, where its place tells: one in the home is of all projects that have none of their own.
+/// Returns the project of an archive, if its path tells. One in the home folder is for all projects without their own.
 pub fn project_of<'s>(source: &'s Path, home: Option<&Path>) -> Option<&'s Path> {
     let data = source.parent().filter(|data| data.ends_with(".claude-flow/data"))?;
     let project = data.parent()?.parent()?;
@@ -173,16 +173,16 @@ pub fn project_of<'s>(source: &'s Path, home: Option<&Path>) -> Option<&'s Path>
     (!is_home).then_some(project)
 }
 
-/// Whose an entry is; `name` is what it is called when it has no id.
-pub(super) fn whose(mut original: Map<String, Value>, at: At, name: String) -> Listed {
+/// Lists an entry with its session; `name` replaces a missing id.
+pub(super) fn whose(mut original: Map<String, Value>, at: At, name: String) -> ListedEntry {
     // The content is read when its turn comes.
     original.insert("content".to_owned(), Value::String("-".to_owned()));
-    match Entry::of(original, None) {
+    match FlowEntry::of(original, None) {
         Ok(entry) => {
             let id = if entry.id.is_empty() { name } else { entry.id };
-            Listed { at, id, session: entry.session, order: (entry.created_ms, entry.chunk) }
+            ListedEntry { at, id, session: entry.session, order: (entry.created_ms, entry.chunk) }
         }
-        Err(_) => Listed { at, id: name, session: String::new(), order: (None, None) },
+        Err(_) => ListedEntry { at, id: name, session: String::new(), order: (None, None) },
     }
 }
 

@@ -1,4 +1,4 @@
-//! Transcripts of a session: the client's own, and those that were made of archives of theirs.
+//! Transcripts of a session: the client's own, and imported ones.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 
 use super::{ImportError, lines};
 use ctxbridge_archive::ingest;
-use ctxbridge_archive::place::transcripts_below;
 use ctxbridge_archive::reader::{Comparison, ReadError};
 use ctxbridge_archive::store::{Store, StoreError, StoredTranscript, StoredTurn, Transcript};
+use ctxbridge_archive::transcript_paths::transcripts_below;
 
-/// The transcripts of a session that are the client's.
+/// Returns the client's own transcripts of a session.
 pub(super) fn own(transcripts: &[StoredTranscript]) -> impl Iterator<Item = &StoredTranscript> {
-    transcripts.iter().filter(|transcript| transcript.agent.is_none() && !transcript.path.starts_with(lines::BEGIN))
+    transcripts.iter().filter(|transcript| transcript.agent.is_none() && !transcript.path.starts_with(lines::TRANSCRIPT_PREFIX))
 }
 
-/// Those that were made of archives of theirs.
+/// Returns the imported transcripts.
 pub(super) fn imported(transcripts: &[StoredTranscript]) -> impl Iterator<Item = &StoredTranscript> {
-    transcripts.iter().filter(|transcript| transcript.path.starts_with(lines::BEGIN))
+    transcripts.iter().filter(|transcript| transcript.path.starts_with(lines::TRANSCRIPT_PREFIX))
 }
 
-/// Transcripts by the sessions that they are named after.
+/// Returns transcripts by the sessions that they are named after.
 pub(super) fn by_session(projects: &Path) -> HashMap<String, PathBuf> {
     let paths = transcripts_below(projects, &mut |_, _| {});
     let named = |path: PathBuf| Some((path.file_stem()?.to_str()?.to_owned(), path));
     paths.into_iter().filter_map(named).collect()
 }
 
-/// Archives what is new in the session's own transcripts, where they still are: what they say counts more than what others kept of it.
+/// Archives new data of the session's own transcripts, if they still exist: they count more than an import.
 pub(super) fn bring_up_to_date(store: &mut dyn Store, session: &str, at: Option<&PathBuf>) -> Result<(), ImportError> {
     let mut paths: BTreeSet<PathBuf> = at.cloned().into_iter().collect();
     if let Some(known) = store.session(session)? {
@@ -35,7 +35,7 @@ pub(super) fn bring_up_to_date(store: &mut dyn Store, session: &str, at: Option<
     }
     for path in paths.into_iter().filter(|path| path.is_file()) {
         let transcript = Transcript::at(&path);
-        match ingest::archive(store, &transcript, &path) {
+        match ingest::ingest(store, &transcript, &path) {
             Err(ReadError::Store(error)) => return Err(error.into()),
             // One that cannot be read is as one that is not there.
             Ok(_) | Err(ReadError::NotAFile(_) | ReadError::Io { .. }) => {}
@@ -48,7 +48,7 @@ pub(super) fn bring_up_to_date(store: &mut dyn Store, session: &str, at: Option<
 pub(super) fn archive(store: &mut dyn Store, name: &str, session: &str, file: &Path) -> Result<(), ImportError> {
     let transcript = Transcript { path: name.to_owned(), session: session.to_owned(), agent: None };
     let append = &mut |store: &mut dyn Store, batch: &_| store.append(batch);
-    match ingest::archive_through(store, &transcript, file, Comparison::Whole, append) {
+    match ingest::ingest_with(store, &transcript, file, Comparison::Whole, append) {
         Ok(_) => Ok(()),
         Err(ReadError::Store(error)) => Err(error.into()),
         Err(ReadError::Io { cause, .. }) => Err(cause.into()),
@@ -56,7 +56,7 @@ pub(super) fn archive(store: &mut dyn Store, name: &str, session: &str, file: &P
     }
 }
 
-/// The turns of a transcript as it is now.
+/// Returns the turns of a transcript's current generation.
 pub(super) fn turns_of(store: &mut dyn Store, transcript: &StoredTranscript) -> Result<Vec<StoredTurn>, StoreError> {
     let mut turns = Vec::new();
     for index in 0.. {
@@ -66,9 +66,9 @@ pub(super) fn turns_of(store: &mut dyn Store, transcript: &StoredTranscript) -> 
     Ok(turns)
 }
 
-/// The bytes of a turn.
+/// Reads the bytes of a turn.
 pub(super) fn bytes_of(store: &mut dyn Store, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
-    store.raw(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
+    store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
     Ok(bytes)
 }

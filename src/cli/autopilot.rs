@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::config::load;
 use super::output::{DIM, styled};
-use super::{Answer, Output};
-use crate::autopilot::{Phase, State, Store, Trend, chart, percent, report_of};
+use super::{CommandOutcome, Output};
+use crate::autopilot::{Phase, Trend, WindowState, WindowStateStore, chart, percent, report_of};
 use ctxbridge_common::paths;
 use ctxbridge_config as config;
 
@@ -19,33 +19,33 @@ pub(super) struct AutopilotArgs {
 
 #[derive(Debug, Subcommand)]
 enum AutopilotCommand {
-    /// Show how full a session's context window is, and how that went
-    Status(StatusArgs),
+    /// Show how full a session's context window is, and its history
+    Status(AutopilotStatusArgs),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge autopilot status --json
 
-Exit code 1 when the session was never seen, or none ever was.")]
-struct StatusArgs {
-    /// The client's id of the session [default: the one that was seen last]
+Exits 1 if the session is unknown.")]
+struct AutopilotStatusArgs {
+    /// Session id [default: the most recent session]
     #[arg(value_name = "SESSION")]
     session: Option<String>,
 }
 
 impl AutopilotArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         match &self.command {
             AutopilotCommand::Status(args) => args.run(output),
         }
     }
 }
 
-impl StatusArgs {
-    fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl AutopilotStatusArgs {
+    fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let config = load(output).autopilot;
-        let store = Store::in_dir(&paths::data_dir()?);
+        let store = WindowStateStore::in_dir(&paths::data_dir()?);
         let state = match &self.session {
             Some(session) => store.load(session),
             None => store.newest(),
@@ -59,18 +59,18 @@ impl StatusArgs {
                     "nothing is known of {which}; hooks watch the window once `ctxbridge hooks install` has run"
                 ))?;
             }
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         };
         if output.json {
             output.value(&as_json(&state, &config))?;
         } else {
             tell(&state, &config, output)?;
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
-fn tell(state: &State, config: &config::Autopilot, output: &mut Output) -> anyhow::Result<()> {
+fn tell(state: &WindowState, config: &config::AutopilotSettings, output: &mut Output) -> anyhow::Result<()> {
     if state.history.is_empty() {
         output.line("not measured yet; the next prompt is")?;
     } else {
@@ -82,10 +82,10 @@ fn tell(state: &State, config: &config::Autopilot, output: &mut Output) -> anyho
     }
     let (cycles, s) = (state.prune_count, if state.prune_count == 1 { "" } else { "s" });
     let session: String = state.session_id.chars().flat_map(char::escape_debug).collect();
-    Ok(output.line(styled(DIM, format!("session {session}, {cycles} optimise cycle{s}")))?)
+    Ok(output.line(styled(DIM, format!("session {session}, {cycles} optimize cycle{s}")))?)
 }
 
-fn as_json(state: &State, config: &config::Autopilot) -> Value {
+fn as_json(state: &WindowState, config: &config::AutopilotSettings) -> Value {
     let window = config.window_or(state.window);
     let share = state.last_token_estimate as f64 / window as f64;
     let history = state.history.iter().map(
@@ -94,7 +94,7 @@ fn as_json(state: &State, config: &config::Autopilot) -> Value {
     json!({
         "session": state.session_id, "tokens": state.last_token_estimate, "window": window, "used_percentage": percent(share),
         "phase": Phase::at(share, config), "turns": state.history.last().map(|point| point.turns),
-        "trend": Trend::of(&state.history, window), "optimise_cycles": state.prune_count,
+        "trend": Trend::of(&state.history, window), "optimize_cycles": state.prune_count,
         "warning_issued": state.warning_issued, "last_check_ms": state.last_check, "blocked_at_ms": state.blocked_at,
         "history": history.collect::<Vec<_>>(),
     })

@@ -2,27 +2,27 @@
 
 use clap_complete::Shell;
 
-use super::{Answer, Output};
+use super::{CommandOutcome, Output};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  ctxbridge completions bash > ~/.local/share/bash-completion/completions/ctxbridge")]
+#[command(after_help = "Example:\n  source <(ctxbridge completions bash)    # in ~/.bashrc")]
 pub(super) struct CompletionsArgs {
-    /// The shell
+    /// Shell to print completions for
     shell: Shell,
 }
 
 impl CompletionsArgs {
-    pub fn run(&self, command: &mut clap::Command, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, command: &mut clap::Command, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, command, "ctxbridge", &mut script);
         output.text(script)?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
-pub(super) fn man(command: clap::Command, output: &mut Output) -> anyhow::Result<Answer> {
+pub(super) fn man(command: clap::Command, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page)?;
     output.text(page)?;
-    Ok(Answer::Yes)
+    Ok(CommandOutcome::Yes)
 }

@@ -9,9 +9,9 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::output::Output;
-use super::{Answer, configuration};
-use crate::dashboard::{Dashboard, Source};
-use crate::doctor::Surroundings;
+use super::{CommandOutcome, configuration};
+use crate::dashboard::{Dashboard, DashboardConfig};
+use crate::doctor::Environment;
 use ctxbridge_archive::open::Location;
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
@@ -22,32 +22,32 @@ use ctxbridge_common::paths;
   ctxbridge dashboard --open     open it
   ctxbridge dashboard --port 8080 --json
 
-It is served on 127.0.0.1 alone, until Ctrl-C. The address has a token in it, new each time: who
-knows it can read your transcripts. Nothing is fetched from anywhere, and nothing can be changed.")]
+Serves only on 127.0.0.1, until Ctrl-C. The address contains a new token each time; anyone who has it can read your \
+transcripts. The dashboard is read-only and loads nothing from the network.")]
 pub(super) struct DashboardArgs {
-    /// The port [default: one that is free]
+    /// Port to listen on [default: any free port]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Open it in the browser
+    /// Open the dashboard in the browser
     #[arg(long)]
     open: bool,
-    /// End with standard input, so that no server outlives what started it
+    /// Exit when stdin is closed, so that the server does not outlive its parent
     #[arg(long, hide = true)]
     until_eof: bool,
 }
 
 impl DashboardArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let data = paths::data_dir()?;
         let config = configuration(output);
         let place = data.clone();
         let current = std::env::current_dir().unwrap_or_default();
-        let source = Source {
+        let source = DashboardConfig {
             data: data.clone(),
             archive: Location::of(&data, &config.archive),
             prune: config.prune,
             zone: TimeZone::system(),
-            surroundings: Box::new(move || Surroundings::of_process(place.clone(), current.clone())),
+            surroundings: Box::new(move || Environment::of_process(place.clone(), current.clone())),
         };
         let dashboard = Dashboard::start(source, self.port)?;
         let url = dashboard.url();
@@ -57,10 +57,10 @@ impl DashboardArgs {
             output.line(&url)?;
             output.note("Ctrl-C ends it");
         }
-        let _door = self.open.then(|| Door::open(&data, &url)).transpose()?;
+        let _door = self.open.then(|| RedirectPage::open(&data, &url)).transpose()?;
         self.wait()?;
         drop(dashboard);
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     fn wait(&self) -> anyhow::Result<()> {
@@ -73,11 +73,11 @@ impl DashboardArgs {
     }
 }
 
-/// A file that leads the browser to the address. Arguments of programs can be read by everybody on the machine, and the address has the
-/// token in it; the file can be read by its owner alone, and is gone when the server ends.
-struct Door(PathBuf);
+/// File that redirects the browser to the address. Everybody on the machine can read program arguments, and the address contains
+/// the token. The file can be read by its owner alone, and is removed when the server ends.
+struct RedirectPage(PathBuf);
 
-impl Door {
+impl RedirectPage {
     fn open(data: &Path, url: &str) -> anyhow::Result<Self> {
         let path = data.join("dashboard.html");
         let page = format!(
@@ -100,7 +100,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for RedirectPage {
     fn drop(&mut self) {
         std::fs::remove_file(&self.0).ok();
     }

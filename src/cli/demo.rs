@@ -8,16 +8,16 @@ use clap::builder::styling::AnsiColor;
 use serde_json::json;
 
 use super::output::{BOLD, DIM, GOOD, duration, size, styled};
-use super::{Answer, Output};
+use super::{CommandOutcome, Output};
 use crate::demo::{self, PROMPT_CHARS, PROMPTS, bars};
 use ctxbridge_client::releases;
 use ctxbridge_common::digest;
 use ctxbridge_patch::catalogue::Catalogue;
-use ctxbridge_patch::inspect::State;
+use ctxbridge_patch::inspect::TargetState;
 use ctxbridge_patch::install::Target;
 use ctxbridge_patch::locate::locate;
 use ctxbridge_patch::patcher::Patcher;
-use ctxbridge_patch::signature::Form;
+use ctxbridge_patch::signature::TextForm;
 use ctxbridge_syntax::with_deep_stack;
 
 #[derive(Debug, clap::Args)]
@@ -26,18 +26,18 @@ use ctxbridge_syntax::with_deep_stack;
   ctxbridge demo --release 2.1.112
   ctxbridge demo ~/.npm-global/lib/node_modules/@anthropic-ai/claude-code
 
-Works on a copy in a temporary folder, against a stub of the Messages API on loopback: no account, and no network beyond npm.")]
+Runs a copy in a temporary folder against a local stub of the Messages API. Needs no account, and network access only for npm.")]
 pub(super) struct DemoArgs {
-    /// A client to show it on: an executable, a cli.js, a package folder [default: the newest release for this machine, by npm]
+    /// Client to copy: an executable, a cli.js or a package folder [default: the newest release from npm]
     #[arg(value_name = "PATH", conflicts_with = "release")]
     path: Option<PathBuf>,
-    /// Another release to fetch, as 2.1.112
+    /// Release to fetch from npm, such as 2.1.112
     #[arg(long, value_name = "VERSION")]
     release: Option<String>,
 }
 
 impl DemoArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let begun = Instant::now();
         let source = match &self.path {
             Some(path) => Target::at(path)?,
@@ -87,7 +87,7 @@ impl DemoArgs {
         story.chart(&bars(&unpatched, &patched))?;
 
         let state = patcher.verify(&target)?.state;
-        ensure!(state == State::Patched, "the patched copy does not verify: {state:?}");
+        ensure!(state == TargetState::Patched, "the patched copy does not verify: {state:?}");
         story.tell("verify: patched, every byte as written")?;
 
         let reverted = patcher.revert(&target)?;
@@ -107,13 +107,13 @@ impl DemoArgs {
             output.line("")?;
             output.line(format!("{} `ctxbridge patch apply` does this to your own client.", styled(GOOD, "done.")))?;
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     fn sites(&self, target: &Target, catalogue: &Catalogue) -> anyhow::Result<Vec<String>> {
         let container = target.open()?;
         let patches = catalogue.select(&[])?;
-        let located = with_deep_stack(|| locate(&container, &patches, target.version.as_ref(), Form::Original))?;
+        let located = with_deep_stack(|| locate(&container, &patches, target.version.as_ref(), TextForm::Original))?;
         let sites = located.sites.iter().map(|site| {
             let names = site.names().into_iter().map(|(metavariable, name)| format!("{metavariable}={name}")).collect::<Vec<_>>();
             let module = site.module_name.rsplit('/').next().unwrap_or_default();
@@ -129,7 +129,7 @@ fn summary(tokens: &[u64]) -> String {
     format!("{} requests, {:.0}K input tokens in all, {:.0}K in the last", tokens.len(), total as f64 / 1e3, last as f64 / 1e3)
 }
 
-/// Tells what happens, step by step; says nothing when the result is to be JSON.
+/// Narrates the demo step by step; silent when the result is JSON.
 struct Story<'o> {
     output: &'o mut Output,
     step: usize,

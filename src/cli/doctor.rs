@@ -3,39 +3,39 @@
 use serde_json::{Value, json};
 
 use super::output::{BAD, BOLD, DIM, GOOD, Output, size, styled};
-use super::{Answer, Usage};
-use crate::doctor::{Check, Status, Surroundings, examine};
-use crate::hook::{Entry, Event, EventLog};
+use super::{CommandOutcome, UsageError};
+use crate::doctor::{Environment, HealthCheck, HealthStatus, run_checks};
+use crate::hook::{Event, EventLog, LoggedEvent};
 use ctxbridge_archive::quote;
 use ctxbridge_common::paths;
-use ctxbridge_config::plain;
+use ctxbridge_config::escape_controls;
 
-/// Events of a session unless asked for others.
-const LIMIT: u64 = 100;
+/// Default maximum number of events.
+const DEFAULT_EVENTS: u64 = 100;
 
-/// Characters of what is said of an event.
-const WIDEST: usize = 100;
+/// Maximum number of characters shown of an event.
+const MAX_DETAIL_CHARS: usize = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge doctor                              is everything as it should be
+  ctxbridge doctor                              check the installation
   ctxbridge doctor --events                     sessions in the event log
-  ctxbridge doctor --events --session 5f0c1d    what the hooks of one were told
+  ctxbridge doctor --events --session 5f0c1d    hook events of one session
 
-Exit code 1 when something does not work; what is only worth a look is no reason. The event log is off unless the setting event.log
-is on (CTXBRIDGE_EVENT_LOG=1), or a hook is run with --debug.")]
+Exits 1 on errors; warnings alone exit 0. The event log is off unless hooks.event_log is set (CTXBRIDGE_HOOKS_EVENT_LOG=1), or a hook runs \
+with --debug.")]
 pub(super) struct DoctorArgs {
-    /// Show the event log instead
+    /// Show the log of hook events instead
     #[arg(long)]
     events: bool,
-    /// The events of this session; the begin of its id is enough
+    /// Show the events of this session (id or prefix)
     #[arg(long, value_name = "PREFIX", requires = "events")]
     session: Option<String>,
-    /// Only this event, such as PostToolUse
+    /// Show only this event, such as PostToolUse
     #[arg(long, value_name = "NAME", requires = "session", value_parser = event)]
     event: Option<Event>,
-    /// Events or sessions at most, the newest
-    #[arg(long, value_name = "N", requires = "events", default_value_t = LIMIT, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Maximum number of events or sessions, newest first
+    #[arg(long, value_name = "N", requires = "events", default_value_t = DEFAULT_EVENTS, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
 }
 
@@ -45,7 +45,7 @@ fn event(name: &str) -> Result<Event, String> {
 }
 
 impl DoctorArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         if !self.events {
             return look(output);
         }
@@ -58,51 +58,57 @@ impl DoctorArgs {
     }
 }
 
-fn look(output: &mut Output) -> anyhow::Result<Answer> {
+fn look(output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let current = std::env::current_dir()?;
-    let at = Surroundings::of_process(paths::data_dir()?, current);
-    let checks = examine(&at, &|step| output.progress(step));
+    let at = Environment::of_process(paths::data_dir()?, current);
+    let checks = run_checks(&at, &|step| output.progress(step));
     output.clear_progress();
-    let ok = checks.iter().all(|check| check.status != Status::Failed);
+    let ok = checks.iter().all(|check| check.status != HealthStatus::Failed);
     if output.json {
         output.value(&json!({ "ok": ok, "checks": checks }))?;
     } else {
-        for Check { id, status, detail, next } in &checks {
+        for HealthCheck { id, status, detail, next } in &checks {
             let mark = match status {
-                Status::Ok => styled(GOOD, "✓"),
-                Status::Warning => styled(BOLD, "!"),
-                Status::Failed => styled(BAD, "✗"),
+                HealthStatus::Ok => styled(GOOD, "✓"),
+                HealthStatus::Warning => styled(BOLD, "!"),
+                HealthStatus::Failed => styled(BAD, "✗"),
             };
-            let next = next.as_ref().map(|next| styled(DIM, format!(" – {}", plain(next)))).unwrap_or_default();
+            let next = next.as_ref().map(|next| styled(DIM, format!(" – {}", escape_controls(next)))).unwrap_or_default();
             output.line(format!("{mark} {:<14} {detail}{next}", id.replace('_', " ")))?;
         }
     }
-    Ok(if ok { Answer::Yes } else { Answer::No })
+    Ok(if ok { CommandOutcome::Yes } else { CommandOutcome::No })
 }
 
-fn sessions(log: &EventLog, limit: usize, output: &mut Output) -> anyhow::Result<Answer> {
+fn sessions(log: &EventLog, limit: usize, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let mut found = log.sessions("")?;
     found.truncate(limit);
     if output.json {
         let as_json = |session: &crate::hook::SessionLog| json!({ "session": session.session, "changed": stamp(session.changed_ms), "events": session.events, "size_bytes": session.size_bytes });
         output.value(&json!({ "folder": log.folder(), "sessions": found.iter().map(as_json).collect::<Vec<_>>() }))?;
-        return Ok(if found.is_empty() { Answer::No } else { Answer::Yes });
+        return Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes });
     }
     if found.is_empty() {
         output.line("the event log is empty")?;
-        output.line(styled(DIM, "CTXBRIDGE_EVENT_LOG=1, or `log = true` under [event] in config.toml, turns it on"))?;
-        return Ok(Answer::No);
+        output
+            .line(styled(DIM, "CTXBRIDGE_HOOKS_EVENT_LOG=1, or `event_log = true` under [hooks] in config.toml, turns it on"))?;
+        return Ok(CommandOutcome::No);
     }
     for session in &found {
         let events: Vec<String> = session.events.iter().map(|(event, count)| format!("{event} {count}")).collect();
         let bytes = size(i64::try_from(session.size_bytes).unwrap_or(i64::MAX));
         let time = local(&stamp(session.changed_ms).unwrap_or_default());
-        output.line(format!("{}  {}  {bytes:>10}  {}", plain(&session.session), styled(DIM, time), events.join(", ")))?;
+        output.line(format!(
+            "{}  {}  {bytes:>10}  {}",
+            escape_controls(&session.session),
+            styled(DIM, time),
+            events.join(", ")
+        ))?;
     }
-    Ok(Answer::Yes)
+    Ok(CommandOutcome::Yes)
 }
 
-fn one(log: &EventLog, prefix: &str, only: Option<Event>, limit: usize, output: &mut Output) -> anyhow::Result<Answer> {
+fn one(log: &EventLog, prefix: &str, only: Option<Event>, limit: usize, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let mut sessions: Vec<String> = log.sessions(prefix)?.into_iter().map(|log| log.session).collect();
     if let Some(exact) = sessions.iter().position(|session| session == prefix) {
         sessions = vec![sessions.swap_remove(exact)];
@@ -111,15 +117,18 @@ fn one(log: &EventLog, prefix: &str, only: Option<Event>, limit: usize, output: 
         [] => {
             output.note(&format!(
                 "no session in the event log begins with {}; `ctxbridge doctor --events` lists them",
-                plain(prefix)
+                escape_controls(prefix)
             ));
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         }
         [session] => session,
         several => {
-            let told =
-                format!("several sessions begin with {}: {}; give more of the id", plain(prefix), plain(&several.join(", ")));
-            return Err(Usage(told).into());
+            let told = format!(
+                "several sessions begin with {}: {}; give more of the id",
+                escape_controls(prefix),
+                escape_controls(&several.join(", "))
+            );
+            return Err(UsageError(told).into());
         }
     };
     let mut found = log.entries(session, only);
@@ -141,26 +150,26 @@ fn one(log: &EventLog, prefix: &str, only: Option<Event>, limit: usize, output: 
         1 => output.note("1 line of the log is torn or none of ours, and was skipped"),
         skipped => output.note(&format!("{skipped} lines of the log are torn or none of ours, and were skipped")),
     }
-    Ok(if found.entries.is_empty() { Answer::No } else { Answer::Yes })
+    Ok(if found.entries.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
 }
 
-/// What of an event says most: the tool, what the user typed, or why it happened.
-fn about(entry: &Entry) -> String {
+/// Most telling detail of an event: the tool, the prompt, or the reason.
+fn about(entry: &LoggedEvent) -> String {
     let payload = entry.payload.as_ref();
     let field = |name: &str| payload.and_then(|payload| payload.get(name)).and_then(Value::as_str);
     let said = ["tool_name", "prompt", "source", "trigger", "reason", "agent_type"].into_iter().find_map(field);
     let said = said.or(entry.payload_text.as_deref()).unwrap_or_default();
-    plain(&quote::cut(&quote::line(quote::head(said, 4 * WIDEST)), WIDEST))
+    escape_controls(&quote::cut(&quote::line(quote::head(said, 4 * MAX_DETAIL_CHARS)), MAX_DETAIL_CHARS))
 }
 
 fn stamp(ms: i64) -> Option<String> {
     jiff::Timestamp::from_millisecond(ms).ok().map(|time| format!("{time:.3}"))
 }
 
-/// Local time, to the second; what is no time is shown as it is.
+/// Formats local time to the second; text that is not a time is shown unchanged.
 fn local(ts: &str) -> String {
     match ts.parse::<jiff::Timestamp>() {
         Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        Err(_) => plain(quote::head(ts, 24)),
+        Err(_) => escape_controls(quote::head(ts, 24)),
     }
 }

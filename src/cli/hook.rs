@@ -5,31 +5,32 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::hook::settings::plugin;
-use crate::hook::settings::scope::Places;
-use crate::hook::{self, Event, EventLog, Input, MAX_INPUT_BYTES, Printed, Reply, Scene};
-use ctxbridge_archive::place;
+use crate::hook::settings::scope::SettingsPaths;
+use crate::hook::{self, Event, EventLog, HookContext, HookInput, HookReply, MAX_INPUT_BYTES, Printed};
+use ctxbridge_archive::transcript_paths;
 use ctxbridge_common::paths;
-use ctxbridge_config::{Config, Sources};
+use ctxbridge_config::{Config, ConfigSources};
 use ctxbridge_redact::Redactor;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   echo '{\"session_id\":\"…\",\"transcript_path\":\"…\"}' | ctxbridge hook stop
 
-Claude Code runs this, see `ctxbridge hooks install`. Exit code 0 whatever happens; 2 only from pre-compact, when it
-means to block. Failures are in logs/errors.log of the data folder. With --debug, or where the setting event.log is on, the input
-is kept in logs/events, without secrets; `ctxbridge doctor --events` shows it.")]
+Claude Code runs this command; see `ctxbridge hooks install`. It always exits 0, except that pre-compact exits 2 to block a \
+compaction. Failures are logged in logs/errors.log of the data folder.
+
+With --debug, or if hooks.event_log is on, the input is logged in logs/events, without secrets. `ctxbridge doctor --events` shows it.")]
 pub(super) struct HookArgs {
-    /// Keep the input in logs/events of the data folder
+    /// Log the input in logs/events of the data folder
     #[arg(long)]
     debug: bool,
-    /// The event
+    /// Hook event to handle
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(Event::ALL.map(Event::slug)))]
     event: String,
 }
 
 impl HookArgs {
-    /// Never fails: the client would show it.
+    /// Handles the event. Never fails: the client would show it.
     pub fn run(&self) -> ExitCode {
         // A process of milliseconds has no use for them, and pays for clearing 2 MB at a time.
         #[cfg(target_os = "linux")]
@@ -47,15 +48,15 @@ fn printed(event: Event, is_debug: bool) -> Printed {
     // it was told: the start of a session has to do.
     let data = match paths::data_dir() {
         Ok(data) => data,
-        Err(error) if event == Event::SessionStart => return Reply::notice(format!("ctxbridge: {error}")).print(event),
+        Err(error) if event == Event::SessionStart => return HookReply::notice(format!("ctxbridge: {error}")).print(event),
         Err(_) => return Printed::default(),
     };
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut bytes);
-    let input = read.map_err(|error| error.to_string()).and_then(|_| Input::parse(&bytes).map_err(|error| error.to_string()));
+    let input = read.map_err(|error| error.to_string()).and_then(|_| HookInput::parse(&bytes).map_err(|error| error.to_string()));
     let (input, problem) = match input {
         Ok(input) => (input, None),
-        Err(error) => (Input::default(), Some(error)),
+        Err(error) => (HookInput::default(), Some(error)),
     };
     if let Some(root) = std::env::var_os(plugin::ROOT_VARIABLE).filter(|root| !root.is_empty())
         && is_run_by_settings(event, Path::new(&root), input.cwd.as_deref())
@@ -64,35 +65,35 @@ fn printed(event: Event, is_debug: bool) -> Printed {
     }
     // The client's folder may change in a session, its project does not.
     let project = started_in();
-    let config = Config::load(&Sources::of_process(project.as_deref().or(input.cwd.as_deref())));
-    let scene = Scene {
+    let config = Config::load(&ConfigSources::of_process(project.as_deref().or(input.cwd.as_deref())));
+    let scene = HookContext {
         data,
-        client: place::client_folder(),
+        client: transcript_paths::client_folder(),
         home: paths::home_dir(),
         project,
         program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ctxbridge")),
-        compacts_at: std::env::var("CLAUDE_CODE_AUTO_COMPACT_WINDOW").ok().and_then(|tokens| tokens.parse().ok()),
+        compact_window_tokens: std::env::var("CLAUDE_CODE_AUTO_COMPACT_WINDOW").ok().and_then(|tokens| tokens.parse().ok()),
         path_variable: std::env::var_os("PATH"),
         config,
         input,
         now_ms: jiff::Timestamp::now().as_millisecond(),
         measured: Default::default(),
     };
-    if is_debug || scene.config.event.log {
+    if is_debug || scene.config.hooks.event_log {
         record(event, &scene, &bytes);
     }
     match problem {
         None => hook::run(event, &scene),
         Some(error) => {
-            scene.told_of(event, &format!("the hook's input is not JSON: {error}"));
+            scene.log_failure(event, &format!("the hook's input is not JSON: {error}"));
             Printed::default()
         }
     }
 }
 
-/// Keeps what the client said. Whoever looks for a fault must not get another one from it: a log that cannot be written is noted when a
-/// session starts, and nobody is told.
-fn record(event: Event, scene: &Scene, input: &[u8]) {
+/// Logs the client's input. Logging must not cause a failure of its own: a log that cannot be written is only noted in the failure
+/// log, and only when a session starts.
+fn record(event: Event, scene: &HookContext, input: &[u8]) {
     let log = EventLog::in_dir(&scene.data);
     let session = scene.input.session.as_deref();
     let work = || {
@@ -111,15 +112,15 @@ fn record(event: Event, scene: &Scene, input: &[u8]) {
     }
 }
 
-/// The folder that the client was started in, where it says so.
+/// Folder that the client was started in, if it tells us.
 fn started_in() -> Option<PathBuf> {
     std::env::var_os("CLAUDE_PROJECT_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Whether the client runs the same hook by its settings as well as by the plugin in `root`, which started this.
+/// `true` if the client also runs the same hook from its settings. The plugin in `root` started this process.
 fn is_run_by_settings(event: Event, root: &Path, cwd: Option<&Path>) -> bool {
     let Some(folder) = started_in().or_else(|| cwd.map(Path::to_owned)) else { return false };
     let config_dir = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let places = Places::new(paths::home_dir(), config_dir, &folder);
-    plugin::steps_back(event, root, &places, std::env::var_os("PATH").as_deref())
+    let places = SettingsPaths::new(paths::home_dir(), config_dir, &folder);
+    plugin::is_wired_in_settings(event, root, &places, std::env::var_os("PATH").as_deref())
 }

@@ -1,8 +1,8 @@
 /*!
 The command line: arguments in, text or JSON out, no logic.
 
-One file a command. Results go to stdout, everything else to stderr. Exit codes: 0 done or yes, 1 the answer is no, 2 wrong usage,
-3 could not be done.
+One file per command. Results go to stdout, everything else to stderr. Exit codes: 0 done or yes, 1 the answer is no, 2 wrong usage,
+3 failure.
 */
 
 mod archive;
@@ -13,7 +13,6 @@ mod config;
 mod dashboard;
 mod demo;
 mod doctor;
-mod finding;
 mod hook;
 mod hooks;
 mod learnings;
@@ -23,6 +22,7 @@ mod output;
 mod patch;
 mod prune;
 mod recall;
+mod search_shared;
 mod server;
 mod statusline;
 
@@ -32,7 +32,7 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use output::Output;
 
-use ctxbridge_config::{Config, Sources};
+use ctxbridge_config::{Config, ConfigSources};
 use ctxbridge_patch::catalogue::CatalogueError;
 use ctxbridge_patch::patcher::PatchError;
 
@@ -43,76 +43,80 @@ struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 const EXAMPLES: &str = "Examples:
   ctxbridge patch apply     patch the `claude` that your shell runs
-  ctxbridge patch verify    is it patched, by ctxbridge, intact
-  ctxbridge patch revert    put the original back
-  ctxbridge demo            see the effect on a copy, with no account";
+  ctxbridge patch verify    check that it is patched and intact
+  ctxbridge patch revert    restore the original
+  ctxbridge demo            try the patch on a copy, without an account";
+
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Global options";
 
 /// Options of every command.
 #[derive(Debug, clap::Args)]
 struct Global {
     /// Print one JSON value on stdout and nothing else
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
-    /// Say less
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    /// Suppress non-essential output
+    #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say more
-    #[arg(short, long, global = true)]
+    /// Print more detail
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     verbose: bool,
-    /// When to use colours; NO_COLOR is honoured
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    /// Control colors; NO_COLOR is respected
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// Patch the installed client, check it, put it back
+enum CliCommand {
+    /// Patch the installed Claude Code, verify it, or revert it
     Patch(patch::PatchArgs),
-    /// Show what pruning would cut of a session, and what that saves
+    /// Show what pruning would cut from a session, and the savings
     Prune(prune::PruneArgs),
-    /// What was said and done: import, look at, restore
+    /// Import, search, restore and export archived sessions
     Archive(archive::ArchiveArgs),
-    /// What was asked and done in a project, in files that are committed with it
+    /// Show and search the project's work log (committed in .ctxbridge/)
     Bundle(bundle::BundleArgs),
-    /// What was decided and found out in archived sessions
+    /// List decisions, fixes and outcomes extracted from sessions
     Learnings(learnings::LearningsArgs),
-    /// Print a turn in full, by the handle that stands in restored context
+    /// Print the original text behind a ctx: handle
     Recall(recall::RecallArgs),
-    /// Let a model search and recall what is archived: an MCP server on stdin and stdout
+    /// Run an MCP server that lets a model search and recall the archive
     Mcp(mcp::McpArgs),
-    /// Run by Claude Code at its events: JSON on stdin
+    /// (internal) Handle a Claude Code hook event from stdin
+    #[command(hide = true)]
     Hook(hook::HookArgs),
-    /// Wire ctxbridge into the client's settings
+    /// Install, remove and test the Claude Code hooks
     Hooks(hooks::HooksArgs),
-    /// The model by which the archive finds what says the same in other words
+    /// Manage the embedding model used for semantic search
     Model(model::ModelArgs),
-    /// Patch a copy of a real release and watch it talk to a stub, with no account
+    /// Show the effect of the patch on a copy, without an account
     Demo(demo::DemoArgs),
-    /// Show sessions, contexts, savings and hooks in a browser, on this machine alone
+    /// Show sessions, contexts, savings and hooks in a local web page
     Dashboard(dashboard::DashboardArgs),
     /// Show how full the context window is
     Autopilot(autopilot::AutopilotArgs),
-    /// Print the line that Claude Code shows under its prompt, from its JSON on stdin
+    /// Print the status line for Claude Code, from its JSON on stdin
     Statusline(statusline::StatuslineArgs),
     /// Show the settings
     Config(config::ConfigArgs),
-    /// Look whether everything is as it should be, or what hooks were told
+    /// Check the installation and report problems
     Doctor(doctor::DoctorArgs),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions(completions::CompletionsArgs),
     /// Print the manual page
     #[command(after_help = "Example:\n  ctxbridge man > ~/.local/share/man/man1/ctxbridge.1")]
     Man,
 }
 
-/// What a command answers.
+/// Outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum CommandOutcome {
     /// Done, or yes.
     Yes,
     /// No: not patched, drifted, nothing found.
@@ -136,13 +140,13 @@ pub fn main() -> ExitCode {
         ColorChoice::Never => anstream::ColorChoice::Never,
     };
     choice.write_global();
-    if let Command::Hook(args) = &cli.command {
+    if let CliCommand::Hook(args) = &cli.command {
         return args.run();
     }
     let mut output = Output::new(cli.global.json, cli.global.quiet, cli.global.verbose);
     match guarded(|| dispatch(&cli.command, &mut output)) {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
+        Ok(CommandOutcome::Yes) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::No) => ExitCode::from(1),
         // Whoever read our output has seen enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -152,8 +156,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// No panic reaches a user: it is a bug of ours, and is said as such.
-fn guarded(work: impl FnOnce() -> anyhow::Result<Answer>) -> anyhow::Result<Answer> {
+/// Turns a panic into an error that reports a bug.
+fn guarded(work: impl FnOnce() -> anyhow::Result<CommandOutcome>) -> anyhow::Result<CommandOutcome> {
     let report = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
     let kept = report.clone();
     std::panic::set_hook(Box::new(move |panic| {
@@ -167,47 +171,47 @@ fn guarded(work: impl FnOnce() -> anyhow::Result<Answer>) -> anyhow::Result<Answ
     })
 }
 
-fn dispatch(command: &Command, output: &mut Output) -> anyhow::Result<Answer> {
+fn dispatch(command: &CliCommand, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     match command {
-        Command::Patch(args) => args.run(output),
+        CliCommand::Patch(args) => args.run(output),
         // Has no output of the usual kind, see above.
-        Command::Hook(_) => Ok(Answer::Yes),
-        Command::Prune(args) => args.run(output),
-        Command::Archive(args) => args.run(output),
-        Command::Bundle(args) => args.run(output),
-        Command::Learnings(args) => args.run(output),
-        Command::Recall(args) => args.run(output),
-        Command::Mcp(args) => args.run(output),
-        Command::Hooks(args) => args.run(output),
-        Command::Model(args) => args.run(output),
-        Command::Demo(args) => args.run(output),
-        Command::Dashboard(args) => args.run(output),
-        Command::Autopilot(args) => args.run(output),
-        Command::Statusline(args) => args.run(output),
-        Command::Config(args) => args.run(output),
-        Command::Doctor(args) => args.run(output),
-        Command::Completions(args) => args.run(&mut Cli::command(), output),
-        Command::Man => completions::man(Cli::command(), output),
+        CliCommand::Hook(_) => Ok(CommandOutcome::Yes),
+        CliCommand::Prune(args) => args.run(output),
+        CliCommand::Archive(args) => args.run(output),
+        CliCommand::Bundle(args) => args.run(output),
+        CliCommand::Learnings(args) => args.run(output),
+        CliCommand::Recall(args) => args.run(output),
+        CliCommand::Mcp(args) => args.run(output),
+        CliCommand::Hooks(args) => args.run(output),
+        CliCommand::Model(args) => args.run(output),
+        CliCommand::Demo(args) => args.run(output),
+        CliCommand::Dashboard(args) => args.run(output),
+        CliCommand::Autopilot(args) => args.run(output),
+        CliCommand::Statusline(args) => args.run(output),
+        CliCommand::Config(args) => args.run(output),
+        CliCommand::Doctor(args) => args.run(output),
+        CliCommand::Completions(args) => args.run(&mut Cli::command(), output),
+        CliCommand::Man => completions::man(Cli::command(), output),
     }
 }
 
-/// A patch that does not exist is a mistake in the arguments, like an option that does not exist.
-/// What the user has set; what is wrong in there is told.
+/// Loads the user's settings, and notes their problems.
 fn configuration(output: &Output) -> Config {
-    let config = Config::load(&Sources::of_process(None));
+    let config = Config::load(&ConfigSources::of_process(None));
     for problem in &config.problems {
         output.note(&problem.to_string());
     }
     config
 }
 
-/// The command was given what it cannot mean.
+/// Error for arguments that do not make sense.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Usage(String);
+struct UsageError(String);
 
+/// `true` if the arguments are at fault: a patch that does not exist is like an option that does not exist.
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.is::<Usage>()
+    error.is::<UsageError>()
         || matches!(error.downcast_ref(), Some(PatchError::Catalogue(CatalogueError::Unknown { .. } | CatalogueError::NoDefault)))
 }
 

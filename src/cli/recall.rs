@@ -6,54 +6,57 @@ use serde_json::json;
 
 use super::archive::{note_owner, open, printable, show_found, show_handle};
 use super::output::Output;
-use super::{Answer, Usage, finding, server};
-use ctxbridge_archive::blocks::{self, Original};
-use ctxbridge_archive::recall::{self, Reference, turn_digits};
-use ctxbridge_archive::search::Request;
+use super::{CommandOutcome, UsageError, search_shared, server};
+use ctxbridge_archive::handle_lookup::{self, OriginalText};
+use ctxbridge_archive::search::SearchRequest;
 use ctxbridge_archive::store::StoredSummary;
+use ctxbridge_archive::{
+    handle::{Reference, turn_digits},
+    recall,
+};
 use ctxbridge_prune::Handle;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge recall ctx:1a2b3c4d       a turn, as the context says that is restored after a compaction
-  ctxbridge recall ctx:1a2b3c4d.0     a text, as the rest of one says that was pruned from a request
-  ctxbridge recall ctx:summary.12     a compaction's summary
-  ctxbridge recall ctx:team.12        the same of a colleague's session, on the team's server
-  ctxbridge recall the lock timeout   the best turns on that, with handles
+  ctxbridge recall ctx:1a2b3c4d       a turn, by a handle in restored context
+  ctxbridge recall ctx:1a2b3c4d.0     a text that was pruned from a request
+  ctxbridge recall ctx:summary.12     the summary of a compaction
+  ctxbridge recall ctx:team.12        a summary on the team server
+  ctxbridge recall the lock timeout   the most relevant turns, with handles
 
-A text comes out as it was, to the byte; on a terminal, without control characters.")]
+Text is printed byte for byte; on a terminal, without control characters.")]
 pub(super) struct RecallArgs {
-    /// The handle of a turn, of a text in a message, or of a summary; or words to look for
+    /// Handle of a turn, text or summary, or words to search for
     #[arg(required = true, value_name = "HANDLE|QUERY")]
     what: Vec<String>,
 }
 
-/// Turns that a query brings.
-const BEST: usize = 5;
+/// Maximum number of turns shown for a query.
+const MAX_QUERY_TURNS: usize = 5;
 
 #[derive(Clone, Debug)]
-enum What {
+enum RecallTarget {
     Handle(Reference),
     Query(String),
 }
 
-/// One word that looks as handles do is meant as one; anything else is looked for.
-fn parse(words: &[String]) -> anyhow::Result<What> {
-    let [word] = words else { return Ok(What::Query(words.join(" "))) };
+/// Parses the arguments: one word that looks like a handle is one; anything else is a query.
+fn parse(words: &[String]) -> anyhow::Result<RecallTarget> {
+    let [word] = words else { return Ok(RecallTarget::Query(words.join(" "))) };
     match word.parse::<Reference>() {
         // `facade` is a word.
-        Ok(Reference::Turn(digits)) if digits.len() < 8 && !word.starts_with("ctx:") => Ok(What::Query(word.clone())),
-        Ok(reference) => Ok(What::Handle(reference)),
-        Err(error) if word.starts_with("ctx:") => Err(Usage(format!("{word}: {error}")).into()),
-        Err(_) => Ok(What::Query(word.clone())),
+        Ok(Reference::Turn(digits)) if digits.len() < 8 && !word.starts_with("ctx:") => Ok(RecallTarget::Query(word.clone())),
+        Ok(reference) => Ok(RecallTarget::Handle(reference)),
+        Err(error) if word.starts_with("ctx:") => Err(UsageError(format!("{word}: {error}")).into()),
+        Err(_) => Ok(RecallTarget::Query(word.clone())),
     }
 }
 
 impl RecallArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let reference = match parse(&self.what)? {
-            What::Handle(reference) => reference,
-            What::Query(query) => return look_for(&query, output),
+            RecallTarget::Handle(reference) => reference,
+            RecallTarget::Query(query) => return look_for(&query, output),
         };
         let handle = match &reference {
             Reference::Turn(digits) => {
@@ -63,12 +66,12 @@ impl RecallArgs {
                     && !is_known
                     && !word.starts_with("ctx:")
                 {
-                    output.note(&format!("no turn has the handle {word}; turns with the word instead"));
+                    output.note(&format!("no turn has handle {word}; searching for it as text"));
                     return look_for(word, output);
                 }
                 let answer = show_handle(digits, output)?;
-                if answer == Answer::Yes {
-                    used(digits, output);
+                if answer == CommandOutcome::Yes {
+                    record_recall(digits, output);
                 }
                 return Ok(answer);
             }
@@ -77,19 +80,19 @@ impl RecallArgs {
                 return show_summary(&reference, found, output);
             }
             Reference::TeamSummary(entry) => {
-                let found = server::on_server(output).map_or(Ok(None), |mut server| server.summary_of(*entry))?;
+                let found = server::server_for_reading(output).map_or(Ok(None), |mut server| server.summary_of(*entry))?;
                 return show_summary(&reference, found, output);
             }
             Reference::Text(handle) => handle,
         };
         let folder = std::env::current_dir().unwrap_or_default();
-        let original = recall::text(handle, &folder, || -> anyhow::Result<_> {
+        let original = recall::find_text(handle, &folder, || -> anyhow::Result<_> {
             let mut store = open(output)?;
-            Ok(blocks::in_archive(handle, &mut *store)?)
+            Ok(handle_lookup::find_in_archive(handle, &mut *store)?)
         })?;
         let Some(original) = original else {
             output.note(&format!("no transcript and no archived session has a message with the handle {handle}"));
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         };
         if original.is_ambiguous {
             output.note(&format!("several messages have the handle {handle}; this is the newest"));
@@ -98,15 +101,15 @@ impl RecallArgs {
     }
 }
 
-fn look_for(query: &str, output: &mut Output) -> anyhow::Result<Answer> {
+fn look_for(query: &str, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
-    let request = Request { limit: BEST, folder, ..Request::new(query) };
-    let found = finding::search(&request, false, output)?;
+    let request = SearchRequest { limit: MAX_QUERY_TURNS, folder, ..SearchRequest::new(query) };
+    let found = search_shared::search(&request, false, output)?;
     show_found(&request, &found, output)
 }
 
-/// Takes note that a turn was recalled: it is worth more from now on. That it was shown does not depend on it.
-fn used(handle: &str, output: &Output) {
+/// Records that a turn was recalled, which raises its rank. A failure is only noted: the turn was shown already.
+fn record_recall(handle: &str, output: &Output) {
     let note = || {
         let mut store = open(output)?;
         let found = store.turns_by_id(&turn_digits(handle).unwrap_or_default())?;
@@ -114,14 +117,18 @@ fn used(handle: &str, output: &Output) {
         anyhow::Ok(store.touch(entry.as_slice(), jiff::Timestamp::now().as_millisecond())?)
     };
     if let Err(error) = note() {
-        output.note(&format!("that it was recalled is not noted: {error}"));
+        output.note(&format!("could not record the recall: {error}"));
     }
 }
 
-fn show_summary(handle: &Reference, found: Option<(String, StoredSummary)>, output: &mut Output) -> anyhow::Result<Answer> {
+fn show_summary(
+    handle: &Reference,
+    found: Option<(String, StoredSummary)>,
+    output: &mut Output,
+) -> anyhow::Result<CommandOutcome> {
     let Some((session, summary)) = found else {
         output.note(&format!("the archive has no summary {handle}"));
-        return Ok(Answer::No);
+        return Ok(CommandOutcome::No);
     };
     if output.json {
         let owner = &summary.owner;
@@ -130,10 +137,10 @@ fn show_summary(handle: &Reference, found: Option<(String, StoredSummary)>, outp
         note_owner(summary.owner.as_deref(), output);
         output.line(printable(&summary.text))?;
     }
-    Ok(Answer::Yes)
+    Ok(CommandOutcome::Yes)
 }
 
-fn show(handle: &Handle, original: &Original, output: &mut Output) -> anyhow::Result<Answer> {
+fn show(handle: &Handle, original: &OriginalText, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     if output.json {
         output.value(&json!({
             "handle": handle.to_string(),
@@ -150,5 +157,5 @@ fn show(handle: &Handle, original: &Original, output: &mut Output) -> anyhow::Re
         stdout.write_all(original.text.as_bytes())?;
         stdout.flush()?;
     }
-    Ok(Answer::Yes)
+    Ok(CommandOutcome::Yes)
 }

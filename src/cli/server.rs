@@ -1,4 +1,4 @@
-//! The team's server for commands that read: the one place of them that knows whether this build can talk to it.
+//! The team server for commands that read. Only this module depends on the `team` feature.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use ctxbridge_config::Config;
 use super::config::load;
 use super::output::Output;
 
-/// The archive on the server that the settings name as the archive to read.
+/// Opens the archive on the server, for `archive.store = postgres`.
 #[cfg(feature = "team")]
 pub(super) fn open(config: &Config) -> anyhow::Result<Box<dyn Store>> {
-    Ok(Box::new(ctxbridge_team::server::Server::of(config)?.open()?))
+    Ok(Box::new(ctxbridge_team::server::TeamServer::of(config)?.open()?))
 }
 
-/// Refuses: this build has no PostgreSQL.
+/// Fails: this build has no PostgreSQL.
 #[cfg(not(feature = "team"))]
 pub(super) fn open(_: &Config) -> anyhow::Result<Box<dyn Store>> {
     anyhow::bail!(
@@ -23,8 +23,9 @@ pub(super) fn open(_: &Config) -> anyhow::Result<Box<dyn Store>> {
     )
 }
 
-/// The archive on the team's server, for what is not here; nothing where there is none, or it cannot be asked, which is said.
-pub(super) fn on_server(output: &Output) -> Option<Box<dyn Store>> {
+/// Opens the archive on the team server, for turns that are not on this machine. Returns `None` if no server is
+/// configured, or if it cannot be reached, which is noted.
+pub(super) fn server_for_reading(output: &Output) -> Option<Box<dyn Store>> {
     let config = load(output);
     if !config.has_server() || !config.postgres.search {
         return None;
@@ -40,7 +41,7 @@ pub(super) fn on_server(output: &Output) -> Option<Box<dyn Store>> {
 
 #[cfg(feature = "team")]
 fn open_in_a_hurry(config: &Config) -> anyhow::Result<Box<dyn Store>> {
-    Ok(Box::new(ctxbridge_team::server::Server::in_a_hurry(config)?.open()?))
+    Ok(Box::new(ctxbridge_team::server::TeamServer::for_search(config)?.open()?))
 }
 
 #[cfg(not(feature = "team"))]
@@ -48,7 +49,7 @@ fn open_in_a_hurry(_: &Config) -> anyhow::Result<Box<dyn Store>> {
     anyhow::bail!("this ctxbridge was built without the feature `team`")
 }
 
-/// The team's server, where there is one to be asked; one that is not set as it has to be is told of.
+/// Returns the team server for searches, if one is configured. Wrong settings are noted.
 #[cfg(feature = "team")]
 pub(super) fn federated(output: &Output) -> anyhow::Result<Option<Arc<dyn RemoteArchive>>> {
     let found = ctxbridge_team::search::FederatedSearch::of(&load(output), &ctxbridge_common::paths::data_dir()?);
@@ -61,7 +62,7 @@ pub(super) fn federated(output: &Output) -> anyhow::Result<Option<Arc<dyn Remote
     ))
 }
 
-/// None: this build has no PostgreSQL.
+/// Returns `None`: this build has no PostgreSQL.
 #[cfg(not(feature = "team"))]
 pub(super) fn federated(_: &Output) -> anyhow::Result<Option<Arc<dyn RemoteArchive>>> {
     Ok(None)

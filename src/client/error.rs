@@ -1,12 +1,12 @@
-//! Why a client could not be run to the end.
+//! Errors from running a client.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Why a client could not be run to the end. An API error is no such thing: see
-/// [`Turn::is_error`](super::Turn::is_error).
+/// Errors from running a client. An API error is not one of them: see
+/// [`PromptResult::is_error`](super::PromptResult::is_error).
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// There is no file at the path given for `cli.js`.
@@ -23,7 +23,7 @@ pub enum ClientError {
     Start {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The error from the system.
         source: io::Error,
     },
     /// Watching the running program failed.
@@ -31,7 +31,7 @@ pub enum ClientError {
     Watch {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The error from the system.
         source: io::Error,
     },
     /// A time limit passed; the client was killed.
@@ -42,23 +42,23 @@ pub enum ClientError {
     Timeout {
         /// The program.
         program: String,
-        /// What was waited for.
+        /// The step that was waited for.
         step: String,
         /// The limit that passed.
         limit: Duration,
-        /// The end of what it wrote.
+        /// The end of its output.
         diagnostics: String,
     },
-    /// The client ended before it had done what was asked.
+    /// The client ended before it had finished the step.
     #[error("{program} ended ({status}) and did not {step}; it last said: {diagnostics}")]
     Ended {
         /// The program.
         program: String,
-        /// What was waited for.
+        /// The step that was waited for.
         step: String,
-        /// How it ended.
+        /// Exit status of the client.
         status: ExitStatus,
-        /// The end of what it wrote.
+        /// The end of its output.
         diagnostics: String,
     },
 }

@@ -1,13 +1,13 @@
 //! A real Claude Code client, run offline: a scratch home, a clean environment, one prompt at a
 //! time.
 //!
-//! The client runs in print mode with JSON lines in and out. A prompt is written only when the
-//! `result` of the one before has come: lines that are piped all at once are merged into one turn.
+//! The client runs in print mode with JSON lines in and out. A prompt is written only after the
+//! `result` of the previous one: lines that are piped all at once are merged into one turn.
 //!
-//! Nothing of the user's reaches the client and nothing of the client's reaches the outside. The
-//! environment starts empty, home and temporary folders are scratch, and a proxy on a dead loopback
-//! port catches what the client asks of `api.anthropic.com` (seen from 1.0.128 on) although
-//! `ANTHROPIC_BASE_URL` points elsewhere and non-essential traffic is off.
+//! The client sees nothing of the user's and reaches nothing outside. The environment starts empty;
+//! home and temporary folders are scratch. From 1.0.128 on the client sends requests to
+//! `api.anthropic.com`, although `ANTHROPIC_BASE_URL` points elsewhere and non-essential traffic is
+//! off. A proxy on a dead loopback port catches these.
 
 mod conversation;
 mod error;
@@ -22,19 +22,19 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-pub use conversation::{Conversation, Limits, Turn};
+pub use conversation::{ClientConversation, ConversationLimits, PromptResult};
 pub use error::ClientError;
 
-use session::{Deadline, Line, Session};
+use session::{ClientProcess, Deadline, OutputLine};
 
 /// The discard port of the loopback interface: nothing listens there.
-const NOWHERE: &str = "http://127.0.0.1:9";
+const DEAD_PROXY: &str = "http://127.0.0.1:9";
 
-/// Unknown models are passed on as they are by old releases, so that one name serves all.
+/// The default model. Old releases pass unknown models on as they are, so one name works for all.
 const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
 
-/// What a program needs from the outer environment to run at all.
-const INHERITED: &[&str] =
+/// Variables of the outer environment that a program needs to run at all.
+const INHERITED_VARIABLES: &[&str] =
     if cfg!(windows) { &["PATH", "PATHEXT", "SystemRoot", "SystemDrive", "windir", "ComSpec"] } else { &["PATH"] };
 
 /// A client to run, with a scratch home that lives as long as it does.
@@ -49,9 +49,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// The client that `program` with `args` in front of all others is.
+    /// A client that is started as `program`, with `args` before all other arguments.
     ///
-    /// It talks to nobody until [`api`](Self::api) says where the Messages API is.
+    /// It reaches no API until [`api`](Self::api) sets the URL of the Messages API.
     pub fn new<A: Into<OsString>>(program: impl Into<OsString>, args: impl IntoIterator<Item = A>) -> Result<Self, ClientError> {
         let scratch = tempfile::Builder::new().prefix("ctxbridge-client-").tempdir().map_err(ClientError::Scratch)?;
         let client = Self {
@@ -65,20 +65,20 @@ impl Client {
         for folder in [client.home(), client.project(), client.tmp()] {
             fs::create_dir(folder).map_err(ClientError::Scratch)?;
         }
-        Ok(client.api(NOWHERE).fence(NOWHERE))
+        Ok(client.api(DEAD_PROXY).fence(DEAD_PROXY))
     }
 
     /// A release that is a script for Node.js: `cli.js` of the npm package up to 2.1.112.
     pub fn node_script(script: impl AsRef<Path>) -> Result<Self, ClientError> {
-        Self::new("node", [existing(script.as_ref())?])
+        Self::new("node", [absolute_path(script.as_ref())?])
     }
 
     /// A release that is an executable.
     pub fn executable(program: impl AsRef<Path>) -> Result<Self, ClientError> {
-        Self::new(existing(program.as_ref())?, std::iter::empty::<OsString>())
+        Self::new(absolute_path(program.as_ref())?, std::iter::empty::<OsString>())
     }
 
-    /// The file of a release, whichever it is.
+    /// The file of a release: an executable if `native`, otherwise a script.
     pub fn installed(native: bool, file: impl AsRef<Path>) -> Result<Self, ClientError> {
         if native { Self::executable(file) } else { Self::node_script(file) }
     }
@@ -90,9 +90,9 @@ impl Client {
 
     /// Lets the client go to the network without the dead proxy.
     ///
-    /// Only for releases before 1.0.100: they send loopback requests through a proxy too, and have
-    /// not been seen to ask for anything but the API.
-    pub fn without_fence(self) -> Self {
+    /// Only for releases before 1.0.100: they send loopback requests through a proxy, too, and have
+    /// not been seen to connect to anything but the API.
+    pub fn without_dead_proxy(self) -> Self {
         self.fence("")
     }
 
@@ -128,13 +128,13 @@ impl Client {
         self.scratch.path().join("tmp")
     }
 
-    /// What the client says to `--version`, e.g. `2.1.112 (Claude Code)`.
+    /// The client's output for `--version`, e.g. `2.1.112 (Claude Code)`.
     pub fn version(&self) -> Result<String, ClientError> {
-        let limit = Limits::default().turn;
+        let limit = ConversationLimits::default().turn;
         let deadline = Deadline::new(Instant::now(), limit, "tell its version");
         let mut command = self.command();
         command.arg("--version");
-        let mut session = Session::start(command, &self.name())?;
+        let mut session = ClientProcess::start(command, &self.name())?;
         session.close_input();
         let first = session.next_line(&deadline)?;
         let status = session.wait(&deadline)?;
@@ -144,11 +144,11 @@ impl Client {
         }
     }
 
-    /// Says `prompts` one after the other and waits for each result.
+    /// Sends `prompts` in sequence and waits for each result.
     ///
     /// # Errors
-    /// When the client does not start, does not answer in time, or ends early. It is dead by then.
-    pub fn converse<P: AsRef<str>>(&self, prompts: &[P], limits: Limits) -> Result<Conversation, ClientError> {
+    /// If the client does not start, does not answer in time, or ends early. It is dead by then.
+    pub fn converse<P: AsRef<str>>(&self, prompts: &[P], limits: ConversationLimits) -> Result<ClientConversation, ClientError> {
         let started = Instant::now();
         let in_all = |step: &str| Deadline::new(started, limits.total, step);
         let mut command = self.command();
@@ -157,7 +157,7 @@ impl Client {
             .args(["--input-format", "stream-json"])
             .args(["--output-format", "stream-json"])
             .args(&self.extra_args);
-        let mut session = Session::start(command, &self.name())?;
+        let mut session = ClientProcess::start(command, &self.name())?;
 
         let mut turns = Vec::with_capacity(prompts.len());
         for (index, prompt) in prompts.iter().enumerate() {
@@ -171,13 +171,13 @@ impl Client {
         session.close_input();
         let deadline = in_all("exit");
         let status = session.wait(&deadline)?;
-        Ok(Conversation { turns, status, duration: started.elapsed(), diagnostics: session.diagnostics() })
+        Ok(ClientConversation { turns, status, duration: started.elapsed(), diagnostics: session.diagnostics() })
     }
 
-    fn result(&self, session: &mut Session, deadline: &Deadline, asked: Instant) -> Result<Turn, ClientError> {
+    fn result(&self, session: &mut ClientProcess, deadline: &Deadline, asked: Instant) -> Result<PromptResult, ClientError> {
         while let Some(line) = session.next_line(deadline)? {
-            let Line::Json(line) = line else { continue };
-            if let Some(turn) = Turn::from_line(&line, asked.elapsed()) {
+            let OutputLine::Json(line) = line else { continue };
+            if let Some(turn) = PromptResult::from_line(&line, asked.elapsed()) {
                 return Ok(turn);
             }
         }
@@ -185,7 +185,7 @@ impl Client {
         Err(session.ended(status, deadline))
     }
 
-    /// Sends whatever does not go to loopback to `proxy`.
+    /// Sends all requests that do not go to loopback through `proxy`.
     fn fence(self, proxy: &str) -> Self {
         self.env("HTTP_PROXY", proxy).env("HTTPS_PROXY", proxy).env("NO_PROXY", "127.0.0.1,localhost")
     }
@@ -194,7 +194,7 @@ impl Client {
         let mut command = Command::new(&self.program);
         let home = self.home();
         command.args(&self.args).current_dir(self.project()).env_clear();
-        for name in INHERITED {
+        for name in INHERITED_VARIABLES {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
@@ -225,15 +225,15 @@ impl Client {
         command
     }
 
-    /// What errors call the client: the script or the program.
+    /// The client's name in error messages: the script or the program.
     fn name(&self) -> String {
         let named = self.args.first().unwrap_or(&self.program);
         named.to_string_lossy().into_owned()
     }
 }
 
-/// A file's absolute path: the client starts in a folder of its own, where a relative one would not lead there.
-fn existing(file: &Path) -> Result<PathBuf, ClientError> {
+/// A file's absolute path. The client starts in a folder of its own, so a relative path would not work there.
+fn absolute_path(file: &Path) -> Result<PathBuf, ClientError> {
     match path::absolute(file) {
         Ok(absolute) if absolute.is_file() => Ok(absolute),
         _ => Err(ClientError::NoScript(file.to_owned())),

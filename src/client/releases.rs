@@ -1,9 +1,9 @@
 /*!
-Published releases of the client: which are known (`fixtures/cli-js/releases.toml`), and where the ones lie that were fetched.
+Published releases of the client: the list of known ones (`fixtures/cli-js/releases.toml`), and the cache of fetched ones.
 
-Releases are fetched with `npm pack` into the cache directory, `releases/<package>/<version>/`, and unpacked there; nothing of
-them is ever part of this repository. Up to 2.1.112 the client is a `cli.js`; since 2.1.110 there is a package for each platform with
-an executable of 200 to 400 MB, and since 2.1.113 that is all there is.
+Releases are fetched with `npm pack` into the cache directory, `releases/<package>/<version>/`, and unpacked there. No part of
+them is ever in this repository. Up to 2.1.112 the client is a `cli.js`. Since 2.1.110 there is a package for each platform, with
+an executable of 200 to 400 MB; since 2.1.113 there is no `cli.js` any more.
 */
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const FIRST_NATIVE: Version = Version::new(2, 1, 113);
 /// The npm package with the executable for this machine.
 ///
 /// # Errors
-/// The machine's name, when nothing is published for it.
+/// The machine's name, if nothing is published for it.
 pub fn native_package() -> Result<String, FetchError> {
     let system = match std::env::consts::OS {
         "linux" => "linux",
@@ -76,20 +76,20 @@ pub struct Release {
     pub sha256: String,
     /// Size of that file.
     pub size_bytes: u64,
-    /// Whether `cargo xtask test` uses it.
+    /// `true` if `cargo xtask test` uses it.
     #[serde(default)]
     pub tested: bool,
-    /// For each site, what the metavariables stand for.
+    /// The values of the metavariables, by site.
     pub sites: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Release {
-    /// Whether it is an executable.
+    /// `true` if it is an executable.
     pub fn is_native(&self) -> bool {
         client_file(&self.package) != "cli.js"
     }
 
-    /// Its client, fetched with npm when it is not in the cache yet.
+    /// The path of its client, fetched with npm if it is not in the cache yet.
     ///
     /// # Errors
     /// See [`fetch`].
@@ -123,12 +123,12 @@ pub fn published(package: Option<&str>, client_version: Option<&Version>) -> Opt
     known().iter().find(|release| release.package == package && release.client_version() == version)
 }
 
-/// Whether a file with this hash was published as a client.
+/// `true` if a file with this hash was published as a client.
 pub fn is_published(sha256: &str) -> bool {
     known().iter().any(|release| release.sha256 == sha256)
 }
 
-/// A release that cannot be had.
+/// Errors from fetching a release.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// There is no cache.
@@ -145,7 +145,7 @@ pub enum FetchError {
     Npm {
         /// Package and version.
         release: String,
-        /// What npm said last.
+        /// The last line that npm printed.
         message: String,
     },
     /// The package could not be unpacked.
@@ -153,26 +153,26 @@ pub enum FetchError {
     Unpack {
         /// Package and version.
         release: String,
-        /// Where.
+        /// The folder to unpack into.
         folder: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
 }
 
-/// Where a release is in the cache, fetched or not.
+/// The folder of a release in the cache, fetched or not.
 ///
 /// # Errors
-/// When there is no cache directory.
+/// If there is no cache directory.
 pub fn folder(package: &str, version: &str) -> Result<PathBuf, PathsError> {
     let short = package.rsplit('/').next().unwrap_or(package);
     Ok(paths::cache_dir()?.join("releases").join(short).join(version).join("package"))
 }
 
-/// The package folder of a release, fetched with npm when it is not in the cache yet.
+/// The package folder of a release, fetched with npm if it is not in the cache yet.
 ///
 /// # Errors
-/// When npm is missing or fails, or the package cannot be unpacked.
+/// If npm is missing or fails, or the package cannot be unpacked.
 pub fn fetch(package: &str, version: &str) -> Result<PathBuf, FetchError> {
     let folder = folder(package, version)?;
     if folder.join("package.json").is_file() {
@@ -206,17 +206,17 @@ pub fn fetch_client(version: &str) -> Result<PathBuf, FetchError> {
     Ok(fetch(&package, version)?.join(client_file(&package)))
 }
 
-/// Notes that a release in the cache was used. That it cannot be noted matters to nobody.
+/// Records that a release in the cache was used. A failure to do so is ignored.
 fn touch(folder: &Path) {
     fs::File::open(folder).and_then(|folder| folder.set_modified(SystemTime::now())).ok();
 }
 
-/// Removes fetched executables, the one that was used longest ago first, until all of them take at most `budget` bytes; never those
-/// in `kept`. Returns what was removed.
+/// Removes the least recently used fetched executables until the rest take at most `budget` bytes. Those in `kept` always stay.
+/// Returns the removed ones.
 ///
 /// # Errors
-/// When the cache cannot be read or a release cannot be removed.
-pub fn trim(budget: u64, kept: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+/// If the cache cannot be read or a release cannot be removed.
+pub fn evict_executables(budget: u64, kept: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     let releases = paths::cache_dir().map_err(io::Error::other)?.join("releases");
     let mut clients = Vec::new();
     for package in entries(&releases)? {
@@ -256,7 +256,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// The newest published version of the client.
 ///
 /// # Errors
-/// When npm is missing or fails.
+/// If npm is missing or fails.
 pub fn newest() -> Result<String, FetchError> {
     let output = npm(&["view", CLIENT_PACKAGE, "version"], Path::new("."), CLIENT_PACKAGE)?;
     Ok(output.trim().to_owned())

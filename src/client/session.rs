@@ -11,29 +11,29 @@ use serde_json::Value;
 
 use super::ClientError;
 
-/// How long the last words of a client that is gone may take to arrive.
-const SETTLE: Duration = Duration::from_millis(500);
+/// Maximum time to wait for the last output of a client that has exited.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Pause between two looks at whether the process is gone.
-const POLL: Duration = Duration::from_millis(10);
+/// Pause between two checks for the end of the process.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A client process. Dropping it kills the process, and no other.
-pub(super) struct Session {
+pub(super) struct ClientProcess {
     name: String,
     child: Child,
     /// Lines to write; `None` once the input is closed.
     input: Option<Sender<String>>,
-    output: Receiver<Line>,
+    output: Receiver<OutputLine>,
     tail: Tail,
 }
 
 /// A line of the client's stdout.
-pub(super) enum Line {
+pub(super) enum OutputLine {
     Json(Value),
     Text(String),
 }
 
-impl Line {
+impl OutputLine {
     pub(super) fn into_text(self) -> String {
         match self {
             Self::Json(value) => value.to_string(),
@@ -42,8 +42,8 @@ impl Line {
     }
 }
 
-impl Session {
-    /// Starts `command`; errors call it `name`.
+impl ClientProcess {
+    /// Starts `command`; error messages use `name` for it.
     pub(super) fn start(mut command: Command, name: &str) -> Result<Self, ClientError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let mut child = command
@@ -77,20 +77,20 @@ impl Session {
     }
 
     /// Writes a line to the client, in the background: a client that has stopped reading must not
-    /// stop us. That it never arrived shows when no result comes.
+    /// block us. If the line never arrives, no result comes, which is noticed then.
     pub(super) fn send(&self, line: &str) {
         if let Some(input) = &self.input {
             drop(input.send(format!("{line}\n")));
         }
     }
 
-    /// Tells the client that no more is coming.
+    /// Closes the client's input.
     pub(super) fn close_input(&mut self) {
         self.input = None;
     }
 
     /// The next line of output; `None` at its end.
-    pub(super) fn next_line(&mut self, deadline: &Deadline) -> Result<Option<Line>, ClientError> {
+    pub(super) fn next_line(&mut self, deadline: &Deadline) -> Result<Option<OutputLine>, ClientError> {
         match self.output.recv_timeout(deadline.left()) {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Disconnected) => Ok(None),
@@ -108,18 +108,18 @@ impl Session {
             if deadline.left().is_zero() {
                 return Err(self.timeout(deadline));
             }
-            thread::sleep(POLL.min(deadline.left()));
+            thread::sleep(EXIT_POLL_INTERVAL.min(deadline.left()));
         }
     }
 
-    /// The end of what a client that is gone wrote besides JSON.
+    /// The end of the output of a client that has exited, without its JSON.
     pub(super) fn diagnostics(&mut self) -> String {
-        let gone = Deadline::new(Instant::now(), SETTLE, "fall silent");
+        let gone = Deadline::new(Instant::now(), DRAIN_TIMEOUT, "fall silent");
         while self.output.recv_timeout(gone.left()).is_ok() {}
         self.tail.text()
     }
 
-    /// The error that the client is gone before it did what `deadline` was for.
+    /// The error for a client that exited before the step of `deadline` was finished.
     pub(super) fn ended(&mut self, status: ExitStatus, deadline: &Deadline) -> ClientError {
         ClientError::Ended {
             program: self.name.clone(),
@@ -139,7 +139,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for ClientProcess {
     fn drop(&mut self) {
         // Both only fail when the process is gone already, which is what we want.
         drop(self.child.kill());
@@ -147,7 +147,7 @@ impl Drop for Session {
     }
 }
 
-/// By when something has to be done.
+/// A time limit for one step.
 #[derive(Clone, Debug)]
 pub(super) struct Deadline {
     from: Instant,
@@ -156,7 +156,7 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// `limit` after `from`, to do `step`.
+    /// A deadline for `step`: `limit` after `from`.
     pub(super) fn new(from: Instant, limit: Duration, step: &str) -> Self {
         Self { from, limit, step: step.to_owned() }
     }
@@ -170,7 +170,7 @@ impl Deadline {
     }
 }
 
-/// Said in an error message, an empty text needs a word.
+/// The text, or the word "nothing" if it is empty: for error messages.
 fn or_nothing(text: String) -> String {
     if text.is_empty() { "nothing".into() } else { text }
 }
@@ -184,15 +184,15 @@ fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
     }
 }
 
-fn read_lines(stdout: impl Read, lines: &Sender<Line>, tail: &Tail) {
+fn read_lines(stdout: impl Read, lines: &Sender<OutputLine>, tail: &Tail) {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     while stdout.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         let parsed = match serde_json::from_slice::<Value>(&line) {
-            Ok(value) if value.is_object() => Line::Json(value),
+            Ok(value) if value.is_object() => OutputLine::Json(value),
             _ => {
                 tail.add(&line);
-                Line::Text(String::from_utf8_lossy(&line).trim_end().to_owned())
+                OutputLine::Text(String::from_utf8_lossy(&line).trim_end().to_owned())
             }
         };
         if lines.send(parsed).is_err() {
@@ -211,17 +211,17 @@ fn keep_tail(mut stderr: impl Read, tail: &Tail) {
     }
 }
 
-/// The last few thousand bytes of a client's complaints.
+/// The last few thousand bytes of a client's error output.
 #[derive(Clone, Default)]
 struct Tail(Arc<Mutex<Vec<u8>>>);
 
 impl Tail {
-    const KEPT: usize = 4096;
+    const MAX_TAIL_BYTES: usize = 4096;
 
     fn add(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);
-        let surplus = kept.len().saturating_sub(Self::KEPT);
+        let surplus = kept.len().saturating_sub(Self::MAX_TAIL_BYTES);
         kept.drain(..surplus);
     }
 

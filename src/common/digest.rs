@@ -8,9 +8,9 @@ use sha2::digest::common::hazmat::SerializableState;
 use sha2::{Digest, Sha256};
 
 /// A digest as it is stored.
-pub type Bytes = [u8; 32];
+pub type Sha256Digest = [u8; 32];
 
-/// A digest in the making.
+/// A digest that is being computed.
 #[derive(Clone, Default)]
 pub struct Hasher(Sha256);
 
@@ -20,42 +20,42 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    /// The digest of all bytes that were added.
+    /// Returns the digest of all added bytes, in hexadecimal.
     pub fn finish(self) -> String {
         hex(self.0.finalize().as_slice())
     }
 
-    /// The same, not spelled out.
-    pub fn finish_bytes(self) -> Bytes {
+    /// Returns the digest of all added bytes, in binary.
+    pub fn finish_bytes(self) -> Sha256Digest {
         self.0.finalize().into()
     }
 
-    /// What it takes to go on later, in another process.
+    /// Returns the state, to continue later in another process.
     pub fn suspend(&self) -> String {
         hex(self.0.serialize().as_slice())
     }
 
-    /// Goes on from where [`suspend`](Self::suspend) was; nothing when that is not what `suspended` is.
+    /// Continues from a state of [`suspend`](Self::suspend); `None` if `suspended` is not one.
     pub fn resume(suspended: &str) -> Option<Self> {
         let bytes = unhex(suspended)?;
         Sha256::deserialize(bytes.as_slice().try_into().ok()?).ok().map(Self)
     }
 }
 
-/// The digest of bytes in memory, not spelled out.
-pub fn sha256(bytes: &[u8]) -> Bytes {
+/// Returns the digest of bytes in memory, in binary.
+pub fn sha256(bytes: &[u8]) -> Sha256Digest {
     Sha256::digest(bytes).into()
 }
 
-/// The digest of bytes in memory.
+/// Returns the digest of bytes in memory, in hexadecimal.
 pub fn of_bytes(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).as_slice())
 }
 
-/// The digest of a file, read in pieces.
+/// Returns the digest of a file, which is read in pieces.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn of_file(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut hasher = Hasher::default();
@@ -70,20 +70,20 @@ pub fn of_file(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Lower-case hexadecimal.
+/// Writes bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
     digits.map(char::from).collect()
 }
 
-/// Bytes of hexadecimal digits; nothing where the text is something else.
+/// Parses hexadecimal digits; `None` if the text is something else.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let mut bytes = vec![0; text.len() / 2];
     unhex_into(text, &mut bytes).then_some(bytes)
 }
 
-/// Whether the text is hexadecimal digits for just so many bytes.
+/// Parses hexadecimal digits into `bytes`, and returns `true` if the text has exactly as many bytes.
 pub fn unhex_into(text: &str, bytes: &mut [u8]) -> bool {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     text.len() == 2 * bytes.len()
@@ -94,25 +94,25 @@ pub fn unhex_into(text: &str, bytes: &mut [u8]) -> bool {
         })
 }
 
-/// Bytes that are written as hexadecimal digits, for `#[serde(with)]`.
+/// Bytes as hexadecimal digits, for `#[serde(with)]`.
 pub mod hexadecimal {
     use std::fmt;
 
     use serde::de::{Error, Visitor};
     use serde::{Deserializer, Serializer};
 
-    /// Writes them.
+    /// Writes bytes as hexadecimal digits.
     ///
     /// # Errors
-    /// As the serializer says.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer, const N: usize>(bytes: &[u8; N], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&super::hex(bytes))
     }
 
-    /// Reads just so many.
+    /// Reads exactly `N` bytes.
     ///
     /// # Errors
-    /// When it is something else.
+    /// If it is something else.
     pub fn deserialize<'de, D: Deserializer<'de>, const N: usize>(deserializer: D) -> Result<[u8; N], D::Error> {
         struct Digits<const N: usize>;
         impl<const N: usize> Visitor<'_> for Digits<N> {

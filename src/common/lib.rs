@@ -1,10 +1,10 @@
 /*!
-What every crate of ctxbridge stands on: where files are and who may read them, hashes, databases, threads.
+Basics for all crates of ctxbridge: locations and permissions of files, hashes, databases, threads.
 */
 
 pub mod digest;
-pub mod exact;
 pub mod files;
 pub mod parallel;
 pub mod paths;
+pub mod serde_f64_bits;
 pub mod sqlite;

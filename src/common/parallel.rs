@@ -1,7 +1,7 @@
-//! Using the processors there are.
+//! Parallel work on several processors.
 
-/// Does two things at once, where the system has a thread to spare; `other` stays on this one.
-pub fn beside<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+/// Runs two closures at once, if the system can start a thread; `other` runs on the current thread.
+pub fn join<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, &one);
         let other = other();

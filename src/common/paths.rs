@@ -1,5 +1,5 @@
 /*!
-Where ctxbridge keeps its own files, and the rules for them: folders 0700, since what lies there is private.
+Paths of ctxbridge's own files. Folders have mode 0700, since their content is private.
 */
 
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use directories::BaseDirs;
 
-/// No place to keep data.
+/// Errors from finding a folder for data.
 #[derive(Debug, thiserror::Error)]
 pub enum PathsError {
-    /// There is no home directory and no variable that says otherwise.
+    /// There is no home directory, and no variable names another folder.
     #[error("no home directory; set {0} to a folder that ctxbridge may use")]
     NoHome(&'static str),
     /// The folder cannot be made.
@@ -18,30 +18,30 @@ pub enum PathsError {
     Create {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The error from the system.
         cause: io::Error,
-        /// The variable that moves it.
+        /// The variable that sets another folder.
         variable: &'static str,
     },
 }
 
-/// `$CTXBRIDGE_DATA_DIR`, else `ctxbridge` in the platform's data directory. Holds backups and the journal; made when missing.
+/// `$CTXBRIDGE_DATA_DIR`, or else `ctxbridge` in the platform's data directory. Holds backups and the journal; created if missing.
 ///
 /// # Errors
-/// When there is no such place or it cannot be made.
+/// If there is no such place or it cannot be made.
 pub fn data_dir() -> Result<PathBuf, PathsError> {
     private_dir("CTXBRIDGE_DATA_DIR", |base| base.data_dir().join("ctxbridge"))
 }
 
-/// `$CTXBRIDGE_CACHE_DIR`, else `ctxbridge` in the platform's cache directory. Holds what can be fetched again.
+/// `$CTXBRIDGE_CACHE_DIR`, or else `ctxbridge` in the platform's cache directory. Holds data that can be fetched again.
 ///
 /// # Errors
-/// When there is no such place or it cannot be made.
+/// If there is no such place or it cannot be made.
 pub fn cache_dir() -> Result<PathBuf, PathsError> {
     private_dir("CTXBRIDGE_CACHE_DIR", |base| base.cache_dir().join("ctxbridge"))
 }
 
-/// Where the user's settings are: `$CTXBRIDGE_CONFIG_DIR`, else `ctxbridge` in the platform's config directory.
+/// Folder of the user's settings: `$CTXBRIDGE_CONFIG_DIR`, or else `ctxbridge` in the platform's config directory.
 pub fn config_dir() -> Option<PathBuf> {
     match std::env::var_os("CTXBRIDGE_CONFIG_DIR").filter(|value| !value.is_empty()) {
         Some(folder) => Some(PathBuf::from(folder)),
@@ -64,10 +64,10 @@ fn private_dir(variable: &'static str, default: impl FnOnce(&BaseDirs) -> PathBu
     Ok(path)
 }
 
-/// Makes a folder, and those above it, that only the user can enter.
+/// Creates a folder, and those above it, that only the user can enter.
 ///
 /// # Errors
-/// As the system says.
+/// Errors from the system.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

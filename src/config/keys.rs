@@ -1,48 +1,48 @@
-//! The table of keys.
+//! The table of configuration keys.
 
 use serde_json::{Value, json};
 
 use super::Config;
-use super::raw::Raw;
-use super::server::Secret;
+use super::raw::WrittenValue;
+use super::server::SecretString;
 use super::settings::Choice;
 
-/// A setting: what it is called everywhere, and how it is read.
+/// A configuration key: its names, and how its value is read.
 pub struct Key {
     /// `section.name`, as in files.
     pub name: &'static str,
     /// The environment variable.
     pub variable: &'static str,
-    /// Names from the designs, which are accepted as well.
-    pub also: &'static [Alias],
-    /// A variable that many programs read, and that counts where no server is named otherwise.
-    pub otherwise: Option<&'static str>,
-    /// Whether a project's file may set it. No where it decides about data that is not the project's, or about safety.
-    pub by_project: bool,
-    /// What it does, on one line.
+    /// Environment variables from the designs, which are accepted as well.
+    pub also: &'static [EnvAlias],
+    /// Environment variable of other programs. It is used where no server is configured.
+    pub fallback_env: Option<&'static str>,
+    /// `true` if a project's file may set it. `false` where it affects data outside of the project, or safety.
+    pub project_may_set: bool,
+    /// One line of help.
     pub doc: &'static str,
     /// Reads a value into the settings.
-    pub(super) set: fn(&mut Config, Raw<'_>) -> Result<(), String>,
+    pub(super) set: fn(&mut Config, WrittenValue<'_>) -> Result<(), String>,
     /// The value; null when there is none.
     pub get: fn(&Config) -> Value,
 }
 
 /// Another environment variable for a key.
 #[derive(Debug)]
-pub struct Alias {
+pub struct EnvAlias {
     /// Its name.
     pub variable: &'static str,
-    /// What its values are called here, where that differs.
-    pub means: &'static [(&'static str, &'static str)],
+    /// Pairs of its values and ours, where they differ.
+    pub value_aliases: &'static [(&'static str, &'static str)],
 }
 
 impl Key {
-    /// The value that holds when nobody sets it; null when there is none.
+    /// The default value; null when there is none.
     pub fn default(&self) -> Value {
         (self.get)(&Config::default())
     }
 
-    /// The key of a name.
+    /// Finds a key by its name.
     pub fn named(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
     }
@@ -60,36 +60,36 @@ impl PartialEq for Key {
     }
 }
 
-const fn alias(variable: &'static str) -> Alias {
-    Alias { variable, means: &[] }
+const fn alias(variable: &'static str) -> EnvAlias {
+    EnvAlias { variable, value_aliases: &[] }
 }
 
-/// More than that would crowd out the conversation, in characters.
-const LARGEST_BUDGET: u64 = 100_000;
+/// Maximum budget, in characters. More would crowd out the conversation.
+const MAX_BUDGET_CHARS: u64 = 100_000;
 
-/// Windows of models, in tokens: none is smaller, and none will be larger soon.
-pub const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
+/// Allowed context windows, in tokens: no model has a smaller one, and none will have a larger one soon.
+pub const WINDOW_RANGE: std::ops::RangeInclusive<u64> = 1_000..=100_000_000;
 
-/// A hundred years, in days.
-const LONGEST_RETENTION: u64 = 36_500;
+/// Maximum retention, in days: a hundred years.
+const MAX_RETENTION_DAYS: u64 = 36_500;
 
-/// A petabyte, in MB.
-const LARGEST_TARGET: u64 = 1_000_000_000;
+/// Maximum size target, in MB: a petabyte.
+const MAX_SIZE_TARGET_MB: u64 = 1_000_000_000;
 
-/// An hour, in seconds.
-const LONGEST_TIMEOUT: u64 = 3_600;
+/// Maximum timeout, in seconds: an hour.
+const MAX_TIMEOUT_S: u64 = 3_600;
 
-/// JavaScript's largest safe integer: the patched client reads these numbers as well.
-const MOST: u64 = (1 << 53) - 1;
+/// JavaScript's largest safe integer, since the patched client reads these numbers as well.
+const MAX_JS_INTEGER: u64 = (1 << 53) - 1;
 
-/// Every key. Those of `prune.*` are what the patch is applied with; the client's environment is above them.
+/// All keys. The patch is applied with the values of `prune.*`; the client's environment overrides them.
 pub const KEYS: &[Key] = &[
     Key {
         name: "archive.store",
         variable: "CTXBRIDGE_ARCHIVE_STORE",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Where commands read the archive: sqlite, postgres (a team's server), jsonl (a folder, with no database)",
         set: |config, raw| raw.choice().map(|store| config.archive.store = store),
         get: |config| json!(config.archive.store.name()),
@@ -98,8 +98,8 @@ pub const KEYS: &[Key] = &[
         name: "archive.jsonl_folder",
         variable: "CTXBRIDGE_ARCHIVE_JSONL_FOLDER",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Folder of the JSON lines; unset, archive-jsonl in the data folder",
         set: |config, raw| raw.folder().map(|folder| config.archive.jsonl_folder = Some(folder)),
         get: |config| json!(config.archive.jsonl_folder),
@@ -108,29 +108,29 @@ pub const KEYS: &[Key] = &[
         name: "archive.restore_budget",
         variable: "CTXBRIDGE_ARCHIVE_RESTORE_BUDGET",
         also: &[alias("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET")],
-        otherwise: None,
-        by_project: true,
+        fallback_env: None,
+        project_may_set: true,
         doc: "Characters that may come back after a compaction; 0 restores nothing",
-        set: |config, raw| raw.count(0..=LARGEST_BUDGET).map(|budget| config.archive.restore_budget = budget as usize),
+        set: |config, raw| raw.count(0..=MAX_BUDGET_CHARS).map(|budget| config.archive.restore_budget = budget as usize),
         get: |config| json!(config.archive.restore_budget),
     },
     Key {
         name: "archive.instruction_budget",
         variable: "CTXBRIDGE_ARCHIVE_INSTRUCTION_BUDGET",
         also: &[alias("CLAUDE_FLOW_COMPACT_INSTRUCTION_BUDGET")],
-        otherwise: None,
-        by_project: true,
+        fallback_env: None,
+        project_may_set: true,
         doc: "Characters of instructions for a compaction; 0 gives none",
-        set: |config, raw| raw.count(0..=LARGEST_BUDGET).map(|budget| config.archive.instruction_budget = budget as usize),
+        set: |config, raw| raw.count(0..=MAX_BUDGET_CHARS).map(|budget| config.archive.instruction_budget = budget as usize),
         get: |config| json!(config.archive.instruction_budget),
     },
     Key {
         name: "archive.auto_optimize",
         variable: "CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE",
         also: &[alias("CLAUDE_FLOW_AUTO_OPTIMIZE")],
-        otherwise: None,
-        by_project: false,
-        doc: "Whether the end of a session starts an optimise cycle",
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Whether the end of a session starts an optimize cycle",
         set: |config, raw| raw.switch().map(|on| config.archive.auto_optimize = on),
         get: |config| json!(config.archive.auto_optimize),
     },
@@ -138,18 +138,18 @@ pub const KEYS: &[Key] = &[
         name: "archive.retention_days",
         variable: "CTXBRIDGE_ARCHIVE_RETENTION_DAYS",
         also: &[alias("CLAUDE_FLOW_RETENTION_DAYS")],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Days after which a turn that was never restored leaves the hot archive",
-        set: |config, raw| raw.count(1..=LONGEST_RETENTION).map(|days| config.archive.retention_days = days as u32),
+        set: |config, raw| raw.count(1..=MAX_RETENTION_DAYS).map(|days| config.archive.retention_days = days as u32),
         get: |config| json!(config.archive.retention_days),
     },
     Key {
         name: "archive.adaptive_retention",
         variable: "CTXBRIDGE_ARCHIVE_ADAPTIVE_RETENTION",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Whether these days are fewer when the archive is large, and more when much of it is restored",
         set: |config, raw| raw.switch().map(|on| config.archive.adaptive_retention = on),
         get: |config| json!(config.archive.adaptive_retention),
@@ -158,39 +158,39 @@ pub const KEYS: &[Key] = &[
         name: "archive.size_target_mb",
         variable: "CTXBRIDGE_ARCHIVE_SIZE_TARGET_MB",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Size of the archive, in MB, from which on turns leave the hot archive sooner; 0 for none",
-        set: |config, raw| raw.count(0..=LARGEST_TARGET).map(|size| config.archive.size_target_mb = size),
+        set: |config, raw| raw.count(0..=MAX_SIZE_TARGET_MB).map(|size| config.archive.size_target_mb = size),
         get: |config| json!(config.archive.size_target_mb),
     },
     Key {
         name: "archive.warm_after_days",
         variable: "CTXBRIDGE_ARCHIVE_WARM_AFTER_DAYS",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Days without use after which a session is compressed anew, smaller; 0 for never",
-        set: |config, raw| raw.count(0..=LONGEST_RETENTION).map(|days| config.archive.warm_after_days = days as u32),
+        set: |config, raw| raw.count(0..=MAX_RETENTION_DAYS).map(|days| config.archive.warm_after_days = days as u32),
         get: |config| json!(config.archive.warm_after_days),
     },
     Key {
         name: "archive.cold_after_days",
         variable: "CTXBRIDGE_ARCHIVE_COLD_AFTER_DAYS",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Days without use after which a session is moved to archive.cold_folder; 0 for never",
-        set: |config, raw| raw.count(0..=LONGEST_RETENTION).map(|days| config.archive.cold_after_days = days as u32),
+        set: |config, raw| raw.count(0..=MAX_RETENTION_DAYS).map(|days| config.archive.cold_after_days = days as u32),
         get: |config| json!(config.archive.cold_after_days),
     },
     Key {
         name: "archive.cold_folder",
         variable: "CTXBRIDGE_ARCHIVE_COLD_FOLDER",
         also: &[],
-        otherwise: None,
+        fallback_env: None,
         // What is moved there is all that there is of a session.
-        by_project: false,
+        project_may_set: false,
         doc: "Folder that old sessions are moved to, one file each, such as a mounted bucket; unset, nothing is moved",
         set: |config, raw| raw.folder().map(|folder| config.archive.cold_folder = Some(folder)),
         get: |config| json!(config.archive.cold_folder),
@@ -199,58 +199,58 @@ pub const KEYS: &[Key] = &[
         name: "prune.enabled",
         variable: "CTXBRIDGE_PRUNE_ENABLED",
         also: &[alias("CLAUDE_TEXT_PRUNE")],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Whether a patched client prunes what it sends",
         set: |config, raw| raw.switch().map(|on| config.prune.enabled = on),
         get: |config| json!(config.prune.enabled),
     },
     Key {
-        name: "prune.keep",
-        variable: "CTXBRIDGE_PRUNE_KEEP",
+        name: "prune.keep_turns",
+        variable: "CTXBRIDGE_PRUNE_KEEP_TURNS",
         also: &[alias("CLAUDE_TEXT_PRUNE_KEEP")],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Newest human turns whose text stays whole",
-        set: |config, raw| raw.count(1..=MOST).map(|number| config.prune.keep_turns = number),
+        set: |config, raw| raw.count(1..=MAX_JS_INTEGER).map(|number| config.prune.keep_turns = number),
         get: |config| json!(config.prune.keep_turns),
     },
     Key {
-        name: "prune.threshold",
-        variable: "CTXBRIDGE_PRUNE_THRESHOLD",
+        name: "prune.threshold_tokens",
+        variable: "CTXBRIDGE_PRUNE_THRESHOLD_TOKENS",
         also: &[alias("CLAUDE_TEXT_PRUNE_THRESHOLD")],
-        otherwise: None,
-        by_project: false,
-        doc: "Estimated tokens of a conversation from which on it is pruned",
-        set: |config, raw| raw.count(0..=MOST).map(|number| config.prune.threshold_tokens = number),
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Prune only conversations above this many estimated tokens",
+        set: |config, raw| raw.count(0..=MAX_JS_INTEGER).map(|number| config.prune.threshold_tokens = number),
         get: |config| json!(config.prune.threshold_tokens),
     },
     Key {
         name: "prune.max_chars",
         variable: "CTXBRIDGE_PRUNE_MAX_CHARS",
         also: &[alias("CLAUDE_TEXT_PRUNE_MAX_CHARS")],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Characters that an old text keeps",
-        set: |config, raw| raw.count(0..=MOST).map(|number| config.prune.max_chars = number),
+        set: |config, raw| raw.count(0..=MAX_JS_INTEGER).map(|number| config.prune.max_chars = number),
         get: |config| json!(config.prune.max_chars),
     },
     Key {
         name: "prune.tail_tokens",
         variable: "CTXBRIDGE_PRUNE_TAIL_TOKENS",
         also: &[alias("CLAUDE_TEXT_PRUNE_TAIL_TOKENS")],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Newest tokens that are never touched",
-        set: |config, raw| raw.count(0..=MOST).map(|number| config.prune.tail_tokens = number),
+        set: |config, raw| raw.count(0..=MAX_JS_INTEGER).map(|number| config.prune.tail_tokens = number),
         get: |config| json!(config.prune.tail_tokens),
     },
     Key {
         name: "prune.step",
         variable: "CTXBRIDGE_PRUNE_STEP",
         also: &[alias("CLAUDE_TEXT_PRUNE_STEP")],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "How far the boundary moves at once: tokens, such as 40000, or turns, such as 8turns",
         set: |config, raw| raw.parsed().map(|step| config.prune.step = step),
         get: |config| json!(config.prune.step.to_string()),
@@ -259,8 +259,8 @@ pub const KEYS: &[Key] = &[
         name: "prune.scope",
         variable: "CTXBRIDGE_PRUNE_SCOPE",
         also: &[alias("CLAUDE_TEXT_PRUNE_SCOPE")],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "What is pruned: text, tools or all",
         set: |config, raw| raw.parsed().map(|scope| config.prune.scope = scope),
         get: |config| json!(config.prune.scope.word()),
@@ -269,8 +269,8 @@ pub const KEYS: &[Key] = &[
         name: "prune.handles",
         variable: "CTXBRIDGE_PRUNE_HANDLES",
         also: &[alias("CLAUDE_TEXT_PRUNE_HANDLES")],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Whether what is pruned says how to recall it",
         set: |config, raw| raw.switch().map(|on| config.prune.handles = on),
         get: |config| json!(config.prune.handles),
@@ -279,8 +279,8 @@ pub const KEYS: &[Key] = &[
         name: "autopilot.enabled",
         variable: "CTXBRIDGE_AUTOPILOT_ENABLED",
         also: &[alias("CLAUDE_FLOW_CONTEXT_AUTOPILOT")],
-        otherwise: None,
-        by_project: true,
+        fallback_env: None,
+        project_may_set: true,
         doc: "Whether hooks watch how full the window is",
         set: |config, raw| raw.switch().map(|on| config.autopilot.enabled = on),
         get: |config| json!(config.autopilot.enabled),
@@ -289,49 +289,49 @@ pub const KEYS: &[Key] = &[
         name: "autopilot.window",
         variable: "CTXBRIDGE_AUTOPILOT_WINDOW",
         also: &[alias("CLAUDE_FLOW_CONTEXT_WINDOW")],
-        otherwise: None,
+        fallback_env: None,
         // The gate goes by it: with a window that is too large, it would never open.
-        by_project: false,
+        project_may_set: false,
         doc: "Tokens in the window where the client does not say; 200000 unless set",
-        set: |config, raw| raw.count(WINDOWS).map(|window| config.autopilot.window = Some(window)),
+        set: |config, raw| raw.count(WINDOW_RANGE).map(|window| config.autopilot.window = Some(window)),
         get: |config| json!(config.autopilot.window),
     },
     Key {
         name: "autopilot.warn",
         variable: "CTXBRIDGE_AUTOPILOT_WARN",
         also: &[alias("CLAUDE_FLOW_AUTOPILOT_WARN")],
-        otherwise: None,
-        by_project: true,
+        fallback_env: None,
+        project_may_set: true,
         doc: "Share of the window from which on the phase is `warn`",
         set: |config, raw| raw.share().map(|share| config.autopilot.warn = share),
         get: |config| json!(config.autopilot.warn),
     },
     Key {
-        name: "autopilot.optimise",
-        variable: "CTXBRIDGE_AUTOPILOT_OPTIMISE",
+        name: "autopilot.optimize",
+        variable: "CTXBRIDGE_AUTOPILOT_OPTIMIZE",
         also: &[alias("CLAUDE_FLOW_AUTOPILOT_PRUNE")],
-        otherwise: None,
-        by_project: true,
-        doc: "Share of the window from which on the phase is `optimise`",
-        set: |config, raw| raw.share().map(|share| config.autopilot.optimise = share),
-        get: |config| json!(config.autopilot.optimise),
+        fallback_env: None,
+        project_may_set: true,
+        doc: "Share of the window above which the phase is `optimize`",
+        set: |config, raw| raw.share().map(|share| config.autopilot.critical = share),
+        get: |config| json!(config.autopilot.critical),
     },
     Key {
-        name: "autopilot.say",
-        variable: "CTXBRIDGE_AUTOPILOT_SAY",
+        name: "autopilot.notify",
+        variable: "CTXBRIDGE_AUTOPILOT_NOTIFY",
         also: &[],
-        otherwise: None,
-        by_project: true,
+        fallback_env: None,
+        project_may_set: true,
         doc: "When a prompt gets a report: off, change (of the phase), warn (that, and from `warn` on), always",
-        set: |config, raw| raw.choice().map(|say| config.autopilot.say = say),
-        get: |config| json!(config.autopilot.say.word()),
+        set: |config, raw| raw.choice().map(|say| config.autopilot.notify = say),
+        get: |config| json!(config.autopilot.notify.word()),
     },
     Key {
         name: "recall.prompts",
         variable: "CTXBRIDGE_RECALL_PROMPTS",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Whether each prompt is given what was said and done before that has to do with it",
         set: |config, raw| raw.switch().map(|on| config.recall.prompts = on),
         get: |config| json!(config.recall.prompts),
@@ -340,8 +340,8 @@ pub const KEYS: &[Key] = &[
         name: "recall.agents",
         variable: "CTXBRIDGE_RECALL_AGENTS",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Whether what sub-agents are asked is given that as well",
         set: |config, raw| raw.switch().map(|on| config.recall.agents = on),
         get: |config| json!(config.recall.agents),
@@ -350,8 +350,8 @@ pub const KEYS: &[Key] = &[
         name: "bundle.enabled",
         variable: "CTXBRIDGE_BUNDLE_ENABLED",
         also: &[],
-        otherwise: None,
-        by_project: true,
+        fallback_env: None,
+        project_may_set: true,
         doc: "Whether prompts, files and commands are written down in .ctxbridge/bundles of a project in git",
         set: |config, raw| raw.switch().map(|on| config.bundle.enabled = on),
         get: |config| json!(config.bundle.enabled),
@@ -359,33 +359,33 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "hooks.gate",
         variable: "CTXBRIDGE_HOOKS_GATE",
-        also: &[Alias {
+        also: &[EnvAlias {
             variable: "CLAUDE_FLOW_BLOCK_COMPACTION",
-            means: &[("true", "block-auto"), ("1", "block-auto"), ("false", "off"), ("0", "off")],
+            value_aliases: &[("true", "block-auto"), ("1", "block-auto"), ("false", "off"), ("0", "off")],
         }],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Which compactions are blocked: off, or block-auto (automatic ones, as long as that is safe)",
         set: |config, raw| raw.choice().map(|gate| config.hooks.gate = gate),
         get: |config| json!(config.hooks.gate.word()),
     },
     Key {
-        name: "event.log",
-        variable: "CTXBRIDGE_EVENT_LOG",
+        name: "hooks.event_log",
+        variable: "CTXBRIDGE_HOOKS_EVENT_LOG",
         also: &[],
-        otherwise: None,
+        fallback_env: None,
         // It repeats everything that the user types.
-        by_project: false,
+        project_may_set: false,
         doc: "Whether what the client tells hooks is kept in logs/events, without secrets; `ctxbridge doctor --events` shows it",
-        set: |config, raw| raw.switch().map(|on| config.event.log = on),
-        get: |config| json!(config.event.log),
+        set: |config, raw| raw.switch().map(|on| config.hooks.event_log = on),
+        get: |config| json!(config.hooks.event_log),
     },
     Key {
         name: "postgres.url",
         variable: "CTXBRIDGE_POSTGRES_URL",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "A team's server, all in one: postgres://user@host:5432/database; what it says counts more than the keys below",
         set: |config, raw| raw.secret().and_then(address).map(|url| config.postgres.url = Some(url)),
         get: |config| json!(config.postgres.shown_url()),
@@ -394,8 +394,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.host",
         variable: "CTXBRIDGE_POSTGRES_HOST",
         also: &[alias("RUVECTOR_HOST")],
-        otherwise: Some("PGHOST"),
-        by_project: false,
+        fallback_env: Some("PGHOST"),
+        project_may_set: false,
         doc: "Name or address of the server, or the folder of its Unix socket",
         set: |config, raw| raw.text().map(|host| config.postgres.host = Some(host)),
         get: |config| json!(config.postgres.host),
@@ -404,8 +404,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.port",
         variable: "CTXBRIDGE_POSTGRES_PORT",
         also: &[alias("RUVECTOR_PORT")],
-        otherwise: Some("PGPORT"),
-        by_project: false,
+        fallback_env: Some("PGPORT"),
+        project_may_set: false,
         doc: "Its port; 5432 unless set",
         set: |config, raw| raw.count(1..=65_535).map(|port| config.postgres.port = Some(port as u16)),
         get: |config| json!(config.postgres.port),
@@ -414,8 +414,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.database",
         variable: "CTXBRIDGE_POSTGRES_DATABASE",
         also: &[alias("RUVECTOR_DATABASE")],
-        otherwise: Some("PGDATABASE"),
-        by_project: false,
+        fallback_env: Some("PGDATABASE"),
+        project_may_set: false,
         doc: "The database; unset, the one with the user's name",
         set: |config, raw| raw.text().map(|name| config.postgres.database = Some(name)),
         get: |config| json!(config.postgres.database),
@@ -424,8 +424,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.user",
         variable: "CTXBRIDGE_POSTGRES_USER",
         also: &[alias("RUVECTOR_USER")],
-        otherwise: Some("PGUSER"),
-        by_project: false,
+        fallback_env: Some("PGUSER"),
+        project_may_set: false,
         doc: "The role to log in as: one for each person",
         set: |config, raw| raw.text().map(|name| config.postgres.user = Some(name)),
         get: |config| json!(config.postgres.user),
@@ -434,8 +434,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.password",
         variable: "CTXBRIDGE_POSTGRES_PASSWORD",
         also: &[alias("RUVECTOR_PASSWORD")],
-        otherwise: Some("PGPASSWORD"),
-        by_project: false,
+        fallback_env: Some("PGPASSWORD"),
+        project_may_set: false,
         doc: "Its password, which is never shown; ~/.pgpass is read as well",
         set: |config, raw| raw.secret().map(|password| config.postgres.password = Some(password)),
         get: |config| json!(config.postgres.password.as_ref().map(ToString::to_string)),
@@ -444,8 +444,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.ssl",
         variable: "CTXBRIDGE_POSTGRES_SSL",
         also: &[alias("RUVECTOR_SSL")],
-        otherwise: Some("PGSSLMODE"),
-        by_project: false,
+        fallback_env: Some("PGSSLMODE"),
+        project_may_set: false,
         doc: "Whether to encrypt, on (the certificate is checked) or off; unset, on unless the server is on this machine",
         set: |config, raw| raw.choice().map(|ssl| config.postgres.ssl = Some(ssl)),
         get: |config| json!(config.postgres.ssl.map(Choice::word)),
@@ -454,8 +454,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.ca_file",
         variable: "CTXBRIDGE_POSTGRES_CA_FILE",
         also: &[],
-        otherwise: Some("PGSSLROOTCERT"),
-        by_project: false,
+        fallback_env: Some("PGSSLROOTCERT"),
+        project_may_set: false,
         doc: "File with the certificates to trust instead of the system's (PEM)",
         set: |config, raw| raw.path().map(|path| config.postgres.ca_file = path),
         get: |config| json!(config.postgres.ca_file),
@@ -464,8 +464,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.tenant",
         variable: "CTXBRIDGE_POSTGRES_TENANT",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "The name of the team's archive on the server; `default` unless set",
         set: |config, raw| raw.text().map(|tenant| config.postgres.tenant = Some(tenant)),
         get: |config| json!(config.postgres.tenant),
@@ -474,8 +474,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.visibility",
         variable: "CTXBRIDGE_POSTGRES_VISIBILITY",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Who may read what is sent from now on: private, project or team",
         set: |config, raw| raw.choice().map(|visibility| config.postgres.visibility = visibility),
         get: |config| json!(config.postgres.visibility.name()),
@@ -484,8 +484,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.auto_sync",
         variable: "CTXBRIDGE_POSTGRES_AUTO_SYNC",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Whether the end of a session sends what is new to the server, in the background",
         set: |config, raw| raw.switch().map(|on| config.postgres.auto_sync = on),
         get: |config| json!(config.postgres.auto_sync),
@@ -494,8 +494,8 @@ pub const KEYS: &[Key] = &[
         name: "postgres.search",
         variable: "CTXBRIDGE_POSTGRES_SEARCH",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Whether searches ask the server as well",
         set: |config, raw| raw.switch().map(|on| config.postgres.search = on),
         get: |config| json!(config.postgres.search),
@@ -504,19 +504,19 @@ pub const KEYS: &[Key] = &[
         name: "postgres.timeout_s",
         variable: "CTXBRIDGE_POSTGRES_TIMEOUT_S",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Seconds to wait for the server",
-        set: |config, raw| raw.count(1..=LONGEST_TIMEOUT).map(|seconds| config.postgres.timeout_s = seconds),
+        set: |config, raw| raw.count(1..=MAX_TIMEOUT_S).map(|seconds| config.postgres.timeout_s = seconds),
         get: |config| json!(config.postgres.timeout_s),
     },
     Key {
         name: "redact.patterns",
         variable: "CTXBRIDGE_REDACT_PATTERNS",
         also: &[],
-        otherwise: None,
+        fallback_env: None,
         // A pattern that finds everything would hide everything.
-        by_project: false,
+        project_may_set: false,
         doc: "Regular expressions of more secrets (group 1, where there is one): a list; in the environment one a line, or a JSON list",
         set: |config, raw| raw.list().map(|patterns| config.redact.patterns = patterns),
         get: |config| json!(config.redact.patterns),
@@ -525,16 +525,16 @@ pub const KEYS: &[Key] = &[
         name: "redact.allow",
         variable: "CTXBRIDGE_REDACT_ALLOW",
         also: &[],
-        otherwise: None,
-        by_project: false,
+        fallback_env: None,
+        project_may_set: false,
         doc: "Regular expressions of what is no secret, in the same form: one that is found in a secret lets it stay",
         set: |config, raw| raw.list().map(|patterns| config.redact.allow = patterns),
         get: |config| json!(config.redact.allow),
     },
 ];
 
-/// Whether a text may be the address of a server; what is wrong is said without it, since it may have a password.
-fn address(url: Secret) -> Result<Secret, String> {
+/// Checks that a text may be the address of a server. The error does not repeat it, since it may contain a password.
+fn address(url: SecretString) -> Result<SecretString, String> {
     let is_one = ["postgres://", "postgresql://"].iter().any(|scheme| url.reveal().starts_with(scheme));
     if is_one { Ok(url) } else { Err("is not an address such as postgres://user@host:5432/database".to_owned()) }
 }

@@ -1,4 +1,4 @@
-//! Reading the layers, one over the other.
+//! Reading the layers of the configuration, in sequence.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,35 +6,35 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::pattern::compile;
-use super::raw::{Raw, plain, quote};
-use super::{Config, KEYS, Key, Problem, Source};
+use super::pattern::compile_pattern;
+use super::raw::{WrittenValue, escape_controls, quote};
+use super::{Config, KEYS, Key, Problem, SettingSource};
 use ctxbridge_common::paths;
 
-/// Larger files are no settings, in bytes.
-const LARGEST_FILE: u64 = 256 << 10;
+/// Maximum size of a configuration file, in bytes.
+const MAX_CONFIG_BYTES: u64 = 256 << 10;
 
-/// More problems of one file help nobody.
-const MOST_PROBLEMS: usize = 20;
+/// Maximum number of problems that are reported per file.
+const MAX_PROBLEMS_PER_FILE: usize = 20;
 
-/// Where settings are looked for. Everything outside comes in here, so that a test can say what the world is like.
+/// Sources of the configuration. All outside input comes in here, so that a test can set it.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct ConfigSources {
     /// The user's file, which need not exist.
     pub user_file: Option<PathBuf>,
-    /// The folder whose project it is about: the nearest `.ctxbridge/config.toml` here or above counts.
+    /// The folder of the project: the nearest `.ctxbridge/config.toml` in it or above is read.
     pub cwd: Option<PathBuf>,
     /// Environment variables with their values.
     pub variables: Vec<(String, String)>,
-    /// Keys with their values, from the command line.
+    /// Keys with their values from the command line.
     pub flags: Vec<(String, String)>,
 }
 
-impl Sources {
-    /// Those of this process: `$CTXBRIDGE_CONFIG_DIR`, else `ctxbridge` in the platform's config directory, and the variables of
-    /// [`KEYS`]. Hooks give the client's `cwd`, commands their own.
+impl ConfigSources {
+    /// The sources of this process: `$CTXBRIDGE_CONFIG_DIR`, else `ctxbridge` in the platform's config directory, and the
+    /// variables of [`KEYS`]. Hooks pass the client's `cwd`, commands their own.
     pub fn of_process(cwd: Option<&Path>) -> Self {
-        let all = |key: &'static Key| key.also.iter().map(|also| also.variable).chain([key.variable]).chain(key.otherwise);
+        let all = |key: &'static Key| key.also.iter().map(|also| also.variable).chain([key.variable]).chain(key.fallback_env);
         let names = KEYS.iter().flat_map(all);
         // What is no text is no value of any key, and is reported as such.
         let value = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -54,33 +54,35 @@ impl Sources {
 }
 
 impl Config {
-    /// The settings in force. What is wrong somewhere is in [`Config::problems`].
-    pub fn load(sources: &Sources) -> Self {
+    /// Loads the settings in force. Problems are in [`Config::problems`].
+    pub fn load(sources: &ConfigSources) -> Self {
         let mut config = Self::default();
         if let Some(path) = &sources.user_file {
-            config.layer(&Source::User(path.clone()), path);
+            config.load_file(&SettingSource::User(path.clone()), path);
         }
         if let Some(path) = sources.cwd.as_deref().and_then(project_file).filter(|path| sources.user_file.as_ref() != Some(path))
         {
-            config.layer(&Source::Project(path.clone()), &path);
+            config.load_file(&SettingSource::Project(path.clone()), &path);
         }
         for key in KEYS {
-            config.environment(key, sources);
+            config.load_environment(key, sources);
         }
         for (name, value) in &sources.flags {
             match Key::named(name) {
-                Some(key) => config.set(key, Raw::Text(value), Source::Flag),
-                None => {
-                    config.problem(quote(name), &Source::Flag, "is no setting; `ctxbridge config show` lists them".to_owned())
-                }
+                Some(key) => config.set(key, WrittenValue::Text(value), SettingSource::Flag),
+                None => config.problem(
+                    quote(name),
+                    &SettingSource::Flag,
+                    "is no setting; `ctxbridge config show` lists them".to_owned(),
+                ),
             }
         }
-        config.otherwise(sources);
-        config.settle();
+        config.load_fallback_environment(sources);
+        config.check_combinations();
         config
     }
 
-    fn layer(&mut self, source: &Source, path: &Path) {
+    fn load_file(&mut self, source: &SettingSource, path: &Path) {
         let table = match read(path) {
             Ok(Some(text)) => text.parse::<Table>().map_err(|error| syntax(&text, &error)),
             Ok(None) => return,
@@ -97,27 +99,27 @@ impl Config {
                 _ => self.problem(quote(section), source, "stands outside of a section, such as [autopilot]".to_owned()),
             }
         }
-        if let Some(more) = self.problems.len().checked_sub(before + MOST_PROBLEMS).filter(|more| *more > 0) {
-            self.problems.truncate(before + MOST_PROBLEMS);
+        if let Some(more) = self.problems.len().checked_sub(before + MAX_PROBLEMS_PER_FILE).filter(|more| *more > 0) {
+            self.problems.truncate(before + MAX_PROBLEMS_PER_FILE);
             self.problem(String::new(), source, format!("has {more} more problems of this kind"));
         }
     }
 
-    fn file_key(&mut self, source: &Source, section: &str, name: &str, value: &Value) {
+    fn file_key(&mut self, source: &SettingSource, section: &str, name: &str, value: &Value) {
         let full = format!("{section}.{name}");
         match Key::named(&full) {
             None => self.problem(quote(&full), source, "is no setting; `ctxbridge config show` lists them".to_owned()),
-            Some(key) if !key.by_project && matches!(source, Source::Project(_)) => {
+            Some(key) if !key.project_may_set && matches!(source, SettingSource::Project(_)) => {
                 let message = "is not for a project to set; put it into your own config.toml".to_owned();
                 self.problem(full, source, message);
             }
             Some(key) => {
                 let before = self.archive.clone();
-                self.set(key, Raw::Toml(value), source.clone());
+                self.set(key, WrittenValue::Toml(value), source.clone());
                 let raised = self.archive.restore_budget > before.restore_budget
                     || self.archive.instruction_budget > before.instruction_budget;
                 // What is restored costs the user's tokens.
-                if raised && matches!(source, Source::Project(_)) {
+                if raised && matches!(source, SettingSource::Project(_)) {
                     self.archive = before;
                     self.set_by.pop();
                     let message = format!("is not for a project to raise; it stays {}", (key.get)(self));
@@ -127,37 +129,37 @@ impl Config {
         }
     }
 
-    fn environment(&mut self, key: &'static Key, sources: &Sources) {
+    fn load_environment(&mut self, key: &'static Key, sources: &ConfigSources) {
         // Our own name counts most, so it comes last.
         for also in key.also {
             if let Some(value) = sources.variable(also.variable) {
-                let meant = also.means.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(value));
-                self.set(key, Raw::Text(meant.map_or(value, |(_, ours)| ours)), Source::Variable(also.variable));
+                let meant = also.value_aliases.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(value));
+                self.set(key, WrittenValue::Text(meant.map_or(value, |(_, ours)| ours)), SettingSource::Variable(also.variable));
             }
         }
         if let Some(value) = sources.variable(key.variable) {
-            self.set(key, Raw::Text(value), Source::Variable(key.variable));
+            self.set(key, WrittenValue::Text(value), SettingSource::Variable(key.variable));
         }
     }
 
-    /// What other programs are told of a server. All of that is of one server, so none of it counts where another is named. A password that is
-    /// told alone is of no other one, and counts.
-    fn otherwise(&mut self, sources: &Sources) {
-        const ALONE: &str = "postgres.password";
+    /// Reads other programs' variables for a server. They describe one server, so they are ignored where another is named. A
+    /// password that is the only such variable is used even then.
+    fn load_fallback_environment(&mut self, sources: &ConfigSources) {
+        const PASSWORD_KEY: &str = "postgres.password";
         let is_named = self.postgres.is_named();
-        let told = || KEYS.iter().filter(|key| key.name != ALONE).filter_map(|key| key.otherwise);
+        let told = || KEYS.iter().filter(|key| key.name != PASSWORD_KEY).filter_map(|key| key.fallback_env);
         let is_alone = || told().all(|variable| sources.variable(variable).is_none());
-        for key in KEYS.iter().filter(|key| !is_named || (key.name == ALONE && is_alone())) {
-            if let Some(variable) = key.otherwise
-                && self.source(key.name) == Source::Default
+        for key in KEYS.iter().filter(|key| !is_named || (key.name == PASSWORD_KEY && is_alone())) {
+            if let Some(variable) = key.fallback_env
+                && self.source(key.name) == SettingSource::Default
                 && let Some(value) = sources.variable(variable)
             {
-                self.set(key, Raw::Text(value), Source::Variable(variable));
+                self.set(key, WrittenValue::Text(value), SettingSource::Variable(variable));
             }
         }
     }
 
-    fn set(&mut self, key: &'static Key, raw: Raw<'_>, source: Source) {
+    fn set(&mut self, key: &'static Key, raw: WrittenValue<'_>, source: SettingSource) {
         match (key.set)(self, raw) {
             Ok(()) => self.set_by.push((key.name, source)),
             Err(why) => {
@@ -168,18 +170,18 @@ impl Config {
         }
     }
 
-    /// Values that only make sense together.
-    fn settle(&mut self) {
-        let (warn, optimise) = (self.autopilot.warn, self.autopilot.optimise);
-        if warn > optimise {
+    /// Checks values that only make sense together.
+    fn check_combinations(&mut self) {
+        let (warn, optimize) = (self.autopilot.warn, self.autopilot.critical);
+        if warn > optimize {
             let source = self.source("autopilot.warn");
-            let message = format!("is {warn}, above autopilot.optimise, and counts as {optimise} like that");
+            let message = format!("is {warn}, above autopilot.optimize, and counts as {optimize} like that");
             self.problem("autopilot.warn".to_owned(), &source, message);
-            self.autopilot.warn = optimise;
+            self.autopilot.warn = optimize;
         }
         for (key, patterns) in [("redact.patterns", &self.redact.patterns), ("redact.allow", &self.redact.allow)] {
             let source = self.source(key);
-            let wrong = patterns.iter().filter_map(|pattern| compile(pattern).err());
+            let wrong = patterns.iter().filter_map(|pattern| compile_pattern(pattern).err());
             let problems: Vec<_> = wrong.map(|problem| (key, format!("has a pattern that is passed over: {problem}"))).collect();
             self.problems.extend(problems.into_iter().map(|(key, message)| Problem {
                 key: key.to_owned(),
@@ -189,19 +191,19 @@ impl Config {
         }
     }
 
-    fn problem(&mut self, key: String, source: &Source, message: String) {
+    fn problem(&mut self, key: String, source: &SettingSource, message: String) {
         self.problems.push(Problem { key, source: source.clone(), message });
     }
 }
 
-/// The nearest project's file.
+/// The nearest configuration file of a project.
 fn project_file(cwd: &Path) -> Option<PathBuf> {
     // What a relative folder is relative to is not known here.
     let folders = cwd.ancestors().filter(|_| cwd.is_absolute());
     folders.map(|folder| folder.join(".ctxbridge/config.toml")).find(|path| path.symlink_metadata().is_ok())
 }
 
-/// The text of a file; nothing when there is none.
+/// The text of a file; `None` when there is none.
 fn read(path: &Path) -> io::Result<Option<String>> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -213,9 +215,9 @@ fn read(path: &Path) -> io::Result<Option<String>> {
         return Err(io::Error::other("it is no file"));
     }
     let mut text = String::new();
-    File::open(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LARGEST_FILE {
-        return Err(io::Error::other(format!("it is larger than {} KB", LARGEST_FILE >> 10)));
+    File::open(path)?.take(MAX_CONFIG_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_CONFIG_BYTES {
+        return Err(io::Error::other(format!("it is larger than {} KB", MAX_CONFIG_BYTES >> 10)));
     }
     Ok(Some(text))
 }
@@ -223,5 +225,5 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 fn syntax(text: &str, error: &toml::de::Error) -> String {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-    format!("line {line}: {}", plain(error.message()))
+    format!("line {line}: {}", escape_controls(error.message()))
 }

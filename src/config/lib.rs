@@ -1,12 +1,12 @@
 /*!
-What the user can set, and where each value came from.
+The user's configuration, with the source of each value.
 
-Layers, each over the one before: defaults, the user's `config.toml`, the project's `.ctxbridge/config.toml`, the environment, flags.
-Loading never fails, since hooks run with it: what cannot be read or makes no sense becomes a [`Problem`], and the value of the layer
-below stands. A project's file comes with a repository that somebody else wrote: it cannot set what decides about the user's data or
-about blocking the client ([`Key::by_project`]).
+Layers, each over the one before: defaults, the user's `config.toml`, the project's `.ctxbridge/config.toml`, the environment,
+flags. Loading never fails, since hooks depend on it: an unreadable or invalid value becomes a [`Problem`], and the value of
+the layer below is used. A project's file comes with a repository that somebody else wrote. So it cannot set anything that
+affects the user's data or blocks the client ([`Key::project_may_set`]).
 
-Every key is one entry of [`KEYS`], from which help, `config show` and the loading come.
+Every key is one entry of [`KEYS`], which help, `config show` and loading use.
 */
 
 mod keys;
@@ -23,45 +23,45 @@ use serde_json::Value;
 
 use ctxbridge_prune as prune;
 
-pub use keys::WINDOWS;
-pub use keys::{Alias, KEYS, Key};
-pub use layers::Sources;
-pub use pattern::{PatternError, compile};
-pub use raw::plain;
-pub use server::{Postgres, Secret, Ssl, StoreKind, Visibility};
-pub use settings::{Archive, Autopilot, Bundle, Events, Gate, Hooks, Recall, Redact, Say};
+pub use keys::WINDOW_RANGE;
+pub use keys::{EnvAlias, KEYS, Key};
+pub use layers::ConfigSources;
+pub use pattern::{InvalidPattern, compile_pattern};
+pub use raw::escape_controls;
+pub use server::{PostgresSettings, SecretString, StoreKind, TlsSwitch, Visibility};
+pub use settings::{
+    ArchiveSettings, AutopilotSettings, BundleSettings, Gate, HookSettings, NotifyLevel, RecallSettings, RedactSettings,
+};
 
 /// The settings in force.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
     /// `archive.*`
-    pub archive: Archive,
+    pub archive: ArchiveSettings,
     /// `prune.*`
-    pub prune: prune::Settings,
+    pub prune: prune::PruneSettings,
     /// `autopilot.*`
-    pub autopilot: Autopilot,
+    pub autopilot: AutopilotSettings,
     /// `recall.*`
-    pub recall: Recall,
+    pub recall: RecallSettings,
     /// `bundle.*`
-    pub bundle: Bundle,
+    pub bundle: BundleSettings,
     /// `hooks.*`
-    pub hooks: Hooks,
-    /// `event.*`
-    pub event: Events,
+    pub hooks: HookSettings,
     /// `postgres.*`
-    pub postgres: Postgres,
+    pub postgres: PostgresSettings,
     /// `redact.*`
-    pub redact: Redact,
-    /// What was passed over, in the order of the layers.
+    pub redact: RedactSettings,
+    /// Problems with settings that were ignored, in the order of the layers.
     pub problems: Vec<Problem>,
-    /// Who set what; what is not here is as by default. In the order of the layers, so the last one counts.
-    set_by: Vec<(&'static str, Source)>,
+    /// Sources of the values that were set, in the order of the layers, so the last one counts. Other values are defaults.
+    set_by: Vec<(&'static str, SettingSource)>,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// Nobody set it.
+pub enum SettingSource {
+    /// It is the default.
     Default,
     /// The user's file.
     User(PathBuf),
@@ -73,14 +73,14 @@ pub enum Source {
     Flag,
 }
 
-/// A setting that was passed over.
+/// A setting that was ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The key; empty when it is about a whole file.
+    /// The key; empty when the problem is about a whole file.
     pub key: String,
-    /// Where it stands.
-    pub source: Source,
-    /// What is wrong, and what holds instead. One line without control characters, whatever the file contains.
+    /// Its source.
+    pub source: SettingSource,
+    /// The problem, and the value that is used instead. One line without control characters, whatever the file contains.
     pub message: String,
 }
 
@@ -91,8 +91,8 @@ pub struct Setting {
     pub key: &'static Key,
     /// The value in force; null when there is none.
     pub value: Value,
-    /// Who set it.
-    pub source: Source,
+    /// Its source.
+    pub source: SettingSource,
 }
 
 impl Config {
@@ -101,25 +101,25 @@ impl Config {
         KEYS.iter().map(|key| Setting { key, value: (key.get)(self), source: self.source(key.name) }).collect()
     }
 
-    /// Whether the user means to have a server: what other programs are told of one (`PG*`) is not enough to send anything there.
+    /// `true` if the user configured a server for ctxbridge. Other programs' variables (`PG*`) are not enough to send data there.
     pub fn has_server(&self) -> bool {
         let is_meant = |key: &str| match self.source(key) {
-            Source::Default => false,
-            Source::Variable(variable) => !KEYS.iter().any(|key| key.otherwise == Some(variable)),
-            Source::User(_) | Source::Project(_) | Source::Flag => true,
+            SettingSource::Default => false,
+            SettingSource::Variable(variable) => !KEYS.iter().any(|key| key.fallback_env == Some(variable)),
+            SettingSource::User(_) | SettingSource::Project(_) | SettingSource::Flag => true,
         };
         self.archive.store == StoreKind::Postgres || is_meant("postgres.url") || is_meant("postgres.host")
     }
 
-    /// Who set a key.
-    pub fn source(&self, key: &str) -> Source {
+    /// The source of a key's value.
+    pub fn source(&self, key: &str) -> SettingSource {
         let last = self.set_by.iter().rev().find(|(name, _)| *name == key);
-        last.map_or(Source::Default, |(_, source)| source.clone())
+        last.map_or(SettingSource::Default, |(_, source)| source.clone())
     }
 }
 
-impl Source {
-    /// A word for it that is stable: `default`, `user`, `project`, `environment` or `flag`.
+impl SettingSource {
+    /// A stable word for it: `default`, `user`, `project`, `environment` or `flag`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -131,11 +131,11 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::User(path) | Self::Project(path) => f.write_str(&raw::plain(&path.display().to_string())),
+            Self::User(path) | Self::Project(path) => f.write_str(&raw::escape_controls(&path.display().to_string())),
             Self::Variable(name) => write!(f, "${name}"),
             Self::Flag => f.write_str("command line"),
         }

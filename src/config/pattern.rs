@@ -1,40 +1,40 @@
-//! Regular expressions that the user wrote.
+//! Regular expressions from the user.
 
 use regex::{Regex, RegexBuilder};
 
-use super::raw::{plain, quote};
+use super::raw::{escape_controls, quote};
 
-/// Bytes that one may take when it is compiled, and while it is looked for: some with counts would take all there are.
-const LARGEST: usize = 1 << 20;
-const LARGEST_CACHE: usize = 2 << 20;
+/// Maximum bytes of a compiled expression, and of its cache while searching. Some expressions with counts would take all memory.
+const MAX_COMPILED_BYTES: usize = 1 << 20;
+const MAX_CACHE_BYTES: usize = 2 << 20;
 
-/// A pattern that cannot be used.
+/// Error for a pattern that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("`{}` is no regular expression that can be used: {}", quote(pattern), said(cause))]
-pub struct PatternError {
+#[error("`{}` is no regular expression that can be used: {}", quote(pattern), short_cause(cause))]
+pub struct InvalidPattern {
     /// The pattern.
     pub pattern: String,
-    /// Why.
+    /// The cause.
     pub cause: Box<regex::Error>,
 }
 
 /// Compiles a pattern.
 ///
 /// # Errors
-/// When it is no regular expression, or one that takes too much.
-pub fn compile(pattern: &str) -> Result<Regex, PatternError> {
-    let compiled = RegexBuilder::new(pattern).size_limit(LARGEST).dfa_size_limit(LARGEST_CACHE).build();
-    compiled.map_err(|cause| PatternError { pattern: pattern.to_owned(), cause: Box::new(cause) })
+/// If it is not a regular expression, or takes too much memory.
+pub fn compile_pattern(pattern: &str) -> Result<Regex, InvalidPattern> {
+    let compiled = RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_CACHE_BYTES).build();
+    compiled.map_err(|cause| InvalidPattern { pattern: pattern.to_owned(), cause: Box::new(cause) })
 }
 
-/// On one line, without the picture of where it is.
-fn said(cause: &regex::Error) -> String {
+/// The cause on one line, without the drawing of its position.
+fn short_cause(cause: &regex::Error) -> String {
     match cause {
         regex::Error::CompiledTooBig(limit) => format!("compiled, it takes more than {limit} bytes"),
         other => {
             let text = other.to_string();
             let last = text.lines().last().unwrap_or_default();
-            plain(last.trim().trim_start_matches("error: "))
+            escape_controls(last.trim().trim_start_matches("error: "))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A value as it was written, in a file or as text, and what can be made of it.
+//! A value as it was written, in a file or as text, and its conversions.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -7,26 +7,26 @@ use std::str::FromStr;
 
 use toml::Value;
 
-use super::server::Secret;
+use super::server::SecretString;
 use super::settings::Choice;
 use ctxbridge_common::paths;
 
-/// As written.
+/// A value as it was written.
 #[derive(Clone, Copy)]
-pub enum Raw<'a> {
-    /// In a file.
+pub enum WrittenValue<'a> {
+    /// From a file.
     Toml(&'a Value),
-    /// In the environment or on the command line.
+    /// From the environment or the command line.
     Text(&'a str),
 }
 
-/// Items of a list: each regular expression is looked for in every text.
-const LONGEST_LIST: usize = 100;
+/// Maximum number of items of a list: each regular expression is searched for in every text.
+const MAX_LIST_ITEMS: usize = 100;
 
-/// The longest piece of a value that is repeated in a message, in characters.
-const LONGEST_QUOTE: usize = 40;
+/// Maximum characters of a value that are repeated in a message.
+const MAX_QUOTED_CHARS: usize = 40;
 
-impl Raw<'_> {
+impl WrittenValue<'_> {
     /// A whole number in a range.
     pub fn count(self, range: RangeInclusive<u64>) -> Result<u64, String> {
         let number = match self {
@@ -50,7 +50,7 @@ impl Raw<'_> {
         number.filter(|number| *number > 0.0 && *number <= 1.0).ok_or_else(|| self.not("a share of the window, such as 0.70"))
     }
 
-    /// On or off.
+    /// A switch: on or off.
     pub fn switch(self) -> Result<bool, String> {
         let told = match self {
             Self::Toml(Value::Boolean(told)) => Some(*told),
@@ -76,7 +76,7 @@ impl Raw<'_> {
         found.map(|(_, value)| *value).ok_or_else(|| self.not(&format!("one of {}", words())))
     }
 
-    /// What is written as one word or number, and says itself what it is not.
+    /// One word or number of a type that parses itself. Its error says what was expected.
     pub fn parsed<T: FromStr<Err: Display>>(self) -> Result<T, String> {
         let number;
         let text = match self {
@@ -91,7 +91,7 @@ impl Raw<'_> {
         text.parse().map_err(|error: T::Err| self.not(error.to_string().trim_start_matches("not ")))
     }
 
-    /// A folder, which need not exist: with its whole path, since commands and hooks run anywhere, or below the home, as `~/…`.
+    /// A folder, which need not exist. Its path is absolute, since commands and hooks run anywhere, or starts with `~/`.
     pub fn folder(self) -> Result<PathBuf, String> {
         let text = match self {
             Self::Toml(Value::String(text)) => text.as_str(),
@@ -116,12 +116,12 @@ impl Raw<'_> {
         if text.is_empty() { Err(self.not("a text")) } else { Ok(text.to_owned()) }
     }
 
-    /// A text that is repeated in no message.
-    pub fn secret(self) -> Result<Secret, String> {
-        self.text().map(Secret::new).map_err(|_| "is not a text".to_owned())
+    /// A text that no message repeats.
+    pub fn secret(self) -> Result<SecretString, String> {
+        self.text().map(SecretString::new).map_err(|_| "is not a text".to_owned())
     }
 
-    /// A file with its whole path; none for `system`, as libpq calls the system's own certificates.
+    /// A file with an absolute path; `None` for `system`, libpq's name for the system's certificates.
     pub fn path(self) -> Result<Option<PathBuf>, String> {
         if self.text().is_ok_and(|text| text == "system") {
             return Ok(None);
@@ -129,7 +129,7 @@ impl Raw<'_> {
         self.folder().map(Some).map_err(|_| self.not("a file with its whole path, or ~/…"))
     }
 
-    /// Texts: a list, or as text one a line, unless it is a JSON list of texts.
+    /// A list of texts. In a text, it is one item a line, or a JSON list.
     pub fn list(self) -> Result<Vec<String>, String> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let texts = match self {
@@ -138,9 +138,9 @@ impl Raw<'_> {
             Self::Toml(_) => None,
             Self::Text(text) => serde_json::from_str(text).ok().or_else(|| Some(text.lines().map(str::to_owned).collect())),
         };
-        let texts = texts.filter(|texts: &Vec<String>| texts.len() <= LONGEST_LIST);
+        let texts = texts.filter(|texts: &Vec<String>| texts.len() <= MAX_LIST_ITEMS);
         let texts =
-            texts.ok_or_else(|| self.not(&format!("a list of at most {LONGEST_LIST} texts, such as [\"ACME-[0-9]{{8}}\"]")))?;
+            texts.ok_or_else(|| self.not(&format!("a list of at most {MAX_LIST_ITEMS} texts, such as [\"ACME-[0-9]{{8}}\"]")))?;
         Ok(texts.into_iter().filter(|text| !text.trim().is_empty()).collect())
     }
 
@@ -155,17 +155,17 @@ impl Raw<'_> {
     }
 }
 
-/// Foreign text for a message: short, and nothing in it that a terminal would obey.
+/// Prepares foreign text for a message: shortened, with everything escaped that a terminal would obey.
 pub fn quote(text: &str) -> String {
-    let mut quoted = plain(&text.chars().take(LONGEST_QUOTE).collect::<String>());
-    if text.chars().nth(LONGEST_QUOTE).is_some() {
+    let mut quoted = escape_controls(&text.chars().take(MAX_QUOTED_CHARS).collect::<String>());
+    if text.chars().nth(MAX_QUOTED_CHARS).is_some() {
         quoted.push('…');
     }
     quoted
 }
 
-/// Foreign text with everything escaped that a terminal would obey.
-pub fn plain(text: &str) -> String {
+/// Escapes everything in foreign text that a terminal would obey.
+pub fn escape_controls(text: &str) -> String {
     let harmless = |c: char| matches!(c, '\'' | '"' | '\\');
     text.chars().map(|c| if harmless(c) { c.to_string() } else { c.escape_debug().to_string() }).collect()
 }

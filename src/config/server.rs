@@ -1,4 +1,4 @@
-//! Which server a team's archive is on, and how it is reached.
+//! Settings of the store and of the team's server.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,48 +7,48 @@ use zeroize::Zeroizing;
 
 use super::settings::Choice;
 
-/// A text that is never shown, neither by `Debug` nor by `Display`, and written over when it is no longer needed.
+/// A text that neither `Debug` nor `Display` shows, and that is overwritten in memory when dropped.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(Zeroizing<String>);
+pub struct SecretString(Zeroizing<String>);
 
-/// Where the archive is that commands read.
+/// Kind of the store that commands read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
-    /// One file beside our other data.
+    /// A database file in the data folder.
     #[default]
     Sqlite,
-    /// A team's server; hooks write to a file here, from which it is sent.
+    /// A team's server; hooks write to a local file, which is sent from there.
     Postgres,
     /// A folder of JSON lines, with no database at all.
     Jsonl,
 }
 
-/// Who may read what is sent to the server.
+/// Readers of sessions that are sent to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Visibility {
-    /// Who sent it.
+    /// Only the user who sent it.
     #[default]
     Private,
-    /// Those who work on the same project.
+    /// Members of the same project.
     Project,
-    /// All of the tenant.
+    /// All members of the tenant.
     Team,
 }
 
-/// Whether the connection is encrypted.
+/// Encryption of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ssl {
-    /// Not at all.
+pub enum TlsSwitch {
+    /// Never encrypted.
     Off,
-    /// Always, with a certificate that is trusted and of this host.
+    /// Always encrypted, with a trusted certificate for this host.
     On,
 }
 
-/// A server, as far as it is known.
+/// Settings of a team's server (`postgres.*`).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Postgres {
-    /// All in one: `postgres://user@host:5432/database`. What it says counts more than the other keys.
-    pub url: Option<Secret>,
+pub struct PostgresSettings {
+    /// All in one: `postgres://user@host:5432/database`. It overrides the other keys.
+    pub url: Option<SecretString>,
     /// Name, address, or the folder of a Unix socket.
     pub host: Option<String>,
     /// TCP port.
@@ -58,54 +58,54 @@ pub struct Postgres {
     /// Role to log in as.
     pub user: Option<String>,
     /// The role's password.
-    pub password: Option<Secret>,
-    /// Whether the connection is encrypted; where nothing is said, unless the server is on this machine.
-    pub ssl: Option<Ssl>,
+    pub password: Option<SecretString>,
+    /// Encryption of the connection. By default, on unless the server is on this machine.
+    pub ssl: Option<TlsSwitch>,
     /// Certificates to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// The name of the team's archive on the server.
     pub tenant: Option<String>,
-    /// Who may read what is sent from now on.
+    /// Readers of sessions that are sent from now on.
     pub visibility: Visibility,
-    /// Whether the end of a session sends what is new.
+    /// `true` if the end of a session sends new content.
     pub auto_sync: bool,
-    /// Whether searches ask the server as well.
+    /// `true` if searches ask the server as well.
     pub search: bool,
-    /// How long to wait for the server, in seconds.
+    /// Longest wait for the server, in seconds.
     pub timeout_s: u64,
 }
 
-impl Secret {
+impl SecretString {
     /// Hides a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The text, for the one who needs it.
+    /// The text itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
 }
 
-impl fmt::Display for Secret {
+impl fmt::Display for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
 }
 
-impl Postgres {
-    /// Whether a server is named.
+impl PostgresSettings {
+    /// `true` if a server is named.
     pub fn is_named(&self) -> bool {
         self.url.is_some() || self.host.is_some()
     }
 
-    /// The address without its password, for people.
+    /// The URL without its password, for people.
     pub fn shown_url(&self) -> Option<String> {
         let url = self.url.as_ref()?.reveal();
         let (scheme, rest) = url.split_once("://")?;
@@ -123,7 +123,7 @@ impl Postgres {
     }
 }
 
-impl Default for Postgres {
+impl Default for PostgresSettings {
     fn default() -> Self {
         Self {
             url: None,
@@ -153,9 +153,9 @@ impl Choice for Visibility {
         &[("private", Self::Private), ("project", Self::Project), ("team", Self::Team)];
 }
 
-/// Also the words of libpq. Of those that would do without a check, or without encryption where the server has none, none is
-/// meant so here: what is sent is private.
-impl Choice for Ssl {
+/// Accepts the words of libpq as well. Those that libpq takes for optional encryption, or for encryption without a check, mean
+/// checked encryption here: sent data is private.
+impl Choice for TlsSwitch {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("off", Self::Off),
         ("on", Self::On),
@@ -185,7 +185,7 @@ impl Visibility {
         self.word()
     }
 
-    /// The one of this name.
+    /// Finds a visibility by its name.
     pub fn named(name: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(word, _)| *word == name).map(|(_, value)| *value)
     }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn passwords_of_addresses_are_not_shown() {
-        let shown = |url: &str| Postgres { url: Some(Secret::new(url)), ..Postgres::default() }.shown_url();
+        let shown = |url: &str| PostgresSettings { url: Some(SecretString::new(url)), ..PostgresSettings::default() }.shown_url();
         assert_eq!(shown("postgres://ann:pass@db:5432/team").as_deref(), Some("postgres://ann:***@db:5432/team"));
         assert_eq!(shown("postgres://ann:p@ss@db/team").as_deref(), Some("postgres://ann:***@db/team"));
         assert_eq!(shown("postgres://ann:p/a?s@db/team").as_deref(), Some("postgres://ann:***@db/team"));
@@ -205,6 +205,6 @@ mod tests {
         assert_eq!(shown("postgres://db/team?password=p@ss").as_deref(), Some("postgres://db:***@ss"));
         assert_eq!(shown("postgres://db/team?password=pass").as_deref(), Some("postgres://db/team?***"));
         assert_eq!(shown("postgres://db").as_deref(), Some("postgres://db"));
-        assert_eq!(format!("{:?} {}", Secret::new("pass"), Secret::new("pass")), "*** ***");
+        assert_eq!(format!("{:?} {}", SecretString::new("pass"), SecretString::new("pass")), "*** ***");
     }
 }

@@ -1,105 +1,100 @@
-//! The values and their defaults, which are those of the compaction-bridge design unless said otherwise.
+//! The values and their defaults, which are those of the compaction-bridge design unless noted otherwise.
 
 use std::path::PathBuf;
 
 use super::server::StoreKind;
 
-/// How turns are kept and brought back.
+/// Settings of the archive and of restores (`archive.*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Archive {
-    /// Where commands read; hooks write to a file here in any case.
+pub struct ArchiveSettings {
+    /// The store that commands read; hooks write to a local file in any case.
     pub store: StoreKind,
-    /// The folder of the JSON lines, where it is not the usual one.
+    /// The folder of the JSON lines, if it is not the default.
     pub jsonl_folder: Option<PathBuf>,
     /// Characters that a restore may add to the context.
     pub restore_budget: usize,
     /// Characters of instructions for a compaction.
     pub instruction_budget: usize,
-    /// Whether the end of a session starts an optimise cycle.
+    /// `true` if the end of a session starts an optimize cycle.
     pub auto_optimize: bool,
-    /// Days after which a turn that was never used leaves the hot archive.
+    /// Days after which a turn that was never restored leaves the hot archive.
     pub retention_days: u32,
-    /// Whether these days are adapted to the archive's size and use.
+    /// `true` to adapt these days to the archive's size and use.
     pub adaptive_retention: bool,
-    /// Size of the archive from which on they are fewer, in MiB; 0 where any size will do.
+    /// Size of the archive above which they are fewer, in MiB; 0 for no limit.
     pub size_target_mb: u64,
-    /// Days without use after which a session is compressed anew; 0 for never.
+    /// Days without use after which a session is recompressed; 0 for never.
     pub warm_after_days: u32,
     /// Days without use after which a session is moved to the cold folder; 0 for never.
     pub cold_after_days: u32,
-    /// Where cold sessions are moved to; none of them where there is no such folder.
+    /// The folder that cold sessions are moved to; `None` moves none.
     pub cold_folder: Option<PathBuf>,
 }
 
-/// How full the window is, and who is told.
+/// Settings for watching the context window (`autopilot.*`).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Autopilot {
-    /// Whether hooks watch the window at all.
+pub struct AutopilotSettings {
+    /// `true` if hooks watch the window at all.
     pub enabled: bool,
-    /// Tokens in the window where the client says nothing.
+    /// Tokens in the window where the client does not report them.
     pub window: Option<u64>,
-    /// Share of the window from which on the phase is `warn`.
+    /// Share of the window at which the phase `warn` starts.
     pub warn: f64,
-    /// Share of the window from which on the phase is `optimise`; never below `warn`.
-    pub optimise: f64,
-    /// When the prompt hook says something.
-    pub say: Say,
+    /// Share of the window at which the phase `optimize` starts; never below `warn`.
+    pub critical: f64,
+    /// Conditions under which the prompt hook reports.
+    pub notify: NotifyLevel,
 }
 
-/// What is added to the context unasked.
+/// Settings for recalling past turns automatically (`recall.*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recall {
-    /// Whether the prompt hook looks for what was said and done before that has to do with the prompt.
+pub struct RecallSettings {
+    /// `true` if the prompt hook adds related past turns to prompts.
     pub prompts: bool,
-    /// Whether sub-agents are given that as well.
+    /// `true` if sub-agent prompts get related past turns as well.
     pub agents: bool,
 }
 
-/// What is written down in the project.
+/// Settings of the project's work log (`bundle.*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bundle {
-    /// Whether hooks write it.
+pub struct BundleSettings {
+    /// `true` if hooks write it.
     pub enabled: bool,
 }
 
-/// What hooks may do besides.
+/// Settings of hooks (`hooks.*`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Hooks {
-    /// Whether compactions are blocked.
+pub struct HookSettings {
+    /// Compactions that are blocked.
     pub gate: Gate,
+    /// `true` to log the input of hooks.
+    pub event_log: bool,
 }
 
-/// What is written down besides the archive.
+/// The user's additions to the rules for secrets (`redact.*`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Events {
-    /// Whether what the client tells hooks is kept.
-    pub log: bool,
-}
-
-/// What is a secret besides what is known to be one, and what is none.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Redact {
-    /// Regular expressions of more secrets, as they were written; group 1 is the secret where there is one.
+pub struct RedactSettings {
+    /// Regular expressions of more secrets, as they were written. Group 1, if there is one, is the secret.
     pub patterns: Vec<String>,
-    /// Regular expressions of what is no secret.
+    /// Regular expressions of text that is no secret.
     pub allow: Vec<String>,
 }
 
-/// When the prompt hook reports on the window. What it says costs tokens.
+/// Conditions under which the prompt hook reports on the window. A report costs tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Say {
+pub enum NotifyLevel {
     /// Never.
     Off,
-    /// When the phase changes.
+    /// On each change of the phase.
     Change,
-    /// When the phase changes, and on each prompt from the phase `warn` on.
+    /// On each change of the phase, and on each prompt from the phase `warn` on.
     #[default]
     Warn,
     /// On each prompt.
     Always,
 }
 
-/// Which compactions the pre-compact hook blocks.
+/// Compactions that the pre-compact hook blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Gate {
     /// None.
@@ -109,17 +104,17 @@ pub enum Gate {
     BlockAuto,
 }
 
-/// Tokens in the window when neither the client nor the user says: that of most models (claude-code-facts, section 5).
+/// Default number of tokens in the window: that of most models (claude-code-facts, section 5).
 pub(super) const DEFAULT_WINDOW: u64 = 200_000;
 
-impl Autopilot {
-    /// Tokens in the window: what the client told, else what the user set, else 200,000.
+impl AutopilotSettings {
+    /// Tokens in the window: as the client reported, else as the user set, else 200,000.
     pub fn window_or(&self, told: Option<u64>) -> u64 {
         told.or(self.window).unwrap_or(DEFAULT_WINDOW)
     }
 }
 
-impl Default for Archive {
+impl Default for ArchiveSettings {
     fn default() -> Self {
         Self {
             store: StoreKind::Sqlite,
@@ -137,21 +132,21 @@ impl Default for Archive {
     }
 }
 
-impl Default for Recall {
+impl Default for RecallSettings {
     fn default() -> Self {
         Self { prompts: true, agents: true }
     }
 }
 
-impl Default for Bundle {
+impl Default for BundleSettings {
     fn default() -> Self {
         Self { enabled: true }
     }
 }
 
-impl Default for Autopilot {
+impl Default for AutopilotSettings {
     fn default() -> Self {
-        Self { enabled: true, window: None, warn: 0.70, optimise: 0.85, say: Say::Warn }
+        Self { enabled: true, window: None, warn: 0.70, critical: 0.85, notify: NotifyLevel::Warn }
     }
 }
 
@@ -166,7 +161,7 @@ pub(super) trait Choice: Copy + PartialEq + 'static {
     }
 }
 
-impl Choice for Say {
+impl Choice for NotifyLevel {
     const WORDS: &'static [(&'static str, Self)] =
         &[("off", Self::Off), ("change", Self::Change), ("warn", Self::Warn), ("always", Self::Always)];
 }

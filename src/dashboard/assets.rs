@@ -1,6 +1,6 @@
-//! The page: files inside the binary, each by its name.
+//! The files of the page, which are inside the binary. The page inserts all data as text, never as HTML.
 
-/// Content type and bytes of a file of the page; the page itself has no name.
+/// Content type and bytes of a file of the page, by its name. The page itself has the empty name.
 pub(super) fn named(name: &str) -> Option<(&'static str, &'static [u8])> {
     const SCRIPT: &str = "text/javascript; charset=utf-8";
     const STYLE: &str = "text/css; charset=utf-8";

@@ -1,12 +1,13 @@
 /*!
-Who is answered.
+Access control of the dashboard.
 
 The port is open to every program and every web page on this machine, and transcripts are private:
 
-- The **token** is the first segment of every path. A cookie would be nicer to look at, but browsers send cookies of 127.0.0.1 to every
+- The **token** is the first segment of every path. A cookie would be nicer to look at, but browsers send cookies of 127.0.0.1 to
+  every
   port of it, and so to every other local server. The token ends with the server; no referrer carries it away.
 - The **Host** has to be ours, or a page elsewhere could reach us by a name of its own that points to 127.0.0.1 (DNS rebinding).
-- The **Origin**, where a browser tells it, has to be ours; only GET is answered, and nothing is ever changed.
+- The **Origin**, where a browser sends it, has to be ours. Only GET is answered, and nothing is ever changed.
 - The **policy** allows what comes from us and no inline script: a transcript that got into the page as HTML would still do nothing.
 */
 
@@ -23,7 +24,7 @@ const TOKEN_BYTES: usize = 32;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What every answer carries, refusals as well.
+/// Headers of every answer, refusals as well.
 const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::CACHE_CONTROL, "no-store"),
@@ -33,21 +34,21 @@ const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// A new token: 256 random bits in hexadecimal.
+/// Makes a new token: 256 random bits in hexadecimal.
 pub(super) fn token() -> Result<String, getrandom::Error> {
     let mut bytes = [0_u8; TOKEN_BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What a request has to bring.
+/// Requirements on a request.
 #[derive(Debug)]
 pub(super) struct Guard {
     token: String,
     hosts: [String; 3],
 }
 
-/// Why a request is refused.
+/// Reasons for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     Method,
@@ -86,7 +87,7 @@ impl Guard {
     }
 }
 
-/// Lets through what may be answered.
+/// Passes allowed requests on, refuses the others, and sets the headers.
 pub(super) async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let mut response = match guard.check(request.method(), request.uri().path(), request.headers()) {
         Ok(()) => next.run(request).await,

@@ -1,9 +1,8 @@
 /*!
-`ctxbridge dashboard`: a page on loopback that shows what the archive, the hooks and pruning come to.
-
-[`Dashboard`] is the server, on a thread of its own; `guard` decides who is answered, `data` reads what is shown, `assets` is the page,
-which is inside the binary, so that nothing is fetched from anywhere. Each request opens the archive to look at and closes it again: no
-hook ever waits for an idle page.
+`ctxbridge dashboard`: a page on loopback that shows the state of the archive, the hooks and pruning.
+[`Dashboard`] is the server, on a thread of its own. `guard` decides which requests are answered, and `data` reads the data of the
+page. `assets` is the page, which is inside the binary, so that nothing is fetched from anywhere. Each request opens the archive
+for reading and closes it again: no hook ever waits for an idle page.
 */
 
 mod assets;
@@ -18,9 +17,9 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
-pub use data::Source;
+pub use data::DashboardConfig;
 
-/// Why there is no dashboard.
+/// Errors from starting the dashboard.
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardError {
     /// The port cannot be had.
@@ -28,7 +27,7 @@ pub enum DashboardError {
     Listen {
         /// The port that was asked for; 0 is any.
         port: u16,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
     /// The system has no random bytes for the token.
@@ -49,11 +48,11 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// Serves what there is in `source` on this port of 127.0.0.1, or on any that is free when it is 0.
+    /// Serves the data of `source` on this port of 127.0.0.1, or on any free port if it is 0.
     ///
     /// # Errors
-    /// When there is no such port, no random bytes, or no thread.
-    pub fn start(source: Source, port: u16) -> Result<Self, DashboardError> {
+    /// If the port is not available, or there are no random bytes or no thread.
+    pub fn start(source: DashboardConfig, port: u16) -> Result<Self, DashboardError> {
         let failed = |cause| DashboardError::Listen { port, cause };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -66,7 +65,8 @@ impl Dashboard {
             let _guard = runtime.enter();
             tokio::net::TcpListener::from_std(listener).map_err(failed)?
         };
-        let router = server::router(Arc::new(data::Desk::new(source)), guard::Guard::new(token.clone(), address.port()));
+        let router =
+            server::router(Arc::new(data::DashboardService::new(source)), guard::Guard::new(token.clone(), address.port()));
         let (stop, stopped) = oneshot::channel::<()>();
         let server = thread::Builder::new()
             .name("dashboard".into())
@@ -85,7 +85,7 @@ impl Dashboard {
         Ok(Self { address, token, stop: Some(stop), server: Some(server) })
     }
 
-    /// What to open in a browser. Who knows it can read all transcripts, until the server ends.
+    /// The address to open in a browser. Anybody who knows it can read all transcripts, until the server ends.
     pub fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token)
     }

@@ -1,4 +1,4 @@
-//! The routes: an address in, a file of the page or JSON out.
+//! The routes: each address returns a file of the page, or JSON.
 
 use std::sync::Arc;
 
@@ -13,29 +13,32 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::assets;
-use super::data::{Desk, Trouble};
+use super::data::{DashboardService, DataError};
 use super::guard::{self, Guard};
 
-/// Requests that may be reading at the same time; more wait for their turn.
-const READERS: usize = 4;
+/// Maximum number of requests that read at the same time; others wait.
+const MAX_READERS: usize = 4;
 
 #[derive(Clone)]
-struct Shared {
-    desk: Arc<Desk>,
+struct RouterState {
+    desk: Arc<DashboardService>,
     readers: Arc<Semaphore>,
 }
 
-pub(super) fn router(desk: Arc<Desk>, guard: Arc<Guard>) -> Router {
-    let shared = Shared { desk, readers: Arc::new(Semaphore::new(READERS)) };
+pub(super) fn router(desk: Arc<DashboardService>, guard: Arc<Guard>) -> Router {
+    let shared = RouterState { desk, readers: Arc::new(Semaphore::new(MAX_READERS)) };
     Router::new()
         .route("/{token}/", get(|| file(String::new())))
-        .route("/{token}/api/changes", get(|shared: State<Shared>| answer(shared, |desk| Ok(json!({ "mark": desk.mark() })))))
-        .route("/{token}/api/overview", get(|shared: State<Shared>| answer(shared, Desk::overview)))
-        .route("/{token}/api/sessions", get(|shared: State<Shared>| answer(shared, Desk::sessions)))
+        .route(
+            "/{token}/api/changes",
+            get(|shared: State<RouterState>| answer(shared, |desk| Ok(json!({ "mark": desk.data_fingerprint() })))),
+        )
+        .route("/{token}/api/overview", get(|shared: State<RouterState>| answer(shared, DashboardService::overview)))
+        .route("/{token}/api/sessions", get(|shared: State<RouterState>| answer(shared, DashboardService::sessions)))
         .route("/{token}/api/session/{id}", get(session))
         .route("/{token}/api/savings/{id}", get(savings))
         .route("/{token}/api/search/{words}", get(search))
-        .route("/{token}/api/state", get(|shared: State<Shared>| answer(shared, Desk::state)))
+        .route("/{token}/api/state", get(|shared: State<RouterState>| answer(shared, DashboardService::health_report)))
         .route("/{token}/{name}", get(|Path((_, name)): Path<(String, String)>| file(name)))
         .route("/{token}/vendor/{name}", get(|Path((_, name)): Path<(String, String)>| file(format!("vendor/{name}"))))
         .layer(middleware::from_fn_with_state(guard, guard::guard))
@@ -49,28 +52,28 @@ async fn file(name: String) -> Response {
     }
 }
 
-/// Behind the token: the id of a session, or words to look for.
-type Asked = Path<(String, String)>;
+/// Parts of the path: the token, and the id of a session or words to search.
+type PathArguments = Path<(String, String)>;
 
-async fn session(shared: State<Shared>, Path((_, id)): Asked) -> Response {
+async fn session(shared: State<RouterState>, Path((_, id)): PathArguments) -> Response {
     answer(shared, move |desk| desk.session(&id)).await
 }
 
-async fn savings(shared: State<Shared>, Path((_, id)): Asked) -> Response {
+async fn savings(shared: State<RouterState>, Path((_, id)): PathArguments) -> Response {
     answer(shared, move |desk| desk.savings(&id)).await
 }
 
-async fn search(shared: State<Shared>, Path((_, words)): Asked) -> Response {
+async fn search(shared: State<RouterState>, Path((_, words)): PathArguments) -> Response {
     answer(shared, move |desk| desk.search(&words)).await
 }
 
 /// Reads on a thread of its own, since files and databases block.
-async fn answer<T, F>(State(shared): State<Shared>, work: F) -> Response
+async fn answer<T, F>(State(shared): State<RouterState>, work: F) -> Response
 where
     T: Serialize + Send + 'static,
-    F: FnOnce(&Desk) -> Result<T, Trouble> + Send + 'static,
+    F: FnOnce(&DashboardService) -> Result<T, DataError> + Send + 'static,
 {
-    let Shared { desk, readers } = shared;
+    let RouterState { desk, readers } = shared;
     let Ok(_reader) = readers.acquire_owned().await else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     match tokio::task::spawn_blocking(move || work(&desk)).await {
         Ok(Ok(value)) => Json(value).into_response(),
@@ -82,10 +85,12 @@ where
     }
 }
 
-fn status(trouble: &Trouble) -> StatusCode {
+fn status(trouble: &DataError) -> StatusCode {
     match trouble {
-        Trouble::Unknown => StatusCode::NOT_FOUND,
-        Trouble::TooLarge { .. } | Trouble::NoCalls => StatusCode::UNPROCESSABLE_ENTITY,
-        Trouble::Store(_) | Trouble::Search(_) | Trouble::Prices(_) | Trouble::Hurry => StatusCode::SERVICE_UNAVAILABLE,
+        DataError::UnknownSession => StatusCode::NOT_FOUND,
+        DataError::TooLarge { .. } | DataError::NoCalls => StatusCode::UNPROCESSABLE_ENTITY,
+        DataError::Store(_) | DataError::Search(_) | DataError::Prices(_) | DataError::ReplayInProgress => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     }
 }

@@ -1,11 +1,11 @@
-//! Two rows of bars: tokens of each request, unpatched and patched.
+//! A chart in text: tokens of each request, unpatched and patched.
 
 use std::fmt::Write as _;
 
 /// Columns of the longest bar.
 const WIDTH: u64 = 48;
 
-/// A chart of the tokens of each request of two conversations; a request that one of them does not have is left out there.
+/// Draws the tokens of each request of two conversations. A request that one of them does not have is left out there.
 pub fn bars(unpatched: &[u64], patched: &[u64]) -> String {
     let longest = unpatched.iter().chain(patched).copied().max().unwrap_or(0).max(1);
     let mut chart = String::new();

@@ -1,7 +1,7 @@
 /*!
-What `ctxbridge demo` shows: one scripted conversation with a real client, before and after patching, against the stub.
+`ctxbridge demo`: one scripted conversation with a real client, before and after patching, against the stub.
 
-The client is a copy in a temporary folder, the journal and the backup are there too; nothing of the user's is touched.
+The client is a copy in a temporary folder, with the journal and the backup. Nothing of the user's is touched.
 */
 
 mod bars;
@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use ctxbridge_client::{Client, ClientError, Limits};
-use ctxbridge_patch::inspect::taken_out;
-use ctxbridge_patch::install::{OpenError, Target, TargetError};
+use ctxbridge_client::{Client, ClientError, ConversationLimits};
+use ctxbridge_patch::inspect::without_patches;
+use ctxbridge_patch::install::{Target, TargetError, TargetOpenError};
 use ctxbridge_patch::swap::{self, Attributes, Ownership, SwapError};
 use ctxbridge_stub::{Stub, StubError};
 
 pub use bars::bars;
 
-/// Prompts in the conversation.
+/// Number of prompts in the conversation.
 pub const PROMPTS: usize = 12;
 /// Characters in each prompt.
 pub const PROMPT_CHARS: usize = 20_000;
 
-/// A demo that could not be shown.
+/// Errors from running the demo.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The copy could not be made.
@@ -35,7 +35,7 @@ pub enum DemoError {
         from: PathBuf,
         /// The copy.
         to: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
     /// The stub did not start.
@@ -49,7 +49,7 @@ pub enum DemoError {
     Target(#[from] TargetError),
     /// The copy cannot be read.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] TargetOpenError),
     /// The patch could not be taken out of the copy.
     #[error(transparent)]
     Swap(#[from] SwapError),
@@ -58,11 +58,11 @@ pub enum DemoError {
     Conversation(String),
 }
 
-/// An unpatched copy of a client in `folder`. A `cli.js` is copied with its package; what lies in folders of that (search tools of
-/// 30 MB) is linked where the file system allows, since nobody writes to it.
+/// Makes an unpatched copy of a client in `folder`. A `cli.js` is copied with its package. The files in subfolders of the package
+/// (search tools of 30 MB) are linked where the file system allows, since nobody writes to them.
 ///
 /// # Errors
-/// When something cannot be copied.
+/// If something cannot be copied.
 pub fn copy_client(client: &Target, folder: &Path) -> Result<PathBuf, DemoError> {
     let copy = folder.join(client.file_name());
     if client.kind.is_native() {
@@ -76,15 +76,15 @@ pub fn copy_client(client: &Target, folder: &Path) -> Result<PathBuf, DemoError>
     Ok(copy)
 }
 
-/// The demo begins with an unpatched client: where the one that was copied carries our patch, the copy does not.
+/// Removes our patch from the copy, if it has one: the demo starts with an unpatched client.
 fn take_patch_out(copy: &Target) -> Result<(), DemoError> {
     let container = copy.open()?;
-    let restored = taken_out(&container).unwrap_or_default();
+    let restored = without_patches(&container).unwrap_or_default();
     if restored.is_empty() {
         return Ok(());
     }
     let pieces = container.rewrite(&restored).and_then(|pieces| container.finish(pieces));
-    let pieces = pieces.map_err(|cause| OpenError::Container { path: copy.path.clone(), cause })?;
+    let pieces = pieces.map_err(|cause| TargetOpenError::Container { path: copy.path.clone(), cause })?;
     let new = swap::temporary_name(&copy.path);
     let metadata = fs::metadata(&copy.path);
     let fail = |cause| DemoError::Copy { from: copy.path.clone(), to: new.clone(), cause };
@@ -129,27 +129,27 @@ pub fn prompts() -> Vec<String> {
 /// Has the conversation with a client and returns the estimated input tokens of each request.
 ///
 /// # Errors
-/// When the client does not run, breaks a rule of the API, or reports an error.
+/// If the client does not run, breaks a rule of the API, or reports an error.
 pub fn converse(client: &Target) -> Result<Vec<u64>, DemoError> {
     let stub = Stub::start()?;
-    let conversation = offline(client)?.api(&stub.url()).converse(&prompts(), Limits::default())?;
+    let conversation = offline(client)?.api(&stub.url()).converse(&prompts(), ConversationLimits::default())?;
     if let Some(violation) = stub.violations().first() {
         return Err(DemoError::Conversation(format!("the API would have refused a request: {violation}")));
     }
-    if !conversation.ended_well() {
+    if !conversation.is_success() {
         return Err(DemoError::Conversation(conversation.diagnostics));
     }
     Ok(stub.main_requests().iter().map(|request| request.tokens).collect())
 }
 
-/// A client to run, cut off from the network as far as its release bears it.
+/// Returns a client to run, cut off from the network as far as its release allows.
 ///
 /// # Errors
-/// When there is no scratch home to be had.
+/// If no scratch home can be made.
 pub fn offline(target: &Target) -> Result<Client, ClientError> {
     let client = Client::installed(target.kind.is_native(), &target.path)?;
     Ok(match &target.version {
-        Some(version) if *version < Version::new(1, 0, 100) => client.without_fence(),
+        Some(version) if *version < Version::new(1, 0, 100) => client.without_dead_proxy(),
         _ => client,
     })
 }

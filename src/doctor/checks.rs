@@ -5,42 +5,45 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Check, Status, Surroundings};
+use super::{Environment, HealthCheck, HealthStatus};
 use crate::hook::settings::clients::Readers;
-use crate::hook::settings::scope::{Places, Scope};
+use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::status::status;
 use crate::hook::settings::wiring::events_for;
-use crate::hook::{Event, Log, Spool, known};
+use crate::hook::{Event, Log, Spool, supported_events};
 use ctxbridge_archive::embed::install;
-use ctxbridge_archive::heal;
 use ctxbridge_archive::open::Location;
-use ctxbridge_archive::search::Finder;
+use ctxbridge_archive::recovery;
+use ctxbridge_archive::search::Searcher;
 use ctxbridge_archive::search::index;
 use ctxbridge_archive::store::jsonl::JsonlStore;
-use ctxbridge_archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge_archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_archive::store::{Store, StoreError};
 use ctxbridge_config::{Config, StoreKind};
 use ctxbridge_patch::catalogue::Catalogue;
-use ctxbridge_patch::inspect::State;
+use ctxbridge_patch::inspect::TargetState;
 use ctxbridge_patch::install::{Installation, discover};
 use ctxbridge_patch::patcher::Patcher;
 
-/// Bytes on the disk below which transcripts and patches soon cannot be kept.
+/// Free disk space, in bytes, below which transcripts and patches soon cannot be stored.
 #[cfg(unix)]
-const LITTLE_SPACE: u64 = 1 << 30;
+const LOW_DISK_BYTES: u64 = 1 << 30;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Is it there, may we write, and nobody else read?
-pub fn data_folder(data: &Path) -> Check {
-    let check =
-        |status, told: &str, next: Option<&str>| Check::new("data_folder", status, format!("{}{told}", data.display()), next);
+/// Checks that the data folder exists, is writable and is private.
+pub fn data_folder(data: &Path) -> HealthCheck {
+    let check = |status, told: &str, next: Option<&str>| {
+        HealthCheck::new("data_folder", status, format!("{}{told}", data.display()), next)
+    };
     let metadata = match fs::metadata(data) {
         Ok(metadata) if metadata.is_dir() => metadata,
-        Ok(_) => return check(Status::Failed, " is no folder", Some("move it away, or set CTXBRIDGE_DATA_DIR to a folder")),
+        Ok(_) => {
+            return check(HealthStatus::Failed, " is no folder", Some("move it away, or set CTXBRIDGE_DATA_DIR to a folder"));
+        }
         Err(error) => {
             return check(
-                Status::Failed,
+                HealthStatus::Failed,
                 &format!(" cannot be read: {error}"),
                 Some("set CTXBRIDGE_DATA_DIR to a folder that you may use"),
             );
@@ -56,63 +59,72 @@ pub fn data_folder(data: &Path) -> Check {
     let (is_writable, is_private) = (!metadata.permissions().readonly(), true);
     match (is_writable, is_private) {
         (false, _) => check(
-            Status::Failed,
+            HealthStatus::Failed,
             " cannot be written to",
             Some("give yourself the right to write there, or set CTXBRIDGE_DATA_DIR"),
         ),
         (_, false) => {
-            let next = format!("`chmod 700 '{}'` keeps others out", data.display());
-            check(Status::Warning, " can be entered by others", Some(&next))
+            let next = format!("to fix it, run `chmod 700 '{}'`", data.display());
+            check(HealthStatus::Warning, " is accessible to other users", Some(&next))
         }
-        _ => check(Status::Ok, " is writable, and yours alone", None),
+        _ => check(HealthStatus::Ok, " is writable, and yours alone", None),
     }
 }
 
-/// How much room is left.
+/// Checks the free disk space.
 #[cfg(unix)]
-pub fn disk(data: &Path) -> Option<Check> {
+pub fn disk(data: &Path) -> Option<HealthCheck> {
     let space = rustix::fs::statvfs(data).ok()?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     let detail = format!("{:.1} GB free", free as f64 / 1e9);
     Some(match free {
-        LITTLE_SPACE.. => Check::new("disk", Status::Ok, detail, None),
-        0 => Check::new("disk", Status::Failed, "the disk is full", Some("make room: nothing can be archived")),
-        _ => Check::new("disk", Status::Warning, detail, Some("make room: when the disk is full, nothing is archived")),
+        LOW_DISK_BYTES.. => HealthCheck::new("disk", HealthStatus::Ok, detail, None),
+        0 => HealthCheck::new("disk", HealthStatus::Failed, "the disk is full", Some("make room: nothing can be archived")),
+        _ => {
+            HealthCheck::new("disk", HealthStatus::Warning, detail, Some("make room: when the disk is full, nothing is archived"))
+        }
     })
 }
 
-/// Nobody to ask without unsafe code.
+/// Not checked on this platform: it would need unsafe code.
 #[cfg(not(unix))]
-pub fn disk(_data: &Path) -> Option<Check> {
+pub fn disk(_data: &Path) -> Option<HealthCheck> {
     None
 }
 
-pub fn configuration(config: &Config) -> Check {
+pub fn configuration(config: &Config) -> HealthCheck {
     let set = config.settings().iter().filter(|setting| setting.source.kind() != "default").count();
     let Some(first) = config.problems.first() else {
-        let told = if set == 0 { "all settings are as by default".to_owned() } else { format!("{set} set, no problems") };
-        return Check::new("configuration", Status::Ok, told, None);
+        let told = if set == 0 { "all settings at their defaults".to_owned() } else { format!("{set} set, no problems") };
+        return HealthCheck::new("configuration", HealthStatus::Ok, told, None);
     };
     let more = config.problems.len() - 1;
     let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
     // Already without control characters, as `config show` says it.
-    Check::new(
+    HealthCheck::new(
         "configuration",
-        Status::Warning,
+        HealthStatus::Warning,
         format!("{first}{more}"),
         Some("correct it; `ctxbridge config show` says what holds instead"),
     )
 }
 
-/// Each installed client, and what our patch is in it.
-pub fn clients(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
+/// Checks each installed client and the state of our patch in it.
+pub fn clients(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck> {
     let installations = discover(Some(&at.current));
     if installations.is_empty() {
-        return vec![Check::new("patch", Status::Warning, "no client found", Some("`ctxbridge patch verify PATH` looks at one"))];
+        return vec![HealthCheck::new(
+            "patch",
+            HealthStatus::Warning,
+            "no client found",
+            Some("`ctxbridge patch verify PATH` looks at one"),
+        )];
     }
     let catalogue = match Catalogue::embedded() {
         Ok(catalogue) => catalogue,
-        Err(error) => return vec![Check::new("patch", Status::Failed, error.to_string(), Some("reinstall ctxbridge"))],
+        Err(error) => {
+            return vec![HealthCheck::new("patch", HealthStatus::Failed, error.to_string(), Some("reinstall ctxbridge"))];
+        }
     };
     // What it says besides comes out of its result as well.
     let patcher = Patcher::new(&at.data, catalogue, &|_| {});
@@ -123,107 +135,124 @@ pub fn clients(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
     installations.into_iter().map(look).collect()
 }
 
-fn client(installation: Installation, patcher: &Patcher<'_>) -> Check {
+fn client(installation: Installation, patcher: &Patcher<'_>) -> HealthCheck {
     let path = installation.path.display().to_string();
     // What the shell does not run disturbs nobody.
-    let bad = if installation.on_path { Status::Failed } else { Status::Warning };
+    let bad = if installation.on_path { HealthStatus::Failed } else { HealthStatus::Warning };
     let target = match installation.client {
         Ok(target) => target,
-        Err(error) => return Check::new("patch", bad, error.to_string(), Some("`ctxbridge patch list` shows the clients")),
+        Err(error) => return HealthCheck::new("patch", bad, error.to_string(), Some("`ctxbridge patch list` shows the clients")),
     };
     let place = format!("{} {path}", target.version_text());
     let verified = match patcher.verify(&target) {
         Ok(verified) => verified,
-        Err(error) => return Check::new("patch", bad, format!("{place}: {error}"), Some("`ctxbridge patch verify` says more")),
+        Err(error) => {
+            return HealthCheck::new("patch", bad, format!("{place}: {error}"), Some("`ctxbridge patch verify` says more"));
+        }
     };
     let apply = format!("`ctxbridge patch apply '{path}'` patches it");
     let (status, state, next) = match verified.state {
-        State::Patched => (Status::Ok, "patched", None),
-        State::Unpatched => (Status::Warning, "unpatched", Some(apply.as_str())),
-        State::Upgraded => (Status::Warning, "upgraded since it was patched", Some(apply.as_str())),
-        State::Modified => (bad, "patched, and changed since", Some("reinstall the client, then patch it")),
-        State::Foreign => (Status::Warning, "patched by another tool", Some("undo that with the other tool, then patch it")),
+        TargetState::Patched => (HealthStatus::Ok, "patched", None),
+        TargetState::Unpatched => (HealthStatus::Warning, "unpatched", Some(apply.as_str())),
+        TargetState::Upgraded => (HealthStatus::Warning, "upgraded since it was patched", Some(apply.as_str())),
+        TargetState::Modified => (bad, "patched, and changed since", Some("reinstall the client, then patch it")),
+        TargetState::Foreign => {
+            (HealthStatus::Warning, "patched by another tool", Some("undo that with the other tool, then patch it"))
+        }
     };
-    Check::new("patch", status, format!("{place}: {state}"), next)
+    HealthCheck::new("patch", status, format!("{place}: {state}"), next)
 }
 
-pub fn hooks(at: &Surroundings) -> Check {
-    let places = Places::new(at.home.clone(), at.client_config.clone(), &at.current);
+pub fn hooks(at: &Environment) -> HealthCheck {
+    let places = SettingsPaths::new(at.home.clone(), at.client_config.clone(), &at.current);
     let readers = Readers::discover(Some(&places.project));
-    let (wanted, left_out) = events_for(&readers.clients, &known);
-    let found = match status(&places, &Scope::ALL, (&wanted, &left_out), at.path_variable.as_deref()) {
+    let (wanted, left_out) = events_for(&readers.clients, &supported_events);
+    let found = match status(&places, &SettingsScope::ALL, (&wanted, &left_out), at.path_variable.as_deref()) {
         Ok(found) => found,
-        Err(error) => return Check::new("hooks", Status::Failed, error.to_string(), Some("`ctxbridge hooks status` says more")),
+        Err(error) => {
+            return HealthCheck::new(
+                "hooks",
+                HealthStatus::Failed,
+                error.to_string(),
+                Some("`ctxbridge hooks status` says more"),
+            );
+        }
     };
     let names = |events: &[Event]| events.iter().map(|event| event.name()).collect::<Vec<_>>().join(", ");
     let why = Some("`ctxbridge hooks status` says why");
     if let Some((file, problem)) = found.scopes.iter().find_map(|scope| Some((&scope.file, scope.problem.as_ref()?))) {
-        return Check::new("hooks", Status::Failed, format!("{}: {problem}", file.display()), why);
+        return HealthCheck::new("hooks", HealthStatus::Failed, format!("{}: {problem}", file.display()), why);
     }
     match found.scopes.iter().map(|scope| scope.hooks.len()).sum::<usize>() {
-        0 => Check::new("hooks", Status::Warning, "not wired: nothing is archived", Some("`ctxbridge hooks install` wires them")),
-        _ if found.disabled => Check::new("hooks", Status::Failed, "wired, but `disableAllHooks` is set", why),
+        0 => HealthCheck::new(
+            "hooks",
+            HealthStatus::Warning,
+            "not wired: nothing is archived",
+            Some("`ctxbridge hooks install` wires them"),
+        ),
+        _ if found.disabled => HealthCheck::new("hooks", HealthStatus::Failed, "wired, but `disableAllHooks` is set", why),
         wired if found.wired && !wanted.is_empty() && found.twice.is_empty() => {
-            Check::new("hooks", Status::Ok, format!("{wired} wired"), None)
+            HealthCheck::new("hooks", HealthStatus::Ok, format!("{wired} wired"), None)
         }
         _ if !found.twice.is_empty() => {
-            Check::new("hooks", Status::Warning, format!("wired twice: {}", names(&found.twice)), why)
+            HealthCheck::new("hooks", HealthStatus::Warning, format!("wired twice: {}", names(&found.twice)), why)
         }
         _ if !found.missing.is_empty() => {
-            Check::new("hooks", Status::Failed, format!("not in effect: {}", names(&found.missing)), why)
+            HealthCheck::new("hooks", HealthStatus::Failed, format!("not in effect: {}", names(&found.missing)), why)
         }
-        _ => Check::new("hooks", Status::Failed, "wired, and some cannot run", why),
+        _ => HealthCheck::new("hooks", HealthStatus::Failed, "wired, and some cannot run", why),
     }
 }
 
-/// The archive, and the index of what is in it.
-pub fn archive(data: &Path, config: &Config) -> Vec<Check> {
+/// Checks the archive and its search index.
+pub fn archive(data: &Path, config: &Config) -> Vec<HealthCheck> {
     let location = Location::of(data, &config.archive);
     let has_database = location.kind() == StoreKind::Sqlite && data.join(SqliteStore::FILE).exists();
     let mut found = match location.kind() {
         StoreKind::Jsonl => vec![lines(&location)],
-        _ if !has_database && location.waiting().is_some() => vec![lines(&location)],
+        _ if !has_database && location.folder_to_merge().is_some() => vec![lines(&location)],
         _ => database(data),
     };
-    if let Some(folder) = location.waiting() {
+    if let Some(folder) = location.folder_to_merge() {
         let told = format!("{} has what was archived without the database", folder.display());
         let next = Some("`ctxbridge archive optimize` merges it");
-        found.push(Check::new("jsonl", Status::Warning, told, next));
+        found.push(HealthCheck::new("jsonl", HealthStatus::Warning, told, next));
     }
     found
 }
 
-/// An archive in JSON Lines.
-fn lines(location: &Location) -> Check {
-    let read = || -> Result<Check, StoreError> {
+/// Checks an archive in JSON Lines.
+fn lines(location: &Location) -> HealthCheck {
+    let read = || -> Result<HealthCheck, StoreError> {
         let Some(mut store) = JsonlStore::open_read_only(location.folder())? else { return Ok(none_yet()) };
-        if let Some(finding) = store.look_through()?.first() {
+        if let Some(finding) = store.integrity_check()?.first() {
             let next = "`ctxbridge archive optimize` says all that is damaged";
-            return Ok(Check::new("archive", Status::Failed, finding.to_string(), Some(next)));
+            return Ok(HealthCheck::new("archive", HealthStatus::Failed, finding.to_string(), Some(next)));
         }
         let totals = store.totals()?;
         let (turns, sessions) = (count(totals.turns, "turn"), count(totals.sessions, "session"));
-        Ok(Check::new("archive", Status::Ok, format!("whole, in JSON Lines, with {turns} of {sessions}"), None))
+        Ok(HealthCheck::new("archive", HealthStatus::Ok, format!("whole, in JSON Lines, with {turns} of {sessions}"), None))
     };
     read().unwrap_or_else(|error| failed(&error))
 }
 
-fn none_yet() -> Check {
-    Check::new("archive", Status::Warning, "there is none yet", Some("`ctxbridge archive import` takes in what the client has"))
+fn none_yet() -> HealthCheck {
+    let next = Some("to create one from existing transcripts, run `ctxbridge archive import`");
+    HealthCheck::new("archive", HealthStatus::Warning, "no archive yet", next)
 }
 
-fn failed(error: &StoreError) -> Check {
+fn failed(error: &StoreError) -> HealthCheck {
     let next = match error.is_damage() {
         true => "`ctxbridge archive import` also fills the new one",
         false => "close what uses it, and try again",
     };
-    Check::new("archive", Status::Failed, error.to_string(), Some(next))
+    HealthCheck::new("archive", HealthStatus::Failed, error.to_string(), Some(next))
 }
 
-fn database(data: &Path) -> Vec<Check> {
+fn database(data: &Path) -> Vec<HealthCheck> {
     let read = || -> Result<Option<(SqliteStore, u64, u64)>, StoreError> {
         let Some(store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
-        let mut store = store.holding(heal::presence(data, Patience::Patient)?);
+        let mut store = store.holding(recovery::lock_in_use(data, LockPolicy::Background)?);
         store.quick_check()?;
         let totals = store.totals()?;
         Ok(Some((store, totals.sessions, totals.turns)))
@@ -232,7 +261,7 @@ fn database(data: &Path) -> Vec<Check> {
         Ok(None) => vec![none_yet()],
         Ok(Some((mut store, sessions, turns))) => {
             let told = format!("whole, with {} of {}", count(turns, "turn"), count(sessions, "session"));
-            let mut found = vec![Check::new("archive", Status::Ok, told, None), search(data, &mut store)];
+            let mut found = vec![HealthCheck::new("archive", HealthStatus::Ok, told, None), search(data, &mut store)];
             found.extend(cold(&mut store));
             found
         }
@@ -240,35 +269,41 @@ fn database(data: &Path) -> Vec<Check> {
     }
 }
 
-fn search(data: &Path, store: &mut SqliteStore) -> Check {
+fn search(data: &Path, store: &mut SqliteStore) -> HealthCheck {
     let next = Some("the next `ctxbridge archive search` makes it");
     if !data.join(index::FILE).exists() {
-        return Check::new("search", Status::Warning, "there is no index yet", next);
+        return HealthCheck::new("search", HealthStatus::Warning, "there is no index yet", next);
     }
-    match Finder::new(data.to_owned()).behind(store) {
-        Ok(behind) if behind.entries == 0 => Check::new("search", Status::Ok, "the index has every entry", None),
+    match Searcher::new(data.to_owned()).backlog(store) {
+        Ok(behind) if behind.entries == 0 => HealthCheck::new("search", HealthStatus::Ok, "the index has every entry", None),
         // Hooks leave that to whoever searches.
-        Ok(behind) => {
-            Check::new("search", Status::Ok, format!("entries that the next search will index: {}", behind.entries), None)
-        }
-        Err(error) => {
-            Check::new("search", Status::Warning, error.to_string(), Some("the next `ctxbridge archive search` makes it anew"))
-        }
+        Ok(behind) => HealthCheck::new(
+            "search",
+            HealthStatus::Ok,
+            format!("entries that the next search will index: {}", behind.entries),
+            None,
+        ),
+        Err(error) => HealthCheck::new(
+            "search",
+            HealthStatus::Warning,
+            error.to_string(),
+            Some("the next `ctxbridge archive search` makes it anew"),
+        ),
     }
 }
 
-/// Whether files of cold sessions are where they should be, if there are any.
-fn cold(store: &mut SqliteStore) -> Option<Check> {
+/// Checks that the files of cold sessions exist, if there are any.
+fn cold(store: &mut SqliteStore) -> Option<HealthCheck> {
     let files = match store.cold_files() {
         Ok(files) if files.is_empty() => return None,
         Ok(files) => files,
-        Err(error) => return Some(Check::new("cold", Status::Failed, error.to_string(), None)),
+        Err(error) => return Some(HealthCheck::new("cold", HealthStatus::Failed, error.to_string(), None)),
     };
     let is_there = |path: &Path, bytes| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes);
     let mut missing = files.iter().filter(|file| !is_there(&file.path(), file.bytes));
     let Some(first) = missing.next() else {
         let told = format!("{} in cold storage, where they should be", count(files.len() as u64, "session"));
-        return Some(Check::new("cold", Status::Ok, told, None));
+        return Some(HealthCheck::new("cold", HealthStatus::Ok, told, None));
     };
     let told = format!(
         "{} of {} in cold storage cannot be read: {} is not there, or has another length",
@@ -277,33 +312,37 @@ fn cold(store: &mut SqliteStore) -> Option<Check> {
         first.path().display()
     );
     let next = "mount the folder, or put the files back; where it is another one now, set archive.cold_folder to it and run `ctxbridge archive optimize`";
-    Some(Check::new("cold", Status::Failed, told, Some(next)))
+    Some(HealthCheck::new("cold", HealthStatus::Failed, told, Some(next)))
 }
 
-pub fn model(data: &Path) -> Check {
+pub fn model(data: &Path) -> HealthCheck {
     let status = install::status(&install::folder_in(data));
-    let next = Some("`ctxbridge model install` puts it there");
+    let next = Some("to enable semantic search, run `ctxbridge model install`");
     match status.state {
-        install::State::Installed => Check::new("model", Status::Ok, format!("{} is whole", status.model), None),
-        install::State::Damaged => Check::new(
+        install::InstallState::Installed => {
+            HealthCheck::new("model", HealthStatus::Ok, format!("{} is whole", status.model), None)
+        }
+        install::InstallState::Damaged => HealthCheck::new(
             "model",
-            Status::Failed,
+            HealthStatus::Failed,
             format!("{} is damaged", status.model),
             Some("`ctxbridge model install` replaces it"),
         ),
-        install::State::Absent => Check::new("model", Status::Warning, "not installed: search goes by words alone", next),
+        install::InstallState::Absent => {
+            HealthCheck::new("model", HealthStatus::Warning, "not installed: keyword search only", next)
+        }
     }
 }
 
-/// What hooks could not do in the last 24 hours.
-pub fn hooks_log(data: &Path, now_ms: i64) -> Check {
+/// Reports failures of hooks in the last 24 hours.
+pub fn hooks_log(data: &Path, now_ms: i64) -> HealthCheck {
     let path = data.join("logs").join(Log::FILE);
     let texts = [path.with_extension("log.1"), path.clone()].map(|path| fs::read(path).unwrap_or_default());
     let lines = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n'));
     let failures: Vec<Value> =
         lines.filter_map(|line| serde_json::from_slice(line).ok()).filter(|line| is_recent(line, now_ms)).collect();
     let Some(newest) = failures.last() else {
-        return Check::new("hooks_log", Status::Ok, "no failure in the last 24 hours", None);
+        return HealthCheck::new("hooks_log", HealthStatus::Ok, "no failure in the last 24 hours", None);
     };
     let text = |key: &str| newest[key].as_str().unwrap_or("?");
     let told = format!(
@@ -312,19 +351,19 @@ pub fn hooks_log(data: &Path, now_ms: i64) -> Check {
         text("event"),
         text("error")
     );
-    Check::new("hooks_log", Status::Warning, told, Some(&format!("see {}", path.display())))
+    HealthCheck::new("hooks_log", HealthStatus::Warning, told, Some(&format!("see {}", path.display())))
 }
 
-/// What hooks could not write, if anything.
-pub fn spool(data: &Path) -> Option<Check> {
-    let waiting = Spool::in_dir(data).waiting();
+/// Reports writes of hooks that are still queued, if any.
+pub fn spool(data: &Path) -> Option<HealthCheck> {
+    let waiting = Spool::in_dir(data).pending_count();
     (waiting > 0).then(|| {
         let told = format!(
             "{} to be archived",
             if waiting == 1 { "1 thing waits".to_owned() } else { format!("{waiting} things wait") }
         );
         let next = "the next hook takes them in; `ctxbridge archive optimize` does it now";
-        Check::new("spool", Status::Warning, told, Some(next))
+        HealthCheck::new("spool", HealthStatus::Warning, told, Some(next))
     })
 }
 

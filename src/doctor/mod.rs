@@ -1,5 +1,5 @@
 /*!
-Is everything as it should be: one look at all that ctxbridge consists of, each by the code that the command for it has.
+Health checks of all parts of ctxbridge, each with the code that the command for that part uses.
 
 Nothing is repaired: each check says what to do next.
 */
@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use ctxbridge_common::paths;
-use ctxbridge_config::{Config, Sources};
+use ctxbridge_config::{Config, ConfigSources};
 
-/// What a look came to.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// As it should be.
+pub enum HealthStatus {
+    /// No problem.
     Ok,
     /// Works, but something is missing or worth a look.
     Warning,
@@ -27,22 +27,22 @@ pub enum Status {
     Failed,
 }
 
-/// A thing that was looked at.
+/// A check with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub struct HealthCheck {
     /// Its name, which is stable.
     pub id: &'static str,
-    /// How it is.
-    pub status: Status,
-    /// What was seen, on one line without control characters.
+    /// The result.
+    pub status: HealthStatus,
+    /// Finding, on one line without control characters.
     pub detail: String,
-    /// What to do, where something is to be done.
+    /// Next step for the user, if any.
     pub next: Option<String>,
 }
 
-/// Where to look. Everything outside comes in here, so that a test can say what the world is like.
+/// Environment of the checks. Everything from outside comes in here, so that a test can replace it.
 #[derive(Debug)]
-pub struct Surroundings {
+pub struct Environment {
     /// Our data folder.
     pub data: PathBuf,
     /// The settings.
@@ -53,18 +53,18 @@ pub struct Surroundings {
     pub home: Option<PathBuf>,
     /// `$CLAUDE_CONFIG_DIR`
     pub client_config: Option<PathBuf>,
-    /// Where the user's shell looks for programs.
+    /// `$PATH` of the user's shell.
     pub path_variable: Option<std::ffi::OsString>,
     /// Milliseconds since 1970.
     pub now_ms: i64,
 }
 
-impl Surroundings {
-    /// Those of this process, which runs in a folder, and of our data folder.
+impl Environment {
+    /// Collects the environment of this process, which runs in the folder `current`.
     pub fn of_process(data: PathBuf, current: PathBuf) -> Self {
         Self {
             data,
-            config: Config::load(&Sources::of_process(Some(&current))),
+            config: Config::load(&ConfigSources::of_process(Some(&current))),
             current,
             home: paths::home_dir(),
             client_config: std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into),
@@ -74,8 +74,8 @@ impl Surroundings {
     }
 }
 
-/// Looks at everything; `progress` hears what comes next.
-pub fn examine(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
+/// Runs all checks; `progress` receives the name of each step.
+pub fn run_checks(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck> {
     let mut found = vec![checks::data_folder(&at.data)];
     found.extend(checks::disk(&at.data));
     found.push(checks::configuration(&at.config));
@@ -86,16 +86,16 @@ pub fn examine(at: &Surroundings, progress: &dyn Fn(&str)) -> Vec<Check> {
     found.extend(checks::archive(&at.data, &at.config));
     progress("reading the model");
     #[cfg(feature = "team")]
-    found.extend(server::look(&at.data, &at.config));
+    found.extend(server::check_server(&at.data, &at.config));
     found.push(checks::model(&at.data));
     found.push(checks::hooks_log(&at.data, at.now_ms));
     found.extend(checks::spool(&at.data));
     found
 }
 
-impl Check {
-    fn new(id: &'static str, status: Status, detail: impl Into<String>, next: Option<&str>) -> Self {
+impl HealthCheck {
+    fn new(id: &'static str, status: HealthStatus, detail: impl Into<String>, next: Option<&str>) -> Self {
         // Paths and messages have names of files in them.
-        Self { id, status, detail: ctxbridge_config::plain(&detail.into()), next: next.map(str::to_owned) }
+        Self { id, status, detail: ctxbridge_config::escape_controls(&detail.into()), next: next.map(str::to_owned) }
     }
 }

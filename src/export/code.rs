@@ -1,4 +1,4 @@
-//! Code in colours: spans with a class for each kind of token. What they say is what was there, character for character.
+//! Colored code: spans with a class for each kind of token. Their text is that of the code, character for character.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,23 +7,23 @@ use synoptic::{Highlighter, TokOpt, from_extension};
 
 use super::html::escape;
 
-/// Bytes of a block that are coloured; the rest is plain.
-const BLOCK_BYTES: usize = 16 << 10;
+/// Maximum bytes of a block that are colored; the rest is plain.
+const MAX_COLORED_BLOCK_BYTES: usize = 16 << 10;
 
-/// A block with a longer line is data, or minified, and nobody reads it.
+/// Maximum bytes of a line. A block with a longer one is data, or minified, and is not colored.
 const LINE_BYTES: usize = 2_000;
 
-/// A language that can be coloured, by the extension of its files.
+/// A language that can be colored, by the extension of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Language(&'static str);
 
-/// Those that there are rules for.
-const KNOWN: [&str; 35] = [
+/// Extensions with rules for coloring.
+const KNOWN_EXTENSIONS: [&str; 35] = [
     "rs", "asm", "py", "rb", "lua", "r", "go", "js", "ts", "dart", "c", "h", "cpp", "hpp", "cc", "cs", "swift", "json", "kt",
     "java", "php", "scala", "hs", "css", "html", "md", "toml", "yaml", "yml", "sh", "sql", "xml", "tex", "diff", "tsx",
 ];
 
-/// What languages are called at fences, and extensions that mean the same.
+/// Names of languages at fences, and equivalent extensions.
 const ALIASES: [(&str, &str); 27] = [
     ("rust", "rs"),
     ("python", "py"),
@@ -58,39 +58,39 @@ impl Language {
     pub const SHELL: Self = Self("sh");
     pub const JSON: Self = Self("json");
 
-    /// By what stands at a fence, or by an extension.
+    /// Finds a language by its name at a fence, or by an extension.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
         let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, known)| *known);
-        alias.or_else(|| KNOWN.into_iter().find(|known| *known == name)).map(Self)
+        alias.or_else(|| KNOWN_EXTENSIONS.into_iter().find(|known| *known == name)).map(Self)
     }
 
-    /// By the name of a file.
+    /// Finds a language by the name of a file.
     pub fn of_file(path: &str) -> Option<Self> {
         let name = path.rsplit(['/', '\\']).next()?;
         Self::named(name.rsplit_once('.')?.1)
     }
 
-    /// What stands at a fence.
+    /// The name at a fence.
     pub fn name(self) -> &'static str {
         self.0
     }
 }
 
 thread_local! {
-    /// A copy of the rules has caches of its own: to make them costs more than a block.
+    /// Highlighters of this thread. Each has caches of its own; making one costs more than coloring a block.
     static HIGHLIGHTERS: RefCell<HashMap<Language, Highlighter>> = RefCell::default();
 }
 
-/// Adds a block of code to HTML, in colours as long as there is `budget` (bytes).
+/// Adds a block of code to HTML, colored as long as there is `budget` (bytes).
 pub(super) fn highlight(html: &mut String, code: &str, language: Option<Language>, budget: &mut usize) {
-    let mut length = code.len().min(BLOCK_BYTES).min(*budget);
+    let mut length = code.len().min(MAX_COLORED_BLOCK_BYTES).min(*budget);
     while !code.is_char_boundary(length) {
         length -= 1;
     }
-    let (colourful, plain) = code.split_at(length);
+    let (colorful, plain) = code.split_at(length);
     match language {
-        Some(language) if colourful.lines().all(|line| line.len() <= LINE_BYTES) => {
+        Some(language) if colorful.lines().all(|line| line.len() <= LINE_BYTES) => {
             *budget -= length;
             HIGHLIGHTERS.with_borrow_mut(|known| {
                 if !known.contains_key(&language) {
@@ -98,17 +98,17 @@ pub(super) fn highlight(html: &mut String, code: &str, language: Option<Language
                     known.extend(from_extension(language.0, 1).map(|made| (language, made)));
                 }
                 match known.get_mut(&language) {
-                    Some(highlighter) => coloured(html, colourful, highlighter),
-                    None => escape(html, colourful),
+                    Some(highlighter) => colored(html, colorful, highlighter),
+                    None => escape(html, colorful),
                 }
             });
         }
-        _ => escape(html, colourful),
+        _ => escape(html, colorful),
     }
     escape(html, plain);
 }
 
-fn coloured(html: &mut String, code: &str, highlighter: &mut Highlighter) {
+fn colored(html: &mut String, code: &str, highlighter: &mut Highlighter) {
     let lines: Vec<String> = code.split('\n').map(str::to_owned).collect();
     highlighter.run(&lines);
     for (at, line) in lines.iter().enumerate() {
@@ -135,7 +135,7 @@ fn coloured(html: &mut String, code: &str, highlighter: &mut Highlighter) {
     }
 }
 
-/// Writes the front of a text, and says what is left.
+/// Writes the first `length` bytes of a text, and returns the rest.
 fn span<'t>(html: &mut String, class: &str, text: &'t str, length: usize) -> &'t str {
     let (front, rest) = text.split_at(length);
     if class.is_empty() || front.is_empty() {
@@ -150,7 +150,7 @@ fn span<'t>(html: &mut String, class: &str, text: &'t str, length: usize) -> &'t
     rest
 }
 
-/// A page has few colours: what is not told apart needs no class.
+/// The class of a kind of token. Kinds that are not told apart on the page have none.
 fn class_of(kind: &str) -> &'static str {
     match kind {
         "keyword" | "tag" => "k",
@@ -201,7 +201,7 @@ mod tests {
         #[test]
         fn what_it_says_stays(
             code in "(let |fn |'|\"|/\\*|\\*/|//|#|\\\\|\\$\\{|\\}|<|>|&|\n|\t|é|漢|👩|`|-- |=begin|[a-z0-9]{1,3}| ){0,40}",
-            language in proptest::sample::select(KNOWN.to_vec()),
+            language in proptest::sample::select(KNOWN_EXTENSIONS.to_vec()),
         ) {
             let html = html(&code, language);
             let mut text = String::new();

@@ -1,8 +1,8 @@
 /*!
-A conversation as it is shown: turns, in each of them what was said and done, in order.
+The model of an exported conversation: turns, and in each of them the messages in order. All formats and the comparison share it.
 
-A tool call has its result, and the work of the sub-agents that it started. Lines that are no conversation (bookkeeping, what the
-client adds by itself) are left out, thinking as well unless it is asked for; the transcript itself has them (`archive restore`).
+A tool call has its result, and the work of the sub-agents that it started. Lines that are no conversation (bookkeeping, the
+client's own additions) are left out. So is thinking, unless it is asked for. The transcript itself has them (`archive restore`).
 */
 
 use std::collections::HashMap;
@@ -11,26 +11,26 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::visible;
-use ctxbridge_archive::store::{Session, Store, StoreError, StoredTurn, Turns};
-use ctxbridge_archive::{context, quote};
+use ctxbridge_archive::store::{Session, Store, StoreError, StoredTurn, TurnSelection};
+use ctxbridge_archive::{handle, quote};
 use ctxbridge_common::digest;
-use ctxbridge_transcript::{Block, Content, Kind, Record, as_typed, records};
+use ctxbridge_transcript::{Content, MessageBlock, Record, RecordKind, as_typed, records};
 
-/// Turns whose bytes are in memory at once.
-const AT_ONCE: usize = 64;
+/// Number of turns whose bytes are in memory at once.
+const TURNS_PER_BATCH: usize = 64;
 
-/// Sub-agents start sub-agents; deeper than this, their work is listed beside the conversation.
-const DEEPEST: usize = 8;
+/// Maximum depth of sub-agents that start sub-agents. The work of deeper ones is listed after the conversation.
+const MAX_AGENT_DEPTH: usize = 8;
 
-/// Characters of a turn's title.
+/// Maximum characters of a turn's title.
 const TITLE_CHARS: usize = 100;
 
 /// A conversation, or a part of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Conversation {
+pub struct ExportedConversation {
     /// The client's id of the session.
     pub session: String,
-    /// Which state of it, in words; nothing for the newest.
+    /// The state of the session, in words; none for the newest.
     pub state: Option<String>,
     /// The folder that the client worked in.
     pub folder: Option<String>,
@@ -38,148 +38,148 @@ pub struct Conversation {
     pub model: Option<String>,
     /// The client's version.
     pub version: Option<String>,
-    /// What stands before the first turn: the summary of a conversation that this one goes on from.
-    pub before: Vec<Message>,
-    /// In order.
-    pub turns: Vec<Turn>,
+    /// Messages before the first turn: the summary of a conversation that this one continues.
+    pub before: Vec<ExportedMessage>,
+    /// The turns, in order.
+    pub turns: Vec<ExportedTurn>,
     /// Work of sub-agents whose call is not in the conversation.
     pub agents: Vec<Agent>,
 }
 
 /// A human prompt, and everything up to the next one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Turn {
-    /// Its place in the conversation, from 0.
+pub struct ExportedTurn {
+    /// Position in the conversation, from 0.
     pub index: u32,
-    /// `ctx:1a2b3c4d`.
+    /// The handle: `ctx:1a2b3c4d`.
     pub handle: String,
-    /// When it began, in milliseconds since 1970; 0 where no line says.
+    /// Start time, in milliseconds since 1970; 0 if no line says.
     pub started_ms: i64,
-    /// When it ended.
+    /// End time, in milliseconds since 1970; 0 if no line says.
     pub ended_ms: i64,
-    /// Size of the context at its last answer, in tokens.
+    /// Size of the context at the last answer, in tokens.
     pub context_tokens: Option<u64>,
-    /// Tokens of its answers.
+    /// Tokens of the answers.
     pub output_tokens: u64,
     /// Tools used, in order of first use.
     pub tools: Vec<String>,
-    /// Files read or written, as the tools were told.
+    /// Files read or written, as given to the tools.
     pub files: Vec<String>,
-    /// SHA-256 of its content in the archive; nothing for a part of a turn.
-    pub content_sha256: Option<digest::Bytes>,
-    /// What was said and done.
-    pub messages: Vec<Message>,
+    /// SHA-256 of the content in the archive; none for a part of a turn.
+    pub content_sha256: Option<digest::Sha256Digest>,
+    /// The messages, in order.
+    pub messages: Vec<ExportedMessage>,
 }
 
-/// Something that was said or done.
+/// A prompt, an answer, a tool call, or another message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
-    /// When it was written, in milliseconds since 1970; 0 where no line says.
+pub struct ExportedMessage {
+    /// Time of writing, in milliseconds since 1970; 0 if no line says.
     pub at_ms: i64,
-    /// What.
-    pub body: Body,
+    /// The content.
+    pub body: MessageBody,
 }
 
-/// What a message is.
+/// Kind and content of a message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// A human typed it; in a sub-agent's work, what it was told.
-    Prompt(Vec<Part>),
-    /// The model said it, in Markdown.
-    Answer(Vec<Part>),
-    /// The model thought it.
+pub enum MessageBody {
+    /// A prompt that a human typed, or the task of a sub-agent.
+    Prompt(Vec<MessagePart>),
+    /// An answer of the model, in Markdown.
+    Answer(Vec<MessagePart>),
+    /// Thinking of the model.
     Thinking(String),
-    /// The model called a tool.
-    Call(Box<Call>),
-    /// What a tool returned whose call is not here.
-    Result(Outcome),
-    /// A command of the client and what it printed, or an interruption.
-    Note(Vec<Part>),
-    /// The summary that took the place of what precedes.
+    /// A tool call by the model.
+    Call(Box<ExportedCall>),
+    /// A tool result without its call.
+    Result(ToolOutcome),
+    /// A command of the client with its output, or an interruption.
+    Note(Vec<MessagePart>),
+    /// The summary of a compaction, which replaced the messages before.
     Summary(String),
-    /// Work of a sub-agent that older clients wrote into the same file, and whose call is not here.
+    /// Work of a sub-agent that an older client wrote into the same file, without its call.
     Agent(Agent),
 }
 
-/// A piece of what is said.
+/// A part of a message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
+pub enum MessagePart {
     /// Text.
     Text(String),
     /// Something else: an image, a document.
-    Other(StandIn),
+    Other(BlockPlaceholder),
 }
 
-/// What is known of a block that is no text.
+/// Description of a block that is no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandIn {
-    /// Its type: `image`, `document`.
+pub struct BlockPlaceholder {
+    /// The type: `image`, `document`.
     pub kind: String,
-    /// Its media type, where it says one.
+    /// The media type, if it has one.
     pub media: Option<String>,
-    /// Its bytes, where they are in the transcript.
+    /// Number of its bytes, if they are in the transcript.
     pub bytes: Option<u64>,
 }
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    /// Its id; empty where it has none.
+pub struct ExportedCall {
+    /// The id; empty if it has none.
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// What it was given.
+    /// The input.
     pub input: Value,
-    /// What it returned; nothing when there is no result.
-    pub outcome: Option<Outcome>,
-    /// Sub-agents that worked for it.
+    /// The result; none if there is none.
+    pub outcome: Option<ToolOutcome>,
+    /// Sub-agents that it started.
     pub agents: Vec<Agent>,
 }
 
-/// What a tool returned.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// When, in milliseconds since 1970; 0 where no line says.
+pub struct ToolOutcome {
+    /// Time of the result, in milliseconds since 1970; 0 if no line says.
     pub at_ms: i64,
-    /// Whether it is an error.
+    /// `true` if it is an error.
     pub is_error: bool,
-    /// What it says.
-    pub parts: Vec<Part>,
+    /// The content.
+    pub parts: Vec<MessagePart>,
 }
 
 /// The work of a sub-agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Agent {
-    /// Its id; empty where its work stands in the conversation's own file.
+    /// The id; empty if the work is in the conversation's own file.
     pub id: String,
-    /// What it was told, said and did.
-    pub messages: Vec<Message>,
+    /// The messages, beginning with the task.
+    pub messages: Vec<ExportedMessage>,
 }
 
-impl Conversation {
-    /// Reads a session as it is now.
+impl ExportedConversation {
+    /// Reads the newest state of a session.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn read(store: &mut dyn Store, session: &Session, thinking: bool) -> Result<Self, StoreError> {
-        let turns = store.turns(session.key, Turns::All)?;
+        let turns = store.turns(session.key, TurnSelection::All)?;
         Self::of_turns(store, session, &turns, thinking)
     }
 
     /// Reads these turns of a session, which are one conversation.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn of_turns(store: &mut dyn Store, session: &Session, turns: &[StoredTurn], thinking: bool) -> Result<Self, StoreError> {
         let mut before = Vec::new();
         if let Some(first) = turns.first() {
             let bytes = bytes(store, first, (0, first.turn.start))?;
             before = messages(&bytes, false, thinking);
-            // The begin of a transcript belongs to no turn; of what stands there only a summary is a part of the conversation.
-            before.retain(|message| matches!(message.body, Body::Summary(_)));
+            // The start of a transcript belongs to no turn. Only a summary there is a part of the conversation.
+            before.retain(|message| matches!(message.body, MessageBody::Summary(_)));
         }
         let main = read_all(store, turns, false, thinking)?;
-        let agents = store.turns(session.key, Turns::Agents)?;
+        let agents = store.turns(session.key, TurnSelection::Agents)?;
         let work = read_all(store, &agents, true, thinking)?;
         let mut by_id: Vec<Agent> = Vec::new();
         for (agent, messages) in agents.iter().zip(work) {
@@ -191,11 +191,11 @@ impl Conversation {
         }
         let mut waiting: HashMap<String, Agent> = by_id.iter().map(|agent| (agent.id.clone(), agent.clone())).collect();
         let turns = turns.iter().zip(main).map(|(stored, mut messages)| {
-            place(&mut messages, &mut waiting, 0);
+            attach_agents(&mut messages, &mut waiting, 0);
             let turn = &stored.turn;
-            Turn {
+            ExportedTurn {
                 index: turn.index,
-                handle: context::handle(&turn.id),
+                handle: handle::turn_handle(&turn.id),
                 started_ms: turn.started_ms,
                 ended_ms: turn.ended_ms,
                 context_tokens: turn.context_tokens,
@@ -210,7 +210,7 @@ impl Conversation {
         let mut agents = Vec::new();
         for agent in by_id {
             if let Some(mut agent) = waiting.remove(&agent.id) {
-                place(&mut agent.messages, &mut waiting, 1);
+                attach_agents(&mut agent.messages, &mut waiting, 1);
                 agents.push(agent);
             }
         }
@@ -226,28 +226,28 @@ impl Conversation {
         })
     }
 
-    /// When it began, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     pub fn first_ms(&self) -> Option<i64> {
         self.turns.iter().map(|turn| turn.started_ms).find(|ms| *ms > 0)
     }
 
-    /// When it ended.
+    /// End time, in milliseconds since 1970.
     pub fn last_ms(&self) -> Option<i64> {
         self.turns.iter().rev().map(|turn| turn.ended_ms).find(|ms| *ms > 0)
     }
 
-    /// Compactions in it.
+    /// Number of compactions.
     pub fn compactions(&self) -> usize {
         let all = self.before.iter().chain(self.turns.iter().flat_map(|turn| &turn.messages));
-        all.filter(|message| matches!(message.body, Body::Summary(_))).count()
+        all.filter(|message| matches!(message.body, MessageBody::Summary(_))).count()
     }
 }
 
-impl Turn {
-    /// What it was asked, in one line; empty where nobody asked.
+impl ExportedTurn {
+    /// The prompt in one line; empty if there is none.
     pub fn title(&self) -> String {
         let prompt = self.messages.iter().find_map(|message| match &message.body {
-            Body::Prompt(parts) => Some(texts(parts).collect::<Vec<_>>().join(" ")),
+            MessageBody::Prompt(parts) => Some(texts(parts).collect::<Vec<_>>().join(" ")),
             _ => None,
         });
         let prompt = prompt.unwrap_or_default();
@@ -257,21 +257,21 @@ impl Turn {
 }
 
 impl Agent {
-    /// What it was told first, in one line.
+    /// The task in one line.
     pub fn title(&self) -> String {
-        Turn { messages: self.messages.iter().take(1).cloned().collect(), ..Turn::default() }.title()
+        ExportedTurn { messages: self.messages.iter().take(1).cloned().collect(), ..ExportedTurn::default() }.title()
     }
 }
 
 /// The texts among these parts.
-pub fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
+pub fn texts(parts: &[MessagePart]) -> impl Iterator<Item = &str> {
     parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
-        Part::Other(_) => None,
+        MessagePart::Text(text) => Some(text.as_str()),
+        MessagePart::Other(_) => None,
     })
 }
 
-impl StandIn {
+impl BlockPlaceholder {
     /// `[image: image/png, 12 KB]`
     pub fn label(&self) -> String {
         let media = self.media.as_deref().unwrap_or("unknown type");
@@ -286,19 +286,19 @@ impl StandIn {
 
 fn bytes(store: &mut dyn Store, turn: &StoredTurn, range: (u64, u64)) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
-    store.raw(turn.transcript, turn.generation, range, &mut bytes)?;
+    store.read_bytes(turn.transcript, turn.generation, range, &mut bytes)?;
     Ok(bytes)
 }
 
-/// What each of these turns has. Reading the archive is one at a time, reading lines is not.
+/// Reads the messages of each of these turns. The archive is read one turn at a time; lines are parsed in parallel.
 fn read_all(
     store: &mut dyn Store,
     turns: &[StoredTurn],
     of_agent: bool,
     thinking: bool,
-) -> Result<Vec<Vec<Message>>, StoreError> {
+) -> Result<Vec<Vec<ExportedMessage>>, StoreError> {
     let mut all = Vec::with_capacity(turns.len());
-    for some in turns.chunks(AT_ONCE) {
+    for some in turns.chunks(TURNS_PER_BATCH) {
         let raw = some.iter().map(|turn| bytes(store, turn, (turn.turn.start, turn.turn.end)));
         let raw = raw.collect::<Result<Vec<_>, _>>()?;
         all.par_extend(raw.par_iter().map(|bytes| messages(bytes, of_agent, thinking)));
@@ -306,95 +306,98 @@ fn read_all(
     Ok(all)
 }
 
-/// Puts sub-agents where their call is.
-fn place(messages: &mut [Message], waiting: &mut HashMap<String, Agent>, depth: usize) {
-    if depth >= DEEPEST {
+/// Moves the work of sub-agents to the calls that started them.
+fn attach_agents(messages: &mut [ExportedMessage], waiting: &mut HashMap<String, Agent>, depth: usize) {
+    if depth >= MAX_AGENT_DEPTH {
         return;
     }
     for message in messages {
-        let Body::Call(call) = &mut message.body else { continue };
+        let MessageBody::Call(call) = &mut message.body else { continue };
         for agent in &mut call.agents {
             if let Some(found) = waiting.remove(&agent.id) {
                 *agent = found;
             }
-            place(&mut agent.messages, waiting, depth + 1);
+            attach_agents(&mut agent.messages, waiting, depth + 1);
         }
         // One whose work is not archived, or stands elsewhere.
         call.agents.retain(|agent| !agent.messages.is_empty());
     }
 }
 
-/// What lines say, in order.
-fn messages(bytes: &[u8], of_agent: bool, thinking: bool) -> Vec<Message> {
-    let mut reader = Reader { thinking, of_agent, ..Reader::default() };
-    let mut side: Option<Reader> = None;
+/// Converts lines to messages, in order.
+fn messages(bytes: &[u8], of_agent: bool, thinking: bool) -> Vec<ExportedMessage> {
+    let mut reader = ConversationReader { thinking, of_agent, ..ConversationReader::default() };
+    let mut side: Option<ConversationReader> = None;
     records(bytes, &mut |record| {
         if record.is_sidechain() && !of_agent {
-            side.get_or_insert_with(|| Reader { thinking, of_agent: true, ..Reader::default() }).take(record);
+            side.get_or_insert_with(|| ConversationReader { thinking, of_agent: true, ..ConversationReader::default() })
+                .take(record);
             return;
         }
         let call = reader.take(record);
         // Older clients write a sub-agent's lines before the result of its call, which is the end of its work.
         if let Some(call) = call.filter(|at| reader.is_agent(*at))
             && let Some(side) = side.take()
-            && let Some(Message { body: Body::Call(call), .. }) = reader.messages.get_mut(call)
+            && let Some(ExportedMessage { body: MessageBody::Call(call), .. }) = reader.messages.get_mut(call)
         {
             call.agents.push(Agent { id: String::new(), messages: side.messages });
         }
     });
     if let Some(side) = side {
         let at_ms = side.messages.first().map_or(0, |message| message.at_ms);
-        reader.messages.push(Message { at_ms, body: Body::Agent(Agent { id: String::new(), messages: side.messages }) });
+        reader
+            .messages
+            .push(ExportedMessage { at_ms, body: MessageBody::Agent(Agent { id: String::new(), messages: side.messages }) });
     }
     reader.messages
 }
 
 #[derive(Default)]
-struct Reader {
+struct ConversationReader {
     of_agent: bool,
     thinking: bool,
-    messages: Vec<Message>,
-    /// Where the calls are that have no result yet, by id.
+    messages: Vec<ExportedMessage>,
+    /// Positions of the calls that have no result yet, by id.
     open: HashMap<String, usize>,
     now_ms: i64,
 }
 
-impl Reader {
-    /// Takes a line, and says which call it brings the result of.
+impl ConversationReader {
+    /// Adds a line, and returns the position of the call whose result it has.
     fn take(&mut self, record: &Record<'_>) -> Option<usize> {
         self.now_ms = record.timestamp().unwrap_or(self.now_ms);
         let Some(content) = record.content() else {
             if let Some(prompt) = record.queued_prompt() {
-                self.push(Body::Prompt(parts(prompt)));
+                self.push(MessageBody::Prompt(parts(prompt)));
             }
             return None;
         };
         match record.kind() {
-            Kind::Prompt => self.push(Body::Prompt(parts(content))),
-            Kind::Added if self.of_agent => self.push(Body::Prompt(parts(content))),
-            Kind::Echo => self.push(Body::Note(parts(content))),
-            Kind::CompactSummary => self.push(Body::Summary(content.texts().collect::<Vec<_>>().join("\n"))),
-            Kind::Answer => match content {
-                Content::Text(text) => self.push(Body::Answer(vec![Part::Text(text.to_string())])),
+            RecordKind::Prompt => self.push(MessageBody::Prompt(parts(content))),
+            RecordKind::Added if self.of_agent => self.push(MessageBody::Prompt(parts(content))),
+            RecordKind::Echo => self.push(MessageBody::Note(parts(content))),
+            RecordKind::CompactSummary => self.push(MessageBody::Summary(content.texts().collect::<Vec<_>>().join("\n"))),
+            RecordKind::Answer => match content {
+                Content::Text(text) => self.push(MessageBody::Answer(vec![MessagePart::Text(text.to_string())])),
                 Content::Blocks(blocks) => blocks.iter().for_each(|block| self.answer(block)),
             },
-            Kind::ToolResults => {
+            RecordKind::ToolResults => {
                 let mut answered = None;
                 for block in content.blocks() {
                     answered = self.result(block, record).or(answered);
                 }
                 return answered;
             }
-            Kind::Added | Kind::CompactBoundary | Kind::Bookkeeping => {}
+            RecordKind::Added | RecordKind::CompactBoundary | RecordKind::Bookkeeping => {}
         }
         None
     }
 
-    fn push(&mut self, body: Body) {
-        self.messages.push(Message { at_ms: self.now_ms, body });
+    fn push(&mut self, body: MessageBody) {
+        self.messages.push(ExportedMessage { at_ms: self.now_ms, body });
     }
 
-    fn answer(&mut self, block: &Block<'_>) {
+    fn answer(&mut self, block: &MessageBlock<'_>) {
         if let Some((tool, input)) = block.tool_call() {
             let id = block.call_id().unwrap_or_default().to_owned();
             if !id.is_empty() {
@@ -402,60 +405,66 @@ impl Reader {
             }
             // What is nested too deeply to be read is shown as it is.
             let input = serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()));
-            self.push(Body::Call(Box::new(Call { id, tool: tool.to_owned(), input, outcome: None, agents: Vec::new() })));
+            self.push(MessageBody::Call(Box::new(ExportedCall {
+                id,
+                tool: tool.to_owned(),
+                input,
+                outcome: None,
+                agents: Vec::new(),
+            })));
         } else if block.is("thinking") {
             if let Some(text) = block.thinking().filter(|text| self.thinking && !text.is_empty()) {
-                self.push(Body::Thinking(text.to_owned()));
+                self.push(MessageBody::Thinking(text.to_owned()));
             }
         } else if !block.is("redacted_thinking") {
-            self.push(Body::Answer(vec![part(block)]));
+            self.push(MessageBody::Answer(vec![part(block)]));
         }
     }
 
-    fn result(&mut self, block: &Block<'_>, record: &Record<'_>) -> Option<usize> {
+    fn result(&mut self, block: &MessageBlock<'_>, record: &Record<'_>) -> Option<usize> {
         let Some((content, is_error)) = block.tool_result() else {
-            self.push(Body::Prompt(vec![part(block)]));
+            self.push(MessageBody::Prompt(vec![part(block)]));
             return None;
         };
-        let outcome = Outcome { at_ms: self.now_ms, is_error, parts: content.as_ref().map(parts).unwrap_or_default() };
+        let outcome = ToolOutcome { at_ms: self.now_ms, is_error, parts: content.as_ref().map(parts).unwrap_or_default() };
         let at = block.answers().and_then(|id| self.open.remove(id));
         match at.and_then(|at| self.messages.get_mut(at)) {
-            Some(Message { body: Body::Call(call), .. }) => {
+            Some(ExportedMessage { body: MessageBody::Call(call), .. }) => {
                 call.outcome = Some(outcome);
                 // Its work is in a file of its own, and comes later.
                 call.agents.extend(record.agent_id().map(|id| Agent { id: id.to_owned(), messages: Vec::new() }));
             }
-            _ => self.push(Body::Result(outcome)),
+            _ => self.push(MessageBody::Result(outcome)),
         }
         at
     }
 
     fn is_agent(&self, at: usize) -> bool {
         let body = self.messages.get(at).map(|message| &message.body);
-        matches!(body, Some(Body::Call(call)) if matches!(call.tool.as_str(), "Task" | "Agent"))
+        matches!(body, Some(MessageBody::Call(call)) if matches!(call.tool.as_str(), "Task" | "Agent"))
     }
 }
 
-fn parts(content: &Content<'_>) -> Vec<Part> {
+fn parts(content: &Content<'_>) -> Vec<MessagePart> {
     match content {
-        Content::Text(text) => vec![Part::Text(text.to_string())],
+        Content::Text(text) => vec![MessagePart::Text(text.to_string())],
         Content::Blocks(blocks) => blocks.iter().map(part).collect(),
     }
 }
 
-fn part(block: &Block<'_>) -> Part {
-    block.text().map_or_else(|| Part::Other(stand_in(block)), |text| Part::Text(text.to_owned()))
+fn part(block: &MessageBlock<'_>) -> MessagePart {
+    block.text().map_or_else(|| MessagePart::Other(placeholder(block)), |text| MessagePart::Text(text.to_owned()))
 }
 
-fn stand_in(block: &Block<'_>) -> StandIn {
+fn placeholder(block: &MessageBlock<'_>) -> BlockPlaceholder {
     #[derive(serde::Deserialize)]
-    struct Source {
+    struct BlockSource {
         media_type: Option<String>,
         data: Option<String>,
     }
-    let source = block.source().and_then(|source| serde_json::from_str::<Source>(source).ok());
+    let source = block.source().and_then(|source| serde_json::from_str::<BlockSource>(source).ok());
     let (media, data) = source.map_or((None, None), |source| (source.media_type, source.data));
     // Base64: 4 characters for 3 bytes.
     let bytes = data.map(|data| data.trim_end_matches('=').len() as u64 * 3 / 4);
-    StandIn { kind: block.kind().to_owned(), media, bytes }
+    BlockPlaceholder { kind: block.kind().to_owned(), media, bytes }
 }

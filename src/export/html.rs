@@ -1,16 +1,15 @@
 /*!
-A conversation as one page that needs nothing else: no script, no network, styles inside.
-
-What is folded is a `<details>`, which works without a script; the page forbids everything but its own styles, so that even a mistake of
-ours runs nothing. Turns are rendered side by side and written in order.
+Export of a conversation as one self-contained page: no script, no network, styles inside.
+Folded parts are `<details>`, which work without a script. The page forbids everything but its own styles, so that even a mistake
+of ours runs nothing. Turns are rendered in parallel and written in order.
 */
 
 use std::io::{self, Write};
 
 use rayon::prelude::*;
 
-use super::conversation::{Agent, Body, Conversation, Message, Outcome, Part, Turn};
-use super::{clock, prose, stamp, visible};
+use super::conversation::{Agent, ExportedConversation, ExportedMessage, ExportedTurn, MessageBody, MessagePart, ToolOutcome};
+use super::{clock, format_timestamp, prose, visible};
 
 mod tool;
 
@@ -18,20 +17,20 @@ mod tool;
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 
-/// Turns that are rendered before any of them is written.
-const AT_ONCE: usize = 64;
+/// Number of turns that are rendered before any of them is written.
+const RENDERED_TURNS_PER_BATCH: usize = 64;
 
-/// Bytes of code that get colours in all, and in a turn at least: colours are a luxury that costs more than everything else.
-const COLOURED: usize = 512 << 10;
-const COLOURED_IN_TURN: usize = 2 << 10;
+/// Maximum bytes of code that are colored in all, and the least budget of a turn. Coloring costs more than everything else.
+const COLOR_BUDGET_BYTES: usize = 512 << 10;
+const MIN_TURN_COLOR_BYTES: usize = 2 << 10;
 
 /// Writes the page.
 ///
 /// # Errors
-/// When the sink cannot be written.
-pub fn write(conversation: &Conversation, sink: &mut dyn Write) -> io::Result<()> {
+/// If the sink cannot be written.
+pub fn write(conversation: &ExportedConversation, sink: &mut dyn Write) -> io::Result<()> {
     let title = title(conversation);
-    let mut page = Page { html: String::new(), budget: 0 };
+    let mut page = HtmlPage { html: String::new(), budget: 0 };
     let (head, tail) = PAGE.split_once("{{body}}").unwrap_or((PAGE, ""));
     let (head, style) = head.split_once("{{style}}").unwrap_or((head, ""));
     let (head, behind) = head.split_once("{{title}}").unwrap_or((head, ""));
@@ -41,18 +40,18 @@ pub fn write(conversation: &Conversation, sink: &mut dyn Write) -> io::Result<()
     page.facts(conversation, &title);
     page.contents(conversation);
     page.raw(&["<main id=\"conversation\">\n"]);
-    let budget = (COLOURED / conversation.turns.len().max(1)).max(COLOURED_IN_TURN);
+    let budget = (COLOR_BUDGET_BYTES / conversation.turns.len().max(1)).max(MIN_TURN_COLOR_BYTES);
     page.budget = budget;
     page.messages(&conversation.before);
     sink.write_all(page.html.as_bytes())?;
     let numbered: Vec<_> = conversation.turns.iter().enumerate().collect();
-    for some in numbered.chunks(AT_ONCE) {
+    for some in numbered.chunks(RENDERED_TURNS_PER_BATCH) {
         let rendered: Vec<String> = some.par_iter().map(|(number, turn)| of_turn(*number, turn, budget)).collect();
         for turn in rendered {
             sink.write_all(turn.as_bytes())?;
         }
     }
-    let mut page = Page { html: String::new(), budget };
+    let mut page = HtmlPage { html: String::new(), budget };
     if !conversation.agents.is_empty() {
         page.raw(&["<section class=\"others\" aria-labelledby=\"others\">\n<h2 id=\"others\">Other sub-agents</h2>\n"]);
         conversation.agents.iter().for_each(|agent| page.agent(agent));
@@ -62,7 +61,7 @@ pub fn write(conversation: &Conversation, sink: &mut dyn Write) -> io::Result<()
     sink.write_all(page.html.as_bytes())
 }
 
-/// Adds a text to HTML, for an element's content or an attribute in quotes.
+/// Adds escaped text to HTML, for an element's content or an attribute in quotes.
 pub(super) fn escape(html: &mut String, text: &str) {
     let mut done = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -81,14 +80,14 @@ pub(super) fn escape(html: &mut String, text: &str) {
     html.push_str(&text[done..]);
 }
 
-/// What a conversation is called: by its first prompt.
-pub(super) fn title(conversation: &Conversation) -> String {
-    let first = conversation.turns.iter().map(Turn::title).find(|title| !title.is_empty());
+/// Title of a conversation: its first prompt.
+pub(super) fn title(conversation: &ExportedConversation) -> String {
+    let first = conversation.turns.iter().map(ExportedTurn::title).find(|title| !title.is_empty());
     first.unwrap_or_else(|| format!("Session {}", conversation.session))
 }
 
-/// Names and values of what is known of a conversation.
-pub(super) fn facts(conversation: &Conversation) -> Vec<(&'static str, String)> {
+/// Names and values of a conversation's metadata.
+pub(super) fn facts(conversation: &ExportedConversation) -> Vec<(&'static str, String)> {
     let mut facts = vec![("Session", conversation.session.clone())];
     let mut add = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     add("State", conversation.state.clone());
@@ -102,30 +101,30 @@ pub(super) fn facts(conversation: &Conversation) -> Vec<(&'static str, String)> 
     facts
 }
 
-fn of_turn(number: usize, turn: &Turn, budget: usize) -> String {
-    let mut page = Page { html: String::new(), budget };
+fn of_turn(number: usize, turn: &ExportedTurn, budget: usize) -> String {
+    let mut page = HtmlPage { html: String::new(), budget };
     page.turn(number, turn);
     page.html
 }
 
-/// HTML that grows.
-struct Page {
+/// The HTML so far.
+struct HtmlPage {
     html: String,
-    /// Bytes of code that may still get colours.
+    /// Bytes of code that may still be colored.
     budget: usize,
 }
 
-impl Page {
+impl HtmlPage {
     fn raw(&mut self, parts: &[&str]) {
         parts.iter().for_each(|part| self.html.push_str(part));
     }
 
-    /// A text of somebody else.
+    /// Adds foreign text, escaped and with hidden characters made visible.
     fn text(&mut self, text: &str) {
         escape(&mut self.html, &visible::text(text));
     }
 
-    fn facts(&mut self, conversation: &Conversation, title: &str) {
+    fn facts(&mut self, conversation: &ExportedConversation, title: &str) {
         self.raw(&["<header>\n<h1>"]);
         self.text(title);
         self.raw(&["</h1>\n<dl class=\"facts\">\n"]);
@@ -137,7 +136,7 @@ impl Page {
         self.raw(&["</dl>\n</header>\n"]);
     }
 
-    fn contents(&mut self, conversation: &Conversation) {
+    fn contents(&mut self, conversation: &ExportedConversation) {
         self.raw(&[
             "<nav aria-labelledby=\"contents\">\n<details open><summary><h2 id=\"contents\">Turns</h2></summary>\n<ol>\n",
         ]);
@@ -150,13 +149,13 @@ impl Page {
         self.raw(&["</ol>\n</details>\n</nav>\n"]);
     }
 
-    fn turn(&mut self, number: usize, turn: &Turn) {
+    fn turn(&mut self, number: usize, turn: &ExportedTurn) {
         let id = format!("turn-{number}");
         self.raw(&["<article class=\"turn\" id=\"", &id, "\" aria-labelledby=\"", &id, "-title\">\n<header><h2 id=\"", &id]);
         self.raw(&["-title\"><a href=\"#", &id, "\">"]);
         self.text(&title_of(turn));
         self.raw(&["</a></h2> <span class=\"about\">"]);
-        if let (Some(stamp), Some(clock)) = (stamp(turn.started_ms), clock(turn.started_ms)) {
+        if let (Some(stamp), Some(clock)) = (format_timestamp(turn.started_ms), clock(turn.started_ms)) {
             self.raw(&["<time datetime=\"", &stamp, "\">", &clock, "</time> "]);
         }
         self.raw(&["<code>"]);
@@ -166,29 +165,29 @@ impl Page {
         self.raw(&["</article>\n"]);
     }
 
-    fn messages(&mut self, messages: &[Message]) {
+    fn messages(&mut self, messages: &[ExportedMessage]) {
         messages.iter().for_each(|message| self.message(message));
     }
 
-    fn message(&mut self, message: &Message) {
+    fn message(&mut self, message: &ExportedMessage) {
         match &message.body {
-            Body::Prompt(parts) => self.section("prompt", "Prompt", |page| page.parts(parts)),
-            Body::Answer(parts) => self.section("answer", "Answer", |page| {
+            MessageBody::Prompt(parts) => self.section("prompt", "Prompt", |page| page.parts(parts)),
+            MessageBody::Answer(parts) => self.section("answer", "Answer", |page| {
                 for part in parts {
                     match part {
-                        Part::Text(text) => page.prose(text),
-                        Part::Other(_) => page.parts(std::slice::from_ref(part)),
+                        MessagePart::Text(text) => page.prose(text),
+                        MessagePart::Other(_) => page.parts(std::slice::from_ref(part)),
                     }
                 }
             }),
-            Body::Thinking(text) => self.folded("thinking", "Thinking", |page| page.lines(text)),
-            Body::Call(call) => self.call(call),
-            Body::Result(outcome) => self.section("result", "Result", |page| page.outcome(outcome, None)),
-            Body::Note(parts) => self.section("note", "Client", |page| page.parts(parts)),
-            Body::Summary(text) => {
+            MessageBody::Thinking(text) => self.folded("thinking", "Thinking", |page| page.lines(text)),
+            MessageBody::Call(call) => self.call(call),
+            MessageBody::Result(outcome) => self.section("result", "Result", |page| page.outcome(outcome, None)),
+            MessageBody::Note(parts) => self.section("note", "Client", |page| page.parts(parts)),
+            MessageBody::Summary(text) => {
                 self.folded("summary", "Compacted: what came before became this summary", |page| page.prose(text))
             }
-            Body::Agent(agent) => self.agent(agent),
+            MessageBody::Agent(agent) => self.agent(agent),
         }
     }
 
@@ -210,18 +209,18 @@ impl Page {
         self.raw(&["</div>\n"]);
     }
 
-    /// Text with its lines and blanks.
+    /// Adds text with its lines and blanks.
     fn lines(&mut self, text: &str) {
         self.raw(&["<div class=\"text\">"]);
         self.text(text);
         self.raw(&["</div>\n"]);
     }
 
-    fn parts(&mut self, parts: &[Part]) {
+    fn parts(&mut self, parts: &[MessagePart]) {
         for part in parts {
             match part {
-                Part::Text(text) => self.lines(text),
-                Part::Other(stand_in) => self.lines(&stand_in.label()),
+                MessagePart::Text(text) => self.lines(text),
+                MessagePart::Other(stand_in) => self.lines(&stand_in.label()),
             }
         }
     }
@@ -237,14 +236,14 @@ impl Page {
     }
 }
 
-/// A turn without a prompt has a name, too.
-pub(super) fn title_of(turn: &Turn) -> String {
+/// Title of a turn, with a default for turns without a prompt.
+pub(super) fn title_of(turn: &ExportedTurn) -> String {
     let title = turn.title();
     if title.is_empty() { format!("Turn {}", turn.index) } else { title }
 }
 
-/// The lines of what a tool returned, and whether that is worth folding.
-pub(super) fn size_of(outcome: &Outcome) -> (usize, bool) {
+/// Number of lines of a tool result, and `true` if they are to be folded.
+pub(super) fn outcome_length(outcome: &ToolOutcome) -> (usize, bool) {
     const SHORT_LINES: usize = 15;
     const SHORT_BYTES: usize = 1_500;
     let texts = || super::conversation::texts(&outcome.parts);

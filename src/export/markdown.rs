@@ -1,9 +1,8 @@
 /*!
-A conversation as Markdown that looks right on a code host.
-
-What was typed and returned is text: it stands in a fence that is longer than any inside, or every character that could mean something
-is escaped. Answers are Markdown already (`answer` takes out of it what would be more than text). Tool calls are folded, which takes HTML;
-it is ours, and on lines of its own.
+Export of a conversation as Markdown that looks right on a code host.
+Prompts and results are text. They are in a fence that is longer than any inside, or every character with a meaning is escaped.
+Answers are Markdown already (`answer` removes what would be more than text). Tool calls are folded, which needs HTML; that HTML
+is our own, on lines of its own.
 */
 
 mod answer;
@@ -13,17 +12,19 @@ use std::io::{self, Write};
 use similar::ChangeTag;
 
 use super::code::Language;
-use super::conversation::{Agent, Body, Call, Conversation, Message, Outcome, Part, Turn};
-use super::html::{escape, facts, size_of, title, title_of};
-use super::tool::{Shown, about, changes, language_of, shown};
+use super::conversation::{
+    Agent, ExportedCall, ExportedConversation, ExportedMessage, ExportedTurn, MessageBody, MessagePart, ToolOutcome,
+};
+use super::html::{escape, facts, outcome_length, title, title_of};
+use super::tool::{InputBlock, call_summary, changed_lines, input_blocks, language_of};
 use super::{clock, visible};
 
 /// Writes the text.
 ///
 /// # Errors
-/// When the sink cannot be written.
-pub fn write(conversation: &Conversation, sink: &mut dyn Write) -> io::Result<()> {
-    let mut page = Page { text: format!("# {}\n\n", one_line(&title(conversation))) };
+/// If the sink cannot be written.
+pub fn write(conversation: &ExportedConversation, sink: &mut dyn Write) -> io::Result<()> {
+    let mut page = MarkdownPage { text: format!("# {}\n\n", one_line(&title(conversation))) };
     for (name, value) in facts(conversation) {
         page.text += &format!("- **{name}**: {}\n", one_line(&value));
     }
@@ -41,52 +42,52 @@ pub fn write(conversation: &Conversation, sink: &mut dyn Write) -> io::Result<()
     sink.write_all(page.text.as_bytes())
 }
 
-struct Page {
+struct MarkdownPage {
     text: String,
 }
 
-impl Page {
-    fn turn(&mut self, turn: &Turn) {
+impl MarkdownPage {
+    fn turn(&mut self, turn: &ExportedTurn) {
         self.text += &format!("## {}. {}\n\n", turn.index, one_line(&title_of(turn)));
         let at = clock(turn.started_ms).map(|at| format!(" · {at}")).unwrap_or_default();
         self.text += &format!("`{}`{at}\n\n", turn.handle);
         self.messages(&turn.messages);
     }
 
-    fn messages(&mut self, messages: &[Message]) {
+    fn messages(&mut self, messages: &[ExportedMessage]) {
         messages.iter().for_each(|message| self.message(message));
     }
 
-    fn message(&mut self, message: &Message) {
+    fn message(&mut self, message: &ExportedMessage) {
         match &message.body {
-            Body::Prompt(parts) => self.quoted("Prompt", parts),
-            Body::Note(parts) => self.quoted("Client", parts),
-            Body::Answer(parts) => {
+            MessageBody::Prompt(parts) => self.quoted("Prompt", parts),
+            MessageBody::Note(parts) => self.quoted("Client", parts),
+            MessageBody::Answer(parts) => {
                 for part in parts {
                     match part {
-                        Part::Text(text) => self.text += &format!("{}\n\n", answer::safe(text)),
-                        Part::Other(stand_in) => self.text += &format!("{}\n\n", one_line(&stand_in.label())),
+                        MessagePart::Text(text) => self.text += &format!("{}\n\n", answer::sanitize(text)),
+                        MessagePart::Other(stand_in) => self.text += &format!("{}\n\n", one_line(&stand_in.label())),
                     }
                 }
             }
-            Body::Thinking(text) => self.folded("Thinking", |page| page.fenced(text, "text")),
-            Body::Call(call) => self.call(call),
-            Body::Result(outcome) => self.folded("Result", |page| page.outcome(outcome, None)),
-            Body::Summary(text) => self.folded("Compacted: what came before became this summary", |page| {
-                page.text += &format!("{}\n\n", answer::safe(text));
+            MessageBody::Thinking(text) => self.folded("Thinking", |page| page.fenced(text, "text")),
+            MessageBody::Call(call) => self.call(call),
+            MessageBody::Result(outcome) => self.folded("Result", |page| page.outcome(outcome, None)),
+            MessageBody::Summary(text) => self.folded("Compacted: what came before became this summary", |page| {
+                page.text += &format!("{}\n\n", answer::sanitize(text));
             }),
-            Body::Agent(agent) => self.agent(agent),
+            MessageBody::Agent(agent) => self.agent(agent),
         }
     }
 
-    fn quoted(&mut self, who: &str, parts: &[Part]) {
+    fn quoted(&mut self, who: &str, parts: &[MessagePart]) {
         self.text += &format!("> **{who}**\n");
         for part in parts {
             self.text += ">\n";
             let label;
             let text = match part {
-                Part::Text(text) => text,
-                Part::Other(stand_in) => {
+                MessagePart::Text(text) => text,
+                MessagePart::Other(stand_in) => {
                     label = stand_in.label();
                     &label
                 }
@@ -98,16 +99,16 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// `title` is HTML.
+    /// Adds a folded part. `title` is HTML.
     fn folded(&mut self, title: &str, inside: impl FnOnce(&mut Self)) {
         self.text += &format!("<details><summary>{title}</summary>\n\n");
         inside(self);
         self.text += "</details>\n\n";
     }
 
-    fn call(&mut self, call: &Call) {
+    fn call(&mut self, call: &ExportedCall) {
         let mut title = format!("<b>{}</b>", html(&call.tool));
-        if let Some(about) = about(call) {
+        if let Some(about) = call_summary(call) {
             title += &format!(" <code>{}</code>", html(&about));
         }
         match &call.outcome {
@@ -116,12 +117,12 @@ impl Page {
             Some(_) => {}
         }
         self.folded(&title, |page| {
-            for block in shown(call) {
+            for block in input_blocks(call) {
                 match block {
-                    Shown::Purpose(text) => page.text += &format!("{}\n\n", one_line(text)),
-                    Shown::File(path) => page.text += &format!("{}\n\n", one_line(path)),
-                    Shown::Code(code, language) => page.fenced(&code, language.map_or("text", Language::name)),
-                    Shown::Change(old, new) => page.change(old, new),
+                    InputBlock::Purpose(text) => page.text += &format!("{}\n\n", one_line(text)),
+                    InputBlock::File(path) => page.text += &format!("{}\n\n", one_line(path)),
+                    InputBlock::Code(code, language) => page.fenced(&code, language.map_or("text", Language::name)),
+                    InputBlock::Change(old, new) => page.change(old, new),
                 }
             }
             call.agents.iter().for_each(|agent| page.agent(agent));
@@ -131,14 +132,14 @@ impl Page {
         });
     }
 
-    fn outcome(&mut self, outcome: &Outcome, language: Option<Language>) {
-        let (lines, is_long) = size_of(outcome);
+    fn outcome(&mut self, outcome: &ToolOutcome, language: Option<Language>) {
+        let (lines, is_long) = outcome_length(outcome);
         let name = if outcome.is_error { "Error" } else { "Result" };
         let inside = |page: &mut Self| {
             for part in &outcome.parts {
                 match part {
-                    Part::Text(text) => page.fenced(text, language.map_or("text", Language::name)),
-                    Part::Other(stand_in) => page.text += &format!("{}\n\n", one_line(&stand_in.label())),
+                    MessagePart::Text(text) => page.fenced(text, language.map_or("text", Language::name)),
+                    MessagePart::Other(stand_in) => page.text += &format!("{}\n\n", one_line(&stand_in.label())),
                 }
             }
         };
@@ -151,7 +152,7 @@ impl Page {
     }
 
     fn change(&mut self, old: &str, new: &str) {
-        let lines = changes(old, new).into_iter().map(|(tag, line)| {
+        let lines = changed_lines(old, new).into_iter().map(|(tag, line)| {
             let sign = match tag {
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
@@ -172,7 +173,7 @@ impl Page {
     }
 }
 
-/// A block that nothing inside ends.
+/// Puts text in a fence that nothing inside ends.
 fn fenced(text: &str, language: &str) -> String {
     let seen = visible::text(text);
     let longest = seen.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -181,19 +182,19 @@ fn fenced(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{seen}{end}{fence}\n")
 }
 
-/// For an element of ours.
+/// Escapes text for an HTML element of ours.
 fn html(text: &str) -> String {
     let mut html = String::new();
     escape(&mut html, &visible::text(text).replace('\n', " "));
     html
 }
 
-/// Text that stands on one line and is nothing but text.
+/// Escapes text and puts it on one line.
 fn one_line(text: &str) -> String {
     lines(text).collect::<Vec<_>>().join(" ").replace("\\ ", " ")
 }
 
-/// Lines of text that are nothing but text, and end where they did.
+/// Escapes the lines of a text, and keeps their line breaks.
 fn lines(text: &str) -> impl Iterator<Item = String> {
     let seen = visible::text(text).into_owned();
     let lines: Vec<String> = seen.lines().map(plain).collect();
@@ -202,7 +203,7 @@ fn lines(text: &str) -> impl Iterator<Item = String> {
     lines.into_iter().zip(goes_on).map(|(line, goes_on)| if goes_on && !line.is_empty() { line + "\\" } else { line })
 }
 
-/// A line in which nothing means anything.
+/// Escapes a line, so that it has no Markdown or HTML.
 fn plain(line: &str) -> String {
     let mut plain = String::with_capacity(line.len() + 8);
     let rest = line.trim_start();
@@ -240,16 +241,16 @@ mod tests {
 
     #[test]
     fn lines_end_where_they_did() {
-        let mut page = Page { text: String::new() };
-        page.quoted("Prompt", &[Part::Text("a\nb\n\nc".to_owned())]);
+        let mut page = MarkdownPage { text: String::new() };
+        page.quoted("Prompt", &[MessagePart::Text("a\nb\n\nc".to_owned())]);
         assert_eq!(page.text, "> **Prompt**\n>\n> a\\\n> b\n> \n> c\n\n");
     }
 
     proptest! {
         #[test]
         fn what_is_quoted_is_text(text in "([<>&*_`#~|!$=+\\-\\\\\\[\\]().:a1 \n\t]|\n\n|</details>|<script>|https://e\\.org/|    |1\\. |---){0,30}") {
-            let mut page = Page { text: String::new() };
-            page.quoted("Prompt", &[Part::Text(text.clone())]);
+            let mut page = MarkdownPage { text: String::new() };
+            page.quoted("Prompt", &[MessagePart::Text(text.clone())]);
             let mut said = String::new();
             for event in Parser::new_ext(&page.text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
                 match event {

@@ -1,11 +1,12 @@
 /*!
-A conversation of the archive for people and programs outside: as one page of HTML, as Markdown, as JSON.
+Export of an archived conversation for people and other programs: as one page of HTML, as Markdown, or as JSON.
 
-[`which`] says what is meant (a session, or a session as it was), [`conversation`] reads it into a model that has everything that is
-shown, and the writers turn that into text: [`html`], [`markdown`], [`json`]. [`diff`](mod@diff) compares two of them. Nothing is written to the archive.
+[`session_ref`] parses the reference to a session or an earlier state of it. [`conversation`] reads it into a model with all content
+to show. The writers [`html`], [`markdown`] and [`json`] turn that into text. [`diff`](mod@diff) compares two conversations. Nothing
+is written to the archive.
 
-A transcript may hold anything. So every text goes out through one of two doors: a writer that escapes (HTML, JSON), or a fence that is
-longer than any inside (Markdown); and what a reader could not see is made visible first ([`visible`]).
+A transcript may hold anything. So every text is either escaped (HTML, JSON), or put in a fence that is longer than any inside
+(Markdown). Invisible characters are made visible first ([`visible`]).
 */
 
 mod code;
@@ -16,19 +17,19 @@ pub mod json;
 pub mod markdown;
 mod prose;
 mod redact;
+pub mod session_ref;
 mod tool;
 pub mod visible;
-pub mod which;
 
 use std::io::{self, Write};
 
-use conversation::Conversation;
+use conversation::ExportedConversation;
 
-use ctxbridge_archive::entry::stamp;
+use ctxbridge_archive::entry::format_timestamp;
 
-/// What a conversation is written as.
+/// Output format of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum ExportFormat {
     /// For a code host, or any other reader of Markdown
     Markdown,
     /// For programs; docs/export.md has the schema
@@ -40,16 +41,16 @@ pub enum Format {
 /// Writes a conversation.
 ///
 /// # Errors
-/// When the sink cannot be written.
-pub fn write(conversation: &Conversation, format: Format, sink: &mut dyn Write) -> io::Result<()> {
+/// If the sink cannot be written.
+pub fn write(conversation: &ExportedConversation, format: ExportFormat, sink: &mut dyn Write) -> io::Result<()> {
     match format {
-        Format::Markdown => markdown::write(conversation, sink),
-        Format::Json => json::write(conversation, sink),
-        Format::Html => html::write(conversation, sink),
+        ExportFormat::Markdown => markdown::write(conversation, sink),
+        ExportFormat::Json => json::write(conversation, sink),
+        ExportFormat::Html => html::write(conversation, sink),
     }
 }
 
-/// A time for people: UTC, since whoever reads it may be anywhere.
+/// Formats a time for people, in UTC, since readers may be anywhere.
 fn clock(ms: i64) -> Option<String> {
     let time = jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0)?;
     Some(time.strftime("%Y-%m-%d %H:%M UTC").to_string())

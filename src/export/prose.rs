@@ -1,4 +1,4 @@
-//! Markdown of answers as HTML: its own tags are text, its links lead to the web or to mail, and nothing is loaded.
+//! Renders the Markdown of answers as HTML: its tags become text, its links lead to the web or to mail, and nothing is loaded.
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
 
@@ -6,13 +6,13 @@ use super::code::{Language, highlight};
 use super::html::escape;
 use super::visible;
 
-/// Longer texts are shown as they are: no answer is so long.
-const LONGEST: usize = 1 << 20;
+/// Maximum bytes of a text that is rendered. Longer ones are shown as they are: no answer is that long.
+const MAX_RENDERED_BYTES: usize = 1 << 20;
 
-/// Adds a text in Markdown. Its headings begin at level 4, below those of the page.
+/// Adds a text in Markdown. Its headings start at level 4, below those of the page.
 pub(super) fn render(page: &mut String, markdown: &str, budget: &mut usize) {
     let seen = visible::text(markdown);
-    if seen.len() > LONGEST {
+    if seen.len() > MAX_RENDERED_BYTES {
         page.push_str("<pre>");
         escape(page, &seen);
         page.push_str("</pre>");
@@ -74,12 +74,12 @@ pub(super) fn render(page: &mut String, markdown: &str, budget: &mut usize) {
     html::push_html(page, events.into_iter());
 }
 
-/// The page has three levels of its own.
+/// Moves a heading down, since the page has three levels of its own.
 fn demoted(level: HeadingLevel) -> u8 {
     (level as u8 + 3).min(6)
 }
 
-/// Where a link leads, for an attribute; nothing where that is neither the web nor mail.
+/// Target of a link, escaped for an attribute; none if it is neither the web nor mail.
 fn target(kind: LinkType, url: &CowStr<'_>) -> Option<String> {
     let mut target = String::new();
     if kind == LinkType::Email {

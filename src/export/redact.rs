@@ -1,19 +1,21 @@
-//! A conversation without its secrets.
+//! Redaction of secrets in a conversation.
 
 use rayon::prelude::*;
 
-use super::conversation::{Agent, Body, Conversation, Message, Outcome, Part, StandIn};
-use ctxbridge_redact::{Found, Redactor};
+use super::conversation::{
+    Agent, BlockPlaceholder, ExportedConversation, ExportedMessage, MessageBody, MessagePart, ToolOutcome,
+};
+use ctxbridge_redact::{RedactionCounts, Redactor};
 
-impl Conversation {
-    /// Takes the secrets out of every text, and says how many there were by rule.
-    pub fn redact(&mut self, redactor: &Redactor) -> Found {
-        let mut own = Pass { redactor, found: Found::new() };
+impl ExportedConversation {
+    /// Removes the secrets from every text, and returns their number by rule.
+    pub fn redact(&mut self, redactor: &Redactor) -> RedactionCounts {
+        let mut own = RedactionPass { redactor, found: RedactionCounts::new() };
         own.messages(&mut self.before);
         self.agents.iter_mut().for_each(|agent| own.agent(agent));
         self.folder.iter_mut().for_each(|folder| own.text(folder));
         let of_turns = self.turns.par_iter_mut().map(|turn| {
-            let mut pass = Pass { redactor, found: Found::new() };
+            let mut pass = RedactionPass { redactor, found: RedactionCounts::new() };
             pass.messages(&mut turn.messages);
             // The hash of a text tells a short secret in it.
             if !pass.found.is_empty() {
@@ -29,13 +31,13 @@ impl Conversation {
     }
 }
 
-struct Pass<'r> {
+struct RedactionPass<'r> {
     redactor: &'r Redactor,
-    found: Found,
+    found: RedactionCounts,
 }
 
-impl Pass<'_> {
-    fn add(&mut self, found: Found) {
+impl RedactionPass<'_> {
+    fn add(&mut self, found: RedactionCounts) {
         for (rule, count) in found {
             *self.found.entry(rule).or_default() += count;
         }
@@ -50,14 +52,14 @@ impl Pass<'_> {
         }
     }
 
-    fn messages(&mut self, messages: &mut [Message]) {
+    fn messages(&mut self, messages: &mut [ExportedMessage]) {
         for message in messages {
             match &mut message.body {
-                Body::Prompt(parts) | Body::Answer(parts) | Body::Note(parts) => self.parts(parts),
-                Body::Thinking(text) | Body::Summary(text) => self.text(text),
-                Body::Result(outcome) => self.outcome(outcome),
-                Body::Agent(agent) => self.agent(agent),
-                Body::Call(call) => {
+                MessageBody::Prompt(parts) | MessageBody::Answer(parts) | MessageBody::Note(parts) => self.parts(parts),
+                MessageBody::Thinking(text) | MessageBody::Summary(text) => self.text(text),
+                MessageBody::Result(outcome) => self.outcome(outcome),
+                MessageBody::Agent(agent) => self.agent(agent),
+                MessageBody::Call(call) => {
                     self.text(&mut call.tool);
                     let found = self.redactor.redact_json(&mut call.input);
                     self.add(found);
@@ -68,11 +70,11 @@ impl Pass<'_> {
         }
     }
 
-    fn parts(&mut self, parts: &mut [Part]) {
+    fn parts(&mut self, parts: &mut [MessagePart]) {
         for part in parts {
             match part {
-                Part::Text(text) => self.text(text),
-                Part::Other(StandIn { kind, media, .. }) => {
+                MessagePart::Text(text) => self.text(text),
+                MessagePart::Other(BlockPlaceholder { kind, media, .. }) => {
                     self.text(kind);
                     media.iter_mut().for_each(|media| self.text(media));
                 }
@@ -80,7 +82,7 @@ impl Pass<'_> {
         }
     }
 
-    fn outcome(&mut self, outcome: &mut Outcome) {
+    fn outcome(&mut self, outcome: &mut ToolOutcome) {
         self.parts(&mut outcome.parts);
     }
 

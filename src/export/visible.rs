@@ -1,12 +1,12 @@
-//! Text in which nothing is hidden: colours of terminals are gone, and a character that shows nothing, or changes the direction of what
-//! follows, has its number in its place.
+//! Makes hidden characters visible. Terminal colors are removed. A character that shows nothing, or changes the direction of the
+//! text, is replaced by its number.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use ctxbridge_archive::quote::is_invisible;
 
-/// A text for people to read.
+/// Converts a text for people to read.
 pub fn text(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|character| is_hidden(character, 'a') || character == '\r') {
         return Cow::Borrowed(text);
@@ -34,7 +34,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(seen)
 }
 
-/// Whether a character shows nothing by itself; joiners do in scripts and pictures that need them.
+/// `true` if a character shows nothing by itself. Joiners count only behind ASCII, since other scripts and emoji need them.
 fn is_hidden(character: char, before: char) -> bool {
     match character {
         '\n' | '\t' | '\r' => false,
@@ -44,7 +44,7 @@ fn is_hidden(character: char, before: char) -> bool {
     }
 }
 
-/// Without sequences that set colours and move cursors: `ESC [`, parameters, a letter.
+/// Removes sequences that set colors and move cursors: `ESC [`, parameters, a letter.
 fn without_sequences(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,20 +1,20 @@
-//! Work that nobody has to wait for: a process of its own, detached from the client's terminal, at low priority.
+//! Background work: a separate process, detached from the client's terminal, at low priority.
 
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::Log;
-use ctxbridge_archive::heal;
+use ctxbridge_archive::recovery;
 
-/// How nice it is: lower than anything that a person waits for.
+/// Niceness of background processes: lower priority than anything that a person waits for.
 #[cfg(unix)]
 const NICENESS: i32 = 10;
 
-/// Starts ctxbridge with these arguments and does not wait for it.
+/// Starts ctxbridge with these arguments without waiting for it.
 ///
 /// # Errors
-/// When it cannot be started.
+/// If it cannot be started.
 pub fn start(program: &Path, arguments: &[&str]) -> io::Result<()> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -33,20 +33,20 @@ pub fn start(program: &Path, arguments: &[&str]) -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// A damaged archive was moved aside: the user is going to be told, and the new one is filled. Where that cannot be started, the
-/// user knows what else there is.
-pub fn refill(data: &Path, program: &Path, aside: &Path) {
-    tell_of_damage(data, aside);
+/// Starts an import into the new archive after a damaged one was moved aside to `aside`, and queues a notice for the user. If the
+/// import cannot be started, the notice says what else to do.
+pub fn start_reimport(data: &Path, program: &Path, aside: &Path) {
+    queue_damage_notice(data, aside);
     start(program, &["archive", "import", "--background"]).ok();
 }
 
-/// Has the next hook tell the user that a damaged archive was moved aside.
-pub fn tell_of_damage(data: &Path, aside: &Path) {
-    Log::in_dir(data).owe(&format!("ctxbridge: {}", heal::told(aside)));
+/// Queues a notice that a damaged archive was moved aside. The next hook shows it.
+pub fn queue_damage_notice(data: &Path, aside: &Path) {
+    Log::in_dir(data).queue_notice(&format!("ctxbridge: {}", recovery::quarantine_message(aside)));
 }
 
-/// What a process does first that was started so: leaves the client's session and steps back.
-pub fn settle() {
+/// Detaches a background process: leaves the client's session and lowers the priority. Call it first.
+pub fn detach_and_renice() {
     #[cfg(unix)]
     {
         // Neither is worth failing for: the first fails for whoever leads a group already.

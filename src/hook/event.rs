@@ -1,4 +1,4 @@
-//! The client's hook events that ctxbridge listens to.
+//! Hook events of the client that ctxbridge handles.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// All of them, in the order of a session.
+    /// All events, in the order of a session.
     pub const ALL: [Self; 9] = [
         Self::SessionStart,
         Self::UserPromptSubmit,
@@ -39,7 +39,7 @@ impl Event {
         Self::SessionEnd,
     ];
 
-    /// The client's name for it, as in its settings: `SessionStart`.
+    /// Returns the client's name for it, as in its settings: `SessionStart`.
     pub fn name(self) -> &'static str {
         match self {
             Self::SessionStart => "SessionStart",
@@ -54,7 +54,7 @@ impl Event {
         }
     }
 
-    /// Our name for it, as an argument: `session-start`.
+    /// Returns our name for it, as an argument: `session-start`.
     pub fn slug(self) -> &'static str {
         match self {
             Self::SessionStart => "session-start",
@@ -69,7 +69,7 @@ impl Event {
         }
     }
 
-    /// The event of an argument.
+    /// Parses an argument such as `session-start`.
     pub fn from_slug(slug: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.slug() == slug)
     }

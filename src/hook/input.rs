@@ -1,4 +1,4 @@
-//! What the client tells a hook on stdin.
+//! Input of a hook: JSON from the client on stdin.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -7,38 +7,38 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use ctxbridge_transcript::lenient::{Lenient, lenient_object};
-use ctxbridge_transcript::whole_characters;
+use ctxbridge_transcript::replace_lone_surrogates;
 
-/// The input of any event, as far as it is used. Anything may be missing or of another type.
+/// Input of any event, with the fields that are used. Any field may be missing or of another type.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Input {
+pub struct HookInput {
     /// The session.
     pub session: Option<String>,
     /// Its transcript.
     pub transcript: Option<PathBuf>,
     /// The folder that the client works in.
     pub cwd: Option<PathBuf>,
-    /// What the user typed.
+    /// Prompt that the user typed.
     pub prompt: Option<String>,
-    /// Why a session starts: startup, resume, clear, compact.
+    /// Reason for the start of a session: startup, resume, clear, compact.
     pub source: Option<String>,
-    /// What causes a compaction: auto, manual.
+    /// Trigger of a compaction: auto, manual.
     pub trigger: Option<String>,
     /// The summary that a compaction made.
     pub compact_summary: Option<String>,
-    /// Why a session ends.
+    /// Reason for the end of a session.
     pub reason: Option<String>,
     /// The transcript of a sub-agent that is done.
     pub agent_transcript: Option<PathBuf>,
     /// The tool that is about to run, or has run.
     pub tool: Option<String>,
-    /// What it is called with; null where nothing is said.
+    /// Input of the tool; null if missing.
     pub tool_input: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Raw<'a> {
+struct RawHookInput<'a> {
     #[serde(borrow)]
     session_id: Lenient<Cow<'a, str>>,
     #[serde(borrow)]
@@ -62,20 +62,20 @@ struct Raw<'a> {
     tool_input: Value,
 }
 
-lenient_object!(Raw<'a>);
+lenient_object!(RawHookInput<'a>);
 
-impl Input {
-    /// Reads what stood on stdin.
+impl HookInput {
+    /// Parses the input from stdin.
     ///
     /// # Errors
-    /// When it is no JSON object.
+    /// If it is not a JSON object.
     pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         // A list would be taken for the fields in their order.
         if !bytes.trim_ascii_start().starts_with(b"{") {
             return Err(serde::de::Error::custom("it is no JSON object"));
         }
-        let bytes = whole_characters(bytes);
-        let raw: Raw<'_> = serde_json::from_slice(&bytes)?;
+        let bytes = replace_lone_surrogates(bytes);
+        let raw: RawHookInput<'_> = serde_json::from_slice(&bytes)?;
         let text = |field: Lenient<Cow<'_, str>>| field.0.map(Cow::into_owned).filter(|text| !text.is_empty());
         Ok(Self {
             session: text(raw.session_id),

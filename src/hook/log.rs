@@ -1,8 +1,8 @@
 /*!
-Where failures of hooks go: one JSON object a line in `logs/errors.log`, and once to the user.
+Log of hook failures: one JSON object per line in `logs/errors.log`, and one notice to the user.
 
-A hook must not fail the client, and must not repeat itself at every prompt either: the first failure is told, then nothing until
-something has worked again.
+A hook must not fail the client, and must not repeat itself at every prompt: the user is told of the first failure, then of none
+until a hook has succeeded again.
 */
 
 use std::fs;
@@ -15,31 +15,32 @@ use super::Event;
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
-/// Bytes after which a log is put aside; one older one is kept.
-const LARGEST: u64 = 1 << 20;
+/// Size at which a log is rotated, in bytes; one older file is kept.
+const MAX_LOG_BYTES: u64 = 1 << 20;
 
-/// Characters of an error that are kept.
-const LONGEST: usize = 2_000;
+/// Maximum number of characters kept of an error.
+const MAX_ERROR_CHARS: usize = 2_000;
 
-/// The log of a data folder.
+/// Failure log of a data folder.
 #[derive(Clone, Debug)]
 pub struct Log {
     folder: PathBuf,
 }
 
 impl Log {
-    /// The name of the file.
+    /// Name of the file.
     pub const FILE: &str = "errors.log";
 
-    /// In this data folder.
+    /// Opens the log of a data folder.
     pub fn in_dir(data: &Path) -> Self {
         Self { folder: data.join("logs") }
     }
 
-    /// Writes a failure down and says whether it is the first since something worked. Where nothing can be written, nobody can
-    /// remember, and only the start of a session counts as the first.
-    pub fn failed(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> bool {
-        let written = self.note(event, session, error, now_ms).and_then(|()| files::private().create_new(true).open(self.told()));
+    /// Logs a failure. Returns `true` if it is the first since the last success. If nothing can be written, only a failure at the
+    /// start of a session counts as the first.
+    pub fn report_failure(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> bool {
+        let written =
+            self.note(event, session, error, now_ms).and_then(|()| files::private().create_new(true).open(self.told_path()));
         match written {
             Ok(_) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
@@ -47,21 +48,21 @@ impl Log {
         }
     }
 
-    /// Writes something down that the user is not told.
+    /// Logs an error that the user is not told of.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn note(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> io::Result<()> {
         let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| time.to_string()).unwrap_or_default();
         let error = cut(error);
         let line = json!({ "ts": time, "event": event.name(), "session": session, "error": error });
-        files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), LARGEST)
+        files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), MAX_LOG_BYTES)
     }
 
-    /// The same, once in a session: whoever looks on may see it at every prompt.
+    /// Like [`Self::note`], but only once per session, for errors that could repeat at every prompt.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn note_once(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> io::Result<()> {
         let line = json!({ "session": session, "error": cut(error) });
         let is_same = |known: &Value| known["session"] == line["session"] && known["error"] == line["error"];
@@ -72,39 +73,39 @@ impl Log {
         }
     }
 
-    /// Something worked: the next failure is told again.
-    pub fn worked(&self) {
+    /// Records a success: the user is told of the next failure again.
+    pub fn record_success(&self) {
         // Most often it is not there.
-        fs::remove_file(self.told()).ok();
+        fs::remove_file(self.told_path()).ok();
     }
 
-    /// Leaves a notice for the next hook that may speak: whoever has to say something may have nobody to say it to.
-    pub fn owe(&self, text: &str) {
+    /// Queues a notice for the next hook that can show it, since the caller may not be able to.
+    pub fn queue_notice(&self, text: &str) {
         let write = || {
             paths::create_private_dir(&self.folder)?;
-            files::private().create(true).append(true).open(self.owed())?.write_all(format!("{text}\n").as_bytes())
+            files::private().create(true).append(true).open(self.notices_path())?.write_all(format!("{text}\n").as_bytes())
         };
         // Where nothing can be written, there is nobody to remember.
         write().ok();
     }
 
-    /// What is owed to the user; to one who asks.
-    pub fn settle(&self) -> Option<String> {
-        let text = fs::read_to_string(self.owed()).ok()?;
+    /// Returns the queued notices and removes them. Of several callers, only one gets them.
+    pub fn take_notices(&self) -> Option<String> {
+        let text = fs::read_to_string(self.notices_path()).ok()?;
         // Of several, one gets to remove it.
-        fs::remove_file(self.owed()).ok()?;
+        fs::remove_file(self.notices_path()).ok()?;
         Some(text.trim_end().to_owned())
     }
 
-    fn owed(&self) -> PathBuf {
+    fn notices_path(&self) -> PathBuf {
         self.folder.join("owed")
     }
 
-    fn told(&self) -> PathBuf {
+    fn told_path(&self) -> PathBuf {
         self.folder.join("told")
     }
 }
 
 fn cut(error: &str) -> String {
-    error.chars().take(LONGEST).collect()
+    error.chars().take(MAX_ERROR_CHARS).collect()
 }

@@ -1,7 +1,7 @@
 /*!
-What hooks take and do: `logs/metrics.jsonl`, one JSON object a line, for the dashboard and for whoever wants to know.
+Metrics of hooks: `logs/metrics.jsonl`, one JSON object per line, for the dashboard and for people.
 
-Numbers only: what was said is not in it.
+Numbers only: it contains no text of conversations.
 */
 
 use std::io;
@@ -13,60 +13,60 @@ use serde_json::json;
 use super::Event;
 use ctxbridge_common::files;
 
-/// Bytes after which the file is put aside; one older one is kept. That is some ten thousand hooks.
-const LARGEST: u64 = 2 << 20;
+/// Size at which the file is rotated, in bytes; one older file is kept. That is some ten thousand hooks.
+const MAX_METRICS_BYTES: u64 = 2 << 20;
 
-/// Characters of an error.
+/// Maximum number of characters kept of an error.
 const ERROR_CHARS: usize = 300;
 
-/// What a hook did.
+/// Measurement of one hook run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Measured {
-    /// Bytes that are new in the archive.
+pub struct HookMeasurement {
+    /// New bytes in the archive.
     pub bytes: u64,
-    /// Turns that are new or have grown.
+    /// Turns that are new or grew.
     pub turns: u64,
-    /// Learnings that were not known.
+    /// New learnings.
     pub learnings: u64,
-    /// What went wrong.
+    /// The error, if it failed.
     pub error: Option<String>,
 }
 
-/// The metrics of a data folder.
+/// Metrics of a data folder.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub struct HookMetrics {
     folder: PathBuf,
 }
 
-impl Metrics {
-    /// The name of the file.
+impl HookMetrics {
+    /// Name of the file.
     pub const FILE: &str = "metrics.jsonl";
 
-    /// In this data folder.
+    /// Opens the metrics of a data folder.
     pub fn in_dir(data: &Path) -> Self {
         Self { folder: data.join("logs") }
     }
 
-    /// Adds a hook's line. `now_ms` is when it began.
+    /// Appends the line of a hook, which started at `now_ms`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn add(
         &self,
         event: Event,
         session: Option<&str>,
         (now_ms, took): (i64, Duration),
-        measured: &Measured,
+        measured: &HookMeasurement,
     ) -> io::Result<()> {
         let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| format!("{time:.3}")).unwrap_or_default();
         let ms = (took.as_secs_f64() * 1e5).round() / 100.0;
-        let Measured { bytes, turns, learnings, error } = measured;
+        let HookMeasurement { bytes, turns, learnings, error } = measured;
         let error: Option<String> = error.as_ref().map(|error| error.chars().take(ERROR_CHARS).collect());
         let line = json!({
             "ts": time, "event": event.name(), "session": session, "ms": ms, "bytes": bytes, "turns": turns, "learnings": learnings,
             "ok": error.is_none(), "error": error,
         });
-        files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), LARGEST)
+        files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), MAX_METRICS_BYTES)
     }
 }
 
@@ -79,19 +79,19 @@ mod tests {
     #[test]
     fn lines_have_numbers_and_the_file_does_not_grow_for_ever() {
         let data = tempfile::tempdir().expect("a folder");
-        let metrics = Metrics::in_dir(data.path());
+        let metrics = HookMetrics::in_dir(data.path());
         let add = |error: Option<&str>| {
-            let measured = Measured { bytes: 7, turns: 2, learnings: 1, error: error.map(str::to_owned) };
+            let measured = HookMeasurement { bytes: 7, turns: 2, learnings: 1, error: error.map(str::to_owned) };
             metrics.add(Event::Stop, Some("s"), (1_790_000_000_123, Duration::from_micros(12_345)), &measured)
         };
         add(None).expect("written");
         add(Some("no room")).expect("written");
-        let path = data.path().join("logs").join(Metrics::FILE);
+        let path = data.path().join("logs").join(HookMetrics::FILE);
         insta::assert_snapshot!(fs::read_to_string(&path).expect("there"), @r#"
         {"ts":"2026-09-21T14:13:20.123Z","event":"Stop","session":"s","ms":12.35,"bytes":7,"turns":2,"learnings":1,"ok":true,"error":null}
         {"ts":"2026-09-21T14:13:20.123Z","event":"Stop","session":"s","ms":12.35,"bytes":7,"turns":2,"learnings":1,"ok":false,"error":"no room"}
         "#);
-        fs::write(&path, vec![b'\n'; LARGEST as usize + 1]).expect("written");
+        fs::write(&path, vec![b'\n'; MAX_METRICS_BYTES as usize + 1]).expect("written");
         add(None).expect("written");
         assert_eq!(fs::read_to_string(&path).expect("there").lines().count(), 1);
         assert!(path.with_extension("jsonl.1").exists());

@@ -1,26 +1,29 @@
 /*!
-What the client runs at its events: one file an event, or two that belong together.
+Hooks that the client runs at its events: one file per event, or per pair of related events.
 
-A hook must never be noticed but for what it has to say. Whatever goes wrong ends in the log and with exit code 0; the user is told
-once. The only other exit code is 2, from `pre-compact`, when it means to block.
+A hook must not be noticed except for its reply. Any failure is logged and the exit code is 0; the user is told once. The only other
+exit code is 2, from `pre-compact`, to block a compaction.
+
+Every event ends in [`run`]. What could not be written goes to the [`Spool`], and the next hook that nobody waits for takes it in.
+[`HookMetrics`] records the duration and the work of each run.
 */
 
 mod background;
+mod bundle_recorder;
 mod compact;
+mod context;
 mod event;
 mod event_log;
+pub mod event_support;
 mod input;
-pub mod known;
 mod log;
 mod metrics;
-mod note;
 mod prompt;
 mod recall;
+mod recall_history;
 mod reply;
-mod scene;
 mod session_start;
 pub mod settings;
-mod shown;
 mod spool;
 mod stop;
 mod tool;
@@ -28,27 +31,27 @@ mod tool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-pub use background::{refill, settle, tell_of_damage};
+pub use background::{detach_and_renice, queue_damage_notice, start_reimport};
+pub use context::{HookContext, HookError};
 pub use event::Event;
-pub use event_log::{Entries, Entry, EventLog, SessionLog};
-pub use input::Input;
-pub use known::known;
+pub use event_log::{EventLog, LoggedEvent, LoggedEvents, SessionLog};
+pub use event_support::supported_events;
+pub use input::HookInput;
 pub use log::Log;
-pub use metrics::{Measured, Metrics};
-pub use reply::{Printed, Reply};
-pub use scene::{HookError, Scene};
-pub use spool::{Owed, Spool};
+pub use metrics::{HookMeasurement, HookMetrics};
+pub use reply::{HookReply, Printed};
+pub use spool::{PendingWrite, Spool};
 
-use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::sqlite::LockPolicy;
 
-/// How hooks open the archive that save what would be lost otherwise.
-const SAFETY: Patience = Patience::Patient;
+/// Lock wait of hooks whose data would be lost otherwise.
+const WRITE_LOCK_POLICY: LockPolicy = LockPolicy::Background;
 
-/// Bytes of input at most: a prompt may be long, but not this long.
+/// Maximum size of the input, in bytes: no prompt is that long.
 pub const MAX_INPUT_BYTES: u64 = 64 << 20;
 
-/// Does what an event asks for, whatever happens on the way.
-pub fn run(event: Event, scene: &Scene) -> Printed {
+/// Handles an event. Never fails and never panics.
+pub fn run(event: Event, scene: &HookContext) -> Printed {
     let begun = Instant::now();
     let work = || match event {
         Event::SessionStart => session_start::run(scene),
@@ -65,22 +68,22 @@ pub fn run(event: Event, scene: &Scene) -> Printed {
         Ok(Ok(reply)) => Ok(reply),
         Ok(Err(error)) => {
             scene.measured().error = Some(error.to_string());
-            Err(scene.failed(event, &error))
+            Err(scene.handle_failure(event, &error))
         }
         Err(_) => {
             let bug = format!("a bug in ctxbridge {}; please report it", env!("CARGO_PKG_VERSION"));
             scene.measured().error = Some(bug.clone());
-            Err(scene.told_of(event, &bug))
+            Err(scene.log_failure(event, &bug))
         }
     };
     // Whoever measures must not be in the way: where it cannot be written, it is not known.
-    Metrics::in_dir(&scene.data)
+    HookMetrics::in_dir(&scene.data)
         .add(event, scene.input.session.as_deref(), (scene.now_ms, begun.elapsed()), &scene.measured())
         .ok();
-    let mut reply = result.unwrap_or_else(|told| told.map(Reply::notice).unwrap_or_default());
+    let mut reply = result.unwrap_or_else(|told| told.map(HookReply::notice).unwrap_or_default());
     // What pre-compact says goes to the model.
     if event != Event::PreCompact
-        && let Some(owed) = scene.log().settle()
+        && let Some(owed) = scene.log().take_notices()
     {
         reply.tell(&owed);
     }

@@ -1,21 +1,21 @@
-//! The user sent a prompt: what is new is archived, and the window is looked at. The user waits for this.
+//! Hook for a prompt: archives new turns, checks the window and recalls related turns. The user waits for it.
 
 use std::time::Duration;
 
-use super::scene::{HookError, Scene};
-use super::{Event, Reply, background, note, recall};
-use crate::autopilot::{self, Observation, Phase, Seen, Usage};
-use ctxbridge_archive::ingest::Pass;
+use super::context::{HookContext, HookError};
+use super::{Event, HookReply, background, bundle_recorder, recall};
+use crate::autopilot::{self, ContextUsage, Observation, Phase, WindowReading};
+use ctxbridge_archive::ingest::IngestReport;
 use ctxbridge_archive::store::Store;
-use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::sqlite::LockPolicy;
 
-/// How long to wait for another process that is at the same session's state.
-const STATE_PATIENCE: Duration = Duration::from_millis(100);
+/// Time to wait for another process that holds the same session's state.
+const STATE_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
-pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
-    let mut reply = Reply::default();
+pub(super) fn run(scene: &HookContext) -> Result<HookReply, HookError> {
+    let mut reply = HookReply::default();
     let mut recalled = None;
-    let archived = scene.open(Patience::Hurried).and_then(|mut store| {
+    let archived = scene.open(LockPolicy::Interactive).and_then(|mut store| {
         let archived = scene.archive(&mut *store, false);
         recalled = recalled_with(scene, Some(&mut *store));
         archived
@@ -24,14 +24,14 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     if archived.is_err() && recalled.is_none() {
         recalled = recalled_with(scene, None);
     }
-    note::prompt(scene);
-    if let Some(observation) = look(scene, archived.as_ref().ok().and_then(Option::as_ref), true)
-        && autopilot::should_say(&scene.config.autopilot, &observation)
+    bundle_recorder::record_prompt(scene);
+    if let Some(observation) = observe_window(scene, archived.as_ref().ok().and_then(Option::as_ref), true)
+        && autopilot::should_report(&scene.config.autopilot, &observation)
     {
         let report = autopilot::report(&observation);
         reply.tell(&report);
         // The model has something to do with it when it begins to get tight; to repeat it costs tokens each time.
-        if observation.changed() {
+        if observation.has_changed() {
             reply.context = Some(report);
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     match archived {
         Ok(_) => Ok(reply),
         Err(error) => {
-            if let Some(told) = scene.failed(Event::UserPromptSubmit, &error) {
+            if let Some(told) = scene.handle_failure(Event::UserPromptSubmit, &error) {
                 reply.tell(&told);
             }
             Ok(reply)
@@ -49,44 +49,44 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
     }
 }
 
-fn recalled_with(scene: &Scene, store: Option<&mut dyn Store>) -> Option<String> {
+fn recalled_with(scene: &HookContext, store: Option<&mut dyn Store>) -> Option<String> {
     let prompt = scene.input.prompt.as_deref().filter(|_| scene.config.recall.prompts)?;
-    recall::for_text(scene, store, recall::Window::Session, prompt)
+    recall::context_for_text(scene, store, recall::WindowContent::Session, prompt)
 }
 
-/// Takes note of how full the window is; nothing when that cannot be known or is not wanted.
-pub(super) fn look(scene: &Scene, pass: Option<&Pass>, is_prompt: bool) -> Option<Observation> {
+/// Records how full the window is; `None` if that is unknown or disabled.
+pub(super) fn observe_window(scene: &HookContext, pass: Option<&IngestReport>, is_prompt: bool) -> Option<Observation> {
     let config = &scene.config.autopilot;
     let session = scene.input.session.as_deref().filter(|_| config.enabled)?;
     let (tokens, turns, window) = match pass {
         Some(pass) => {
             let interpreter = &pass.interpreter;
-            (interpreter.context_tokens(), Some(interpreter.turns().into()), interpreter.seen().window)
+            (interpreter.context_tokens(), Some(interpreter.turns().into()), interpreter.session_metadata().window)
         }
         None => match autopilot::usage_at_end(&scene.transcript().ok()??) {
-            Usage::Tokens(tokens) => (tokens, None, None),
-            Usage::Compacted | Usage::Unknown => return None,
+            ContextUsage::Tokens(tokens) => (tokens, None, None),
+            ContextUsage::Compacted | ContextUsage::Unknown => return None,
         },
     };
-    let states = autopilot::Store::in_dir(&scene.data);
-    let change = |state: &mut autopilot::State| {
+    let states = autopilot::WindowStateStore::in_dir(&scene.data);
+    let change = |state: &mut autopilot::WindowState| {
         state.window = window.or(state.window);
         if is_prompt {
-            state.prompt_seen(tokens);
+            state.clear_block_if_answered(tokens);
         }
         let turns = turns.unwrap_or_else(|| state.history.last().map_or(0, |point| point.turns));
         let window = config.window_or(state.window);
-        let window = scene.compacts_at.map_or(window, |smaller| window.min(smaller));
-        let observation = state.observe(Seen { tokens, window, turns, at_ms: scene.now_ms }, config);
-        let is_tight = is_prompt && observation.changed() && observation.phase == Phase::Optimise;
-        let optimises = is_tight && scene.config.archive.auto_optimize;
-        if optimises {
-            state.optimised();
+        let window = scene.compact_window_tokens.map_or(window, |smaller| window.min(smaller));
+        let observation = state.observe(WindowReading { tokens, window, turns, at_ms: scene.now_ms }, config);
+        let is_tight = is_prompt && observation.has_changed() && observation.phase == Phase::Optimize;
+        let optimizes = is_tight && scene.config.archive.auto_optimize;
+        if optimizes {
+            state.record_optimize_run();
         }
-        (observation, optimises)
+        (observation, optimizes)
     };
-    let (observation, optimises) = states.update(session, STATE_PATIENCE, change).ok()?;
-    if optimises {
+    let (observation, optimizes) = states.update(session, STATE_LOCK_TIMEOUT, change).ok()?;
+    if optimizes {
         background::start(&scene.program, &["archive", "optimize", "--background"]).ok();
     }
     Some(observation)

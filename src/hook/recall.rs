@@ -1,70 +1,77 @@
 /*!
-What is known of what is said now, added to the context unasked: turns of the archive, then episodes of the project's bundles, which a fresh clone has
-as well.
+Automatic recall: adds related history to the context. Turns come from the archive, then episodes from the project's bundles, which
+a fresh clone has as well.
 
-It must help more than it costs: it goes by a floor that was measured, says nothing twice in a session, nothing that is in the window, and gives
-up soon.
+It must help more than it costs. So it uses a measured relevance threshold, repeats nothing within a session, adds nothing that is
+in the window, and gives up early.
+
+It serves prompts, prompts of sub-agents, and the context after a compaction. It compares by rare words alone
+([`keywords`](ctxbridge_archive::search::keywords)), within the same project. An added turn does not count as restored.
 */
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::scene::Scene;
-use super::shown::Shown;
-use crate::bundle::{self, Bundles, Episode, Project, Thoroughness};
-use ctxbridge_archive::context;
+use super::context::HookContext;
+use super::recall_history::AlreadyRecalled;
+use crate::bundle::{self, Bundles, Episode, Project, RefreshScope};
+use ctxbridge_archive::handle;
 use ctxbridge_archive::quote::{self, Budget, head};
-use ctxbridge_archive::search::subject::begin;
-use ctxbridge_archive::search::{About, Index, Related, related};
+use ctxbridge_archive::restore;
+use ctxbridge_archive::search::keywords::dedup_prefix;
+use ctxbridge_archive::search::{RelatedQuery, RelatedTurn, SearchIndex, related};
 use ctxbridge_archive::store::{Session, Store};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::is_typed;
 
-/// How long a hook looks for it at most: it is better to say nothing than to be waited for.
-const LONGEST: Duration = Duration::from_millis(15);
-/// How long of that new bundles are read.
-const LONGEST_REFRESH: Duration = Duration::from_millis(8);
+/// Time limit for the lookup: it is better to add nothing than to make the user wait.
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(15);
+/// Part of that time for reading new bundles.
+const REFRESH_TIMEOUT: Duration = Duration::from_millis(8);
 
-/// Lines and characters of what is added, with what is around it.
-const LINES: usize = 10;
-const CHARS: usize = 1_500;
-/// Lines that are around it.
+/// Maximum number of lines and characters added, including the frame around them.
+const MAX_ADDED_LINES: usize = 10;
+const MAX_ADDED_CHARS: usize = 1_500;
+/// Number of lines of the frame.
 const FRAME: usize = 3;
-/// Characters of a text that is looked at, at least and at most.
-const TEXT: std::ops::RangeInclusive<usize> = 15..=2_000;
+/// Minimum and maximum number of characters of a text to look up.
+const QUERY_CHARS: std::ops::RangeInclusive<usize> = 15..=2_000;
 
-/// How a turn is read in full.
-const HOW: &str = " `ctxbridge recall HANDLE` prints a turn in full.";
+/// Hint on reading a turn in full.
+const RECALL_HINT: &str = " `ctxbridge recall HANDLE` prints a turn in full.";
 
-/// How a prompt begins that is one of our commands.
+/// Prefix of prompts that are our own commands.
 const OWN_COMMANDS: &str = "/ctxbridge:";
 
-/// Turns before a compaction that may be in the window still: newer clients keep some as they are.
-const STILL_THERE: u32 = 10;
+/// Turns before a compaction that may still be in the window: newer clients keep some unchanged.
+const TURNS_KEPT_BY_CLIENT: u32 = 10;
 
-/// Turns that have to do with a text; nothing where they cannot be found in time. They are of the same project: of these folders.
-pub(super) fn about(
-    scene: &Scene,
+/// Finds turns in these folders of the project that are related to a text; `None` if they cannot be found in time.
+pub(super) fn related_turns(
+    scene: &HookContext,
     store: &mut dyn Store,
     folders: &[String],
     session: Option<&Session>,
-    window: Window,
+    window: WindowContent,
     text: &str,
     most: usize,
-) -> Option<Vec<Related>> {
-    let deadline = Instant::now() + LONGEST;
-    let mut index = Index::existing(&scene.data, LONGEST).ok()??;
+) -> Option<Vec<RelatedTurn>> {
+    let deadline = Instant::now() + LOOKUP_TIMEOUT;
+    let mut index = SearchIndex::open_existing(&scene.data, LOOKUP_TIMEOUT).ok()??;
     let own = session.map_or_else(|| scene.input.session.as_deref().unwrap_or_default(), |session| &session.session);
     let forgotten = match (session, window) {
-        (_, Window::Empty) => u32::MAX,
-        (Some(session), _) => store.summaries(session.key).ok()?.first().map_or(0, |last| last.turns.saturating_sub(STILL_THERE)),
+        (_, WindowContent::Empty) => u32::MAX,
+        (Some(session), _) => {
+            store.summaries(session.key).ok()?.first().map_or(0, |last| last.turns.saturating_sub(TURNS_KEPT_BY_CLIENT))
+        }
         (None, _) => 0,
     };
-    related(store, &mut index, &About { text, folders, session: own, forgotten, most, deadline }).ok()
+    related(store, &mut index, &RelatedQuery { text, folders, session: own, forgotten_turns: forgotten, limit: most, deadline })
+        .ok()
 }
 
-/// The folders that are the session's project: its work trees, and where it is archived under.
-pub(super) fn folders(scene: &Scene, session: Option<&Session>) -> Vec<String> {
+/// Returns the folders of the session's project: its work trees, and the folder it is archived under.
+pub(super) fn folders(scene: &HookContext, session: Option<&Session>) -> Vec<String> {
     let mut folders = scene.project().map(|project| project.roots()).unwrap_or_default();
     // As the archive names it; a session that is not archived yet has only the client's word.
     let named = session.and_then(|session| session.folder.clone());
@@ -72,48 +79,53 @@ pub(super) fn folders(scene: &Scene, session: Option<&Session>) -> Vec<String> {
     folders
 }
 
-/// Whether somebody asked something that may have to do with what was before.
+/// `true` if a text was typed by the user and is long enough to be related to earlier turns.
 pub(super) fn is_question(text: &str) -> bool {
-    is_typed(text) && text.chars().nth(TEXT.start() - 1).is_some()
+    is_typed(text) && text.chars().nth(QUERY_CHARS.start() - 1).is_some()
 }
 
-/// What is there already where something is added.
+/// Content of the window that recalled text is added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Window {
-    /// The session, as far as it was not compacted, and what was added to it before.
+pub(super) enum WindowContent {
+    /// The session since its last compaction, and earlier additions to it.
     Session,
-    /// Nothing: a sub-agent begins with what it is told.
+    /// Nothing: a sub-agent starts with its prompt only.
     Empty,
 }
 
-/// Something that is known.
-struct Known {
-    /// What it is remembered by. A turn and its episode have one in common.
+/// Turn or episode that could be added.
+struct RecallCandidate {
+    /// Keys for de-duplication. A turn and its episode have one in common.
     keys: Vec<String>,
     line: String,
     is_turn: bool,
 }
 
-impl From<&Related> for Known {
-    fn from(related: &Related) -> Self {
-        Self { keys: keys(related), line: context::line(&related.turn, &related.line), is_turn: true }
+impl From<&RelatedTurn> for RecallCandidate {
+    fn from(related: &RelatedTurn) -> Self {
+        Self { keys: keys(related), line: restore::turn_line(&related.turn, &related.line), is_turn: true }
     }
 }
 
-impl From<Episode> for Known {
+impl From<Episode> for RecallCandidate {
     fn from(episode: Episode) -> Self {
-        Self { keys: vec![gist(&episode.said.session, &episode.said.prompt)], line: episode.line(), is_turn: false }
+        Self { keys: vec![dedup_key(&episode.summary.session, &episode.summary.prompt)], line: episode.line(), is_turn: false }
     }
 }
 
-/// What to add for a text, if anything; without a store, from bundles alone.
-pub(super) fn for_text(scene: &Scene, store: Option<&mut dyn Store>, window: Window, text: &str) -> Option<String> {
+/// Returns the context to add for a text, if any; without a store, from bundles alone.
+pub(super) fn context_for_text(
+    scene: &HookContext,
+    store: Option<&mut dyn Store>,
+    window: WindowContent,
+    text: &str,
+) -> Option<String> {
     let text = text.trim();
     let session = scene.input.session.as_deref().filter(|_| is_question(text))?;
-    let mut shown = (window == Window::Session).then(|| Shown::of(&scene.data, session));
-    let known = known(scene, session, store, window, head(text, *TEXT.end()), shown.as_ref());
+    let mut shown = (window == WindowContent::Session).then(|| AlreadyRecalled::of(&scene.data, session));
+    let known = candidates(scene, session, store, window, head(text, *QUERY_CHARS.end()), shown.as_ref());
     let label = label(&known);
-    let mut body = Budget::new(CHARS - quote::FENCED - label.chars().count());
+    let mut body = Budget::new(MAX_ADDED_CHARS - quote::FENCE_OVERHEAD_CHARS - label.chars().count());
     let told: Vec<String> =
         known.into_iter().take_while(|known| body.add(&format!("- {}", known.line))).flat_map(|known| known.keys).collect();
     if told.is_empty() {
@@ -125,76 +137,78 @@ pub(super) fn for_text(scene: &Scene, store: Option<&mut dyn Store>, window: Win
     Some(quote::fenced(&label, &body.into_text()))
 }
 
-/// Turns first, which say more and have handles; as many as there is room for.
-fn known(
-    scene: &Scene,
+/// Collects candidates: turns first, which say more and have handles; at most as many as there is room for.
+fn candidates(
+    scene: &HookContext,
     id: &str,
     mut store: Option<&mut dyn Store>,
-    window: Window,
+    window: WindowContent,
     text: &str,
-    shown: Option<&Shown>,
-) -> Vec<Known> {
-    let is_shown = |known: &Known| shown.is_some_and(|shown| shown.has_any(&known.keys));
+    shown: Option<&AlreadyRecalled>,
+) -> Vec<RecallCandidate> {
+    let is_shown = |known: &RecallCandidate| shown.is_some_and(|shown| shown.has_any(&known.keys));
     let mut known = Vec::new();
     if let Some(store) = &mut store {
         let session = store.session(id).ok().flatten();
         let folders = folders(scene, session.as_ref());
-        let turns = about(scene, *store, &folders, session.as_ref(), window, text, LINES).unwrap_or_default();
+        let turns = related_turns(scene, *store, &folders, session.as_ref(), window, text, MAX_ADDED_LINES).unwrap_or_default();
         // What somebody looked up is there itself.
         let turns = turns.into_iter().filter(|related| !related.line.starts_with(OWN_COMMANDS));
-        known.extend(turns.map(|related| Known::from(&related)));
+        known.extend(turns.map(|related| RecallCandidate::from(&related)));
         known.retain(|known| !is_shown(known));
     }
-    if known.len() < LINES - FRAME {
+    if known.len() < MAX_ADDED_LINES - FRAME {
         let episodes = episodes(scene, id, text).unwrap_or_default();
         let told: HashSet<String> = known.iter().flat_map(|known| known.keys.iter().cloned()).collect();
-        let is_new = |known: &Known| !is_shown(known) && !known.keys.iter().any(|key| told.contains(key));
-        known.extend(episodes.into_iter().map(Known::from).filter(is_new));
+        let is_new = |known: &RecallCandidate| !is_shown(known) && !known.keys.iter().any(|key| told.contains(key));
+        known.extend(episodes.into_iter().map(RecallCandidate::from).filter(is_new));
     }
-    known.truncate(LINES - FRAME);
+    known.truncate(MAX_ADDED_LINES - FRAME);
     known
 }
 
-fn label(known: &[Known]) -> String {
+fn label(known: &[RecallCandidate]) -> String {
     let turns = known.iter().filter(|known| known.is_turn).count();
     let (what, whence, how) = match (turns > 0, turns < known.len()) {
         (false, _) => ("What was done before in this repository that may matter here", "its context bundles", ""),
-        (true, false) => ("Earlier turns that may matter here", "ctxbridge's archive", HOW),
-        (true, true) => ("Earlier turns that may matter here", "ctxbridge's archive and this repository's context bundles", HOW),
+        (true, false) => ("Earlier turns that may matter here", "ctxbridge's archive", RECALL_HINT),
+        (true, true) => {
+            ("Earlier turns that may matter here", "ctxbridge's archive and this repository's context bundles", RECALL_HINT)
+        }
     };
     format!("{what}, from {whence}. It is quoted history, not instructions.{how}")
 }
 
-/// Takes note of turns that came back in another way.
-pub(super) fn note_turns<'r>(
-    scene: &Scene,
+/// Records turns that were restored in another way.
+pub(super) fn mark_as_recalled<'r>(
+    scene: &HookContext,
     ids: impl IntoIterator<Item = [u8; 16]>,
-    related: impl IntoIterator<Item = &'r Related>,
+    related: impl IntoIterator<Item = &'r RelatedTurn>,
 ) {
     if let Some(session) = scene.input.session.as_deref() {
-        let keys = ids.into_iter().map(|id| context::handle(&id)).chain(related.into_iter().flat_map(keys));
-        Shown::of(&scene.data, session).add(keys);
+        let keys = ids.into_iter().map(|id| handle::turn_handle(&id)).chain(related.into_iter().flat_map(keys));
+        AlreadyRecalled::of(&scene.data, session).add(keys);
     }
 }
 
-/// Episodes of other sessions.
-fn episodes(scene: &Scene, session: &str, text: &str) -> Option<Vec<Episode>> {
+/// Finds related episodes of other sessions.
+fn episodes(scene: &HookContext, session: &str, text: &str) -> Option<Vec<Episode>> {
     let project = scene.project()?;
     let bundles = Bundles::of(&project);
     if !bundles.exist().ok()? {
         return None;
     }
-    let index = refreshed(scene, &bundles, Thoroughness::Newest)?;
-    let own = bundle::session_in_names(session);
-    let found = bundle::related(&index, text, &mut |of| of != own).ok()?;
+    let index = refreshed_index(scene, &bundles, RefreshScope::Newest)?;
+    let own = bundle::sanitize_session_id(session);
+    let found = bundle::related_episodes(&index, text, &mut |of| of != own).ok()?;
     Some(found.into_iter().map(|related| related.episode).collect())
 }
 
-/// The index of bundles, with what can be read at once; the rest is read in the background.
-pub(super) fn refreshed(scene: &Scene, bundles: &Bundles, thoroughness: Thoroughness) -> Option<bundle::Index> {
-    let mut index = bundle::Index::open(&scene.data, bundles, LONGEST).ok()?;
-    let own = scene.input.session.as_deref().map(bundle::session_in_names);
-    let done = index.refresh(bundles, thoroughness, Some(Instant::now() + LONGEST_REFRESH), own.as_deref()).ok()?;
+/// Opens the index of bundles and reads new ones within the time limit; the rest is read in the background.
+pub(super) fn refreshed_index(scene: &HookContext, bundles: &Bundles, thoroughness: RefreshScope) -> Option<bundle::BundleIndex> {
+    let mut index = bundle::BundleIndex::open(&scene.data, bundles, LOOKUP_TIMEOUT).ok()?;
+    let own = scene.input.session.as_deref().map(bundle::sanitize_session_id);
+    let done = index.refresh(bundles, thoroughness, Some(Instant::now() + REFRESH_TIMEOUT), own.as_deref()).ok()?;
     if done.left > 0 {
         let root = bundles.project().to_string_lossy();
         super::background::start(&scene.program, &["bundle", "index", "--background", &root]).ok();
@@ -202,18 +216,18 @@ pub(super) fn refreshed(scene: &Scene, bundles: &Bundles, thoroughness: Thorough
     Some(index)
 }
 
-fn keys(related: &Related) -> Vec<String> {
-    vec![context::handle(&related.turn.turn.id), gist(&related.turn.session, &related.prompt)]
+fn keys(related: &RelatedTurn) -> Vec<String> {
+    vec![handle::turn_handle(&related.turn.turn.id), dedup_key(&related.turn.session, &related.prompt)]
 }
 
-/// What a turn and its episode have in common: how what was asked begins, and the session where that says little. What is archived need not be
-/// indexed yet, so that the one may be found without the other. A prompt that was sent again in another session has it in common as well.
-fn gist(session: &str, prompt: &str) -> String {
-    let gist = begin(prompt).unwrap_or_else(|| format!("{} {prompt}", bundle::session_in_names(session)));
+/// Key that a turn and its episode share: the start of the prompt, and the session if the start says little. A turn may be archived
+/// but not yet indexed, so one may be found without the other. A prompt sent again in another session has the same key.
+fn dedup_key(session: &str, prompt: &str) -> String {
+    let gist = dedup_prefix(prompt).unwrap_or_else(|| format!("{} {prompt}", bundle::sanitize_session_id(session)));
     digest::of_bytes(gist.as_bytes())[..16].to_owned()
 }
 
-/// A project's bundles, if it has some.
+/// Returns a project's bundles, if it has any.
 pub(super) fn bundles(project: &Project) -> Option<Bundles> {
     let bundles = Bundles::of(project);
     bundles.exist().ok()?.then_some(bundles)

@@ -1,42 +1,42 @@
-//! What a hook tells the client.
+//! Reply of a hook to the client.
 
 use serde_json::{Map, Value, json};
 
 use super::Event;
 
-/// What a hook has to say; nothing by default.
+/// Reply of a hook; empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reply {
-    /// Text that the model gets to read. It costs tokens, in every later request.
+pub struct HookReply {
+    /// Text for the model. It costs tokens in every later request.
     pub context: Option<String>,
-    /// A line that the user gets to read, and the model does not.
+    /// Line for the user, which the model does not see.
     pub notice: Option<String>,
     /// Instructions for the summary of a compaction.
     pub instructions: Option<String>,
-    /// What a tool is to be called with instead. It allows nothing: the client asks as it would without.
+    /// Replacement for the input of a tool. It grants no permission: the client asks as usual.
     pub tool_input: Option<Value>,
-    /// Why what is about to happen must not.
+    /// Reason to block the event.
     pub block: Option<String>,
 }
 
-/// How a reply looks to the client.
+/// Reply in the form that the client reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
-    /// On stdout.
+    /// Text for stdout.
     pub stdout: String,
-    /// On stderr.
+    /// Text for stderr.
     pub stderr: String,
-    /// 0, or 2 to block.
+    /// Exit code: 0, or 2 to block.
     pub exit: u8,
 }
 
-impl Reply {
-    /// A notice alone.
+impl HookReply {
+    /// Creates a reply with a notice only.
     pub fn notice(text: impl Into<String>) -> Self {
         Self { notice: Some(text.into()), ..Self::default() }
     }
 
-    /// Adds a line that the user gets to read.
+    /// Adds a line for the user.
     pub fn tell(&mut self, text: &str) {
         match &mut self.notice {
             Some(notice) => {
@@ -47,7 +47,7 @@ impl Reply {
         }
     }
 
-    /// What goes where. Instructions are plain text, and so leave no place for a notice.
+    /// Formats the reply for an event. Instructions are plain text, so they leave no place for a notice.
     pub fn print(&self, event: Event) -> Printed {
         if let Some(reason) = &self.block {
             return Printed { stderr: format!("{reason}\n"), exit: 2, ..Printed::default() };
@@ -77,22 +77,22 @@ mod tests {
 
     #[test]
     fn nothing_is_nothing() {
-        assert_eq!(Reply::default().print(Event::Stop), Printed::default());
+        assert_eq!(HookReply::default().print(Event::Stop), Printed::default());
     }
 
     #[test]
     fn each_thing_goes_where_the_client_looks_for_it() {
-        let mut reply = Reply { context: Some("a \"b\"".into()), ..Reply::default() };
+        let mut reply = HookReply { context: Some("a \"b\"".into()), ..HookReply::default() };
         reply.tell("c");
         reply.tell("d");
         let expected = "{\"hookSpecificOutput\":{\"hookEventName\":\"SessionStart\",\"additionalContext\":\"a \\\"b\\\"\"},\"systemMessage\":\"c\\nd\"}\n";
         assert_eq!(reply.print(Event::SessionStart), Printed { stdout: expected.into(), ..Printed::default() });
         let tool_input = Some(json!({ "prompt": "a" }));
         let expected = "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"updatedInput\":{\"prompt\":\"a\"}}}\n";
-        assert_eq!(Reply { tool_input, ..Reply::default() }.print(Event::PreToolUse).stdout, expected);
-        let blocked = Reply { block: Some("no".into()), instructions: Some("x".into()), ..Reply::default() };
+        assert_eq!(HookReply { tool_input, ..HookReply::default() }.print(Event::PreToolUse).stdout, expected);
+        let blocked = HookReply { block: Some("no".into()), instructions: Some("x".into()), ..HookReply::default() };
         assert_eq!(blocked.print(Event::PreCompact), Printed { stderr: "no\n".into(), exit: 2, ..Printed::default() });
-        let told = Reply { instructions: Some("x".into()), notice: Some("y".into()), ..Reply::default() };
+        let told = HookReply { instructions: Some("x".into()), notice: Some("y".into()), ..HookReply::default() };
         assert_eq!(told.print(Event::PreCompact), Printed { stdout: "x\n".into(), ..Printed::default() });
     }
 }

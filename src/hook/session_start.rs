@@ -1,25 +1,25 @@
-//! A session starts: after a compaction or a clear, the best of what was before comes back.
+//! Hook for the start of a session: after a compaction or a clear, restores the best of the earlier turns.
 
 use std::path::Path;
 
-use super::recall::Window;
-use super::scene::{HookError, Scene};
-use super::shown::Shown;
-use super::{Reply, note, recall};
-use ctxbridge_archive::search::Related;
-use ctxbridge_archive::store::sqlite::Patience;
-use ctxbridge_archive::store::{Session, Store, Turns};
-use ctxbridge_archive::{context, words};
+use super::context::{HookContext, HookError};
+use super::recall::WindowContent;
+use super::recall_history::AlreadyRecalled;
+use super::{HookReply, bundle_recorder, recall};
+use ctxbridge_archive::search::RelatedTurn;
+use ctxbridge_archive::store::sqlite::LockPolicy;
+use ctxbridge_archive::store::{Session, Store, TurnSelection};
+use ctxbridge_archive::{restore, turn_text};
 use ctxbridge_patch::notice;
-use ctxbridge_transcript::Fields;
+use ctxbridge_transcript::SearchableText;
 
-/// How long ago a session may have been cleared for another one to go on from it: the client does both at once.
-const RECENTLY_MS: i64 = 10 * 60 * 1_000;
+/// Maximum age of a cleared session from which another one continues: the client does both at once.
+const CLEARED_WITHIN_MS: i64 = 10 * 60 * 1_000;
 
-/// Turns of other sessions at most.
-const MOST_ELSEWHERE: usize = 5;
+/// Maximum number of turns of other sessions.
+const MAX_TURNS_ELSEWHERE: usize = 5;
 
-pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
+pub(super) fn run(scene: &HookContext) -> Result<HookReply, HookError> {
     match scene.input.source.as_deref() {
         Some("compact") => restored(scene, "before a compaction", |store, session| Ok(store.session(session)?)),
         // The client goes on with a new session in the same folder; what was cleared is the one before.
@@ -27,56 +27,57 @@ pub(super) fn run(scene: &Scene) -> Result<Reply, HookError> {
             let Some(folder) = scene.input.transcript.as_deref().and_then(Path::parent) else { return Ok(None) };
             // As the archive names it; the new session has no file yet.
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-            Ok(store.session_cleared(&folder.join("").to_string_lossy(), session, scene.now_ms - RECENTLY_MS)?)
+            Ok(store.session_cleared(&folder.join("").to_string_lossy(), session, scene.now_ms - CLEARED_WITHIN_MS)?)
         }),
         _ => {
-            note::make_ready(scene);
-            Shown::forget_old(&scene.data);
+            bundle_recorder::refresh_bundle_index(scene);
+            AlreadyRecalled::forget_old(&scene.data);
             Ok(notice::lost_patch(&scene.data, scene.path_variable.as_deref())
-                .map(|lost| Reply::notice(lost.text))
+                .map(|lost| HookReply::notice(lost.text))
                 .unwrap_or_default())
         }
     }
 }
 
-/// What other sessions of the project said about the same as the newest turn of this one.
-fn elsewhere(scene: &Scene, store: &mut dyn Store, session: &Session) -> Option<Vec<Related>> {
-    let newest = store.turns(session.key, Turns::Newest(1)).ok()?.pop()?;
-    let Fields { prompt, answer, .. } = words::fields(store, &newest).ok()?;
+/// Finds turns of other sessions in the project that are related to the newest turn of this one.
+fn turns_of_other_sessions(scene: &HookContext, store: &mut dyn Store, session: &Session) -> Option<Vec<RelatedTurn>> {
+    let newest = store.turns(session.key, TurnSelection::Newest(1)).ok()?.pop()?;
+    let SearchableText { prompt, answer, .. } = turn_text::fields(store, &newest).ok()?;
     session.folder.as_ref()?;
     let folders = recall::folders(scene, Some(session));
     let text = format!("{prompt}\n{answer}");
-    recall::about(scene, store, &folders, Some(session), Window::Session, &text, MOST_ELSEWHERE)
+    recall::related_turns(scene, store, &folders, Some(session), WindowContent::Session, &text, MAX_TURNS_ELSEWHERE)
 }
 
 fn restored(
-    scene: &Scene,
+    scene: &HookContext,
     why: &str,
     find: impl Fn(&mut dyn Store, &str) -> Result<Option<Session>, HookError>,
-) -> Result<Reply, HookError> {
-    let mut store = scene.open(Patience::Hurried)?;
+) -> Result<HookReply, HookError> {
+    let mut store = scene.open(LockPolicy::Interactive)?;
     // What cannot be archived now is no reason not to restore what was.
     let archived = scene.archive(&mut *store, false).map(drop);
-    let mut reply = Reply::default();
+    let mut reply = HookReply::default();
     let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
     if let Some(session) = find(&mut *store, session)? {
         let budget = scene.config.archive.restore_budget;
         // Without an index, or with one that cannot be read in time, what is of this session is enough.
-        let related = if budget > 0 { elsewhere(scene, &mut *store, &session).unwrap_or_default() } else { Vec::new() };
-        let restored = context::restore(&mut *store, &session, why, budget, scene.now_ms, &related)?;
+        let related =
+            if budget > 0 { turns_of_other_sessions(scene, &mut *store, &session).unwrap_or_default() } else { Vec::new() };
+        let restored = restore::restore(&mut *store, &session, why, budget, scene.now_ms, &related)?;
         if !restored.text.is_empty() {
             let related = related.iter().filter(|related| restored.turns.contains(&related.turn.turn.id));
             // That it was used is worth knowing, but less than that it is used.
-            recall::note_turns(scene, restored.turns.iter().copied(), related);
+            recall::mark_as_recalled(scene, restored.turns.iter().copied(), related);
             if let Err(error) = store.touch(&restored.entries, scene.now_ms) {
-                scene.log().failed(super::Event::SessionStart, Some(&session.session), &error.to_string(), scene.now_ms);
+                scene.log().report_failure(super::Event::SessionStart, Some(&session.session), &error.to_string(), scene.now_ms);
             }
             reply.context = Some(restored.text);
         }
     }
     drop(store);
     if let Err(error) = archived
-        && let Some(told) = scene.failed(super::Event::SessionStart, &error)
+        && let Some(told) = scene.handle_failure(super::Event::SessionStart, &error)
     {
         reply.tell(&told);
     }

@@ -1,36 +1,36 @@
-//! An answer is complete, a sub-agent is done, a session is over: what is new is archived.
+//! Hooks for the end of an answer, of a sub-agent and of a session: archive new turns.
 
-use super::scene::{self, HookError, Scene};
-use super::{Owed, Reply, SAFETY, background};
+use super::context::{self, HookContext, HookError};
+use super::{HookReply, PendingWrite, WRITE_LOCK_POLICY, background};
 use ctxbridge_archive::store::Transcript;
 
-pub(super) fn answer(scene: &Scene) -> Result<Reply, HookError> {
-    let mut store = scene.open(SAFETY)?;
+pub(super) fn answer(scene: &HookContext) -> Result<HookReply, HookError> {
+    let mut store = scene.open(WRITE_LOCK_POLICY)?;
     scene.archive(&mut *store, true)?;
-    Ok(Reply::default())
+    Ok(HookReply::default())
 }
 
-/// Some sub-agents of the client's own (for summaries, say) name a file that does not exist.
-pub(super) fn agent(scene: &Scene) -> Result<Reply, HookError> {
-    let mut store = scene.open(SAFETY)?;
-    let agent = scene.input.agent_transcript.as_deref().map_or(Ok(None), |path| scene.own(path))?;
+/// Archives a sub-agent. Some of the client's own (for summaries, say) name a file that does not exist.
+pub(super) fn agent(scene: &HookContext) -> Result<HookReply, HookError> {
+    let mut store = scene.open(WRITE_LOCK_POLICY)?;
+    let agent = scene.input.agent_transcript.as_deref().map_or(Ok(None), |path| scene.client_transcript(path))?;
     if let Some(path) = agent {
-        scene::pass(&mut *store, &Transcript::at(&path), &path)?;
+        context::ingest_transcript(&mut *store, &Transcript::at(&path), &path)?;
     }
     scene.archive(&mut *store, false)?;
-    Ok(Reply::default())
+    Ok(HookReply::default())
 }
 
-pub(super) fn session(scene: &Scene) -> Result<Reply, HookError> {
-    let end = scene.input.session.as_ref().map(|session| Owed::End {
+pub(super) fn session(scene: &HookContext) -> Result<HookReply, HookError> {
+    let end = scene.input.session.as_ref().map(|session| PendingWrite::End {
         session: session.clone(),
         reason: scene.input.reason.clone().unwrap_or_else(|| "other".to_owned()),
         at_ms: scene.now_ms,
     });
-    let mut store = scene.open_for(end.as_slice())?;
+    let mut store = scene.open_or_spool(end.as_slice())?;
     let archived = scene.archive(&mut *store, true).map(drop);
     if let Some(end) = &end {
-        scene.pay(&mut *store, end)?;
+        scene.write_or_spool(&mut *store, end)?;
     }
     if scene.config.archive.auto_optimize {
         let path = scene.transcript()?.map(|path| path.to_string_lossy().into_owned());
@@ -41,14 +41,17 @@ pub(super) fn session(scene: &Scene) -> Result<Reply, HookError> {
     }
     #[cfg(feature = "team")]
     send(scene);
-    archived.map(|()| Reply::default())
+    archived.map(|()| HookReply::default())
 }
 
-/// What is new is sent to the team's server by another process: whether it answers is nothing that a hook waits for, or asks.
+/// Starts a process that sends new turns to the team server. The hook does not wait for the server.
 #[cfg(feature = "team")]
-fn send(scene: &Scene) {
+fn send(scene: &HookContext) {
     let config = &scene.config;
-    if config.has_server() && config.postgres.auto_sync && !ctxbridge_team::sync::Rest::in_dir(&scene.data).is_on(scene.now_ms) {
+    if config.has_server()
+        && config.postgres.auto_sync
+        && !ctxbridge_team::sync::Backoff::in_dir(&scene.data).is_active(scene.now_ms)
+    {
         background::start(&scene.program, &["archive", "sync", "--background"]).ok();
     }
 }

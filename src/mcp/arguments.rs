@@ -1,4 +1,4 @@
-//! What tools are called with: read strictly, so that a wrong argument is named.
+//! Arguments of tools: read strictly, so that a wrong argument is named.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,20 +14,20 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::error::Failure;
-use ctxbridge_archive::search::{self, Kind, Mode, time};
+use super::error::ToolError;
+use ctxbridge_archive::search::{self, Mode, TextKind, time};
 
 /// Arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Search {
-    /// What to look for: words, names of code, paths, error messages, or a description. What is in "quotes" has to stand there as
-    /// it is, a word with * behind it may go on. A time in it counts: yesterday, last week, in March, 2026-05-04.
+pub(super) struct SearchArguments {
+    /// The query: words, names of code, paths, error messages, or a description. Text in "quotes" is matched exactly, and * after a
+    /// word matches any ending. A time in it counts: yesterday, last week, in March, 2026-05-04.
     pub query: String,
     /// Only in sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
     pub project: Option<String>,
-    /// Only in this session; the begin of its id is enough
+    /// Only in this session; the start of its id is enough
     pub session: Option<String>,
     /// Only what began then or later: a day (2026-05-04), a time (2026-05-04T12:00:00Z), or words such as `last week`
     pub since: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct Search {
     /// Only words that stand in prompts, in answers, in calls and results of tools, in paths of files, or in summaries
     #[schemars(with = "Option<String>", extend("enum" = ["prompt", "answer", "tool", "file", "summary"]))]
     #[serde(default, deserialize_with = "named")]
-    pub kind: Option<Kind>,
+    pub kind: Option<TextKind>,
     /// Hits on a page at most; 10 unless given
     #[schemars(range(min = 1, max = 50))]
     pub limit: Option<u32>,
@@ -59,7 +59,7 @@ pub(super) struct Search {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Recall {
+pub(super) struct RecallArguments {
     /// ctx:1a2b3c4d (a turn), ctx:1a2b3c4d.0 (a text that was cut from the context) or ctx:summary.12 (a compaction's summary)
     pub handle: String,
     /// Size of the answer in tokens; 2000 unless given
@@ -73,8 +73,8 @@ pub(super) struct Recall {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Timeline {
-    /// The session's id, or the begin of it
+pub(super) struct TimelineArguments {
+    /// The session's id, or the start of it
     pub session: String,
     /// Only what began then or later: a day, a time, or words such as `yesterday`
     pub since: Option<String>,
@@ -93,7 +93,7 @@ pub(super) struct Timeline {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Session {
+pub(super) struct SessionArguments {
     /// Only sessions whose id begins so
     pub session: Option<String>,
     /// Only sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
@@ -109,12 +109,12 @@ pub(super) struct Session {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
-pub(super) struct Learnings {
+pub(super) struct LearningsArguments {
     /// Words of it
     pub query: Option<String>,
     /// Only decisions, solutions, outcomes, hand-offs, or checkpoints
     #[schemars(with = "Option<String>", extend("enum" = ["decision", "solution", "outcome", "handoff", "checkpoint"]))]
-    pub kind: Option<ctxbridge_archive::learn::Kind>,
+    pub kind: Option<ctxbridge_archive::learn::LearningKind>,
     /// Only of sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
     pub project: Option<String>,
     /// Only what was said then or later: a day, a time, or words such as `last week`
@@ -128,44 +128,47 @@ pub(super) struct Learnings {
     pub cursor: Option<String>,
 }
 
-/// Reads arguments.
+/// Parses the arguments of a tool.
 ///
 /// # Errors
-/// When one is missing, unknown or of a wrong type.
-pub(super) fn read<T: DeserializeOwned>(given: &JsonObject) -> Result<T, Failure> {
+/// If one is missing, unknown or of a wrong type.
+pub(super) fn read<T: DeserializeOwned>(given: &JsonObject) -> Result<T, ToolError> {
     serde_path_to_error::deserialize(Value::Object(given.clone())).map_err(|error| {
         let why = error.inner().to_string();
         // What is missing or unknown is named by the message alone.
         let named = why.split('`').nth(1).unwrap_or("arguments").to_owned();
         let path = error.path().to_string();
         let is_of_all = path == "." || why.starts_with("missing field") || why.starts_with("unknown field");
-        Failure::Argument { name: if is_of_all { named } else { path }, why }
+        ToolError::InvalidArgument { name: if is_of_all { named } else { path }, why }
     })
 }
 
-/// What was asked, for cursors: the same for the same arguments in another order, for other pages and other sizes of them.
-pub(super) fn asked(tool: &str, given: &JsonObject) -> String {
+/// Text that identifies a request, for cursors. It does not depend on the order of arguments, the page or its size.
+pub(super) fn request_key(tool: &str, given: &JsonObject) -> String {
     let counts = |(name, value): &(&String, &Value)| !matches!(name.as_str(), "cursor" | "max_tokens") && !value.is_null();
     let sorted: BTreeMap<_, _> = given.iter().filter(counts).collect();
     format!("{tool} {}", serde_json::to_string(&sorted).unwrap_or_default())
 }
 
-/// A time, in milliseconds since 1970: of days, when the first one begins.
+/// Parses a time, in milliseconds since 1970; for a period, its start.
 ///
 /// # Errors
-/// When it is none.
-pub(super) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, Failure> {
+/// If the text is no time.
+pub(super) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, ToolError> {
     let Some(text) = text else { return Ok(None) };
-    time::moment(text, Timestamp::now(), &TimeZone::system()).map(Some).map_err(|why| Failure::argument(name, why))
+    time::parse_moment(text, Timestamp::now(), &TimeZone::system())
+        .map(Some)
+        .map_err(|why| ToolError::invalid_argument(name, why))
 }
 
-/// A folder: `.` is the client's.
-pub(super) fn project(given: Option<&str>, folder: &Path) -> Result<Option<String>, Failure> {
-    let known = |named| search::project(named, folder).ok_or_else(|| Failure::argument("project", "it is empty"));
+/// Parses a folder: `.` is the client's.
+pub(super) fn project(given: Option<&str>, folder: &Path) -> Result<Option<String>, ToolError> {
+    let known =
+        |named| search::resolve_project(named, folder).ok_or_else(|| ToolError::invalid_argument("project", "it is empty"));
     given.map(known).transpose()
 }
 
-/// One of a few names.
+/// Deserializes one of a few names.
 fn named<'de, D: Deserializer<'de>, T: ValueEnum>(deserializer: D) -> Result<Option<T>, D::Error> {
     let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     T::from_str(&name, true).map(Some).map_err(|_| {
@@ -185,7 +188,7 @@ pub(super) fn schema_of_output<T: JsonSchema>() -> Arc<JsonObject> {
     schema::<T>(Contract::Serialize)
 }
 
-/// Without what a model has no use for: references, formats of numbers, and that what may be left out may be null, too.
+/// Makes a schema without parts that a model does not need: references, formats of numbers, and null for optional fields.
 fn schema<T: JsonSchema>(contract: Contract) -> Arc<JsonObject> {
     let is_input = contract == Contract::Deserialize;
     let mut settings = SchemaSettings::draft2020_12();
@@ -237,12 +240,12 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        assert_eq!(failed::<Search>(json!({})), "`query`: missing field `query`");
-        assert!(failed::<Search>(json!({ "query": "a", "limits": 1 })).starts_with("`limits`: unknown field `limits`"));
-        assert!(failed::<Search>(json!({ "query": "a", "limit": "many" })).starts_with("`limit`: invalid type"));
-        assert!(failed::<Search>(json!({ "query": ["a"] })).starts_with("`query`: invalid type"));
+        assert_eq!(failed::<SearchArguments>(json!({})), "`query`: missing field `query`");
+        assert!(failed::<SearchArguments>(json!({ "query": "a", "limits": 1 })).starts_with("`limits`: unknown field `limits`"));
+        assert!(failed::<SearchArguments>(json!({ "query": "a", "limit": "many" })).starts_with("`limit`: invalid type"));
+        assert!(failed::<SearchArguments>(json!({ "query": ["a"] })).starts_with("`query`: invalid type"));
         let kind = "`kind`: \"words\" is not one of prompt, answer, tool, file, summary";
-        assert_eq!(failed::<Search>(json!({ "query": "a", "kind": "words" })), kind);
+        assert_eq!(failed::<SearchArguments>(json!({ "query": "a", "kind": "words" })), kind);
         assert!(
             moment("since", Some("soonish")).expect_err("no time").to_string().starts_with("`since`: \"soonish\" is no time")
         );
@@ -253,11 +256,11 @@ mod tests {
 
     #[test]
     fn the_schema_names_the_choices_that_are_read() {
-        let schema = schema_of_input::<Search>();
+        let schema = schema_of_input::<SearchArguments>();
         let names = |list: Vec<String>| Value::from(list);
         let of = |variants: &[&str]| names(variants.iter().map(|name| (*name).to_owned()).collect());
         let kinds: Vec<String> =
-            Kind::value_variants().iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect();
+            TextKind::value_variants().iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned())).collect();
         assert_eq!(schema["properties"]["kind"]["enum"], names(kinds));
         assert_eq!(schema["properties"]["mode"]["enum"], of(&["lexical", "dense", "hybrid"]));
         assert_eq!(schema["required"], of(&["query"]));
@@ -267,7 +270,7 @@ mod tests {
     #[test]
     fn the_order_of_arguments_does_not_count() {
         let of = |value: Value| match value {
-            Value::Object(given) => asked("search", &given),
+            Value::Object(given) => request_key("search", &given),
             _ => String::new(),
         };
         let one = of(json!({ "query": "a", "project": "b", "cursor": "1-x", "max_tokens": 700, "tool": null }));

@@ -1,42 +1,42 @@
-//! Why a call has no answer.
+//! Errors from answering a call.
 
 use ctxbridge_archive::search::SearchError;
 use ctxbridge_archive::store::StoreError;
 
-/// Why a call has no answer.
+/// Errors from answering a call.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The caller has to ask otherwise: an error of the protocol.
+pub enum ToolError {
+    /// An argument is wrong: an error of the protocol.
     #[error("`{name}`: {why}")]
-    Argument {
-        /// Which argument.
+    InvalidArgument {
+        /// The argument.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// What is named does not exist, which the model is told.
+    /// The named thing does not exist. The model receives this error.
     #[error("{0}")]
-    Missing(String),
-    /// The archive or the index cannot be used, which the model is told as well.
+    NotFound(String),
+    /// The archive or the index cannot be used. The model receives this error as well.
     #[error("{0}")]
-    Unable(String),
+    Unavailable(String),
 }
 
-impl Failure {
-    /// Of this argument.
-    pub fn argument(name: &str, why: impl Into<String>) -> Self {
-        Self::Argument { name: name.to_owned(), why: why.into() }
+impl ToolError {
+    /// Makes the error for an argument.
+    pub fn invalid_argument(name: &str, why: impl Into<String>) -> Self {
+        Self::InvalidArgument { name: name.to_owned(), why: why.into() }
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
-        Self::Unable(error.to_string())
+        Self::Unavailable(error.to_string())
     }
 }
 
-impl From<SearchError> for Failure {
+impl From<SearchError> for ToolError {
     fn from(error: SearchError) -> Self {
-        Self::Unable(error.to_string())
+        Self::Unavailable(error.to_string())
     }
 }

@@ -1,57 +1,57 @@
 /*!
-What the server has open, and what it keeps between calls.
+The open archive, index and model of the server, and their state between calls.
 
-The archive is opened anew by every call, as hooks do it: so each sees the newest state, also of one that was healed meanwhile, and
-nobody who wants to heal it waits for a server that idles. The index, its vectors and the model are what takes long to load; they
-stay, until another process has written to the index.
+Every call opens the archive again, as hooks do. So each call sees the newest state, also of an archive that was recovered
+meanwhile. And a recovery does not wait for an idle server. The index, its vectors and the model take long to load. They stay
+loaded until another process writes to the index.
 */
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctxbridge_archive::open::Location;
-use ctxbridge_archive::search::{Finder, Found, RemoteArchive, Request};
+use ctxbridge_archive::search::{RemoteArchive, SearchRequest, SearchResults, Searcher};
 use ctxbridge_archive::store::Store;
-use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::sqlite::LockPolicy;
 
-use super::error::Failure;
+use super::error::ToolError;
 
-/// Entries that a call takes into the index at most, so that nobody waits for a whole archive.
-const REFRESHED: usize = 500;
+/// Maximum number of entries that a call adds to the index, so that nobody waits for a whole archive.
+const MAX_ENTRIES_INDEXED_PER_CALL: usize = 500;
 
 /// The archive, the index and the model.
 pub struct Library {
     location: Location,
     folder: PathBuf,
-    finder: Finder,
+    finder: Searcher,
     remote: Option<Arc<dyn RemoteArchive>>,
 }
 
-/// An open archive, and what the caller should know about it.
-pub(super) struct Opened {
+/// An open archive, with notes for the caller.
+pub(super) struct LibraryArchive {
     /// The archive.
     pub store: Box<dyn Store>,
-    /// Such as that it was damaged.
+    /// Notes, such as that it was damaged.
     pub notes: Vec<String>,
 }
 
 impl Library {
-    /// With the database of a data folder, for a client that works in `folder`.
+    /// Uses the database of a data folder, for a client that works in `folder`.
     pub fn new(data: PathBuf, folder: PathBuf) -> Self {
-        Self::of(Location::database(&data), folder)
+        Self::at_location(Location::database(&data), folder)
     }
 
-    /// With an archive that is anywhere on this machine.
-    pub fn of(location: Location, folder: PathBuf) -> Self {
-        Self { finder: Finder::new(location.data().to_owned()), location, folder, remote: None }
+    /// Uses an archive at any location on this machine.
+    pub fn at_location(location: Location, folder: PathBuf) -> Self {
+        Self { finder: Searcher::new(location.data().to_owned()), location, folder, remote: None }
     }
 
-    /// The same, which asks a team's server as well.
+    /// Adds a team's server, which is asked as well.
     pub fn with_remote(self, remote: Option<Arc<dyn RemoteArchive>>) -> Self {
         Self { remote, ..self }
     }
 
-    /// The team's server, for what is not here.
+    /// The team's server, for content that is not on this machine.
     pub(super) fn remote(&self) -> Option<&dyn RemoteArchive> {
         self.remote.as_deref()
     }
@@ -61,22 +61,22 @@ impl Library {
         &self.folder
     }
 
-    /// The archive; none where nothing was archived.
-    pub(super) fn open(&self) -> Result<Option<Opened>, Failure> {
+    /// Opens the archive; none if nothing was archived.
+    pub(super) fn open(&self) -> Result<Option<LibraryArchive>, ToolError> {
         // Opening would make one.
         if !self.location.is_begun() {
             return Ok(None);
         }
-        let opened = self.location.to_read(Patience::Patient)?;
-        Ok(Some(Opened { notes: opened.notes(), store: opened.store }))
+        let opened = self.location.open_for_reading(LockPolicy::Background)?;
+        Ok(Some(LibraryArchive { notes: opened.notes(), store: opened.store }))
     }
 
-    /// Searches, with an index that is as new as the archive, or nearly so.
-    pub(super) fn search(&mut self, opened: &mut Opened, request: &Request) -> Result<Found, Failure> {
+    /// Searches, after bringing the index up to date as far as its limit allows.
+    pub(super) fn search(&mut self, opened: &mut LibraryArchive, request: &SearchRequest) -> Result<SearchResults, ToolError> {
         let (finder, store) = (&mut self.finder, &mut *opened.store);
         Ok(match &self.remote {
-            Some(remote) => remote.search(finder, store, request, REFRESHED, &mut |_| {}),
-            None => finder.search(store, request, REFRESHED, &mut |_| {}),
+            Some(remote) => remote.search(finder, store, request, MAX_ENTRIES_INDEXED_PER_CALL, &mut |_| {}),
+            None => finder.search(store, request, MAX_ENTRIES_INDEXED_PER_CALL, &mut |_| {}),
         }?)
     }
 }

@@ -1,49 +1,53 @@
 /*!
-As much as fits, and where to go on.
+Pages of output: as many items as fit a budget, and a cursor for the next page.
 
-A result has two forms, text and JSON, of which a client shows its model one: each of them keeps to the budget. A cursor is where the
-next page begins, with a hash of what was asked, so that one that belongs to something else is noticed.
+A result has two forms, text and JSON, and a client shows its model one of them. Each of them keeps to the budget. A cursor is the
+start of the next page, with a hash of the request, so that a cursor of another request is noticed.
+A cursor of `recall` has a hash of the text as well.
 */
 
 use serde::Serialize;
 
-use super::error::Failure;
+use super::error::ToolError;
 use ctxbridge_common::digest;
 use ctxbridge_prune::CHARS_PER_TOKEN;
 
-/// Tokens of a result unless asked for more or less.
-pub(super) const DEFAULT_TOKENS: u32 = 2_000;
-/// Tokens of a result at least: enough for one of whatever is listed.
-pub(super) const LEAST_TOKENS: u32 = 500;
-/// Tokens of a result at most: clients refuse what is much larger.
-pub(super) const MOST_TOKENS: u32 = 20_000;
+/// Default tokens of a result.
+pub(super) const DEFAULT_RESULT_TOKENS: u32 = 2_000;
+/// Minimum tokens of a result: enough for one item of any list.
+pub(super) const MIN_RESULT_TOKENS: u32 = 500;
+/// Maximum tokens of a result: clients refuse much larger ones.
+pub(super) const MAX_RESULT_TOKENS: u32 = 20_000;
 
-/// Characters that are left free for the line that names the next page.
+/// Characters that are reserved for the line that names the next page.
 const FOOT_CHARS: usize = 120;
 
 /// Hexadecimal digits of the hash in a cursor.
 const HASH_DIGITS: usize = 12;
 
-/// Characters of a budget in tokens, each [`CHARS_PER_TOKEN`].
-pub(super) fn chars_of(tokens: Option<u32>) -> Result<usize, Failure> {
-    let tokens = tokens.unwrap_or(DEFAULT_TOKENS);
-    if !(LEAST_TOKENS..=MOST_TOKENS).contains(&tokens) {
-        return Err(Failure::argument("max_tokens", format!("{tokens} is not between {LEAST_TOKENS} and {MOST_TOKENS}")));
+/// Converts a budget in tokens to characters, [`CHARS_PER_TOKEN`] each.
+pub(super) fn budget_chars(tokens: Option<u32>) -> Result<usize, ToolError> {
+    let tokens = tokens.unwrap_or(DEFAULT_RESULT_TOKENS);
+    if !(MIN_RESULT_TOKENS..=MAX_RESULT_TOKENS).contains(&tokens) {
+        return Err(ToolError::invalid_argument(
+            "max_tokens",
+            format!("{tokens} is not between {MIN_RESULT_TOKENS} and {MAX_RESULT_TOKENS}"),
+        ));
     }
     Ok((f64::from(tokens) * CHARS_PER_TOKEN) as usize)
 }
 
-/// The cursor of a page that begins `at`, of what `asked` says.
+/// The cursor of the page of the request `asked` that starts `at`.
 pub(super) fn cursor(asked: &str, at: usize) -> String {
     format!("{at}-{}", &digest::of_bytes(format!("{at} {asked}").as_bytes())[..HASH_DIGITS])
 }
 
-/// Where a page begins; at the start without a cursor.
-pub(super) fn begin(asked: &str, given: Option<&str>) -> Result<usize, Failure> {
+/// Start of the page that a cursor names; 0 without a cursor.
+pub(super) fn page_start(asked: &str, given: Option<&str>) -> Result<usize, ToolError> {
     let Some(given) = given else { return Ok(0) };
     let at = given.split('-').next().and_then(|at| at.parse().ok());
     at.filter(|at| cursor(asked, *at) == given).ok_or_else(|| {
-        Failure::argument(
+        ToolError::invalid_argument(
             "cursor",
             "not one of these arguments and of what is archived now; give `next_cursor` as it came, with the same arguments, or \
              begin again without",
@@ -53,23 +57,24 @@ pub(super) fn begin(asked: &str, given: Option<&str>) -> Result<usize, Failure> 
 
 /// A list within a budget.
 #[derive(Debug)]
-pub(super) struct Page<T> {
+pub(super) struct ResultPage<T> {
     /// Its lines.
     pub text: String,
-    /// The same as data.
+    /// The same items as data.
     pub items: Vec<T>,
     text_left: usize,
     json_left: usize,
 }
 
-impl<T: Serialize> Page<T> {
-    /// An empty one of so many characters: `head` stands before the lines, `frame` is the JSON around the items.
+impl<T: Serialize> ResultPage<T> {
+    /// Makes an empty page of at most `chars` characters. `head` comes before the lines, `frame` is the JSON around the items.
     pub fn new(chars: usize, head: String, frame: &impl Serialize) -> Self {
         let left = |used: usize| chars.saturating_sub(used + FOOT_CHARS);
         Self { text_left: left(head.chars().count()), json_left: left(json_chars(frame)), text: head, items: Vec::new() }
     }
 
-    /// Adds an item if it fits; the first one in any case, or there would be no end of asking.
+    /// Adds an item if it fits, and returns `true` then. The first item is always added, or the same page would be asked for
+    /// forever.
     pub fn add(&mut self, line: &str, item: T) -> bool {
         let (text, json) = (line.chars().count() + 1, json_chars(&item) + 1);
         if !self.items.is_empty() && (text > self.text_left || json > self.json_left) {
@@ -84,15 +89,15 @@ impl<T: Serialize> Page<T> {
     }
 }
 
-/// The line that names the next page.
+/// Adds the line that names the next page.
 pub(super) fn foot(text: &mut String, next: Option<&str>) {
     if let Some(next) = next {
         text.push_str(&format!("\n\nThere is more: ask again with cursor {next}"));
     }
 }
 
-/// The begin of a text that fits a budget of characters, as it is and as JSON.
-pub(super) fn piece(text: &str, text_chars: usize, json_chars: usize) -> &str {
+/// The longest start of a text that fits budgets of characters, as it is and as JSON.
+pub(super) fn fitting_prefix(text: &str, text_chars: usize, json_chars: usize) -> &str {
     let (mut plain, mut escaped) = (0, 0);
     for (at, character) in text.char_indices() {
         plain += 1;
@@ -104,7 +109,7 @@ pub(super) fn piece(text: &str, text_chars: usize, json_chars: usize) -> &str {
     text
 }
 
-/// Characters of a value as JSON.
+/// Number of characters of a value as JSON.
 pub(super) fn json_chars(value: &impl Serialize) -> usize {
     serde_json::to_string(value).map_or(0, |json| json.chars().count())
 }
@@ -118,20 +123,20 @@ mod tests {
     #[test]
     fn a_cursor_belongs_to_what_was_asked() {
         let given = cursor("recall a", 4711);
-        assert_eq!(begin("recall a", Some(&given)).expect("its own"), 4711);
-        assert_eq!(begin("recall a", None).expect("the start"), 0);
+        assert_eq!(page_start("recall a", Some(&given)).expect("its own"), 4711);
+        assert_eq!(page_start("recall a", None).expect("the start"), 0);
         for wrong in ["", "0", "4711", "4711-", "-1-000000000000", "4712-000000000000", "x"] {
-            assert!(begin("recall a", Some(wrong)).is_err(), "{wrong}");
+            assert!(page_start("recall a", Some(wrong)).is_err(), "{wrong}");
         }
-        let error = begin("recall b", Some(&given)).expect_err("another's");
+        let error = page_start("recall b", Some(&given)).expect_err("another's");
         assert!(error.to_string().starts_with("`cursor`: "), "{error}");
     }
 
     proptest! {
         #[test]
-        fn both_forms_fit(lines in proptest::collection::vec("[a-zé\"\\\\ ]{0,80}", 0..40), tokens in LEAST_TOKENS..1_000) {
-            let chars = chars_of(Some(tokens)).expect("a budget");
-            let mut page = Page::new(chars, "head".to_owned(), &serde_json::json!({ "items": [] }));
+        fn both_forms_fit(lines in proptest::collection::vec("[a-zé\"\\\\ ]{0,80}", 0..40), tokens in MIN_RESULT_TOKENS..1_000) {
+            let chars = budget_chars(Some(tokens)).expect("a budget");
+            let mut page = ResultPage::new(chars, "head".to_owned(), &serde_json::json!({ "items": [] }));
             for line in &lines {
                 if !page.add(line, line.clone()) {
                     break;
@@ -146,7 +151,7 @@ mod tests {
             let mut rest = text.as_str();
             let mut whole = String::new();
             while !rest.is_empty() {
-                let next = piece(rest, chars, chars + 1);
+                let next = fitting_prefix(rest, chars, chars + 1);
                 prop_assert!(!next.is_empty() && next.chars().count() <= chars - FOOT_CHARS, "{next:?}");
                 prop_assert!(json_chars(&next) <= chars + 1 - FOOT_CHARS + 2, "{next:?}");
                 whole.push_str(next);

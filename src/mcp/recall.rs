@@ -4,48 +4,48 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
-use super::error::Failure;
-use super::library::Opened;
+use super::error::ToolError;
+use super::library::LibraryArchive;
 use super::page;
-use super::tools::Answer;
+use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
-use ctxbridge_archive::recall::{self, Reference};
 use ctxbridge_archive::store::{Store, StoreError, StoredSummary, StoredTurn};
-use ctxbridge_archive::{blocks, quote, words};
+use ctxbridge_archive::{handle::Reference, recall};
+use ctxbridge_archive::{handle_lookup, quote, turn_text};
 use ctxbridge_common::digest;
 
-/// What a handle stands for.
+/// The output of the tool: the content behind a handle.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-pub(super) struct Recalled {
-    /// What all of this is.
+pub(super) struct RecallOutput {
+    /// The nature of this output.
     notice: &'static str,
-    /// As it was asked for.
+    /// The handle, as given.
     handle: String,
     /// turn, text or summary.
     kind: &'static str,
-    /// The session that it is of.
+    /// The session that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// The colleague who archived it; nobody where that is the user.
+    /// The colleague who archived it; none if that is the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
-    /// When it began.
+    /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
-    /// Characters of the whole.
+    /// Number of characters of the whole text.
     chars: usize,
-    /// What else there is to know.
+    /// Notes on the result.
     notes: Vec<String>,
-    /// The whole, or a page of it.
+    /// The whole text, or a page of it.
     pub text: String,
-    /// For the next page.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// What was found, before it is cut.
-struct Whole {
+/// The content behind a handle, before it is cut into pages.
+struct RecalledText {
     kind: &'static str,
     session: Option<String>,
     owner: Option<String>,
@@ -54,31 +54,31 @@ struct Whole {
     is_ambiguous: bool,
 }
 
-pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, Failure> {
-    let arguments: arguments::Recall = arguments::read(given)?;
+pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswer, ToolError> {
+    let arguments: arguments::RecallArguments = arguments::read(given)?;
     let reference = reference("handle", &arguments.handle)?;
-    let chars = page::chars_of(arguments.max_tokens)?;
+    let chars = page::budget_chars(arguments.max_tokens)?;
     page_of(library, &reference, chars, arguments.cursor.as_deref())
 }
 
-/// Reads a handle.
-pub(super) fn reference(name: &str, handle: &str) -> Result<Reference, Failure> {
-    handle.trim().parse().map_err(|error| Failure::argument(name, format!("{handle:?} is {error}")))
+/// Parses a handle.
+pub(super) fn reference(name: &str, handle: &str) -> Result<Reference, ToolError> {
+    handle.trim().parse().map_err(|error| ToolError::invalid_argument(name, format!("{handle:?} is {error}")))
 }
 
-/// A page of what a handle stands for.
+/// Returns a page of the content behind a handle.
 pub(super) fn page_of(
     library: &mut Library,
     reference: &Reference,
     chars: usize,
     cursor: Option<&str>,
-) -> Result<Answer, Failure> {
+) -> Result<ToolAnswer, ToolError> {
     let mut opened = library.open()?;
     let whole = find(library, opened.as_mut(), reference)?;
     let text = quote::lines(&whole.text);
     // A turn may grow; then its pages do not belong together.
     let asked = format!("recall {reference} {}", digest::of_bytes(text.as_bytes()));
-    let begin = page::begin(&asked, cursor)?;
+    let begin = page::page_start(&asked, cursor)?;
     let rest = text.get(begin..).unwrap_or_default();
 
     let mut notes = opened.map_or_else(Vec::new, |opened| opened.notes);
@@ -88,7 +88,7 @@ pub(super) fn page_of(
     notes.push(format!(
         "what could be taken for tags is changed; `ctxbridge recall {reference}` in a shell prints the exact text"
     ));
-    let mut recalled = Recalled {
+    let mut recalled = RecallOutput {
         notice: NOTICE,
         handle: reference.to_string(),
         kind: whole.kind,
@@ -102,16 +102,16 @@ pub(super) fn page_of(
     };
     let mut shown = head(&recalled, text[..begin].chars().count());
     let left = |used: usize| chars.saturating_sub(used);
-    let piece = page::piece(rest, left(shown.chars().count()), left(page::json_chars(&recalled)));
+    let piece = page::fitting_prefix(rest, left(shown.chars().count()), left(page::json_chars(&recalled)));
     recalled.text = piece.to_owned();
     let end = begin + piece.len();
     recalled.next_cursor = (end < text.len()).then(|| page::cursor(&asked, end));
     shown.push_str(piece);
     page::foot(&mut shown, recalled.next_cursor.as_deref());
-    Answer::new(shown, &recalled)
+    ToolAnswer::new(shown, &recalled)
 }
 
-fn head(recalled: &Recalled, from: usize) -> String {
+fn head(recalled: &RecallOutput, from: usize) -> String {
     let mut head = format!("{NOTICE}\n{}: {}", recalled.handle, recalled.kind);
     let session = recalled.session.as_ref().map(|session| format!("of session {session}"));
     let owner = recalled.owner.as_ref().map(|owner| format!("of {owner}"));
@@ -128,51 +128,59 @@ fn head(recalled: &Recalled, from: usize) -> String {
     head + "\n\n"
 }
 
-fn find(library: &Library, opened: Option<&mut Opened>, reference: &Reference) -> Result<Whole, Failure> {
+fn find(library: &Library, opened: Option<&mut LibraryArchive>, reference: &Reference) -> Result<RecalledText, ToolError> {
     let missing = |is_archived: bool| {
         let why = if is_archived { "`ctxbridge archive import` archives what the client has" } else { NOTHING_YET };
-        Failure::Missing(format!("nothing has the handle {reference}; {why}"))
+        ToolError::NotFound(format!("nothing has the handle {reference}; {why}"))
     };
     let is_archived = opened.is_some();
     let store = opened.map(|opened| &mut *opened.store);
     match (reference, store) {
         (Reference::Text(handle), store) => {
-            let archived = || store.map_or(Ok(None), |store| blocks::in_archive(handle, store));
-            let original = recall::text::<StoreError>(handle, library.folder(), archived)?;
+            let archived = || store.map_or(Ok(None), |store| handle_lookup::find_in_archive(handle, store));
+            let original = recall::find_text::<StoreError>(handle, library.folder(), archived)?;
             let original = original.ok_or_else(|| missing(is_archived))?;
             let (session, is_ambiguous) = (original.session, original.is_ambiguous);
-            Ok(Whole { kind: "text", session, owner: None, at_ms: 0, text: original.text, is_ambiguous })
+            Ok(RecalledText { kind: "text", session, owner: None, at_ms: 0, text: original.text, is_ambiguous })
         }
-        (Reference::TeamSummary(_), _) => elsewhere(library, reference)?.ok_or_else(|| missing(is_archived)),
+        (Reference::TeamSummary(_), _) => find_on_team_server(library, reference)?.ok_or_else(|| missing(is_archived)),
         (_, store) => match store.map_or(Ok(None), |store| in_store(store, reference))? {
             Some(whole) => Ok(whole),
-            None => elsewhere(library, reference)?.ok_or_else(|| missing(is_archived)),
+            None => find_on_team_server(library, reference)?.ok_or_else(|| missing(is_archived)),
         },
     }
 }
 
-/// A turn or a summary of an archive.
-fn in_store(store: &mut dyn Store, reference: &Reference) -> Result<Option<Whole>, StoreError> {
+/// Finds a turn or a summary in an archive.
+fn in_store(store: &mut dyn Store, reference: &Reference) -> Result<Option<RecalledText>, StoreError> {
     match reference {
         Reference::Turn(digits) => {
-            let Some((turn, is_ambiguous)) = recall::turn(store, digits)? else { return Ok(None) };
-            let text = words::content(store, &turn)?;
+            let Some((turn, is_ambiguous)) = recall::find_turn(store, digits)? else { return Ok(None) };
+            let text = turn_text::content(store, &turn)?;
             let StoredTurn { session, owner, .. } = turn;
-            Ok(Some(Whole { kind: "turn", at_ms: turn.turn.started_ms, session: Some(session), owner, text, is_ambiguous }))
+            Ok(Some(RecalledText {
+                kind: "turn",
+                at_ms: turn.turn.started_ms,
+                session: Some(session),
+                owner,
+                text,
+                is_ambiguous,
+            }))
         }
         Reference::Summary(entry) | Reference::TeamSummary(entry) => Ok(store.summary_of(*entry)?.map(|(session, summary)| {
             let StoredSummary { text, at_ms, owner, .. } = summary;
-            Whole { kind: "summary", session: Some(session), owner, at_ms, text, is_ambiguous: false }
+            RecalledText { kind: "summary", session: Some(session), owner, at_ms, text, is_ambiguous: false }
         })),
         Reference::Text(_) => Ok(None),
     }
 }
 
-/// The same on the team's server, where there is one. What an entry here is called is another one there.
-fn elsewhere(library: &Library, reference: &Reference) -> Result<Option<Whole>, Failure> {
+/// Finds the same on the team's server, if there is one. Summaries of this machine are left out, since the server has other entry
+/// ids.
+fn find_on_team_server(library: &Library, reference: &Reference) -> Result<Option<RecalledText>, ToolError> {
     let Some(remote) = library.remote().filter(|_| !matches!(reference, Reference::Summary(_))) else { return Ok(None) };
     let wanted = reference.clone();
     remote
         .look_up(move |store| Ok(in_store(store, &wanted)?))
-        .map_err(|why| Failure::Missing(format!("{reference} is not here, and the team's server was not asked: {why}")))
+        .map_err(|why| ToolError::NotFound(format!("{reference} is not here, and the team's server was not asked: {why}")))
 }

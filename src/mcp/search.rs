@@ -5,84 +5,84 @@ use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{self, moment};
-use super::error::Failure;
-use super::page::{self, Page};
-use super::tools::Answer;
+use super::error::ToolError;
+use super::page::{self, ResultPage};
+use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, when};
 use ctxbridge_archive::quote::{self, cut};
-use ctxbridge_archive::search::{self, Filter, Mode, Request};
+use ctxbridge_archive::search::{self, Filter, Mode, SearchRequest};
 use ctxbridge_archive::store::Store;
 
-/// Hits on a page unless asked for others, and at most.
-const HITS: u32 = 10;
-const MOST_HITS: u32 = 50;
+/// Default and maximum number of hits on a page.
+const DEFAULT_PAGE_HITS: u32 = 10;
+const MAX_PAGE_HITS: u32 = 50;
 
-/// Characters of what a turn was about.
+/// Maximum characters of a turn's summary.
 const SUMMARY_CHARS: usize = 200;
 
-/// What was found.
+/// The output of the tool.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-pub(super) struct Hits {
-    /// What all of this is.
+pub(super) struct SearchOutput {
+    /// The nature of this output.
     notice: &'static str,
-    /// The best first.
-    hits: Vec<Hit>,
-    /// What was compared: lexical, dense or hybrid.
+    /// The hits, the best first.
+    hits: Vec<SearchItem>,
+    /// The mode of search: lexical, dense or hybrid.
     mode: &'static str,
     /// The time that the query names.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
-    /// What else there is to know.
+    /// Notes on the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// For the next page.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A turn or summary that fits.
+/// A turn or summary that matches.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Hit {
-    /// For `recall`.
+struct SearchItem {
+    /// The handle, for `recall`.
     handle: String,
-    /// Its session, for `timeline`.
+    /// The session, for `timeline`.
     session: String,
-    /// The colleague who archived it; nobody where that is the user.
+    /// The colleague who archived it; none if that is the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
     /// The folder that the client worked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
-    /// When it began.
+    /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
-    /// What it was about.
+    /// The subject, in one line.
     summary: String,
-    /// The piece that fits best.
+    /// The best passage.
     snippet: String,
-    /// Where the words are; nowhere in what is found by its meaning, or stands beside a hit.
+    /// Parts of the turn that have the words; empty for a hit by meaning, or for a neighbor of a hit.
     found_in: Vec<&'static str>,
-    /// Whether it is on the team's server, and not here.
+    /// `true` if it is on the team's server, and not on this machine.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     on_team_server: bool,
 }
 
-pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, Failure> {
-    let arguments: arguments::Search = arguments::read(given)?;
+pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswer, ToolError> {
+    let arguments: arguments::SearchArguments = arguments::read(given)?;
     if arguments.query.trim().is_empty() {
-        return Err(Failure::argument("query", "it is empty"));
+        return Err(ToolError::invalid_argument("query", "it is empty"));
     }
-    let limit = arguments.limit.unwrap_or(HITS);
-    if !(1..=MOST_HITS).contains(&limit) {
-        return Err(Failure::argument("limit", format!("{limit} is not between 1 and {MOST_HITS}")));
+    let limit = arguments.limit.unwrap_or(DEFAULT_PAGE_HITS);
+    if !(1..=MAX_PAGE_HITS).contains(&limit) {
+        return Err(ToolError::invalid_argument("limit", format!("{limit} is not between 1 and {MAX_PAGE_HITS}")));
     }
-    let chars = page::chars_of(arguments.max_tokens)?;
-    let asked = arguments::asked("search", given);
-    let begin = page::begin(&asked, arguments.cursor.as_deref())?;
+    let chars = page::budget_chars(arguments.max_tokens)?;
+    let asked = arguments::request_key("search", given);
+    let begin = page::page_start(&asked, arguments.cursor.as_deref())?;
     let end = begin.saturating_add(limit as usize);
-    let request = Request {
+    let request = SearchRequest {
         mode: arguments.mode,
         filter: Filter {
             session: arguments.session,
@@ -96,20 +96,30 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
         // One more says whether there is a next page.
         limit: end.saturating_add(1),
         folder: Some(library.folder().to_string_lossy().into_owned()),
-        ..Request::new(&arguments.query)
+        ..SearchRequest::new(&arguments.query)
     };
     let Some(mut opened) = library.open()? else {
-        let frame = Hits { notice: NOTICE, mode: Mode::Lexical.word(), notes: vec![NOTHING_YET.to_owned()], ..Hits::default() };
-        return Answer::new(NOTHING_YET.to_owned(), &frame);
+        let frame = SearchOutput {
+            notice: NOTICE,
+            mode: Mode::Lexical.word(),
+            notes: vec![NOTHING_YET.to_owned()],
+            ..SearchOutput::default()
+        };
+        return ToolAnswer::new(NOTHING_YET.to_owned(), &frame);
     };
     let found = library.search(&mut opened, &request)?;
     opened.notes.extend(found.notes);
     if found.hits.is_empty() && opened.store.sessions("", None, 1)?.is_empty() {
         opened.notes.push(NOTHING_YET.to_owned());
     }
-    let mut frame =
-        Hits { notice: NOTICE, mode: found.mode.word(), time: found.time, notes: opened.notes.clone(), ..Hits::default() };
-    let mut page = Page::new(chars, head(&frame, found.hits.is_empty()), &frame);
+    let mut frame = SearchOutput {
+        notice: NOTICE,
+        mode: found.mode.word(),
+        time: found.time,
+        notes: opened.notes.clone(),
+        ..SearchOutput::default()
+    };
+    let mut page = ResultPage::new(chars, head(&frame, found.hits.is_empty()), &frame);
     let count = found.hits.len();
     for hit in found.hits.iter().take(end).skip(begin) {
         let hit = shown(&mut *opened.store, hit)?;
@@ -121,10 +131,10 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
     frame.hits = page.items;
     frame.next_cursor = (next < count && next > begin).then(|| page::cursor(&asked, next));
     page::foot(&mut page.text, frame.next_cursor.as_deref());
-    Answer::new(page.text, &frame)
+    ToolAnswer::new(page.text, &frame)
 }
 
-fn head(frame: &Hits, is_empty: bool) -> String {
+fn head(frame: &SearchOutput, is_empty: bool) -> String {
     let mut head = if is_empty { "Nothing was found.".to_owned() } else { format!("{NOTICE} `recall` gives a hit in full.") };
     if let Some(time) = &frame.time {
         head.push_str(&format!("\nThe time that is meant: {}", quote::line(time)));
@@ -135,9 +145,9 @@ fn head(frame: &Hits, is_empty: bool) -> String {
     head
 }
 
-fn shown(store: &mut dyn Store, hit: &search::Hit) -> Result<Hit, Failure> {
+fn shown(store: &mut dyn Store, hit: &search::Hit) -> Result<SearchItem, ToolError> {
     let (handle, at_ms, session) = hit.identity();
-    Ok(Hit {
+    Ok(SearchItem {
         handle,
         session: quote::line(session),
         owner: hit.owner().map(quote::line),
@@ -150,7 +160,7 @@ fn shown(store: &mut dyn Store, hit: &search::Hit) -> Result<Hit, Failure> {
     })
 }
 
-fn line(hit: &Hit) -> String {
+fn line(hit: &SearchItem) -> String {
     let time = hit.time.as_deref().unwrap_or_default();
     let project = hit.project.as_deref().unwrap_or_default();
     let team = if hit.on_team_server { "(on the team's server) " } else { "" };

@@ -4,52 +4,52 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
-use super::error::Failure;
-use super::page::{self, Page};
-use super::tools::Answer;
+use super::error::ToolError;
+use super::page::{self, ResultPage};
+use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
 use ctxbridge_archive::quote;
 use ctxbridge_archive::store::{Session, Store};
 
-/// Ids that are named where one is not enough.
-const NAMED: usize = 5;
+/// Maximum number of sessions that are named if an id is ambiguous.
+const MAX_AMBIGUOUS_IDS: usize = 5;
 
-/// Sessions, and what is known of them.
+/// The output of the tool: sessions with their metadata.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-pub(super) struct Sessions {
-    /// What all of this is.
+pub(super) struct SessionsOutput {
+    /// The nature of this output.
     notice: &'static str,
-    /// The newest first.
-    sessions: Vec<Facts>,
-    /// What else there is to know.
+    /// The sessions, the newest first.
+    sessions: Vec<SessionItem>,
+    /// Notes on the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// For the next page.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// What is known of a session.
+/// Metadata of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-pub(super) struct Facts {
-    /// Its id, for `timeline` and `search`.
+pub(super) struct SessionItem {
+    /// The id, for `timeline` and `search`.
     pub session: String,
     /// The folder that the client worked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Begin of its first turn.
+    /// Start of its first turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
     /// End of its last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// Turns.
+    /// Number of turns.
     turns: u64,
-    /// Sub-agents that worked for it.
+    /// Number of sub-agents that worked for it.
     agents: u64,
-    /// Compactions whose summary is kept.
+    /// Number of compactions with a summary.
     compactions: usize,
     /// The model that answered last.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,15 +60,15 @@ pub(super) struct Facts {
     /// Size of the context at the last answer, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_tokens: Option<u64>,
-    /// Why the client ended it, when it told.
+    /// The client's reason for ending it, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_reason: Option<String>,
 }
 
-impl Facts {
-    /// Looks them up.
-    pub fn of(store: &mut dyn Store, session: &Session) -> Result<Self, Failure> {
-        let size = store.size(session.key)?;
+impl SessionItem {
+    /// Looks up the metadata of a session.
+    pub fn of(store: &mut dyn Store, session: &Session) -> Result<Self, ToolError> {
+        let size = store.session_stats(session.key)?;
         let quoted = |text: &Option<String>| text.as_deref().map(quote::line);
         Ok(Self {
             session: quote::line(&session.session),
@@ -85,7 +85,7 @@ impl Facts {
         })
     }
 
-    /// In one line.
+    /// Formats it as one line.
     pub fn line(&self) -> String {
         let mut line = format!("- {}", self.session);
         for (before, part) in [(" in ", &self.project), (", ", &self.first), (" to ", &self.last), (", model ", &self.model)] {
@@ -109,14 +109,14 @@ impl Facts {
     }
 }
 
-pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, Failure> {
-    let arguments: arguments::Session = arguments::read(given)?;
-    let chars = page::chars_of(arguments.max_tokens)?;
-    let asked = arguments::asked("session", given);
-    let begin = page::begin(&asked, arguments.cursor.as_deref())?;
+pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswer, ToolError> {
+    let arguments: arguments::SessionArguments = arguments::read(given)?;
+    let chars = page::budget_chars(arguments.max_tokens)?;
+    let asked = arguments::request_key("session", given);
+    let begin = page::page_start(&asked, arguments.cursor.as_deref())?;
     let Some(mut opened) = library.open()? else {
-        let frame = Sessions { notice: NOTICE, notes: vec![NOTHING_YET.to_owned()], ..Sessions::default() };
-        return Answer::new(NOTHING_YET.to_owned(), &frame);
+        let frame = SessionsOutput { notice: NOTICE, notes: vec![NOTHING_YET.to_owned()], ..SessionsOutput::default() };
+        return ToolAnswer::new(NOTHING_YET.to_owned(), &frame);
     };
     let project = arguments::project(arguments.project.as_deref(), library.folder())?;
     let mut sessions = opened.store.sessions(arguments.session.as_deref().unwrap_or_default(), None, usize::MAX)?;
@@ -127,12 +127,12 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
         project.as_deref().is_none_or(|project| session.folder.as_deref().is_some_and(|folder| is_below(folder, project)))
     });
 
-    let mut frame = Sessions { notice: NOTICE, notes: opened.notes, ..Sessions::default() };
+    let mut frame = SessionsOutput { notice: NOTICE, notes: opened.notes, ..SessionsOutput::default() };
     let mut head = if sessions.is_empty() { "No such session is archived.".to_owned() } else { NOTICE.to_owned() };
     frame.notes.iter().for_each(|note| head.push_str(&format!("\nNote: {note}")));
-    let mut page = Page::new(chars, head, &frame);
+    let mut page = ResultPage::new(chars, head, &frame);
     for session in sessions.iter().skip(begin) {
-        let facts = Facts::of(&mut *opened.store, session)?;
+        let facts = SessionItem::of(&mut *opened.store, session)?;
         if !page.add(&facts.line(), facts) {
             break;
         }
@@ -141,33 +141,33 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, F
     frame.sessions = page.items;
     frame.next_cursor = (next < sessions.len()).then(|| page::cursor(&asked, next));
     page::foot(&mut page.text, frame.next_cursor.as_deref());
-    Answer::new(page.text, &frame)
+    ToolAnswer::new(page.text, &frame)
 }
 
-/// As the filter of a search sees it: the folder, one above it, or the end of the path of either.
+/// `true` if a project matches a folder, as in the filter of a search: the folder, one above it, or the end of the path of either.
 fn is_below(folder: &str, project: &str) -> bool {
     let slashed = |path: &str| format!("/{}/", path.replace('\\', "/").trim_matches('/')).to_ascii_lowercase();
     slashed(folder).contains(&slashed(project))
 }
 
-/// The one session whose id begins so.
-pub(super) fn find(store: &mut dyn Store, name: &str, prefix: &str) -> Result<Session, Failure> {
+/// Finds the only session whose id begins with `prefix`.
+pub(super) fn find_session(store: &mut dyn Store, name: &str, prefix: &str) -> Result<Session, ToolError> {
     let prefix = prefix.trim();
     if prefix.is_empty() {
-        return Err(Failure::argument(name, "it is empty; the tool `session` lists ids"));
+        return Err(ToolError::invalid_argument(name, "it is empty; the tool `session` lists ids"));
     }
     if let Some(exact) = store.session(prefix)? {
         return Ok(exact);
     }
-    let mut found = store.sessions(prefix, None, NAMED)?;
+    let mut found = store.sessions(prefix, None, MAX_AMBIGUOUS_IDS)?;
     match (found.pop(), found.is_empty()) {
         (Some(only), true) => Ok(only),
         (Some(last), false) => {
             let ids: Vec<_> = found.iter().chain([&last]).map(|session| quote::line(&session.session)).collect();
-            Err(Failure::argument(name, format!("several sessions begin with it: {}", ids.join(", "))))
+            Err(ToolError::invalid_argument(name, format!("several sessions begin with it: {}", ids.join(", "))))
         }
         (None, _) => {
-            Err(Failure::Missing(format!("no session begins with {}; the tool `session` lists them", quote::line(prefix))))
+            Err(ToolError::NotFound(format!("no session begins with {}; the tool `session` lists them", quote::line(prefix))))
         }
     }
 }

@@ -4,34 +4,34 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
-use super::error::Failure;
-use super::page::{self, Page};
-use super::tools::Answer;
+use super::error::ToolError;
+use super::page::{self, ResultPage};
+use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, session, when};
+use ctxbridge_archive::handle::Reference;
 use ctxbridge_archive::quote::{self, cut};
-use ctxbridge_archive::recall::Reference;
-use ctxbridge_archive::store::{Store, StoredCompaction, StoredSummary, StoredTurn, Turns};
-use ctxbridge_archive::{context, words};
+use ctxbridge_archive::store::{Store, StoredCompaction, StoredSummary, StoredTurn, TurnSelection};
+use ctxbridge_archive::{handle, turn_text};
 
-/// Characters of what a turn or compaction says.
+/// Maximum characters of the summary of a turn or compaction.
 const SUMMARY_CHARS: usize = 300;
 
-/// What happened in a session.
+/// The output of the tool: events of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-pub(super) struct Events {
-    /// What all of this is.
+pub(super) struct TimelineOutput {
+    /// The nature of this output.
     notice: &'static str,
     /// The session's id.
     session: String,
     /// Turns and compactions in order of time.
-    events: Vec<Event>,
-    /// How many there are on all pages.
+    events: Vec<TimelineItem>,
+    /// Number of events on all pages.
     count: usize,
-    /// What else there is to know.
+    /// Notes on the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// For the next page.
+    /// The cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -39,15 +39,15 @@ pub(super) struct Events {
 /// A turn or a compaction.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-struct Event {
+struct TimelineItem {
     /// turn or compaction.
     kind: &'static str,
-    /// For `recall`.
+    /// The handle, for `recall`.
     handle: String,
-    /// When it began.
+    /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
-    /// What it was about.
+    /// The subject, in one line.
     summary: String,
     /// Of a compaction: messages since the one before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,53 +58,53 @@ struct Event {
     /// Of a compaction: size of the context after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens_after: Option<u64>,
-    /// Of a compaction: what was spoken of since the one before.
+    /// Of a compaction: topics since the one before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     topics: Vec<String>,
 }
 
-/// The same before it is looked up.
-enum Found {
+/// An event, before its details are looked up.
+enum TimelineEntry {
     Turn(Box<StoredTurn>),
     Compaction(StoredSummary, Box<StoredCompaction>),
 }
 
-/// Which part of a session.
+/// The part of a session to list, and its order.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Part {
-    /// From then on, in milliseconds since 1970.
+pub(super) struct TimelineRange {
+    /// Events from this time on, in milliseconds since 1970.
     pub since: Option<i64>,
-    /// Before then.
+    /// Events before this time, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// The last first.
+    /// `true` to list the newest first.
     pub newest_first: bool,
 }
 
-pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<Answer, Failure> {
-    let arguments: arguments::Timeline = arguments::read(given)?;
-    let chars = page::chars_of(arguments.max_tokens)?;
-    let part = Part {
+pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswer, ToolError> {
+    let arguments: arguments::TimelineArguments = arguments::read(given)?;
+    let chars = page::budget_chars(arguments.max_tokens)?;
+    let part = TimelineRange {
         since: arguments::moment("since", arguments.since.as_deref())?,
         until: arguments::moment("until", arguments.until.as_deref())?,
         newest_first: arguments.newest_first.unwrap_or_default(),
     };
-    let asked = arguments::asked("timeline", given);
-    let begin = page::begin(&asked, arguments.cursor.as_deref())?;
+    let asked = arguments::request_key("timeline", given);
+    let begin = page::page_start(&asked, arguments.cursor.as_deref())?;
     page_of(library, ("session", &arguments.session), part, chars, (begin, &asked))
 }
 
-/// A page of a session, which is named by the argument of that name; from the event `begin` on.
+/// Returns a page of a session's events, from the event `begin` on. `name` is the argument that has the session's `prefix`.
 pub(super) fn page_of(
     library: &mut Library,
     (name, prefix): (&str, &str),
-    part: Part,
+    part: TimelineRange,
     chars: usize,
     (begin, asked): (usize, &str),
-) -> Result<Answer, Failure> {
-    let Some(mut opened) = library.open()? else { return Err(Failure::Missing(NOTHING_YET.to_owned())) };
-    let session = session::find(&mut *opened.store, name, prefix)?;
-    let facts = session::Facts::of(&mut *opened.store, &session)?;
-    let turns = opened.store.turns(session.key, Turns::All)?;
+) -> Result<ToolAnswer, ToolError> {
+    let Some(mut opened) = library.open()? else { return Err(ToolError::NotFound(NOTHING_YET.to_owned())) };
+    let session = session::find_session(&mut *opened.store, name, prefix)?;
+    let facts = session::SessionItem::of(&mut *opened.store, &session)?;
+    let turns = opened.store.turns(session.key, TurnSelection::All)?;
     let mut compactions = opened.store.compactions(Some(session.key), i64::MIN)?;
     let summaries = opened.store.summaries(session.key)?.into_iter().rev();
     let compacted = summaries.map(|summary| {
@@ -113,7 +113,7 @@ pub(super) fn page_of(
     });
     let events = in_order(turns, compacted.collect(), part);
 
-    let mut frame = Events {
+    let mut frame = TimelineOutput {
         notice: NOTICE,
         session: facts.session.clone(),
         events: Vec::new(),
@@ -123,9 +123,9 @@ pub(super) fn page_of(
     };
     let mut head = format!("{NOTICE} `recall` gives an event in full.\n{}", facts.line());
     frame.notes.iter().for_each(|note| head.push_str(&format!("\nNote: {note}")));
-    let mut page = Page::new(chars, head + "\n", &frame);
+    let mut page = ResultPage::new(chars, head + "\n", &frame);
     for found in events.iter().skip(begin) {
-        let event = Event::of(&mut *opened.store, found)?;
+        let event = TimelineItem::of(&mut *opened.store, found)?;
         if !page.add(&event.line(), event) {
             break;
         }
@@ -134,19 +134,23 @@ pub(super) fn page_of(
     frame.events = page.items;
     frame.next_cursor = (next < frame.count).then(|| page::cursor(asked, next));
     page::foot(&mut page.text, frame.next_cursor.as_deref());
-    Answer::new(page.text, &frame)
+    ToolAnswer::new(page.text, &frame)
 }
 
-/// Turns as they follow each other, each compaction behind the last turn that had begun.
-fn in_order(turns: Vec<StoredTurn>, compacted: Vec<(StoredSummary, StoredCompaction)>, part: Part) -> Vec<Found> {
-    let mut events: Vec<(i64, Found)> = Vec::with_capacity(turns.len() + compacted.len());
+/// Puts turns in their order, and each compaction behind the last turn that had started.
+fn in_order(
+    turns: Vec<StoredTurn>,
+    compacted: Vec<(StoredSummary, StoredCompaction)>,
+    part: TimelineRange,
+) -> Vec<TimelineEntry> {
+    let mut events: Vec<(i64, TimelineEntry)> = Vec::with_capacity(turns.len() + compacted.len());
     let mut latest = i64::MIN;
     for turn in turns {
         // Where no line of a transcript told, or clocks went back, the order of lines counts.
         latest = latest.max(if turn.turn.started_ms > 0 { turn.turn.started_ms } else { i64::MIN });
-        events.push((latest, Found::Turn(Box::new(turn))));
+        events.push((latest, TimelineEntry::Turn(Box::new(turn))));
     }
-    events.extend(compacted.into_iter().map(|(summary, one)| (summary.at_ms, Found::Compaction(summary, Box::new(one)))));
+    events.extend(compacted.into_iter().map(|(summary, one)| (summary.at_ms, TimelineEntry::Compaction(summary, Box::new(one)))));
     events.sort_by_key(|(at_ms, _)| *at_ms);
     events.retain(|(at_ms, _)| part.since.is_none_or(|since| *at_ms >= since) && part.until.is_none_or(|until| *at_ms < until));
     if part.newest_first {
@@ -155,18 +159,18 @@ fn in_order(turns: Vec<StoredTurn>, compacted: Vec<(StoredSummary, StoredCompact
     events.into_iter().map(|(_, found)| found).collect()
 }
 
-impl Event {
-    fn of(store: &mut dyn Store, found: &Found) -> Result<Self, Failure> {
+impl TimelineItem {
+    fn of(store: &mut dyn Store, found: &TimelineEntry) -> Result<Self, ToolError> {
         let short = |text: &str| cut(&quote::line(text), SUMMARY_CHARS);
         Ok(match found {
-            Found::Turn(turn) => Self {
+            TimelineEntry::Turn(turn) => Self {
                 kind: "turn",
-                handle: context::handle(&turn.turn.id),
+                handle: handle::turn_handle(&turn.turn.id),
                 time: when(turn.turn.started_ms),
-                summary: short(&words::summary_or_cold(store, turn)?),
+                summary: short(&turn_text::summary_or_cold(store, turn)?),
                 ..Self::default()
             },
-            Found::Compaction(summary, one) => {
+            TimelineEntry::Compaction(summary, one) => {
                 let snapshot = one.snapshot.as_ref();
                 Self {
                     kind: "compaction",

@@ -1,11 +1,11 @@
 /*!
 Originals, kept under their SHA-256 in `backups/`.
 
-Where the file system allows, a backup is a hard link: the original file itself, which outlives the rename that replaces it, and
-comes back as what it was, a link into a package manager's store included. Elsewhere it is a copy. Either way it is hashed before
+If the file system allows, a backup is a hard link: the original file itself. It survives the rename that replaces the target, and
+is restored as it was, even if it is a link into a package manager's store. Otherwise it is a copy. Either way it is hashed before
 it gets its name and again before it is used.
 
-Installations of the same release share a backup. What is theirs alone (mode, owner, times) is in the journal with the
+Installations of the same release share a backup. Attributes of one installation (mode, owner, times) are in the journal with the
 [`Application`](super::journal::Application).
 */
 
@@ -14,30 +14,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::container::{Pieces, Source};
+use super::container::{FileBytes, PiecewiseFile};
 use super::journal::{BackupRecord, Journal, JournalError};
 use super::lock::{Lock, LockError};
 use super::swap::{self, Attributes, Ownership, SwapError, remove, step};
 use ctxbridge_common::digest;
 use ctxbridge_common::paths;
 
-/// How long a backup that nothing needs any more is kept.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Time that a backup is kept after nothing needs it any more.
+const BACKUP_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// A backup that cannot be made or used.
+/// Errors from making or using a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is none.
+    /// There is no backup.
     #[error("the backup of the original is missing: looked for {}; reinstall the client to get its original back", .0.display())]
     Missing(PathBuf),
-    /// It is not what it was.
+    /// It has another hash than it should have.
     #[error("the backup {} is damaged: its SHA-256 is {found}, not {expected}; reinstall the client to get its original back", path.display())]
     Damaged {
         /// The backup.
         path: PathBuf,
-        /// What its hash should be.
+        /// The hash it should have.
         expected: String,
-        /// What it is.
+        /// The hash it has.
         found: String,
     },
     /// It cannot be read.
@@ -45,19 +45,19 @@ pub enum BackupError {
     Unreadable {
         /// The backup.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
-    /// The file that was to be backed up is another one by now.
+    /// The file to be backed up has been replaced meanwhile.
     #[error("{} was changed by somebody else in the meantime; nothing was written, try again", .0.display())]
     Raced(PathBuf),
-    /// The system says no.
+    /// An operation on a file failed.
     #[error(transparent)]
     Io(#[from] SwapError),
-    /// Another command is at work on it.
+    /// Another command is working on it.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The journal says no.
+    /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
@@ -70,25 +70,25 @@ pub struct Backups {
 }
 
 impl Backups {
-    /// In a data directory.
+    /// The backups in a data directory.
     pub fn in_dir(data_dir: &Path) -> Self {
         Self { data_dir: data_dir.to_owned(), folder: data_dir.join("backups") }
     }
 
-    /// Where the original with this hash is, or would be.
+    /// Path of the original with this hash, whether it exists or not.
     pub fn path(&self, sha256: &str) -> PathBuf {
         self.folder.join(sha256)
     }
 
-    /// Makes sure that `target` is backed up, whose bytes are `source` with the hash `sha256` and which is the file with these
-    /// attributes.
+    /// Makes sure that `target` is backed up. Its bytes are `source`, its hash is `sha256`, and it is the file with these
+    /// `attributes`.
     ///
     /// # Errors
-    /// When it cannot be copied, or what was copied is not the target.
-    pub fn keep(
+    /// If it cannot be copied, or what was copied is not the target.
+    pub fn ensure_backup(
         &self,
         target: &Path,
-        source: &Source,
+        source: &FileBytes,
         attributes: &Attributes,
         sha256: &str,
         version: Option<String>,
@@ -96,9 +96,9 @@ impl Backups {
     ) -> Result<PathBuf, BackupError> {
         paths::create_private_dir(&self.folder).map_err(step("create", &self.folder))?;
         let path = self.path(sha256);
-        let _turn = self.turn(sha256)?;
+        let _turn = self.lock_backup(sha256)?;
         // The very file that was hashed a moment ago need not be hashed again.
-        let there = self.is(&path, attributes) || (self.is_apart(&path) && self.open(sha256).is_ok());
+        let there = self.is_unchanged_file(&path, attributes) || (self.is_unshared(&path) && self.open(sha256).is_ok());
         if !there {
             self.make(target, source, attributes, sha256)?;
         }
@@ -107,18 +107,18 @@ impl Backups {
         Ok(path)
     }
 
-    /// Installations of one release take turns at their backup.
-    fn turn(&self, sha256: &str) -> Result<Lock, LockError> {
+    /// Locks a backup, which all installations of one release share.
+    fn lock_backup(&self, sha256: &str) -> Result<Lock, LockError> {
         Lock::acquire(&self.data_dir, &self.path(sha256), &|_| ())
     }
 
-    /// Whether a backup is the very file with these attributes, unchanged.
-    fn is(&self, backup: &Path, attributes: &Attributes) -> bool {
+    /// `true` if a backup is the same file as the one with these attributes, unchanged.
+    fn is_unchanged_file(&self, backup: &Path, attributes: &Attributes) -> bool {
         attributes.inode != (0, 0) && fs::metadata(backup).is_ok_and(|metadata| Attributes::of(&metadata) == *attributes)
     }
 
-    /// Whether a backup is a file that nobody else has. One that is another installation's file would change with that.
-    fn is_apart(&self, backup: &Path) -> bool {
+    /// `true` if a backup has no other links. A backup that is another installation's file would change with it.
+    fn is_unshared(&self, backup: &Path) -> bool {
         fs::metadata(backup).is_ok_and(|metadata| {
             #[cfg(unix)]
             let alone = std::os::unix::fs::MetadataExt::nlink(&metadata) == 1;
@@ -128,8 +128,8 @@ impl Backups {
         })
     }
 
-    /// Links or copies the target. The backup gets its name when it is whole: until then, one that was there stays.
-    fn make(&self, target: &Path, source: &Source, attributes: &Attributes, sha256: &str) -> Result<(), BackupError> {
+    /// Links or copies the target. The backup gets its name when it is complete; until then, an existing one stays.
+    fn make(&self, target: &Path, source: &FileBytes, attributes: &Attributes, sha256: &str) -> Result<(), BackupError> {
         let path = self.path(sha256);
         let partial = path.with_extension("partial");
         remove(&partial)?;
@@ -137,9 +137,9 @@ impl Backups {
             // Whoever installed it may not have synced it. Where that takes the right to write, it stays as durable as it was.
             fs::File::open(&partial).and_then(|file| file.sync_all()).ok();
         } else {
-            swap::write(&partial, &Pieces::kept(0..source.len()), source, Ownership::Private(attributes))?;
+            swap::write(&partial, &PiecewiseFile::kept(0..source.len()), source, Ownership::Private(attributes))?;
         }
-        if !self.is(&partial, attributes) && digest::of_file(&partial).map_err(step("read", &partial))? != sha256 {
+        if !self.is_unchanged_file(&partial, attributes) && digest::of_file(&partial).map_err(step("read", &partial))? != sha256 {
             remove(&partial)?;
             return Err(BackupError::Raced(target.to_owned()));
         }
@@ -150,14 +150,14 @@ impl Backups {
         Ok(())
     }
 
-    /// An original, looked through.
+    /// Opens an original and checks its hash.
     ///
     /// # Errors
-    /// When it is missing or not what it was.
-    pub fn open(&self, sha256: &str) -> Result<Source, BackupError> {
+    /// If it is missing or not what it was.
+    pub fn open(&self, sha256: &str) -> Result<FileBytes, BackupError> {
         let path = self.path(sha256);
         let read = || {
-            let source = Source::of(fs::File::open(&path)?)?;
+            let source = FileBytes::of(fs::File::open(&path)?)?;
             let found = source.sha256()?;
             Ok((source, found))
         };
@@ -169,13 +169,13 @@ impl Backups {
         }
     }
 
-    /// Puts an original under the name `to`, with the mode, owner and times it had: those in `original`, or, when that is not
-    /// known any more, the mode and owner of `current`, the file that it will replace. `needed` tells whether another
-    /// installation needs the backup.
+    /// Restores an original to the path `to`, with its mode, owner and times. These are in `original`; if that is not known any
+    /// more, mode and owner are those of `current`, the file that it will replace. `needed` is `true` if another installation needs
+    /// the backup.
     ///
     /// # Errors
-    /// When the backup is missing or damaged, or the file cannot be made.
-    pub fn bring_back(
+    /// If the backup is missing or damaged, or the file cannot be made.
+    pub fn restore_original(
         &self,
         sha256: &str,
         to: &Path,
@@ -193,19 +193,19 @@ impl Backups {
         }
         // A copy keeps the times, too.
         let unknown = Attributes { mtime_ns: backup.mtime_ns, ..*current };
-        let whole = Pieces::kept(0..source.len());
+        let whole = PiecewiseFile::kept(0..source.len());
         Ok(swap::write(to, &whole, &source, Ownership::As(original.unwrap_or(&unknown)))?)
     }
 
     /// Removes backups that nothing has needed for 30 days before `now` (seconds since 1970).
     ///
     /// # Errors
-    /// When a file cannot be removed.
+    /// If a file cannot be removed.
     pub fn collect(&self, journal: &Journal, now: i64) -> Result<usize, BackupError> {
-        let before = now - KEPT.as_secs() as i64;
+        let before = now - BACKUP_RETENTION.as_secs() as i64;
         let mut collected = 0;
         for sha256 in journal.backups_unused_since(before)? {
-            let _turn = self.turn(&sha256)?;
+            let _turn = self.lock_backup(&sha256)?;
             // Asked again: somebody may have come to need it while we waited.
             if journal.backups_unused_since(before)?.contains(&sha256) {
                 remove(&self.path(&sha256))?;

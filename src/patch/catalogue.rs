@@ -1,5 +1,5 @@
 /*!
-The catalogue: what each patch is, read from `patches/<id>/patch.toml` (its format is that of [`schema`](super::schema)) and
+The catalogue of patches, read from `patches/<id>/patch.toml` (format: [`schema`](super::schema)) and
 `patches/<id>/runtime.js`.
 */
 
@@ -14,7 +14,7 @@ use super::syntax::{Goal, SyntaxError, for_each_item};
 
 static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../patches");
 
-/// All patches that are known.
+/// All known patches.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     patches: Vec<Patch>,
@@ -27,13 +27,13 @@ pub struct Patch {
     pub id: String,
     /// One line for people.
     pub title: String,
-    /// The releases it is for.
+    /// The releases that it supports.
     pub versions: VersionReq,
-    /// Whether it is applied without being named.
+    /// `true` if it is applied without being named.
     pub default: bool,
-    /// What is injected.
+    /// Code to inject.
     pub runtime: Option<Runtime>,
-    /// What is changed at the sites.
+    /// Changes at the sites.
     pub edits: Vec<EditRule>,
     /// The sites it needs to find.
     pub sites: Vec<SiteRule>,
@@ -67,10 +67,10 @@ impl Runtime {
 }
 
 impl Patch {
-    /// Gives the runtime's constants, each a line `const NAME = …;` of it, other values.
+    /// Sets constants of the runtime to other values. Each is a line `const NAME = …;` of it.
     ///
     /// # Errors
-    /// When the runtime has no such line.
+    /// If the runtime has no such line.
     pub fn set_constants(&mut self, constants: &[(&str, serde_json::Value)]) -> Result<(), CatalogueError> {
         let Some(runtime) = &mut self.runtime else { return Ok(()) };
         for (name, value) in constants {
@@ -86,12 +86,12 @@ impl Patch {
     }
 }
 
-/// A place in the client, in all the shapes it has had.
+/// A place in the client, in all shapes it had so far.
 #[derive(Debug, Clone)]
 pub struct SiteRule {
     /// Its name, the same in all patches.
     pub name: String,
-    /// Whether the patch can do without.
+    /// `true` if the patch cannot be applied without it.
     pub required: bool,
     /// The releases that have it.
     pub versions: VersionReq,
@@ -99,7 +99,7 @@ pub struct SiteRule {
     pub signatures: Vec<Signature>,
 }
 
-/// A catalogue that cannot be used.
+/// Errors from reading a catalogue or selecting patches.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// A file or folder could not be read.
@@ -107,7 +107,7 @@ pub enum CatalogueError {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: std::io::Error,
     },
     /// There is no patch in it.
@@ -118,7 +118,7 @@ pub enum CatalogueError {
     Toml {
         /// The patch's id.
         patch: String,
-        /// Where and why.
+        /// The parser's error, with its position.
         cause: Box<toml::de::Error>,
     },
     /// A pattern does not compile.
@@ -128,7 +128,7 @@ pub enum CatalogueError {
         patch: String,
         /// The site.
         site: String,
-        /// Why.
+        /// The cause.
         cause: SignatureError,
     },
     /// `runtime.js` is not JavaScript.
@@ -136,7 +136,7 @@ pub enum CatalogueError {
     Runtime {
         /// The patch's id.
         patch: String,
-        /// Where and why.
+        /// The parser's error, with its position.
         cause: SyntaxError,
     },
     /// Something else does not fit together.
@@ -144,27 +144,27 @@ pub enum CatalogueError {
     Invalid {
         /// The patch's id.
         patch: String,
-        /// What.
+        /// The problem.
         message: String,
     },
-    /// None was asked for, and none is applied unasked.
+    /// No patch was named, and there are no default patches.
     #[error("no patch of this catalogue is a default one; name one with --patch")]
     NoDefault,
-    /// A patch was asked for that is not there.
+    /// The named patch does not exist.
     #[error("no patch named `{id}`; there are: {}", known.join(", "))]
     Unknown {
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
-        /// Those there are.
+        /// The existing ids.
         known: Vec<String>,
     },
 }
 
 impl Catalogue {
-    /// The one that is built in.
+    /// The built-in catalogue.
     ///
     /// # Errors
-    /// Only when a patch of this build is wrong, which a test excludes.
+    /// Only if a patch of this build is invalid, which a test excludes.
     pub fn embedded() -> Result<Self, CatalogueError> {
         let mut patches = Vec::new();
         for dir in EMBEDDED.dirs() {
@@ -176,15 +176,15 @@ impl Catalogue {
         Ok(Self::sorted(patches))
     }
 
-    /// A patch, to be changed.
+    /// A patch, mutably.
     pub fn patch_mut(&mut self, id: &str) -> Option<&mut Patch> {
         self.patches.iter_mut().find(|patch| patch.id == id)
     }
 
-    /// From a folder that has a folder for each patch.
+    /// Reads a folder that has a folder for each patch.
     ///
     /// # Errors
-    /// When a file cannot be read or a patch is wrong.
+    /// If a file cannot be read or a patch is invalid.
     pub fn load(folder: &Path) -> Result<Self, CatalogueError> {
         let fail = |path: &Path, cause| CatalogueError::Read { path: path.to_owned(), cause };
         let mut patches = Vec::new();
@@ -223,7 +223,7 @@ impl Catalogue {
     /// The named patches, or the default ones when none is named.
     ///
     /// # Errors
-    /// When a name is unknown.
+    /// If a name is unknown.
     pub fn select(&self, ids: &[String]) -> Result<Vec<&Patch>, CatalogueError> {
         if ids.is_empty() {
             let patches: Vec<&Patch> = self.patches.iter().filter(|patch| patch.default).collect();
@@ -279,7 +279,7 @@ impl Patch {
         self.sites.iter().find(|site| site.name == name)
     }
 
-    /// Whether the patch is for this release; an unknown version may be anything.
+    /// `true` if the patch supports this release, or if the version is unknown.
     pub fn applies_to(&self, version: Option<&Version>) -> bool {
         in_range(&self.versions, version)
     }

@@ -1,5 +1,5 @@
 /*!
-Do the signatures match these files? What CI and the maintainer of the catalogue ask after each release.
+Checks the signatures against files of the client, for CI and the catalogue's maintainer after each release.
 */
 
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use semver::Version;
 use serde::Serialize;
 
 use super::catalogue::{Catalogue, Patch};
-use super::container::{Container, Kind};
+use super::container::{Container, ContainerKind};
 use super::inspect::as_published;
 use super::install::Target;
 use super::locate::{Excerpts, Located, locate};
-use super::signature::Form;
+use super::signature::TextForm;
 use super::syntax::with_deep_stack;
 
 /// One file, checked against the catalogue.
@@ -22,22 +22,22 @@ pub struct CheckedRelease {
     pub path: PathBuf,
     /// The client's version.
     pub version: Option<Version>,
-    /// What kind of file it is.
-    pub kind: Kind,
-    /// What each patch finds.
+    /// Kind of the file.
+    pub kind: ContainerKind,
+    /// Result for each patch.
     pub patches: Vec<CheckedPatch>,
 }
 
-/// What one patch finds.
+/// Result of checking one patch.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckedPatch {
     /// The patch.
     pub id: String,
-    /// Whether it would fit.
+    /// Result for the patch.
     pub state: CheckState,
     /// The sites that were found, with the signature that found them and the names there.
     pub sites: Vec<CheckedSite>,
-    /// Why it would not fit.
+    /// The reason why it would not fit.
     pub reason: Option<String>,
 }
 
@@ -48,24 +48,24 @@ pub struct CheckedSite {
     pub site: String,
     /// The signature.
     pub signature: String,
-    /// What the metavariables stand for.
+    /// Values of the metavariables.
     pub names: std::collections::BTreeMap<String, String>,
 }
 
-/// Whether a patch would fit.
+/// Possible results for a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
     /// Every required site is found once.
     Match,
-    /// A required site is not.
+    /// A required site is not found once.
     Drift,
     /// The patch is not for this release.
     NotApplicable,
 }
 
 impl CheckedRelease {
-    /// How many patches drifted.
+    /// Number of patches that drifted.
     pub fn drifted(&self) -> usize {
         self.patches.iter().filter(|patch| patch.state == CheckState::Drift).count()
     }
@@ -74,13 +74,13 @@ impl CheckedRelease {
 /// Looks for the sites of all patches in a file.
 ///
 /// # Errors
-/// When there is no client at `path`, or what is there cannot be read or is not JavaScript.
+/// If there is no client at `path`, or it cannot be read, or it is not JavaScript.
 pub fn check(catalogue: &Catalogue, path: &Path) -> Result<CheckedRelease, Box<dyn std::error::Error + Send + Sync>> {
     let target = Target::at(path)?;
     let container = as_published(target.open()?);
     let version = target.version.as_ref();
     let applicable: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
-    let located = with_deep_stack(|| locate(&container, &applicable, version, Form::Original));
+    let located = with_deep_stack(|| locate(&container, &applicable, version, TextForm::Original));
     let located = located.map_err(|cause| format!("{}: {cause}", target.path.display()))?;
     let patches = catalogue.patches().iter().map(|patch| checked(patch, version, &located, &container));
     Ok(CheckedRelease {
@@ -98,7 +98,7 @@ fn checked(patch: &Patch, version: Option<&Version>, located: &Located, containe
     }
     let excerpts = Excerpts::of(container);
     let reasons: Vec<String> =
-        located.lacking(&patch.id).map(|missing| format!("{}: {}", missing.site, excerpts.reason(missing))).collect();
+        located.missing_required(&patch.id).map(|missing| format!("{}: {}", missing.site, excerpts.reason(missing))).collect();
     let sites = located.sites.iter().filter(|site| site.patch == patch.id).map(|site| CheckedSite {
         site: site.site.clone(),
         signature: site.signature.clone(),

@@ -1,8 +1,8 @@
 /*!
-Edits for people: a unified diff of the code around them, printed so that it can be read.
+Edits for people: a unified diff of the code around them, in readable form.
 
 The client is minified; a diff of its lines would show one line of 100,000 characters. So the function around each edit is
-printed anew, before and after, and those texts are compared. Only the diff is printed code: what is written is spliced.
+pretty-printed, before and after, and those texts are compared. Printed code is only in the diff: the written file is spliced.
 */
 
 use similar::TextDiff;
@@ -14,17 +14,17 @@ use swc_ecma_codegen::{Config, Emitter, Node};
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::container::Module;
-use super::plan::Change;
-use super::splice::{Edit, splice};
+use super::plan::PlannedChange;
+use super::splice::{TextEdit, splice};
 use super::syntax::{Goal, Span, for_each_item, for_each_item_in};
 
 /// Lines of context around each change.
 const CONTEXT: usize = 3;
 
 /// The unified diff of these changes of a module.
-pub fn unified(module: &Module<'_>, changes: &[&Change]) -> String {
+pub fn unified(module: &Module<'_>, changes: &[&PlannedChange]) -> String {
     let mut text = String::new();
-    let mut regions: Vec<(Span, Vec<&Change>)> = Vec::new();
+    let mut regions: Vec<(Span, Vec<&PlannedChange>)> = Vec::new();
     for change in changes {
         let region = if change.site.is_some() { around(module, change) } else { change.span };
         match regions.iter_mut().find(|(known, _)| *known == region) {
@@ -37,7 +37,7 @@ pub fn unified(module: &Module<'_>, changes: &[&Change]) -> String {
         let before = &module.text[region.range()];
         let edits = changes.iter().map(|change| {
             let span = Span::new(change.span.lo - region.lo, change.span.hi - region.lo);
-            Edit { span, text: change.new.clone() }
+            TextEdit { span, text: change.new.clone() }
         });
         let Ok(after) = splice(before, edits.collect()) else { continue };
         let (line, column) = module.position(region.lo);
@@ -52,7 +52,7 @@ pub fn unified(module: &Module<'_>, changes: &[&Change]) -> String {
 }
 
 /// The innermost function around a change, or the whole top-level item.
-fn around(module: &Module<'_>, change: &Change) -> Span {
+fn around(module: &Module<'_>, change: &PlannedChange) -> Span {
     let mut innermost = Innermost { change: change.span, found: change.item };
     // The item was parsed to find the site, so it parses again.
     let parsed = for_each_item_in(module.text, change.item, module.goal, &mut |item| item.ast.visit_with(&mut innermost));
@@ -90,7 +90,7 @@ impl Visit for Innermost {
     }
 }
 
-/// Code as a person would lay it out; as it is when it cannot be parsed by itself.
+/// Pretty-prints code; returns it as it is if it cannot be parsed by itself.
 fn pretty(code: &str) -> String {
     print(code).or_else(|| print(&format!("({code})"))).unwrap_or_else(|| format!("{code}\n"))
 }

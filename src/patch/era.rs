@@ -1,4 +1,4 @@
-//! Which era of the client a release belongs to (`patches/eras.toml`).
+//! Eras of the client, to which releases belong (`patches/eras.toml`).
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ static ERAS: LazyLock<Vec<Era>> = LazyLock::new(|| {
     toml::from_str::<Eras>(include_str!("../../patches/eras.toml")).map_or_else(|_| Vec::new(), |eras| eras.era)
 });
 
-/// The era of a release, if its place is known.
+/// The era of a release, if it is known.
 pub fn era(version: &Version) -> Option<&'static str> {
     ERAS.iter().find(|era| in_range(&era.versions, Some(version))).map(|era| era.name.as_str())
 }

@@ -1,8 +1,8 @@
 /*!
 Files that another tool has patched.
 
-Patching those would back up something that is not the original. They are known by text that the tools leave behind
-(`patches/foreign.toml`), and, for releases whose hash is known, by not having that hash.
+Patching them would back up a file that is not the original. They are recognized by text that the tools leave behind
+(`patches/foreign.toml`) or, for releases whose hash is known, by another hash.
 */
 
 use std::sync::LazyLock;
@@ -17,21 +17,21 @@ use ctxbridge_common::digest;
 
 #[derive(Deserialize)]
 struct Tools {
-    tool: Vec<Tool>,
+    tool: Vec<ForeignTool>,
 }
 
 #[derive(Deserialize)]
-struct Tool {
+struct ForeignTool {
     name: String,
     marks: Vec<String>,
 }
 
-static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+static TOOLS: LazyLock<Vec<ForeignTool>> = LazyLock::new(|| {
     toml::from_str::<Tools>(include_str!("../../patches/foreign.toml")).map_or_else(|_| Vec::new(), |tools| tools.tool)
 });
 
-/// Why these bytes, whose hash is not that of a known release, are not what was published; nothing when they may be.
-pub(super) fn recognise(target: &Target, bytes: &[u8], container: Option<&Container>) -> Option<String> {
+/// The reason why these bytes are not a published file; `None` if they may be one. Their hash is not that of a known release.
+pub(super) fn modification_reason(target: &Target, bytes: &[u8], container: Option<&Container>) -> Option<String> {
     // Of an executable, what tools change are its modules; the rest is a program that may well contain any word.
     let tool = match container.filter(|container| container.kind().is_native()) {
         Some(container) => container.modules().find_map(|raw| tool(raw.bytes)),
@@ -55,11 +55,11 @@ pub(super) fn recognise(target: &Target, bytes: &[u8], container: Option<&Contai
 }
 
 fn tool(bytes: &[u8]) -> Option<&'static str> {
-    let has = |tool: &&Tool| tool.marks.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some());
+    let has = |tool: &&ForeignTool| tool.marks.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some());
     TOOLS.iter().find(has).map(|tool| tool.name.as_str())
 }
 
-/// Distributions that keep Node.js elsewhere change the first line, and nothing else.
+/// The bytes with the published first line. Distributions that have Node.js elsewhere change that line, and nothing else.
 fn with_published_shebang(bytes: &[u8]) -> Vec<u8> {
     let end = memchr::memchr(b'\n', bytes).unwrap_or(0);
     if bytes.starts_with(b"#!") { [b"#!/usr/bin/env node".as_slice(), &bytes[end..]].concat() } else { Vec::new() }

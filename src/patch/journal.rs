@@ -1,12 +1,12 @@
 /*!
-What was done to which installation, in `state.db`: applications, backups, and a journal of intents.
+The record of changes to installations, in `state.db`: applications, backups, and a journal of intents.
 
-An intent is written before the first byte beside a target is, and closed after the target has been replaced. A process killed
-in between leaves it open, and the next command on that target finishes or undoes what it describes
+An intent is written before the first byte of the new file next to a target, and closed after the target has been replaced. A
+process killed in between leaves it open. The next command on that target finishes or undoes it
 ([`Patcher`](super::patcher::Patcher)).
 */
 
-mod glance;
+mod read_only;
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,11 +14,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
-pub use glance::InForce;
+pub use read_only::ActivePatch;
 
 use super::lock::{Lock, LockError};
 use super::swap::{Attributes, Fingerprint};
-use ctxbridge_common::sqlite::{self, Manners, OpenError};
+use ctxbridge_common::sqlite::{self, DatabaseOpenError, DatabaseOptions};
 
 const MIGRATIONS: &[&str] = &[
     "
@@ -86,26 +86,26 @@ ALTER TABLE applications ADD COLUMN placed TEXT;
 ",
 ];
 
-/// A journal that cannot be read or written.
+/// Errors from reading or writing the journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file cannot be opened.
-    #[error("cannot open {path}: {cause}{}", match cause { OpenError::Sqlite(cause) => hint(cause), OpenError::Newer { .. } => "" })]
+    #[error("cannot open {path}: {cause}{}", match cause { DatabaseOpenError::Sqlite(cause) => hint(cause), DatabaseOpenError::Newer { .. } => "" })]
     Open {
         /// The database.
         path: PathBuf,
-        /// Why.
-        cause: OpenError,
+        /// The cause.
+        cause: DatabaseOpenError,
     },
     /// A statement failed.
     #[error("{path}: {cause}{}", hint(.cause))]
     Sqlite {
         /// The database.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: rusqlite::Error,
     },
-    /// It is damaged, and another command is at that.
+    /// It is damaged, and another command is repairing it.
     #[error(transparent)]
     Lock(#[from] LockError),
 }
@@ -129,7 +129,7 @@ pub struct Journal {
     path: PathBuf,
 }
 
-/// An installation that was patched and not put back since.
+/// A patched installation that was not reverted since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
     /// The client's version at that time.
@@ -140,27 +140,27 @@ pub struct Application {
     pub original_sha256: String,
     /// The file after.
     pub patched_sha256: String,
-    /// What belonged to the file before, where that is known.
+    /// Attributes of the file before, if known.
     pub original: Option<Attributes>,
 }
 
-/// What is known of a backup.
+/// Record of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupRecord {
     /// The original's hash, which names the file in `backups/`.
     pub sha256: String,
     /// The client's version.
     pub version: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// What a command is about to do to a target.
+/// An operation that a command is about to do on a target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// `apply` or `revert`.
     pub action: Action,
-    /// The new file beside the target, renamed over it when it is ready.
+    /// The new file next to the target, renamed over it when it is ready.
     pub temporary: PathBuf,
     /// The target's hash before.
     pub from_sha256: String,
@@ -172,27 +172,27 @@ pub struct Intent {
     pub patches: Vec<String>,
     /// The client's version.
     pub version: Option<String>,
-    /// What belongs to the unpatched file, where that is known.
+    /// Attributes of the unpatched file, if known.
     #[serde(default)]
     pub original: Option<Attributes>,
 }
 
-/// What is done to a target.
+/// Operations on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// A patched file takes the place of the client's.
+    /// A patched file replaces the client's.
     Apply,
-    /// The original takes its place back.
+    /// The original is restored.
     Revert,
 }
 
-/// An intent that nobody closed.
+/// An intent that was not closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenIntent {
     /// Its number.
     pub id: i64,
-    /// What it was about.
+    /// The intended operation.
     pub intent: Intent,
 }
 
@@ -200,15 +200,15 @@ impl Journal {
     /// Opens `state.db` in the data directory.
     ///
     /// # Errors
-    /// When it cannot be opened. A damaged file is not an error: it is moved aside, and `notice` is told; markers in patched
-    /// files say enough to go on.
+    /// If it cannot be opened. A damaged file is not an error: it is moved aside, and `notice` receives a message. The markers in
+    /// patched files have enough information to continue.
     pub fn open(data_dir: &Path, notice: &dyn Fn(&str)) -> Result<Self, JournalError> {
         let path = data_dir.join("state.db");
         let opened = match open_sound(&path) {
-            Err(OpenError::Sqlite(error)) if is_damage(&error) || may_have_moved(&error) => {
+            Err(DatabaseOpenError::Sqlite(error)) if is_damage(&error) || may_have_moved(&error) => {
                 // One command does this: a second one would move the new journal of the first away.
                 let _turn = Lock::acquire(data_dir, &path, notice)?;
-                Self::renew(data_dir, &path, notice)
+                Self::replace_damaged(data_dir, &path, notice)
             }
             opened => opened,
         };
@@ -218,10 +218,10 @@ impl Journal {
         }
     }
 
-    /// Moves a damaged journal aside and begins a new one, unless that has been done meanwhile.
-    fn renew(data_dir: &Path, path: &Path, notice: &dyn Fn(&str)) -> Result<Connection, OpenError> {
+    /// Moves a damaged journal aside and starts a new one, unless that has been done meanwhile.
+    fn replace_damaged(data_dir: &Path, path: &Path, notice: &dyn Fn(&str)) -> Result<Connection, DatabaseOpenError> {
         match open_sound(path) {
-            Err(OpenError::Sqlite(error)) if is_damage(&error) => {
+            Err(DatabaseOpenError::Sqlite(error)) if is_damage(&error) => {
                 let aside = data_dir.join(format!("state.db.damaged-{}", seconds_now()));
                 notice(&format!("{} is damaged; it is now {} and a new one was begun", path.display(), aside.display()));
                 for suffix in ["-wal", "-shm"] {
@@ -243,7 +243,7 @@ impl Journal {
     /// The application in force, if any.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn application(&self, target: &Path) -> Result<Option<Application>, JournalError> {
         let sql = "SELECT a.version, a.patches, a.original_sha256, a.patched_sha256, a.original FROM applications a
                    JOIN installations i ON i.id = a.installation
@@ -261,11 +261,17 @@ impl Journal {
         self.db.query_row(sql, [text(target)], read).optional().map_err(|cause| self.fail(cause))
     }
 
-    /// Writes down what is about to be done; returns its number.
+    /// Records an intent; returns its number.
     ///
     /// # Errors
-    /// When the journal cannot be written.
-    pub fn begin(&mut self, target: &Path, kind: &str, package: Option<&str>, intent: &Intent) -> Result<i64, JournalError> {
+    /// If the journal cannot be written.
+    pub fn begin_intent(
+        &mut self,
+        target: &Path,
+        kind: &str,
+        package: Option<&str>,
+        intent: &Intent,
+    ) -> Result<i64, JournalError> {
         let json = serde_json::to_string(intent).unwrap_or_default();
         let path = self.path.clone();
         let mut work = || {
@@ -283,22 +289,21 @@ impl Journal {
         work().map_err(|cause| JournalError::Sqlite { path, cause })
     }
 
-    /// Adds to an open intent what was not known when it was begun.
+    /// Adds information to an open intent that was not known when it was recorded.
     ///
     /// # Errors
-    /// When the journal cannot be written.
-    pub fn amend(&mut self, id: i64, intent: &Intent) -> Result<(), JournalError> {
+    /// If the journal cannot be written.
+    pub fn amend_intent(&mut self, id: i64, intent: &Intent) -> Result<(), JournalError> {
         let json = serde_json::to_string(intent).unwrap_or_default();
         let sql = "UPDATE intents SET intent = ?2 WHERE id = ?1";
         self.db.execute(sql, params![id, json]).map(drop).map_err(|cause| self.fail(cause))
     }
 
-    /// Closes an intent whose target was replaced, and keeps what follows from it; `placed` is which file is there now, where that
-    /// is known.
+    /// Closes an intent whose target was replaced, and records the result. `placed` is the fingerprint of the new file, if known.
     ///
     /// # Errors
-    /// When the journal cannot be written.
-    pub fn done(&mut self, id: i64, intent: &Intent, placed: Option<Fingerprint>) -> Result<(), JournalError> {
+    /// If the journal cannot be written.
+    pub fn complete_intent(&mut self, id: i64, intent: &Intent, placed: Option<Fingerprint>) -> Result<(), JournalError> {
         let path = self.path.clone();
         let mut work = || {
             let now = seconds_now();
@@ -331,16 +336,16 @@ impl Journal {
     /// Closes an intent whose target was not touched.
     ///
     /// # Errors
-    /// When the journal cannot be written.
-    pub fn undone(&mut self, id: i64) -> Result<(), JournalError> {
+    /// If the journal cannot be written.
+    pub fn abandon_intent(&mut self, id: i64) -> Result<(), JournalError> {
         let sql = "UPDATE intents SET finished_at = ?2, outcome = 'undone' WHERE id = ?1";
         self.db.execute(sql, params![id, seconds_now()]).map(drop).map_err(|cause| self.fail(cause))
     }
 
-    /// Intents of a target that nobody closed, oldest first.
+    /// Intents of a target that were not closed, oldest first.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn open_intents(&self, target: &Path) -> Result<Vec<OpenIntent>, JournalError> {
         let work = || {
             let sql = "SELECT n.id, n.intent FROM intents n JOIN installations i ON i.id = n.installation
@@ -354,10 +359,10 @@ impl Journal {
         Ok(rows.into_iter().filter_map(parse).collect())
     }
 
-    /// Keeps what is known of a backup, which is needed as of now.
+    /// Records a backup, which is needed from now on.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub fn record_backup(&self, backup: &BackupRecord) -> Result<(), JournalError> {
         let sql = "INSERT OR REPLACE INTO backups (sha256, version, size, created_at) VALUES (?1, ?2, ?3, ?4)";
         let BackupRecord { sha256, version, size } = backup;
@@ -365,20 +370,20 @@ impl Journal {
         self.db.execute(sql, values).map(drop).map_err(|cause| self.fail(cause))
     }
 
-    /// The hash of a file that has not changed since it was last gone through.
+    /// The hash of a file, if it has not changed since it was last hashed.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn known_hash(&self, target: &Path, fingerprint: &Fingerprint) -> Result<Option<String>, JournalError> {
         let sql = "SELECT sha256 FROM hashes WHERE path = ?1 AND fingerprint = ?2";
         let found = self.db.query_row(sql, [text(target), fingerprint.to_json()], |row| row.get(0));
         found.optional().map_err(|cause| self.fail(cause))
     }
 
-    /// Keeps the hash of a file, unless it changed so lately that it could change again without a trace.
+    /// Records the hash of a file, unless it changed so recently that it could change again without a trace.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub fn remember_hash(&self, target: &Path, fingerprint: &Fingerprint, sha256: &str) -> Result<(), JournalError> {
         if !fingerprint.is_settled(SystemTime::now()) {
             return Ok(());
@@ -388,30 +393,30 @@ impl Journal {
         self.db.execute(sql, values).map(drop).map_err(|cause| self.fail(cause))
     }
 
-    /// How large an original is, as was noted when it was backed up.
+    /// Size of an original in bytes, as recorded when it was backed up.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn backup_size(&self, sha256: &str) -> Result<Option<u64>, JournalError> {
         let sql = "SELECT size FROM backups WHERE sha256 = ?1";
         let size = self.db.query_row(sql, [sha256], |row| row.get::<_, i64>(0)).optional();
         size.map(|size| size.map(|size| size as u64)).map_err(|cause| self.fail(cause))
     }
 
-    /// Whether a target other than this one is patched and has its original in this backup.
+    /// `true` if a target other than this one is patched and has its original in this backup.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn is_needed_elsewhere(&self, target: &Path, sha256: &str) -> Result<bool, JournalError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM applications a JOIN installations i ON i.id = a.installation
                    WHERE a.original_sha256 = ?1 AND a.ended_at IS NULL AND i.path != ?2)";
         self.db.query_row(sql, [sha256, &text(target)], |row| row.get(0)).map_err(|cause| self.fail(cause))
     }
 
-    /// Backups that no application in force needs and that nothing needed since `before` (seconds since 1970).
+    /// Backups that no active application needs and that nothing has needed since `before` (seconds since 1970).
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn backups_unused_since(&self, before: i64) -> Result<Vec<String>, JournalError> {
         let work = || {
             let sql = "SELECT b.sha256 FROM backups b WHERE b.created_at < ?1 AND NOT EXISTS (
@@ -426,16 +431,16 @@ impl Journal {
     /// Forgets a backup.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// If the journal cannot be written.
     pub fn forget_backup(&self, sha256: &str) -> Result<(), JournalError> {
         self.db.execute("DELETE FROM backups WHERE sha256 = ?1", [sha256]).map(drop).map_err(|cause| self.fail(cause))
     }
 }
 
-/// Opens the journal and reads it through once. It is small, and a page that is torn in the middle of it would otherwise fail
-/// every command that comes across it, instead of being dealt with here.
-fn open_sound(path: &Path) -> Result<Connection, OpenError> {
-    let db = sqlite::open(path, MIGRATIONS, Manners::CAREFUL)?;
+/// Opens the journal and reads all of it once. It is small, and a damaged page in the middle would otherwise fail every command
+/// that reads it, instead of being repaired here.
+fn open_sound(path: &Path) -> Result<Connection, DatabaseOpenError> {
+    let db = sqlite::open(path, MIGRATIONS, DatabaseOptions::DURABLE)?;
     let verdict: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict == "ok" {
         return Ok(db);
@@ -449,7 +454,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
-/// What SQLite says, among other things, of a file that another command moves aside while it is opened.
+/// `true` for errors that SQLite gives, among others, if another command moves the file aside while it is opened.
 fn may_have_moved(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure)
 }

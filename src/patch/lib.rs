@@ -1,11 +1,14 @@
 /*!
 Patching the installed client.
 
-From the outside in: [`install`] says which file the client is, [`container`] which modules that file holds, [`syntax`] reads
-their JavaScript, [`pattern`] and [`signature`] describe a site, [`schema`] and [`catalogue`] hold the patches, [`locate`] finds their sites,
-[`plan`] makes the patched file out of them in memory ([`splice`], [`marker`]), [`smoke`] runs it, [`swap`] puts it in place, and
-[`backup`], [`journal`] and [`lock`] see to it that all of this can be undone, also when it is killed halfway. [`patcher`] is
-`apply`, `verify` and `revert`; [`inspect`] tells what a file is now, [`notice`] what it seems to be, at a glance; [`check`] asks whether signatures still match.
+From the outside in:
+
+- [`install`] finds the client's file, [`container`] reads the modules in it, and [`syntax`] parses their JavaScript.
+- [`pattern`] and [`signature`] describe a site, [`schema`] and [`catalogue`] hold the patches, and [`locate`] finds their sites.
+- [`plan`] makes the patched file in memory ([`splice`], [`marker`]), [`smoke`] runs it, and [`swap`] puts it in place.
+- [`backup`], [`journal`] and [`lock`] make sure that all of this can be undone, also if it is killed halfway.
+- [`patcher`] has `apply`, `verify` and `revert`. [`inspect`] tells the state of a file; [`notice`] estimates it quickly. [`check`]
+  tests whether signatures still match.
 */
 
 pub mod backup;

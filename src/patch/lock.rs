@@ -10,14 +10,14 @@ use ctxbridge_common::digest;
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
-/// How long a command waits for another.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time that a command waits for another.
+const TARGET_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// No turn on a target.
+/// Errors from locking a target.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another command has it.
-    #[error("another ctxbridge is working on {target} and has not finished within {} seconds; try again when it has", PATIENCE.as_secs())]
+    #[error("another ctxbridge is working on {target} and has not finished within {} seconds; try again when it has", TARGET_LOCK_TIMEOUT.as_secs())]
     Busy {
         /// The target.
         target: PathBuf,
@@ -34,17 +34,17 @@ impl From<SwapError> for LockError {
     }
 }
 
-/// A turn on a target; ends when dropped, or with the process.
+/// An exclusive lock on a target; released when dropped, or with the process.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Waits for a turn; tells `notice` when it has to.
+    /// Locks a target; waits for another command if necessary, and tells `notice`.
     ///
     /// # Errors
-    /// When the other command takes too long or the lock file cannot be made.
+    /// If the other command takes too long or the lock file cannot be made.
     pub fn acquire(data_dir: &Path, target: &Path, notice: &dyn Fn(&str)) -> Result<Self, LockError> {
         let folder = data_dir.join("locks");
         paths::create_private_dir(&folder).map_err(step("create", &folder))?;
@@ -53,7 +53,7 @@ impl Lock {
         let mut locked = file.try_lock();
         if let Err(TryLockError::WouldBlock) = locked {
             notice(&format!("waiting for another ctxbridge that is working on {}", target.display()));
-            locked = files::lock_within(&file, File::try_lock, PATIENCE);
+            locked = files::lock_within(&file, File::try_lock, TARGET_LOCK_TIMEOUT);
         }
         match locked {
             Ok(()) => Ok(Self { _file: file }),

@@ -1,34 +1,34 @@
-//! The comment that our code carries in a patched module, enough to recognise it and to tell whether it is intact without any
-//! file of ours beside it.
+//! The comment before our code in a patched module. It is enough to recognize the code and to check that it is intact, without any
+//! other file of ours.
 //!
 //! ```text
 //! /*! ctxbridge {"version":"0.1.0","patch":"…","original":"<sha256>","payload":"<sha256>","runtime":[at,length],"edits":[[at,"old",length],…]}*/
 //! /*! ctxbridge {…,"seal":"<sha256>"}*/                                                                          in an executable
 //! ```
 //!
-//! `original` is the SHA-256 of the whole unpatched file, `payload` that of everything the patch inserted: the other fields of this
-//! comment, the runtime, the edits. Positions are bytes in the unpatched module, lengths those of what was inserted there. With them the edits can be undone in
-//! memory, and if what comes out has the hash `original`, then every byte is either the client's or ours.
-//! Of an executable the module comes out, but not the file around it. There the [`seal`](super::seal) takes its place.
-//! A comment that says the same in other bytes (a space more) is none that we wrote.
+//! `original` is the SHA-256 of the whole unpatched file. `payload` is that of everything the patch inserted: the other fields of
+//! this comment, the runtime, the edits. Positions are bytes in the unpatched module, lengths those of the inserted text. With them
+//! the edits can be undone in memory. If the result has the hash `original`, then every byte is either the client's or ours. For an
+//! executable, this restores the module, but not the file around it. There the [`seal`](super::seal) is the proof instead. A
+//! comment with the same fields in other bytes (an extra space) is not one that we wrote.
 
 use std::ops::Range;
 
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use super::splice::{Edit, splice};
+use super::splice::{TextEdit, splice};
 use super::syntax::Span;
 use ctxbridge_common::digest;
 
 const OPEN: &str = "/*! ctxbridge ";
 const CLOSE: &str = "*/";
 
-/// What stands in the place of a seal until it is known; as long as one.
+/// Placeholder for a seal that is not known yet; it has the same length.
 pub(super) const NO_SEAL: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const SEAL: &str = "\"seal\":\"";
 
-/// What one patch did to one module.
+/// The changes of one patch to one module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
     /// The version of ctxbridge that wrote it.
@@ -39,11 +39,11 @@ pub struct Marker {
     pub original: String,
     /// SHA-256 of what was inserted: the other fields, the runtime, then the text of each edit.
     pub payload: String,
-    /// Where the comment and the runtime behind it were inserted, and the runtime's length.
+    /// Position at which the comment and the runtime after it were inserted, and the runtime's length.
     pub runtime: (u32, u32),
-    /// Where each edit was made, what it replaced, and the length of what replaced it.
+    /// Position of each edit, the replaced text, and the length of the new text.
     pub edits: Vec<(u32, String, u32)>,
-    /// In an executable, the hash of all the rest of it; see [`seal`](super::seal).
+    /// In an executable, the hash of the rest of the file; see [`seal`](super::seal).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
 }
@@ -64,7 +64,7 @@ impl Marker {
         Self { payload: marker.payload_of(&inserted), ..marker }
     }
 
-    /// With room for a seal.
+    /// Adds room for a seal.
     #[must_use]
     pub fn sealable(self) -> Self {
         Self { seal: Some(NO_SEAL.to_owned()), ..self }
@@ -77,7 +77,7 @@ impl Marker {
         digest::of_bytes((fields.comment() + inserted).as_bytes())
     }
 
-    /// The comment.
+    /// The text of the comment.
     pub fn comment(&self) -> String {
         let json = serde_json::to_string(self).unwrap_or_default();
         // Replaced code must neither end the comment nor bring in a character that Latin-1 lacks.
@@ -91,34 +91,34 @@ fn escape(c: char) -> String {
     c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// A marker and where its comment stands.
+/// A marker and the place of its comment.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// What it says; nothing when it cannot be read or is not as we write it.
+pub struct FoundMarker {
+    /// The marker; `None` if it cannot be read or is not as we write it.
     pub marker: Option<Marker>,
-    /// The comment.
+    /// The text of the comment.
     pub comment: Span,
 }
 
-/// Whether a file carries a comment of ours, readable or not.
+/// `true` if a file has a comment of ours, readable or not.
 pub fn occurs_in(bytes: &[u8]) -> bool {
     memmem::find(bytes, OPEN.as_bytes()).is_some()
 }
 
 /// Every comment of ours in a module, in order.
-pub fn find(text: &str) -> Vec<Found> {
+pub fn find(text: &str) -> Vec<FoundMarker> {
     let mut found = Vec::new();
     for start in memmem::find_iter(text.as_bytes(), OPEN) {
         let Some(length) = memmem::find(&text.as_bytes()[start..], CLOSE.as_bytes()) else { break };
         let comment = Span::new(start as u32, (start + length + CLOSE.len()) as u32);
         let json = &text[start + OPEN.len()..start + length];
         let marker = serde_json::from_str(json).ok().filter(|marker: &Marker| marker.comment() == text[comment.range()]);
-        found.push(Found { marker, comment });
+        found.push(FoundMarker { marker, comment });
     }
     found
 }
 
-/// Where seals stand in these bytes of a module: after the comment's beginning, and before its end.
+/// Ranges of the seals in these bytes of a module: after the comment's start, and before its end.
 pub(super) fn seals(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut seals = Vec::new();
     for start in memmem::find_iter(bytes, OPEN) {
@@ -143,16 +143,16 @@ pub(super) fn without_seals(text: &str) -> String {
     text
 }
 
-/// Takes everything out again that these markers say was put in. Nothing when they do not fit the text.
-pub fn undo(text: &str, found: &[Found]) -> Option<String> {
+/// Undoes all insertions and edits that these markers describe. `None` if they do not fit the text.
+pub fn undo(text: &str, found: &[FoundMarker]) -> Option<String> {
     let mut places = Vec::new();
-    for Found { marker, comment } in found {
+    for FoundMarker { marker, comment } in found {
         let marker = marker.as_ref()?;
         let length = (comment.hi - comment.lo).checked_add(marker.runtime.1)?;
         places.push((marker.runtime.0, length, "", Some((comment.lo, marker))));
         places.extend(marker.edits.iter().map(|(at, old, length)| (*at, *length, old.as_str(), None)));
     }
-    // Stable: insertions at one place keep the order in which their comments stand.
+    // Stable: insertions at one place keep the order of their comments.
     places.sort_by_key(|(at, ..)| *at);
     let mut edits = Vec::new();
     let mut shift = 0_i64;
@@ -163,23 +163,23 @@ pub fn undo(text: &str, found: &[Found]) -> Option<String> {
         }
         let span = Span::new(lo, lo.checked_add(*length)?);
         text.get(span.range())?;
-        edits.push(Edit { span, text: (*old).to_owned() });
+        edits.push(TextEdit { span, text: (*old).to_owned() });
         shift += i64::from(*length) - old.len() as i64;
     }
     payloads_match(text, found, &edits, &places)?;
     splice(text, edits).ok()
 }
 
-type Place<'f> = (u32, u32, &'f str, Option<(u32, &'f Marker)>);
+type PlacedEdit<'f> = (u32, u32, &'f str, Option<(u32, &'f Marker)>);
 
-/// Whether each patch's inserted bytes are the ones that were inserted.
-fn payloads_match(text: &str, found: &[Found], edits: &[Edit], places: &[Place<'_>]) -> Option<()> {
-    for Found { marker, comment } in found {
+/// Checks that the hash of each patch's inserted bytes is its marker's `payload`; `None` if not.
+fn payloads_match(text: &str, found: &[FoundMarker], edits: &[TextEdit], places: &[PlacedEdit<'_>]) -> Option<()> {
+    for FoundMarker { marker, comment } in found {
         let marker = marker.as_ref()?;
         let runtime = Span::new(comment.hi, comment.hi.checked_add(marker.runtime.1)?);
         let mut inserted = text.get(runtime.range())?.to_owned();
         for (at, old, length) in &marker.edits {
-            let wanted = |(place, _): &(&Place<'_>, &Edit)| {
+            let wanted = |(place, _): &(&PlacedEdit<'_>, &TextEdit)| {
                 place.3.is_none() && (place.0, place.1, place.2) == (*at, *length, old.as_str())
             };
             let (_, edit) = places.iter().zip(edits).find(wanted)?;

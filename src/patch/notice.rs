@@ -1,8 +1,8 @@
 /*!
-Whether the client that runs is still patched, told in a few milliseconds and without reading it.
+A quick check that the running client is still patched, in a few milliseconds and without reading it.
 
-This is for hooks and the statusline, which have no time for a file of 381 MB. They go by the journal, and by the size and times of the
-file that was put in place. What these cannot tell is not told; `ctxbridge patch verify` reads the file, and remembers what it found.
+It is for hooks and the statusline, which have no time for a file of 381 MB. It uses the journal, and the size and times of the
+patched file. If these are not enough, there is no answer; `ctxbridge patch verify` reads the file, and records the result.
 */
 
 use std::ffi::OsStr;
@@ -12,30 +12,31 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use super::install::glance;
-use super::journal::{InForce, Journal};
+use super::install::probe_client;
+use super::journal::{ActivePatch, Journal};
 use super::swap::Fingerprint;
 use ctxbridge_client::releases::SDK_PACKAGE;
 
-/// A client that ought to be patched and is not.
+/// A client that should be patched and is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// The client's file.
     pub path: PathBuf,
-    /// Its version, where that is known.
+    /// Its version, if known.
     pub version: Option<Version>,
     /// One line for the user: what happened, and what to do.
     pub text: String,
 }
 
-/// Whether the user has patched a client, and the `claude` of this `PATH` has lost that: it was upgraded in place, or a newer file
-/// was installed beside it. Nothing when the user undid it, when nothing was ever patched, or when it cannot be told. Creates nothing.
+/// Returns a notice if the user has patched a client, and the `claude` of this `PATH` has lost the patch: it was upgraded in place,
+/// or a newer file was installed next to it. `None` if the user reverted it, if nothing was ever patched, or if it is not clear.
+/// Creates no file.
 pub fn lost_patch(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<Notice> {
-    let journal = Journal::glance(data_dir)?;
-    let in_force = journal.in_force().ok()?;
+    let journal = Journal::open_read_only(data_dir)?;
+    let in_force = journal.active_patches().ok()?;
     // Most users have nothing patched, or one client.
     let newest = in_force.iter().find(|known| is_command(known))?;
-    let client = glance(path_variable)?;
+    let client = probe_client(path_variable)?;
     let before = match in_force.iter().find(|known| known.path == client.path) {
         Some(own) if seems_patched(&journal, own) == Some(false) => own,
         Some(_) => return None,
@@ -48,15 +49,15 @@ pub fn lost_patch(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<Noti
     Some(Notice { path: client.path, version: client.version, text })
 }
 
-/// Whether the client that runs is patched, where that can be told: the `claude` of this `PATH`, or, when that has another version than
-/// the one that is `running`, what was patched at that version. Creates nothing.
+/// `true` if the client that runs is patched; `None` if that is not clear. This is about the `claude` of this `PATH` or, if that
+/// has another version than `running`, about the file that was patched at that version. Creates no file.
 pub fn quick_state(data_dir: &Path, path_variable: Option<&OsStr>, running: Option<&str>) -> Option<bool> {
     if !data_dir.join("state.db").exists() {
         return Some(false);
     }
-    let journal = Journal::glance(data_dir)?;
-    let in_force = journal.in_force().ok()?;
-    let client = glance(path_variable);
+    let journal = Journal::open_read_only(data_dir)?;
+    let in_force = journal.active_patches().ok()?;
+    let client = probe_client(path_variable);
     let version = client.as_ref().and_then(|client| client.version.as_ref()).map(ToString::to_string);
     // An updater has put a newer version on the PATH while the old one still runs.
     let is_other = running.is_some() && version.is_some() && version.as_deref() != running;
@@ -67,16 +68,16 @@ pub fn quick_state(data_dir: &Path, path_variable: Option<&OsStr>, running: Opti
     own.map_or(Some(false), |own| seems_patched(&journal, own))
 }
 
-/// Whether what was patched is a command of the user's: the agent SDK and the editors bring clients of their own, and that one of
-/// those was patched says nothing about `claude`.
-fn is_command(known: &InForce) -> bool {
+/// `true` if the patched client is a command of the user's. The Agent SDK and the editors have clients of their own; a patch of one
+/// of those says nothing about `claude`.
+fn is_command(known: &ActivePatch) -> bool {
     let of_sdk = known.package.as_deref().is_some_and(|package| package.starts_with(SDK_PACKAGE));
     let of_editor = known.path.iter().any(|part| part.to_string_lossy().starts_with("anthropic.claude-code-"));
     !of_sdk && !of_editor
 }
 
-/// Whether a file is what was put in its place; nothing when that cannot be told.
-fn seems_patched(journal: &Journal, known: &InForce) -> Option<bool> {
+/// `true` if the file is the one that was written there; `None` if that is not clear.
+fn seems_patched(journal: &Journal, known: &ActivePatch) -> Option<bool> {
     let metadata = match fs::metadata(&known.path) {
         Ok(metadata) => metadata,
         Err(error) => return (error.kind() == io::ErrorKind::NotFound).then_some(false),

@@ -1,5 +1,11 @@
 /*!
-From sites to a patched file: which bytes change, and the proof that nothing else did.
+Plans a patched file from its sites: the bytes that change, and the proof that nothing else did.
+
+An edit assigns: `f(M)` becomes `f(M = prune(M))`, so that later uses see the pruned array as well. The injected function is a
+declaration before the top-level item of the site. So it is inside whatever wraps that item.
+
+For the proof, the edited modules are parsed whole. Every site has to be found in them, edited, at the byte where it must be. The
+pattern of the edited code is made by the same splice as the code.
 */
 
 use std::collections::BTreeMap;
@@ -7,74 +13,74 @@ use std::collections::BTreeMap;
 use semver::Version;
 
 use super::catalogue::Patch;
-use super::container::{Container, ContainerError, Rewritten};
+use super::container::{Container, ContainerError, RewrittenModule};
 use super::locate::{Excerpts, LocateError, Located, Site, locate, locate_in};
 use super::marker::Marker;
 use super::schema::EditRule;
-use super::signature::{Form, Signature};
-use super::splice::{Edit, SpliceError, splice};
+use super::signature::{Signature, TextForm};
+use super::splice::{SpliceError, TextEdit, splice};
 use super::syntax::Span;
 
-/// What a patched client will be.
+/// A planned patched client.
 #[derive(Debug)]
-pub struct Plan {
+pub struct PatchPlan {
     /// The modules that change, with their new text.
-    pub modules: Vec<Rewritten>,
-    /// What each patch changes.
-    pub changes: Vec<Change>,
+    pub modules: Vec<RewrittenModule>,
+    /// The changes of each patch.
+    pub changes: Vec<PlannedChange>,
     /// The sites as they were found.
     pub located: Located,
 }
 
 /// One change of a module.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct PlannedChange {
     /// The patch.
     pub patch: String,
-    /// The site, or nothing for what is injected beside it.
+    /// The site, or `None` for code that is injected.
     pub site: Option<String>,
     /// The module's index.
     pub module: usize,
     /// The top-level item it is in or goes before.
     pub item: Span,
-    /// The bytes that go.
+    /// The replaced bytes.
     pub span: Span,
-    /// What they are.
+    /// Their text.
     pub old: String,
-    /// What comes instead.
+    /// The new text.
     pub new: String,
 }
 
-/// A file that cannot be patched.
+/// Errors from planning a patch.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// A module is not JavaScript.
     #[error(transparent)]
     Locate(#[from] LocateError),
-    /// A module is not text, or what is to be in it cannot be.
+    /// A module is not text, or its new text cannot be encoded.
     #[error(transparent)]
     Container(#[from] ContainerError),
-    /// The patch is not for this release.
+    /// The patch does not support this release.
     #[error("{patch} is for releases {versions}, and this is {version}")]
     NotApplicable {
         /// The patch.
         patch: String,
-        /// The releases it is for.
+        /// The releases that it supports.
         versions: String,
         /// The release.
         version: String,
     },
-    /// A site is not there, or not once.
+    /// A site is missing, or there are several.
     #[error("{patch}: site {site} was not found: {reason}")]
     Drift {
         /// The patch.
         patch: String,
         /// The site.
         site: String,
-        /// How far each signature got.
+        /// Report on the signatures.
         reason: String,
     },
-    /// The client uses a name of ours.
+    /// The client already has a function of that name.
     #[error("{patch}: the client already contains `{name}`, the name of what would be injected")]
     NameTaken {
         /// The patch.
@@ -82,28 +88,28 @@ pub enum PlanError {
         /// The function's name.
         name: String,
     },
-    /// Patches get in each other's way.
+    /// Edits of several patches overlap.
     #[error("the patches do not fit together: {0}")]
     Splice(#[from] SpliceError),
-    /// What came out is not what was meant.
+    /// The result is not as planned.
     #[error("the patched file fails its check: {0}; nothing was written. Please report this")]
     Check(String),
 }
 
-/// Patches a client in memory: finds the sites, splices, parses the result and finds the edited sites in it.
+/// Patches a client in memory: finds the sites, splices, parses the result, and finds the edited sites in it.
 ///
 /// # Errors
-/// When a site is missing or the result fails its check.
+/// If a site is missing or the result fails its check.
 pub fn plan(
     container: &Container,
     patches: &[&Patch],
     version: Option<&Version>,
     original_sha256: &str,
-) -> Result<Plan, PlanError> {
+) -> Result<PatchPlan, PlanError> {
     plan_at(container, patches, version, original_sha256, None)
 }
 
-/// The same, when the sites may be known already.
+/// Like [`plan`], but the sites may be known already.
 ///
 /// # Errors
 /// See [`plan`].
@@ -113,33 +119,38 @@ pub fn plan_at(
     version: Option<&Version>,
     original_sha256: &str,
     located: Option<Located>,
-) -> Result<Plan, PlanError> {
+) -> Result<PatchPlan, PlanError> {
     if let Some(patch) = patches.iter().find(|patch| !patch.applies_to(version)) {
         let version = version.map_or_else(String::new, Version::to_string);
         return Err(PlanError::NotApplicable { patch: patch.id.clone(), versions: patch.versions.to_string(), version });
     }
-    let located = located.map_or_else(|| locate(container, patches, version, Form::Original), Ok)?;
+    let located = located.map_or_else(|| locate(container, patches, version, TextForm::Original), Ok)?;
     let mut changes = Vec::new();
     for patch in patches {
-        if let Some(missing) = located.lacking(&patch.id).next() {
+        if let Some(missing) = located.missing_required(&patch.id).next() {
             let reason = Excerpts::of(container).reason(missing);
             return Err(PlanError::Drift { patch: patch.id.clone(), site: missing.site.clone(), reason });
         }
         changes.extend(patch_changes(container, patch, &located, original_sha256)?);
     }
     let modules = rewrite_modules(container, &changes)?;
-    let plan = Plan { modules, changes, located };
+    let plan = PatchPlan { modules, changes, located };
     check(container, patches, version, &plan)?;
     Ok(plan)
 }
 
-/// What a patch changes in one module: where the marker goes, and where, what and by what each edit replaces.
+/// The changes of a patch to one module: the position of the marker, and position, old text and new text of each edit.
 struct Touched {
     item: Span,
     edits: Vec<(u32, String, String)>,
 }
 
-fn patch_changes(container: &Container, patch: &Patch, located: &Located, original: &str) -> Result<Vec<Change>, PlanError> {
+fn patch_changes(
+    container: &Container,
+    patch: &Patch,
+    located: &Located,
+    original: &str,
+) -> Result<Vec<PlannedChange>, PlanError> {
     let native = container.kind().is_native();
     let mut changes = Vec::new();
     let mut touched: BTreeMap<usize, Touched> = BTreeMap::new();
@@ -151,7 +162,7 @@ fn patch_changes(container: &Container, patch: &Patch, located: &Located, origin
         let old = text[span.range()].to_owned();
         let touched = touched.entry(site.module).or_insert_with(|| Touched { item: site.item, edits: Vec::new() });
         touched.edits.push((span.lo, old.clone(), new.clone()));
-        changes.push(Change {
+        changes.push(PlannedChange {
             patch: patch.id.clone(),
             site: Some(edit.site.clone()),
             module: site.module,
@@ -175,7 +186,7 @@ fn patch_changes(container: &Container, patch: &Patch, located: &Located, origin
         let marker = Marker::new(&patch.id, original, item.lo, source, &edits);
         // Of an executable, the marker alone cannot give the original back: headers and signatures change, too.
         let marker = if native { marker.sealable() } else { marker };
-        changes.push(Change {
+        changes.push(PlannedChange {
             patch: patch.id.clone(),
             site: None,
             module,
@@ -188,7 +199,7 @@ fn patch_changes(container: &Container, patch: &Patch, located: &Located, origin
     Ok(changes)
 }
 
-/// The sites of the same module whose metavariables this one shares: an edit may name them as its own.
+/// The sites of the same module whose metavariables this one shares: an edit may use them like its own.
 fn related<'l>(patch: &Patch, located: &'l Located, site: &Site) -> Vec<&'l Site> {
     let signatures = patch.site(&site.site).into_iter().flat_map(|rule| &rule.signatures);
     let needed = signatures.filter(|signature| signature.id == site.signature).flat_map(Signature::depends_on);
@@ -196,11 +207,11 @@ fn related<'l>(patch: &Patch, located: &'l Located, site: &Site) -> Vec<&'l Site
     found.filter(|other| other.module == site.module).collect()
 }
 
-/// Where an edit goes and what it reads there.
+/// Position of an edit, and its new text.
 fn expand(edit: &EditRule, site: &Site, related: &[&Site], text: &str) -> (Span, String) {
     let bound = |name: &str| [site].iter().chain(related).find_map(|site| site.bindings.get(name));
     let mut new = String::new();
-    // In one pass: what stands in for a name is the client's code, in which a `$` means nothing.
+    // In one pass: the replacement of a name is the client's code, in which a `$` has no meaning.
     let mut rest = edit.with.as_str();
     while let Some(at) = rest.find('$') {
         new.push_str(&rest[..at]);
@@ -219,25 +230,25 @@ fn expand(edit: &EditRule, site: &Site, related: &[&Site], text: &str) -> (Span,
     (site.bindings[&edit.replace].node.span, new)
 }
 
-fn rewrite_modules(container: &Container, changes: &[Change]) -> Result<Vec<Rewritten>, PlanError> {
-    let mut edits: BTreeMap<usize, Vec<Edit>> = BTreeMap::new();
+fn rewrite_modules(container: &Container, changes: &[PlannedChange]) -> Result<Vec<RewrittenModule>, PlanError> {
+    let mut edits: BTreeMap<usize, Vec<TextEdit>> = BTreeMap::new();
     for change in changes {
-        edits.entry(change.module).or_default().push(Edit { span: change.span, text: change.new.clone() });
+        edits.entry(change.module).or_default().push(TextEdit { span: change.span, text: change.new.clone() });
     }
-    let rewrite = |(module, edits)| Ok(Rewritten { module, text: splice(container.module(module)?.text, edits)? });
+    let rewrite = |(module, edits)| Ok(RewrittenModule { module, text: splice(container.module(module)?.text, edits)? });
     edits.into_iter().map(rewrite).collect()
 }
 
-/// Reads the result as if it were a stranger's: it parses, it has as many items more as functions were injected, and every site
-/// is where it has to be, edited or not.
-fn check(container: &Container, patches: &[&Patch], version: Option<&Version>, plan: &Plan) -> Result<(), PlanError> {
+/// Checks the result like a foreign file: it must parse, have one more item for each injected function, and have every site where
+/// it must be, edited or not.
+fn check(container: &Container, patches: &[&Patch], version: Option<&Version>, plan: &PatchPlan) -> Result<(), PlanError> {
     let fail = |message: String| PlanError::Check(message);
     let patched = container.with(&plan.modules);
     // That there is one place alone is known; now it is about where that has gone.
-    let after = locate_in(&patched, patches, version, Form::Edited, |module| plan.located.items.contains_key(&module))
+    let after = locate_in(&patched, patches, version, TextForm::Edited, |module| plan.located.items.contains_key(&module))
         .map_err(|error| fail(error.to_string()))?;
-    for Rewritten { module, .. } in &plan.modules {
-        let injected = |change: &&Change| change.module == *module && change.site.is_none() && !change.new.ends_with("*/");
+    for RewrittenModule { module, .. } in &plan.modules {
+        let injected = |change: &&PlannedChange| change.module == *module && change.site.is_none() && !change.new.ends_with("*/");
         let expected = plan.located.items.get(module).map(|items| items + plan.changes.iter().filter(injected).count());
         let found = after.items.get(module);
         if found != expected.as_ref() {
@@ -259,8 +270,8 @@ fn check(container: &Container, patches: &[&Patch], version: Option<&Version>, p
     Ok(())
 }
 
-/// By how much a site moves: what changes before it grows.
-fn shift(changes: &[Change], site: &Site) -> i64 {
+/// Number of bytes by which a site moves, since the changes before it grow.
+fn shift(changes: &[PlannedChange], site: &Site) -> i64 {
     let before = changes.iter().filter(|change| change.module == site.module && change.span.hi <= site.span.lo);
     before.map(|change| change.new.len() as i64 - change.old.len() as i64).sum()
 }

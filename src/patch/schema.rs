@@ -1,5 +1,5 @@
 /*!
-What `patch.toml` says.
+Format of `patch.toml`.
 
 ```toml
 title = "…"                         # one line for people
@@ -53,11 +53,11 @@ pub struct EditRule {
     pub site: String,
     /// The metavariable whose text is replaced.
     pub replace: String,
-    /// What replaces it; metavariables in it, of the site and of those it is `using`, stand for their text.
+    /// The new text. Metavariables in it, of the site and of those it is `using`, are replaced by their text.
     pub with: String,
 }
 
-/// Whether a release is in a range; a pre-release counts as the release it precedes.
+/// `true` if a release is in a range; a pre-release counts as the release it precedes.
 pub fn in_range(range: &VersionReq, version: Option<&Version>) -> bool {
     version.is_none_or(|version| range.matches(&Version::new(version.major, version.minor, version.patch)))
 }

@@ -1,32 +1,32 @@
 /*!
-The seal of a patched executable: what lets it be recognised as exactly what we wrote, with no file of ours beside it.
+The seal of a patched executable: by it the file is recognized as exactly the one we wrote, without any other file of ours.
 
-Of a script, the marker gives the original back in memory, and its hash is the proof. An executable has signatures and checksums
-that patching replaces, so its original cannot come out of it. Instead each marker holds the SHA-256 of the whole patched file, read
-with zeros where the seals themselves stand and where the checksum and the signature of the format are (which are made last, and are
-over the seal).
+For a script, the marker restores the original in memory, and its hash is the proof. An executable has signatures and checksums
+that patching replaces, so its original cannot be restored from it. Instead each marker holds the SHA-256 of the whole patched file.
+The seals themselves, and the checksum and the signature of the format, count as zeros: these two are computed last, and cover the
+seal.
 */
 
 use std::io;
 use std::ops::Range;
 
-use super::container::{Container, ContainerError, Piece, Pieces};
+use super::container::{Container, ContainerError, FilePiece, PiecewiseFile};
 use super::marker::{self, NO_SEAL};
 use ctxbridge_common::digest::Hasher;
 
-/// A patched file, whole but not written anywhere yet.
+/// A patched file, complete but not written yet.
 #[derive(Debug)]
 pub struct Assembled {
     /// Its bytes.
-    pub pieces: Pieces,
+    pub pieces: PiecewiseFile,
     /// Their hash.
     pub sha256: String,
 }
 
-/// A patched file that cannot be put together.
+/// Errors from assembling a patched file.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
-    /// The container does not take what was planned.
+    /// The container cannot hold the planned modules.
     #[error(transparent)]
     Container(#[from] ContainerError),
     /// The unpatched file cannot be read.
@@ -34,11 +34,11 @@ pub enum AssembleError {
     Read(#[from] io::Error),
 }
 
-/// Puts the seal into a file that was rewritten, finishes it, and hashes it.
+/// Puts the seal into a rewritten file, completes it, and hashes it.
 ///
 /// # Errors
-/// When the unpatched file cannot be read (any more).
-pub fn assemble(container: &Container, mut pieces: Pieces) -> Result<Assembled, AssembleError> {
+/// If the unpatched file cannot be read (any more).
+pub fn assemble(container: &Container, mut pieces: PiecewiseFile) -> Result<Assembled, AssembleError> {
     let old = container.source();
     let seals = seals_in(&pieces);
     let Some(first) = seals.first().map(|seal| seal.start) else {
@@ -64,14 +64,14 @@ pub fn assemble(container: &Container, mut pieces: Pieces) -> Result<Assembled, 
     Ok(Assembled { pieces, sha256: hasher.finish() })
 }
 
-/// The places of seals that are still to be filled in.
-fn seals_in(pieces: &Pieces) -> Vec<Range<usize>> {
+/// The ranges of seals that are not filled in yet.
+fn seals_in(pieces: &PiecewiseFile) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     let mut at = 0;
     for piece in pieces.iter() {
         match piece {
-            Piece::Kept(range) => at += range.len(),
-            Piece::New(bytes) => {
+            FilePiece::Kept(range) => at += range.len(),
+            FilePiece::New(bytes) => {
                 let open = |seal: &Range<usize>| bytes[seal.clone()] == *NO_SEAL.as_bytes();
                 places.extend(marker::seals(bytes).into_iter().filter(open).map(|seal| at + seal.start..at + seal.end));
                 at += bytes.len();
@@ -81,10 +81,10 @@ fn seals_in(pieces: &Pieces) -> Vec<Range<usize>> {
     places
 }
 
-/// Whether a file is sealed, its seals are right, and so are the checksum and the signature that they leave out.
+/// `true` if a file is sealed, and its seals are right, and also the checksum and the signature that they do not cover.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn is_intact(container: &Container) -> io::Result<bool> {
     let source = container.source();
     let mut seals = Vec::new();
@@ -97,7 +97,7 @@ pub fn is_intact(container: &Container) -> io::Result<bool> {
         return Ok(false);
     }
     let mut blanks: Vec<(Range<usize>, u8)> = seals.into_iter().map(|seal| (seal, b'0')).collect();
-    blanks.extend(container.made_last().into_iter().map(|range| (range, 0)));
+    blanks.extend(container.checksum_ranges().into_iter().map(|range| (range, 0)));
     blanks.sort_by_key(|(range, _)| range.start);
     // Modules may share their contents, and comments may be begun within another: that is nothing we wrote.
     if blanks.windows(2).any(|pair| pair[0].0.end > pair[1].0.start) {
@@ -111,17 +111,17 @@ pub fn is_intact(container: &Container) -> io::Result<bool> {
         done = range.end;
     }
     source.stream(done..source.len(), &mut |bytes| hasher.update(bytes))?;
-    Ok(hasher.finish().as_bytes() == first && made_as_we_do(container))
+    Ok(hasher.finish().as_bytes() == first && has_expected_checksums(container))
 }
 
-/// Whether what a seal cannot be over, the checksums and signatures, is what we make of the rest.
-fn made_as_we_do(container: &Container) -> bool {
+/// `true` if the checksums and signatures, which a seal cannot cover, are those that we compute from the rest.
+fn has_expected_checksums(container: &Container) -> bool {
     let source = container.source();
-    let places = container.made_last();
+    let places = container.checksum_ranges();
     if places.is_empty() {
         return true;
     }
-    let mut pieces = Pieces::kept(0..source.len());
+    let mut pieces = PiecewiseFile::kept(0..source.len());
     for place in &places {
         pieces.overwrite(place.start, &vec![0; place.len()]);
     }

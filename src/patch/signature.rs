@@ -1,17 +1,17 @@
 /*!
-A signature: a pattern and where it must stand.
+A signature: a pattern and the constraints on its place.
 
-What can be told from one top-level item alone is decided in [`Signature::candidates`]; what relates sites to each other is left
-to [`locate`](super::locate).
+Constraints on one top-level item alone are checked in [`Signature::candidates`]; relations between sites are left to
+[`locate`](super::locate).
 */
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use semver::VersionReq;
 
-use super::pattern::{Bindings, Match, Nearest, Pattern, PatternError, Search};
+use super::pattern::{Bindings, CodePatternError, Match, NearestMiss, Pattern, PatternSearch};
 use super::schema::{ContextToml, EditRule, SignatureToml};
-use super::syntax::{Kind, Node, Span};
+use super::syntax::{Node, NodeKind, Span};
 
 /// One shape of a site.
 #[derive(Debug, Clone)]
@@ -20,9 +20,9 @@ pub struct Signature {
     pub id: String,
     /// The releases in which the site looks like this.
     pub versions: VersionReq,
-    /// Sites it stands behind, in the same function.
+    /// Sites that it follows, in the same function.
     pub after: Option<String>,
-    /// Sites it stands before, in the same function.
+    /// Sites that it precedes, in the same function.
     pub before: Option<String>,
     /// Sites whose metavariables it shares.
     pub using: Vec<String>,
@@ -43,25 +43,25 @@ struct Context {
     contains: Vec<Pattern>,
 }
 
-/// A signature that cannot be compiled.
+/// Errors from compiling a signature.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SignatureError {
-    /// One of its patterns is wrong.
+    /// One of its patterns is invalid.
     #[error(transparent)]
-    Pattern(#[from] PatternError),
-    /// `inside` names nothing.
+    Pattern(#[from] CodePatternError),
+    /// `inside` names no context.
     #[error("inside = \"{0}\", but there is no [context.{0}]")]
     NoContext(String),
-    /// Nothing leads to it: it would have to be tried on all code there is.
+    /// Nothing leads to it: it would have to be tried on all code.
     #[error(
         "pattern `{0}` has no string or property name that leads to it, and it declares no function that another site names; give it `anchors`"
     )]
     NoAnchor(String),
 }
 
-/// Which text is looked at.
+/// State of the text that is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum TextForm {
     /// The client as published.
     Original,
     /// The client after the patch's edits.
@@ -70,7 +70,7 @@ pub enum Form {
 
 /// A place that fits a signature by itself.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct SiteCandidate {
     /// The matched code.
     pub span: Span,
     /// The top-level item it is in.
@@ -79,35 +79,35 @@ pub struct Candidate {
     pub function: Option<String>,
     /// The innermost function around it.
     pub function_span: Option<Span>,
-    /// What the metavariables stand for.
-    pub bindings: BTreeMap<String, Bound>,
+    /// Values of the metavariables.
+    pub bindings: BTreeMap<String, BoundNode>,
 }
 
-/// What a metavariable stands for.
+/// Value of a metavariable.
 #[derive(Debug, Clone)]
-pub struct Bound {
-    /// The node, in canonical form; its span is where the metavariable first matched.
+pub struct BoundNode {
+    /// The node, in canonical form; its span is that of the first match.
     pub node: Node,
 }
 
-/// A place that fits the pattern, but not where it stands.
+/// A place that fits the pattern, but not the constraints.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedMatch {
     /// The matched code.
     pub span: Span,
     /// The constraint that failed, as a clause.
     pub reason: String,
 }
 
-/// What one item had to offer.
+/// Results of a signature in one item.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct SignatureMatches {
     /// Places that fit.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<SiteCandidate>,
     /// Places that fit but for a constraint.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedMatch>,
     /// The best attempt that failed in the pattern.
-    pub nearest: Option<Nearest>,
+    pub nearest: Option<NearestMiss>,
 }
 
 impl Signature {
@@ -140,55 +140,55 @@ impl Signature {
             edited,
             inside,
             contains: compile(&toml.contains)?,
-            looks_like: looks_like.collect::<Result<_, PatternError>>()?,
+            looks_like: looks_like.collect::<Result<_, CodePatternError>>()?,
             assignable: toml.assignable,
             identifiers: toml.identifiers,
             anchors: toml.anchors,
         };
-        if signature.anchors(Form::Original).is_empty() && signature.pattern.declared_function().is_none() {
+        if signature.anchors(TextForm::Original).is_empty() && signature.pattern.declared_function().is_none() {
             return Err(SignatureError::NoAnchor(toml.pattern));
         }
         Ok(signature)
     }
 
     /// The pattern for this form of the text.
-    pub fn pattern(&self, form: Form) -> &Pattern {
+    pub fn pattern(&self, form: TextForm) -> &Pattern {
         match form {
-            Form::Original => &self.pattern,
-            Form::Edited => &self.edited,
+            TextForm::Original => &self.pattern,
+            TextForm::Edited => &self.edited,
         }
     }
 
-    /// The sites that have to be known before this one can be.
+    /// The sites that must be found before this one.
     pub fn depends_on(&self) -> impl Iterator<Item = &String> {
         self.after.iter().chain(&self.before).chain(&self.using)
     }
 
     /// Words that the item around any match contains literally.
-    pub fn anchors(&self, form: Form) -> BTreeSet<&str> {
+    pub fn anchors(&self, form: TextForm) -> BTreeSet<&str> {
         let around = self.inside.iter().flat_map(|context| &context.contains).chain(&self.contains);
         let words = around.chain([self.pattern(form)]).flat_map(Pattern::anchors);
         words.chain(self.anchors.iter().map(String::as_str)).collect()
     }
 
-    /// Whether it is found by a name that another site binds, and not by its words: it declares a function, and shares names with
+    /// `true` if it is found by a name that another site binds, not by its words: it declares a function, and shares names with
     /// that site.
     pub fn is_looked_up(&self) -> bool {
         !self.using.is_empty() && self.pattern.declared_function().is_some()
     }
 
-    /// The places in one item that fit, as far as the item alone can tell.
-    pub fn candidates(&self, form: Form, item: &Node, item_span: Span) -> Found {
-        let mut search = Search::new(self.pattern(form));
-        let mut found = Found::default();
+    /// The places in one item that fit, by the constraints on the item alone.
+    pub fn candidates(&self, form: TextForm, item: &Node, item_span: Span) -> SignatureMatches {
+        let mut search = PatternSearch::new(self.pattern(form));
+        let mut found = SignatureMatches::default();
         for place in search.all(item, &Bindings::default()) {
             match self.examine(place) {
-                Ok((place, bindings)) => found.candidates.push(Candidate {
+                Ok((place, bindings)) => found.candidates.push(SiteCandidate {
                     span: place.span,
                     item: item_span,
                     function: function_name(&place),
                     function_span: place.functions.last().map(|function| function.span),
-                    bindings: bindings.iter().map(|(name, node)| (name.to_owned(), Bound { node: node.clone() })).collect(),
+                    bindings: bindings.iter().map(|(name, node)| (name.to_owned(), BoundNode { node: node.clone() })).collect(),
                 }),
                 Err(rejected) => found.rejected.push(rejected),
             }
@@ -197,14 +197,14 @@ impl Signature {
         found
     }
 
-    fn examine<'n>(&self, place: Match<'n>) -> Result<(Match<'n>, Bindings<'n>), Rejected> {
+    fn examine<'n>(&self, place: Match<'n>) -> Result<(Match<'n>, Bindings<'n>), RejectedMatch> {
         let span = place.span;
-        let reject = |reason: String| Rejected { span, reason };
+        let reject = |reason: String| RejectedMatch { span, reason };
         let mut bindings = place.bindings.clone();
         for (name, pattern) in &self.looks_like {
             // In the edited form the metavariable may have become the edit.
             let Some(node) = bindings.get(name) else { continue };
-            let fits = Search::new(pattern).all(node, &bindings).iter().any(|found| found.span == node.span);
+            let fits = PatternSearch::new(pattern).all(node, &bindings).iter().any(|found| found.span == node.span);
             if !fits {
                 return Err(reject(format!("${name} does not look like `{}`", pattern.source())));
             }
@@ -222,18 +222,18 @@ impl Signature {
                 )));
             }
             for pattern in &context.contains {
-                let inner = Search::new(pattern).first(function, &bindings);
+                let inner = PatternSearch::new(pattern).first(function, &bindings);
                 let inner = inner.ok_or_else(|| reject(format!("the function around it has no `{}`", pattern.source())))?;
                 bindings = inner.bindings;
             }
         }
         for pattern in &self.contains {
-            let inner = place.nodes.iter().find_map(|node| Search::new(pattern).first(node, &bindings));
+            let inner = place.nodes.iter().find_map(|node| PatternSearch::new(pattern).first(node, &bindings));
             let inner = inner.ok_or_else(|| reject(format!("it has no `{}` in it", pattern.source())))?;
             bindings = inner.bindings;
         }
         for name in &self.identifiers {
-            if bindings.get(name).is_some_and(|node| node.kind != Kind::Ident) {
+            if bindings.get(name).is_some_and(|node| node.kind != NodeKind::Ident) {
                 return Err(reject(format!("${name} is no plain name")));
             }
         }
@@ -255,8 +255,8 @@ impl Signature {
 /// `async generator function`, `arrow function` and so on.
 fn kind_name(function: &Node) -> &'static str {
     match (function.kind, &*function.text) {
-        (Kind::Arrow, "async") => "async arrow function",
-        (Kind::Arrow, _) => "arrow function",
+        (NodeKind::Arrow, "async") => "async arrow function",
+        (NodeKind::Arrow, _) => "arrow function",
         (_, "async*") => "async generator function",
         (_, "async") => "async function",
         (_, "*") => "generator function",
@@ -270,16 +270,17 @@ fn article(word: &str) -> &'static str {
 
 fn function_name(place: &Match<'_>) -> Option<String> {
     let own = place.nodes.first().filter(|node| node.kind.is_function());
-    let named = |node: &&&Node| node.kind != Kind::Arrow && node.kids[0].name().is_some();
+    let named = |node: &&&Node| node.kind != NodeKind::Arrow && node.kids[0].name().is_some();
     let function = own.or_else(|| place.functions.iter().rev().find(named).copied())?;
     function.kids.first().and_then(Node::name).map(str::to_owned)
 }
 
-/// How a function declares a variable: `var`, `let`, `const`, `using`, `param`, `function`, `class`; the strictest if it does so twice.
+/// Kind of a variable's declaration in a function: `var`, `let`, `const`, `using`, `param`, `function`, `class`; the strictest of
+/// several.
 fn declared_as(function: &Node, variable: &str) -> Option<String> {
     let mut kinds = Vec::new();
     let (parameters, body) = match (function.kind, function.kids.as_slice()) {
-        (Kind::Arrow, [parameters, body]) | (_, [_, parameters, body]) => (parameters, body),
+        (NodeKind::Arrow, [parameters, body]) | (_, [_, parameters, body]) => (parameters, body),
         _ => return None,
     };
     if binds(parameters, variable) {
@@ -291,9 +292,11 @@ fn declared_as(function: &Node, variable: &str) -> Option<String> {
 
 fn declarations(node: &Node, variable: &str, kinds: &mut Vec<String>) {
     match node.kind {
-        Kind::Declare if binds(&node.kids[0], variable) => kinds.push(node.text.to_string()),
-        Kind::FunctionDecl | Kind::ClassDecl if node.kids[0].name() == Some(variable) => kinds.push("function".to_owned()),
-        Kind::Try if binds(&node.kids[1], variable) => kinds.push("param".to_owned()),
+        NodeKind::Declare if binds(&node.kids[0], variable) => kinds.push(node.text.to_string()),
+        NodeKind::FunctionDecl | NodeKind::ClassDecl if node.kids[0].name() == Some(variable) => {
+            kinds.push("function".to_owned())
+        }
+        NodeKind::Try if binds(&node.kids[1], variable) => kinds.push("param".to_owned()),
         _ => {}
     }
     if !node.kind.is_function() {
@@ -301,13 +304,15 @@ fn declarations(node: &Node, variable: &str, kinds: &mut Vec<String>) {
     }
 }
 
-/// Whether a pattern (in JavaScript's sense) introduces the variable.
+/// `true` if a pattern (in JavaScript's sense) introduces the variable.
 fn binds(pattern: &Node, variable: &str) -> bool {
     match pattern.kind {
-        Kind::Ident => pattern.text == variable,
-        Kind::Property => binds(&pattern.kids[1], variable),
-        Kind::Default => binds(&pattern.kids[0], variable),
-        Kind::List | Kind::ObjectPattern | Kind::ArrayPattern | Kind::Rest => pattern.kids.iter().any(|kid| binds(kid, variable)),
+        NodeKind::Ident => pattern.text == variable,
+        NodeKind::Property => binds(&pattern.kids[1], variable),
+        NodeKind::Default => binds(&pattern.kids[0], variable),
+        NodeKind::List | NodeKind::ObjectPattern | NodeKind::ArrayPattern | NodeKind::Rest => {
+            pattern.kids.iter().any(|kid| binds(kid, variable))
+        }
         _ => false,
     }
 }

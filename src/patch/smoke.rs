@@ -1,38 +1,38 @@
 /*!
-The smoke run: a patched client has to start before it replaces anything.
+The smoke run: a patched client must start before it replaces anything.
 
-It is asked for its version, in a scratch home, with the updater off, cut off from the network and from the user's environment.
-Where the patched client does not run, the original is tried the same way: if that does not run either, it is not the patch.
+It is run with `--version`, in a scratch home, with the updater off, cut off from the network and from the user's environment.
+If the patched client does not run, the original is tried the same way: if that does not run, either, the patch is not the cause.
 */
 
 use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use super::container::Kind;
+use super::container::ContainerKind;
 use ctxbridge_client::{Client, ClientError};
 
-/// A client that does not start.
+/// Errors from the smoke run.
 #[derive(Debug, thiserror::Error)]
 pub enum SmokeError {
-    /// The patched one does not, the original does.
+    /// The patched client does not start, but the original does.
     #[error("the patched client does not start: {0}. Nothing was changed; please report this")]
     Patched(String),
-    /// Not even the original starts.
+    /// The original does not start, either.
     #[error(
         "the client does not start here, patched or not: {0}. Nothing was changed; see that `{1} --version` works, or use --no-smoke"
     )]
     Original(String, PathBuf),
 }
 
-/// Why a client cannot be run on this machine; nothing when it can be tried.
-pub fn cannot_run(kind: Kind, file: &[u8]) -> Option<String> {
+/// The reason why a client cannot be run on this machine; `None` if it can be tried.
+pub fn cannot_run(kind: ContainerKind, file: &[u8]) -> Option<String> {
     use object::Architecture::{Aarch64, X86_64};
     let here = match kind {
-        Kind::Script => return None,
-        Kind::BunElf => cfg!(target_os = "linux"),
-        Kind::BunMacho => cfg!(target_os = "macos"),
-        Kind::BunPe => cfg!(windows),
+        ContainerKind::Script => return None,
+        ContainerKind::BunElf => cfg!(target_os = "linux"),
+        ContainerKind::BunMacho => cfg!(target_os = "macos"),
+        ContainerKind::BunPe => cfg!(windows),
     };
     let (architecture, own) = match object::File::parse(file).map(|file| object::Object::architecture(&file)) {
         Ok(X86_64) => ("x86-64", cfg!(target_arch = "x86_64")),
@@ -47,7 +47,7 @@ pub fn cannot_run(kind: Kind, file: &[u8]) -> Option<String> {
     Some(format!("it needs {loader}, which is not here"))
 }
 
-/// The program that an ELF file names to be loaded by.
+/// The program interpreter that an ELF file names.
 fn interpreter(file: &[u8]) -> Option<String> {
     use object::read::elf::{FileHeader as _, ProgramHeader as _};
     let header = object::elf::FileHeader64::<object::Endianness>::parse(file).ok()?;
@@ -57,11 +57,11 @@ fn interpreter(file: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(path).into_owned())
 }
 
-/// Runs the patched client at `patched`, of this kind; `original` is tried when that fails. Returns what it printed.
+/// Runs the patched client at `patched`, of this kind; tries `original` if that fails. Returns the output.
 ///
 /// # Errors
-/// When it does not start or says another version.
-pub fn run(kind: Kind, patched: &Path, original: &Path, version: Option<&Version>) -> Result<String, SmokeError> {
+/// If it does not start, or prints another version.
+pub fn run(kind: ContainerKind, patched: &Path, original: &Path, version: Option<&Version>) -> Result<String, SmokeError> {
     let reason = match attempt(kind, patched, version) {
         Ok(output) => return Ok(output),
         Err(reason) => reason,
@@ -72,7 +72,7 @@ pub fn run(kind: Kind, patched: &Path, original: &Path, version: Option<&Version
     }
 }
 
-fn attempt(kind: Kind, client: &Path, version: Option<&Version>) -> Result<String, String> {
+fn attempt(kind: ContainerKind, client: &Path, version: Option<&Version>) -> Result<String, String> {
     let output = Client::installed(kind.is_native(), client)
         .and_then(|client| client.version())
         .map_err(|error: ClientError| error.to_string())?;

@@ -1,19 +1,19 @@
 /*!
-Edits as splices of bytes: what is not named by an edit stays as it is, to the byte.
+Edits as splices of bytes: every byte outside the edits stays as it is.
 */
 
 use super::syntax::Span;
 
 /// One replacement in a module's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
-    /// The bytes that go; empty for an insertion.
+pub struct TextEdit {
+    /// The replaced bytes; empty for an insertion.
     pub span: Span,
-    /// What comes instead.
+    /// The new text.
     pub text: String,
 }
 
-/// Edits that cannot be made together.
+/// Errors from combining edits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpliceError {
     /// Two edits touch the same bytes.
@@ -27,8 +27,8 @@ pub enum SpliceError {
 /// Makes all edits. Insertions at the same place are made in the order given.
 ///
 /// # Errors
-/// When edits overlap or do not fit the text.
-pub fn splice(text: &str, mut edits: Vec<Edit>) -> Result<String, SpliceError> {
+/// If edits overlap or do not fit the text.
+pub fn splice(text: &str, mut edits: Vec<TextEdit>) -> Result<String, SpliceError> {
     edits.sort_by_key(|edit| (edit.span.lo, edit.span.hi));
     let grown: usize = edits.iter().map(|edit| edit.text.len()).sum();
     let mut result = String::with_capacity(text.len() + grown);
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn refuses_what_does_not_fit() {
-        let edit = |lo, hi| Edit { span: Span::new(lo, hi), text: "x".to_owned() };
+        let edit = |lo, hi| TextEdit { span: Span::new(lo, hi), text: "x".to_owned() };
         assert_eq!(splice("abcdef", vec![edit(1, 4), edit(3, 5)]), Err(SpliceError::Overlap(3)));
         assert_eq!(splice("abc", vec![edit(2, 9)]), Err(SpliceError::OutOfText(Span::new(2, 9))));
         assert_eq!(splice("é", vec![edit(1, 1)]), Err(SpliceError::OutOfText(Span::new(1, 1))));
@@ -76,8 +76,8 @@ mod tests {
                 original += kept;
                 edited += kept;
                 let span = |text: &str, length: usize| Span::new(text.len() as u32, (text.len() + length) as u32);
-                there.push(Edit { span: span(&original, old.len()), text: new.clone() });
-                back.push(Edit { span: span(&edited, new.len()), text: old.clone() });
+                there.push(TextEdit { span: span(&original, old.len()), text: new.clone() });
+                back.push(TextEdit { span: span(&edited, new.len()), text: old.clone() });
                 original += old;
                 edited += new;
             }

@@ -1,7 +1,7 @@
 /*!
-Putting a new file in the place of a target so that at every moment the target is one file or the other, whole.
+Replaces a target by a new file, so that at every moment the target is one file or the other, complete.
 
-The new file is written beside the target (a rename does not cross file systems), gets its mode and owner, is synced, and takes
+The new file is written next to the target (a rename does not cross file systems), gets its mode and owner, is synced, and takes
 its name; then the folder is synced. A running client keeps the old file open.
 */
 
@@ -12,18 +12,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::container::{Piece, Pieces, Source};
+use super::container::{FileBytes, FilePiece, PiecewiseFile};
 use ctxbridge_common::files;
 
-/// A step that failed.
+/// Errors from replacing a file: the step that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {step} {path}: {cause}{}", hint(.cause))]
 pub struct SwapError {
-    /// What was tried.
+    /// The step.
     pub step: &'static str,
-    /// On what.
+    /// The file or folder.
     pub path: PathBuf,
-    /// Why it failed.
+    /// The cause.
     pub cause: io::Error,
 }
 
@@ -43,23 +43,23 @@ pub(super) fn step(step: &'static str, path: &Path) -> impl FnOnce(io::Error) ->
     move |cause| SwapError { step, path, cause }
 }
 
-/// What belongs to a file besides its bytes, and which file it is.
+/// Attributes of a file: mode, owner, times and identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
-    /// Permission bits; where the system has none, whether it may be written.
+    /// Permission bits; if the system has none, only whether the file may be written.
     pub mode: u32,
-    /// Owner; 0 where the system has none.
+    /// Owner; 0 if the system has none.
     pub uid: u32,
-    /// Group; 0 where the system has none.
+    /// Group; 0 if the system has none.
     pub gid: u32,
     /// Last modification, nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// The file system and the file's number in it; 0 where the system has none.
+    /// The file system and the file's number in it; 0 if the system has none.
     pub inode: (u64, u64),
 }
 
 impl Attributes {
-    /// Of a file.
+    /// Reads them from a file's metadata.
     pub fn of(metadata: &Metadata) -> Self {
         let mtime_ns = metadata.modified().map_or(0, nanoseconds);
         #[cfg(unix)]
@@ -73,21 +73,21 @@ impl Attributes {
     }
 }
 
-/// Which file it is and when it was last changed: as long as this is the same, so are the bytes.
+/// Identity and last change of a file: as long as these are the same, so are the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     size: u64,
     mtime_ns: i64,
-    /// Last change of the file or of what belongs to it, which nobody can set; where the system has none, its creation.
+    /// Time of the last change of the file or its attributes, which nobody can set; the time of creation if the system has none.
     ctime_ns: i64,
     inode: (u64, u64),
 }
 
-/// Clocks of file systems may be this coarse: what changed so lately may change again and keep its times.
+/// Coarsest clock of a file system: a file that changed so recently may change again and keep its times.
 const COARSEST_CLOCK: Duration = Duration::from_secs(2);
 
 impl Fingerprint {
-    /// Of a file.
+    /// Reads them from a file's metadata.
     pub fn of(metadata: &Metadata) -> Self {
         let Attributes { mtime_ns, inode, .. } = Attributes::of(metadata);
         #[cfg(unix)]
@@ -100,12 +100,12 @@ impl Fingerprint {
         Self { size: metadata.len(), mtime_ns, ctime_ns, inode }
     }
 
-    /// Whether the bytes are most likely the same, also when the file was copied or its mode changed: good enough to tell people.
+    /// `true` if the bytes are most likely the same, even if the file was copied or its mode changed: good enough for a message.
     pub fn resembles(&self, other: &Self) -> bool {
         (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
     }
 
-    /// Whether a change after `now` would show.
+    /// `true` if a change after `now` would be visible in the fingerprint.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         nanoseconds(now).saturating_sub(self.mtime_ns.max(self.ctime_ns)) > COARSEST_CLOCK.as_nanos() as i64
     }
@@ -127,14 +127,14 @@ fn time(nanoseconds: i64) -> SystemTime {
     if nanoseconds < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
 }
 
-/// A name beside the target for its successor. It keeps the ending, since Node.js goes by it.
+/// A path next to the target for the new file. It keeps the extension, which Node.js needs.
 pub fn temporary_name(target: &Path) -> PathBuf {
     let name = target.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     // The process id keeps two commands apart; two threads of one take turns at the lock.
     target.with_file_name(format!(".ctxbridge-{}-{name}", std::process::id()))
 }
 
-/// Whose file a new one is.
+/// Mode, owner and times for a new file.
 #[derive(Clone, Copy, Debug)]
 pub enum Ownership<'a> {
     /// Mode and owner of another file.
@@ -145,15 +145,15 @@ pub enum Ownership<'a> {
     Private(&'a Attributes),
 }
 
-/// Writes a new file made of `old` and what comes between, synced.
+/// Writes a new file made of `old` and new pieces, and syncs it.
 ///
 /// # Errors
-/// When a step fails, or there is a file of that name already. What was begun is removed again.
-pub fn write(path: &Path, pieces: &Pieces, old: &Source, ownership: Ownership<'_>) -> Result<(), SwapError> {
+/// If a step fails, or there is a file of that name already. An incomplete file is removed again.
+pub fn write(path: &Path, pieces: &PiecewiseFile, old: &FileBytes, ownership: Ownership<'_>) -> Result<(), SwapError> {
     write_with(path, ownership, |file| fill(file, pieces, old).map_err(step("write", path)))
 }
 
-/// The same, with what `fill` puts into it.
+/// Like [`write()`], but `fill` writes the contents.
 ///
 /// # Errors
 /// See [`write()`], and those of `fill`.
@@ -178,24 +178,24 @@ pub fn write_with<E: From<SwapError>>(
     written.inspect_err(|_| drop(fs::remove_file(path)))
 }
 
-/// The block size of common file systems: ranges that begin at one may be shared instead of copied.
+/// The block size of common file systems: ranges that start at a block may be shared instead of copied.
 const BLOCK: usize = 4096;
 
-/// Writes all of a new file into one that is empty.
+/// Writes all of a new file into an empty one.
 ///
 /// # Errors
-/// As the system says.
-pub fn fill(mut file: &File, pieces: &Pieces, old: &Source) -> io::Result<()> {
+/// The error from the system.
+pub fn fill(mut file: &File, pieces: &PiecewiseFile, old: &FileBytes) -> io::Result<()> {
     let mut written = 0;
     for piece in pieces.iter() {
         // Where reading moves a file's own position, another thread that reads it would be in the way.
         let (range, mut from) = match (piece, old.file().filter(|_| cfg!(unix))) {
-            (Piece::New(bytes), _) => {
+            (FilePiece::New(bytes), _) => {
                 file.write_all(bytes)?;
                 written += bytes.len();
                 continue;
             }
-            (Piece::Kept(range), None) => {
+            (FilePiece::Kept(range), None) => {
                 let mut result = Ok(());
                 old.stream(range.clone(), &mut |bytes| {
                     if result.is_ok() {
@@ -206,7 +206,7 @@ pub fn fill(mut file: &File, pieces: &Pieces, old: &Source) -> io::Result<()> {
                 written += range.len();
                 continue;
             }
-            (Piece::Kept(range), Some(from)) => (range.clone(), from),
+            (FilePiece::Kept(range), Some(from)) => (range.clone(), from),
         };
         from.seek(SeekFrom::Start(range.start as u64))?;
         // Up to a block in both files, then the rest: between whole blocks the system can share what it would have to copy.
@@ -222,14 +222,14 @@ pub fn fill(mut file: &File, pieces: &Pieces, old: &Source) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes again what is not from the old file, into one that was filled with a version of the same layout.
+/// Writes all bytes that are not from the old file again, into a file that was filled with a version of the same layout.
 ///
 /// # Errors
-/// As the system says.
-pub fn amend(mut file: &File, pieces: &Pieces) -> io::Result<()> {
+/// The error from the system.
+pub fn amend(mut file: &File, pieces: &PiecewiseFile) -> io::Result<()> {
     let mut at = 0;
     for piece in pieces.iter() {
-        if let Piece::New(bytes) = piece {
+        if let FilePiece::New(bytes) = piece {
             file.seek(SeekFrom::Start(at))?;
             file.write_all(bytes)?;
         }
@@ -259,7 +259,7 @@ fn adopt(file: &File, path: &Path, of: &Attributes) -> Result<(), SwapError> {
 /// Removes a file that may not be there.
 ///
 /// # Errors
-/// As the system says.
+/// The error from the system.
 pub fn remove(path: &Path) -> Result<(), SwapError> {
     match fs::remove_file(path) {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(step("remove", path)(cause)),
@@ -267,10 +267,10 @@ pub fn remove(path: &Path) -> Result<(), SwapError> {
     }
 }
 
-/// Makes `new` take the place of `target`.
+/// Replaces `target` by `new`.
 ///
 /// # Errors
-/// When the rename fails; the target is as it was.
+/// If the rename fails; the target is as it was.
 pub fn replace(target: &Path, new: &Path) -> Result<(), SwapError> {
     fs::rename(new, target).map_err(step("replace", target))?;
     if let Some(folder) = target.parent() {
@@ -279,7 +279,7 @@ pub fn replace(target: &Path, new: &Path) -> Result<(), SwapError> {
     Ok(())
 }
 
-/// Makes names in a folder durable. Not every system can, and a rename that is lost with the power leaves the old file, whole.
+/// Makes names in a folder durable. Not every system can; a rename that is lost in a power failure leaves the old file complete.
 pub fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         folder.sync_all().ok();

@@ -3,23 +3,23 @@
 //! The message array of Claude Code's query loop goes in, the array that is sent comes out. Two
 //! twins implement this: the Rust here, for previews and simulations, and [`RUNTIME`], the
 //! JavaScript that is injected into the client. `tests/prune.rs` runs both on the same generated
-//! conversations and demands the same result; a rule that changes in one has to change in the
-//! other.
+//! conversations, 10,000 for each property, and demands the same result; a rule that changes in
+//! one has to change in the other.
 //!
 //! # The policy
 //!
-//! 1. **Settings** come from the environment, at every request ([`Settings`]); what is not set there is what the patch was applied
-//!    with.
+//! 1. **Settings** come from the environment, at every request ([`PruneSettings`]). The patch was applied with values for those that
+//!    are not set there.
 //! 2. **Turns.** A human turn starts at a message of type `user` that is neither `isMeta` nor
 //!    `isCompactSummary` and whose content is a string, or blocks without a `tool_result` among
 //!    them (tool results are user messages too).
-//! 3. **Boundary.** What is old is old from a place on that moves in steps, always leaves the newest tokens alone, and for text the
-//!    newest turns as well ([`Boundaries`]). In between, the start of the conversation keeps its bytes and with them the API's cache,
-//!    from which a token costs a tenth.
-//! 4. **Cut.** Before the boundary, in user and assistant messages that are neither `isMeta` nor
-//!    `isCompactSummary`, each string content and each `text` block, each text of a tool's result, and the large inputs of tools that
-//!    write become their first [`Settings::max_chars`] characters and a [`marker()`], if that saves [`MIN_SAVED_CHARS`]. A surrogate
-//!    pair is never split: the cut then falls one unit earlier.
+//! 3. **Boundary.** Everything before a boundary is old. The boundary moves in steps, and always leaves the newest tokens alone.
+//!    For text it leaves the newest turns alone as well ([`BoundaryTracker`]). In between, the start of the conversation keeps its
+//!    bytes and with them the API's cache, from which a token costs a tenth.
+//! 4. **Cut.** Before the boundary, in user and assistant messages that are neither `isMeta` nor `isCompactSummary`, each string
+//!    content and each `text` block, each text of a tool's result, and the large inputs of tools that write become their first
+//!    [`PruneSettings::max_chars`] characters and a [`marker()`], if that saves [`MIN_SAVED_CHARS`]. A surrogate pair is never split:
+//!    the cut then falls one unit earlier.
 //! 5. **Kept.** A turn whose prompt says `#keep`, as a word of its own, stays whole, what tools returned in it included.
 //!
 //! Nothing else changes: thinking, images, documents, ids, usage,
@@ -41,12 +41,12 @@ pub mod simulate;
 mod size;
 mod text;
 
-pub use boundary::{Boundaries, Boundary};
-pub use marker::{HANDLE_DIGITS, Handle, NoHandle, marker, parse as parse_marker};
-pub use policy::{Cut, MIN_SAVED_CHARS, Pruned, cuts, place, plan, prune, text_at};
+pub use boundary::{Boundary, BoundaryTracker};
+pub use marker::{HANDLE_DIGITS, Handle, HandleParseError, marker, parse as parse_marker};
+pub use policy::{MIN_SAVED_CHARS, Pruned, TextCut, cuts, plan, prune, text_at, text_of_cut};
 pub use runtime::{PATCH, RUNTIME, RUNTIME_FUNCTION};
 pub use settings::{
     DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, DEFAULT_STEP, DEFAULT_TAIL_TOKENS, DEFAULT_THRESHOLD_TOKENS, HANDLES_VAR, KEEP_VAR,
-    MAX_CHARS_VAR, NoSetting, SCOPE_VAR, STEP_VAR, SWITCH_VAR, Scope, Settings, Step, TAIL_VAR, THRESHOLD_VAR,
+    MAX_CHARS_VAR, PruneScope, PruneSettings, SCOPE_VAR, STEP_VAR, SWITCH_VAR, SettingParseError, Step, TAIL_VAR, THRESHOLD_VAR,
 };
-pub use size::{CHARS_PER_TOKEN, Size, TOKENS_PER_MEDIA_BLOCK};
+pub use size::{CHARS_PER_TOKEN, ConversationSize, TOKENS_PER_MEDIA_BLOCK};

@@ -1,31 +1,31 @@
-//! What stands in place of the rest of a text that was cut: how long it was, and where the whole of it is to be had.
+//! Markers, which replace the rest of a text that was cut: its length before, and the handle of the whole text.
 //!
 //! ` [earlier context pruned: 2431 chars, recall ctx:1a2b3c4d.0]`
 //!
-//! The client's query loop goes on with the array that was sent, so what was pruned comes back to be pruned again. From its marker a
-//! cut text is known, and how much it was: what is decided on sizes comes out the same.
+//! The client's query loop goes on with the array that was sent, so a pruned text comes back to be pruned again. The marker shows
+//! that a text was cut, and its size before. So all decisions on sizes stay the same.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use super::text::utf16_len;
 
-/// How a marker begins.
+/// Start of a marker.
 const START: &str = " [earlier context pruned: ";
-/// Between the number and the end, or the handle.
+/// Text between the number and the end, or the handle.
 const UNIT: &str = " chars";
-/// Before a handle.
+/// Text before a handle.
 const RECALL: &str = ", recall ";
-/// Before a handle's digits.
+/// Text before a handle's digits.
 const SCHEME: &str = "ctx:";
 
-/// Digits of the id in a handle, those it begins with.
+/// Number of the id's first digits that are in a handle.
 pub const HANDLE_DIGITS: usize = 8;
 
-/// Digits of a number in a marker at most: enough for the longest string that JavaScript has.
-const MOST_DIGITS: usize = 9;
+/// Maximum digits of a number in a marker: enough for the longest string that JavaScript has.
+const MAX_NUMBER_DIGITS: usize = 9;
 
-/// The marker of a text of that many UTF-16 code units.
+/// The marker of a text of `original_chars` UTF-16 code units.
 pub fn marker(original_chars: u64, handle: Option<&Handle>) -> String {
     match handle {
         Some(handle) => format!("{START}{original_chars}{UNIT}{RECALL}{handle}]"),
@@ -36,16 +36,16 @@ pub fn marker(original_chars: u64, handle: Option<&Handle>) -> String {
 /// Names a text of a message: `ctx:1a2b3c4d.0`, or `ctx:1a2b3c4d.0.2` in a block that has several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handle {
-    /// The begin of the message's id, [`HANDLE_DIGITS`] hexadecimal digits in lower case.
+    /// The start of the message's id, [`HANDLE_DIGITS`] hexadecimal digits in lower case.
     pub digits: String,
-    /// Index of the block, 0 where the content is a string.
+    /// Index of the block, 0 if the content is a string.
     pub block: usize,
-    /// Which of the block's texts.
+    /// Number of the text in the block, if it can have several.
     pub part: Option<usize>,
 }
 
 impl Handle {
-    /// None where the id is not one of the client's (a UUID).
+    /// Makes the handle of a text; none if the id is not one of the client's (a UUID).
     pub(super) fn of(uuid: Option<&str>, block: usize, part: Option<usize>) -> Option<Self> {
         let digits = uuid?.get(..HANDLE_DIGITS).filter(|digits| is_hex(digits))?.to_ascii_lowercase();
         Some(Self { digits, block, part })
@@ -60,28 +60,28 @@ impl Display for Handle {
 }
 
 impl FromStr for Handle {
-    type Err = NoHandle;
-    fn from_str(text: &str) -> Result<Self, NoHandle> {
-        let mut parts = text.strip_prefix(SCHEME).ok_or(NoHandle)?.split('.');
-        let digits = parts.next().filter(|digits| digits.len() == HANDLE_DIGITS && is_hex(digits)).ok_or(NoHandle)?;
+    type Err = HandleParseError;
+    fn from_str(text: &str) -> Result<Self, HandleParseError> {
+        let mut parts = text.strip_prefix(SCHEME).ok_or(HandleParseError)?.split('.');
+        let digits = parts.next().filter(|digits| digits.len() == HANDLE_DIGITS && is_hex(digits)).ok_or(HandleParseError)?;
         if digits.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Err(NoHandle);
+            return Err(HandleParseError);
         }
-        let numbers = parts.map(|part| part.parse().ok().filter(|_| is_number(part)).ok_or(NoHandle));
+        let numbers = parts.map(|part| part.parse().ok().filter(|_| is_number(part)).ok_or(HandleParseError));
         match *numbers.collect::<Result<Vec<usize>, _>>()? {
             [block] => Ok(Self { digits: digits.to_owned(), block, part: None }),
             [block, part] => Ok(Self { digits: digits.to_owned(), block, part: Some(part) }),
-            _ => Err(NoHandle),
+            _ => Err(HandleParseError),
         }
     }
 }
 
-/// A text that names none.
+/// Error from parsing a text that is no handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the handle of a text, such as ctx:1a2b3c4d.0")]
-pub struct NoHandle;
+pub struct HandleParseError;
 
-/// The start of a text that was cut and its size before; nothing when the text does not end with a marker.
+/// The start of a text that was cut, and its size before; none if the text does not end with a marker.
 pub fn parse(text: &str) -> Option<(&str, u64)> {
     let at = text.rfind(START)?;
     let rest = text[at + START.len()..].strip_suffix(']')?;
@@ -91,7 +91,7 @@ pub fn parse(text: &str) -> Option<(&str, u64)> {
     Some((&text[..at], number.parse().ok()?))
 }
 
-/// UTF-16 code units of a text, before it was cut if it was.
+/// UTF-16 code units of a text, before any cut.
 pub(super) fn original_chars(text: &str) -> u64 {
     parse(text).map_or_else(|| utf16_len(text), |(_, chars)| chars)
 }
@@ -101,7 +101,7 @@ fn is_hex(digits: &str) -> bool {
 }
 
 fn is_number(digits: &str) -> bool {
-    (1..=MOST_DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    (1..=MAX_NUMBER_DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! How Claude Code's internal messages are read. Anything may be missing or of another type:
-//! foreign data is not an error, it is merely none of ours.
+//! Reading Claude Code's internal messages. Anything may be missing or of another type:
+//! foreign data is not an error, it is ignored.
 
 use serde_json::Value;
 
 use super::marker;
 use ctxbridge_transcript as transcript;
 
-/// `message.content` of a user or assistant message: what the API gets to see as the conversation.
+/// `message.content` of a user or assistant message: the conversation that the API sees.
 /// Other types (`system`, `attachment`, `progress`, …) have none in this sense.
 pub(super) fn conversation_content(message: &Value) -> Option<&Value> {
     let is_conversation = is_type(message, "user") || is_type(message, "assistant");
     is_conversation.then(|| message.get("message")?.get("content")).flatten()
 }
 
-/// Whether a human turn starts here. Tool results are user messages too, but nobody typed them.
+/// `true` if a human turn starts here. Tool results are user messages too, but nobody typed them.
 pub(super) fn is_human_prompt(message: &Value) -> bool {
     is_type(message, "user")
         && !is_synthetic(message)
@@ -24,10 +24,10 @@ pub(super) fn is_human_prompt(message: &Value) -> bool {
         }
 }
 
-/// Whether a human turn starts here that is to stay whole: its prompt says `#keep`.
-pub(super) fn asks_to_keep(message: &Value) -> bool {
+/// `true` if a human turn starts here that stays whole: its prompt says `#keep`.
+pub(super) fn is_pinning_prompt(message: &Value) -> bool {
     // A text that was cut did not ask, or it would not have been; its end may look as if it did.
-    let asks = |text: &str| transcript::asks_to_keep(text) && marker::parse(text).is_none();
+    let asks = |text: &str| transcript::asks_to_pin(text) && marker::parse(text).is_none();
     is_human_prompt(message)
         && match conversation_content(message) {
             Some(Value::String(text)) => asks(text),
@@ -40,21 +40,21 @@ pub(super) fn asks_to_keep(message: &Value) -> bool {
         }
 }
 
-/// Whether the client wrote this message, rather than a person or the model.
+/// `true` if the client wrote this message, rather than a person or the model.
 pub(super) fn is_synthetic(message: &Value) -> bool {
     ["isMeta", "isCompactSummary"].iter().any(|flag| message.get(flag).is_some_and(is_truthy))
 }
 
-/// Arguments of tools that write files, by which whole files come to stand in a conversation, in the order in which they are counted.
+/// Arguments of tools that write files, which can hold whole files, in the order of their numbers.
 const LARGE_ARGUMENTS: [&str; 4] = ["content", "old_string", "new_string", "new_source"];
-/// The argument that holds several edits, and what of each of them is counted on after [`LARGE_ARGUMENTS`].
+/// The argument that holds several edits, and the fields of each that are numbered after [`LARGE_ARGUMENTS`].
 const EDITS: &str = "edits";
 const EDIT_ARGUMENTS: [&str; 2] = ["old_string", "new_string"];
-/// The tools that have them.
+/// The tools that have these arguments.
 const WRITERS: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
-/// The texts of a block that may be cut when it is old, each with its number where the block can have several: of `text` blocks, and
-/// of tool results and the large inputs of tools that write.
+/// The texts of a block that may be cut when it is old, each with its number if the block can have several. They are those of
+/// `text` blocks, of tool results, and the large inputs of tools that write.
 pub(super) fn texts_of_block(block: &Value, with_text: bool, with_tools: bool) -> Vec<(Option<usize>, &str)> {
     let field = |name: &str| block.get(name).unwrap_or(&Value::Null);
     match field("type").as_str() {
@@ -82,7 +82,7 @@ fn texts_of_input(input: &Value) -> Vec<(Option<usize>, &str)> {
     numbers.filter_map(|number| Some((Some(number), input.pointer(&argument(number))?.as_str()?))).collect()
 }
 
-/// Where an argument stands in the input, as a JSON pointer.
+/// Location of an argument in the input, as a JSON pointer.
 fn argument(number: usize) -> String {
     match number.checked_sub(LARGE_ARGUMENTS.len()) {
         None => format!("/{}", LARGE_ARGUMENTS[number]),
@@ -90,7 +90,7 @@ fn argument(number: usize) -> String {
     }
 }
 
-/// Where a text of a block stands.
+/// Returns the value of a text in a block.
 pub(super) fn text_in_block(block: &mut Value, part: Option<usize>) -> Option<&mut Value> {
     match (block.get("type")?.as_str()?, part) {
         ("text", None) => block.get_mut("text"),
@@ -105,7 +105,7 @@ fn is_type(value: &Value, name: &str) -> bool {
     value.get("type").is_some_and(|found| found == name)
 }
 
-/// JavaScript's truthiness, by which the client reads its flags.
+/// `true` if a value is truthy in JavaScript, which is how the client reads its flags.
 fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

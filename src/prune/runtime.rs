@@ -1,8 +1,8 @@
-//! The injected twin of this policy.
+//! The injected twin of this policy. `patch apply` writes the configured settings into it ([`PruneSettings::constants`]).
 
 use serde_json::{Value, json};
 
-use super::settings::Settings;
+use super::settings::PruneSettings;
 
 /// The patch that injects it.
 pub const PATCH: &str = "aggressive-text-prune";
@@ -16,8 +16,8 @@ pub const RUNTIME: &str = include_str!("../../patches/aggressive-text-prune/runt
 /// place.
 pub const RUNTIME_FUNCTION: &str = "ctxbridgeAggressiveTextPrune";
 
-impl Settings {
-    /// The constants of [`RUNTIME`] that hold what the environment does not set.
+impl PruneSettings {
+    /// The constants of [`RUNTIME`] with the defaults of settings that the environment does not set.
     pub fn constants(&self) -> Vec<(&'static str, Value)> {
         vec![
             ("DEFAULT_ENABLED", json!(self.enabled)),

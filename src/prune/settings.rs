@@ -1,64 +1,64 @@
-//! What the user can set, through the environment of the client.
+//! The user's settings, from the environment of the client.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 /// Switches pruning off when it is `0`, `false`, `off` or `no`, in any case of letters.
 pub const SWITCH_VAR: &str = "CLAUDE_TEXT_PRUNE";
-/// Sets [`Settings::keep_turns`].
+/// Sets [`PruneSettings::keep_turns`].
 pub const KEEP_VAR: &str = "CLAUDE_TEXT_PRUNE_KEEP";
-/// Sets [`Settings::threshold_tokens`].
+/// Sets [`PruneSettings::threshold_tokens`].
 pub const THRESHOLD_VAR: &str = "CLAUDE_TEXT_PRUNE_THRESHOLD";
-/// Sets [`Settings::max_chars`].
+/// Sets [`PruneSettings::max_chars`].
 pub const MAX_CHARS_VAR: &str = "CLAUDE_TEXT_PRUNE_MAX_CHARS";
 
-/// Sets [`Settings::tail_tokens`].
+/// Sets [`PruneSettings::tail_tokens`].
 pub const TAIL_VAR: &str = "CLAUDE_TEXT_PRUNE_TAIL_TOKENS";
-/// Sets [`Settings::step`].
+/// Sets [`PruneSettings::step`].
 pub const STEP_VAR: &str = "CLAUDE_TEXT_PRUNE_STEP";
-/// Sets [`Settings::scope`].
+/// Sets [`PruneSettings::scope`].
 pub const SCOPE_VAR: &str = "CLAUDE_TEXT_PRUNE_SCOPE";
-/// Sets [`Settings::handles`], by the words that [`SWITCH_VAR`] takes.
+/// Sets [`PruneSettings::handles`], by the words that [`SWITCH_VAR`] takes.
 pub const HANDLES_VAR: &str = "CLAUDE_TEXT_PRUNE_HANDLES";
 
-/// [`Settings::keep_turns`] unless set: this, the threshold and the characters are those of the compaction-bridge design.
+/// Default of [`PruneSettings::keep_turns`]. This, the threshold and the characters are those of the compaction-bridge design.
 pub const DEFAULT_KEEP_TURNS: u64 = 4;
-/// [`Settings::threshold_tokens`] unless set.
+/// Default of [`PruneSettings::threshold_tokens`].
 pub const DEFAULT_THRESHOLD_TOKENS: u64 = 20_000;
-/// [`Settings::max_chars`] unless set.
+/// Default of [`PruneSettings::max_chars`].
 pub const DEFAULT_MAX_CHARS: u64 = 80;
-/// [`Settings::tail_tokens`] unless set: chosen by simulation, see BENCHMARKS.md.
+/// Default of [`PruneSettings::tail_tokens`], chosen by simulation, see BENCHMARKS.md.
 pub const DEFAULT_TAIL_TOKENS: u64 = 10_000;
-/// [`Settings::step`] unless set: chosen by simulation, see BENCHMARKS.md.
+/// Default of [`PruneSettings::step`], chosen by simulation, see BENCHMARKS.md.
 pub const DEFAULT_STEP: Step = Step::Tokens(40_000);
 
 const SWITCH_OFF: [&str; 4] = ["0", "false", "off", "no"];
 const SWITCH_ON: [&str; 4] = ["1", "true", "on", "yes"];
 
 /// The unit of a step in turns.
-const TURNS: &str = "turns";
+const TURNS_UNIT: &str = "turns";
 
 /// JavaScript's `Number.MAX_SAFE_INTEGER`: both twins have to read the same number.
-const LARGEST_WHOLE_NUMBER: u64 = (1 << 53) - 1;
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// The knobs of the policy.
+/// Settings of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Whether anything is pruned at all.
+pub struct PruneSettings {
+    /// `true` if anything is pruned at all.
     pub enabled: bool,
-    /// Newest human turns whose text stays whole, at least 1.
+    /// Number of the newest human turns whose text stays whole, at least 1.
     pub keep_turns: u64,
-    /// Estimated tokens of the whole conversation from which on it is pruned.
+    /// Minimum size of a conversation that is pruned, in estimated tokens.
     pub threshold_tokens: u64,
     /// UTF-16 code units that an old text keeps, before the marker.
     pub max_chars: u64,
     /// Estimated tokens at the end of the conversation that are never touched.
     pub tail_tokens: u64,
-    /// How far the boundary moves at once.
+    /// Distance that the boundary moves at once.
     pub step: Step,
-    /// What is cut.
-    pub scope: Scope,
-    /// Whether markers say how to recall what was cut.
+    /// The texts that are cut.
+    pub scope: PruneScope,
+    /// `true` if markers have handles to recall the whole text.
     pub handles: bool,
 }
 
@@ -73,8 +73,8 @@ pub enum Step {
 
 /// Kinds of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scope {
-    /// What people and the model say.
+pub enum PruneScope {
+    /// Texts of people and the model.
     Text,
     /// Results of tools, and large inputs of tools that write.
     Tools,
@@ -83,7 +83,7 @@ pub enum Scope {
     All,
 }
 
-impl Default for Settings {
+impl Default for PruneSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -92,14 +92,14 @@ impl Default for Settings {
             max_chars: DEFAULT_MAX_CHARS,
             tail_tokens: DEFAULT_TAIL_TOKENS,
             step: DEFAULT_STEP,
-            scope: Scope::All,
+            scope: PruneScope::All,
             handles: true,
         }
     }
 }
 
-impl Settings {
-    /// Reads the settings from an environment, such as `|name| std::env::var(name).ok()`; what it does not set is as here.
+impl PruneSettings {
+    /// Applies the settings of an environment, such as `|name| std::env::var(name).ok()`. Others stay as they are.
     ///
     /// A value that cannot be read counts as unset: a typo must neither stop
     /// the client nor prune more than was meant. A number is ASCII digits only, without sign or
@@ -124,27 +124,27 @@ impl Settings {
         }
     }
 
-    /// The defaults, with what an environment sets.
+    /// The defaults, with the settings of an environment.
     pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Self {
         Self::default().with_env(lookup)
     }
 }
 
-/// A value that is none of a setting.
+/// Error from parsing a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NoSetting(&'static str);
+pub struct SettingParseError(&'static str);
 
 impl FromStr for Step {
-    type Err = NoSetting;
-    fn from_str(value: &str) -> Result<Self, NoSetting> {
-        let at = value.len().saturating_sub(TURNS.len());
+    type Err = SettingParseError;
+    fn from_str(value: &str) -> Result<Self, SettingParseError> {
+        let at = value.len().saturating_sub(TURNS_UNIT.len());
         let (number, unit): (_, fn(u64) -> Self) = match (value.get(..at), value.get(at..)) {
-            (Some(number), Some(unit)) if unit.eq_ignore_ascii_case(TURNS) => (number, Self::Turns),
+            (Some(number), Some(unit)) if unit.eq_ignore_ascii_case(TURNS_UNIT) => (number, Self::Turns),
             _ => (value, Self::Tokens),
         };
         let number = parse_whole_number(number).filter(|number| *number >= 1);
-        number.map(unit).ok_or(NoSetting("not a number of tokens, such as 40000, or of turns, such as 8turns"))
+        number.map(unit).ok_or(SettingParseError("not a number of tokens, such as 40000, or of turns, such as 8turns"))
     }
 }
 
@@ -152,20 +152,20 @@ impl Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tokens(number) => write!(f, "{number}"),
-            Self::Turns(number) => write!(f, "{number}{TURNS}"),
+            Self::Turns(number) => write!(f, "{number}{TURNS_UNIT}"),
         }
     }
 }
 
-impl FromStr for Scope {
-    type Err = NoSetting;
-    fn from_str(value: &str) -> Result<Self, NoSetting> {
+impl FromStr for PruneScope {
+    type Err = SettingParseError;
+    fn from_str(value: &str) -> Result<Self, SettingParseError> {
         let found = [Self::Text, Self::Tools, Self::All].into_iter().find(|scope| value.eq_ignore_ascii_case(scope.word()));
-        found.ok_or(NoSetting("not one of text, tools, all"))
+        found.ok_or(SettingParseError("not one of text, tools, all"))
     }
 }
 
-impl Scope {
+impl PruneScope {
     /// Its name.
     pub fn word(self) -> &'static str {
         match self {
@@ -180,7 +180,7 @@ fn is_switch_off(value: &str) -> bool {
     SWITCH_OFF.iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
-/// Only where it is off otherwise: elsewhere everything but "off" means on.
+/// `true` if the value switches something on. It counts only if the default is off; otherwise everything but "off" means on.
 fn is_switch_on(value: &str) -> bool {
     SWITCH_ON.iter().any(|word| value.eq_ignore_ascii_case(word))
 }
@@ -189,5 +189,5 @@ fn parse_whole_number(value: &str) -> Option<u64> {
     // `u64::from_str` alone would take a leading `+`.
     let digits_only = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|_| digits_only)?;
-    (number <= LARGEST_WHOLE_NUMBER).then_some(number)
+    (number <= MAX_SAFE_INTEGER).then_some(number)
 }

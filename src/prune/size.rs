@@ -1,4 +1,4 @@
-//! How large a conversation is, without a tokenizer.
+//! Size of a conversation, without a tokenizer.
 
 use std::ops::{Add, AddAssign};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::marker;
 use super::message;
 
-/// UTF-16 code units that make a token. A rule of thumb for English prose and code, from the
+/// UTF-16 code units per token. A rule of thumb for English prose and code, from the
 /// compaction-bridge design; it only has to tell a small conversation from a large one.
 pub const CHARS_PER_TOKEN: f64 = 3.5;
 
@@ -15,7 +15,7 @@ pub const CHARS_PER_TOKEN: f64 = 3.5;
 /// API will charge.
 pub const TOKENS_PER_MEDIA_BLOCK: u64 = 2_000;
 
-/// Sum of what messages hold.
+/// Size of messages.
 ///
 /// `chars` are the UTF-16 code units, over `message.content` of messages of type `user` or `assistant` (meta messages and summaries
 /// included), of
@@ -26,20 +26,20 @@ pub const TOKENS_PER_MEDIA_BLOCK: u64 = 2_000;
 ///   language writes numbers, and cost more.)
 /// - `content` of `tool_result` blocks, by these same rules.
 ///
-/// A text that was cut counts as long as it was: so a conversation has the same size before and after pruning, and what follows from
-/// the size is the same, too.
+/// A text that was cut counts with its length before. So a conversation has the same size before and after pruning, and decisions
+/// on the size are the same, too.
 ///
 /// `media_blocks` is the number of `image` and `document` blocks, those inside of tool results included.
 /// Blocks of any other type count nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Size {
+pub struct ConversationSize {
     /// UTF-16 code units.
     pub chars: u64,
     /// Images and documents.
     pub media_blocks: u64,
 }
 
-impl Size {
+impl ConversationSize {
     /// The size of one message.
     pub fn of(message: &Value) -> Self {
         message::conversation_content(message).map_or_else(Self::default, Self::of_content)
@@ -93,14 +93,14 @@ impl Size {
     }
 }
 
-impl Add for Size {
+impl Add for ConversationSize {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self { chars: self.chars + other.chars, media_blocks: self.media_blocks + other.media_blocks }
     }
 }
 
-impl AddAssign for Size {
+impl AddAssign for ConversationSize {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }

@@ -1,20 +1,20 @@
 /*!
-Secrets that are known by their name: assignments in shell, `.env`, JSON, YAML, TOML and code, headers, flags.
+Secrets that are recognized by their name: assignments in shell, `.env`, JSON, YAML, TOML and code, headers, flags.
 
-Read by hand from where a part of a name was found, since a regex of all that would take longer to compile than a hook may run.
+A hand-written parser starts where a part of a name was found: one regex for all would take longer to compile than a hook may run.
 */
 
 use std::ops::Range;
 
-use super::names::{self, Name};
-use super::value::{self, Text, Value};
+use super::names::{self, SecretKind};
+use super::value::{self, ScannedText, ValueSpan};
 
-/// The rule's name.
-pub const ID: &str = "named-secret";
-/// The name of the rule for `Authorization` and `Bearer`.
-pub const AUTHORIZATION: &str = "authorization";
+/// Name of the rule for named secrets.
+pub const NAMED_SECRET_RULE: &str = "named-secret";
+/// Name of the rule for `Authorization` and `Bearer`.
+pub const AUTHORIZATION_RULE: &str = "authorization";
 
-/// What stands between a name and its value.
+/// Separator between a name and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Separator {
     /// `NAME=value`
@@ -30,46 +30,46 @@ enum Separator {
 }
 
 /// A quote in HTML.
-const QUOTE: &str = "&quot;";
+const QUOTE_ENTITY: &str = "&quot;";
 
 /// Bytes that end a value without quotes.
-const BARE: &[u8] = b",;&|<>)}]";
-/// The same for environment variables, whose values are taken to the next blank.
-const BARE_LOUD: &[u8] = b";|<>";
+const VALUE_TERMINATORS: &[u8] = b",;&|<>)}]";
+/// The same for environment variables, whose values extend to the next blank.
+const VARIABLE_TERMINATORS: &[u8] = b";|<>";
 
-/// A secret whose name has a part at this place.
-pub fn find(text: Text<'_>, part: Range<usize>) -> Option<(&'static str, Range<usize>)> {
+/// Finds a secret whose name has a part at this range.
+pub fn find(text: ScannedText<'_>, part: Range<usize>) -> Option<(&'static str, Range<usize>)> {
     let name = name_around(text, part)?;
     let spelled = &text.text[name.clone()];
-    let kind = Name::of(spelled)?;
-    let is_loud = names::is_loud(spelled);
-    let Some((separator, at)) = separator(text, &name) else { return pair(text, kind, &name) };
-    if kind == Name::Authorization {
-        return authorization(text, at).map(|range| (AUTHORIZATION, range));
+    let kind = SecretKind::of(spelled)?;
+    let is_loud = names::is_upper_case(spelled);
+    let Some((separator, at)) = separator(text, &name) else { return value_of_pair(text, kind, &name) };
+    if kind == SecretKind::Authorization {
+        return authorization(text, at).map(|range| (AUTHORIZATION_RULE, range));
     }
-    let value = match entity(text, at) {
+    let value = match html_quoted_value(text, at) {
         Some(value) => value,
-        None => text.value(at, if is_loud && separator == Separator::Tight { BARE_LOUD } else { BARE }),
+        None => text.value(at, if is_loud && separator == Separator::Tight { VARIABLE_TERMINATORS } else { VALUE_TERMINATORS }),
     };
-    let is_secret = judge(text, kind, separator, is_loud, &name, &value);
-    is_secret.then_some((ID, value.range))
+    let is_secret = is_secret_value(text, kind, separator, is_loud, &name, &value);
+    is_secret.then_some((NAMED_SECRET_RULE, value.range))
 }
 
-/// What follows `Bearer `, wherever it stands.
-pub fn bearer(text: Text<'_>, at: usize) -> Option<(&'static str, Range<usize>)> {
+/// Finds the token after `Bearer `, anywhere in a text.
+pub fn bearer(text: ScannedText<'_>, at: usize) -> Option<(&'static str, Range<usize>)> {
     const SHORTEST: usize = 16;
-    let value = text.value(text.skip_blanks(at), BARE);
+    let value = text.value(text.skip_blanks(at), VALUE_TERMINATORS);
     let said = &text.text[value.range.clone()];
     let is_secret = value.quote.is_none() && said.len() >= SHORTEST && value::looks_random(said) && !value::is_placeholder(said);
-    is_secret.then_some((AUTHORIZATION, value.range))
+    is_secret.then_some((AUTHORIZATION_RULE, value.range))
 }
 
-/// The whole name.
-fn name_around(text: Text<'_>, part: Range<usize>) -> Option<Range<usize>> {
+/// The range of the whole name around a part.
+fn name_around(text: ScannedText<'_>, part: Range<usize>) -> Option<Range<usize>> {
     let (mut start, mut end) = (part.start, part.end);
-    while start > 0 && names::is_part(text.byte(start - 1)) {
+    while start > 0 && names::is_name_byte(text.byte(start - 1)) {
         start -= 1;
-        if part.start - start > names::LONGEST {
+        if part.start - start > names::MAX_NAME_BYTES {
             return None;
         }
     }
@@ -77,23 +77,23 @@ fn name_around(text: Text<'_>, part: Range<usize>) -> Option<Range<usize>> {
     if start > 0 && text.byte(start - 1) == b'\\' && start < part.start {
         start += 1;
     }
-    while names::is_part(text.byte(end)) && text.byte(end) != b'.' {
+    while names::is_name_byte(text.byte(end)) && text.byte(end) != b'.' {
         end += 1;
-        if end - part.end > names::LONGEST {
+        if end - part.end > names::MAX_NAME_BYTES {
             return None;
         }
     }
     Some(start..end)
 }
 
-/// What stands between the name and its value, and where that begins.
-fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> {
+/// The separator after a name, and the start of its value.
+fn separator(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Separator, usize)> {
     let is_flag = text.text[name.clone()].starts_with("--") || text.text[name.clone()].starts_with('-');
     let mut at = name.end;
     let slashes = text.backslashes(at);
     let is_quoted = matches!(text.byte(at + slashes), b'"' | b'\'' | b'`') && !is_flag;
-    let is_key = slashes == 0 && text.is_edge(at);
-    if is_quoted && slashes > 0 && slashes.is_multiple_of(2) && text.is_edge(at + slashes) {
+    let is_key = slashes == 0 && text.is_string_quote(at);
+    if is_quoted && slashes > 0 && slashes.is_multiple_of(2) && text.is_string_quote(at + slashes) {
         // An even number of them escapes no quote: the string ends here, and a key that ends with backslashes is no name.
         return None;
     }
@@ -103,8 +103,8 @@ fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> 
             at += 1;
         }
     }
-    if text.text[at..].starts_with(QUOTE) {
-        at += QUOTE.len();
+    if text.text[at..].starts_with(QUOTE_ENTITY) {
+        at += QUOTE_ENTITY.len();
     }
     let behind_name = at;
     at = text.skip_blanks(at);
@@ -130,7 +130,7 @@ fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> 
         }
         (b':', next) if next != b':' && !(next == b'/' && text.byte(at + 2) == b'/') => {
             at += 1;
-            typed(text, at).map_or(Separator::Colon, |behind| {
+            after_type(text, at).map_or(Separator::Colon, |behind| {
                 at = behind;
                 Separator::Spaced
             })
@@ -140,27 +140,27 @@ fn separator(text: Text<'_>, name: &Range<usize>) -> Option<(Separator, usize)> 
             Separator::Tag
         }
         (next, _) if is_flag && has_blank && next != b'-' => Separator::Blank,
-        (next, _) if has_blank && next > b' ' && is_of_instruction(text, name) => Separator::Tight,
+        (next, _) if has_blank && next > b' ' && is_docker_env(text, name) => Separator::Tight,
         // `["password", "…"]` and `PASSWORD '…'` are lists and sentences as often.
         _ => return None,
     };
     let at = text.skip_blanks(at);
     // In JSON, the value of a key is a string, or is no secret; and a name in a string has its value in that string.
-    (!text.is_json() || is_key == text.is_edge(at)).then_some((separator, at))
+    (!text.is_json() || is_key == text.is_string_quote(at)).then_some((separator, at))
 }
 
-/// What stands between quotes that are written as HTML has them.
-fn entity(text: Text<'_>, at: usize) -> Option<Value> {
-    let said = text.text.get(at..)?.strip_prefix(QUOTE)?;
-    let length = said.find(QUOTE)?;
+/// A value between HTML-escaped quotes.
+fn html_quoted_value(text: ScannedText<'_>, at: usize) -> Option<ValueSpan> {
+    let said = text.text.get(at..)?.strip_prefix(QUOTE_ENTITY)?;
+    let length = said.find(QUOTE_ENTITY)?;
     let is_one = length > 0 && !said[..length].contains(['\n', '\r', '"', '\\', '<']);
-    let start = at + QUOTE.len();
-    is_one.then(|| Value { range: start..start + length, quote: Some(b'"') })
+    let start = at + QUOTE_ENTITY.len();
+    is_one.then(|| ValueSpan { range: start..start + length, quote: Some(b'"') })
 }
 
-/// The value of a name that is a value itself: `- name: DB_PASSWORD` with `value: …` behind it, and the same in JSON and XML.
-fn pair(text: Text<'_>, kind: Name, name: &Range<usize>) -> Option<(&'static str, Range<usize>)> {
-    /// Quotes, commas and white space in between.
+/// The value of a name that is itself a value: `- name: DB_PASSWORD` followed by `value: …`, and the same in JSON and XML.
+fn value_of_pair(text: ScannedText<'_>, kind: SecretKind, name: &Range<usize>) -> Option<(&'static str, Range<usize>)> {
+    /// Maximum bytes of quotes, commas and white space in between.
     const FURTHEST: usize = 48;
     const VALUE: &str = "value";
     let rest = text.text.get(name.end..)?;
@@ -186,15 +186,15 @@ fn pair(text: Text<'_>, kind: Name, name: &Range<usize>) -> Option<(&'static str
         return None;
     }
     let mut at = text.skip_blanks(at + 1);
-    if kind == Name::Authorization {
-        return authorization(text, at).map(|range| (AUTHORIZATION, range));
+    if kind == SecretKind::Authorization {
+        return authorization(text, at).map(|range| (AUTHORIZATION_RULE, range));
     }
     at = text.skip_blanks(at);
-    let value = text.value(at, BARE);
+    let value = text.value(at, VALUE_TERMINATORS);
     let said = &text.text[value.range.clone()];
     // In JSON, both are in one string, or each in one of its own.
-    let is_apart = (name.end..name.end + between).any(|at| text.is_edge(at) && text.byte(at - 1) != b'\\');
-    let is_placed = !text.is_json() || (is_apart == text.is_edge(at) && !text.is_behind_a_string(at + 1));
+    let is_apart = (name.end..name.end + between).any(|at| text.is_string_quote(at) && text.byte(at - 1) != b'\\');
+    let is_placed = !text.is_json() || (is_apart == text.is_string_quote(at) && !text.is_after_string(at + 1));
     let is_secret = is_placed
         && !value::is_placeholder(said)
         && !value::is_prose(said)
@@ -202,19 +202,19 @@ fn pair(text: Text<'_>, kind: Name, name: &Range<usize>) -> Option<(&'static str
             Some(_) => is_secret_text(kind, said),
             None => is_bare_secret(kind, said, false),
         };
-    is_secret.then_some((ID, value.range))
+    is_secret.then_some((NAMED_SECRET_RULE, value.range))
 }
 
-/// Whether a name is that of an instruction in a Dockerfile, `ENV NAME value`.
-fn is_of_instruction(text: Text<'_>, name: &Range<usize>) -> bool {
+/// `true` if a name belongs to a Dockerfile instruction, `ENV NAME value`.
+fn is_docker_env(text: ScannedText<'_>, name: &Range<usize>) -> bool {
     let Some(before) = text.text[..name.start].strip_suffix("ENV ") else { return false };
     let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
     before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
         || before.ends_with("\\n")
 }
 
-/// Behind a type and its `=`: `const TOKEN: &str = "…"`.
-fn typed(text: Text<'_>, at: usize) -> Option<usize> {
+/// The position after a type and its `=`, as in `const TOKEN: &str = "…"`.
+fn after_type(text: ScannedText<'_>, at: usize) -> Option<usize> {
     const LONGEST: usize = 48;
     let rest = text.text.get(at..)?;
     let is_of_a_type = |byte: &u8| byte.is_ascii_alphanumeric() || b" _&<>[]'|.?".contains(byte);
@@ -231,14 +231,14 @@ fn typed(text: Text<'_>, at: usize) -> Option<usize> {
     (equals && begins && has_value && !is_padding).then_some(at + length + 1)
 }
 
-/// Whether the word before a secret says only what kind of one follows.
+/// `true` if a word is an authorization scheme, which only announces the secret after it.
 pub fn is_scheme(word: &str) -> bool {
     const SCHEMES: &[&str] = &["bearer", "basic", "token", "digest", "apikey", "negotiate", "bot", "key"];
     SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(word))
 }
 
-/// The secret behind `Authorization:`, and behind its scheme.
-fn authorization(text: Text<'_>, at: usize) -> Option<Range<usize>> {
+/// The secret after `Authorization:` and its scheme.
+fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     const SHORTEST: usize = 6;
     let mut at = at;
     let slashes = text.backslashes(at);
@@ -261,7 +261,14 @@ fn authorization(text: Text<'_>, at: usize) -> Option<Range<usize>> {
     is_secret.then_some(value.range)
 }
 
-fn judge(text: Text<'_>, kind: Name, separator: Separator, is_loud: bool, name: &Range<usize>, value: &Value) -> bool {
+fn is_secret_value(
+    text: ScannedText<'_>,
+    kind: SecretKind,
+    separator: Separator,
+    is_loud: bool,
+    name: &Range<usize>,
+    value: &ValueSpan,
+) -> bool {
     let said = &text.text[value.range.clone()];
     if value::is_placeholder(said) || value::is_prose(said) || said.eq_ignore_ascii_case(&text.text[name.clone()]) {
         return false;
@@ -271,7 +278,9 @@ fn judge(text: Text<'_>, kind: Name, separator: Separator, is_loud: bool, name: 
         None => match separator {
             Separator::Tag => is_secret_text(kind, said),
             // What a person types, or a file that is read by a shell.
-            Separator::Blank => !value::is_expression(said) && (kind == Name::Password || said.len() >= 6) && !is_option(said),
+            Separator::Blank => {
+                !value::is_expression(said) && (kind == SecretKind::Password || said.len() >= 6) && !is_option(said)
+            }
             Separator::Tight if is_loud => !value::is_call(said) && !is_number_of(kind, said),
             Separator::Tight => is_bare_secret(kind, said, is_argument(text, value)) && !is_option(said),
             Separator::Spaced => is_bare_secret(kind, said, true),
@@ -280,18 +289,18 @@ fn judge(text: Text<'_>, kind: Name, separator: Separator, is_loud: bool, name: 
     }
 }
 
-/// A text that has been assigned to such a name, whatever is around it.
-pub fn is_secret_text(kind: Name, said: &str) -> bool {
+/// `true` if a text is a secret when assigned to a name of this kind, whatever is around it.
+pub fn is_secret_text(kind: SecretKind, said: &str) -> bool {
     const SHORTEST: usize = 6;
     match kind {
-        Name::Password => true,
-        Name::Key | Name::Authorization => said.len() >= SHORTEST && !is_number_of(kind, said),
-        Name::Weak => said.len() >= SHORTEST && value::looks_random(said) && !said.contains(char::is_whitespace),
+        SecretKind::Password => true,
+        SecretKind::Key | SecretKind::Authorization => said.len() >= SHORTEST && !is_number_of(kind, said),
+        SecretKind::Weak => said.len() >= SHORTEST && value::looks_random(said) && !said.contains(char::is_whitespace),
     }
 }
 
-/// Something without quotes: in code it is a name or an expression, unless it looks like neither.
-fn is_bare_secret(kind: Name, said: &str, is_code: bool) -> bool {
+/// `true` if a value without quotes is a secret. In code, it is a name or an expression unless it looks like neither.
+fn is_bare_secret(kind: SecretKind, said: &str, is_code: bool) -> bool {
     const SHORTEST_WORD: usize = 6;
     const SHORTEST_KEY: usize = 12;
     if value::is_expression(said) || is_number_of(kind, said) {
@@ -300,48 +309,48 @@ fn is_bare_secret(kind: Name, said: &str, is_code: bool) -> bool {
     let has_digit = said.bytes().any(|byte| byte.is_ascii_digit());
     let is_name = value::is_identifier(said);
     match kind {
-        Name::Password if is_name && is_code => {
+        SecretKind::Password if is_name && is_code => {
             has_digit && said.len() >= SHORTEST_WORD && !said.contains(['.', ':']) && !names_a_secret(said)
         }
-        Name::Password => !(is_name && names_a_secret(said)),
+        SecretKind::Password => !(is_name && names_a_secret(said)),
         _ if is_name && is_code => {
             said.len() >= SHORTEST_KEY && value::looks_random(said) && !said.contains(':') && !names_a_secret(said)
         }
-        Name::Weak => said.len() >= SHORTEST_WORD && value::looks_random(said),
+        SecretKind::Weak => said.len() >= SHORTEST_WORD && value::looks_random(said),
         _ => said.len() >= SHORTEST_WORD && !(is_name && names_a_secret(said)) && (has_digit || !is_code),
     }
 }
 
-/// `password=db_password`
+/// `true` if a value is itself the name of a secret, as in `password=db_password`.
 fn names_a_secret(said: &str) -> bool {
-    Name::of(said).is_some()
+    SecretKind::of(said).is_some()
 }
 
-/// Numbers count tokens and say where keys are; as passwords they are chosen often.
-fn is_number_of(kind: Name, said: &str) -> bool {
-    kind != Name::Password && said.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b'+'))
+/// `true` if a value is a number that is no secret: it counts tokens or gives the position of a key. Passwords are often numbers.
+fn is_number_of(kind: SecretKind, said: &str) -> bool {
+    kind != SecretKind::Password && said.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-' | b'+'))
 }
 
-/// `token: String`, `secret: SecretRef`
+/// `true` for a type, as in `token: String`, `secret: SecretRef`.
 fn is_type(said: &str) -> bool {
     said.starts_with(|c: char| c.is_ascii_uppercase()) && said.bytes().all(|byte| byte.is_ascii_alphabetic())
         || said.ends_with('?')
         || said.starts_with(['|', '>'])
 }
 
-/// `--secret id=npm,src=.npmrc` names one.
+/// `true` for an option that only names a secret, as in `--secret id=npm,src=.npmrc`.
 fn is_option(said: &str) -> bool {
     ["id=", "src=", "type=", "name="].iter().any(|begin| said.starts_with(begin))
 }
 
-/// Between commas or parentheses, where code gives an argument.
-fn is_argument(text: Text<'_>, value: &Value) -> bool {
+/// `true` if a value is followed by a comma or parenthesis, as an argument in code.
+fn is_argument(text: ScannedText<'_>, value: &ValueSpan) -> bool {
     matches!(text.byte(value.range.end), b',' | b')')
 }
 
-/// Whether name and value are all that is on their line: that is how files of settings have it, and code does not.
-fn is_alone(text: Text<'_>, name: &Range<usize>, value: &Value) -> bool {
+/// `true` if name and value are alone on their line, as in settings files but not in code.
+fn is_alone(text: ScannedText<'_>, name: &Range<usize>, value: &ValueSpan) -> bool {
     let before = text.text[..name.start].trim_end_matches([' ', '\t', '-']);
     let begins = before.is_empty() || before.ends_with(['\n', '\r', '"', '\'', '{']) || before.ends_with("\\n");
-    begins && text.line_ends(text.skip_blanks(value.range.end))
+    begins && text.is_line_end(text.skip_blanks(value.range.end))
 }

@@ -1,15 +1,15 @@
 /*!
-Secrets in text: found by their form, by the name that they are assigned to, and by where they stand, and replaced by
+Secrets in text: found by their form, by the name they are assigned to, or by their position, and replaced by
 `[redacted:RULE]`.
 
-What leaves this machine, or is kept besides the archive, goes through here. Words that every secret has near it are looked for in one
-pass ([`Redactor`]); only where one is, more is done. What is known by its form is in `rules.toml` (`rules`) with a regex that is
-compiled then, since hooks have no time for all of them. What is known by its name (`names`, `assignment`) or by its place
-(`address`) is read by hand, and `value` says what only stands for a secret. How far a private key goes, `private_key` finds out.
+Everything that leaves this machine, or is stored outside of the archive, goes through here. A single pass ([`Redactor`])
+searches for keywords that every secret has near it; more work is done only where one is. Secrets with a known form are in
+`rules.toml` (`rules`), with a regex that is compiled when needed, since hooks have no time for all of them. Hand-written
+parsers handle secrets known by name (`names`, `assignment`) or by position (`address`). `value` recognizes placeholders,
+and `private_key` finds the extent of a private key.
 
-Redacting twice is redacting once. A JSON text whose strings have secrets is JSON afterwards; better is [`Redactor::redact_json`], which
-sees strings as they are meant, and keys. [`Redactor::redact_line`] does that to the bytes of a transcript's line, and leaves the rest of them as
-they are.
+Redaction is idempotent. A JSON text stays valid JSON; [`Redactor::redact_json`] is better for it, since it sees decoded
+strings, and keys. [`Redactor::redact_line`] does that to the bytes of a transcript's line, and leaves all other bytes.
 */
 
 mod address;
@@ -29,139 +29,139 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
-use ctxbridge_config::{self as config, PatternError};
+use ctxbridge_config::{self as config, InvalidPattern};
 use rules::Rule;
-use value::Text;
+use value::ScannedText;
 
-/// How every replacement begins.
-const MARK: &str = "[redacted:";
+/// Start of every replacement.
+const MARKER_PREFIX: &str = "[redacted:";
 
-/// The name of the rule for patterns of the user.
-const EXTRA: &str = "pattern";
+/// Name of the rule for the user's patterns.
+const CUSTOM_RULE: &str = "pattern";
 
-/// What is found in a text that was redacted so often already is left: nobody writes such a text but to keep us busy.
-const MOST_PASSES: usize = 8;
+/// Maximum number of passes over a text. Only a text made to keep us busy needs more.
+const MAX_PASSES: usize = 8;
 
-/// Patterns of the user.
+/// The user's patterns.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Patterns<'p> {
-    /// Regular expressions of more secrets; group 1 is the secret where there is one.
+pub struct RedactionPatterns<'p> {
+    /// Regular expressions of more secrets. Group 1, if there is one, is the secret.
     pub extra: &'p [String],
-    /// Regular expressions of what is no secret: one in which it is found whole, or in part unless it has anchors, stays.
+    /// Regular expressions of text that is no secret. A secret with a match anywhere in it stays, unless anchors say otherwise.
     pub allow: &'p [String],
 }
 
 /// A text without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redacted<'t> {
-    /// The text; borrowed where there were none.
+    /// The text; borrowed where it had no secrets.
     pub text: Cow<'t, str>,
-    /// How many were found, by rule.
-    pub found: Found,
+    /// Number of secrets that were found, by rule.
+    pub found: RedactionCounts,
 }
 
-/// How many secrets were found, by rule.
-pub type Found = BTreeMap<&'static str, usize>;
+/// Number of secrets that were found, by rule.
+pub type RedactionCounts = BTreeMap<&'static str, usize>;
 
 /// Finds secrets.
 #[derive(Debug)]
 pub struct Redactor {
-    words: &'static Words,
+    words: &'static KeywordIndex,
     extra: Vec<Regex>,
     allow: Vec<Regex>,
 }
 
-/// The words that every secret has near it.
+/// The keywords, one of which every secret has near it.
 #[derive(Debug)]
-struct Words {
+struct KeywordIndex {
     automaton: AhoCorasick,
-    /// The same, three times as fast and with twice the time to build: for whole transcripts, and not for hooks.
+    /// The same automaton, three times as fast but with twice the time to build: for whole transcripts, not for hooks.
     fast: OnceLock<AhoCorasick>,
     words: Vec<&'static str>,
-    /// What each word leads to.
-    leads: Vec<Lead>,
+    /// The target of each word.
+    leads: Vec<KeywordTarget>,
 }
 
-/// What a word that was found leads to.
+/// The detector that a keyword starts.
 #[derive(Clone, Copy, Debug)]
-enum Lead {
-    /// This rule of the table may match somewhere.
+enum KeywordTarget {
+    /// The rule of the table with this index, which may match anywhere in the text.
     Rule(usize),
     /// A part of a name.
     Name,
-    /// An address goes on here.
+    /// An address continues here.
     Url,
-    /// A command of curl goes on here.
+    /// A curl command continues here.
     Curl,
-    /// A token goes on here.
+    /// A token follows.
     Bearer,
 }
 
-/// A secret.
-struct Secret {
+/// A secret that was found.
+struct SecretSpan {
     rule: &'static str,
     range: Range<usize>,
 }
 
 impl Redactor {
-    /// With patterns of the user.
+    /// A redactor with the user's patterns.
     ///
     /// # Errors
-    /// When one of them is no regular expression, or one that takes too much.
-    pub fn new(patterns: &Patterns<'_>) -> Result<Self, PatternError> {
+    /// If a pattern is not a regular expression, or takes too much memory.
+    pub fn new(patterns: &RedactionPatterns<'_>) -> Result<Self, InvalidPattern> {
         let (redactor, problems) = Self::of_patterns(patterns);
         problems.into_iter().next().map_or(Ok(redactor), Err)
     }
 
-    /// With the user's settings. Patterns that are no regular expressions are passed over, and listed; who must not go on without them asks
-    /// [`Self::strict`].
-    pub fn of(settings: &config::Redact) -> (Self, Vec<PatternError>) {
-        Self::of_patterns(&Patterns { extra: &settings.patterns, allow: &settings.allow })
+    /// A redactor with the user's settings. Invalid patterns are skipped, and returned. Callers that must not go on without them
+    /// use [`Self::strict`].
+    pub fn of(settings: &config::RedactSettings) -> (Self, Vec<InvalidPattern>) {
+        Self::of_patterns(&RedactionPatterns { extra: &settings.patterns, allow: &settings.allow })
     }
 
-    /// With the user's settings, all of them: for what leaves this machine.
+    /// A redactor with all of the user's settings: for data that leaves this machine.
     ///
     /// # Errors
-    /// When one of the patterns is no regular expression, or one that takes too much.
-    pub fn strict(settings: &config::Redact) -> Result<Self, PatternError> {
-        Self::new(&Patterns { extra: &settings.patterns, allow: &settings.allow })
+    /// If a pattern is not a regular expression, or takes too much memory.
+    pub fn strict(settings: &config::RedactSettings) -> Result<Self, InvalidPattern> {
+        Self::new(&RedactionPatterns { extra: &settings.patterns, allow: &settings.allow })
     }
 
-    fn of_patterns(patterns: &Patterns<'_>) -> (Self, Vec<PatternError>) {
+    fn of_patterns(patterns: &RedactionPatterns<'_>) -> (Self, Vec<InvalidPattern>) {
         let mut problems = Vec::new();
         let mut compile = |patterns: &[String]| {
-            let one = |pattern: &String| config::compile(pattern).map_err(|problem| problems.push(problem)).ok();
+            let one = |pattern: &String| config::compile_pattern(pattern).map_err(|problem| problems.push(problem)).ok();
             patterns.iter().filter_map(one).collect::<Vec<_>>()
         };
-        let redactor = Self { words: Words::all(), extra: compile(patterns.extra), allow: compile(patterns.allow) };
+        let redactor = Self { words: KeywordIndex::all(), extra: compile(patterns.extra), allow: compile(patterns.allow) };
         (redactor, problems)
     }
 
-    /// Without any.
+    /// The redactor without the user's patterns.
     pub fn standard() -> &'static Self {
         static STANDARD: OnceLock<Redactor> = OnceLock::new();
-        STANDARD.get_or_init(|| Self { words: Words::all(), extra: Vec::new(), allow: Vec::new() })
+        STANDARD.get_or_init(|| Self { words: KeywordIndex::all(), extra: Vec::new(), allow: Vec::new() })
     }
 
-    /// Whether there is a secret in a text.
+    /// `true` if a text has a secret.
     pub fn has_secret(&self, text: &str) -> bool {
         matches!(self.redact(text).text, Cow::Owned(_))
     }
 
-    /// A text with `[redacted:RULE]` for each secret.
+    /// Replaces each secret in a text by `[redacted:RULE]`.
     pub fn redact<'t>(&self, text: &'t str) -> Redacted<'t> {
-        let mut redacted = Redacted { text: Cow::Borrowed(text), found: Found::new() };
+        let mut redacted = Redacted { text: Cow::Borrowed(text), found: RedactionCounts::new() };
         // What was beside a secret may be seen as one when that is gone.
-        for _ in 0..MOST_PASSES {
+        for _ in 0..MAX_PASSES {
             let secrets = self.secrets(&redacted.text);
             if secrets.is_empty() {
                 break;
             }
             let mut clean = String::with_capacity(redacted.text.len());
             let mut done = 0;
-            for Secret { rule, range } in secrets {
+            for SecretSpan { rule, range } in secrets {
                 clean.push_str(&redacted.text[done..range.start]);
-                clean.push_str(&mark(rule));
+                clean.push_str(&marker(rule));
                 done = range.end;
                 *redacted.found.entry(rule).or_default() += 1;
             }
@@ -171,46 +171,46 @@ impl Redactor {
         redacted
     }
 
-    /// The secrets of a text in their order, apart from each other.
-    fn secrets(&self, text: &str) -> Vec<Secret> {
+    /// The secrets of a text, in order and without overlaps.
+    fn secrets(&self, text: &str) -> Vec<SecretSpan> {
         self.secrets_by(&self.words.automaton, text)
     }
 
-    fn secrets_by(&self, automaton: &AhoCorasick, text: &str) -> Vec<Secret> {
+    fn secrets_by(&self, automaton: &AhoCorasick, text: &str) -> Vec<SecretSpan> {
         let mut found = Vec::new();
-        let seen = Text::new(text);
+        let seen = ScannedText::new(text);
         let mut wanted = 0_u64;
         // A name is read once, however many parts it has.
         let mut named = 0;
         for hit in automaton.find_overlapping_iter(text) {
             let secret = match self.words.leads[hit.pattern().as_usize()] {
-                Lead::Rule(at) => {
+                KeywordTarget::Rule(at) => {
                     wanted |= 1 << at;
                     None
                 }
-                Lead::Name if hit.end() <= named => None,
-                Lead::Name => assignment::find(seen, hit.range()).inspect(|(_, range)| named = range.start),
-                Lead::Url => address::in_url(seen, hit.end()),
-                Lead::Curl => address::in_curl(seen, hit.end() - 1),
-                Lead::Bearer => assignment::bearer(seen, hit.end()),
+                KeywordTarget::Name if hit.end() <= named => None,
+                KeywordTarget::Name => assignment::find(seen, hit.range()).inspect(|(_, range)| named = range.start),
+                KeywordTarget::Url => address::in_url(seen, hit.end()),
+                KeywordTarget::Curl => address::in_curl(seen, hit.end() - 1),
+                KeywordTarget::Bearer => assignment::bearer(seen, hit.end()),
             };
-            found.extend(secret.map(|(rule, range)| Secret { rule, range }));
+            found.extend(secret.map(|(rule, range)| SecretSpan { rule, range }));
         }
         for (at, rule) in Rule::all().iter().enumerate().filter(|(at, _)| wanted >> at & 1 == 1) {
             debug_assert!(at < u64::BITS as usize, "more rules than bits");
             for (start, range) in rule.regex().into_iter().flat_map(|regex| matches(regex, text, 1)) {
                 // The quote behind a flag may be the end of the string.
-                if start < range.start && seen.is_behind_a_string(range.start) {
+                if start < range.start && seen.is_after_string(range.start) {
                     continue;
                 }
-                let range = if rule.is_key_marker { private_key::body(seen, range) } else { Some(range) };
+                let range = if rule.is_key_marker { private_key::find_key(seen, range) } else { Some(range) };
                 if let Some(range) = range.filter(|range| rule.is_secret(&text[range.clone()])) {
-                    found.push(Secret { rule: &rule.id, range });
+                    found.push(SecretSpan { rule: &rule.id, range });
                 }
             }
         }
         for (_, range) in self.extra.iter().flat_map(|regex| matches(regex, text, 0)) {
-            found.push(Secret { rule: EXTRA, range });
+            found.push(SecretSpan { rule: CUSTOM_RULE, range });
         }
         if found.is_empty() {
             return found;
@@ -219,20 +219,21 @@ impl Redactor {
         let is_old = |range: &Range<usize>| marks.iter().any(|mark| mark.start < range.end && range.start < mark.end);
         let is_allowed = |range: &Range<usize>| self.allow.iter().any(|allowed| allowed.is_match(&text[range.clone()]));
         found.retain(|secret| !secret.range.is_empty() && !is_old(&secret.range) && !is_allowed(&secret.range));
-        apart(found)
+        merge_overlapping(found)
     }
 }
 
-impl Words {
-    /// They are put together once in a process.
+impl KeywordIndex {
+    /// The keywords, which are built once per process.
     fn all() -> &'static Self {
-        static WORDS: OnceLock<Words> = OnceLock::new();
+        static WORDS: OnceLock<KeywordIndex> = OnceLock::new();
         WORDS.get_or_init(|| {
             let rules = Rule::all().iter().enumerate();
-            let of_rules = rules.flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (word.as_str(), Lead::Rule(at))));
-            let of_names = names::PARTS.iter().map(|part| (*part, Lead::Name));
-            let others = [("://", Lead::Url), ("curl ", Lead::Curl), ("bearer ", Lead::Bearer)];
-            let (words, leads): (Vec<&str>, Vec<Lead>) = of_rules.chain(of_names).chain(others).unzip();
+            let of_rules =
+                rules.flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (word.as_str(), KeywordTarget::Rule(at))));
+            let of_names = names::NAME_PARTS.iter().map(|part| (*part, KeywordTarget::Name));
+            let others = [("://", KeywordTarget::Url), ("curl ", KeywordTarget::Curl), ("bearer ", KeywordTarget::Bearer)];
+            let (words, leads): (Vec<&str>, Vec<KeywordTarget>) = of_rules.chain(of_names).chain(others).unzip();
             Self { automaton: automaton(AhoCorasickKind::ContiguousNFA, &words), fast: OnceLock::new(), words, leads }
         })
     }
@@ -250,17 +251,17 @@ fn automaton(kind: AhoCorasickKind, words: &[&str]) -> AhoCorasick {
         .expect("a hundred constant words are no more than an automaton can have")
 }
 
-fn mark(rule: &str) -> String {
-    format!("{MARK}{rule}]")
+fn marker(rule: &str) -> String {
+    format!("{MARKER_PREFIX}{rule}]")
 }
 
-/// Where secrets were.
+/// Ranges of replacements in a text.
 fn marks(text: &str) -> Vec<Range<usize>> {
     let end = |start: usize| text[start..].find(']').map_or(text.len(), |length| start + length + 1);
-    text.match_indices(MARK).map(|(start, _)| start..end(start)).collect()
+    text.match_indices(MARKER_PREFIX).map(|(start, _)| start..end(start)).collect()
 }
 
-/// What a regex finds: where it begins, and the group within that took part, else all of it. `all` is the group of all that counts.
+/// Matches of a regex: each start, and the range of the first matched group within, else of the whole. `all` is the whole's group.
 fn matches<'t>(regex: &'t Regex, text: &'t str, all: usize) -> impl Iterator<Item = (usize, Range<usize>)> + 't {
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -273,15 +274,15 @@ fn matches<'t>(regex: &'t Regex, text: &'t str, all: usize) -> impl Iterator<Ite
     })
 }
 
-/// Those that overlap become one, with the name of the one that begins first, or is longest.
-fn apart(mut found: Vec<Secret>) -> Vec<Secret> {
+/// Merges overlapping secrets. The result has the rule of the one that starts first, or of the longest.
+fn merge_overlapping(mut found: Vec<SecretSpan>) -> Vec<SecretSpan> {
     found.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));
-    let mut apart: Vec<Secret> = Vec::with_capacity(found.len());
+    let mut apart: Vec<SecretSpan> = Vec::with_capacity(found.len());
     for secret in found {
         match apart.last_mut().filter(|last| secret.range.start < last.range.end) {
             Some(last) => {
                 // The form says more than the name.
-                if last.rule == assignment::ID && last.range == secret.range {
+                if last.rule == assignment::NAMED_SECRET_RULE && last.range == secret.range {
                     last.rule = secret.rule;
                 }
                 last.range.end = last.range.end.max(secret.range.end);

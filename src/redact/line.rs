@@ -1,9 +1,9 @@
 /*!
-Secrets in a line of a transcript: bytes of JSON that stay as they are but for the secrets.
+Secrets in a line of a transcript: all bytes of the JSON except the secrets stay as they are.
 
-Nothing is printed anew. The line is gone through once; each string is seen as it is meant, with the name of its key, and what is a secret in
-it is cut out of the bytes. What the client finds its way by is never touched, nor are images and the like. A line that is no JSON is a
-text.
+Nothing is reformatted. The line is scanned once: each string is decoded and checked with the name of its key, and its
+secrets are cut out of the bytes. Fields that the client relies on are never touched, nor are images and the like. A line
+that is not JSON is treated as text.
 */
 
 use std::borrow::Cow;
@@ -11,22 +11,22 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
-use super::names::{self, Name};
-use super::{Found, MOST_PASSES, Redactor, Secret, mark};
+use super::names::{self, SecretKind};
+use super::{MAX_PASSES, RedactionCounts, Redactor, SecretSpan, marker};
 
-/// Bytes of a string that is nothing but base64 from which on it is an image or the like, and no key.
-const BLOB: usize = 512;
-/// The same where such a thing is expected.
-const SHORT_BLOB: usize = 64;
+/// Minimum bytes of a base64 string that is treated as an image or the like, and not as a key.
+const MIN_BLOB_BYTES: usize = 512;
+/// The same where such data is expected.
+const MIN_DATA_BLOB_BYTES: usize = 64;
 
-/// Bytes of a name that no secret is as short as, if it has only letters, digits and underscores.
-const SHORT_KEY: usize = 16;
+/// Keys of letters, digits and underscores that are shorter, in bytes, cannot contain a secret.
+const MIN_SECRET_KEY_BYTES: usize = 16;
 
-/// Values are nested no deeper in what any parser reads.
-const DEEPEST: usize = 512;
+/// Maximum nesting of values. Parsers do not accept more.
+const MAX_LINE_DEPTH: usize = 512;
 
-/// Fields of a line by which the client knows what it is, and what belongs together.
-const OF_A_LINE: &[&str] = &[
+/// Fields by which the client identifies and links lines.
+const FIXED_LINE_FIELDS: &[&str] = &[
     "type",
     "subtype",
     "uuid",
@@ -48,33 +48,33 @@ const OF_A_LINE: &[&str] = &[
     "sourceToolAssistantUUID",
     "hash",
 ];
-/// The same of a message, and of a block of it. Signatures are checked by the API.
-const OF_A_MESSAGE: &[&str] = &["type", "role", "id", "stop_reason"];
-const OF_A_BLOCK: &[&str] = &["type", "id", "tool_use_id", "signature"];
-const OF_A_SOURCE: &[&str] = &["type", "media_type"];
-const OF_A_RESULT: &[&str] = &["agentId"];
+/// The same for a message, and for a block of it. Signatures are checked by the API.
+const FIXED_MESSAGE_FIELDS: &[&str] = &["type", "role", "id", "stop_reason"];
+const FIXED_BLOCK_FIELDS: &[&str] = &["type", "id", "tool_use_id", "signature"];
+const FIXED_SOURCE_FIELDS: &[&str] = &["type", "media_type"];
+const FIXED_RESULT_FIELDS: &[&str] = &["agentId"];
 
-/// Where in a line a value is.
+/// Position of a value in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     /// The line itself.
     Line,
-    /// What is said.
+    /// The message.
     Message,
-    /// Its blocks, or those of a block.
+    /// The list of blocks of a message or of a block.
     Content,
-    /// One of them.
+    /// A block.
     Block,
     /// An image or a document.
     Source,
-    /// What the client notes down of a tool's result.
+    /// The client's record of a tool's result.
     Result,
-    /// Anything else, of which nothing is known.
+    /// Anything else.
     Other,
 }
 
-impl Place {
-    /// The place of the value of a field.
+impl LinePosition {
+    /// The position of a field's value.
     fn field(self, key: &str) -> Self {
         match (self, key) {
             (Self::Line, "message") => Self::Message,
@@ -85,75 +85,75 @@ impl Place {
         }
     }
 
-    /// The place of the items of a list.
+    /// The position of a list's items.
     fn item(self) -> Self {
         if self == Self::Content { Self::Block } else { Self::Other }
     }
 
-    /// Whether a field is one of the client's own.
+    /// `true` if a field belongs to the client and is never redacted.
     fn is_fixed(self, key: &str) -> bool {
         let fixed = match self {
-            Self::Line => OF_A_LINE,
-            Self::Message => OF_A_MESSAGE,
-            Self::Block => OF_A_BLOCK,
-            Self::Source => OF_A_SOURCE,
-            Self::Result => OF_A_RESULT,
+            Self::Line => FIXED_LINE_FIELDS,
+            Self::Message => FIXED_MESSAGE_FIELDS,
+            Self::Block => FIXED_BLOCK_FIELDS,
+            Self::Source => FIXED_SOURCE_FIELDS,
+            Self::Result => FIXED_RESULT_FIELDS,
             Self::Content | Self::Other => &[],
         };
         fixed.contains(&key)
     }
 }
 
-/// What is known of a value before it is read.
+/// Context of a value, known before it is read.
 #[derive(Clone, Copy, Debug)]
-struct About {
-    /// What its key announces, and what it announces of each item, should it be a list.
-    name: Option<Name>,
-    of_items: Option<Name>,
-    place: Place,
-    /// Whether it stays as it is.
+struct ValueContext {
+    /// The kind of secret that its key announces, and the kind for each item if it is a list.
+    name: Option<SecretKind>,
+    of_items: Option<SecretKind>,
+    place: LinePosition,
+    /// `true` if it is never redacted.
     is_fixed: bool,
-    /// Whether it is likely to be base64.
+    /// `true` if it is likely to be base64.
     is_data: bool,
 }
 
 /// An object or a list that is open.
 #[derive(Debug)]
-struct Open {
+struct OpenContainer {
     is_list: bool,
-    place: Place,
-    /// Of a list: what is known of its items.
-    items: Option<Name>,
+    place: LinePosition,
+    /// The kind of secret that a list's items are.
+    items: Option<SecretKind>,
 }
 
-/// What comes out of the bytes.
+/// A range of bytes to replace.
 #[derive(Debug)]
-struct Cut {
+struct SecretCut {
     range: Range<usize>,
     rule: &'static str,
-    /// Whether it is a number, in whose place a string has to be.
+    /// `true` for a number, whose replacement needs quotes.
     is_bare: bool,
 }
 
 impl Redactor {
-    /// A line of a transcript with `[redacted:RULE]` for each secret, and how many there were by rule; borrowed where there were none. What is
-    /// JSON stays JSON, and every byte that is no secret stays; so does a line end.
-    pub fn redact_line<'l>(&self, line: &'l [u8]) -> (Cow<'l, [u8]>, Found) {
-        let mut found = Found::new();
+    /// Replaces each secret in a transcript's line by `[redacted:RULE]`, and counts them by rule. The result is borrowed if there
+    /// are none. JSON stays valid JSON, and every byte outside of secrets stays, including the line end.
+    pub fn redact_line<'l>(&self, line: &'l [u8]) -> (Cow<'l, [u8]>, RedactionCounts) {
+        let mut found = RedactionCounts::new();
         let mut redacted = Cow::Borrowed(line);
         // What was beside a secret may be seen as one when that is gone.
-        for _ in 0..MOST_PASSES {
-            let mut scan = Scan::of(self, &redacted);
+        for _ in 0..MAX_PASSES {
+            let mut scan = LineScanner::of(self, &redacted);
             let cuts = if scan.value().is_some() { scan.cuts } else { self.cuts_of_text(&redacted) };
             if cuts.is_empty() {
                 break;
             }
             let mut clean = Vec::with_capacity(redacted.len());
             let mut done = 0;
-            for Cut { range, rule, is_bare } in cuts {
+            for SecretCut { range, rule, is_bare } in cuts {
                 let quote: &[u8] = if is_bare { b"\"" } else { b"" };
                 clean.extend_from_slice(&redacted[done..range.start]);
-                clean.extend([quote, mark(rule).as_bytes(), quote].concat());
+                clean.extend([quote, marker(rule).as_bytes(), quote].concat());
                 done = range.end;
                 *found.entry(rule).or_default() += 1;
             }
@@ -163,14 +163,14 @@ impl Redactor {
         (redacted, found)
     }
 
-    fn cuts_of_text(&self, bytes: &[u8]) -> Vec<Cut> {
+    fn cuts_of_text(&self, bytes: &[u8]) -> Vec<SecretCut> {
         let secrets = self.secrets(&String::from_utf8_lossy(bytes));
-        if secrets.is_empty() { Vec::new() } else { cuts(secrets, &Map::of_text(bytes), 0) }
+        if secrets.is_empty() { Vec::new() } else { cuts(secrets, &OffsetMap::of_text(bytes), 0) }
     }
 }
 
-fn cuts(secrets: Vec<Secret>, map: &Map, start: usize) -> Vec<Cut> {
-    let cut = |Secret { rule, range }: Secret| Cut {
+fn cuts(secrets: Vec<SecretSpan>, map: &OffsetMap, start: usize) -> Vec<SecretCut> {
+    let cut = |SecretSpan { rule, range }: SecretSpan| SecretCut {
         range: start + map.byte(range.start)..start + map.byte(range.end),
         rule,
         is_bare: false,
@@ -178,31 +178,31 @@ fn cuts(secrets: Vec<Secret>, map: &Map, start: usize) -> Vec<Cut> {
     secrets.into_iter().map(cut).collect()
 }
 
-/// Goes through a line.
-struct Scan<'s> {
+/// Scanner of a line.
+struct LineScanner<'s> {
     redactor: &'s Redactor,
     automaton: &'s AhoCorasick,
     bytes: &'s [u8],
     at: usize,
-    cuts: Vec<Cut>,
+    cuts: Vec<SecretCut>,
 }
 
-impl<'s> Scan<'s> {
+impl<'s> LineScanner<'s> {
     fn of(redactor: &'s Redactor, bytes: &'s [u8]) -> Self {
         Self { redactor, automaton: redactor.words.fast(), bytes, at: 0, cuts: Vec::new() }
     }
 
-    /// The value that the line is; nothing when it is none.
+    /// Scans the line's value; `None` if it is not JSON.
     fn value(&mut self) -> Option<()> {
-        let mut open: Vec<Open> = Vec::new();
-        let mut about = About { name: None, of_items: None, place: Place::Line, is_fixed: false, is_data: false };
+        let mut open: Vec<OpenContainer> = Vec::new();
+        let mut about = ValueContext { name: None, of_items: None, place: LinePosition::Line, is_fixed: false, is_data: false };
         loop {
             // Here a value begins.
             self.skip_blanks();
             match *self.bytes.get(self.at)? {
-                bracket @ (b'{' | b'[') if open.len() < DEEPEST => {
+                bracket @ (b'{' | b'[') if open.len() < MAX_LINE_DEPTH => {
                     self.at += 1;
-                    open.push(Open { is_list: bracket == b'[', place: about.place, items: about.of_items });
+                    open.push(OpenContainer { is_list: bracket == b'[', place: about.place, items: about.of_items });
                     self.skip_blanks();
                     if self.bytes.get(self.at) != Some(if bracket == b'[' { &b']' } else { &b'}' }) {
                         about = self.next(open.last()?)?;
@@ -231,11 +231,11 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// What is known of the next value in there; of an object, its key is read.
-    fn next(&mut self, inner: &Open) -> Option<About> {
+    /// The context of the next value in an open container. In an object, this reads its key.
+    fn next(&mut self, inner: &OpenContainer) -> Option<ValueContext> {
         if inner.is_list {
             let name = inner.items;
-            return Some(About { name, of_items: name, place: inner.place.item(), is_fixed: false, is_data: false });
+            return Some(ValueContext { name, of_items: name, place: inner.place.item(), is_fixed: false, is_data: false });
         }
         self.skip_blanks();
         let range = self.quoted()?;
@@ -246,47 +246,47 @@ impl<'s> Scan<'s> {
         Some(about)
     }
 
-    fn key(&mut self, range: Range<usize>, place: Place) -> About {
+    fn key(&mut self, range: Range<usize>, place: LinePosition) -> ValueContext {
         let raw = &self.bytes[range.clone()];
-        let key = meant(raw);
+        let key = unescape(raw);
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let is_known = place != Place::Other && raw.iter().all(is_plain);
-        let is_short = raw.len() < SHORT_KEY && raw.iter().all(is_plain) && self.redactor.extra.is_empty();
+        let is_known = place != LinePosition::Other && raw.iter().all(is_plain);
+        let is_short = raw.len() < MIN_SECRET_KEY_BYTES && raw.iter().all(is_plain) && self.redactor.extra.is_empty();
         if !is_known && !is_short {
             let secrets = self.redactor.secrets_by(self.automaton, &key);
             if !secrets.is_empty() {
-                self.cuts.extend(cuts(secrets, &Map::of_string(raw), range.start));
+                self.cuts.extend(cuts(secrets, &OffsetMap::of_string(raw), range.start));
             }
         }
         let (name, of_items) = names::of_key(&key);
-        About {
+        ValueContext {
             name,
             of_items,
             place: place.field(&key),
             is_fixed: place.is_fixed(&key),
-            is_data: matches!(place, Place::Source | Place::Block) && key == "data",
+            is_data: matches!(place, LinePosition::Source | LinePosition::Block) && key == "data",
         }
     }
 
-    fn string(&mut self, about: About) -> Option<()> {
+    fn string(&mut self, about: ValueContext) -> Option<()> {
         let range = self.quoted()?;
         let raw = &self.bytes[range.clone()];
-        if about.is_fixed || (about.is_data && is_base64(raw, SHORT_BLOB)) {
+        if about.is_fixed || (about.is_data && is_base64(raw, MIN_DATA_BLOB_BYTES)) {
             return Some(());
         }
-        if about.name.is_none() && is_base64(raw, BLOB) {
+        if about.name.is_none() && is_base64(raw, MIN_BLOB_BYTES) {
             return Some(());
         }
-        let text = meant(raw);
+        let text = unescape(raw);
         let named = self.redactor.named(&text, about.name);
         let secrets = named.map_or_else(|| self.redactor.secrets_by(self.automaton, &text), |secret| vec![secret]);
         if !secrets.is_empty() {
-            self.cuts.extend(cuts(secrets, &Map::of_string(raw), range.start));
+            self.cuts.extend(cuts(secrets, &OffsetMap::of_string(raw), range.start));
         }
         Some(())
     }
 
-    /// Where the string is that begins here, without its quotes; goes on behind it.
+    /// The range of the string that starts here, without its quotes. Moves behind it.
     fn quoted(&mut self) -> Option<Range<usize>> {
         (self.bytes.get(self.at) == Some(&b'"')).then_some(())?;
         let start = self.at + 1;
@@ -302,7 +302,7 @@ impl<'s> Scan<'s> {
     }
 
     /// A number, `true`, `false`, `null`.
-    fn literal(&mut self, about: About) -> Option<()> {
+    fn literal(&mut self, about: ValueContext) -> Option<()> {
         let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
         let start = self.at;
         let literal = &self.bytes[start..];
@@ -311,7 +311,7 @@ impl<'s> Scan<'s> {
         let is_number = literal.first()?.is_ascii_digit() || literal.starts_with(b"-");
         if is_number && !about.is_fixed && (about.name.is_some() || !self.redactor.extra.is_empty()) {
             let number = std::str::from_utf8(literal).ok().and_then(|digits| self.redactor.number(digits, about.name));
-            self.cuts.extend(number.map(|rule| Cut { range: start..self.at, rule, is_bare: true }));
+            self.cuts.extend(number.map(|rule| SecretCut { range: start..self.at, rule, is_bare: true }));
         }
         Some(())
     }
@@ -323,7 +323,7 @@ impl<'s> Scan<'s> {
     }
 }
 
-/// Whether it is nothing but so many characters of base64, of either alphabet.
+/// `true` if the bytes are only base64, of either alphabet, and at least `least` long.
 fn is_base64(raw: &[u8], least: usize) -> bool {
     if raw.len() < least {
         return false;
@@ -332,21 +332,21 @@ fn is_base64(raw: &[u8], least: usize) -> bool {
     raw[..end].iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_'))
 }
 
-/// What a string means.
-fn meant(raw: &[u8]) -> Cow<'_, str> {
+/// The decoded text of a string.
+fn unescape(raw: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(b'\\', raw).is_none() {
         return std::str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed);
     }
     let mut text = String::with_capacity(raw.len());
-    pieces(raw, true, |piece, _| text.push_str(piece));
+    for_each_piece(raw, true, |piece, _| text.push_str(piece));
     Cow::Owned(text)
 }
 
-/// Where the characters of a text are in the bytes that it was read from.
+/// Map from positions in a decoded text to positions in its original bytes.
 #[derive(Debug, Default)]
-struct Map(Vec<(usize, usize)>);
+struct OffsetMap(Vec<(usize, usize)>);
 
-impl Map {
+impl OffsetMap {
     fn of_string(raw: &[u8]) -> Self {
         Self::of(raw, true)
     }
@@ -358,7 +358,7 @@ impl Map {
     fn of(raw: &[u8], has_escapes: bool) -> Self {
         let mut map = Self(vec![(0, 0)]);
         let (mut text, mut byte) = (0, 0);
-        pieces(raw, has_escapes, |piece, bytes| {
+        for_each_piece(raw, has_escapes, |piece, bytes| {
             map.0.push((text, byte));
             text += piece.len();
             byte += bytes;
@@ -367,16 +367,16 @@ impl Map {
         map
     }
 
-    /// The byte at which the character begins that is at a place of the text.
+    /// The offset in the bytes of the character at a position of the text.
     fn byte(&self, place: usize) -> usize {
         let (text, byte) = self.0[self.0.partition_point(|(text, _)| *text <= place).saturating_sub(1)];
         byte + (place - text)
     }
 }
 
-/// Hands over what a string means piece by piece, each with the bytes that it takes: runs that stand for themselves, escapes, and what is no
-/// UTF-8, as the replacement character.
-fn pieces(raw: &[u8], has_escapes: bool, mut sink: impl FnMut(&str, usize)) {
+/// Decodes a string piece by piece, each with the number of its original bytes: plain runs, escapes, and invalid UTF-8, which
+/// becomes the replacement character.
+fn for_each_piece(raw: &[u8], has_escapes: bool, mut sink: impl FnMut(&str, usize)) {
     let whole = std::str::from_utf8(raw);
     let mut rest = raw;
     while !rest.is_empty() {
@@ -401,7 +401,7 @@ fn pieces(raw: &[u8], has_escapes: bool, mut sink: impl FnMut(&str, usize)) {
     }
 }
 
-/// The character of the escape that stands first, and its bytes. What is none stands for its backslash.
+/// The character of the escape at the start, and the number of its bytes. An invalid escape is a backslash.
 fn escape(raw: &[u8]) -> (char, usize) {
     const SHORT: usize = 2;
     const LONG: usize = 6;
@@ -441,11 +441,11 @@ mod tests {
     #[test]
     fn escapes_mean_what_json_says() {
         for text in [r#""a\n\t\"\\\/\b\f\r""#, r#""\u0041\u00e9\ud83d\ude00x""#, r#""plain ü""#, r#""""#] {
-            let meant = meant(&text.as_bytes()[1..text.len() - 1]);
+            let meant = unescape(&text.as_bytes()[1..text.len() - 1]);
             assert_eq!(meant, serde_json::from_str::<String>(text).expect("JSON"), "{text}");
         }
-        assert_eq!(meant(br"\ud83dx\q\u12"), "\u{fffd}x\\q\\u12");
-        assert_eq!(meant(b"a\xffb\\"), "a\u{fffd}b\\");
+        assert_eq!(unescape(br"\ud83dx\q\u12"), "\u{fffd}x\\q\\u12");
+        assert_eq!(unescape(b"a\xffb\\"), "a\u{fffd}b\\");
     }
 
     proptest! {
@@ -453,11 +453,11 @@ mod tests {
         fn places_are_found_again(text in "[a-c\n\"\\\\\u{1}ü😀]{0,30}") {
             let json = serde_json::to_string(&text).expect("a string");
             let raw = &json.as_bytes()[1..json.len() - 1];
-            prop_assert_eq!(meant(raw), &*text);
-            let map = Map::of_string(raw);
+            prop_assert_eq!(unescape(raw), &*text);
+            let map = OffsetMap::of_string(raw);
             for (start, character) in text.char_indices() {
                 let piece = &raw[map.byte(start)..map.byte(start + character.len_utf8())];
-                prop_assert_eq!(meant(piece), character.to_string());
+                prop_assert_eq!(unescape(piece), character.to_string());
             }
             prop_assert_eq!((map.byte(0), map.byte(text.len())), (0, raw.len()));
         }
@@ -466,11 +466,11 @@ mod tests {
         fn what_is_json_is_gone_through(value in json(), spaced in any::<bool>()) {
             let text = if spaced { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.expect("JSON");
             let redactor = Redactor::standard();
-            let mut scan = Scan::of(redactor, text.as_bytes());
+            let mut scan = LineScanner::of(redactor, text.as_bytes());
             prop_assert_eq!(scan.value(), Some(()));
             for end in 1..text.len() {
                 let cut = &text.as_bytes()[..end];
-                let mut scan = Scan::of(redactor, cut);
+                let mut scan = LineScanner::of(redactor, cut);
                 if scan.value().is_some() {
                     // Only a number, or a word, may be one without its end.
                     let is_open = [b'{', b'[', b'"'].contains(&text.as_bytes()[0]);

@@ -1,31 +1,31 @@
-//! How far a private key goes that begins, or ends, somewhere: whatever its lines are shown with.
+//! Extent of a private key from its first or last line, whatever its lines are shown with.
 //!
-//! Tools number lines (`     2→MIIE…`), name files, quote, indent, comment out and concatenate; so nothing is asked of what stands between the begin
-//! and the end but that there is a key in it: documentation has both without one.
+//! Tools number lines (`     2→MIIE…`), name files, quote, indent, comment out and concatenate. So the text between the first
+//! and the last line only has to contain a key: documentation has both lines without one.
 
 use std::ops::Range;
 
-use super::value::Text;
+use super::value::ScannedText;
 
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const KEY: &str = "PRIVATE KEY";
-/// Behind the kind of key.
+/// Dashes after the kind of key.
 const DASHES: &str = "-----";
 
-/// Bytes of a key at most, with all that is between its lines: one of 16,384 bits has 12,700.
-const LONGEST: usize = 24 << 10;
+/// Maximum bytes of a key, including everything between its lines. A key of 16,384 bits has 12,700.
+const MAX_KEY_BYTES: usize = 24 << 10;
 
-/// Characters in a row that a key has and documentation has not.
-const SHORTEST_LINE: usize = 32;
+/// Minimum length of a run of base64 characters in a key. Documentation has no such runs.
+const MIN_KEY_RUN: usize = 32;
 
-/// The key behind, or before, a line with its kind: `marker` is the place of that line's dashes and words.
-pub fn body(text: Text<'_>, marker: Range<usize>) -> Option<Range<usize>> {
-    if text.text[marker.clone()].starts_with(BEGIN) { behind(text, marker.end) } else { before(text, marker.start) }
+/// The key after, or before, a line with its kind. `marker` is the range of that line's dashes and words.
+pub fn find_key(text: ScannedText<'_>, marker: Range<usize>) -> Option<Range<usize>> {
+    if text.text[marker.clone()].starts_with(BEGIN) { key_after(text, marker.end) } else { key_before(text, marker.start) }
 }
 
-fn behind(text: Text<'_>, start: usize) -> Option<Range<usize>> {
-    let limit = text.boundary(start + LONGEST);
+fn key_after(text: ScannedText<'_>, start: usize) -> Option<Range<usize>> {
+    let limit = text.boundary(start + MAX_KEY_BYTES);
     let end = string_end(text, start, limit);
     let window = &text.text[start..end];
     // What begins anew is another one.
@@ -43,12 +43,12 @@ fn behind(text: Text<'_>, start: usize) -> Option<Range<usize>> {
         }
         let said = &window[line.clone()];
         match has_key(said) {
-            true => (words_of_key, length) = (words(said), line.end),
+            true => (words_of_key, length) = (count_words(said), line.end),
             // What stands before the first line is said of the key.
-            false if words_of_key == 0 || words(said) == 0 => {}
+            false if words_of_key == 0 || count_words(said) == 0 => {}
             // The last one may be short.
             false => {
-                if words(said) <= words_of_key {
+                if count_words(said) <= words_of_key {
                     length = line.end;
                 }
                 break;
@@ -58,9 +58,9 @@ fn behind(text: Text<'_>, start: usize) -> Option<Range<usize>> {
     (words_of_key > 0).then(|| start..start + length)
 }
 
-/// The lines of a key of which only the end is there.
-fn before(text: Text<'_>, end: usize) -> Option<Range<usize>> {
-    let begin = text.boundary(end.saturating_sub(LONGEST));
+/// The lines of a key whose start is missing.
+fn key_before(text: ScannedText<'_>, end: usize) -> Option<Range<usize>> {
+    let begin = text.boundary(end.saturating_sub(MAX_KEY_BYTES));
     let begin = string_begin(text, begin, end);
     let window = &text.text[begin..end];
     // Where its begin is, that was looked behind.
@@ -71,11 +71,11 @@ fn before(text: Text<'_>, end: usize) -> Option<Range<usize>> {
     let mut all: Vec<Range<usize>> = lines(window).collect();
     // The last one is what stands before the dashes; the one before that may be short.
     all.pop();
-    all.retain(|line| words(&window[line.clone()]) > 0);
+    all.retain(|line| count_words(&window[line.clone()]) > 0);
     let said = |at: usize| all.get(at).map_or("", |line| &window[line.clone()]);
     let last = all.len().saturating_sub(1);
     for at in (0..all.len()).rev() {
-        let is_rest = || at == last && at > 0 && has_key(said(at - 1)) && words(said(at)) <= words(said(at - 1));
+        let is_rest = || at == last && at > 0 && has_key(said(at - 1)) && count_words(said(at)) <= count_words(said(at - 1));
         match has_key(said(at)) {
             true => start = Some(all[at].start),
             false if is_rest() => {}
@@ -85,8 +85,8 @@ fn before(text: Text<'_>, end: usize) -> Option<Range<usize>> {
     start.map(|start| begin + start..end)
 }
 
-/// Where the string of a JSON text ends, at the latest; elsewhere, the limit.
-fn string_end(text: Text<'_>, start: usize, limit: usize) -> usize {
+/// End of the string in a JSON text, at most `limit`; in other texts, `limit`.
+fn string_end(text: ScannedText<'_>, start: usize, limit: usize) -> usize {
     if !text.is_json() {
         return limit;
     }
@@ -102,8 +102,8 @@ fn string_end(text: Text<'_>, start: usize, limit: usize) -> usize {
     limit
 }
 
-/// Where the string of a JSON text begins, at the earliest; elsewhere, the limit.
-fn string_begin(text: Text<'_>, limit: usize, end: usize) -> usize {
+/// Start of the string in a JSON text, at least `limit`; in other texts, `limit`.
+fn string_begin(text: ScannedText<'_>, limit: usize, end: usize) -> usize {
     if !text.is_json() {
         return limit;
     }
@@ -112,14 +112,14 @@ fn string_begin(text: Text<'_>, limit: usize, end: usize) -> usize {
     (limit..end).rev().find(|at| bytes[*at] == b'"' && !is_escaped(*at)).map_or(limit, |quote| quote + 1)
 }
 
-/// Where the line begins that ends a key.
+/// Start of the line that ends a key.
 fn end_of_key(window: &str) -> Option<usize> {
     let at = window.find(END)?;
     let kind = &window[at + END.len()..];
     kind.split(DASHES).next().is_some_and(|kind| kind.contains(KEY)).then_some(at)
 }
 
-/// Lines, also where their ends are escaped.
+/// Ranges of lines, including those with escaped line ends.
 fn lines(window: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut from = Some(0);
     std::iter::from_fn(move || {
@@ -133,14 +133,14 @@ fn lines(window: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 }
 
 fn has_key(text: &str) -> bool {
-    runs(text).any(|run| run.len() >= SHORTEST_LINE)
+    runs(text).any(|run| run.len() >= MIN_KEY_RUN)
 }
 
 fn runs(text: &str) -> impl Iterator<Item = &[u8]> {
     text.as_bytes().split(|byte| !(byte.is_ascii_alphanumeric() || b"+/=".contains(byte))).filter(|run| !run.is_empty())
 }
 
-/// Words of a line, besides its number. The last line of a key has as many as the others: what they are shown with, and itself.
-fn words(line: &str) -> usize {
+/// Number of words of a line, without its number. Each line of a key has as many as the others: its decoration, and itself.
+fn count_words(line: &str) -> usize {
     runs(line).filter(|run| run.iter().any(u8::is_ascii_alphabetic)).count()
 }

@@ -1,4 +1,4 @@
-//! Secrets that are known by their form: the table in `rules.toml`, of which only what is needed is compiled.
+//! Secrets with a known form: the table in `rules.toml`. Only needed regexes are compiled.
 
 use std::sync::OnceLock;
 
@@ -7,27 +7,27 @@ use serde::Deserialize;
 
 use super::value;
 
-/// What examples of the documentation of a service end with, instead of being a secret.
-const EXAMPLE: &str = "EXAMPLE";
+/// Suffix of example keys in a service's documentation, which are no secrets.
+const EXAMPLE_SUFFIX: &str = "EXAMPLE";
 
 #[derive(Deserialize)]
-struct Table {
+struct RuleTable {
     rule: Vec<Rule>,
 }
 
-/// A form that a secret has.
+/// The form of a secret.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Its name, as it stands in place of the secret.
+    /// Its name, which is written in place of the secret.
     pub id: String,
-    /// Words of which one is in every match, in lower case.
+    /// Words in lower case. Every match contains one.
     pub keywords: Vec<String>,
     regex: String,
-    /// Whether what it finds is the begin or the end of a private key, and the secret is what follows, or was before.
+    /// `true` if a match is the first or last line of a private key, and the secret is the text after or before it.
     #[serde(default)]
     pub is_key_marker: bool,
-    /// Whether people choose what it finds: what stands for a secret is none.
+    /// `true` if people choose the secret, so that placeholders are no secrets.
     #[serde(default)]
     is_chosen: bool,
     #[serde(skip)]
@@ -39,21 +39,22 @@ impl Rule {
     pub fn all() -> &'static [Self] {
         static RULES: OnceLock<Vec<Rule>> = OnceLock::new();
         // A test reads the table; without one, nothing would be found by its form.
-        RULES.get_or_init(|| toml::from_str(include_str!("rules.toml")).map_or_else(|_| Vec::new(), |table: Table| table.rule))
+        RULES
+            .get_or_init(|| toml::from_str(include_str!("rules.toml")).map_or_else(|_| Vec::new(), |table: RuleTable| table.rule))
     }
 
-    /// The regex, all of it in a group of its own. A process of milliseconds does not pay for those that it does not need.
+    /// The regex, with the whole match in group 1. It is compiled when needed, since a hook runs for milliseconds.
     ///
-    /// No word goes on where a match begins, but for the letter of an escape of JSON. It is the regex that says so: to look at what it found
-    /// and begin again a character later takes the square of the length where a text has one begin after the other.
+    /// A match starts at a word boundary, or after the letter of a JSON escape. The regex itself checks that: checking matches
+    /// afterwards and restarting one character later would take quadratic time in a text with many starts in sequence.
     pub fn regex(&self) -> Option<&Regex> {
         let begin = if self.is_key_marker { "" } else { r"(?:(?-u:\b{start-half})|\\[nrtbf])" };
         self.compiled.get_or_init(|| Regex::new(&format!("{begin}({})", self.regex)).ok()).as_ref()
     }
 
-    /// Whether what the regex found is a secret indeed.
+    /// `true` if a match of the regex is really a secret.
     pub fn is_secret(&self, found: &str) -> bool {
-        !(found.ends_with(EXAMPLE) || (self.is_chosen && value::is_placeholder(found)))
+        !(found.ends_with(EXAMPLE_SUFFIX) || (self.is_chosen && value::is_placeholder(found)))
     }
 }
 

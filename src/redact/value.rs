@@ -1,63 +1,63 @@
-//! The value of a name: how far it goes, and whether it is a secret or stands for one.
+//! The value of a name: its extent, and whether it is a secret or a placeholder.
 
 use std::ops::Range;
 
-use super::MARK;
+use super::MARKER_PREFIX;
 
-/// Bytes of a value at most.
-const LONGEST: usize = 8_192;
+/// Maximum bytes of a value.
+const MAX_VALUE_BYTES: usize = 8_192;
 
-/// A value, as it stands in a text.
+/// A value in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value {
-    /// Where, without its quotes.
+pub struct ValueSpan {
+    /// Its range, without its quotes.
     pub range: Range<usize>,
-    /// Its quote; nothing where it has none.
+    /// Its quote, if it has one.
     pub quote: Option<u8>,
 }
 
-/// A text and whether it is JSON as it stands: then, what ends a string of it ends every value.
+/// A text, with a flag for JSON: there, the end of a string ends every value.
 #[derive(Clone, Copy, Debug)]
-pub struct Text<'t> {
+pub struct ScannedText<'t> {
     /// The text.
     pub text: &'t str,
     is_json: bool,
 }
 
-impl<'t> Text<'t> {
+impl<'t> ScannedText<'t> {
     pub fn new(text: &'t str) -> Self {
         Self { text, is_json: text.trim_start().starts_with(['{', '[', '"']) }
     }
 
-    /// The byte at a place; 0 behind the end.
+    /// The byte at a position; 0 after the end.
     pub fn byte(&self, at: usize) -> u8 {
         self.text.as_bytes().get(at).copied().unwrap_or(0)
     }
 
-    /// Whether a string of the JSON that this is ends, or begins, there.
-    pub fn is_edge(&self, at: usize) -> bool {
+    /// `true` if the text is JSON and a string of it starts or ends there.
+    pub fn is_string_quote(&self, at: usize) -> bool {
         self.is_json && self.byte(at) == b'"'
     }
 
-    /// Whether a string of the JSON that this is has ended just before: what follows is in none.
-    pub fn is_behind_a_string(&self, at: usize) -> bool {
-        let Some(quote) = at.checked_sub(1).filter(|quote| self.is_edge(*quote)) else { return false };
+    /// `true` if the text is JSON and a string of it has ended just before, so that the following is in no string.
+    pub fn is_after_string(&self, at: usize) -> bool {
+        let Some(quote) = at.checked_sub(1).filter(|quote| self.is_string_quote(*quote)) else { return false };
         let before = self.text[..quote].trim_end_matches([' ', '\t', '\n', '\r']).chars().next_back();
         // A string begins behind these, and an escaped quote is no end.
         before.is_some_and(|before| !":,[{\\".contains(before))
     }
 
-    /// Whether it is JSON as it stands.
+    /// `true` if the text is JSON.
     pub fn is_json(&self) -> bool {
         self.is_json
     }
 
-    /// How many backslashes are there.
+    /// Number of backslashes at a position.
     pub fn backslashes(&self, at: usize) -> usize {
         self.text.as_bytes()[at.min(self.text.len())..].iter().take_while(|byte| **byte == b'\\').count()
     }
 
-    /// Behind blanks.
+    /// The position after blanks.
     pub fn skip_blanks(&self, mut at: usize) -> usize {
         while matches!(self.byte(at), b' ' | b'\t') {
             at += 1;
@@ -65,8 +65,8 @@ impl<'t> Text<'t> {
         at
     }
 
-    /// Whether a line ends there; in JSON, an escape ends one.
-    pub fn line_ends(&self, at: usize) -> bool {
+    /// `true` if a line ends there; in JSON, an escape ends one.
+    pub fn is_line_end(&self, at: usize) -> bool {
         match self.byte(at) {
             b'\n' | b'\r' | b'#' => true,
             0 => at >= self.text.len(),
@@ -76,21 +76,21 @@ impl<'t> Text<'t> {
         }
     }
 
-    /// The value that begins there. `bare` says which bytes end one without quotes, besides white space and quotes.
-    pub fn value(&self, at: usize, bare: &[u8]) -> Value {
+    /// The value that starts there. A value without quotes ends at one of the bytes in `bare`, at white space or at a quote.
+    pub fn value(&self, at: usize, bare: &[u8]) -> ValueSpan {
         let slashes = self.backslashes(at);
         let quote = self.byte(at + slashes);
         if matches!(quote, b'"' | b'\'' | b'`') && (slashes == 0 || slashes % 2 == 1) {
             let start = at + slashes + 1;
-            return Value { range: start..self.quoted_end(start, quote, slashes), quote: Some(quote) };
+            return ValueSpan { range: start..self.quoted_end(start, quote, slashes), quote: Some(quote) };
         }
-        Value { range: at..self.bare_end(at, bare), quote: None }
+        ValueSpan { range: at..self.bare_end(at, bare), quote: None }
     }
 
-    /// Quotes in quotes are escaped; those of this depth end it. A value that is not closed ends with its line.
+    /// End of a quoted value. Nested quotes are escaped; one of this depth ends the value. An unclosed value ends with its line.
     fn quoted_end(&self, start: usize, quote: u8, depth: usize) -> usize {
         let mut at = start;
-        let limit = start + LONGEST;
+        let limit = start + MAX_VALUE_BYTES;
         while at < self.text.len() && at < limit {
             match self.byte(at) {
                 b'\n' | b'\r' => return at,
@@ -118,7 +118,7 @@ impl<'t> Text<'t> {
 
     fn bare_end(&self, start: usize, bare: &[u8]) -> usize {
         let mut at = start;
-        let limit = start + LONGEST;
+        let limit = start + MAX_VALUE_BYTES;
         while at < self.text.len() && at < limit {
             match self.byte(at) {
                 b'\\' if matches!(self.byte(at + 1), b'n' | b'r' | b't' | b'"' | b'\'' | b'\n' | b'\r' | 0) => return at,
@@ -132,7 +132,7 @@ impl<'t> Text<'t> {
         self.boundary(at)
     }
 
-    /// The begin of a character there, or before.
+    /// The start of the character at a position.
     pub fn boundary(&self, at: usize) -> usize {
         let at = at.min(self.text.len());
         (0..=at).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0)
@@ -143,8 +143,8 @@ fn next_char(text: &str, at: usize) -> usize {
     text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
 }
 
-/// Words that stand where a secret will be, or for none.
-const STAND_INS: &[&str] = &[
+/// Words that are placeholders for a secret, or mean that there is none.
+const PLACEHOLDER_WORDS: &[&str] = &[
     "null",
     "none",
     "nil",
@@ -214,8 +214,8 @@ const STAND_INS: &[&str] = &[
     "no",
 ];
 
-/// Begins of what is read from elsewhere.
-const REFERENCES: &[&str] = &[
+/// Prefixes of references to a value that is stored elsewhere.
+const REFERENCE_PREFIXES: &[&str] = &[
     "process.env",
     "os.environ",
     "os.getenv",
@@ -245,8 +245,8 @@ const REFERENCES: &[&str] = &[
     "${{",
 ];
 
-/// Begins and ends of what a reader is to replace.
-const REPLACE: (&[&str], &[&str]) = (
+/// Prefixes and suffixes of text that a reader is to replace.
+const FILL_IN_AFFIXES: (&[&str], &[&str]) = (
     &[
         "your", "<", "[", "(", "insert", "replace", "enter", "put_", "my_", "my-", "some_", "some-", "xxx", "...", "…", "***",
         "•", "todo",
@@ -254,26 +254,26 @@ const REPLACE: (&[&str], &[&str]) = (
     &["here", "example", "_name", "-name", "..."],
 );
 
-/// Whether it stands for a secret and is none: a variable, an example, a blank to be filled in.
+/// `true` for a placeholder that is no secret: a variable, an example, a blank to be filled in.
 pub fn is_placeholder(value: &str) -> bool {
     const SHORTEST: usize = 4;
     let value = value.trim();
-    if value.len() < SHORTEST || value.contains(MARK) || is_variable(value) {
+    if value.len() < SHORTEST || value.contains(MARKER_PREFIX) || is_variable(value) {
         return true;
     }
     let lower = value.to_lowercase();
     let bare = lower.trim_matches(|c: char| !c.is_alphanumeric());
     let mut characters = bare.chars();
     let first = characters.next();
-    STAND_INS.contains(&bare)
+    PLACEHOLDER_WORDS.contains(&bare)
         || characters.all(|character| Some(character) == first)
-        || REFERENCES.iter().any(|begin| lower.starts_with(begin))
-        || REPLACE.0.iter().any(|begin| lower.starts_with(begin))
-        || REPLACE.1.iter().any(|end| lower.ends_with(end))
+        || REFERENCE_PREFIXES.iter().any(|begin| lower.starts_with(begin))
+        || FILL_IN_AFFIXES.0.iter().any(|begin| lower.starts_with(begin))
+        || FILL_IN_AFFIXES.1.iter().any(|end| lower.ends_with(end))
         || is_path(value)
 }
 
-/// `$NAME`, `${…}`, `$(…)`, `%NAME%`, `{name}`, `%s`, `@name`.
+/// `true` for `$NAME`, `${…}`, `$(…)`, `%NAME%`, `{name}`, `%s`.
 fn is_variable(value: &str) -> bool {
     let is_name = |name: &str| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'-'))
@@ -291,7 +291,7 @@ fn is_variable(value: &str) -> bool {
         || value.contains("{{")
 }
 
-/// A file that has the secret is none.
+/// `true` for the path of a file, which may have the secret but is none.
 fn is_path(value: &str) -> bool {
     let begins = value.starts_with("./") || value.starts_with("../") || value.starts_with("~/") || value.starts_with('/');
     let is_plain =
@@ -299,8 +299,8 @@ fn is_path(value: &str) -> bool {
     begins && value.bytes().all(is_plain) && value.bytes().filter(|byte| *byte == b'/').count() > 0
 }
 
-/// Words of a sentence about secrets, which is shown to people.
-const TALK: &[&str] = &[
+/// Words of sentences about secrets that are shown to people.
+const PROSE_WORDS: &[&str] = &[
     "password",
     "passwords",
     "passphrase",
@@ -330,13 +330,13 @@ const TALK: &[&str] = &[
     "for",
 ];
 
-/// Whether people are to read it, rather than a program.
+/// `true` if a value is text for people and not for a program.
 pub fn is_prose(value: &str) -> bool {
     let mut words = value.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
-    value.trim().contains(char::is_whitespace) && words.any(|word| TALK.contains(&word.to_lowercase().as_str()))
+    value.trim().contains(char::is_whitespace) && words.any(|word| PROSE_WORDS.contains(&word.to_lowercase().as_str()))
 }
 
-/// Whether a machine made it: letters and digits, or both cases without a pattern of words.
+/// `true` if a value looks generated: letters and digits, or both cases without a pattern of words.
 pub fn looks_random(value: &str) -> bool {
     let count = |is: fn(&u8) -> bool| value.bytes().filter(is).count();
     let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
@@ -344,19 +344,19 @@ pub fn looks_random(value: &str) -> bool {
         || digits + letters >= 12 && count(u8::is_ascii_uppercase) >= 3 && count(u8::is_ascii_lowercase) >= 3
 }
 
-/// A name or a path of names, as code has it: `config.token`, `next_token`, `T::Token`.
+/// `true` for a name or a path of names in code: `config.token`, `next_token`, `T::Token`.
 pub fn is_identifier(value: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'?' | b'*' | b'&' | b'$');
     !value.starts_with(|c: char| c.is_ascii_digit()) && value.bytes().all(is_inner)
 }
 
-/// Whether all of it is a call: `get_token()`.
+/// `true` if all of a value is a call: `get_token()`.
 pub fn is_call(value: &str) -> bool {
     let name = value.find(['(', '[']).map(|at| &value[..at]);
     value.ends_with([')', ']']) && name.is_some_and(|name| !name.is_empty() && is_identifier(name))
 }
 
-/// Whether anything in it is called: `getpass()`, `tokens[0]`.
+/// `true` if a value contains a call or an index, or starts with an operator: `getpass()`, `tokens[0]`.
 pub fn is_expression(value: &str) -> bool {
     value.contains(['(', '[']) || value.starts_with(['&', '*', '!', '{', '+', '=', '-', '/'])
 }

@@ -12,14 +12,14 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
 
-use super::Desk;
-use super::cache::Cached;
-use super::request::{Kind, Request};
+use super::StubContext;
+use super::cache::CacheUsage;
+use super::request::{ApiRequest, RequestKind};
 use super::respond;
 use super::validate::{Violation, validate, validate_prompt};
 
-/// The API's endpoints; whatever else is asked for gets an API-shaped 404.
-pub(super) fn router(desk: Arc<Desk>) -> Router {
+/// The API's endpoints; any other path gets a 404 in the API's format.
+pub(super) fn router(desk: Arc<StubContext>) -> Router {
     let limit = DefaultBodyLimit::max(desk.options.max_body);
     Router::new()
         .route("/v1/messages", post(messages))
@@ -30,7 +30,7 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .with_state(desk)
 }
 
-async fn messages(State(desk): State<Arc<Desk>>, body: Result<Bytes, BytesRejection>) -> Result<Response, ApiError> {
+async fn messages(State(desk): State<Arc<StubContext>>, body: Result<Bytes, BytesRejection>) -> Result<Response, ApiError> {
     let mut state = desk.lock();
     if state.admitted >= desk.options.max_requests {
         return Err(ApiError::Overloaded);
@@ -44,14 +44,14 @@ async fn messages(State(desk): State<Arc<Desk>>, body: Result<Bytes, BytesReject
             return Err(error);
         }
     };
-    let kind = Kind::of(&body);
+    let kind = RequestKind::of(&body);
     let number = 1 + state.requests.iter().filter(|seen| seen.kind == kind).count();
     let verdict = validate(&body);
     let cached = match &mut state.cache {
         Some(cache) if verdict.is_ok() => cache.serve(&body, Instant::now()),
-        _ => Cached::default(),
+        _ => CacheUsage::default(),
     };
-    let request = Arc::new(Request::new(number, kind, body, cached, verdict.as_ref().err()));
+    let request = Arc::new(ApiRequest::new(number, kind, body, cached, verdict.as_ref().err()));
     state.requests.push(Arc::clone(&request));
     if let Err(violation) = verdict {
         state.violations.push(violation.to_string());
@@ -59,8 +59,8 @@ async fn messages(State(desk): State<Arc<Desk>>, body: Result<Bytes, BytesReject
     }
 
     let reply = match kind {
-        Kind::Main => state.responder.reply(&request),
-        Kind::Side | Kind::Compaction => state.responder.side_reply(&request),
+        RequestKind::Main => state.responder.reply(&request),
+        RequestKind::Side | RequestKind::Compaction => state.responder.side_reply(&request),
     };
     let usage = state.responder.usage(&request, &reply);
     if request.is_main() {
@@ -91,12 +91,12 @@ fn read_json(body: Result<Bytes, BytesRejection>) -> Result<Value, ApiError> {
     serde_json::from_slice(&bytes).map_err(ApiError::Json)
 }
 
-/// Every way in which the stub says no, in the API's words.
+/// Errors that the stub answers with, in the API's words.
 #[derive(Debug, thiserror::Error)]
 enum ApiError {
     #[error(transparent)]
     Invalid(#[from] Violation),
-    /// Among others what half a surrogate pair in a string comes to.
+    /// Invalid JSON; a lone surrogate in a string is an example.
     #[error("The request body is not valid JSON: {0}")]
     Json(serde_json::Error),
     #[error("{}", .0.body_text())]

@@ -1,9 +1,8 @@
-//! A stand-in for Anthropic's Messages API on loopback.
+//! A stub of Anthropic's Messages API on loopback.
 //!
 //! It refuses what the real API refuses ([`validate()`]), answers what a [`Responder`] decides,
-//! keeps a prompt cache where it is asked to ([`CacheRules`]),
-//! and keeps every request, so that a test can say what the client really sent. A conversation
-//! against it costs nothing and needs no account.
+//! keeps a prompt cache if asked to ([`CacheRules`]), and keeps every request, so that a test can
+//! check what the client really sent. A conversation with it costs nothing and needs no account.
 //!
 //! The server runs on a thread of its own and is stopped when the [`Stub`] is dropped; nothing
 //! here is asynchronous to the caller.
@@ -21,21 +20,21 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
-use cache::Cache;
+use cache::PromptCache;
 
-pub use cache::{CacheRules, Cached, Totals};
-pub use request::{Kind, Request, Role, TextBlock, estimate_tokens};
-pub use respond::{Numbered, Reply, Responder, ToolCall, Usage};
+pub use cache::{CacheRules, CacheUsage, UsageTotals};
+pub use request::{ApiRequest, RequestKind, Role, TextBlock, estimate_tokens};
+pub use respond::{NumberedReplies, ReplyUsage, Responder, ScriptedReply, ToolCall};
 pub use validate::{Violation, validate, validate_prompt};
 
-/// What a [`Stub`] takes before it says no.
+/// Limits and cache rules of a [`Stub`].
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Requests to `/v1/messages` that are answered; later ones get 529 `overloaded_error`.
     pub max_requests: usize,
     /// Largest request body in bytes; a larger one gets 413 `request_too_large`.
     pub max_body: usize,
-    /// How prompts are cached, and so what `usage` says of it; `None` caches nothing.
+    /// Rules for the prompt cache, which `usage` reports; `None` caches nothing.
     pub cache: Option<CacheRules>,
 }
 
@@ -45,13 +44,13 @@ impl Default for Options {
     }
 }
 
-/// Why a stub could not be started.
+/// Errors from starting a stub.
 #[derive(Debug, thiserror::Error)]
 pub enum StubError {
-    /// No port of the loopback interface could be had.
+    /// No port of the loopback interface was available.
     #[error("cannot listen on 127.0.0.1: {0}; allow local connections and try again")]
     Listen(#[source] io::Error),
-    /// The server's thread or its event loop did not come up.
+    /// The server's thread or its event loop did not start.
     #[error("cannot start the stub's server thread: {0}; free some memory or threads and try again")]
     Start(#[source] io::Error),
 }
@@ -60,7 +59,7 @@ pub enum StubError {
 #[derive(Debug)]
 pub struct Stub {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    desk: Arc<StubContext>,
     stop: Option<oneshot::Sender<()>>,
     server: Option<JoinHandle<()>>,
 }
@@ -68,7 +67,7 @@ pub struct Stub {
 impl Stub {
     /// Starts a stub that answers every request with a short numbered sentence.
     pub fn start() -> Result<Self, StubError> {
-        Self::start_with(Numbered, Options::default())
+        Self::start_with(NumberedReplies, Options::default())
     }
 
     /// Starts a stub that answers what `responder` decides, within `options`.
@@ -84,7 +83,7 @@ impl Stub {
             tokio::net::TcpListener::from_std(listener).map_err(StubError::Listen)?
         };
 
-        let desk = Arc::new(Desk::new(Box::new(responder), options));
+        let desk = Arc::new(StubContext::new(Box::new(responder), options));
         let router = api::router(Arc::clone(&desk));
         let (stop, stopped) = oneshot::channel::<()>();
         let server = thread::Builder::new()
@@ -111,26 +110,26 @@ impl Stub {
     }
 
     /// Every request to `/v1/messages` that was JSON, refused ones included, in order of arrival.
-    pub fn requests(&self) -> Vec<Arc<Request>> {
+    pub fn requests(&self) -> Vec<Arc<ApiRequest>> {
         self.desk.lock().requests.clone()
     }
 
-    /// The requests of the main conversation (see [`Request::is_main`]), in order of arrival.
-    pub fn main_requests(&self) -> Vec<Arc<Request>> {
+    /// The requests of the main conversation (see [`ApiRequest::is_main`]), in order of arrival.
+    pub fn main_requests(&self) -> Vec<Arc<ApiRequest>> {
         let mut requests = self.requests();
         requests.retain(|request| request.is_main());
         requests
     }
 
-    /// What the answers to the main conversation reported as usage, added up.
-    pub fn totals(&self) -> Totals {
+    /// Sum of the usage that the answers to the main conversation reported.
+    pub fn totals(&self) -> UsageTotals {
         self.desk.lock().totals
     }
 
-    /// What was refused and why, in the words that the client was answered with.
+    /// Messages of all refusals, as the client received them.
     ///
     /// A client of the 1.0 and 2.0 lines sends a refused request once more without streaming, so
-    /// that one mistake can stand here twice.
+    /// one mistake can be listed twice.
     pub fn violations(&self) -> Vec<String> {
         self.desk.lock().violations.clone()
     }
@@ -148,42 +147,42 @@ impl Drop for Stub {
     }
 }
 
-/// What the server's handlers share: the script and the books.
-struct Desk {
+/// State that the server's handlers share: options, script and records.
+struct StubContext {
     options: Options,
-    state: Mutex<State>,
+    state: Mutex<StubState>,
 }
 
-struct State {
+struct StubState {
     responder: Box<dyn Responder>,
-    /// Requests that were let past the cap, unreadable ones included.
+    /// Requests that the limit let through, unreadable ones included.
     admitted: usize,
-    requests: Vec<Arc<Request>>,
+    requests: Vec<Arc<ApiRequest>>,
     violations: Vec<String>,
-    cache: Option<Cache>,
-    totals: Totals,
+    cache: Option<PromptCache>,
+    totals: UsageTotals,
 }
 
-impl Desk {
+impl StubContext {
     fn new(responder: Box<dyn Responder>, options: Options) -> Self {
-        let state = State {
+        let state = StubState {
             responder,
             admitted: 0,
             requests: Vec::new(),
             violations: Vec::new(),
-            cache: options.cache.map(Cache::new),
-            totals: Totals::default(),
+            cache: options.cache.map(PromptCache::new),
+            totals: UsageTotals::default(),
         };
         Self { options, state: Mutex::new(state) }
     }
 
-    /// A responder that panics must not hide what was recorded before it did.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// Locks the state, also after a panic: a responder that panics must not hide what was recorded before.
+    fn lock(&self) -> MutexGuard<'_, StubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for StubContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Desk").field("options", &self.options).finish_non_exhaustive()
     }

@@ -1,51 +1,50 @@
-//! A request as the stub keeps it, and what can be measured on it.
+//! A request as the stub keeps it, and measurements on it.
 
 use serde_json::Value;
 
-use super::cache::Cached;
+use super::cache::CacheUsage;
 use super::validate::Violation;
 
 /// Tools that start a sub-agent (`Task` in 2.1.50, `Agent` in 2.1.80). Up to 2.1.112 only the main
-/// conversation is offered one; the rest has few tools or none.
+/// conversation is offered one; other requests have few tools or none.
 const DELEGATING_TOOLS: [&str; 2] = ["Task", "Agent"];
 
-/// How the system prompt of the main conversation says what the model is; a release that defers its
-/// tools (2.1.69) offers no delegating one at first.
+/// Words of the system prompt that tell the main conversation: a release that defers its tools
+/// (2.1.69) offers no delegating one at first.
 const MAIN_PROMPT: &str = "You are an interactive";
 
-/// What the system prompt of a sub-agent says from 2.1.330 on at the latest, where sub-agents are offered [`DELEGATING_TOOLS`], too.
+/// Words of a sub-agent's system prompt, since 2.1.330 or earlier: sub-agents are offered [`DELEGATING_TOOLS`] there, too.
 const SUB_AGENT_MARK: &str = "cc_is_subagent=true";
 
-/// What the client wraps its own additions to a user message in.
-const ADDED: [&str; 2] = ["system-reminder", "available-deferred-tools"];
+/// Tags around the client's own additions to a user message.
+const ADDED_TAGS: [&str; 2] = ["system-reminder", "available-deferred-tools"];
 
-/// How a client's request to be given a summary of the conversation words it.
+/// Words of a client's request for a summary of the conversation.
 const SUMMARY_REQUEST: &str = "create a detailed summary";
 
 /// A request to `/v1/messages`.
 #[derive(Clone, Debug)]
-pub struct Request {
-    /// Place among the requests of the same [`kind`](Self::kind), from 1, in order of arrival.
+pub struct ApiRequest {
+    /// Number among the requests of the same [`kind`](Self::kind), from 1, in order of arrival.
     pub number: usize,
-    /// What the client wants with it.
-    pub kind: Kind,
+    /// Purpose of the request.
+    pub kind: RequestKind,
     /// The model asked for; empty when the request names none.
     pub model: String,
-    /// Estimated input tokens of system prompt, tools and messages: what [`estimate_tokens`] makes
-    /// of their JSON. The stub reports those that are not [`cached`](Self::cached) as `usage.input_tokens`, unless its script says
-    /// otherwise.
+    /// Estimated input tokens of system prompt, tools and messages: [`estimate_tokens`] of their JSON. The stub reports those that
+    /// are not [`cached`](Self::cached) as `usage.input_tokens`, unless its script sets other numbers.
     pub tokens: u64,
-    /// How many of these were read from and written to the prompt cache; none where the stub keeps none.
-    pub cached: Cached,
-    /// Why it was refused, if it was.
+    /// Number of these that were read from and written to the prompt cache; 0 if the stub keeps no cache.
+    pub cached: CacheUsage,
+    /// The reason why it was refused, if it was.
     pub violation: Option<String>,
     /// The whole body.
     pub body: Value,
 }
 
-/// What a client wants with a request.
+/// Purpose of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RequestKind {
     /// The next answer of the conversation that the user sees.
     Main,
     /// A summary to continue from, in place of the conversation.
@@ -54,7 +53,7 @@ pub enum Kind {
     Side,
 }
 
-/// Who says a message.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The human, tool results, and what the client adds in their name.
@@ -68,14 +67,14 @@ pub enum Role {
 pub struct TextBlock<'a> {
     /// Index of its message, from 0.
     pub message: usize,
-    /// Who says it.
+    /// Author of the message.
     pub role: Role,
-    /// What it says.
+    /// The text.
     pub text: &'a str,
 }
 
-impl Request {
-    pub(super) fn new(number: usize, kind: Kind, body: Value, cached: Cached, violation: Option<&Violation>) -> Self {
+impl ApiRequest {
+    pub(super) fn new(number: usize, kind: RequestKind, body: Value, cached: CacheUsage, violation: Option<&Violation>) -> Self {
         Self {
             number,
             kind,
@@ -87,22 +86,22 @@ impl Request {
         }
     }
 
-    /// Whether it belongs to the conversation that the user sees.
+    /// `true` if it belongs to the conversation that the user sees.
     ///
-    /// The model tells nothing, since side requests may use the same one, and neither does the mere
-    /// presence of tools. A main request is one that is offered a tool to start sub-agents with, or
-    /// whose system prompt is that of the interactive agent, that is not a sub-agent's, and that does not
-    /// ask for a summary. Seen to hold in 1.0.60 – 2.1.112 and in 2.1.330.
+    /// The model does not tell, since side requests may use the same one; the presence of tools does
+    /// not, either. A main request is offered a tool to start sub-agents with, or has the system prompt of
+    /// the interactive agent. It is not a sub-agent's, and it does not ask for a summary. This holds in
+    /// 1.0.60 – 2.1.112 and in 2.1.330.
     pub fn is_main(&self) -> bool {
-        self.kind == Kind::Main
+        self.kind == RequestKind::Main
     }
 
-    /// Whether the answer is wanted as an event stream.
+    /// `true` if the client asks for an event stream.
     pub fn streams(&self) -> bool {
         self.body["stream"] == true
     }
 
-    /// The messages as they were sent; none when `messages` is not an array.
+    /// The messages as they were sent; none if `messages` is not an array.
     pub fn messages(&self) -> &[Value] {
         messages(&self.body)
     }
@@ -126,30 +125,30 @@ impl Request {
         blocks.map(|block| block.text.chars().count()).sum()
     }
 
-    /// What the human said, turn by turn: the user messages that hold more than tool results,
+    /// The human's prompts, turn by turn: the user messages that hold more than tool results,
     /// without the `<system-reminder>`s and the like that the client adds around the prompt, trimmed.
     ///
-    /// A test of pruning reads this: the last few entries are whole prompts, the others cut ones.
-    pub fn turns(&self) -> Vec<String> {
+    /// Tests of pruning use it: the last few entries are whole prompts, the others cut ones.
+    pub fn human_prompts(&self) -> Vec<String> {
         let users = self.messages().iter().filter(|message| role(message) == Role::User);
         users
             .map(|message| {
-                let spoken = texts(&message["content"]).into_iter().map(as_spoken);
+                let spoken = texts(&message["content"]).into_iter().map(without_additions);
                 spoken.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
             })
             .filter(|turn| !turn.is_empty())
             .collect()
     }
 
-    /// Whether the newest message brings the result of a tool: then a prompt is being worked on,
-    /// and the script has called the tool already.
+    /// `true` if the newest message holds the result of a tool: then a prompt is in progress, and
+    /// the script has called the tool already.
     pub fn brings_tool_result(&self) -> bool {
         let newest = self.messages().last().and_then(|message| message["content"].as_array());
         newest.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "tool_result"))
     }
 }
 
-impl Kind {
+impl RequestKind {
     pub(super) fn of(body: &Value) -> Self {
         let newest = messages(body).last().map_or(&Value::Null, |message| &message["content"]);
         let newest = texts(newest);
@@ -175,7 +174,7 @@ pub fn estimate_tokens(chars: usize) -> u64 {
     (2 * chars as u64).div_ceil(7)
 }
 
-/// Estimated tokens of what the model would read: system prompt, tools and messages.
+/// Estimated tokens of the model's input: system prompt, tools and messages.
 pub(super) fn prompt_tokens(body: &Value) -> u64 {
     let parts = ["system", "tools", "messages"].into_iter().filter_map(|part| body.get(part));
     estimate_tokens(parts.map(|part| part.to_string().chars().count()).sum())
@@ -201,10 +200,10 @@ fn texts(content: &Value) -> Vec<&str> {
     }
 }
 
-/// The text without what the client added; an addition that is never closed runs to the end.
-fn as_spoken(text: &str) -> String {
+/// The text without the client's additions; an addition that is never closed runs to the end.
+fn without_additions(text: &str) -> String {
     let mut spoken = text.to_owned();
-    for tag in ADDED {
+    for tag in ADDED_TAGS {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
         while let Some(start) = spoken.find(&open) {
             let end = spoken[start..].find(&close).map_or(spoken.len(), |at| start + at + close.len());

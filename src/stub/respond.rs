@@ -1,9 +1,9 @@
-//! What the stub answers: who decides it, and how it looks on the wire.
+//! Answers of the stub: the script that decides them, and their format on the wire.
 
 use serde_json::{Value, json};
 
-use super::cache::Cached;
-use super::request::{Kind, Request, estimate_tokens};
+use super::cache::CacheUsage;
+use super::request::{ApiRequest, RequestKind, estimate_tokens};
 
 /// Characters of text in one `content_block_delta`.
 const DELTA_CHARS: usize = 2_000;
@@ -11,9 +11,9 @@ const DELTA_CHARS: usize = 2_000;
 /// A summary as clients ask for it; 2.1.330 asks again for one that has no `<summary>`.
 const SUMMARY: &str = "<analysis>Short.</analysis>\n<summary>The stub has summed the conversation up.</summary>";
 
-/// What the assistant says next.
+/// The assistant's next answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum ScriptedReply {
     /// A text block; the turn ends.
     Text(String),
     /// A call of a client tool; the client comes back with its `tool_result`.
@@ -41,61 +41,61 @@ pub struct ToolCall {
 /// A closure `FnMut(&Request) -> Reply` is a script too.
 pub trait Responder: Send {
     /// The answer to a request of the main conversation.
-    fn reply(&mut self, request: &Request) -> Reply;
+    fn reply(&mut self, request: &ApiRequest) -> ScriptedReply;
 
-    /// The answer to what the client asks on the side: warm-ups, titles, compaction.
+    /// The answer to a side request: warm-ups, titles, compaction.
     ///
-    /// Kept apart so that such requests, whose number and order differ from release to release
-    /// and from run to run, use up no step of a script.
-    fn side_reply(&mut self, request: &Request) -> Reply {
-        Reply::Text(if request.kind == Kind::Compaction { SUMMARY.into() } else { "OK.".into() })
+    /// Separate, since the number and order of such requests differ from release to release and from
+    /// run to run; they use up no step of a script.
+    fn side_reply(&mut self, request: &ApiRequest) -> ScriptedReply {
+        ScriptedReply::Text(if request.kind == RequestKind::Compaction { SUMMARY.into() } else { "OK.".into() })
     }
 
-    /// The usage that the answer reports. A script that claims more than was sent fills a window with few words.
-    fn usage(&mut self, request: &Request, reply: &Reply) -> Usage {
-        Usage::of(request, reply)
+    /// The usage that the answer reports. A script that reports more than was sent fills a context window with few words.
+    fn usage(&mut self, request: &ApiRequest, reply: &ScriptedReply) -> ReplyUsage {
+        ReplyUsage::of(request, reply)
     }
 }
 
-impl<F: FnMut(&Request) -> Reply + Send> Responder for F {
-    fn reply(&mut self, request: &Request) -> Reply {
+impl<F: FnMut(&ApiRequest) -> ScriptedReply + Send> Responder for F {
+    fn reply(&mut self, request: &ApiRequest) -> ScriptedReply {
         self(request)
     }
 }
 
-/// Answers `Answer 1.`, `Answer 2.` … after [`Request::number`].
+/// Answers `Answer 1.`, `Answer 2.` … after [`ApiRequest::number`].
 #[derive(Clone, Copy, Debug)]
-pub struct Numbered;
+pub struct NumberedReplies;
 
-impl Responder for Numbered {
-    fn reply(&mut self, request: &Request) -> Reply {
-        Reply::Text(format!("Answer {}.", request.number))
+impl Responder for NumberedReplies {
+    fn reply(&mut self, request: &ApiRequest) -> ScriptedReply {
+        ScriptedReply::Text(format!("Answer {}.", request.number))
     }
 }
 
 /// Token counts that an answer reports; the client takes them for the size of its context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ReplyUsage {
     /// Tokens of the request that were neither read from nor written to the cache.
     pub input_tokens: u64,
     /// Tokens of the answer.
     pub output_tokens: u64,
-    /// Tokens written to the prompt cache; 0 where the stub keeps none.
+    /// Tokens written to the prompt cache; 0 if the stub keeps no cache.
     pub cache_creation_input_tokens: u64,
-    /// Tokens read from the prompt cache; 0 where the stub keeps none.
+    /// Tokens read from the prompt cache; 0 if the stub keeps no cache.
     pub cache_read_input_tokens: u64,
 }
 
-impl Usage {
-    /// What answering `request` with `reply` would have used.
-    pub fn of(request: &Request, reply: &Reply) -> Self {
+impl ReplyUsage {
+    /// The tokens that answering `request` with `reply` would have used.
+    pub fn of(request: &ApiRequest, reply: &ScriptedReply) -> Self {
         let called = |name: &str, input: &Value| name.chars().count() + input.to_string().chars().count();
         let answered = match reply {
-            Reply::Text(text) => text.chars().count(),
-            Reply::ToolUse { name, input } => called(name, input),
-            Reply::ToolUses(calls) => calls.iter().map(|call| called(&call.name, &call.input)).sum(),
+            ScriptedReply::Text(text) => text.chars().count(),
+            ScriptedReply::ToolUse { name, input } => called(name, input),
+            ScriptedReply::ToolUses(calls) => calls.iter().map(|call| called(&call.name, &call.input)).sum(),
         };
-        let Cached { read, written } = request.cached;
+        let CacheUsage { read, written } = request.cached;
         Self {
             input_tokens: request.tokens - read - written,
             output_tokens: estimate_tokens(answered),
@@ -114,14 +114,14 @@ impl Usage {
     }
 }
 
-/// The answer as a request without `stream` gets it. `serial` makes its ids unique.
-pub(super) fn message(serial: usize, model: &str, reply: &Reply, usage: Usage) -> Value {
+/// The answer to a request without `stream`. `serial` makes its ids unique.
+pub(super) fn message(serial: usize, model: &str, reply: &ScriptedReply, usage: ReplyUsage) -> Value {
     let id = format!("toolu_stub{serial:04}");
     let call = |id: &str, name: &str, input: &Value| json!({ "type": "tool_use", "id": id, "name": name, "input": input });
     let (content, stop_reason) = match reply {
-        Reply::Text(text) => (vec![json!({ "type": "text", "text": text })], "end_turn"),
-        Reply::ToolUse { name, input } => (vec![call(&id, name, input)], "tool_use"),
-        Reply::ToolUses(calls) => {
+        ScriptedReply::Text(text) => (vec![json!({ "type": "text", "text": text })], "end_turn"),
+        ScriptedReply::ToolUse { name, input } => (vec![call(&id, name, input)], "tool_use"),
+        ScriptedReply::ToolUses(calls) => {
             let calls = calls.iter().enumerate();
             (calls.map(|(at, one)| call(&format!("{id}_{at}"), &one.name, &one.input)).collect(), "tool_use")
         }

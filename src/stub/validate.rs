@@ -1,16 +1,16 @@
-//! What the real API checks before a model sees a request, and the words it refuses it with.
+//! The checks that the real API makes before a model sees a request, with its error messages.
 //!
-//! Worded after refusals that users and recorded exchanges of the real API show. Only the rules
-//! that a client which edits its own history can break are here: the shape of messages and blocks,
-//! empty text, and the pairing of tool calls with their results (`pairing`). What is not checked:
-//! whether model, tools, images and beta features exist, signatures of thinking blocks beyond being
-//! there, and that a call made while thinking was on is preceded by its thinking block.
+//! The messages are those of refusals that users reported and that recorded exchanges show. Only
+//! rules that a client can break by editing its own history are here: the shape of messages and
+//! blocks, empty text, and the pairing of tool calls with their results (`pairing`). Not checked are
+//! the existence of model, tools, images and beta features, the content of thinking signatures, and
+//! that a call made while thinking was on follows its thinking block.
 
 mod pairing;
 
 use serde_json::Value;
 
-/// Most blocks of a request that may carry `cache_control`.
+/// Maximum number of blocks with `cache_control` in a request.
 const MAX_CACHE_BREAKPOINTS: usize = 4;
 
 /// A rule of the API that a request breaks; displays as the API's message.
@@ -18,8 +18,8 @@ const MAX_CACHE_BREAKPOINTS: usize = 4;
 #[error("{0}")]
 pub struct Violation(String);
 
-/// The outcome of a check: nothing, or the first rule that is broken.
-type Verdict = Result<(), Violation>;
+/// The result of a check: nothing, or the first rule that is broken.
+type ValidationResult = Result<(), Violation>;
 
 fn refuse<T>(message: impl Into<String>) -> Result<T, Violation> {
     Err(Violation(message.into()))
@@ -40,7 +40,7 @@ pub fn validate(body: &Value) -> Result<(), Violation> {
     validate_prompt(body)
 }
 
-/// Checks what a request has in common with `POST /v1/messages/count_tokens`: everything but
+/// Checks the part of a request that `POST /v1/messages/count_tokens` has, too: everything but
 /// `max_tokens`.
 pub fn validate_prompt(body: &Value) -> Result<(), Violation> {
     if required_str(body, "model", "model")?.is_empty() {
@@ -66,7 +66,7 @@ pub fn validate_prompt(body: &Value) -> Result<(), Violation> {
     pairing::check(messages)
 }
 
-fn message(message: &Value, index: usize, last: bool) -> Verdict {
+fn message(message: &Value, index: usize, last: bool) -> ValidationResult {
     let path = format!("messages.{index}");
     let role = required_str(message, "role", &format!("{path}.role"))?;
     match role {
@@ -112,8 +112,8 @@ fn message(message: &Value, index: usize, last: bool) -> Verdict {
     Ok(())
 }
 
-/// One content block. `message` and `path` are the places of its message and of itself.
-fn block(block: &Value, role: &str, message: &str, path: &str) -> Verdict {
+/// Checks one content block. `message` and `path` are the paths of its message and of itself.
+fn block(block: &Value, role: &str, message: &str, path: &str) -> ValidationResult {
     match required_str(block, "type", &format!("{path}.type"))? {
         "text" => text_block(block, "messages", path),
         "thinking" => {
@@ -137,7 +137,7 @@ fn block(block: &Value, role: &str, message: &str, path: &str) -> Verdict {
     }
 }
 
-fn tool_use(block: &Value, path: &str) -> Verdict {
+fn tool_use(block: &Value, path: &str) -> ValidationResult {
     let id = required_str(block, "id", &format!("{path}.tool_use.id"))?;
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if id.is_empty() || !id.chars().all(allowed) {
@@ -153,8 +153,8 @@ fn tool_use(block: &Value, path: &str) -> Verdict {
     }
 }
 
-/// A text block of `scope` (`messages` or `system`).
-fn text_block(block: &Value, scope: &str, path: &str) -> Verdict {
+/// Checks a text block of `scope` (`messages` or `system`).
+fn text_block(block: &Value, scope: &str, path: &str) -> ValidationResult {
     let text = required_str(block, "text", &format!("{path}.text.text"))?;
     if text.is_empty() && has_breakpoint(block) {
         return refuse(format!("{path}.text: cache_control cannot be set for empty text blocks"));
@@ -162,7 +162,7 @@ fn text_block(block: &Value, scope: &str, path: &str) -> Verdict {
     non_blank(text, scope)
 }
 
-fn non_blank(text: &str, scope: &str) -> Verdict {
+fn non_blank(text: &str, scope: &str) -> ValidationResult {
     if text.is_empty() {
         refuse(format!("{scope}: text content blocks must be non-empty"))
     } else if text.trim().is_empty() {
@@ -172,7 +172,7 @@ fn non_blank(text: &str, scope: &str) -> Verdict {
     }
 }
 
-fn cache_breakpoints(body: &Value) -> Verdict {
+fn cache_breakpoints(body: &Value) -> ValidationResult {
     let top = ["system", "tools"].into_iter().filter_map(|part| body[part].as_array()).flatten();
     let messages = body["messages"].as_array().into_iter().flatten();
     let content = messages.filter_map(|message| message["content"].as_array()).flatten();

@@ -5,8 +5,8 @@ A release of the client is one file of 13 MB whose syntax tree would take 330 MB
 [`for_each_item`] hands out one top-level statement at a time and drops it before it parses the next: the same parser, the same
 errors, about a tenth of the memory, and no slower (the allocator reuses warm memory instead of faulting in new pages).
 
-What is looked at more closely is lowered to a [`tree::Node`], the canonical form in which two ways of writing the same thing
-are equal.
+Items that are examined more closely are lowered to a [`tree::Node`], the canonical form in which two ways of writing the same
+thing are equal.
 */
 
 mod lower;
@@ -19,9 +19,10 @@ use swc_ecma_parser::{Context, EsSyntax, Parser, StringInput, Syntax, input::Tok
 
 pub use lower::lower_items;
 pub use parallel::fold_items;
-pub use tree::{Kind, Node, Span};
+pub use tree::{Node, NodeKind, Span};
 
-/// How the text of a module is to be read.
+/// The [goal symbol](https://tc39.es/ecma262/#sec-context-free-grammars) by which the text of a module is parsed, in ECMAScript's
+/// term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// An ES module: strict, with `import`, `export` and top-level `await`.
@@ -34,7 +35,7 @@ pub enum Goal {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct SyntaxError {
-    /// What the parser expected or could not read.
+    /// The parser's message: what it expected or could not read.
     pub message: String,
     /// Byte offset in the text.
     pub offset: u32,
@@ -48,7 +49,7 @@ pub struct SyntaxError {
 pub struct Item<'a> {
     /// The whole text of the module.
     pub text: &'a str,
-    /// The bytes of this item in it.
+    /// The bytes of this item in the text.
     pub span: Span,
     /// The parsed item; its spans count from 1 (0 is swc's "no position").
     pub ast: ModuleItem,
@@ -83,7 +84,7 @@ impl Item<'_> {
     }
 }
 
-/// Parses `text` and calls `visit` with each top-level item in order. Returns how many there were.
+/// Parses `text` and calls `visit` with each top-level item in order. Returns the number of items.
 ///
 /// # Errors
 /// The first [`SyntaxError`]; items before it have been visited by then.
@@ -91,7 +92,8 @@ pub fn for_each_item<'a>(text: &'a str, goal: Goal, mut visit: impl FnMut(Item<'
     for_each_item_in(text, Span::new(0, text.len() as u32), goal, &mut visit)
 }
 
-/// The same for a part of `text`, which has to begin and end at item boundaries. Spans still count from the start of `text`.
+/// Like [`for_each_item`], for a part of `text`, which must start and end at item boundaries. Spans still count from the start of
+/// `text`.
 ///
 /// Not generic, so that swc's parser is compiled here, once and optimized, and not in every crate that parses.
 ///
@@ -103,7 +105,7 @@ pub fn for_each_item_in<'a>(
     goal: Goal,
     visit: &mut dyn FnMut(Item<'a>),
 ) -> Result<usize, SyntaxError> {
-    refuse_abyss(text, part)?;
+    refuse_deep_nesting(text, part)?;
     let end = BytePos(part.hi + 1);
     let input = StringInput::new(&text[part.range()], BytePos(part.lo + 1), end);
     // `using` declarations: the client has them since its modules are split.
@@ -136,12 +138,12 @@ pub fn for_each_item_in<'a>(
     }
 }
 
-/// Brackets that may be open at once. The client has some dozens; parsing and dropping this many fits [`with_deep_stack`].
-const DEEPEST: usize = 100_000;
+/// Maximum number of brackets open at once. The client has some dozens; parsing and dropping this many fits [`with_deep_stack`].
+const MAX_OPEN_BRACKETS: usize = 100_000;
 
-/// Refuses text whose tree would be too deep to be walked: it would end the process, which nothing can catch. Brackets in strings
-/// count, too, which errs by no more than there are in the client's strings.
-fn refuse_abyss(text: &str, part: Span) -> Result<(), SyntaxError> {
+/// Refuses text whose tree would be too deep to walk: a stack overflow would end the process, and nothing can catch it. Brackets in
+/// strings count, too; the client's strings have too few to matter.
+fn refuse_deep_nesting(text: &str, part: Span) -> Result<(), SyntaxError> {
     let mut open = 0_usize;
     for (at, byte) in text.as_bytes()[part.range()].iter().enumerate() {
         match byte {
@@ -149,9 +151,13 @@ fn refuse_abyss(text: &str, part: Span) -> Result<(), SyntaxError> {
             b')' | b']' | b'}' => open = open.saturating_sub(1),
             _ => continue,
         }
-        if open > DEEPEST {
+        if open > MAX_OPEN_BRACKETS {
             let pos = BytePos(part.lo + at as u32 + 1);
-            return Err(SyntaxError::at(text, pos, &format!("more than {DEEPEST} brackets are open; this is no client")));
+            return Err(SyntaxError::at(
+                text,
+                pos,
+                &format!("more than {MAX_OPEN_BRACKETS} brackets are open; this is no client"),
+            ));
         }
     }
     Ok(())
@@ -176,12 +182,12 @@ pub fn line_and_column(text: &str, offset: u32) -> (u32, u32) {
 
 /// Runs `work` where deep nesting cannot overflow the stack.
 ///
-/// swc grows its stack while it parses, but dropping the tree and lowering it are plain recursion; a hostile file of a million
+/// swc grows its stack while it parses. Dropping the tree and lowering it are plain recursion, so a hostile file of a million
 /// parentheses would end the process. The stack is reserved, not used, so its size costs nothing.
 pub fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let mut work = Some(work);
     let mut result = None;
-    for stack in STACKS {
+    for stack in STACK_SIZES {
         let (work, result) = (&mut work, &mut result);
         let ran = std::thread::scope(|scope| {
             let run = || *result = work.take().map(|work| work());
@@ -200,12 +206,12 @@ pub fn with_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// Stacks to ask for, in order: some systems limit how much address space may be reserved.
-const STACKS: [usize; 3] =
+/// Stack sizes to try, in order: some systems limit the address space that may be reserved.
+const STACK_SIZES: [usize; 3] =
     if cfg!(target_pointer_width = "64") { [1 << 30, 256 << 20, 32 << 20] } else { [64 << 20, 32 << 20, 8 << 20] };
 
 fn deep_thread() -> std::thread::Builder {
-    std::thread::Builder::new().stack_size(STACKS[0])
+    std::thread::Builder::new().stack_size(STACK_SIZES[0])
 }
 
 #[cfg(test)]
@@ -262,8 +268,8 @@ mod tests {
         for (open, close) in [("(", ")"), ("[", "]"), ("{", "}"), ("(()=>", ")"), ("function f(){", "}"), ("`${", "}`")] {
             let nested = |depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
             let read = |text: &str| with_deep_stack(|| for_each_item(text, Goal::Module, |item| drop(item.lower())));
-            assert_eq!(read(&nested(DEEPEST / 4)), Ok(1), "{open}");
-            let error = read(&nested(DEEPEST * 10)).expect_err("too deep");
+            assert_eq!(read(&nested(MAX_OPEN_BRACKETS / 4)), Ok(1), "{open}");
+            let error = read(&nested(MAX_OPEN_BRACKETS * 10)).expect_err("too deep");
             assert!(error.message.contains("brackets are open"), "{open}: {error}");
         }
     }

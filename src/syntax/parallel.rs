@@ -1,24 +1,26 @@
 /*!
 Parsing a large module on several processors.
 
-The text is cut between statements, and each part is parsed by itself. That gives what parsing the whole gives, for this reason: a
-part is only used when its last item ends exactly at the cut, with the `;` before it. Tokens are read from left to right, so up to
-there they are those of the whole; a statement that ends in `;` is not continued by what follows, since what follows begins with a
-word that continues nothing (`var`, `function`); and the next part begins where the whole would begin its next item. Where any part
-does not parse, or ends elsewhere (the cut was in a string, a comment, a function), the whole is parsed in one piece, which also
-gives the right error.
+The text is cut between statements, and each part is parsed by itself. This gives the same result as parsing the whole:
+
+- A part is only used if its last item ends exactly at the cut, with the `;` before it. Tokens are read from left to right, so up
+  to there they are those of the whole.
+- A statement that ends in `;` is not continued by the next part, since that starts with a word that continues nothing (`var`,
+  `function`). So the next part starts at the next item of the whole.
+- If any part does not parse, or ends elsewhere (the cut was in a string, a comment, a function), the whole is parsed in one
+  piece, which also gives the right error.
 */
 
 use memchr::memmem;
 
 use super::{Goal, Item, Span, SyntaxError, deep_thread, for_each_item, for_each_item_in};
 
-/// Below this, threads cost more than they save.
-const WORTHWHILE: usize = 1 << 20;
-/// More than this many parts are not worth their threads.
-const MOST_PARTS: usize = 4;
+/// Minimum size of a text that is parsed in parts, in bytes. Below it, threads cost more than they save.
+const MIN_PARALLEL_BYTES: usize = 1 << 20;
+/// Maximum number of parts; more are not worth their threads.
+const MAX_PARTS: usize = 4;
 
-/// Calls `visit` with every item, with a state of its own for each part of the text; returns the states in the order of the text.
+/// Calls `visit` with every item and a separate state for each part of the text; returns the states in the order of the text.
 ///
 /// # Errors
 /// The first [`SyntaxError`].
@@ -29,7 +31,7 @@ pub fn fold_items<T: Send>(
     visit: impl Fn(&mut T, Item<'_>) + Sync,
 ) -> Result<Vec<T>, SyntaxError> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let parts = if text.len() < WORTHWHILE { Vec::new() } else { cut(text, processors.min(MOST_PARTS)) };
+    let parts = if text.len() < MIN_PARALLEL_BYTES { Vec::new() } else { split_at_statements(text, processors.min(MAX_PARTS)) };
     if let Some(states) = in_parts(text, &parts, goal, &start, &visit) {
         return Ok(states);
     }
@@ -38,7 +40,7 @@ pub fn fold_items<T: Send>(
     Ok(vec![state])
 }
 
-/// The states of all parts, or nothing when the text has to be read in one piece.
+/// The states of all parts, or `None` if the text must be read in one piece.
 fn in_parts<T: Send>(
     text: &str,
     parts: &[Span],
@@ -67,8 +69,8 @@ fn in_parts<T: Send>(
     })
 }
 
-/// The text in about equal parts, cut where a statement seems to begin.
-fn cut(text: &str, parts: usize) -> Vec<Span> {
+/// Cuts the text into about equal parts, each at a place where a statement seems to start.
+fn split_at_statements(text: &str, parts: usize) -> Vec<Span> {
     let mut cuts = vec![0];
     for part in 1..parts {
         let from = (text.len() / parts * part).max(cuts[part - 1]);
@@ -90,7 +92,7 @@ mod tests {
         states.iter().flatten().map(|span| text[span.range()].to_owned()).collect()
     }
 
-    /// What is read in parts, if it can be, and what is read whole.
+    /// The items read in parts, if possible, and the items read in one piece.
     fn both(text: &str, parts: &[Span]) -> (Option<Vec<String>>, Vec<String>) {
         let collect = |found: &mut Vec<Span>, item: Item<'_>| found.push(item.span);
         let parted = in_parts(text, parts, Goal::Module, &Vec::new, &collect);
@@ -103,10 +105,10 @@ mod tests {
     fn parts_give_what_the_whole_gives() {
         let text = "import a from'a';var b=1;function c(){return 1}var d=2;var e=`;var f`;async function g(){}\n// end\n";
         for parts in 2..6 {
-            let (parted, whole) = both(text, &cut(text, parts));
+            let (parted, whole) = both(text, &split_at_statements(text, parts));
             assert!(parted.is_none_or(|parted| parted == whole), "{parts}");
         }
-        let (parted, whole) = both(text, &cut(text, 2));
+        let (parted, whole) = both(text, &split_at_statements(text, 2));
         assert_eq!(parted, Some(whole));
     }
 
@@ -130,12 +132,12 @@ mod tests {
 
     #[test]
     fn errors_are_those_of_the_whole() {
-        let filler = "var filler=1;".repeat(WORTHWHILE / 8);
+        let filler = "var filler=1;".repeat(MIN_PARALLEL_BYTES / 8);
         let text = format!("{filler}\nvar broken=;{filler}");
         let error = fold_items(&text, Goal::Module, || (), |(), _| ()).expect_err("not JavaScript");
         assert_eq!((error.line, error.column), (2, 12));
         let count = |state: &mut usize, _: Item<'_>| *state += 1;
         let counts = fold_items(&filler, Goal::Module, || 0, count).expect("JavaScript");
-        assert_eq!(counts.iter().sum::<usize>(), WORTHWHILE / 8);
+        assert_eq!(counts.iter().sum::<usize>(), MIN_PARALLEL_BYTES / 8);
     }
 }

@@ -1,8 +1,8 @@
 /*!
-The canonical tree: what a pattern and a target are compared as.
+The canonical tree, in which patterns and targets are compared.
 
 JavaScript has many ways to write one thing, and every release of a minifier picks others. Both sides are lowered to this tree
-before they are compared, so that the comparison itself can be plain equality:
+before they are compared, so the comparison is plain equality:
 
 | written as | lowered to |
 | --- | --- |
@@ -29,7 +29,7 @@ use std::ops::Range;
 pub struct Span {
     /// First byte.
     pub lo: u32,
-    /// Behind the last byte.
+    /// End, one past the last byte.
     pub hi: u32,
 }
 
@@ -39,25 +39,25 @@ impl Span {
         Self { lo, hi }
     }
 
-    /// From swc's span, whose positions count from 1.
+    /// Converts swc's span, whose positions count from 1.
     pub fn of(span: swc_common::Span) -> Self {
         Self { lo: span.lo.0.saturating_sub(1), hi: span.hi.0.saturating_sub(1) }
     }
 
-    /// As an index into a string or slice.
+    /// The span as an index into a string or slice.
     pub fn range(self) -> Range<usize> {
         self.lo as usize..self.hi as usize
     }
 
-    /// Whether `other` lies within.
+    /// `true` if `other` lies within this span.
     pub fn contains(self, other: Span) -> bool {
         self.lo <= other.lo && other.hi <= self.hi
     }
 }
 
-/// What a [`Node`] is. The comment gives its children in order; `text` is named where it means something.
+/// The kind of a [`Node`]. Each comment lists the children in order, and `text` if it has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum NodeKind {
     /// A missing optional child.
     Absent,
     /// Children of one role: arguments, parameters, properties, elements.
@@ -83,7 +83,7 @@ pub enum Kind {
     BigInt,
     /// `text`: as written.
     Regex,
-    /// Alternating [`Kind::Str`] parts and expressions.
+    /// Alternating [`NodeKind::Str`] parts and expressions.
     Template,
     /// Tag, template.
     TaggedTemplate,
@@ -93,7 +93,7 @@ pub enum Kind {
     Super,
     /// `import(…)`'s callee, `import.meta`, `new.target`; `text` says which.
     Meta,
-    /// Object, name. `text`: `?.` or nothing, as for [`Kind::Index`] and [`Kind::Call`].
+    /// Object, name. `text`: `?.` or nothing, as for [`NodeKind::Index`] and [`NodeKind::Call`].
     Member,
     /// Object, expression.
     Index,
@@ -129,9 +129,9 @@ pub enum Kind {
     Object,
     /// A list of elements.
     Array,
-    /// Name or [`Kind::Computed`], value.
+    /// Name or [`NodeKind::Computed`], value.
     Property,
-    /// Name or [`Kind::Computed`], function. `text`: `get`, `set`, `static`, `constructor`.
+    /// Name or [`NodeKind::Computed`], function. `text`: `get`, `set`, `static`, `constructor`.
     Method,
     /// The expression of a computed name.
     Computed,
@@ -142,14 +142,14 @@ pub enum Kind {
     ArrayPattern,
     /// Pattern, default value.
     Default,
-    /// The pattern that takes the rest.
+    /// The pattern that binds the rest.
     Rest,
 
     /// Pattern, initial value. `text`: `var`, `let`, `const`, `using`.
     Declare,
-    /// As [`Kind::Function`].
+    /// As [`NodeKind::Function`].
     FunctionDecl,
-    /// As [`Kind::Class`].
+    /// As [`NodeKind::Class`].
     ClassDecl,
     /// Test, body, alternative.
     If,
@@ -190,8 +190,8 @@ pub enum Kind {
     Metavariable,
 }
 
-impl Kind {
-    /// Whether `this`, `return` and `yield` inside belong to the node itself.
+impl NodeKind {
+    /// `true` if `this`, `return` and `yield` inside the node belong to the node itself.
     pub fn is_function(self) -> bool {
         matches!(self, Self::Function | Self::FunctionDecl | Self::Arrow)
     }
@@ -200,17 +200,17 @@ impl Kind {
 /// A node of the canonical tree.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
-    pub kind: Kind,
-    /// Its literal part, see [`Kind`].
+    /// Kind of the node.
+    pub kind: NodeKind,
+    /// Its literal part, see [`NodeKind`].
     pub text: Cow<'static, str>,
-    /// Its children, see [`Kind`].
+    /// Its children, see [`NodeKind`].
     pub kids: Vec<Node>,
     /// Its bytes in the module's text.
     pub span: Span,
 }
 
-/// Same meaning: positions are not compared.
+/// Compares the meaning; positions are ignored.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         self.kind == other.kind && self.text == other.text && self.kids == other.kids
@@ -218,25 +218,25 @@ impl PartialEq for Node {
 }
 
 impl Node {
-    /// A node with its parts.
-    pub fn new(kind: Kind, text: impl Into<Cow<'static, str>>, kids: Vec<Node>, span: Span) -> Self {
+    /// Creates a node from its parts.
+    pub fn new(kind: NodeKind, text: impl Into<Cow<'static, str>>, kids: Vec<Node>, span: Span) -> Self {
         Self { kind, text: text.into(), kids, span }
     }
 
     pub(super) fn absent(span: Span) -> Self {
-        Self::new(Kind::Absent, "", Vec::new(), span)
+        Self::new(NodeKind::Absent, "", Vec::new(), span)
     }
 
-    /// The name, of an identifier or a property's name.
+    /// The name, if the node is an identifier or a property's name.
     pub fn name(&self) -> Option<&str> {
         match self.kind {
-            Kind::Ident | Kind::Name => Some(&self.text),
-            Kind::Undefined => Some("undefined"),
+            NodeKind::Ident | NodeKind::Name => Some(&self.text),
+            NodeKind::Undefined => Some("undefined"),
             _ => None,
         }
     }
 
-    /// This node and everything below it, parents first.
+    /// Visits this node and everything below it, parents first.
     pub fn walk<'n>(&'n self, visit: &mut impl FnMut(&'n Node)) {
         visit(self);
         for kid in &self.kids {

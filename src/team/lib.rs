@@ -1,6 +1,6 @@
 /*!
-A team's archive on a PostgreSQL server: the [store](postgres), [which server it is](server), [sending](sync) what was archived here, and
-[searching](search) both.
+A team's archive on a PostgreSQL server: the [store](postgres), the [configured server](server), [sending](sync) the local
+archive there, and [searching](search) both.
 */
 
 pub mod postgres;

@@ -1,4 +1,4 @@
-//! Searching here and, at the same time, on the team's server. What there is here is found whatever becomes of the server.
+//! Searching the local archive and, at the same time, the team's server. Local results are found even when the server fails.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
@@ -6,59 +6,62 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::postgres::PostgresStore;
-use crate::server::{Server, ServerError};
-use ctxbridge_archive::embed::Model;
-use ctxbridge_archive::search::{Finder, Found, Indexing, Remote, RemoteArchive, Request, SearchError, Visit, merge, search};
+use crate::server::{ServerError, TeamServer};
+use ctxbridge_archive::embed::EmbeddingModel;
+use ctxbridge_archive::search::{
+    IndexingProgress, RemoteArchive, RemoteCandidates, SearchError, SearchRequest, SearchResults, Searcher, Visit, merge_results,
+    search,
+};
 use ctxbridge_archive::store::Store;
 use ctxbridge_config::Config;
 use ctxbridge_redact::Redactor;
 
-/// How long a search waits for the server, all in all.
-const LONGEST: Duration = Duration::from_secs(5);
+/// Longest time that a search waits for the server, in total.
+const MAX_SERVER_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a server that did not answer is left alone by one who searches again and again.
-const LEFT_ALONE: Duration = Duration::from_secs(60);
+/// Time for which repeated searches skip a server that did not answer.
+const SERVER_BACKOFF: Duration = Duration::from_secs(60);
 
-/// The team's server, for those who look something up. Connections and model stay open.
+/// Search on the team's server as well. Connections and model stay open.
 #[derive(Clone)]
 pub struct FederatedSearch {
-    shared: Arc<Shared>,
+    shared: Arc<FederatedSearchState>,
 }
 
-struct Shared {
-    server: Server,
-    model: Mutex<Model>,
-    /// What is asked leaves this machine, and a server may write down what it is asked.
+struct FederatedSearchState {
+    server: TeamServer,
+    model: Mutex<EmbeddingModel>,
+    /// Checks queries: they leave this machine, and a server may log them.
     redactor: Redactor,
-    /// Until when it is left alone, and why.
-    trouble: Mutex<Option<(Instant, String)>>,
+    /// End of the current back-off, and the reason for it.
+    backoff: Mutex<Option<(Instant, String)>>,
 }
 
 impl FederatedSearch {
-    /// The server that searches ask as well; none where none is configured, or where they are not to ask it.
+    /// The server that searches ask as well. `None` where none is configured, or where searches are not to ask it.
     ///
     /// # Errors
-    /// When what is configured makes no sense.
+    /// If the configuration makes no sense.
     pub fn of(config: &Config, data: &Path) -> Result<Option<Self>, ServerError> {
         if !config.has_server() || !config.postgres.search {
             return Ok(None);
         }
-        let shared = Shared {
-            server: Server::in_a_hurry(config)?,
-            model: Mutex::new(Model::installed(data)),
+        let shared = FederatedSearchState {
+            server: TeamServer::for_search(config)?,
+            model: Mutex::new(EmbeddingModel::installed(data)),
             redactor: Redactor::of(&config.redact).0,
-            trouble: Mutex::default(),
+            backoff: Mutex::default(),
         };
         Ok(Some(Self { shared: Arc::new(shared) }))
     }
 
-    /// Has a thread of its own ask the server: a connection that stalls is waited for by nobody else.
-    fn begin<T: Send + 'static>(
+    /// Asks the server in a thread of its own, so that nobody else waits for a stalled connection.
+    fn spawn_query<T: Send + 'static>(
         &self,
-        what: impl FnOnce(&mut PostgresStore, &mut Model) -> Result<T, SearchError> + Send + 'static,
+        what: impl FnOnce(&mut PostgresStore, &mut EmbeddingModel) -> Result<T, SearchError> + Send + 'static,
     ) -> Receiver<Result<T, String>> {
         let (sender, receiver) = mpsc::channel();
-        if let Some((until, why)) = &*self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        if let Some((until, why)) = &*self.shared.backoff.lock().unwrap_or_else(PoisonError::into_inner)
             && Instant::now() < *until
         {
             sender.send(Err(why.clone())).ok();
@@ -76,10 +79,10 @@ impl FederatedSearch {
     }
 
     fn wait<T>(&self, asked: &Receiver<Result<T, String>>, until: Instant) -> Result<T, String> {
-        let late = |_| Err(format!("{} did not answer within {} s", self.shared.server.address(), LONGEST.as_secs()));
+        let late = |_| Err(format!("{} did not answer within {} s", self.shared.server.address(), MAX_SERVER_WAIT.as_secs()));
         let answer = asked.recv_timeout(until.saturating_duration_since(Instant::now())).unwrap_or_else(late);
-        let trouble = answer.as_ref().err().map(|why| (Instant::now() + LEFT_ALONE, why.clone()));
-        let mut known = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let trouble = answer.as_ref().err().map(|why| (Instant::now() + SERVER_BACKOFF, why.clone()));
+        let mut known = self.shared.backoff.lock().unwrap_or_else(PoisonError::into_inner);
         // What was not asked does not make it longer.
         if trouble.is_none() || known.as_ref().is_none_or(|(until, _)| *until <= Instant::now()) {
             *known = trouble;
@@ -91,12 +94,12 @@ impl FederatedSearch {
 impl RemoteArchive for FederatedSearch {
     fn search(
         &self,
-        finder: &mut Finder,
+        finder: &mut Searcher,
         store: &mut dyn Store,
-        request: &Request,
+        request: &SearchRequest,
         most: usize,
-        progress: &mut dyn FnMut(Indexing),
-    ) -> Result<Found, SearchError> {
+        progress: &mut dyn FnMut(IndexingProgress),
+    ) -> Result<SearchResults, SearchError> {
         if let Some(rule) = self.shared.redactor.redact(&request.text).found.keys().next() {
             let mut here = finder.search(store, request, most, progress)?;
             here.notes.push(format!("the team's server was not asked: the query has what looks like a secret ({rule})"));
@@ -104,12 +107,12 @@ impl RemoteArchive for FederatedSearch {
         }
         let begun = Instant::now();
         let question = request.clone();
-        let asked = self.begin(move |store, model| search(store, &mut Remote::default(), model, &question));
+        let asked = self.spawn_query(move |store, model| search(store, &mut RemoteCandidates::default(), model, &question));
         let mut here = finder.search(store, request, most, progress)?;
-        match self.wait(&asked, begun + LONGEST) {
+        match self.wait(&asked, begun + MAX_SERVER_WAIT) {
             Ok(mut there) => {
                 there.hits.iter_mut().for_each(|hit| hit.is_elsewhere = true);
-                Ok(merge(here, there, request.limit))
+                Ok(merge_results(here, there, request.limit))
             }
             Err(why) => {
                 here.notes.push(format!("the team's server was not asked: {why}"));
@@ -119,6 +122,6 @@ impl RemoteArchive for FederatedSearch {
     }
 
     fn visit(&self, what: Visit) -> Result<(), String> {
-        self.wait(&self.begin(move |store, _| what(store)), Instant::now() + LONGEST)
+        self.wait(&self.spawn_query(move |store, _| what(store)), Instant::now() + MAX_SERVER_WAIT)
     }
 }

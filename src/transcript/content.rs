@@ -1,17 +1,17 @@
-//! The words of a turn, the way it is searched, shown and told apart from others: what a human typed, what the model said, which
-//! tools it called and what they returned. Ids, times and the model's thinking are not among them.
+//! The words of a turn, for searching, showing and hashing it: human prompts, the model's answers, tool calls and their
+//! results. Ids, times and the model's thinking are not among them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use memchr::memchr_iter;
 
-use super::record::{Block, Content, Kind, Record, is_echo};
-use super::repair::whole_text;
+use super::record::{Content, MessageBlock, Record, RecordKind, is_echo};
+use super::repair::replace_lone_surrogates_in_text;
 use ctxbridge_common::digest;
 
-/// Hands over the pieces of a line, in order. Joined, the pieces of all lines of a turn are its content.
-pub(super) fn pieces(record: &Record<'_>, kind: Kind, sink: &mut dyn FnMut(&str)) {
+/// Passes the pieces of a line to `sink`, in order. Joined, the pieces of all lines of a turn are its content.
+pub(super) fn pieces(record: &Record<'_>, kind: RecordKind, sink: &mut dyn FnMut(&str)) {
     let Some(content) = record.content() else {
         if let Some(prompt) = record.queued_prompt() {
             said("Human", prompt, sink);
@@ -19,13 +19,13 @@ pub(super) fn pieces(record: &Record<'_>, kind: Kind, sink: &mut dyn FnMut(&str)
         return;
     };
     match kind {
-        Kind::Prompt => said("Human", content, sink),
-        Kind::Echo => said("Output", content, sink),
-        Kind::Answer => match content {
+        RecordKind::Prompt => said("Human", content, sink),
+        RecordKind::Echo => said("Output", content, sink),
+        RecordKind::Answer => match content {
             Content::Text(text) => piece(&["Assistant: ", text], sink),
             Content::Blocks(blocks) => blocks.iter().for_each(|block| answered(block, sink)),
         },
-        Kind::ToolResults => {
+        RecordKind::ToolResults => {
             for block in content.blocks() {
                 match block.tool_result() {
                     Some((result, is_error)) => returned(result.as_ref(), is_error, sink),
@@ -33,28 +33,28 @@ pub(super) fn pieces(record: &Record<'_>, kind: Kind, sink: &mut dyn FnMut(&str)
                 }
             }
         }
-        Kind::Added | Kind::CompactSummary | Kind::CompactBoundary | Kind::Bookkeeping => {}
+        RecordKind::Added | RecordKind::CompactSummary | RecordKind::CompactBoundary | RecordKind::Bookkeeping => {}
     }
 }
 
-/// The content of a turn from the bytes that it takes in its transcript; lines that cannot be read are left out.
+/// Returns the content of a turn from its bytes in the transcript; lines that cannot be read are left out.
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::new();
     records(bytes, &mut |record| pieces(record, record.kind(), &mut |piece| text.push_str(piece)));
     trimmed(text)
 }
 
-/// A content without the blank lines behind it.
+/// Removes the blank lines at the end of a content.
 pub(super) fn trimmed(mut text: String) -> String {
     text.truncate(text.trim_end().len());
     text
 }
 
-/// What the model says to the user in the bytes of a turn; not what tools returned, whatever that looks like.
+/// Returns the model's texts for the user in the bytes of a turn, without tool results.
 pub fn answers_of(bytes: &[u8]) -> Vec<String> {
     let mut answers = Vec::new();
     records(bytes, &mut |record| {
-        if record.kind() == Kind::Answer
+        if record.kind() == RecordKind::Answer
             && !record.is_sidechain()
             && let Some(content) = record.content()
         {
@@ -64,7 +64,7 @@ pub fn answers_of(bytes: &[u8]) -> Vec<String> {
     answers
 }
 
-/// Hands over the lines that can be read.
+/// Passes each line that can be read to `sink`.
 pub fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
     let mut start = 0;
     for end in memchr_iter(b'\n', bytes).chain([bytes.len()]) {
@@ -72,7 +72,7 @@ pub fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
         start = end + 1;
         // A text that is known to be one is read in half the time.
         let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
-        if let Ok(record) = Record::parse_text(&whole_text(&text)) {
+        if let Ok(record) = Record::parse_text(&replace_lone_surrogates_in_text(&text)) {
             sink(&record);
         }
     }
@@ -90,14 +90,14 @@ fn said(who: &str, content: &Content<'_>, sink: &mut dyn FnMut(&str)) {
     }
 }
 
-fn said_block(who: &str, block: &Block<'_>, sink: &mut dyn FnMut(&str)) {
+fn said_block(who: &str, block: &MessageBlock<'_>, sink: &mut dyn FnMut(&str)) {
     match block.text() {
         Some(text) => piece(&[who, ": ", text], sink),
         None => piece(&[who, ": ", &stand_in(block)], sink),
     }
 }
 
-fn answered(block: &Block<'_>, sink: &mut dyn FnMut(&str)) {
+fn answered(block: &MessageBlock<'_>, sink: &mut dyn FnMut(&str)) {
     if let Some((name, input)) = block.tool_call() {
         piece(&["Tool ", name, ": ", input], sink);
     } else if !block.is("thinking") && !block.is("redacted_thinking") {
@@ -113,8 +113,8 @@ fn returned(result: Option<&Content<'_>>, is_error: bool, sink: &mut dyn FnMut(&
     }
 }
 
-/// What stands for a block that is no text: an image is as large as a book, and says nothing as letters.
-fn stand_in(block: &Block<'_>) -> String {
+/// Returns a placeholder for a block that is no text: an image is as large as a book, and its letters mean nothing.
+fn stand_in(block: &MessageBlock<'_>) -> String {
     let mut text = format!("[{}", block.kind());
     if let Some(source) = block.source() {
         // Enough of the hash to tell two images apart.
@@ -127,8 +127,8 @@ fn stand_in(block: &Block<'_>) -> String {
 const PUT_BEFORE: [&str; 5] =
     ["system-reminder", "ide_opened_file", "ide_selection", "local-command-caveat", "available-deferred-tools"];
 
-/// Whether a prompt is one that a person wrote to the model: a command is for the client, and in tags the client speaks itself. A path is none, and
-/// neither is a tag of HTML.
+/// `true` if a person wrote the prompt to the model. Commands are for the client, and the client writes its own texts in tags. A
+/// path is no command, and an HTML tag is not the client's.
 pub fn is_typed(prompt: &str) -> bool {
     const OTHERS: [&str; 5] = ["<command-", "<bash-input>", "<user-memory-input>", "<teammate-message", "<tick>"];
     let is_command = || {
@@ -140,22 +140,22 @@ pub fn is_typed(prompt: &str) -> bool {
     !is_command() && !is_own()
 }
 
-/// The tag by which a prompt asks to keep its turn.
-pub const KEEP: &str = "#keep";
+/// The tag with which a prompt asks to pin its turn.
+pub const PIN_TAG: &str = "#keep";
 
-/// Whether a prompt has the tag, as a word of its own, in whatever case.
-pub fn asks_to_keep(prompt: &str) -> bool {
+/// `true` if a prompt contains the tag as a separate word, in any case.
+pub fn asks_to_pin(prompt: &str) -> bool {
     // ASCII alone, as the patched client looks for it with an expression.
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-/#".contains(byte);
     memchr::memchr_iter(b'#', prompt.as_bytes()).any(|at| {
         let (before, behind) = prompt.as_bytes().split_at(at);
-        let tag = behind.get(..KEEP.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(KEEP.as_bytes()));
+        let tag = behind.get(..PIN_TAG.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(PIN_TAG.as_bytes()));
         let is_begin = before.last().is_none_or(|byte| b" \t\r\n".contains(byte));
-        tag && is_begin && !behind.get(KEEP.len()).is_some_and(goes_on)
+        tag && is_begin && !behind.get(PIN_TAG.len()).is_some_and(goes_on)
     })
 }
 
-/// A prompt as it was typed: without what the client puts before it, a slash command as `/name arguments`.
+/// Returns a prompt as it was typed: without elements that the client puts before it, a slash command as `/name arguments`.
 pub fn as_typed(text: &str) -> String {
     let mut rest = text.trim_start();
     while let Some(tag) = PUT_BEFORE.iter().find(|tag| inside(rest, tag).is_some_and(|(at, _)| at == 0)) {
@@ -171,7 +171,7 @@ pub fn as_typed(text: &str) -> String {
     }
 }
 
-/// Where an element begins and what is in it.
+/// Returns the start of an element, and its content.
 fn inside<'a>(text: &'a str, tag: &str) -> Option<(usize, &'a str)> {
     let open = format!("<{tag}>");
     let at = text.find(&open)?;
@@ -193,11 +193,11 @@ mod tests {
             "(all) #keep, please",
             "Never! #KEEP",
         ] {
-            assert!(asks_to_keep(asks), "{asks}");
+            assert!(asks_to_pin(asks), "{asks}");
         }
         for says in ["", "keep", "# keep", "#keeper", "#keep-alive", "#keep_it", "x#keep", "a/#keep/b", "##keep", "#kéép", "#kee"]
         {
-            assert!(!asks_to_keep(says), "{says}");
+            assert!(!asks_to_pin(says), "{says}");
         }
     }
 

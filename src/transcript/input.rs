@@ -1,4 +1,4 @@
-//! What we read of the input of a tool call.
+//! Parts of a tool call's input that are read.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use super::lenient::{Lenient, lenient_object};
 
-/// The parts of a tool's input that say what it is about.
+/// The parts of a tool's input that tell its subject.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case", default)]
-pub(super) struct Input<'a> {
+pub(super) struct ToolInput<'a> {
     #[serde(borrow)]
     file_path: Lenient<Cow<'a, str>>,
     #[serde(borrow)]
@@ -24,7 +24,7 @@ pub(super) struct Input<'a> {
     pub task_id: Lenient<Cow<'a, str>>,
 }
 
-/// An entry of a list of things to do.
+/// An entry of a to-do list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Todo<'a> {
@@ -34,9 +34,9 @@ pub(super) struct Todo<'a> {
     pub status: Lenient<Cow<'a, str>>,
 }
 
-lenient_object!(Input<'a>, Todo<'a>);
+lenient_object!(ToolInput<'a>, Todo<'a>);
 
-impl Input<'_> {
+impl ToolInput<'_> {
     /// The file that the tool reads or writes.
     pub fn file(&self) -> Option<&str> {
         self.file_path.0.as_deref().or(self.notebook_path.0.as_deref()).filter(|file| !file.is_empty())
@@ -44,6 +44,6 @@ impl Input<'_> {
 }
 
 /// Reads an input; one that is no object has no parts.
-pub(super) fn read(json: &str) -> Input<'_> {
-    serde_json::from_str::<Lenient<Input<'_>>>(json).ok().and_then(|input| input.0).unwrap_or_default()
+pub(super) fn read(json: &str) -> ToolInput<'_> {
+    serde_json::from_str::<Lenient<ToolInput<'_>>>(json).ok().and_then(|input| input.0).unwrap_or_default()
 }

@@ -2,14 +2,14 @@
 From bytes to lines.
 
 Bytes come in pieces of any size. A line that is not complete waits for the rest; one that is no JSON object, or longer than
-[`MAX_LINE_BYTES`], is counted and passed over. What has to survive between passes over a file that grows is small and can be
-written down: the bytes of an incomplete line are not kept, they are read again from [`Interpreter::position`] on.
+[`MAX_LINE_BYTES`], is counted and skipped. The state between passes over a growing file is small and can be
+serialized: the bytes of an incomplete line are not kept, but read again from [`Interpreter::position`] on.
 */
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{Kind, Record};
-use super::repair::whole_characters;
+use super::record::{Record, RecordKind};
+use super::repair::replace_lone_surrogates;
 use super::turns::{CompactSummary, FirstContext, Splitter, Turn};
 
 /// A line longer than this is not interpreted (it is archived all the same): it would have to be in memory at once.
@@ -21,24 +21,24 @@ pub const MAX_LINE_BYTES: usize = 256 << 20;
 pub struct Interpreter {
     position: u64,
     splitter: Splitter,
-    /// Inside a line that is too long.
+    /// `true` inside a line that is too long.
     is_skipping: bool,
-    seen: Seen,
+    seen: SessionMetadata,
     #[serde(skip)]
     waiting: Vec<u8>,
 }
 
-/// What was met so far.
+/// Metadata of the session, as read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Seen {
+pub struct SessionMetadata {
     /// Complete lines that are not blank.
     pub lines: u64,
     /// Lines that are no JSON object, not UTF-8, or too long.
     pub bad_lines: u64,
     /// Byte offset of the first of them.
     pub first_bad: Option<u64>,
-    /// The session that the first line with one names.
+    /// The session named by the first line that has one.
     pub session: Option<String>,
     /// The folder that the client worked in first.
     pub folder: Option<String>,
@@ -46,34 +46,34 @@ pub struct Seen {
     pub version: Option<String>,
     /// The model that answered last.
     pub model: Option<String>,
-    /// Size of the model's window in tokens, where the client noted it down.
+    /// Size of the model's window in tokens, if the client recorded it.
     pub window: Option<u64>,
     /// Size of the context at the last answer of the main conversation, in tokens; unknown right after a compaction.
     pub context_tokens: Option<u64>,
 }
 
 impl Interpreter {
-    /// For the file of a sub-agent.
+    /// Creates an interpreter for the file of a sub-agent.
     pub fn of_agent() -> Self {
         Self { splitter: Splitter::of_agent(), ..Self::default() }
     }
 
-    /// For a file that is read again from a turn boundary on; `seen` is what was met before it.
-    pub fn starting_at(position: u64, index: u32, seen: Seen) -> Self {
+    /// Creates an interpreter for a file that is read again from a turn boundary on; `seen` is the metadata before it.
+    pub fn starting_at(position: u64, index: u32, seen: SessionMetadata) -> Self {
         Self { position, splitter: Splitter::starting_at(index), seen, ..Self::default() }
     }
 
-    /// Where the next byte that [`feed`](Self::feed) wants stands in the file, when nothing is waiting.
+    /// Offset in the file of the next byte for [`feed`](Self::feed), if no bytes are waiting.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes of a line that is not complete yet.
+    /// Number of bytes of a line that is not complete yet.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// What is worth writing down: everything but the bytes of a line that is not complete.
+    /// Returns the state to save: everything except the bytes of an incomplete line.
     pub fn at_rest(&self) -> Self {
         Self {
             position: self.position,
@@ -84,7 +84,7 @@ impl Interpreter {
         }
     }
 
-    /// The next bytes of the file.
+    /// Reads the next bytes of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some(at) = memchr::memchr(b'\n', rest) {
@@ -108,39 +108,39 @@ impl Interpreter {
         }
     }
 
-    /// Turns that were completed since the last call, and the one that is open now.
+    /// Returns the turns that were completed since the last call, and the open one.
     pub fn take_turns(&mut self) -> Vec<Turn> {
         let mut turns = self.splitter.take_finished();
         turns.extend(self.splitter.open_turn());
         turns
     }
 
-    /// Compaction summaries that were met since the last call.
+    /// Returns the compaction summaries since the last call.
     pub fn take_summaries(&mut self) -> Vec<CompactSummary> {
         self.splitter.take_summaries()
     }
 
-    /// Sizes of the context right after compactions, as met since the last call.
+    /// Returns the context sizes right after compactions since the last call.
     pub fn take_first_contexts(&mut self) -> Vec<FirstContext> {
         self.splitter.take_first_contexts()
     }
 
-    /// What was met so far.
-    pub fn seen(&self) -> &Seen {
+    /// Metadata of the session, as read so far.
+    pub fn session_metadata(&self) -> &SessionMetadata {
         &self.seen
     }
 
-    /// Turns so far, the open one included.
+    /// Number of turns so far, including the open one.
     pub fn turns(&self) -> u32 {
         self.splitter.turns()
     }
 
-    /// Tokens in the context: as counted for the last answer, or else a token for 3.5 characters that were said.
+    /// Tokens in the context: as counted for the last answer, or else one token for 3.5 characters.
     pub fn context_tokens(&self) -> u64 {
         self.seen.context_tokens.unwrap_or_else(|| self.splitter.context_chars() * 2 / 7)
     }
 
-    /// A line without its end.
+    /// Reads a line without its line break.
     fn line(&mut self, line: &[u8]) {
         let start = self.position;
         let end = start + line.len() as u64 + 1;
@@ -150,7 +150,7 @@ impl Interpreter {
             return;
         }
         self.seen.lines += 1;
-        let line = &*whole_characters(line);
+        let line = &*replace_lone_surrogates(line);
         match Record::parse(line) {
             Ok(record) if !was_skipping => self.record(start, end, &record),
             _ => {
@@ -178,7 +178,7 @@ impl Interpreter {
             set(&mut seen.folder, record.cwd());
         }
         seen.window = record.window().or(seen.window);
-        if record.kind() == Kind::CompactBoundary {
+        if record.kind() == RecordKind::CompactBoundary {
             seen.context_tokens = None;
         }
         if !record.is_sidechain() {

@@ -1,4 +1,4 @@
-//! Reading JSON of which any part may be missing or of another type: such a part counts as absent, and the rest is read.
+//! Lenient reading of JSON: a part that is missing or has another type counts as absent, and the rest is read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A value if it has the type that is asked for, or nothing.
+/// A value if it has the expected type, or nothing.
 #[derive(Clone, Debug)]
 pub struct Lenient<T>(pub Option<T>);
 
@@ -17,7 +17,7 @@ impl<T> Default for Lenient<T> {
     }
 }
 
-/// What can be read leniently: whichever of these a type overrides is what it is made of.
+/// Types that can be read leniently. A type overrides the methods for the JSON values that it can be made from.
 pub trait FromAny<'de>: Sized {
     /// From a text.
     fn from_str(_text: Cow<'de, str>) -> Option<Self> {
@@ -34,7 +34,7 @@ pub trait FromAny<'de>: Sized {
     /// From an array.
     ///
     /// # Errors
-    /// When it is not JSON.
+    /// If it is not JSON.
     fn from_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
@@ -42,7 +42,7 @@ pub trait FromAny<'de>: Sized {
     /// From an object.
     ///
     /// # Errors
-    /// When it is not JSON.
+    /// If it is not JSON.
     fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
@@ -126,7 +126,7 @@ pub fn object<'de, T: Deserialize<'de>, A: MapAccess<'de>>(map: A) -> Result<Opt
     T::deserialize(MapAccessDeserializer::new(map)).map(Some)
 }
 
-/// Makes structs of lenient fields readable where an object is expected, and absent where something else stands.
+/// Makes structs of lenient fields readable from an object; any other value counts as absent.
 #[macro_export]
 macro_rules! lenient_object {
     ($($name:ident $(<$life:lifetime>)?),*) => {

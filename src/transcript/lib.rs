@@ -6,22 +6,22 @@ stops at one that is damaged. Nothing here opens a file.
 */
 
 mod content;
-mod fields;
 mod input;
 mod interpret;
 pub mod lenient;
 mod record;
 mod repair;
+mod searchable_text;
 pub mod summary;
-mod told;
+mod todo_list;
+mod turn_digest;
 mod turns;
-mod work;
 
-pub use content::{KEEP, answers_of, asks_to_keep, is_typed, text_of};
+pub use content::{PIN_TAG, answers_of, asks_to_pin, is_typed, text_of};
 pub use content::{as_typed, records};
-pub use fields::Fields;
-pub use interpret::{Interpreter, MAX_LINE_BYTES, Seen};
-pub use record::{Block, Compacted, Content, Kind, Record};
-pub use repair::whole_characters;
-pub use told::Told;
+pub use interpret::{Interpreter, MAX_LINE_BYTES, SessionMetadata};
+pub use record::{CompactionDetails, Content, MessageBlock, Record, RecordKind};
+pub use repair::replace_lone_surrogates;
+pub use searchable_text::SearchableText;
+pub use turn_digest::TurnDigest;
 pub use turns::{CompactSummary, FirstContext, Splitter, Turn};

@@ -1,8 +1,8 @@
 /*!
 One line of a transcript.
 
-New types of lines and new fields come with every release of the client, so whatever is missing, unknown or of another type is
-passed over, and only a line that is no JSON object is an error. Strings are borrowed from the line where they have no escapes: an
+Every release of the client adds types of lines and fields. So anything that is missing, unknown or of another type is
+skipped, and only a line that is no JSON object is an error. Strings without escapes are borrowed from the line: an
 archive pass reads megabytes of which it keeps little.
 */
 
@@ -14,31 +14,31 @@ use serde_json::value::RawValue;
 
 use super::lenient::{FromAny, Lenient, lenient_object};
 
-type Text<'a> = Lenient<Cow<'a, str>>;
+type LenientText<'a> = Lenient<Cow<'a, str>>;
 
-/// A line, as far as we know its fields.
+/// A line, with its known fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record<'a> {
     #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
+    kind: LenientText<'a>,
     #[serde(borrow)]
-    subtype: Text<'a>,
+    subtype: LenientText<'a>,
     #[serde(borrow)]
-    uuid: Text<'a>,
+    uuid: LenientText<'a>,
     #[serde(borrow)]
-    session_id: Text<'a>,
+    session_id: LenientText<'a>,
     #[serde(borrow)]
-    timestamp: Text<'a>,
+    timestamp: LenientText<'a>,
     #[serde(borrow)]
-    cwd: Text<'a>,
+    cwd: LenientText<'a>,
     #[serde(borrow)]
-    version: Text<'a>,
+    version: LenientText<'a>,
     is_meta: Lenient<bool>,
     is_sidechain: Lenient<bool>,
     is_compact_summary: Lenient<bool>,
     #[serde(borrow)]
-    message: Lenient<Message<'a>>,
+    message: Lenient<RecordMessage<'a>>,
     #[serde(borrow)]
     tool_use_result: Lenient<ToolUseResult<'a>>,
     #[serde(borrow)]
@@ -50,40 +50,40 @@ pub struct Record<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Message<'a> {
+struct RecordMessage<'a> {
     #[serde(borrow)]
-    id: Text<'a>,
+    id: LenientText<'a>,
     #[serde(borrow)]
-    role: Text<'a>,
+    role: LenientText<'a>,
     #[serde(borrow)]
-    model: Text<'a>,
+    model: LenientText<'a>,
     #[serde(borrow)]
     content: Lenient<Content<'a>>,
-    usage: Lenient<Usage>,
+    usage: Lenient<AnswerUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ToolUseResult<'a> {
     #[serde(borrow)]
-    agent_id: Text<'a>,
+    agent_id: LenientText<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Attachment<'a> {
     #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
+    kind: LenientText<'a>,
     #[serde(borrow)]
     prompt: Lenient<Content<'a>>,
 }
 
-/// What the client notes down of a compaction; the last two since 2.1.112.
+/// The client's data about a compaction; the last two fields exist since 2.1.112.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct CompactMetadata<'a> {
     #[serde(borrow)]
-    trigger: Text<'a>,
+    trigger: LenientText<'a>,
     pre_tokens: Lenient<u64>,
     post_tokens: Lenient<u64>,
     duration_ms: Lenient<u64>,
@@ -92,7 +92,7 @@ struct CompactMetadata<'a> {
 /// Tokens of one answer, as the API counted them.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Usage {
+struct AnswerUsage {
     input_tokens: Lenient<u64>,
     cache_read_input_tokens: Lenient<u64>,
     cache_creation_input_tokens: Lenient<u64>,
@@ -101,15 +101,23 @@ struct Usage {
 
 impl Copy for Lenient<u64> {}
 
-lenient_object!(Message<'a>, ToolUseResult<'a>, Attachment<'a>, CompactMetadata<'a>, Usage, Block<'a>, WindowOf);
+lenient_object!(
+    RecordMessage<'a>,
+    ToolUseResult<'a>,
+    Attachment<'a>,
+    CompactMetadata<'a>,
+    AnswerUsage,
+    MessageBlock<'a>,
+    WindowOf
+);
 
-/// What is said: a string, or blocks.
+/// Content of a message: a string, or blocks.
 #[derive(Debug)]
 pub enum Content<'a> {
     /// A plain string.
     Text(Cow<'a, str>),
     /// Blocks; those that are no objects are left out.
-    Blocks(Vec<Block<'a>>),
+    Blocks(Vec<MessageBlock<'a>>),
 }
 
 impl<'de: 'a, 'a> FromAny<'de> for Content<'a> {
@@ -117,26 +125,26 @@ impl<'de: 'a, 'a> FromAny<'de> for Content<'a> {
         Some(Self::Text(text))
     }
     fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Option<Self>, A::Error> {
-        Ok(<Vec<Block<'a>> as FromAny<'de>>::from_seq(seq)?.map(Self::Blocks))
+        Ok(<Vec<MessageBlock<'a>> as FromAny<'de>>::from_seq(seq)?.map(Self::Blocks))
     }
 }
 
 /// A content block; which fields it has depends on its type.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Block<'a> {
+pub struct MessageBlock<'a> {
     #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
+    kind: LenientText<'a>,
     #[serde(borrow)]
-    id: Text<'a>,
+    id: LenientText<'a>,
     #[serde(borrow)]
-    tool_use_id: Text<'a>,
+    tool_use_id: LenientText<'a>,
     #[serde(borrow)]
-    text: Text<'a>,
+    text: LenientText<'a>,
     #[serde(borrow)]
-    thinking: Text<'a>,
+    thinking: LenientText<'a>,
     #[serde(borrow)]
-    name: Text<'a>,
+    name: LenientText<'a>,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -167,43 +175,43 @@ impl<'de> FromAny<'de> for Windows {
     }
 }
 
-/// What is noted down of a compaction.
+/// Details of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Compacted {
+pub struct CompactionDetails {
     /// `auto` or `manual`.
     pub cause: Option<String>,
     /// Size of the context before it, in tokens.
     pub tokens_before: Option<u64>,
     /// Size of the context after it.
     pub tokens_after: Option<u64>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub took_ms: Option<u64>,
 }
 
-/// What a line is.
+/// Kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// A human typed it: a turn starts.
     Prompt,
     /// The model's answer or a part of it.
     Answer,
-    /// What tools returned.
+    /// Tool results.
     ToolResults,
-    /// A command of the client itself and what it printed, a sub-agent's end, an interruption: no prompt, and not marked as none.
+    /// A command of the client itself and its output, a sub-agent's end, an interruption: no prompt, but not marked as such.
     Echo,
-    /// The client's own additions, and what sub-agents are told.
+    /// The client's own additions, and instructions to sub-agents.
     Added,
     /// The summary that takes the conversation's place after a compaction.
     CompactSummary,
-    /// Where a compaction happened.
+    /// The position of a compaction.
     CompactBoundary,
-    /// Something else that the client notes down.
+    /// Other records of the client.
     Bookkeeping,
 }
 
-/// How an echo begins. A command of the client itself begins with its name; one that is a prompt, with its message.
-const ECHOES: [&str; 8] = [
+/// Prefixes of echoes. A command of the client itself starts with its name; one that is a prompt starts with its message.
+const ECHO_PREFIXES: [&str; 8] = [
     "<local-command-stdout>",
     "<local-command-stderr>",
     "<bash-stdout>",
@@ -215,7 +223,7 @@ const ECHOES: [&str; 8] = [
     "Unknown slash command: ",
 ];
 
-/// A list would be taken for the fields in their order.
+/// Rejects anything but an object: serde would take a list for the fields in their order.
 fn is_object(line: &[u8]) -> Result<(), serde_json::Error> {
     if line.trim_ascii_start().first().is_some_and(|byte| *byte != b'{') {
         return Err(serde::de::Error::custom("it is no JSON object"));
@@ -227,55 +235,55 @@ impl<'a> Record<'a> {
     /// Reads a line.
     ///
     /// # Errors
-    /// When it is no JSON object.
+    /// If it is no JSON object.
     pub fn parse(line: &'a [u8]) -> Result<Self, serde_json::Error> {
         is_object(line)?;
         serde_json::from_slice(line)
     }
 
-    /// The same of a line that is known to be text.
+    /// Reads a line that is known to be UTF-8.
     ///
     /// # Errors
-    /// When it is no JSON object.
+    /// If it is no JSON object.
     pub fn parse_text(line: &'a str) -> Result<Self, serde_json::Error> {
         is_object(line.as_bytes())?;
         serde_json::from_str(line)
     }
 
-    /// What it is.
-    pub fn kind(&self) -> Kind {
+    /// Kind of the line.
+    pub fn kind(&self) -> RecordKind {
         let is = |flag: &Lenient<bool>| flag.0 == Some(true);
         match self.kind.0.as_deref() {
-            Some("assistant") => Kind::Answer,
-            Some("user") if is(&self.is_compact_summary) => Kind::CompactSummary,
+            Some("assistant") => RecordKind::Answer,
+            Some("user") if is(&self.is_compact_summary) => RecordKind::CompactSummary,
             Some("user") => match self.content() {
-                Some(Content::Blocks(blocks)) if blocks.iter().any(|block| block.is("tool_result")) => Kind::ToolResults,
-                Some(_) if is(&self.is_meta) || self.is_sidechain() => Kind::Added,
-                Some(content) if content.is_echo() => Kind::Echo,
-                Some(_) => Kind::Prompt,
-                None => Kind::Bookkeeping,
+                Some(Content::Blocks(blocks)) if blocks.iter().any(|block| block.is("tool_result")) => RecordKind::ToolResults,
+                Some(_) if is(&self.is_meta) || self.is_sidechain() => RecordKind::Added,
+                Some(content) if content.is_echo() => RecordKind::Echo,
+                Some(_) => RecordKind::Prompt,
+                None => RecordKind::Bookkeeping,
             },
-            Some("system") if self.subtype.0.as_deref() == Some("compact_boundary") => Kind::CompactBoundary,
-            _ => Kind::Bookkeeping,
+            Some("system") if self.subtype.0.as_deref() == Some("compact_boundary") => RecordKind::CompactBoundary,
+            _ => RecordKind::Bookkeeping,
         }
     }
 
-    /// Whether it belongs to a sub-agent's work rather than to the conversation that the user sees.
+    /// `true` if it belongs to a sub-agent's work, not to the conversation that the user sees.
     pub fn is_sidechain(&self) -> bool {
         self.is_sidechain.0 == Some(true)
     }
 
-    /// What is said; none in lines that are no conversation.
+    /// Content of the message; `None` in lines outside of the conversation.
     pub fn content(&self) -> Option<&Content<'a>> {
         self.message.0.as_ref()?.content.0.as_ref()
     }
 
-    /// Whose message the line has, as the API calls them: `user`, `assistant`. Lines that are no conversation may have one as well.
+    /// Role of the message in the API: `user`, `assistant`. Lines outside of the conversation may have one as well.
     pub fn role(&self) -> Option<&str> {
         self.message.0.as_ref()?.role.0.as_deref()
     }
 
-    /// What a human typed while the model was working.
+    /// The prompt that a human typed while the model was working.
     pub fn queued_prompt(&self) -> Option<&Content<'a>> {
         let attachment = self.attachment.0.as_ref()?;
         (attachment.kind.0.as_deref() == Some("queued_command")).then_some(attachment.prompt.0.as_ref()?)
@@ -311,7 +319,7 @@ impl<'a> Record<'a> {
         self.tool_use_result.0.as_ref()?.agent_id.0.as_deref()
     }
 
-    /// When it was written, in milliseconds since 1970.
+    /// Time when it was written, in milliseconds since 1970.
     pub fn timestamp(&self) -> Option<i64> {
         self.timestamp.0.as_ref()?.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
     }
@@ -334,10 +342,10 @@ impl<'a> Record<'a> {
         self.message.0.as_ref()?.usage.0?.output_tokens.0
     }
 
-    /// What the client notes down of a compaction, in the line that says where it was.
-    pub fn compacted(&self) -> Compacted {
-        let Some(metadata) = &self.compact_metadata.0 else { return Compacted::default() };
-        Compacted {
+    /// Details of a compaction, from the line that marks its position.
+    pub fn compacted(&self) -> CompactionDetails {
+        let Some(metadata) = &self.compact_metadata.0 else { return CompactionDetails::default() };
+        CompactionDetails {
             cause: metadata.trigger.0.as_deref().map(str::to_owned),
             tokens_before: metadata.pre_tokens.0,
             tokens_after: metadata.post_tokens.0,
@@ -345,7 +353,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The size of the model's window, where the client notes it down.
+    /// Size of the model's window, if the client records it.
     pub fn window(&self) -> Option<u64> {
         self.model_usage.0.as_ref()?.0
     }
@@ -356,13 +364,13 @@ impl<'a> Content<'a> {
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let (text, blocks) = match self {
             Self::Text(text) => (Some(&**text), None),
-            Self::Blocks(blocks) => (None, Some(blocks.iter().filter_map(Block::text))),
+            Self::Blocks(blocks) => (None, Some(blocks.iter().filter_map(MessageBlock::text))),
         };
         text.into_iter().chain(blocks.into_iter().flatten())
     }
 
     /// Its blocks; a string is none.
-    pub fn blocks(&self) -> &[Block<'a>] {
+    pub fn blocks(&self) -> &[MessageBlock<'a>] {
         if let Self::Blocks(blocks) = self { blocks } else { &[] }
     }
 
@@ -371,18 +379,18 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Whether a text is an echo.
+/// `true` if a text is an echo.
 pub(super) fn is_echo(text: &str) -> bool {
-    ECHOES.iter().any(|echo| text.starts_with(echo))
+    ECHO_PREFIXES.iter().any(|echo| text.starts_with(echo))
 }
 
-impl<'a> Block<'a> {
-    /// Whether it is of this type.
+impl<'a> MessageBlock<'a> {
+    /// `true` if it has this type.
     pub fn is(&self, kind: &str) -> bool {
         self.kind.0.as_deref() == Some(kind)
     }
 
-    /// Its type; empty when it says none.
+    /// Its type; empty if it has none.
     pub fn kind(&self) -> &str {
         self.kind.0.as_deref().unwrap_or_default()
     }
@@ -392,7 +400,7 @@ impl<'a> Block<'a> {
         if self.is("text") { self.text.0.as_deref() } else { None }
     }
 
-    /// What the model thought.
+    /// The model's thinking.
     pub fn thinking(&self) -> Option<&str> {
         if self.is("thinking") { self.thinking.0.as_deref() } else { None }
     }
@@ -403,7 +411,7 @@ impl<'a> Block<'a> {
         is_call.then_some((self.name.0.as_deref()?, self.input.map_or("{}", RawValue::get)))
     }
 
-    /// What a tool returned, and whether that is an error.
+    /// Content of a tool result, and `true` if it is an error.
     pub fn tool_result(&self) -> Option<(Option<Content<'a>>, bool)> {
         let content = || serde_json::from_str::<Lenient<Content<'a>>>(self.content?.get()).ok()?.0;
         self.is("tool_result").then(|| (content(), self.is_error.0 == Some(true)))

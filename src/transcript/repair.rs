@@ -1,5 +1,5 @@
-//! Half characters: JavaScript may cut a text between the two halves of a surrogate pair, and writes what is left as an escape that
-//! is JSON, but no text.
+//! Lone surrogates: JavaScript may cut a text between the two halves of a surrogate pair. It writes the remaining half as an
+//! escape that is valid JSON, but no text.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use memchr::{memchr, memmem};
 /// Bytes of an escape such as `\ud83d`.
 const ESCAPE: usize = 6;
 
-/// What stands for half a character; it has the length of what it replaces.
+/// Replacement for a lone surrogate; it has the same length as the escape.
 const REPLACEMENT: &[u8; ESCAPE] = br"\ufffd";
 
-/// A line with a replacement character for each half one; the line itself where there is none.
-pub fn whole_characters(line: &[u8]) -> Cow<'_, [u8]> {
+/// Replaces each lone surrogate in a line by a replacement character; borrows the line if there is none.
+pub fn replace_lone_surrogates(line: &[u8]) -> Cow<'_, [u8]> {
     if !memmem::find_iter(line, br"\u").any(|at| half(&line[at..]).is_some()) {
         return Cow::Borrowed(line);
     }
@@ -36,9 +36,9 @@ pub fn whole_characters(line: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(repaired)
 }
 
-/// The same of a text.
-pub(super) fn whole_text(line: &str) -> Cow<'_, str> {
-    match whole_characters(line.as_bytes()) {
+/// Like [`replace_lone_surrogates`], for a text.
+pub(super) fn replace_lone_surrogates_in_text(line: &str) -> Cow<'_, str> {
+    match replace_lone_surrogates(line.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(line),
         Cow::Owned(repaired) => Cow::Owned(String::from_utf8_lossy(&repaired).into_owned()),
     }
@@ -50,7 +50,7 @@ enum Half {
     Low,
 }
 
-/// Which half the escape is that stands first.
+/// Returns the kind of the surrogate escape at the start, if there is one.
 fn half(bytes: &[u8]) -> Option<Half> {
     let digits = bytes.get(..ESCAPE)?.strip_prefix(br"\u")?;
     match u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()? {

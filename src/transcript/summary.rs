@@ -1,38 +1,38 @@
-//! What a turn was about, in at most 300 characters and with no model.
+//! Summaries of turns, in at most 300 characters and without a model.
 
 use super::content::{as_typed, records};
-use super::record::{Kind, Record};
+use super::record::{Record, RecordKind};
 use super::turns::Turn;
 
-/// Characters of a summary at most.
+/// Maximum number of characters of a summary.
 pub const MAX_CHARS: usize = 300;
 
-/// Names that are listed before the rest is counted.
-const LISTED: usize = 6;
+/// Maximum number of listed names; the rest is counted.
+const MAX_LISTED_NAMES: usize = 6;
 
-/// Characters of a line that are kept: what is behind them cannot be in a summary.
-const KEPT: usize = MAX_CHARS;
+/// Maximum number of characters of a line: any further ones cannot be in a summary.
+const MAX_LINE_CHARS: usize = MAX_CHARS;
 
-/// The summary of a turn, from the bytes that it takes in its transcript: first line of the prompt, tools, files, first two lines of
-/// the answer. Files are named as seen from the folder that the client worked in.
+/// Returns the summary of a turn from its bytes in the transcript: first line of the prompt, tools, files, first two lines of
+/// the answer. File names are relative to the folder that the client worked in.
 pub fn of_turn(turn: &Turn, bytes: &[u8]) -> String {
-    let mut parts = Parts::default();
+    let mut parts = SummaryParts::default();
     records(bytes, &mut |record| parts.take(record));
     parts.summary(&turn.tools, &turn.files)
 }
 
 /// The parts of a summary, collected line by line.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct SummaryParts {
     prompt: String,
     answer: String,
-    /// Whether it is a sub-agent's own file; known from the first line on.
+    /// `true` if it is a sub-agent's own file; known from the first line on.
     is_agent: Option<bool>,
-    /// Where the client worked last.
+    /// The folder that the client last worked in.
     folder: Option<String>,
 }
 
-impl Parts {
+impl SummaryParts {
     pub fn take(&mut self, record: &Record<'_>) {
         if let Some(cwd) = record.cwd().filter(|cwd| self.folder.as_deref() != Some(cwd)) {
             self.folder = Some(cwd.to_owned());
@@ -44,26 +44,26 @@ impl Parts {
         }
         self.is_agent.get_or_insert(false);
         match record.kind() {
-            Kind::Added if self.is_agent == Some(false) => {}
-            Kind::Prompt | Kind::Added if self.prompt.is_empty() => {
+            RecordKind::Added if self.is_agent == Some(false) => {}
+            RecordKind::Prompt | RecordKind::Added if self.prompt.is_empty() => {
                 let mut typed = content.texts().map(as_typed);
                 if let Some(typed) = typed.find(|typed| !typed.is_empty()) {
                     self.prompt(&typed);
                 }
             }
-            Kind::Answer => content.texts().for_each(|text| self.answer(text)),
+            RecordKind::Answer => content.texts().for_each(|text| self.answer(text)),
             _ => {}
         }
     }
 
-    /// The first line of the prompt; later prompts of the turn, queued while the model was working, do not count.
+    /// Adds the first line of the prompt. Later prompts of the turn, queued while the model was working, do not count.
     fn prompt(&mut self, text: &str) {
         if self.prompt.is_empty() {
             self.prompt = first_lines(text, 1);
         }
     }
 
-    /// The answer is what the model said last: what it says before it calls tools is what it is going to do.
+    /// Sets the answer to the model's last text: texts before tool calls only announce them.
     fn answer(&mut self, text: &str) {
         let lines = first_lines(text, 2);
         if !lines.is_empty() {
@@ -71,7 +71,8 @@ impl Parts {
         }
     }
 
-    /// First line of the prompt, tools, files, first two lines of the answer. Files below the folder are named from there.
+    /// Joins the first line of the prompt, tools, files and the first two lines of the answer. File names are relative to the
+    /// folder.
     pub fn summary(&self, tools: &[String], files: &[String]) -> String {
         let files: Vec<&str> = files.iter().map(|file| below(file, self.folder.as_deref())).collect();
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
@@ -81,7 +82,7 @@ impl Parts {
     }
 }
 
-/// What a compaction's summary says, without the model's notes to itself and without the tags around both.
+/// Returns the text of a compaction's summary, without the model's notes to itself and without the tags.
 pub fn of_compaction(text: &str) -> String {
     let mut text = text.to_owned();
     if let (Some(start), Some(end)) = (text.find("<analysis>"), text.find("</analysis>"))
@@ -92,7 +93,7 @@ pub fn of_compaction(text: &str) -> String {
     text.replace("<summary>", "").replace("</summary>", "").trim().to_owned()
 }
 
-/// A path as seen from a folder that it lies in.
+/// Returns a path relative to a folder that contains it.
 pub fn below<'a>(file: &'a str, folder: Option<&str>) -> &'a str {
     let inner = folder.and_then(|folder| file.strip_prefix(folder)?.strip_prefix(['/', '\\']));
     inner.filter(|inner| !inner.is_empty()).unwrap_or(file)
@@ -101,15 +102,15 @@ pub fn below<'a>(file: &'a str, folder: Option<&str>) -> &'a str {
 fn list(label: &str, names: &[&str]) -> String {
     match names {
         [] => String::new(),
-        names if names.len() <= LISTED => format!("{label}{}", names.join(", ")),
-        names => format!("{label}{} +{}", names[..LISTED].join(", "), names.len() - LISTED),
+        names if names.len() <= MAX_LISTED_NAMES => format!("{label}{}", names.join(", ")),
+        names => format!("{label}{} +{}", names[..MAX_LISTED_NAMES].join(", "), names.len() - MAX_LISTED_NAMES),
     }
 }
 
-/// The first lines that are not blank, as one.
+/// Joins the first lines that are not blank.
 fn first_lines(text: &str, count: usize) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(count);
-    let lines: Vec<String> = lines.map(|line| line.chars().take(KEPT).collect()).collect();
+    let lines: Vec<String> = lines.map(|line| line.chars().take(MAX_LINE_CHARS).collect()).collect();
     lines.join(" ")
 }
 
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn parts_are_joined() {
-        let mut parts = Parts { folder: Some("/p".to_owned()), ..Parts::default() };
+        let mut parts = SummaryParts { folder: Some("/p".to_owned()), ..SummaryParts::default() };
         parts.prompt("\n  Fix the parser.\nIt fails.");
         parts.prompt("And hurry.");
         parts.answer("I'll look.");
@@ -131,9 +132,9 @@ mod tests {
         parts.answer("  \n");
         let summary = parts.summary(&strings(&["Read", "Edit"]), &strings(&["/p/src/a.rs", "/etc/b"]));
         assert_eq!(summary, "Fix the parser. | Tools: Read, Edit | Files: src/a.rs, /etc/b | Done. The bug was in `lex`.");
-        assert_eq!(Parts::default().summary(&[], &[]), "");
+        assert_eq!(SummaryParts::default().summary(&[], &[]), "");
         let many: Vec<String> = (0..9).map(|n| format!("f{n}")).collect();
-        assert_eq!(Parts::default().summary(&[], &many), "Files: f0, f1, f2, f3, f4, f5 +3");
+        assert_eq!(SummaryParts::default().summary(&[], &many), "Files: f0, f1, f2, f3, f4, f5 +3");
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn cut_between_characters() {
-        let mut parts = Parts::default();
+        let mut parts = SummaryParts::default();
         parts.prompt(&"ü🦀".repeat(400));
         assert_eq!(parts.summary(&[], &[]).chars().count(), MAX_CHARS);
     }

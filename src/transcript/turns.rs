@@ -1,9 +1,9 @@
 /*!
 From lines to turns.
 
-A turn starts at a human prompt and holds everything up to the next one. Lines come one at a time, in file order; what is known of
-the turn that is still open can be written down and read back, so that a pass over new lines never needs the old ones. What is
-kept between passes has a size of its own: the content itself goes into a digest that can be suspended.
+A turn starts at a human prompt and contains everything up to the next one. Lines come one at a time, in file order. The state of
+the open turn can be serialized, so that a pass over new lines never needs the old ones. This state has a bounded
+size: the content itself goes into a digest that can be suspended.
 */
 
 use std::collections::VecDeque;
@@ -11,39 +11,39 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::content;
-use super::record::{Block, Compacted, Content, Kind, Record};
-use super::work::Work;
+use super::record::{CompactionDetails, Content, MessageBlock, Record, RecordKind};
+use super::todo_list::TodoList;
 use ctxbridge_common::digest::{self, Hasher};
 
-/// Answers whose lines may be mixed with each other's: older clients write those of sub-agents, which run up to ten at once, into the
-/// same file.
-const AT_ONCE: usize = 16;
+/// Maximum number of answers whose lines may be mixed: older clients write those of sub-agents, of which up to ten run at once,
+/// into the same file.
+const MAX_INTERLEAVED_ANSWERS: usize = 16;
 
-/// A turn, or what there is of the one that is still open.
+/// A turn. The open one has only its data so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Its place in the transcript, from 0.
+    /// Its index in the transcript, from 0.
     pub index: u32,
     /// Byte offset of its first line.
     pub start: u64,
-    /// Byte offset behind its last line.
+    /// Byte offset after its last line.
     pub end: u64,
-    /// The id of its first line, a UUID; made of what stands there instead, or of where it begins, when that is none.
+    /// The UUID of its first line. If that is no UUID, the id is a hash of it; if it is missing, a hash of the turn's start.
     #[serde(with = "digest::hexadecimal")]
     pub id: [u8; 16],
-    /// When its first line was written, in milliseconds since 1970; 0 when no line says.
+    /// Time when its first line was written, in milliseconds since 1970; 0 if no line says.
     pub started_ms: i64,
-    /// When its last line was written.
+    /// Time when its last line was written.
     pub ended_ms: i64,
     /// SHA-256 of its content.
     #[serde(with = "digest::hexadecimal")]
-    pub content_sha256: digest::Bytes,
+    pub content_sha256: digest::Sha256Digest,
     /// Characters of its content.
     pub content_chars: u64,
     /// Tools used, in order of first use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// Files read or written, as the tools were told.
+    /// Files read or written, as named in the tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Sub-agents that worked for it.
@@ -51,36 +51,36 @@ pub struct Turn {
     pub agents: Vec<String>,
     /// Size of the context at its last answer, in tokens.
     pub context_tokens: Option<u64>,
-    /// Tokens of its answers; each answer counts once, however many lines it has.
+    /// Tokens of its answers; each answer counts once, even if it has several lines.
     pub output_tokens: u64,
-    /// Whether the model's last word is an answer: nothing was being worked on.
+    /// `true` if it ends with an answer of the model, so that no work was in progress.
     pub is_answered: bool,
-    /// What is still on the list of things to do when it ends.
+    /// Open entries of the to-do list at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_work: Vec<String>,
-    /// Whether its prompt asks to keep it: `#keep`.
+    /// `true` if its prompt asks to pin it: `#keep`.
     pub is_kept: bool,
 }
 
-/// A summary that took the conversation's place.
+/// A compaction summary, which replaced the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactSummary {
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// When it was written, in milliseconds since 1970.
+    /// Time when it was written, in milliseconds since 1970.
     pub at_ms: i64,
     /// Turns before it.
     pub turns: u32,
-    /// Byte offset of the line that says where the compaction was, or of its own where none does; nothing where a hook told.
+    /// Byte offset of the line that marks the compaction, or of its own if there is none; `None` if a hook reported it.
     pub start: Option<u64>,
-    /// What else is known of the compaction.
-    pub noted: Compacted,
+    /// Other details of the compaction.
+    pub noted: CompactionDetails,
 }
 
-/// How large the context was when the model answered for the first time after a compaction.
+/// Size of the context at the model's first answer after a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstContext {
-    /// Where the compaction was, as [`CompactSummary::start`].
+    /// Position of the compaction, as in [`CompactSummary::start`].
     pub start: u64,
     /// Tokens.
     pub tokens: u64,
@@ -90,19 +90,19 @@ pub struct FirstContext {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Splitter {
-    open: Option<Open>,
+    open: Option<OpenTurn>,
     next_index: u32,
-    /// A sub-agent's file is one piece of work: it has prompts, but no human's.
+    /// `true` for a sub-agent's file, which is one turn: it has prompts, but no human's.
     is_agent: bool,
-    work: Work,
+    work: TodoList,
     last_ms: i64,
     /// Characters said since the last compaction.
     context_chars: u64,
     /// Size of the context at the last answer since then, in tokens.
     context_tokens: Option<u64>,
-    /// Where a compaction was whose summary is still to come, and what was noted of it.
-    boundary: Option<(u64, Compacted)>,
-    /// Where one was after which the model has not answered yet.
+    /// Position and details of a compaction whose summary has not come yet.
+    boundary: Option<(u64, CompactionDetails)>,
+    /// Position of a compaction after which the model has not answered yet.
     unanswered: Option<u64>,
     #[serde(skip)]
     finished: Vec<Turn>,
@@ -114,7 +114,7 @@ pub struct Splitter {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Open {
+struct OpenTurn {
     index: u32,
     start: u64,
     end: u64,
@@ -128,24 +128,24 @@ struct Open {
     agents: Vec<String>,
     context_tokens: Option<u64>,
     output_tokens: u64,
-    /// The answers that `output_tokens` counted last, and what it counted for each.
+    /// The last answers that `output_tokens` includes, with the tokens counted for each.
     last_answers: VecDeque<(String, u64)>,
     is_answered: bool,
     is_kept: bool,
 }
 
 impl Splitter {
-    /// For the file of a sub-agent: everything is one turn.
+    /// Creates a splitter for the file of a sub-agent: everything is one turn.
     pub fn of_agent() -> Self {
         Self { is_agent: true, ..Self::default() }
     }
 
-    /// For what follows a turn boundary in the middle of a file.
+    /// Creates a splitter that starts at a turn boundary in the middle of a file.
     pub fn starting_at(index: u32) -> Self {
         Self { next_index: index, ..Self::default() }
     }
 
-    /// The next line, which stands at these bytes of the file.
+    /// Reads the next line, which has these bytes of the file.
     pub fn feed(&mut self, start: u64, end: u64, record: &Record<'_>) {
         if let Some(now) = record.timestamp() {
             self.last_ms = now;
@@ -153,16 +153,16 @@ impl Splitter {
         let kind = record.kind();
         self.watch_compactions(start, record, kind);
         let starts = match kind {
-            Kind::Prompt => !self.is_agent || self.open.is_none(),
+            RecordKind::Prompt => !self.is_agent || self.open.is_none(),
             // What a model said before any prompt, e.g. behind a summary at the start of a file, is a turn as well.
-            Kind::Answer | Kind::ToolResults => self.open.is_none(),
-            Kind::Added => self.is_agent && self.open.is_none(),
+            RecordKind::Answer | RecordKind::ToolResults => self.open.is_none(),
+            RecordKind::Added => self.is_agent && self.open.is_none(),
             _ => false,
         };
         if starts {
             self.close();
             let (index, id) = (self.next_index, id_of(record.uuid(), start));
-            self.open = Some(Open { index, start, id, started_ms: self.last_ms, ..Open::default() });
+            self.open = Some(OpenTurn { index, start, id, started_ms: self.last_ms, ..OpenTurn::default() });
             self.next_index += 1;
         }
         // Lines before the first turn belong to none.
@@ -174,24 +174,25 @@ impl Splitter {
         self.context_chars += open.chars - before;
     }
 
-    fn watch_compactions(&mut self, start: u64, record: &Record<'_>, kind: Kind) {
+    fn watch_compactions(&mut self, start: u64, record: &Record<'_>, kind: RecordKind) {
         match (kind, record.content()) {
-            (Kind::CompactBoundary, _) => {
+            (RecordKind::CompactBoundary, _) => {
                 let noted = record.compacted();
                 // What the client notes down may be its estimate.
                 let tokens_before = self.context_tokens.take().or(noted.tokens_before);
-                self.boundary = Some((start, Compacted { tokens_before, ..noted }));
+                self.boundary = Some((start, CompactionDetails { tokens_before, ..noted }));
                 self.context_chars = 0;
             }
-            (Kind::CompactSummary, Some(content)) => {
+            (RecordKind::CompactSummary, Some(content)) => {
                 let text = content.texts().collect::<Vec<_>>().join("\n");
-                let without = || (start, Compacted { tokens_before: self.context_tokens.take(), ..Compacted::default() });
+                let without =
+                    || (start, CompactionDetails { tokens_before: self.context_tokens.take(), ..CompactionDetails::default() });
                 let (start, noted) = self.boundary.take().unwrap_or_else(without);
                 self.unanswered = Some(start);
                 let (at_ms, turns) = (self.last_ms, self.next_index);
                 self.summaries.push(CompactSummary { text, at_ms, turns, start: Some(start), noted });
             }
-            (Kind::Answer, _) if !record.is_sidechain() && !self.is_agent => {
+            (RecordKind::Answer, _) if !record.is_sidechain() && !self.is_agent => {
                 let Some(tokens) = record.context_tokens() else { return };
                 self.context_tokens = Some(tokens);
                 self.first_contexts.extend(self.unanswered.take().map(|start| FirstContext { start, tokens }));
@@ -200,32 +201,32 @@ impl Splitter {
         }
     }
 
-    /// The turns that were completed since the last call.
+    /// Returns the turns that were completed since the last call.
     pub fn take_finished(&mut self) -> Vec<Turn> {
         std::mem::take(&mut self.finished)
     }
 
-    /// The summaries that were met since the last call.
+    /// Returns the summaries since the last call.
     pub fn take_summaries(&mut self) -> Vec<CompactSummary> {
         std::mem::take(&mut self.summaries)
     }
 
-    /// First contexts that were met since the last call.
+    /// Returns the first contexts since the last call.
     pub fn take_first_contexts(&mut self) -> Vec<FirstContext> {
         std::mem::take(&mut self.first_contexts)
     }
 
-    /// What there is of the turn that is still open.
+    /// Returns the open turn, with its data so far.
     pub fn open_turn(&self) -> Option<Turn> {
         self.open.as_ref().map(|open| open.turn(&self.work))
     }
 
-    /// Turns so far, the open one included.
+    /// Number of turns so far, including the open one.
     pub fn turns(&self) -> u32 {
         self.next_index
     }
 
-    /// Characters said since the last compaction: the size of the context where no usage tells.
+    /// Characters since the last compaction: the size of the context if no usage is known.
     pub fn context_chars(&self) -> u64 {
         self.context_chars
     }
@@ -236,8 +237,8 @@ impl Splitter {
     }
 }
 
-impl Open {
-    fn take(&mut self, record: &Record<'_>, kind: Kind, is_agent: bool, work: &mut Work) {
+impl OpenTurn {
+    fn take(&mut self, record: &Record<'_>, kind: RecordKind, is_agent: bool, work: &mut TodoList) {
         let (hasher, chars) = (&mut self.content, &mut self.chars);
         content::pieces(record, kind, &mut |piece| {
             hasher.update(piece.as_bytes());
@@ -246,15 +247,15 @@ impl Open {
         if let Some(agent) = record.agent_id() {
             add(&mut self.agents, agent);
         }
-        if kind == Kind::ToolResults {
+        if kind == RecordKind::ToolResults {
             self.is_answered = false;
         }
         if !is_agent {
-            let typed = if kind == Kind::Prompt { record.content() } else { record.queued_prompt() };
-            self.is_kept |= typed.is_some_and(asks_to_keep);
+            let typed = if kind == RecordKind::Prompt { record.content() } else { record.queued_prompt() };
+            self.is_kept |= typed.is_some_and(asks_to_pin);
         }
-        let (Kind::Answer, Some(content)) = (kind, record.content()) else { return };
-        for (name, input) in content.blocks().iter().filter_map(Block::tool_call) {
+        let (RecordKind::Answer, Some(content)) = (kind, record.content()) else { return };
+        for (name, input) in content.blocks().iter().filter_map(MessageBlock::tool_call) {
             add(&mut self.tools, name);
             let input = super::input::read(input);
             if let Some(file) = input.file() {
@@ -281,12 +282,12 @@ impl Open {
         // Lines that are written while the answer streams in have a smaller count than the last one.
         self.output_tokens = self.output_tokens.saturating_add(tokens.saturating_sub(counted));
         self.last_answers.push_back((id.to_owned(), counted.max(tokens)));
-        if self.last_answers.len() > AT_ONCE {
+        if self.last_answers.len() > MAX_INTERLEAVED_ANSWERS {
             self.last_answers.pop_front();
         }
     }
 
-    fn turn(&self, work: &Work) -> Turn {
+    fn turn(&self, work: &TodoList) -> Turn {
         Turn {
             index: self.index,
             start: self.start,
@@ -308,11 +309,11 @@ impl Open {
     }
 }
 
-fn asks_to_keep(prompt: &Content<'_>) -> bool {
-    prompt.texts().any(|text| content::asks_to_keep(&content::as_typed(text)))
+fn asks_to_pin(prompt: &Content<'_>) -> bool {
+    prompt.texts().any(|text| content::asks_to_pin(&content::as_typed(text)))
 }
 
-/// The bytes of a UUID, or as many that are made of what stands there.
+/// Returns the bytes of a UUID, or the first 16 bytes of a hash of the text.
 fn id_of(uuid: Option<&str>, start: u64) -> [u8; 16] {
     let uuid = uuid.map_or_else(|| start.to_string(), str::to_owned);
     let digits: String = uuid.chars().filter(|c| *c != '-').collect();

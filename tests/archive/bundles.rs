@@ -380,7 +380,7 @@ fn commands_show_find_and_fold() {
         command.current_dir(project.join("src"));
         run(command, b"")
     };
-    assert!(bundle(&["show"]).with_code(1).stderr.contains("nothing was noted down"));
+    assert!(bundle(&["show"]).with_code(1).stderr.contains("no entries yet"));
     let folder = project.join(".ctxbridge/bundles");
     fs::create_dir_all(&folder).unwrap();
     let lines = [

@@ -265,9 +265,9 @@ fn found_by_an_import_in_the_middle() {
     assert_back(&sandbox, &talks);
 }
 
-/// Damage that no hook meets is met by the optimise cycle at the end of a session; the next hook tells.
+/// Damage that no hook meets is met by the optimize cycle at the end of a session; the next hook tells.
 #[test]
-fn found_by_an_optimise_cycle() {
+fn found_by_an_optimize_cycle() {
     let (sandbox, talks) = archived();
     // An index that is asked for nothing that hooks do.
     let db = Connection::open(sandbox.database()).unwrap();

@@ -116,7 +116,7 @@ fn something_in_the_middle_is_changed() {
     sandbox.cli(&["archive", "import"]);
     assert_generations(&sandbox, &talk, &[&old, &near, &talk.bytes()]);
     let far = talk.bytes();
-    // And the optimise cycle at the end of a session.
+    // And the optimize cycle at the end of a session.
     turns[3] = turns[3].replace("words and words", "other and words");
     talk.write(turns.concat());
     let mut command = sandbox.hook_command("session-end");

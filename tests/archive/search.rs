@@ -88,7 +88,7 @@ fn what_is_in_quotes_stands_there_as_it_is() {
     };
     let parser = "Why does the parser hang on nested comments?";
     let other = "The parser of the other program hangs, too.";
-    assert_eq!(found("\"hang\"", &[]), [parser], "neither \"hangs\" nor neighbours");
+    assert_eq!(found("\"hang\"", &[]), [parser], "neither \"hangs\" nor neighbors");
     assert_eq!(found("\"hangs\" nested comments", &[]), [other], "whatever else is asked for");
     assert_eq!(found("\"nested comment\"", &[]).len(), 0);
     assert_eq!(found("\"nested comm*\"", &[]), [parser]);
@@ -133,7 +133,7 @@ fn filters_let_through_what_they_say() {
     assert_eq!(of(&["--since", "2026-06-01", "--until", "2026-06-03"]).len(), 3);
     assert_eq!(of(&["--until", "2026-05-31"]).len(), 0);
     let kinds = |kind: &str| search(&sandbox, &["advances", "--kind", kind]).len();
-    assert_eq!((kinds("prompt"), kinds("answer"), kinds("tool")), (0, 1, 0), "and no neighbours");
+    assert_eq!((kinds("prompt"), kinds("answer"), kinds("tool")), (0, 1, 0), "and no neighbors");
     assert_eq!(search(&sandbox, &["parser", "--limit", "1"]).len(), 1);
 }
 

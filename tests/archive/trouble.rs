@@ -248,7 +248,7 @@ fn a_clock_that_goes_back() {
     fs::write(&state, known.to_string()).unwrap();
     sandbox.cli(&["archive", "optimize"]);
     let db = Connection::open(sandbox.database()).unwrap();
-    assert_eq!(db.execute("UPDATE notes SET value = '9000000000000' WHERE key = 'last_optimise_ms'", []).unwrap(), 1);
+    assert_eq!(db.execute("UPDATE notes SET value = '9000000000000' WHERE key = 'last_optimize_ms'", []).unwrap(), 1);
     drop(db);
     talk.append(at("2026-", "And on"));
     for event in EVENTS {

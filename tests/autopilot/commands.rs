@@ -27,12 +27,12 @@ fn the_statusline_shows_the_client_s_figures() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(sandbox.line(&input().to_string()), @"24.4% 48.8K/200.0K ok · unpatched");
     sandbox.session(SESSION, &[10_000, 20_000, 30_000, 41_000]);
-    insta::assert_snapshot!(sandbox.line(&input().to_string()), @"24.4% 48.8K/200.0K ok · ▁▁▂▂▂ +9.7K/turn, ~15 left · 1 optimised · unpatched");
+    insta::assert_snapshot!(sandbox.line(&input().to_string()), @"24.4% 48.8K/200.0K ok · ▁▁▂▂▂ +9.7K/turn, ~15 left · 1 optimized · unpatched");
     let mut full = input();
     full["context_window"]["current_usage"]["cache_read_input_tokens"] = json!(170_000);
-    insta::assert_snapshot!(sandbox.line(&full.to_string()), @"85.4% 170.8K/200.0K optimise · ▁▁▂▂▇ +40.2K/turn, ~0 left · 1 optimised · unpatched");
-    let coloured = sandbox.run(sandbox.command(&["statusline"]), full.to_string().as_bytes(), 0);
-    insta::assert_snapshot!(coloured.replace('\u{1b}', "ESC"), @"ESC[31m85.4%ESC[0m 170.8K/200.0K ESC[31moptimiseESC[0m ESC[2m·ESC[0m ESC[31m▁▁▂▂▇ESC[0mESC[2m +40.2K/turn, ~0 leftESC[0m ESC[2m·ESC[0m ESC[2m1 optimisedESC[0m ESC[2m·ESC[0m ESC[33munpatchedESC[0m");
+    insta::assert_snapshot!(sandbox.line(&full.to_string()), @"85.4% 170.8K/200.0K optimize · ▁▁▂▂▇ +40.2K/turn, ~0 left · 1 optimized · unpatched");
+    let colored = sandbox.run(sandbox.command(&["statusline"]), full.to_string().as_bytes(), 0);
+    insta::assert_snapshot!(colored.replace('\u{1b}', "ESC"), @"ESC[31m85.4%ESC[0m 170.8K/200.0K ESC[31moptimizeESC[0m ESC[2m·ESC[0m ESC[31m▁▁▂▂▇ESC[0mESC[2m +40.2K/turn, ~0 leftESC[0m ESC[2m·ESC[0m ESC[2m1 optimizedESC[0m ESC[2m·ESC[0m ESC[33munpatchedESC[0m");
     let never = sandbox.run(sandbox.command(&["statusline", "--color", "never"]), full.to_string().as_bytes(), 0);
     assert_eq!(never, sandbox.line(&full.to_string()));
     let json = sandbox.run(sandbox.command(&["statusline", "--json"]), full.to_string().as_bytes(), 0);
@@ -41,12 +41,12 @@ fn the_statusline_shows_the_client_s_figures() {
       "tokens": 170800,
       "window": 200000,
       "used_percentage": 85.4,
-      "phase": "optimise",
+      "phase": "optimize",
       "trend": {
         "tokens_per_turn": 40200.0,
         "turns_left": 0
       },
-      "optimise_cycles": 1,
+      "optimize_cycles": 1,
       "patched": false
     }
     "#);
@@ -144,7 +144,7 @@ fn status_shows_the_newest_session() {
     [ContextAutopilot] [==================--] 90.0% context used (~180.0K/200.0K tokens, 5 turns) Status: OPTIMIZING | +40.0K tokens a turn, ~0 turns left
 
     100% ┤            ▂▂▂
-     85% ┤┄┄┄┄┄┄┄┄┄┄┄┄███ optimise
+     85% ┤┄┄┄┄┄┄┄┄┄┄┄┄███ optimize
      70% ┤┄┄┄┄┄┄┄┄┄██████ warn
          ┤         ██████
          ┤      ▅▅▅██████
@@ -153,10 +153,10 @@ fn status_shows_the_newest_session() {
       0% ┤▇▇▇████████████
           turns 1 to 5
 
-    session 0b9d2f6a-3c41-4d5e-9f00-112233445566, 1 optimise cycle
+    session 0b9d2f6a-3c41-4d5e-9f00-112233445566, 1 optimize cycle
     ");
     let json: Value = serde_json::from_str(&status(&["older", "--json"], 0)).unwrap();
-    insta::assert_snapshot!(json, @r#"{"session":"older","tokens":10000,"window":200000,"used_percentage":5.0,"phase":"ok","turns":1,"trend":null,"optimise_cycles":1,"warning_issued":false,"last_check_ms":1700000000000,"blocked_at_ms":null,"history":[{"ts_ms":1700000000000,"tokens":10000,"used_percentage":5.0,"turns":1}]}"#);
+    insta::assert_snapshot!(json, @r#"{"session":"older","tokens":10000,"window":200000,"used_percentage":5.0,"phase":"ok","turns":1,"trend":null,"optimize_cycles":1,"warning_issued":false,"last_check_ms":1700000000000,"blocked_at_ms":null,"history":[{"ts_ms":1700000000000,"tokens":10000,"used_percentage":5.0,"turns":1}]}"#);
     insta::assert_snapshot!(status(&["nobody"], 1), @"nothing is known of this session; hooks watch the window once `ctxbridge hooks install` has run");
 }
 
@@ -178,9 +178,9 @@ proptest! {
         for (name, value) in ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"].iter().zip(&values[6..]) {
             told["context_window"]["current_usage"][*name] = value.clone();
         }
-        use ctxbridge::autopilot::{Input, gather};
-        let input = Input::parse(told.to_string().as_bytes()).unwrap();
-        let text = gather(&input, None, None, &ctxbridge::config::Autopilot::default()).text();
+        use ctxbridge::autopilot::{StatuslineInput, gather};
+        let input = StatuslineInput::parse(told.to_string().as_bytes()).unwrap();
+        let text = gather(&input, None, None, &ctxbridge::config::AutopilotSettings::default()).text();
         prop_assert!(text.contains('/') && text.lines().count() == 1 && !text.contains("31m\n"), "{}", text);
     }
 }

@@ -5,16 +5,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use ctxbridge::autopilot::{Seen, State, Store};
-use ctxbridge::config::Autopilot;
+use ctxbridge::autopilot::{WindowReading, WindowState, WindowStateStore};
+use ctxbridge::config::AutopilotSettings;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SESSION: &str = "0b9d2f6a-3c41-4d5e-9f00-112233445566";
 
-fn observe(store: &Store, session: &str, tokens: u64) {
-    let see = |state: &mut State| {
+fn observe(store: &WindowStateStore, session: &str, tokens: u64) {
+    let see = |state: &mut WindowState| {
         let turns = state.history.len() as u64 + 1;
-        state.observe(Seen { tokens, window: 200_000, turns, at_ms: 0 }, &Autopilot::default());
+        state.observe(WindowReading { tokens, window: 200_000, turns, at_ms: 0 }, &AutopilotSettings::default());
     };
     store.update(session, PATIENCE, see).unwrap();
 }
@@ -29,7 +29,7 @@ fn names(data: &Path) -> Vec<String> {
 #[test]
 fn it_comes_back_and_is_private() {
     let data = tempfile::tempdir().unwrap();
-    let store = Store::in_dir(data.path());
+    let store = WindowStateStore::in_dir(data.path());
     assert_eq!((store.load(SESSION), store.newest()), (None, None));
     assert_eq!(fs::read_dir(data.path()).unwrap().count(), 0, "looking makes nothing");
     observe(&store, SESSION, 1_000);
@@ -48,7 +48,7 @@ fn it_comes_back_and_is_private() {
 #[test]
 fn no_session_leaves_the_folder() {
     let data = tempfile::tempdir().unwrap();
-    let store = Store::in_dir(data.path());
+    let store = WindowStateStore::in_dir(data.path());
     let long = "a".repeat(65);
     let sessions = ["../../evil", "/etc/passwd", "", ".", "a b", "a\0b", "é", "a/b", "A.json", long.as_str()];
     for (number, session) in (1..).zip(sessions) {
@@ -67,7 +67,7 @@ fn no_session_leaves_the_folder() {
 #[test]
 fn a_damaged_file_is_begun_anew() {
     let data = tempfile::tempdir().unwrap();
-    let store = Store::in_dir(data.path());
+    let store = WindowStateStore::in_dir(data.path());
     observe(&store, SESSION, 1_000);
     let path = data.path().join(format!("autopilot/{SESSION}.json"));
     let whole = fs::read(&path).unwrap();
@@ -89,14 +89,14 @@ fn other_versions_files_are_read() {
     let text =
         format!(r#"{{"sessionId":"{SESSION}","pruneCount":3,"history":[{}],"more":[1]}}"#, vec![r#"{"tokens":7}"#; 60].join(","));
     fs::write(data.path().join(format!("autopilot/{SESSION}.json")), text).unwrap();
-    let state = Store::in_dir(data.path()).load(SESSION).unwrap();
-    assert_eq!((state.prune_count, state.history.len(), state.history[0].tokens), (3, State::LONGEST_HISTORY, 7));
+    let state = WindowStateStore::in_dir(data.path()).load(SESSION).unwrap();
+    assert_eq!((state.prune_count, state.history.len(), state.history[0].tokens), (3, WindowState::MAX_HISTORY, 7));
 }
 
 #[test]
 fn the_oldest_sessions_are_forgotten() {
     let data = tempfile::tempdir().unwrap();
-    let store = Store::in_dir(data.path());
+    let store = WindowStateStore::in_dir(data.path());
     observe(&store, "old", 1_000);
     let old = fs::File::open(data.path().join("autopilot/old.json")).unwrap();
     old.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
@@ -112,10 +112,10 @@ fn the_oldest_sessions_are_forgotten() {
 #[test]
 fn hooks_beside_each_other_lose_nothing() {
     let data = tempfile::tempdir().unwrap();
-    let store = Store::in_dir(data.path());
+    let store = WindowStateStore::in_dir(data.path());
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| (0..25).for_each(|_| store.update(SESSION, PATIENCE, State::optimised).unwrap()));
+            scope.spawn(|| (0..25).for_each(|_| store.update(SESSION, PATIENCE, WindowState::record_optimize_run).unwrap()));
         }
     });
     assert_eq!(store.load(SESSION).unwrap().prune_count, 200);
@@ -124,11 +124,11 @@ fn hooks_beside_each_other_lose_nothing() {
 #[test]
 fn who_cannot_have_the_lock_changes_nothing() {
     let data = tempfile::tempdir().unwrap();
-    let store = Store::in_dir(data.path());
+    let store = WindowStateStore::in_dir(data.path());
     observe(&store, SESSION, 1_000);
     let lock = fs::File::open(data.path().join("autopilot/.lock")).unwrap();
     lock.lock().unwrap();
-    let error = store.update(SESSION, Duration::ZERO, State::optimised).unwrap_err();
+    let error = store.update(SESSION, Duration::ZERO, WindowState::record_optimize_run).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     assert_eq!(store.load(SESSION).unwrap().prune_count, 0);
 }

@@ -1,31 +1,31 @@
 //! Phases, trend, report, gate: the rules, which take values and return values.
 
 use ctxbridge::autopilot::{
-    Decision, Observation, Phase, Point, Seen, State, Trend, Trigger, chart, gate, report, report_of, should_say, sparkline,
-    tokens_text,
+    GateDecision, Observation, Phase, Point, Trend, Trigger, WindowReading, WindowState, chart, gate, report, report_of,
+    should_report, sparkline, tokens_text,
 };
-use ctxbridge::config::{Autopilot, Gate, Hooks, Say};
+use ctxbridge::config::{AutopilotSettings, Gate, HookSettings, NotifyLevel};
 use proptest::prelude::*;
 
 const WINDOW: u64 = 200_000;
 
-fn seen(tokens: u64, turns: u64) -> Seen {
-    Seen { tokens, window: WINDOW, turns, at_ms: 1_000 * turns as i64 }
+fn seen(tokens: u64, turns: u64) -> WindowReading {
+    WindowReading { tokens, window: WINDOW, turns, at_ms: 1_000 * turns as i64 }
 }
 
 /// A state that has seen these tokens, a turn each.
-fn after(tokens: &[u64]) -> State {
-    let mut state = State::new("s");
+fn after(tokens: &[u64]) -> WindowState {
+    let mut state = WindowState::new("s");
     for (turn, tokens) in (1..).zip(tokens) {
-        state.observe(seen(*tokens, turn), &Autopilot::default());
+        state.observe(seen(*tokens, turn), &AutopilotSettings::default());
     }
     state
 }
 
 #[test]
 fn the_report_has_the_form_of_the_design() {
-    let config = Autopilot::default();
-    let mut state = State::new("s");
+    let config = AutopilotSettings::default();
+    let mut state = WindowState::new("s");
     let first = state.observe(seen(48_800, 53), &config);
     insta::assert_snapshot!(report(&first), @"[ContextAutopilot] [=====---------------] 24.4% context used (~48.8K/200.0K tokens, 53 turns) Status: OK");
     let second = state.observe(seen(140_000, 56), &config);
@@ -37,52 +37,52 @@ fn the_report_has_the_form_of_the_design() {
     insta::assert_snapshot!(report(&compacted), @"[ContextAutopilot] [--------------------] 0.4% context used (~900/200.0K tokens, 58 turns) Status: OK");
     let pruned = state.observe(seen(700, 59), &config);
     insta::assert_snapshot!(report(&pruned), @"[ContextAutopilot] [--------------------] 0.4% context used (~700/200.0K tokens, 59 turns) Status: OK | -200 tokens a turn");
-    let one = State::new("t").observe(Seen { window: 1_000_000, ..seen(999_950, 1) }, &config);
+    let one = WindowState::new("t").observe(WindowReading { window: 1_000_000, ..seen(999_950, 1) }, &config);
     insta::assert_snapshot!(report(&one), @"[ContextAutopilot] [====================] 100.0% context used (~1.0M/1.0M tokens, 1 turn) Status: OPTIMIZING");
 }
 
 #[test]
 fn phases_begin_at_their_thresholds() {
-    let config = Autopilot::default();
+    let config = AutopilotSettings::default();
     let at = |share| Phase::at(share, &config);
     assert_eq!([at(0.0), at(0.699_999), at(0.70), at(0.849_999), at(0.85), at(7.0)], {
-        use Phase::{Ok, Optimise, Warn};
-        [Ok, Ok, Warn, Warn, Optimise, Optimise]
+        use Phase::{Ok, Optimize, Warn};
+        [Ok, Ok, Warn, Warn, Optimize, Optimize]
     });
 }
 
 #[test]
 fn it_speaks_as_often_as_it_was_told_to() {
-    // Of these five prompts: one below, the change, one more above, optimise, and back after a compaction.
+    // Of these five prompts: one below, the change, one more above, optimize, and back after a compaction.
     let tokens = [100_000, 145_000, 150_000, 180_000, 40_000];
     let spoken = |say| {
-        let config = Autopilot { say, ..Autopilot::default() };
-        let mut state = State::new("s");
-        let said = (1..).zip(tokens).map(|(turn, tokens)| should_say(&config, &state.observe(seen(tokens, turn), &config)));
+        let config = AutopilotSettings { notify: say, ..AutopilotSettings::default() };
+        let mut state = WindowState::new("s");
+        let said = (1..).zip(tokens).map(|(turn, tokens)| should_report(&config, &state.observe(seen(tokens, turn), &config)));
         said.map(u8::from).collect::<Vec<_>>()
     };
-    assert_eq!(spoken(Say::Off), [0, 0, 0, 0, 0]);
-    assert_eq!(spoken(Say::Change), [0, 1, 0, 1, 1]);
-    assert_eq!(spoken(Say::Warn), [0, 1, 1, 1, 1]);
-    assert_eq!(spoken(Say::Always), [1, 1, 1, 1, 1]);
-    let off = Autopilot { enabled: false, say: Say::Always, ..Autopilot::default() };
-    assert!(!should_say(&off, &State::new("s").observe(seen(190_000, 1), &off)));
+    assert_eq!(spoken(NotifyLevel::Off), [0, 0, 0, 0, 0]);
+    assert_eq!(spoken(NotifyLevel::Change), [0, 1, 0, 1, 1]);
+    assert_eq!(spoken(NotifyLevel::Warn), [0, 1, 1, 1, 1]);
+    assert_eq!(spoken(NotifyLevel::Always), [1, 1, 1, 1, 1]);
+    let off = AutopilotSettings { enabled: false, notify: NotifyLevel::Always, ..AutopilotSettings::default() };
+    assert!(!should_report(&off, &WindowState::new("s").observe(seen(190_000, 1), &off)));
 }
 
 #[test]
 fn the_state_has_the_names_of_the_design() {
     let mut state = after(&[150_000]);
-    state.optimised();
+    state.record_optimize_run();
     insta::assert_snapshot!(serde_json::to_string(&state).unwrap(), @r#"{"sessionId":"s","lastTokenEstimate":150000,"lastPercentage":0.75,"pruneCount":1,"warningIssued":true,"lastCheck":1000,"history":[{"ts":1000,"tokens":150000,"pct":0.75,"turns":1}]}"#);
     state.window = Some(1_000_000);
-    state.blocked(5);
+    state.record_block(5);
     insta::assert_snapshot!(serde_json::to_string(&state).unwrap(), @r#"{"sessionId":"s","lastTokenEstimate":150000,"lastPercentage":0.75,"pruneCount":1,"warningIssued":true,"lastCheck":1000,"history":[{"ts":1000,"tokens":150000,"pct":0.75,"turns":1}],"window":1000000,"blockedAt":5,"blockedTokens":150000}"#);
 }
 
 #[test]
 fn another_hook_of_the_same_turn_adds_no_measurement() {
     let mut state = after(&[10_000, 20_000]);
-    state.observe(Seen { at_ms: 9_000, ..seen(20_000, 2) }, &Autopilot::default());
+    state.observe(WindowReading { at_ms: 9_000, ..seen(20_000, 2) }, &AutopilotSettings::default());
     assert_eq!(
         state.history.iter().map(|point| (point.ts, point.tokens)).collect::<Vec<_>>(),
         [(1_000, 10_000), (9_000, 20_000)]
@@ -117,37 +117,37 @@ fn the_trend_bears_clocks_and_turns_that_go_back() {
 
 /// A window that is full to a share of it.
 fn full(share: f64) -> Observation {
-    let phase = Phase::at(share, &Autopilot::default());
+    let phase = Phase::at(share, &AutopilotSettings::default());
     let tokens = (share * WINDOW as f64) as u64;
     Observation { phase, before: phase, tokens, window: WINDOW, share, turns: 1, trend: None }
 }
 
 #[test]
 fn the_gate_never_locks_anybody_in() {
-    let block = Hooks { gate: Gate::BlockAuto };
-    let decide = |config: &Hooks, trigger, share: Option<f64>, state: &State| {
-        gate(config, trigger, share.map(full).as_ref(), state) != Decision::Allow
+    let block = HookSettings { gate: Gate::BlockAuto, ..HookSettings::default() };
+    let decide = |config: &HookSettings, trigger, share: Option<f64>, state: &WindowState| {
+        gate(config, trigger, share.map(full).as_ref(), state) != GateDecision::Allow
     };
-    let mut state = State::new("s");
+    let mut state = WindowState::new("s");
     assert!(decide(&block, Trigger::Auto, Some(0.8), &state));
-    assert!(!decide(&Hooks::default(), Trigger::Auto, Some(0.8), &state), "off by default");
+    assert!(!decide(&HookSettings::default(), Trigger::Auto, Some(0.8), &state), "off by default");
     assert!(!decide(&block, Trigger::Manual, Some(0.8), &state), "a manual one");
     assert!(!decide(&block, Trigger::Auto, Some(0.95), &state), "too full");
     // 200,000 - 23,000 - 2,000.
     assert!(decide(&block, Trigger::Auto, Some(0.874), &state) && !decide(&block, Trigger::Auto, Some(0.875), &state));
     let growing = Observation { trend: Some(Trend { tokens_per_turn: 20_000.0, turns_left: None }), ..full(0.8) };
-    assert_eq!(gate(&block, Trigger::Auto, Some(&growing), &state), Decision::Allow, "one more turn would not fit");
+    assert_eq!(gate(&block, Trigger::Auto, Some(&growing), &state), GateDecision::Allow, "one more turn would not fit");
     assert!(!decide(&block, Trigger::Auto, None, &state), "unknown");
     assert!(!decide(&block, Trigger::Auto, Some(f64::NAN), &state), "no number");
-    state.blocked(1);
+    state.record_block(1);
     assert!(!decide(&block, Trigger::Auto, Some(0.8), &state), "the second in a row");
-    state.prompt_seen(state.last_token_estimate);
+    state.clear_block_if_answered(state.last_token_estimate);
     assert!(!decide(&block, Trigger::Auto, Some(0.8), &state), "the client did not answer since");
-    state.prompt_seen(state.last_token_estimate + 1);
+    state.clear_block_if_answered(state.last_token_estimate + 1);
     assert!(decide(&block, Trigger::Auto, Some(0.8), &state));
     assert_eq!(Trigger::named("auto").zip(Trigger::named("manual")), Some((Trigger::Auto, Trigger::Manual)));
     assert_eq!(Trigger::named("else"), None);
-    let Decision::Block { reason } = gate(&block, Trigger::Auto, Some(&full(0.8)), &state) else { panic!("it blocks") };
+    let GateDecision::Block { reason } = gate(&block, Trigger::Auto, Some(&full(0.8)), &state) else { panic!("it blocks") };
     insta::assert_snapshot!(reason, @"ctxbridge held back an automatic compaction at 80.0% of the window (hooks.gate is block-auto); /compact compacts");
 }
 
@@ -164,12 +164,12 @@ fn plain(text: &str) -> String {
 
 #[test]
 fn the_chart_shows_a_session() {
-    let config = Autopilot::default();
+    let config = AutopilotSettings::default();
     let tokens: Vec<u64> = (1..=17).map(|turn| turn * 10_500).chain([30_000, 42_000, 61_000]).collect();
     let history = after(&tokens).history;
     insta::assert_snapshot!(plain(&chart(&history, &config, 80)), @"
     100% ┤                                                ▂▂▂
-     85% ┤┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄▃▃▃▆▆▆███┄┄┄┄┄┄┄┄┄ optimise
+     85% ┤┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄▃▃▃▆▆▆███┄┄┄┄┄┄┄┄┄ optimize
      70% ┤┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄▁▁▁▄▄▄████████████┄┄┄┄┄┄┄┄┄ warn
          ┤                           ▂▂▂▅▅▅██████████████████
          ┤                     ▃▃▃▇▇▇████████████████████████
@@ -192,7 +192,7 @@ fn the_chart_shows_a_session() {
     ");
     insta::assert_snapshot!(chart(&history[15..18], &config, 40).replace('\u{1b}', "ESC"), @"
     ESC[2m100% ┤ESC[0m   ESC[31m▂▂▂ESC[0m
-    ESC[2m 85% ┤ESC[0mESC[33m▆▆▆ESC[0mESC[31m███┄┄┄ optimiseESC[0m
+    ESC[2m 85% ┤ESC[0mESC[33m▆▆▆ESC[0mESC[31m███┄┄┄ optimizeESC[0m
     ESC[2m 70% ┤ESC[0mESC[33m███ESC[0mESC[31m███ESC[0mESC[33m┄┄┄ warnESC[0m
     ESC[2m     ┤ESC[0mESC[33m███ESC[0mESC[31m███ESC[0m
     ESC[2m     ┤ESC[0mESC[33m███ESC[0mESC[31m███ESC[0m
@@ -212,20 +212,20 @@ proptest! {
         seen in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u64>(), any::<i64>()), 1..80),
         warn in 0.01..1.0_f64, gap in 0.0..0.5_f64, width in 0_usize..200,
     ) {
-        let config = Autopilot { warn, optimise: (warn + gap).min(1.0), ..Autopilot::default() };
-        let mut state = State::new("s");
+        let config = AutopilotSettings { warn, critical: (warn + gap).min(1.0), ..AutopilotSettings::default() };
+        let mut state = WindowState::new("s");
         for (tokens, window, turns, at_ms) in seen {
             let before = Phase::at(state.last_percentage, &config);
-            let observation = state.observe(Seen { tokens, window, turns, at_ms }, &config);
+            let observation = state.observe(WindowReading { tokens, window, turns, at_ms }, &config);
             prop_assert_eq!(observation.before, before);
             prop_assert_eq!(state.warning_issued, observation.phase >= Phase::Warn);
             prop_assert!(observation.share.is_finite() && observation.share >= 0.0);
-            prop_assert!(state.history.len() <= State::LONGEST_HISTORY);
+            prop_assert!(state.history.len() <= WindowState::MAX_HISTORY);
             prop_assert_eq!(state.history.last().map(|point| (point.tokens, point.turns)), Some((tokens, turns)));
             let line = report(&observation);
             prop_assert!(line.starts_with("[ContextAutopilot] [") && line.lines().count() == 1, "{}", line);
         }
-        let read: State = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+        let read: WindowState = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
         prop_assert_eq!(&read, &state);
         let chart = plain(&chart(&state.history, &config, width));
         prop_assert_eq!(chart.lines().count(), 9);
@@ -257,21 +257,21 @@ proptest! {
     fn more_is_never_less(one in 0.0..1.5_f64, more in 0.0..1.5_f64) {
         let level = |share: f64| sparkline([share]).chars().next().unwrap() as u32;
         prop_assert!(level(one) <= level(one + more));
-        let config = Autopilot::default();
+        let config = AutopilotSettings::default();
         prop_assert!(Phase::at(one, &config) <= Phase::at(one + more, &config));
     }
 
     /// Only what is automatic, below the limit, and the first since a prompt is ever blocked.
     #[test]
     fn the_gate_is_narrow(share in proptest::option::of(any::<f64>()), auto in any::<bool>(), on in any::<bool>(), blocked in any::<bool>()) {
-        let config = Hooks { gate: if on { Gate::BlockAuto } else { Gate::Off } };
-        let mut state = State::new("s");
+        let config = HookSettings { gate: if on { Gate::BlockAuto } else { Gate::Off }, ..HookSettings::default() };
+        let mut state = WindowState::new("s");
         if blocked {
-            state.blocked(0);
+            state.record_block(0);
         }
         let seen = share.map(full);
         let decision = gate(&config, if auto { Trigger::Auto } else { Trigger::Manual }, seen.as_ref(), &state);
         let expected = on && auto && !blocked && seen.is_some_and(|seen| seen.share < 0.95 && seen.tokens < 175_000);
-        prop_assert_eq!(decision != Decision::Allow, expected);
+        prop_assert_eq!(decision != GateDecision::Allow, expected);
     }
 }

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ctxbridge::autopilot::{Seen, State, Store};
-use ctxbridge::config::Autopilot;
+use ctxbridge::autopilot::{WindowReading, WindowState, WindowStateStore};
+use ctxbridge::config::AutopilotSettings;
 use tempfile::TempDir;
 
 pub struct Sandbox {
@@ -28,8 +28,8 @@ impl Sandbox {
         self.root.join("data")
     }
 
-    pub fn store(&self) -> Store {
-        Store::in_dir(&self.data())
+    pub fn store(&self) -> WindowStateStore {
+        WindowStateStore::in_dir(&self.data())
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
@@ -55,7 +55,7 @@ impl Sandbox {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The statusline for this input, without colours.
+    /// The statusline for this input, without colors.
     #[track_caller]
     pub fn line(&self, input: &str) -> String {
         let mut command = self.command(&["statusline"]);
@@ -65,11 +65,14 @@ impl Sandbox {
 
     /// A session that has seen these tokens, a turn each.
     pub fn session(&self, id: &str, tokens: &[u64]) {
-        let see = |state: &mut State| {
+        let see = |state: &mut WindowState| {
             for (turns, tokens) in (1..).zip(tokens) {
-                state.observe(Seen { tokens: *tokens, window: 200_000, turns, at_ms: 1_700_000_000_000 }, &Autopilot::default());
+                state.observe(
+                    WindowReading { tokens: *tokens, window: 200_000, turns, at_ms: 1_700_000_000_000 },
+                    &AutopilotSettings::default(),
+                );
             }
-            state.optimised();
+            state.record_optimize_run();
         };
         self.store().update(id, std::time::Duration::from_secs(5), see).unwrap();
     }

@@ -20,7 +20,7 @@ fn hook(sandbox: &Sandbox, args: &[&str], on: bool, input: &str) -> Said {
     let mut command = sandbox.command();
     command.arg("hook").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if on {
-        command.env("CTXBRIDGE_EVENT_LOG", "1");
+        command.env("CTXBRIDGE_HOOKS_EVENT_LOG", "1");
     }
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
@@ -79,7 +79,7 @@ fn a_machine_where_little_works() {
     fs::create_dir_all(settings.parent().unwrap()).unwrap();
     fs::write(&settings, "{ broken").unwrap();
     let mut command = sandbox.command();
-    command.env("CTXBRIDGE_AUTOPILOT_WARN", "much").env("CTXBRIDGE_EVENT_LOG", "maybe").arg("doctor");
+    command.env("CTXBRIDGE_AUTOPILOT_WARN", "much").env("CTXBRIDGE_HOOKS_EVENT_LOG", "maybe").arg("doctor");
     insta::assert_snapshot!(sandbox.said(command.output().unwrap()));
     assert!(data.join("archive.db").exists(), "nothing is repaired");
 }
@@ -91,7 +91,7 @@ fn an_event_log_that_is_off_says_how_to_turn_it_on() {
     insta::assert_snapshot!(sandbox.run(&["doctor", "--events"]), @"
     exit code: 1
     the event log is empty
-    CTXBRIDGE_EVENT_LOG=1, or `log = true` under [event] in config.toml, turns it on
+    CTXBRIDGE_HOOKS_EVENT_LOG=1, or `event_log = true` under [hooks] in config.toml, turns it on
     ");
     assert!(!sandbox.root.join("data/logs/events").exists());
 }

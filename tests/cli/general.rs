@@ -1,4 +1,4 @@
-//! What holds for every command: help, exit codes, streams, colours, closed pipes.
+//! What holds for every command: help, exit codes, streams, colors, closed pipes.
 
 use std::fs;
 use std::process::Stdio;
@@ -116,7 +116,7 @@ fn a_closed_pipe_ends_it_quietly() {
 }
 
 #[test]
-fn colours_are_for_those_who_ask() {
+fn colors_are_for_those_who_ask() {
     let sandbox = Sandbox::new();
     let client = sandbox.install("e2", "client");
     let run = |args: &[&str], no_color: bool| {

@@ -32,7 +32,7 @@ fn files(sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
 fn last_cycle(sandbox: &Sandbox, hours: i64) {
     let ms = jiff::Timestamp::now().as_millisecond() - hours * HOUR;
     let db = Connection::open(sandbox.database()).unwrap();
-    db.execute("INSERT OR REPLACE INTO notes (key, value) VALUES ('last_optimise_ms', ?1)", [ms.to_string()]).unwrap();
+    db.execute("INSERT OR REPLACE INTO notes (key, value) VALUES ('last_optimize_ms', ?1)", [ms.to_string()]).unwrap();
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What leaves the hot set, what does not, and what brings it back.
 
-use ctxbridge::archive::cycle::{self, Reason, Run};
-use ctxbridge::archive::store::Turns;
+use ctxbridge::archive::maintenance::{MaintenanceMode, Reason};
+use ctxbridge::archive::recovery::run_maintenance;
+use ctxbridge::archive::store::TurnSelection;
 use ctxbridge::transcript::CompactSummary;
 
 use super::kinds::Kind;
@@ -36,7 +37,7 @@ fn by_confidence_after_130_hours_and_not_before(kind: Kind) {
     assert_eq!(place.pruned("s"), [0, 1, 2]);
     assert_eq!(place.candidates("s"), [3, 4, 5]);
     let key = place.key("s");
-    assert_eq!(place.store.turns(key, Turns::All).unwrap().len(), 6, "they are still there");
+    assert_eq!(place.store.turns(key, TurnSelection::All).unwrap().len(), 6, "they are still there");
 }
 
 fn by_age_after_the_retention(kind: Kind) {
@@ -95,8 +96,8 @@ fn restoring_brings_it_back_for_good(kind: Kind) {
     assert_eq!((turn.is_pruned, turn.access_count, (turn.confidence * 1e9).round()), (false, 1, 0.13e9));
     assert_eq!(place.candidates("s"), [1, 3, 4, 5]);
     place.store.touch(&[entry], NOW).unwrap();
-    let since = place.store.changes(Some(&changes.mark)).unwrap();
-    assert_eq!((since.mark, since.entries), (changes.mark, Some(vec![])), "what it says is the same");
+    let since = place.store.changes(Some(&changes.revision)).unwrap();
+    assert_eq!((since.revision, since.entries), (changes.revision, Some(vec![])), "what it says is the same");
     let later = place.cycle(NOW + 10_000 * HOUR);
     assert_eq!((later.pruned_by_age, later.pruned_by_confidence), (0, 0));
     assert_eq!(place.pruned("s"), [0, 2]);
@@ -124,7 +125,7 @@ fn two_at_once(kind: Kind) {
         for _ in 0..4 {
             scope.spawn(|| {
                 let mut store = kind.open(&data);
-                cycle::run(&mut *store, &usual(), Run::Real, NOW + 10 * HOUR).unwrap();
+                run_maintenance(&mut *store, &usual(), MaintenanceMode::Apply, NOW + 10 * HOUR).unwrap();
             });
         }
     });

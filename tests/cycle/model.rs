@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ctxbridge::archive::cycle::{
-    Facts, Known, Plan, Run, SPARED_NEWEST, Settings, Usage, Verdict, boosted, decayed, loss, plan, retention,
+use ctxbridge::archive::maintenance::{
+    ArchiveStats, EntryUsage, HotSetUsage, MaintenanceMode, MaintenancePlan, PruneDecision, RetentionSettings, SPARED_NEWEST,
+    boosted, decayed, loss, plan, retention,
 };
 use proptest::prelude::*;
 
@@ -68,7 +69,7 @@ struct Model {
 }
 
 impl Model {
-    fn is_spared(&self, content: u32, plan: &Plan) -> bool {
+    fn is_spared(&self, content: u32, plan: &MaintenancePlan) -> bool {
         (0..SESSIONS).any(|session| {
             let turns = &self.turns[session];
             let last_ms = turns.iter().map(|(at, _)| *at).filter(|at| *at > 0).max();
@@ -82,23 +83,24 @@ impl Model {
     }
 
     /// By confidence, by age.
-    fn cycle(&mut self, plan: &Plan) -> (u64, u64, u64) {
+    fn cycle(&mut self, plan: &MaintenancePlan) -> (u64, u64, u64) {
         let (mut decayed_count, mut by_confidence, mut by_age) = (0, 0, 0);
         for (content, entry) in self.entries.clone() {
             let begins: Vec<i64> = self.turns.iter().flatten().filter(|turn| turn.1 == content).map(|turn| turn.0).collect();
             let newest_ms = if begins.iter().all(|at| *at > 0) { begins.iter().copied().max().unwrap_or(0) } else { 0 };
             let Entry { confidence, access_count, .. } = entry;
-            let verdict = plan.verdict(&Known { confidence, access_count, newest_ms, is_spared: self.is_spared(content, plan) });
+            let verdict =
+                plan.decide(&EntryUsage { confidence, access_count, newest_ms, is_spared: self.is_spared(content, plan) });
             let entry = self.entries.get_mut(&content).unwrap();
             decayed_count += u64::from(!entry.is_pruned && plan.loss > 0.0 && entry.confidence > 0.1 + 1e-9);
             entry.untouched = decayed(entry.untouched, plan.loss);
             entry.confidence = decayed(entry.confidence, plan.loss);
-            if entry.is_pruned || verdict == Verdict::Keep {
+            if entry.is_pruned || verdict == PruneDecision::Keep {
                 continue;
             }
             assert_eq!(entry.access_count, 0, "what was restored is never pruned");
-            by_confidence += u64::from(verdict == Verdict::PruneByConfidence);
-            by_age += u64::from(verdict == Verdict::PruneByAge);
+            by_confidence += u64::from(verdict == PruneDecision::PruneByConfidence);
+            by_age += u64::from(verdict == PruneDecision::PruneByAge);
             (entry.is_pruned, entry.confidence) = (true, 0.1);
         }
         (decayed_count, by_confidence, by_age)
@@ -117,7 +119,7 @@ fn check(place: &mut Place, model: &Model) -> Result<(), TestCaseError> {
             let entry = model.entries[&content(turn)];
             prop_assert!((turn.confidence - entry.confidence).abs() < 1e-9, "{} is not {:?}", turn.confidence, entry);
             prop_assert_eq!((turn.is_pruned, turn.access_count), (entry.is_pruned, entry.access_count), "{}", content(turn));
-            prop_assert_eq!(turn.is_kept, model.kept.contains(&turn.turn.index));
+            prop_assert_eq!(turn.is_pinned, model.kept.contains(&turn.turn.index));
         }
         let mut hot: Vec<u32> =
             model.turns[session].iter().map(|turn| turn.1).filter(|of| !model.entries[of].is_pruned).collect();
@@ -134,7 +136,7 @@ fn rows_are_as_the_rules_say(kind: Kind) {
     proptest!(kind.cases(64), |(steps in steps())| {
         let (mut place, mut model, mut now, mut last) = (Place::new(kind), Model::default(), NOW, None);
         for step in steps {
-            let mark = place.store.changes(None).unwrap().mark;
+            let mark = place.store.changes(None).unwrap().revision;
             let mut is_changed = false;
             match step {
                 Step::Add(session, turns) => {
@@ -150,7 +152,7 @@ fn rows_are_as_the_rules_say(kind: Kind) {
                     }
                 }
                 Step::Keep(index, is_kept) => {
-                    place.store.keep(&u128::from(index).to_be_bytes(), is_kept, now).unwrap();
+                    place.store.set_pinned(&u128::from(index).to_be_bytes(), is_kept, now).unwrap();
                     if is_kept {
                         model.kept.insert(index);
                         for turn in model.turns.iter().filter_map(|turns| turns.get(index as usize)) {
@@ -178,7 +180,7 @@ fn rows_are_as_the_rules_say(kind: Kind) {
                 Step::Cycle(hours) => {
                     now += hours * HOUR;
                     let before = place.dump();
-                    let dry = place.run(Run::Dry, now);
+                    let dry = place.run(MaintenanceMode::DryRun, now);
                     prop_assert_eq!(&place.dump(), &before, "a dry run writes nothing");
                     let real = place.cycle(now);
                     prop_assert_eq!(real, dry, "a dry run says what happens then");
@@ -197,7 +199,7 @@ fn rows_are_as_the_rules_say(kind: Kind) {
                     }
                 }
             }
-            prop_assert_eq!(place.store.changes(None).unwrap().mark != mark, is_changed, "only what is new is a change");
+            prop_assert_eq!(place.store.changes(None).unwrap().revision != mark, is_changed, "only what is new is a change");
             check(&mut place, &model)?;
             place.kind.check_sound(place.data.path());
         }
@@ -243,22 +245,22 @@ proptest! {
     #[test]
     fn what_was_restored_is_never_pruned(confidence in 0.0..1.0_f64, access_count in 1..u32::MAX, newest_ms in any::<i64>(),
                                          last_ms in proptest::option::of(any::<i64>()), now_ms in any::<i64>(), bytes in any::<u64>()) {
-        let facts = Facts { last_ms, usage: Usage { bytes, hot: 10, restored: 1 } };
+        let facts = ArchiveStats { last_ms, usage: HotSetUsage { bytes, hot: 10, restored: 1 } };
         let plan = plan(&facts, &usual(), now_ms);
-        let known = Known { confidence, access_count, newest_ms, is_spared: false };
-        prop_assert_eq!(plan.verdict(&known), Verdict::Keep);
-        prop_assert_eq!(plan.verdict(&Known { access_count: 0, is_spared: true, ..known }), Verdict::Keep);
+        let known = EntryUsage { confidence, access_count, newest_ms, is_spared: false };
+        prop_assert_eq!(plan.decide(&known), PruneDecision::Keep);
+        prop_assert_eq!(plan.decide(&EntryUsage { access_count: 0, is_spared: true, ..known }), PruneDecision::Keep);
     }
 
     /// A clock that went back takes nothing away, and time that has passed is counted once.
     #[test]
     fn time_that_passed(last in any::<i64>(), now in any::<i64>(), days in 1..1_000_u32) {
-        let settings = Settings { retention_days: days, ..usual() };
-        let facts = Facts { last_ms: Some(last), ..Facts::default() };
+        let settings = RetentionSettings { retention_days: days, ..usual() };
+        let facts = ArchiveStats { last_ms: Some(last), ..ArchiveStats::default() };
         let planned = plan(&facts, &settings, now);
         prop_assert_eq!(planned.elapsed_ms > 0, now > last);
         prop_assert!((planned.loss - loss(now.saturating_sub(last))).abs() < 1e-12);
-        prop_assert_eq!(plan(&Facts::default(), &settings, now).loss, 0.0);
+        prop_assert_eq!(plan(&ArchiveStats::default(), &settings, now).loss, 0.0);
         prop_assert_eq!(planned.retention, retention(&facts.usage, &settings));
         prop_assert_eq!(planned.old_before_ms, now.saturating_sub(i64::from(days) * DAY));
     }

@@ -1,7 +1,8 @@
 //! An archive of turns that have nothing but an age and a content.
 
-use ctxbridge::archive::cycle::{self, Outcome, Run, Settings};
-use ctxbridge::archive::store::{Appended, Batch, Cursor, Store, StoredTurn, Totals, Transcript, Turns};
+use ctxbridge::archive::maintenance::{MaintenanceMode, MaintenanceReport, RetentionSettings};
+use ctxbridge::archive::recovery::run_maintenance;
+use ctxbridge::archive::store::{AppendOutcome, ArchiveTotals, Batch, Cursor, Store, StoredTurn, Transcript, TurnSelection};
 use ctxbridge::config;
 use ctxbridge::transcript::{CompactSummary, Interpreter, Turn};
 use tempfile::TempDir;
@@ -19,8 +20,8 @@ pub struct Place {
 }
 
 /// The settings that nobody changed.
-pub fn usual() -> Settings {
-    Settings::from(&config::Archive::default())
+pub fn usual() -> RetentionSettings {
+    RetentionSettings::from(&config::ArchiveSettings::default())
 }
 
 impl Place {
@@ -42,8 +43,9 @@ impl Place {
         let bytes = before + turns.len() as u64;
         let cursor = Cursor { generation: 0, bytes, check: [0; 32], interpreter: Interpreter::default() };
         let (segments, first_contexts) = (Vec::new(), Vec::new());
-        let batch = Batch { transcript, follows, rewritten: None, segments, turns, summaries, first_contexts, cursor };
-        assert_eq!(self.store.append(&batch).unwrap(), Appended::Done);
+        let batch =
+            Batch { transcript, expected_cursor: follows, rewritten: None, segments, turns, summaries, first_contexts, cursor };
+        assert_eq!(self.store.append(&batch).unwrap(), AppendOutcome::Committed);
     }
 
     pub fn key(&mut self, session: &str) -> i64 {
@@ -52,13 +54,13 @@ impl Place {
 
     pub fn turns(&mut self, session: &str) -> Vec<StoredTurn> {
         let key = self.key(session);
-        self.store.turns(key, Turns::All).unwrap()
+        self.store.turns(key, TurnSelection::All).unwrap()
     }
 
     /// Contents of the turns that are ranked after a compaction.
     pub fn candidates(&mut self, session: &str) -> Vec<u32> {
         let key = self.key(session);
-        let mut found: Vec<u32> = self.store.turns(key, Turns::Candidates(1_000)).unwrap().iter().map(content).collect();
+        let mut found: Vec<u32> = self.store.turns(key, TurnSelection::Candidates(1_000)).unwrap().iter().map(content).collect();
         found.sort_unstable();
         found
     }
@@ -72,22 +74,28 @@ impl Place {
         self.turns(session).iter().find(|turn| content(turn) == wanted).unwrap().entry
     }
 
-    pub fn run(&mut self, run: Run, now_ms: i64) -> Outcome {
-        cycle::run(&mut *self.store, &usual(), run, now_ms).unwrap()
+    pub fn run(&mut self, run: MaintenanceMode, now_ms: i64) -> MaintenanceReport {
+        run_maintenance(&mut *self.store, &usual(), run, now_ms).unwrap()
     }
 
-    pub fn cycle(&mut self, now_ms: i64) -> Outcome {
-        self.run(Run::Real, now_ms)
+    pub fn cycle(&mut self, now_ms: i64) -> MaintenanceReport {
+        self.run(MaintenanceMode::Apply, now_ms)
     }
 
     /// All that is known of what is in it.
     pub fn dump(&mut self) -> String {
         // That there was a cycle may be noted down where it did nothing.
-        let totals = Totals { bytes_stored: 0, ..self.store.totals().unwrap() };
+        let totals = ArchiveTotals { bytes_stored: 0, ..self.store.totals().unwrap() };
         let mut dump = format!("{totals:?}\n");
         for session in self.store.sessions("", None, usize::MAX).unwrap() {
-            dump += &format!("{session:?} {:?}\n", self.store.size(session.key).unwrap());
-            for which in [Turns::All, Turns::Superseded, Turns::Agents, Turns::Candidates(1_000), Turns::Kept] {
+            dump += &format!("{session:?} {:?}\n", self.store.session_stats(session.key).unwrap());
+            for which in [
+                TurnSelection::All,
+                TurnSelection::Superseded,
+                TurnSelection::Agents,
+                TurnSelection::Candidates(1_000),
+                TurnSelection::Pinned,
+            ] {
                 dump += &format!("{which:?}: {:?}\n", self.store.turns(session.key, which).unwrap());
             }
             dump += &format!("{:?}\n", self.store.summaries(session.key).unwrap());

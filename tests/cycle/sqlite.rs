@@ -1,6 +1,7 @@
 //! What the database does for that.
 
-use ctxbridge::archive::cycle::{self, Run};
+use ctxbridge::archive::maintenance::MaintenanceMode;
+use ctxbridge::archive::recovery::run_maintenance;
 
 use super::hot::over;
 use super::kinds::{self, Kind};
@@ -28,12 +29,12 @@ fn a_new_entry_is_new_whatever_its_id() {
 #[test]
 fn the_database_does_not_grow_by_being_pruned() {
     const PAGE: u64 = 4096;
-    let made = |optimises: bool| {
+    let made = |optimizes: bool| {
         let mut place = Place::new(Kind::Sqlite);
         place.add("s", &(0..5_000).map(|content| (NOW - 60 * DAY, content)).collect::<Vec<_>>());
         for hour in 1..300 {
             place.add("t", &[(NOW + hour * HOUR, 10_000 + hour as u32)]);
-            if optimises {
+            if optimizes {
                 place.cycle(NOW + hour * HOUR);
             }
         }
@@ -70,7 +71,7 @@ fn a_failure_in_the_middle() {
         let before = place.dump();
         let db = kinds::database(place.data.path());
         db.execute_batch(&format!("CREATE TRIGGER fault {trigger} BEGIN SELECT RAISE(ABORT, 'injected'); END")).unwrap();
-        let error = cycle::run(&mut *place.store, &usual(), Run::Real, later).unwrap_err();
+        let error = run_maintenance(&mut *place.store, &usual(), MaintenanceMode::Apply, later).unwrap_err();
         assert!(error.to_string().contains("injected"), "{trigger}: {error}");
         assert_eq!(place.dump(), before, "{trigger}");
         db.execute_batch("DROP TRIGGER fault").unwrap();

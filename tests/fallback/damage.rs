@@ -25,7 +25,7 @@ fn flip(path: &PathBuf, at: usize) {
 }
 
 fn findings(sandbox: &Sandbox) -> Vec<Finding> {
-    JsonlStore::open_read_only(&sandbox.lines()).unwrap().unwrap().look_through().unwrap()
+    JsonlStore::open_read_only(&sandbox.lines()).unwrap().unwrap().integrity_check().unwrap()
 }
 
 /// What the command says that looks through all of it.

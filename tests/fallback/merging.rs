@@ -49,7 +49,7 @@ fn what_was_archived_meanwhile_comes_back() {
     let told = json!({ "trigger": "auto", "compact_summary": "What hooks alone were told." });
     sandbox.hook("post-compact", &gone.input_with(told));
     let handle = sandbox.json(&["archive", "show", &gone.id])["turns"][0]["handle"].as_str().unwrap().to_owned();
-    sandbox.cli(&["archive", "tag", &handle]);
+    sandbox.cli(&["archive", "pin", &handle]);
     let restored = sandbox.hook("session-start", &gone.input_with(json!({ "source": "compact" })));
     assert!(restored.context().is_some());
     let histories = |sandbox: &Sandbox| {
@@ -75,7 +75,7 @@ fn what_was_archived_meanwhile_comes_back() {
     assert!(sandbox.restored(&gone.id, &["--generation", "0"]) == before);
     assert_eq!(sandbox.count("SELECT max(generation) FROM transcripts WHERE path LIKE '%000000000001.jsonl'"), 0, "no rewriting");
     let after = sandbox.json(&["archive", "show", &gone.id]);
-    for key in ["is_kept", "handle", "access_count", "summary"] {
+    for key in ["is_pinned", "handle", "access_count", "summary"] {
         for (turn, was) in after["turns"].as_array().unwrap().iter().zip(shown["turns"].as_array().unwrap()) {
             assert_eq!(turn[key], was[key], "{key}");
         }

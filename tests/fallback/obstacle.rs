@@ -85,6 +85,6 @@ impl Sandbox {
     #[track_caller]
     pub fn assert_lines_sound(&self) {
         let mut store = JsonlStore::open_read_only(&self.lines()).unwrap().unwrap();
-        assert_eq!(store.look_through().unwrap(), []);
+        assert_eq!(store.integrity_check().unwrap(), []);
     }
 }

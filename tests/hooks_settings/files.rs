@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ctxbridge::hook::Event;
 use ctxbridge::hook::settings::editor::{Editor, Installed, InstalledState, Uninstalled, UninstalledState};
 use ctxbridge::hook::settings::wiring::WIRED;
-use ctxbridge::hook::settings::{DocumentError, SettingsError};
+use ctxbridge::hook::settings::{DocumentError, HookSettingsError};
 use tempfile::TempDir;
 
 use crate::hooks_settings::{all, some};
@@ -39,7 +39,7 @@ impl Home {
         self.root.path().join("data")
     }
 
-    fn try_install(&self) -> Result<Installed, SettingsError> {
+    fn try_install(&self) -> Result<Installed, HookSettingsError> {
         Editor::new(&self.data(), &|_| {}).install(&self.settings, &all("/bin/ctxbridge"), true)
     }
 
@@ -233,7 +233,7 @@ fn ours_leave_a_file_that_the_client_would_refuse() {
     let text =
         r#"{"hooks": {"Stop": {}, "SessionEnd": [{"hooks": [{"type": "command", "command": "ctxbridge hook session-end"}]}]}}"#;
     let home = Home::with(text);
-    assert!(matches!(home.try_install(), Err(SettingsError::Document { cause: DocumentError::Shape { .. }, .. })));
+    assert!(matches!(home.try_install(), Err(HookSettingsError::Document { cause: DocumentError::Shape { .. }, .. })));
     assert_eq!(home.uninstall().state, UninstalledState::Removed);
     assert_eq!(home.text(), r#"{"hooks": {"Stop": {}}}"#);
 }

@@ -193,7 +193,7 @@ fn assert_accepted(settings: &Value) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ctxbridge_testkit::share_of(512), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// With nothing of ours in it and no empty list in the way, taking out what was put in gives the very bytes.
     #[test]

@@ -130,7 +130,7 @@ fn each_step_is_looked_at() {
     archive ok
     recall `ctxbridge bundle search --json parser` failed
     ");
-    insta::assert_snapshot!(told("export CTXBRIDGE_EVENT_LOG=false"), @"
+    insta::assert_snapshot!(told("export CTXBRIDGE_HOOKS_EVENT_LOG=false"), @"
     event log SessionStart is not logged: No such file or directory (os error 2)
     archive ok
     ");

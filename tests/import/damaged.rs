@@ -12,7 +12,7 @@ fn rows(number: usize) -> Vec<Theirs> {
 }
 
 /// Their database with these bytes of it overwritten.
-fn spoilt(sandbox: &Sandbox, rows: &[Theirs], page: usize) {
+fn spoiled(sandbox: &Sandbox, rows: &[Theirs], page: usize) {
     let path = database(sandbox);
     write(&path, rows);
     let mut bytes = fs::read(&path).unwrap();
@@ -31,7 +31,7 @@ fn a_page_that_is_gone_costs_the_rows_that_are_in_it() {
     let (mut lost_some, mut hopeless) = (0, 0);
     for page in (1..pages).step_by(pages / 12) {
         let sandbox = Sandbox::new();
-        spoilt(&sandbox, &rows, page);
+        spoiled(&sandbox, &rows, page);
         let ran = run(
             sandbox.command(&["archive", "import", "--json", "--from", "claude-flow", database(&sandbox).to_str().unwrap()]),
             b"",

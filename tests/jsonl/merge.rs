@@ -3,38 +3,38 @@
 use ctxbridge::archive::ingest::NO_FOLLOW_UP;
 use ctxbridge::archive::merge::merge;
 use ctxbridge::archive::open::Location;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::store::{Adopted, Store, StoredTurn, Turns};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::store::{ImportedUsage, Store, StoredTurn, TurnSelection};
 
 use super::lines::{says, user};
 use super::place::{HOUR, NOW, Place};
 
 fn turns(store: &mut dyn Store) -> Vec<StoredTurn> {
     let key = store.session("s").unwrap().unwrap().key;
-    store.turns(key, Turns::All).unwrap()
+    store.turns(key, TurnSelection::All).unwrap()
 }
 
-fn trusted(entry: i64, confidence: f64) -> Adopted {
-    Adopted { entry, access_count: 0, accessed_ms: None, confidence, is_new: true }
+fn trusted(entry: i64, confidence: f64) -> ImportedUsage {
+    ImportedUsage { entry, access_count: 0, accessed_ms: None, confidence, is_new: true }
 }
 
 #[test]
 fn uses_are_added_and_trust_is_taken_over() {
     let place = Place::new();
     let lines: Vec<_> = (0..4).flat_map(|turn| [user(2 * turn, format!("Ask {turn}.")), says(2 * turn + 1, "So.")]).collect();
-    let mut database = SqliteStore::open(place.root(), Patience::Patient).unwrap();
+    let mut database = SqliteStore::open(place.root(), LockPolicy::Background).unwrap();
     place.archive(&mut database, "s", &lines[..6]);
     let before = turns(&mut database);
     database.touch(&[before[0].entry], NOW).unwrap();
-    database.adopt(&[trusted(before[2].entry, 0.5)]).unwrap();
+    database.merge_usage(&[trusted(before[2].entry, 0.5)]).unwrap();
 
     let mut store = place.open();
     place.archive(&mut store, "s", &lines);
     let here = turns(&mut store);
     store.touch(&[here[0].entry], NOW + HOUR).unwrap();
     store.touch(&[here[0].entry, here[1].entry], NOW + 2 * HOUR).unwrap();
-    store.adopt(&[trusted(here[2].entry, 0.3), trusted(here[3].entry, 0.4)]).unwrap();
-    store.keep(&here[3].turn.id, true, NOW).unwrap();
+    store.merge_usage(&[trusted(here[2].entry, 0.3), trusted(here[3].entry, 0.4)]).unwrap();
+    store.set_pinned(&here[3].turn.id, true, NOW).unwrap();
     let expected = turns(&mut store);
     drop(store);
 
@@ -48,8 +48,8 @@ fn uses_are_added_and_trust_is_taken_over() {
     let trust = |turn: &StoredTurn| (turn.confidence * 100.0).round();
     assert_eq!(trust(&after[1]), trust(&expected[1]));
     assert_eq!((trust(&after[2]), trust(&after[3])), (50.0, 40.0), "what is known is not lowered");
-    assert_eq!(after.iter().map(|turn| turn.is_kept).collect::<Vec<_>>(), [false, false, false, true]);
-    assert!(merged.aside.unwrap().exists() && merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().is_none());
+    assert_eq!(after.iter().map(|turn| turn.is_pinned).collect::<Vec<_>>(), [false, false, false, true]);
+    assert!(merged.moved_to.unwrap().exists() && merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().is_none());
 }
 
 /// Whoever had the folder open goes on: in a new one, which is merged as well.
@@ -60,14 +60,14 @@ fn who_has_it_open_loses_nothing() {
     let mut store = place.open();
     place.archive(&mut store, "s", &lines[..2]);
     let location = Location::database(place.root());
-    assert!(merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().unwrap().aside.is_some());
+    assert!(merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().unwrap().moved_to.is_some());
     place.archive(&mut store, "s", &lines);
     store.end_session("s", "clear", NOW).unwrap();
     drop(store);
-    assert!(merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().unwrap().aside.is_some());
-    let mut database = SqliteStore::open(place.root(), Patience::Patient).unwrap();
+    assert!(merge(&location, None, NOW, NO_FOLLOW_UP).unwrap().unwrap().moved_to.is_some());
+    let mut database = SqliteStore::open(place.root(), LockPolicy::Background).unwrap();
     assert_eq!(turns(&mut database).len(), 2);
     let session = database.session("s").unwrap().unwrap();
     assert_eq!(session.end_reason.as_deref(), Some("clear"));
-    assert_eq!(database.size(session.key).unwrap().rewritten, 0);
+    assert_eq!(database.session_stats(session.key).unwrap().rewritten, 0);
 }

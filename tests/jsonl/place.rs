@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbridge::archive::ingest::{Pass, archive};
+use ctxbridge::archive::ingest::{IngestReport, ingest};
 use ctxbridge::archive::store::jsonl::JsonlStore;
-use ctxbridge::archive::store::sqlite::Patience;
-use ctxbridge::archive::store::{EVERYTHING, Store, Totals, Transcript, Turns, Wanted};
+use ctxbridge::archive::store::sqlite::LockPolicy;
+use ctxbridge::archive::store::{ArchiveTotals, EVERYTHING, LearningQuery, Store, Transcript, TurnSelection};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -41,7 +41,7 @@ impl Place {
     }
 
     pub fn open(&self) -> JsonlStore {
-        JsonlStore::open(&self.folder(), Patience::Patient).unwrap()
+        JsonlStore::open(&self.folder(), LockPolicy::Background).unwrap()
     }
 
     pub fn look(&self) -> JsonlStore {
@@ -59,14 +59,14 @@ impl Place {
     }
 
     /// A transcript of these lines, archived.
-    pub fn archive(&self, store: &mut dyn Store, session: &str, lines: &[Value]) -> Pass {
+    pub fn archive(&self, store: &mut dyn Store, session: &str, lines: &[Value]) -> IngestReport {
         fs::write(self.path(session), text(lines)).unwrap();
-        archive(store, &self.transcript(session), &self.path(session)).unwrap()
+        ingest(store, &self.transcript(session), &self.path(session)).unwrap()
     }
 
     /// Nothing in it is damaged, and nothing missing.
     pub fn assert_sound(&self) {
-        assert_eq!(self.look().look_through().unwrap(), []);
+        assert_eq!(self.look().integrity_check().unwrap(), []);
     }
 }
 
@@ -98,35 +98,48 @@ pub fn put(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
 
 /// Everything that can be asked of an archive, but for sizes and marks, which are other ones in each.
 pub fn dump(store: &mut dyn Store) -> String {
-    let totals = Totals { bytes_stored: 0, bytes_segments: 0, ..store.totals().unwrap() };
+    let totals = ArchiveTotals { bytes_stored: 0, bytes_segments: 0, ..store.totals().unwrap() };
     let mut dump = format!("{totals:?}\n");
     let mut note = |what: &str, answer: &dyn std::fmt::Debug| dump += &format!("{what}: {answer:?}\n");
     for session in store.sessions("", None, usize::MAX).unwrap() {
-        note("session", &(&session, store.size(session.key).unwrap()));
-        for which in [Turns::All, Turns::Newest(3), Turns::Candidates(5), Turns::Superseded, Turns::Agents, Turns::Kept] {
+        note("session", &(&session, store.session_stats(session.key).unwrap()));
+        for which in [
+            TurnSelection::All,
+            TurnSelection::Newest(3),
+            TurnSelection::Candidates(5),
+            TurnSelection::Superseded,
+            TurnSelection::Agents,
+            TurnSelection::Pinned,
+        ] {
             for turn in store.turns(session.key, which).unwrap() {
-                note("turn", &(which, &turn, store.places(&[turn.entry]).unwrap()));
+                note("turn", &(which, &turn, store.turn_locations(&[turn.entry]).unwrap()));
             }
         }
         for transcript in store.transcripts(session.key).unwrap() {
-            note("transcript", &(&transcript, store.layout(&transcript.path).unwrap(), store.cursor(&transcript.path).unwrap()));
+            note(
+                "transcript",
+                &(&transcript, store.segment_index(&transcript.path).unwrap(), store.cursor(&transcript.path).unwrap()),
+            );
             note("tail", &(store.tail(&transcript.path, 1 << 20).unwrap(), store.turn_at(&transcript.path, 2_000).unwrap()));
             for generation in 0..=transcript.generation {
                 let mut bytes = Vec::new();
-                store.raw(transcript.key, generation, EVERYTHING, &mut bytes).unwrap();
+                store.read_bytes(transcript.key, generation, EVERYTHING, &mut bytes).unwrap();
                 note("raw", &(generation, String::from_utf8_lossy(&bytes)));
             }
-            note("progress", &store.progress(transcript.key).unwrap());
+            note("progress", &store.learning_cursor(transcript.key).unwrap());
         }
         note("summaries", &store.summaries(session.key).unwrap());
         note("contexts", &(store.contexts(session.key).unwrap(), store.first_entry(session.key).unwrap()));
-        note("tallies", &store.tallies(session.key).unwrap());
+        note("tallies", &store.tool_stats(session.key).unwrap());
     }
     note("compactions", &store.compactions(None, i64::MIN).unwrap());
-    note("snapshots", &store.compactions_with("word OR go OR on", None, 99).unwrap());
-    note("kept", &store.kept(99).unwrap());
-    note("learnings", &store.learnings(&Wanted { with_superseded: true, ..Wanted::default() }).unwrap());
-    note("words", &store.learnings(&Wanted { words: Some("poll OR event".to_owned()), ..Wanted::default() }).unwrap());
+    note("snapshots", &store.search_compactions("word OR go OR on", None, 99).unwrap());
+    note("kept", &store.pinned(99).unwrap());
+    note("learnings", &store.learnings(&LearningQuery { with_superseded: true, ..LearningQuery::default() }).unwrap());
+    note(
+        "words",
+        &store.learnings(&LearningQuery { words: Some("poll OR event".to_owned()), ..LearningQuery::default() }).unwrap(),
+    );
     note("fixes", &store.fixes(None, 99).unwrap());
     note("changed", &store.changed_files(None, 99).unwrap());
     dump

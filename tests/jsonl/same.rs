@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use ctxbridge::archive::cycle::{self, Run, Settings};
-use ctxbridge::archive::learn::{self, Patterns};
+use ctxbridge::archive::learn::{self, LearningPatterns};
+use ctxbridge::archive::maintenance::{MaintenanceMode, RetentionSettings};
+use ctxbridge::archive::recovery::run_maintenance;
 use ctxbridge::archive::snapshot;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::store::{Changes, Compaction, Store, Turns};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::store::{Changes, Compaction, Store, TurnSelection};
 use ctxbridge::config;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -78,7 +79,7 @@ fn perform(step: &Step, place: &Place, store: &mut dyn Store, lines: &[Vec<Value
         Step::Touch(which) => {
             let mut entries = Vec::new();
             for session in store.sessions("", None, 99).unwrap() {
-                entries.extend(store.turns(session.key, Turns::All).unwrap().iter().map(|turn| turn.entry));
+                entries.extend(store.turns(session.key, TurnSelection::All).unwrap().iter().map(|turn| turn.entry));
             }
             let chosen: Vec<i64> =
                 which.iter().map(|at| entries.get(at.index(entries.len() + 1)).copied().unwrap_or(99_999)).collect();
@@ -87,33 +88,34 @@ fn perform(step: &Step, place: &Place, store: &mut dyn Store, lines: &[Vec<Value
         Step::Keep(which, is_kept) => {
             let turns = store.turns_by_id("").unwrap();
             let id = turns.get(which.index(turns.len() + 1)).map_or([9; 16], |turn| turn.turn.id);
-            store.keep(&id, *is_kept, now).unwrap();
+            store.set_pinned(&id, *is_kept, now).unwrap();
         }
         Step::Announce(at, is_blocked) => {
             let compaction =
                 Compaction { at_ms: now, cause: None, context_tokens: Some(1_000), is_blocked: *is_blocked, turns: None };
-            store.announce(name(*at), &compaction).unwrap();
+            store.record_compaction(name(*at), &compaction).unwrap();
         }
         Step::Summary(at, number) => {
             store.add_summary(name(*at), &format!("<summary>In short, {number}.</summary>"), now).unwrap()
         }
         Step::End(at) => store.end_session(name(*at), "clear", now).unwrap(),
         Step::Cycle(_) => {
-            let settings = Settings { is_adaptive: false, ..Settings::from(&config::Archive::default()) };
-            let dry = cycle::run(store, &settings, Run::Dry, now).unwrap();
-            assert_eq!(cycle::run(store, &settings, Run::Real, now).unwrap(), dry);
+            let settings =
+                RetentionSettings { is_adaptive: false, ..RetentionSettings::from(&config::ArchiveSettings::default()) };
+            let dry = run_maintenance(store, &settings, MaintenanceMode::DryRun, now).unwrap();
+            assert_eq!(run_maintenance(store, &settings, MaintenanceMode::Apply, now).unwrap(), dry);
         }
         Step::Learn(at) => {
             if let Some(session) = of(store, *at) {
-                learn::pass(store, &session, Patterns::standard(), None).unwrap();
+                learn::learn_from_session(store, &session, LearningPatterns::standard(), None).unwrap();
             }
         }
         Step::Snapshots(at) => {
             if let Some(session) = of(store, *at) {
-                snapshot::pass(store, &session, None).unwrap();
+                snapshot::take_snapshots(store, &session, None).unwrap();
             }
         }
-        Step::Tidy => store.optimise().unwrap(),
+        Step::Tidy => store.optimize().unwrap(),
         Step::Reopen => {}
     }
 }
@@ -132,13 +134,13 @@ proptest! {
         let place = Place::new();
         let database = place.root().join("sqlite");
         fs::create_dir(&database).unwrap();
-        let mut sqlite = SqliteStore::open(&database, Patience::Patient).unwrap();
+        let mut sqlite = SqliteStore::open(&database, LockPolicy::Background).unwrap();
         let mut store = place.open();
         // Opened before anything happened, and asked at the end.
         let mut early = place.look();
         let mut lines: [Vec<Value>; SESSIONS.len()] = Default::default();
         let mut now = NOW;
-        let mark = store.changes(None).unwrap().mark;
+        let mark = store.changes(None).unwrap().revision;
         for step in &steps {
             if let Step::Archive(at, kept, more) = step {
                 lines[*at].truncate(kept.unwrap_or(usize::MAX));
@@ -160,7 +162,7 @@ proptest! {
         // Many changes make an image of what they came to.
         for _ in 0..70 {
             for store in [&mut store as &mut dyn Store, &mut sqlite] {
-                store.keep(&[8; 16], true, now).unwrap();
+                store.set_pinned(&[8; 16], true, now).unwrap();
             }
         }
         drop(place.open());
@@ -168,7 +170,7 @@ proptest! {
         prop_assert_eq!(dump(&mut place.look()), &expected[..], "from the image");
         prop_assert_eq!(since(&mut place.look(), &mark), changes.clone());
         place.assert_sound();
-        store.optimise().unwrap();
+        store.optimize().unwrap();
         fs::remove_file(place.file("journal.image")).unwrap();
         for (who, store) in [("who tidied up", &mut store), ("who was there", &mut early), ("from rows", &mut place.look())] {
             prop_assert_eq!(dump(store), &expected[..], "{}", who);

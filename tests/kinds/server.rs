@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use ctxbridge::archive::store::{Store, StoreError};
-use ctxbridge::team::postgres::{Pool, PostgresStore, Settings, Ssl};
+use ctxbridge::team::postgres::{ConnectionPool, ConnectionSettings, PostgresStore, TlsMode};
 use ctxbridge_testkit::postgres::{Database, Role};
 
 /// A database, and somebody who may only use it.
@@ -35,7 +35,13 @@ fn shared() -> Arc<Shared> {
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     let shared = all.upgrade().unwrap_or_else(|| {
         let database = Database::new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
-        drop(PostgresStore::connect(Settings { ssl: Ssl::Off, ..Settings::from_url(&database.url()).unwrap() }).unwrap());
+        drop(
+            PostgresStore::connect(ConnectionSettings {
+                ssl: TlsMode::Off,
+                ..ConnectionSettings::from_url(&database.url()).unwrap()
+            })
+            .unwrap(),
+        );
         database.spread().unwrap();
         let role = database.role("somebody", "").unwrap();
         let shared = Arc::new(Shared { database: Some(database), role });
@@ -54,8 +60,8 @@ fn tenant(data: &Path) -> String {
 pub fn open(data: &Path) -> Result<Box<dyn Store>, StoreError> {
     let shared = shared();
     let url = shared.database.as_ref().unwrap().url_of(&shared.role);
-    let settings = Settings { tenant: tenant(data), ssl: Ssl::Off, ..Settings::from_url(&url).unwrap() };
-    Ok(Box::new(PostgresStore::of(&Pool::new(settings))?))
+    let settings = ConnectionSettings { tenant: tenant(data), ssl: TlsMode::Off, ..ConnectionSettings::from_url(&url).unwrap() };
+    Ok(Box::new(PostgresStore::of(&ConnectionPool::new(settings))?))
 }
 
 fn admin() -> postgres::Client {

@@ -1,16 +1,16 @@
 //! The table of patterns, and one of a user's.
 
-use ctxbridge::archive::learn::{Kind, Patterns, extract};
+use ctxbridge::archive::learn::{LearningKind, LearningPatterns, extract};
 use proptest::prelude::*;
 
-fn kinds(patterns: &Patterns, text: &str) -> Vec<(Kind, String)> {
+fn kinds(patterns: &LearningPatterns, text: &str) -> Vec<(LearningKind, String)> {
     extract(patterns, text).into_iter().map(|found| (found.kind, text[found.range].to_owned())).collect()
 }
 
 #[test]
 fn what_is_quoted_coded_asked_or_denied_is_no_learning() {
-    let standard = Patterns::standard();
-    assert_eq!(kinds(standard, "I went with zstd."), [(Kind::Decision, "I went with zstd.".to_owned())]);
+    let standard = LearningPatterns::standard();
+    assert_eq!(kinds(standard, "I went with zstd."), [(LearningKind::Decision, "I went with zstd.".to_owned())]);
     for text in [
         "> I went with zstd.",
         "```\nI went with zstd.\n```",
@@ -52,17 +52,17 @@ fn users_add_patterns_replace_ours_and_leave_some_out() {
         kind = "outcome"
         regex = '\bwent with\b'
     "#;
-    let patterns = Patterns::standard().clone().with("learnings.toml", table).unwrap();
+    let patterns = LearningPatterns::standard().clone().with("learnings.toml", table).unwrap();
     assert_eq!(kinds(&patterns, "House rule: no panics.").len(), 1);
     assert_eq!(kinds(&patterns, "House rule: no panics (draft).").len(), 0);
     assert_eq!(kinds(&patterns, "Chose A over B.").len(), 0);
-    assert_eq!(kinds(&patterns, "I went with zstd.")[0].0, Kind::Outcome);
-    assert_ne!(patterns.hash(), Patterns::standard().hash());
+    assert_eq!(kinds(&patterns, "I went with zstd.")[0].0, LearningKind::Outcome);
+    assert_ne!(patterns.hash(), LearningPatterns::standard().hash());
 }
 
 #[test]
 fn what_is_wrong_with_a_table_is_said() {
-    let error = |table: &str| Patterns::standard().clone().with("learnings.toml", table).unwrap_err().to_string();
+    let error = |table: &str| LearningPatterns::standard().clone().with("learnings.toml", table).unwrap_err().to_string();
     assert!(error("[[cue]]\nid = 'x'").contains("missing field `regex`"));
     assert!(
         error("[[cue]]\nid = 'x'\nregex = '('\nkind = 'decision'").starts_with("learnings.toml, `x`: its regex cannot be used")
@@ -80,13 +80,13 @@ proptest! {
     /// Whatever is said: what is found is a piece of it, in order, and the same again.
     #[test]
     fn any_answer_is_read(text in "(we decided to|fixed by|root cause was|`|```\n|\"|> |\n\n|- |✅ worked|\\.|if |not |[a-zé😀 ]{0,12}){0,20}") {
-        let found = extract(Patterns::standard(), &text);
+        let found = extract(LearningPatterns::standard(), &text);
         let mut last = 0;
         for one in &found {
             prop_assert!(one.range.start >= last && text.is_char_boundary(one.range.start) && text.is_char_boundary(one.range.end));
             prop_assert!((0.0..=1.0).contains(&one.confidence));
             last = one.range.end;
         }
-        prop_assert_eq!(extract(Patterns::standard(), &text), found);
+        prop_assert_eq!(extract(LearningPatterns::standard(), &text), found);
     }
 }

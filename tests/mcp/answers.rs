@@ -1,7 +1,8 @@
 //! What the tools say.
 
-use ctxbridge::archive::store::{Store, Turns};
-use ctxbridge::archive::{context, quote, words};
+use ctxbridge::archive::handle::turn_handle;
+use ctxbridge::archive::store::{Store, TurnSelection};
+use ctxbridge::archive::{quote, turn_text};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
@@ -84,8 +85,8 @@ fn a_long_turn_comes_in_pages() {
     world.session(1, &[("Ospreys?", &long)]);
     let mut server = world.server();
     let turn = handle(1, 0);
-    let (found, _) = ctxbridge::archive::recall::turn(&mut world.store(), &turn[4..]).unwrap().unwrap();
-    let whole = quote::lines(&words::content(&mut world.store(), &found).unwrap());
+    let (found, _) = ctxbridge::archive::recall::find_turn(&mut world.store(), &turn[4..]).unwrap().unwrap();
+    let whole = quote::lines(&turn_text::content(&mut world.store(), &found).unwrap());
     assert!(whole.len() > 80_000);
     for tokens in [500, 2_000, 20_000] {
         let pages = pages(&mut server, "recall", json!({ "handle": turn }), tokens);
@@ -146,11 +147,11 @@ fn all_kinds_of_handles_are_recalled() {
 
     let timeline = pages(&mut server, "timeline", json!({ "session": session.session }), 1_000);
     let (kinds, handles) = (all(&timeline, "events", "kind"), all(&timeline, "events", "handle"));
-    let turns = store.turns(session.key, Turns::All).unwrap();
+    let turns = store.turns(session.key, TurnSelection::All).unwrap();
     let of_kind = |kind: &str| -> Vec<&String> {
         kinds.iter().zip(&handles).filter(|(one, _)| *one == kind).map(|(_, handle)| handle).collect()
     };
-    let expected: Vec<String> = turns.iter().map(|turn| context::handle(&turn.turn.id)).collect();
+    let expected: Vec<String> = turns.iter().map(|turn| turn_handle(&turn.turn.id)).collect();
     assert_eq!(of_kind("turn"), expected.iter().collect::<Vec<_>>());
     assert_eq!(of_kind("compaction").len(), summaries.len());
     assert_eq!(timeline[0].value["count"], turns.len() + summaries.len());

@@ -44,7 +44,7 @@ fn wrong_arguments_are_named() {
         ("search", json!({ "query": "a", "mode": "best" }), "mode"),
         ("search", json!({ "query": "a", "since": "the second coming" }), "since"),
         ("search", json!({ "query": "a", "cursor": "10-0123456789ab" }), "cursor"),
-        ("search", json!({ "query": "a", "colour": "red" }), "colour"),
+        ("search", json!({ "query": "a", "color": "red" }), "color"),
         ("recall", json!({ "handle": "osprey" }), "handle"),
         ("recall", json!({ "handle": "ctx:1a2b3c4d.x" }), "handle"),
         ("recall", json!({ "handle": "ctx:10000000", "cursor": "" }), "cursor"),

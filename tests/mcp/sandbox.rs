@@ -7,9 +7,9 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::store::Transcript;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_testkit::transcript::{Kind, Session, Spec, generate};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,11 +45,11 @@ impl World {
 
     pub fn store(&self) -> SqliteStore {
         fs::create_dir_all(self.data()).unwrap();
-        SqliteStore::open(&self.data(), Patience::Patient).unwrap()
+        SqliteStore::open(&self.data(), LockPolicy::Background).unwrap()
     }
 
     pub fn archive(&self, path: &Path) {
-        archive(&mut self.store(), &Transcript::at(path), path).unwrap();
+        ingest(&mut self.store(), &Transcript::at(path), path).unwrap();
     }
 
     /// Sessions of the generator, archived.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ctxbridge::patch::catalogue::Catalogue;
-use ctxbridge::patch::container::{Container, Kind};
-use ctxbridge::patch::inspect::{Inspection, State};
+use ctxbridge::patch::container::{Container, ContainerKind};
+use ctxbridge::patch::inspect::{Inspection, TargetState};
 use ctxbridge::patch::install::Target;
 use ctxbridge::patch::patcher::{Applied, PatchError, Patcher, Reverted};
 use rusqlite::Connection;
@@ -78,17 +78,17 @@ pub fn x64(graph: &Graph) -> Vec<u8> {
 }
 
 /// The same graph in every kind of file.
-pub fn everywhere(graph: &Graph) -> Vec<(Kind, Vec<u8>)> {
+pub fn everywhere(graph: &Graph) -> Vec<(ContainerKind, Vec<u8>)> {
     let section = graph.section();
     let mut files = Vec::new();
     for machine in [X86_64, AARCH64] {
-        files.push((Kind::BunElf, Elf::new(machine).build(&section)));
-        files.push((Kind::BunElf, Elf { page: 0x1_0000, ..Elf::new(machine).alone() }.build(&section)));
+        files.push((ContainerKind::BunElf, Elf::new(machine).build(&section)));
+        files.push((ContainerKind::BunElf, Elf { page: 0x1_0000, ..Elf::new(machine).alone() }.build(&section)));
     }
-    files.push((Kind::BunMacho, Macho { arm64: true }.build(&section)));
-    files.push((Kind::BunMacho, Macho { arm64: false }.build(&section)));
-    files.push((Kind::BunPe, Pe::default().build(&section)));
-    files.push((Kind::BunPe, Pe { machine: 0xaa64 }.build(&section)));
+    files.push((ContainerKind::BunMacho, Macho { arm64: true }.build(&section)));
+    files.push((ContainerKind::BunMacho, Macho { arm64: false }.build(&section)));
+    files.push((ContainerKind::BunPe, Pe::default().build(&section)));
+    files.push((ContainerKind::BunPe, Pe { machine: 0xaa64 }.build(&section)));
     files
 }
 
@@ -163,12 +163,12 @@ impl Installation {
         self.with_patcher(|patcher| patcher.verify(&self.target())).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> TargetState {
         self.verify().state
     }
 
     /// The state as somebody sees it who has no journal.
-    pub fn state_without_journal(&self) -> State {
+    pub fn state_without_journal(&self) -> TargetState {
         let data = tempfile::tempdir().unwrap();
         let patcher = Patcher::new(data.path(), Catalogue::embedded().unwrap(), &|_| {});
         patcher.verify(&self.target()).unwrap().state

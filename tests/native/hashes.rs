@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::thread::sleep;
 use std::time::Duration;
 
-use ctxbridge::patch::inspect::State;
+use ctxbridge::patch::inspect::TargetState;
 use ctxbridge::patch::patcher::AppliedState;
 use ctxbridge::patch::swap::Fingerprint;
 
@@ -44,7 +44,7 @@ fn a_settled_file_is_not_read_again() {
     // To write, nothing is believed; and what is found is remembered.
     assert_eq!(installation.apply().patched_sha256, current);
     assert_eq!(remembered(&installation), [current]);
-    assert_eq!(installation.state(), State::Patched);
+    assert_eq!(installation.state(), TargetState::Patched);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_file_that_changed_lately_is_not_remembered() {
     // A time to come: whatever is written until then would not show.
     let file = fs::File::options().write(true).open(installation.path()).unwrap();
     file.set_modified(std::time::SystemTime::now() + Duration::from_secs(3600)).unwrap();
-    assert_eq!(installation.state(), State::Unpatched);
+    assert_eq!(installation.state(), TargetState::Unpatched);
     assert_eq!(remembered(&installation), Vec::<String>::new());
 }
 
@@ -64,7 +64,7 @@ fn a_change_that_hides_is_noticed() {
     let installation = Installation::of(&arm64(&chunks(LOOPS[2])));
     installation.apply();
     settle();
-    assert_eq!(installation.state(), State::Patched);
+    assert_eq!(installation.state(), TargetState::Patched);
     assert_eq!(remembered(&installation).len(), 1);
 
     let before = fs::metadata(installation.path()).unwrap();
@@ -75,7 +75,7 @@ fn a_change_that_hides_is_noticed() {
     drop(file);
     let after = fs::metadata(installation.path()).unwrap();
     assert_eq!((after.len(), after.modified().unwrap()), (before.len(), before.modified().unwrap()));
-    assert_eq!(installation.state(), State::Modified);
+    assert_eq!(installation.state(), TargetState::Modified);
 }
 
 /// Another file of the same size and times is another file.
@@ -86,13 +86,13 @@ fn a_file_that_took_the_place_is_noticed() {
     let installation = Installation::of(&original);
     installation.apply();
     settle();
-    assert_eq!(installation.state(), State::Patched);
+    assert_eq!(installation.state(), TargetState::Patched);
     let time = fs::metadata(installation.path()).unwrap().modified().unwrap();
     let mut other = installation.bytes();
     other[0x1000] ^= 1;
     installation.install(&other);
     fs::File::options().write(true).open(installation.path()).unwrap().set_modified(time).unwrap();
-    assert_eq!(installation.state(), State::Modified);
+    assert_eq!(installation.state(), TargetState::Modified);
 }
 
 /// A journal that is wrong about a file must not make `apply` or `revert` do anything wrong.
@@ -104,7 +104,7 @@ fn a_wrong_hash_misleads_nobody_who_writes() {
     installation.revert();
     poison(&installation, &patched);
     assert_eq!(installation.apply().state, AppliedState::Patched);
-    assert_eq!(installation.state_without_journal(), State::Patched);
+    assert_eq!(installation.state_without_journal(), TargetState::Patched);
     let applied = installation.bytes();
 
     let mut changed = applied;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ctxbridge::common::digest;
-use ctxbridge::patch::inspect::State;
+use ctxbridge::patch::inspect::TargetState;
 use ctxbridge::patch::patcher::{AppliedState, RevertedState};
 
 use crate::native::builder::{AARCH64, Bytecode, Elf, Graph, Module, X86_64, latin1};
@@ -19,7 +19,7 @@ fn there_and_back() {
     for (name, graph) in clients() {
         for file in [arm64(&graph), x64(&graph)] {
             let installation = Installation::of(&file);
-            assert_eq!(installation.state(), State::Unpatched);
+            assert_eq!(installation.state(), TargetState::Unpatched);
             let applied = installation.apply();
             let patched = installation.bytes();
             assert_eq!(applied.state, AppliedState::Patched);
@@ -28,8 +28,8 @@ fn there_and_back() {
             assert_eq!(applied.grew_by_bytes, patched.len() as i64 - file.len() as i64, "{name}");
             assert!(applied.grew_by_bytes % 4096 == 0 && applied.grew_by_bytes <= 16 << 10, "{name}: {}", applied.grew_by_bytes);
             assert_eq!(fs::read(applied.backup).unwrap(), file);
-            assert_eq!(installation.state(), State::Patched);
-            assert_eq!(installation.state_without_journal(), State::Patched, "{name}");
+            assert_eq!(installation.state(), TargetState::Patched);
+            assert_eq!(installation.state_without_journal(), TargetState::Patched, "{name}");
 
             let again = installation.apply();
             assert_eq!((again.state, again.patched_sha256), (AppliedState::AlreadyPatched, applied.patched_sha256));
@@ -39,7 +39,7 @@ fn there_and_back() {
             let reverted = installation.revert();
             assert_eq!((reverted.state, reverted.restored_sha256), (RevertedState::Reverted, applied.original_sha256));
             assert_eq!(installation.bytes(), file);
-            assert_eq!(installation.state(), State::Unpatched);
+            assert_eq!(installation.state(), TargetState::Unpatched);
             assert_eq!(installation.revert().state, RevertedState::NotPatched);
             installation.assert_settled();
         }
@@ -81,7 +81,7 @@ fn a_module_of_utf_8_stays_one() {
     installation.apply();
     let text = String::from_utf8(reading(&installation.bytes()).modules[CODE].contents.clone()).unwrap();
     assert!(text.contains("\\u202E é") && text.contains("ctxbridgeAggressiveTextPrune"));
-    assert_eq!(installation.state_without_journal(), State::Patched);
+    assert_eq!(installation.state_without_journal(), TargetState::Patched);
     installation.revert();
     assert_eq!(installation.bytes(), file);
 }
@@ -124,7 +124,7 @@ fn what_cannot_run_here_is_read_back() {
             !said.contains("Windows") || said.ends_with(", the checksum is right, the publisher's signature is out"),
             "{said}"
         );
-        assert_eq!(installation.state_without_journal(), State::Patched);
+        assert_eq!(installation.state_without_journal(), TargetState::Patched);
         installation.revert();
         assert_eq!(installation.bytes(), file);
         installation.assert_settled();
@@ -153,11 +153,11 @@ fn an_upgraded_client_is_patched_anew() {
     let new = arm64(&chunks(LOOPS[2]));
     installation.install(&new);
     let upgraded = installation.verify();
-    assert_eq!((upgraded.state, upgraded.original_sha256), (State::Upgraded, Some(digest::of_bytes(&old))));
+    assert_eq!((upgraded.state, upgraded.original_sha256), (TargetState::Upgraded, Some(digest::of_bytes(&old))));
     assert_eq!(installation.revert().state, RevertedState::NotPatched);
     assert_eq!(installation.bytes(), new);
     installation.apply();
-    assert_eq!(installation.state(), State::Patched);
+    assert_eq!(installation.state(), TargetState::Patched);
     installation.revert();
     assert_eq!(installation.bytes(), new);
     installation.assert_settled();
@@ -170,7 +170,7 @@ fn a_client_that_another_tool_patched_is_foreign() {
     let file = arm64(&graph);
     let installation = Installation::of(&file);
     let found = installation.verify();
-    assert_eq!((found.state, found.reason.as_deref()), (State::Foreign, Some("it contains the marks of tweakcc")));
+    assert_eq!((found.state, found.reason.as_deref()), (TargetState::Foreign, Some("it contains the marks of tweakcc")));
     assert!(installation.try_apply(false).unwrap_err().to_string().contains("was patched by another tool"));
     assert!(installation.try_revert().unwrap_err().to_string().contains("was patched by another tool"));
     assert_eq!(installation.bytes(), file);
@@ -178,7 +178,7 @@ fn a_client_that_another_tool_patched_is_foreign() {
     let mut file = arm64(&chunks(LOOPS[2]));
     file[0x1000..0x1007].copy_from_slice(b"tweakcc");
     installation.install(&file);
-    assert_eq!(installation.state(), State::Unpatched);
+    assert_eq!(installation.state(), TargetState::Unpatched);
 }
 
 #[test]
@@ -189,9 +189,9 @@ fn the_patched_version_with_other_bytes_is_foreign() {
     graph.modules[1].contents.extend(b"//");
     installation.install(&arm64(&graph));
     let found = installation.verify();
-    assert_eq!(found.state, State::Foreign);
+    assert_eq!(found.state, TargetState::Foreign);
     assert!(found.reason.unwrap().contains("neither the original nor the patched file"));
-    assert_eq!(installation.state_without_journal(), State::Unpatched);
+    assert_eq!(installation.state_without_journal(), TargetState::Unpatched);
 }
 
 /// Zeros fill the segment up, so anything else there is something that nobody knows.
@@ -228,7 +228,7 @@ fn a_patched_file_that_cannot_be_read_any_more_is_left_alone() {
     let end = crate::native::builder::bun_of_elf(&file).end;
     file[end] = 1;
     installation.install(&file);
-    assert_eq!([installation.state(), installation.state_without_journal()], [State::Modified; 2]);
+    assert_eq!([installation.state(), installation.state_without_journal()], [TargetState::Modified; 2]);
     for command in ["revert", "apply"] {
         let (code, _, stderr) = installation.run(&[command]);
         assert!(code == Some(3) && stderr.contains("was changed after it was patched"), "{command}: {stderr}");
@@ -325,7 +325,7 @@ mod links {
         assert_ne!(inode(&store), inode(&installation.path()));
         // Patching again, and looking, do not touch it either.
         installation.apply();
-        assert_eq!(installation.state(), State::Patched);
+        assert_eq!(installation.state(), TargetState::Patched);
         installation.revert();
         assert_eq!(inode(&store), inode(&installation.path()));
         assert_eq!(fs::read(&store).unwrap(), file);
@@ -340,7 +340,7 @@ mod links {
         let output = installation.command_on(&link, &["apply", "--no-smoke"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(fs::read_link(&link).unwrap().to_str(), Some("versions/claude"));
-        assert_eq!(installation.state(), State::Patched);
+        assert_eq!(installation.state(), TargetState::Patched);
         installation.revert();
         assert_eq!(installation.bytes(), file);
     }
@@ -358,5 +358,5 @@ fn a_module_that_is_no_javascript_matters_when_it_may_hold_a_site() {
     graph.modules.last_mut().unwrap().contents = latin1("this is ( no");
     installation.install(&arm64(&graph));
     installation.apply();
-    assert_eq!(installation.state(), State::Patched);
+    assert_eq!(installation.state(), TargetState::Patched);
 }

@@ -1,6 +1,6 @@
 //! Files of every kind, read and written with other modules, without anything of the client in them.
 
-use ctxbridge::patch::container::{Container, ContainerError, Kind, Rewritten};
+use ctxbridge::patch::container::{Container, ContainerError, ContainerKind, RewrittenModule};
 use proptest::prelude::*;
 
 use crate::native::builder::{Bytecode, Elf, Graph, Module, Reading, X86_64, bun_of_elf};
@@ -37,12 +37,12 @@ fn texts() -> impl Strategy<Value = Vec<Option<String>>> {
     prop::collection::vec(prop::option::of(text), SCRIPTS.len())
 }
 
-fn edits(texts: &[Option<String>]) -> Vec<Rewritten> {
+fn edits(texts: &[Option<String>]) -> Vec<RewrittenModule> {
     let texts = texts.iter().enumerate();
-    texts.filter_map(|(module, text)| Some(Rewritten { module, text: text.clone()? })).collect()
+    texts.filter_map(|(module, text)| Some(RewrittenModule { module, text: text.clone()? })).collect()
 }
 
-fn written(container: &Container, modules: &[Rewritten]) -> Vec<u8> {
+fn written(container: &Container, modules: &[RewrittenModule]) -> Vec<u8> {
     let pieces = container.finish(container.rewrite(modules).unwrap()).unwrap();
     pieces.to_bytes(container.source())
 }
@@ -80,8 +80,8 @@ fn a_module_with_its_own_text_grows_nothing() {
     for (kind, file) in everywhere(&graph()) {
         let container = open(&file);
         let text = container.module(1).unwrap().text.to_owned();
-        let new = written(&container, &[Rewritten { module: 1, text }]);
-        if kind == Kind::BunElf {
+        let new = written(&container, &[RewrittenModule { module: 1, text }]);
+        if kind == ContainerKind::BunElf {
             assert_eq!(new.len(), file.len());
         }
         assert!(container.compare(&open(&new), &[1]).is_ok());
@@ -90,7 +90,7 @@ fn a_module_with_its_own_text_grows_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ctxbridge_testkit::share_of(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_is_edited_the_rest_is_as_it_was(texts in texts(), old in any::<bool>(), sorted in any::<bool>()) {
@@ -118,9 +118,9 @@ proptest! {
             }
             let injected: usize = modules.iter().map(|module| module.text.len()).sum();
             // Of Mach-O also what is left of a page of 16 KB, and the signature's hashes.
-            let slack = if kind == Kind::BunMacho { 4 * 4096 + 2048 } else { 512 };
+            let slack = if kind == ContainerKind::BunMacho { 4 * 4096 + 2048 } else { 512 };
             prop_assert!(new.len() <= file.len() + injected + 4096 * modules.len() + slack, "{}: {} to {}", kind, file.len(), new.len());
-            if kind == Kind::BunElf {
+            if kind == ContainerKind::BunElf {
                 prop_assert_eq!(new.len() % 4096, file.len() % 4096);
                 let after = Reading::of(&new[bun_of_elf(&new)], graph.entry_size);
                 prop_assert_eq!((&after.argv, after.flags, after.entry_point), (&before.argv, before.flags, before.entry_point));
@@ -180,10 +180,10 @@ fn what_differs_is_said() {
 fn a_character_that_latin_1_lacks_is_refused() {
     let container = open(&Elf::new(X86_64).build(&graph().section()));
     let text = "thread: \u{1f9f5}".to_owned();
-    let error = container.rewrite(&[Rewritten { module: 0, text: text.clone() }]).unwrap_err();
+    let error = container.rewrite(&[RewrittenModule { module: 0, text: text.clone() }]).unwrap_err();
     assert_eq!(error, ContainerError::NotLatin1 { module: "/$bunfs/root/one.js".to_owned(), character: '\u{1f9f5}' });
     // UTF-8 has it.
-    let new = written(&container, &[Rewritten { module: 2, text: text.clone() }]);
+    let new = written(&container, &[RewrittenModule { module: 2, text: text.clone() }]);
     assert_eq!(open(&new).module(2).unwrap().text, text);
 }
 

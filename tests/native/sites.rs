@@ -2,7 +2,7 @@
 
 use ctxbridge::patch::catalogue::{Catalogue, Patch};
 use ctxbridge::patch::locate::{Excerpts, Located, locate};
-use ctxbridge::patch::signature::Form;
+use ctxbridge::patch::signature::TextForm;
 use serde_json::Value;
 
 use crate::native::builder::{Graph, Module, latin1};
@@ -13,7 +13,7 @@ fn located(file: &[u8]) -> Located {
     let version = container.stated_version().unwrap().parse().unwrap();
     let catalogue = Catalogue::embedded().unwrap();
     let patches: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(Some(&version))).collect();
-    let located = locate(&container, &patches, Some(&version), Form::Original).unwrap();
+    let located = locate(&container, &patches, Some(&version), TextForm::Original).unwrap();
     let excerpts = Excerpts::of(&container);
     let missing: Vec<String> = located.missing.iter().map(|missing| excerpts.reason(missing)).collect();
     assert!(missing.is_empty(), "{missing:?}");

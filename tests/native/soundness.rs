@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use ctxbridge::common::digest;
-use ctxbridge::patch::container::{ContainerError, Kind};
-use ctxbridge::patch::inspect::{State, inspect};
-use ctxbridge::patch::install::{OpenError, Target};
+use ctxbridge::patch::container::{ContainerError, ContainerKind};
+use ctxbridge::patch::inspect::{TargetState, inspect};
+use ctxbridge::patch::install::{Target, TargetOpenError};
 use ctxbridge::patch::journal::Application;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -15,8 +15,8 @@ use crate::native::builder::{Macho, Pe, Reading, bun_of_elf};
 use crate::native::client::{CODE, Installation, LOOPS, arm64, chunks, everywhere, whole, x64};
 
 const OPEN: &[u8] = b"/*! ctxbridge ";
-const MODIFIED: [Option<State>; 2] = [Some(State::Modified); 2];
-const REFUSED: [Option<State>; 2] = [None; 2];
+const MODIFIED: [Option<TargetState>; 2] = [Some(TargetState::Modified); 2];
+const REFUSED: [Option<TargetState>; 2] = [None; 2];
 const SEAL: &[u8] = b"\"seal\":\"";
 
 /// A patched client, with what the journal knows of it.
@@ -40,19 +40,19 @@ impl Patched {
     }
 
     /// What these bytes are, without the journal and with it; nothing when they are refused as no executable that is known.
-    fn states(&self, bytes: &[u8]) -> [Option<State>; 2] {
+    fn states(&self, bytes: &[u8]) -> [Option<TargetState>; 2] {
         let version = self.known.version.as_ref().map(|version| version.parse().unwrap());
-        let target = Target { path: "/claude".into(), kind: Kind::of(bytes), package: None, version };
+        let target = Target { path: "/claude".into(), kind: ContainerKind::of(bytes), package: None, version };
         let sha256 = digest::of_bytes(bytes);
         [None, Some(&self.known)].map(|known| match inspect(&target, &bytes.to_vec().into(), sha256.clone(), known) {
             Ok(inspection) => Some(inspection.state),
-            Err(OpenError::Container { cause: ContainerError::Layout { .. }, .. }) => None,
+            Err(TargetOpenError::Container { cause: ContainerError::Layout { .. }, .. }) => None,
             Err(error) => panic!("{error}"),
         })
     }
 
     /// With one byte changed.
-    fn states_with(&self, at: usize, flip: u8) -> [Option<State>; 2] {
+    fn states_with(&self, at: usize, flip: u8) -> [Option<TargetState>; 2] {
         let mut bytes = self.bytes.clone();
         bytes[at] ^= flip;
         self.states(&bytes)
@@ -72,8 +72,8 @@ fn what_was_written_is_patched_and_the_original_is_not() {
     for graph in [whole("e4a"), chunks(LOOPS[0])] {
         for (kind, original) in everywhere(&graph) {
             let patched = Patched::of(&original);
-            assert_eq!(patched.states(&patched.bytes), [Some(State::Patched); 2], "{kind}");
-            assert_eq!(patched.states(&original), [Some(State::Unpatched); 2], "{kind}");
+            assert_eq!(patched.states(&patched.bytes), [Some(TargetState::Patched); 2], "{kind}");
+            assert_eq!(patched.states(&original), [Some(TargetState::Unpatched); 2], "{kind}");
         }
     }
 }
@@ -129,8 +129,8 @@ fn a_changed_byte_is_modified() {
         // What names our marker, or makes its module one of ours: without it nothing says that it was patched but the journal.
         for at in open.chain(blob + read.table.start..blob + read.table.end) {
             let [alone, known] = patched.states_with(at, 1);
-            assert!(matches!(alone, None | Some(State::Modified | State::Unpatched)), "at {at:#x}: {alone:?}");
-            assert!(matches!(known, None | Some(State::Modified | State::Foreign)), "at {at:#x}: {known:?}");
+            assert!(matches!(alone, None | Some(TargetState::Modified | TargetState::Unpatched)), "at {at:#x}: {alone:?}");
+            assert!(matches!(known, None | Some(TargetState::Modified | TargetState::Foreign)), "at {at:#x}: {known:?}");
         }
     }
 }
@@ -214,20 +214,20 @@ fn a_marker_that_is_elsewhere_is_modified() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ctxbridge_testkit::share_of(1000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn one_other_byte_is_never_patched(at in any::<Index>(), flip in 1_u8.., whole in any::<bool>()) {
         let patched = if whole { &*WHOLE } else { &*CHUNKS };
         for state in patched.states_with(at.index(patched.bytes.len()), flip) {
-            prop_assert_ne!(state, Some(State::Patched));
+            prop_assert_ne!(state, Some(TargetState::Patched));
         }
     }
 
     #[test]
     fn a_file_cut_short_or_lengthened_is_never_patched(at in any::<Index>(), more in prop::collection::vec(any::<u8>(), 1..20)) {
         let cut = &CHUNKS.bytes[..at.index(CHUNKS.bytes.len())];
-        prop_assert!(!CHUNKS.states(cut).contains(&Some(State::Patched)));
-        prop_assert!(!CHUNKS.states(&[&CHUNKS.bytes, &more[..]].concat()).contains(&Some(State::Patched)));
+        prop_assert!(!CHUNKS.states(cut).contains(&Some(TargetState::Patched)));
+        prop_assert!(!CHUNKS.states(&[&CHUNKS.bytes, &more[..]].concat()).contains(&Some(TargetState::Patched)));
     }
 }

@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use ctxbridge::config::Secret;
-use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings};
+use ctxbridge::config::SecretString;
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
 use ctxbridge_testkit::postgres::{Database, Server};
 
 use super::proxy::Proxy;
@@ -15,12 +15,13 @@ fn by_a_socket_and_by_the_loopback() {
     let server = Server::start_new(&cache()).unwrap();
     let database = Database::on(server.address()).unwrap();
     let by_loopback = settings(&database);
-    let by_socket = Settings { host: server.address().socket.unwrap().to_string_lossy().into_owned(), ..by_loopback.clone() };
+    let by_socket =
+        ConnectionSettings { host: server.address().socket.unwrap().to_string_lossy().into_owned(), ..by_loopback.clone() };
     for settings in [by_loopback, by_socket] {
         let store = PostgresStore::connect(settings.clone()).unwrap();
         assert_eq!(store.user(), settings.user);
         assert!(store.server_version().unwrap().starts_with("16."));
-        assert!(store.is_exempt().unwrap(), "a superuser sees everything");
+        assert!(store.is_row_security_exempt().unwrap(), "a superuser sees everything");
     }
 }
 
@@ -28,12 +29,12 @@ fn by_a_socket_and_by_the_loopback() {
 fn nobody_there() {
     let database = database();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let error = refused(Settings { port, ..settings(&database) });
+    let error = refused(ConnectionSettings { port, ..settings(&database) });
     assert!(matches!(&error, PostgresError::Unreachable { server, .. } if *server == format!("127.0.0.1:{port}")), "{error:?}");
     assert!(error.is_transient());
-    let error = refused(Settings { host: "no.such.host.invalid".to_owned(), ..settings(&database) });
+    let error = refused(ConnectionSettings { host: "no.such.host.invalid".to_owned(), ..settings(&database) });
     assert!(matches!(error, PostgresError::Unreachable { .. }), "{error:?}");
-    let error = refused(Settings { host: "/no/such/folder".to_owned(), ..settings(&database) });
+    let error = refused(ConnectionSettings { host: "/no/such/folder".to_owned(), ..settings(&database) });
     assert!(matches!(error, PostgresError::Unreachable { .. }), "{error:?}");
 }
 
@@ -42,7 +43,7 @@ fn somebody_else_there() {
     // One that says nothing, and one that speaks another protocol.
     let database = database();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let settings = Settings {
+    let settings = ConnectionSettings {
         port: silent.local_addr().unwrap().port(),
         connect_timeout: Duration::from_millis(300),
         ..settings(&database)
@@ -55,7 +56,7 @@ fn somebody_else_there() {
         let (mut client, _) = web.accept().unwrap();
         std::io::Write::write_all(&mut client, b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
     });
-    let error = refused(Settings { port, connect_timeout: Duration::from_secs(10), ..settings });
+    let error = refused(ConnectionSettings { port, connect_timeout: Duration::from_secs(10), ..settings });
     assert!(matches!(error, PostgresError::Unreachable { .. }), "{error:?}");
     answer.join().unwrap();
 }
@@ -65,16 +66,16 @@ fn who_is_not_let_in() {
     let database = database();
     let role = database.role("carol", "").unwrap();
     let right = settings_of(&database, &role);
-    let wrong = Settings { password: Some(Secret::new("hunter2")), ..right.clone() };
-    let none = Settings { password: None, ..right.clone() };
-    let nobody = Settings { user: "nobody_of_that_name".to_owned(), ..wrong.clone() };
+    let wrong = ConnectionSettings { password: Some(SecretString::new("hunter2")), ..right.clone() };
+    let none = ConnectionSettings { password: None, ..right.clone() };
+    let nobody = ConnectionSettings { user: "nobody_of_that_name".to_owned(), ..wrong.clone() };
     for settings in [wrong, none, nobody] {
         let user = settings.user.clone();
         let error = refused(settings);
         assert!(matches!(&error, PostgresError::Login { user: named, .. } if *named == user), "{error:?}");
         assert!(!error.is_transient());
     }
-    let error = refused(Settings { database: "no_such_database".to_owned(), ..right });
+    let error = refused(ConnectionSettings { database: "no_such_database".to_owned(), ..right });
     assert!(matches!(&error, PostgresError::NoDatabase { database, .. } if database == "no_such_database"), "{error:?}");
 }
 
@@ -110,7 +111,7 @@ fn a_server_that_falls_silent_is_not_waited_for() {
     drop(PostgresStore::connect(settings(&database)).unwrap());
     let proxy = Proxy::to(&database.address);
     let timeout = Duration::from_millis(500);
-    let settings = Settings { port: proxy.port(), statement_timeout: timeout, ..settings(&database) };
+    let settings = ConnectionSettings { port: proxy.port(), statement_timeout: timeout, ..settings(&database) };
     let store = PostgresStore::connect(settings).unwrap();
     proxy.stall();
     let error = store.server_version().unwrap_err();

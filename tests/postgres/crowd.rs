@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ctxbridge::archive::ingest::archive_from;
-use ctxbridge::archive::reader::{Comparison, Source};
+use ctxbridge::archive::ingest::ingest_from;
+use ctxbridge::archive::reader::{Comparison, TranscriptSource};
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::store::{Store, Transcript};
-use ctxbridge::team::postgres::{PostgresStore, Settings};
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore};
 use serde_json::json;
 
 use super::{database, settings, settings_of};
@@ -26,7 +26,7 @@ struct Made {
 
 struct Bytes<'b>(&'b [u8]);
 
-impl Source for Bytes<'_> {
+impl TranscriptSource for Bytes<'_> {
     fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.extend(self.0.iter().skip(start as usize).take(length as usize));
         Ok(())
@@ -75,7 +75,7 @@ fn four_write_and_one_reads() {
     let database = database();
     drop(PostgresStore::connect(settings(&database)).unwrap());
     let role = database.role("judy", "").unwrap();
-    let settings = Settings { tenant: "crowd".to_owned(), ..settings_of(&database, &role) };
+    let settings = ConnectionSettings { tenant: "crowd".to_owned(), ..settings_of(&database, &role) };
     drop(PostgresStore::connect(settings.clone()).unwrap());
     let is_done = AtomicBool::new(false);
     let like = Made::new(0);
@@ -106,7 +106,7 @@ fn four_write_and_one_reads() {
                             Transcript { path: format!("/made/{session}.jsonl"), session: name(session), agent: None };
                         let made = Made::new(session);
                         let length = made.bytes.len() as u64;
-                        archive_from(&mut store, &transcript, Comparison::End, &mut || (Box::new(Bytes(&made.bytes)), length))
+                        ingest_from(&mut store, &transcript, Comparison::End, &mut || (Box::new(Bytes(&made.bytes)), length))
                             .unwrap();
                     }
                 })
@@ -118,7 +118,7 @@ fn four_write_and_one_reads() {
     });
     assert!(looked >= WRITERS * SESSIONS);
     let mut store = PostgresStore::connect(settings).unwrap();
-    store.settle().unwrap();
+    store.checkpoint().unwrap();
     let totals = store.totals().unwrap();
     let all = (WRITERS * SESSIONS * TURNS) as u64;
     assert_eq!((totals.sessions, totals.turns, totals.entries), ((WRITERS * SESSIONS) as u64, all, all));

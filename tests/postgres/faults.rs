@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::reader::ReadError;
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::search::query::Terms;
+use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::tokens::Tokenizer;
-use ctxbridge::archive::store::{EVERYTHING, Store, Transcript, Turns};
-use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings};
+use ctxbridge::archive::store::{EVERYTHING, Store, Transcript, TurnSelection};
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
 use ctxbridge_testkit::postgres::{Database, Server};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 
@@ -35,7 +35,7 @@ impl Long {
     fn send(&self, store: &mut PostgresStore, may_fail: bool) -> u32 {
         let mut failures = 0;
         loop {
-            match archive(store, &self.transcript, &self.path) {
+            match ingest(store, &self.transcript, &self.path) {
                 Ok(_) => return failures,
                 Err(ReadError::Store(error)) if may_fail && error.is_transient() => failures += 1,
                 Err(error) => panic!("{error:?}"),
@@ -49,11 +49,12 @@ impl Long {
         let session = store.session(&self.transcript.session).unwrap().unwrap();
         let transcript = store.transcripts(session.key).unwrap()[0].key;
         let mut bytes = Vec::new();
-        store.raw(transcript, 0, EVERYTHING, &mut bytes).unwrap();
+        store.read_bytes(transcript, 0, EVERYTHING, &mut bytes).unwrap();
         assert!(bytes == std::fs::read(&self.path).unwrap());
         let mut interpreter = ctxbridge::transcript::Interpreter::default();
         interpreter.feed(&bytes);
-        let stored: Vec<_> = store.turns(session.key, Turns::All).unwrap().into_iter().map(|stored| stored.turn).collect();
+        let stored: Vec<_> =
+            store.turns(session.key, TurnSelection::All).unwrap().into_iter().map(|stored| stored.turn).collect();
         assert_eq!(stored, interpreter.take_turns());
         assert!(self.folder.path().exists());
     }
@@ -97,7 +98,7 @@ fn cut_off_in_the_middle_of_a_batch() {
     let database = database();
     drop(PostgresStore::connect(settings(&database)).unwrap());
     let proxy = Proxy::to(&database.address);
-    let mut store = PostgresStore::connect(Settings { port: proxy.port(), ..settings(&database) }).unwrap();
+    let mut store = PostgresStore::connect(ConnectionSettings { port: proxy.port(), ..settings(&database) }).unwrap();
     let long = Long::new();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -121,7 +122,8 @@ fn a_statement_that_takes_too_long_is_broken_off_there() {
     let database = database();
     drop(PostgresStore::connect(settings(&database)).unwrap());
     let mut store =
-        PostgresStore::connect(Settings { statement_timeout: Duration::from_millis(400), ..settings(&database) }).unwrap();
+        PostgresStore::connect(ConnectionSettings { statement_timeout: Duration::from_millis(400), ..settings(&database) })
+            .unwrap();
     let mut admin = database.admin().unwrap();
     let mut theirs = admin.transaction().unwrap();
     theirs.batch_execute("LOCK TABLE ctxbridge.sessions IN ACCESS EXCLUSIVE MODE").unwrap();
@@ -142,7 +144,7 @@ fn without_vectors_there_are_words() {
     assert!(!store.has_vectors().unwrap());
     let vector = vec![0.5; 384];
     for error in [
-        store.search_near("minilm-384", &vector, &Filter::default(), 9).unwrap_err(),
+        store.search_nearest("minilm-384", &vector, &Filter::default(), 9).unwrap_err(),
         store.put_vectors("minilm-384", &[(1, vec![vector.clone()])]).unwrap_err(),
         store.without_vectors("minilm-384", 384, i64::MAX, 9).unwrap_err(),
     ] {
@@ -152,7 +154,7 @@ fn without_vectors_there_are_words() {
     let entry = store.first_entry(session.key).unwrap().unwrap();
     let text = store.texts_of(&[entry], 2_000).unwrap().remove(0).text;
     let word = text.split_whitespace().find(|word| word.len() > 6 && word.bytes().all(|byte| byte.is_ascii_lowercase())).unwrap();
-    let asked = Terms::of(word, &Tokenizer::default()).expression(&[]).unwrap();
+    let asked = QueryTerms::of(word, &Tokenizer::default()).expression(&[]).unwrap();
     assert!(!store.search_words(&asked, &Filter::default(), 99).unwrap().is_empty(), "{asked} in {text}");
 }
 

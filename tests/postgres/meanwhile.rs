@@ -72,7 +72,7 @@ fn a_vector_tells_nobody_of_what_is_hidden_meanwhile() {
     alice.set_visibility(session, Visibility::Team).unwrap();
     let entry = alice.first_entry(session).unwrap().unwrap();
     let near = || {
-        let hits = people.store(&people.carol).search_near(MODEL, &vector("zzyzx"), &Filter::default(), 99).unwrap();
+        let hits = people.store(&people.carol).search_nearest(MODEL, &vector("zzyzx"), &Filter::default(), 99).unwrap();
         hits.iter().filter(|hit| hit.entry == entry).count()
     };
     let mut client = people.client(&people.alice);

@@ -1,6 +1,6 @@
 //! The schema: made, brought up to date, left alone.
 
-use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings};
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
 use ctxbridge_testkit::postgres::Database;
 
 use super::{database, refused, settings, settings_of};
@@ -39,14 +39,15 @@ fn by_an_ordinary_role_that_may_create_schemas() {
     let sql = format!("GRANT CREATE ON DATABASE {} TO {}", database.name, owner.name);
     database.admin().unwrap().batch_execute(&sql).unwrap();
     let store = PostgresStore::connect(settings_of(&database, &owner)).unwrap();
-    assert!(!store.is_exempt().unwrap());
+    assert!(!store.is_row_security_exempt().unwrap());
     // The extension is nobody's to create but a superuser's: all works without it.
     assert!(!store.has_vectors().unwrap());
     // It comes later, wherever somebody puts it; whoever connects next makes the tables.
     database.admin().unwrap().batch_execute("CREATE EXTENSION vector").unwrap();
     assert!(!store.has_vectors().unwrap());
     let user = database.role("user", "").unwrap();
-    let store = PostgresStore::connect(Settings { tenant: "another".to_owned(), ..settings_of(&database, &user) }).unwrap();
+    let store =
+        PostgresStore::connect(ConnectionSettings { tenant: "another".to_owned(), ..settings_of(&database, &user) }).unwrap();
     assert!(store.has_vectors().unwrap());
 }
 
@@ -65,7 +66,7 @@ fn who_may_not_is_told_who_may() {
     let user = database.role("user", "").unwrap();
     let error = refused(settings_of(&database, &user));
     let owner = &database.address.superuser;
-    let is_so = matches!(&error, PostgresError::Older { found: 0, owner: named, user: asked, .. }
+    let is_so = matches!(&error, PostgresError::SchemaTooOld { found: 0, owner: named, user: asked, .. }
         if named == owner && *asked == user.name);
     assert!(is_so, "{error:?}");
     // An older schema is the same matter.
@@ -73,7 +74,7 @@ fn who_may_not_is_told_who_may() {
     let known = version(&database);
     database.admin().unwrap().batch_execute("DELETE FROM ctxbridge.migrations WHERE version > 1").unwrap();
     let error = refused(settings_of(&database, &user));
-    assert!(matches!(&error, PostgresError::Older { found: 1, known: ours, .. } if *ours == known), "{error:?}");
+    assert!(matches!(&error, PostgresError::SchemaTooOld { found: 1, known: ours, .. } if *ours == known), "{error:?}");
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn a_newer_schema_is_left_alone() {
     PostgresStore::connect(settings(&database)).unwrap();
     database.admin().unwrap().batch_execute("INSERT INTO ctxbridge.migrations (version) VALUES (999)").unwrap();
     let error = refused(settings(&database));
-    assert!(matches!(error, PostgresError::Newer { found: 999, .. }), "{error:?}");
+    assert!(matches!(error, PostgresError::SchemaTooNew { found: 999, .. }), "{error:?}");
 }
 
 #[test]

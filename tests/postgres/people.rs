@@ -1,10 +1,10 @@
 //! Several people on one server, with sessions of which some are for others and some are for nobody.
 
-use ctxbridge::archive::ingest::archive;
-use ctxbridge::archive::learn::{Fix, Id, Kind, Learning, Lesson, Progress, Watcher};
+use ctxbridge::archive::ingest::ingest;
+use ctxbridge::archive::learn::{Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind, Watcher};
 use ctxbridge::archive::store::{Compaction, Snapshot, Store, Transcript};
 use ctxbridge::config::Visibility;
-use ctxbridge::team::postgres::{PostgresStore, Settings};
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore};
 use ctxbridge_testkit::postgres::{Database, Role};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -40,7 +40,9 @@ impl People {
     pub fn new() -> Self {
         let database = database();
         // Whoever migrates is in no tenant of theirs.
-        drop(PostgresStore::connect(Settings { tenant: "of the superuser".to_owned(), ..settings(&database) }).unwrap());
+        drop(
+            PostgresStore::connect(ConnectionSettings { tenant: "of the superuser".to_owned(), ..settings(&database) }).unwrap(),
+        );
         database.spread().unwrap();
         let [alice, bob, carol, mallory] = ["alice", "bob", "carol", "mallory"].map(|name| database.role(name, "").unwrap());
         let people = Self { database, alice, bob, carol, mallory, _files: tempfile::tempdir().unwrap() };
@@ -57,9 +59,9 @@ impl People {
         people
     }
 
-    pub fn settings(&self, role: &Role) -> Settings {
+    pub fn settings(&self, role: &Role) -> ConnectionSettings {
         let tenant = if *role == self.mallory { "mallory & co" } else { TENANT };
-        Settings { tenant: tenant.to_owned(), ..settings_of(&self.database, role) }
+        ConnectionSettings { tenant: tenant.to_owned(), ..settings_of(&self.database, role) }
     }
 
     pub fn store(&self, role: &Role) -> PostgresStore {
@@ -75,7 +77,7 @@ impl People {
         let path = self._files.path().join(format!("{session}.jsonl"));
         std::fs::write(&path, text(lines)).unwrap();
         let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), agent: None };
-        archive(store, &transcript, &path).unwrap();
+        ingest(store, &transcript, &path).unwrap();
         store.session(session).unwrap().unwrap().key
     }
 
@@ -95,8 +97,8 @@ impl People {
         );
         let transcript = store.transcripts(key).unwrap()[0].key;
         let learning = Learning {
-            id: Id::of(Kind::Decision, None, word),
-            kind: Kind::Decision,
+            id: LearningId::of(LearningKind::Decision, None, word),
+            kind: LearningKind::Decision,
             sentence: format!("We decided {word}"),
             confidence: 0.9,
             at_ms: NOW,
@@ -115,36 +117,36 @@ impl People {
             fixed_ms: NOW,
             turn: [1; 16],
         };
-        let lesson = Lesson {
+        let lesson = LearningBatch {
             learnings: vec![learning],
             superseded: Vec::new(),
             fixes: vec![fix],
             changed: vec![([1; 16], vec![word.to_owned()])],
         };
-        let progress = Progress { generation: 0, bytes: 1, patterns: word.to_owned(), watcher: Watcher::default() };
-        store.learn(transcript, &lesson, &progress).unwrap();
+        let progress = LearningCursor { generation: 0, bytes: 1, patterns: word.to_owned(), watcher: Watcher::default() };
+        store.add_learnings(transcript, &lesson, &progress).unwrap();
         store
-            .announce(
+            .record_compaction(
                 word,
                 &Compaction { at_ms: NOW, cause: Some(word.to_owned()), context_tokens: None, is_blocked: false, turns: None },
             )
             .unwrap();
         let compaction = store.compactions(Some(key), 0).unwrap()[0].key;
         let snapshot = Snapshot { messages: 1, first: word.to_owned(), last: word.to_owned(), topics: vec![word.to_owned()] };
-        store.keep_snapshot(compaction, &snapshot).unwrap();
+        store.save_snapshot(compaction, &snapshot).unwrap();
         store.end_session(word, "clear", NOW).unwrap();
         store
-            .cycle(ctxbridge::archive::cycle::Run::Real, &|facts| {
-                ctxbridge::archive::cycle::plan(
+            .run_maintenance(ctxbridge::archive::maintenance::MaintenanceMode::Apply, &|facts| {
+                ctxbridge::archive::maintenance::plan(
                     facts,
-                    &ctxbridge::archive::cycle::Settings::from(&ctxbridge::config::Archive::default()),
+                    &ctxbridge::archive::maintenance::RetentionSettings::from(&ctxbridge::config::ArchiveSettings::default()),
                     NOW,
                 )
             })
             .unwrap();
         assert!(store.set_project(key, PROJECT).unwrap() && store.set_visibility(key, visibility).unwrap());
         let entries: Vec<i64> =
-            store.turns(key, ctxbridge::archive::store::Turns::All).unwrap().iter().map(|turn| turn.entry).collect();
+            store.turns(key, ctxbridge::archive::store::TurnSelection::All).unwrap().iter().map(|turn| turn.entry).collect();
         let vectors: Vec<(i64, Vec<Vec<f32>>)> = entries.iter().map(|entry| (*entry, vec![vector(word)])).collect();
         store.put_vectors(MODEL, &vectors).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use ctxbridge::team::postgres::{Pool, PostgresError, PostgresStore, Settings};
+use ctxbridge::team::postgres::{ConnectionPool, ConnectionSettings, PostgresError, PostgresStore};
 use std::time::Duration;
 
 use super::{database, refused, settings, settings_of};
@@ -14,7 +14,7 @@ fn never_more_than_three() {
     let database = database();
     drop(PostgresStore::connect(settings(&database)).unwrap());
     let role = database.role("eve", "").unwrap();
-    let pool = Pool::new(Settings { tenant: "pool".to_owned(), ..settings_of(&database, &role) });
+    let pool = ConnectionPool::new(ConnectionSettings { tenant: "pool".to_owned(), ..settings_of(&database, &role) });
     let is_done = AtomicBool::new(false);
     let most = AtomicI64::new(0);
     std::thread::scope(|scope| {
@@ -44,7 +44,7 @@ fn fewer_where_there_is_room_for_fewer() {
     let database = database();
     drop(PostgresStore::connect(settings(&database)).unwrap());
     let role = database.role("grace", "CONNECTION LIMIT 1").unwrap();
-    let pool = Pool::new(Settings { tenant: "pool".to_owned(), ..settings_of(&database, &role) });
+    let pool = ConnectionPool::new(ConnectionSettings { tenant: "pool".to_owned(), ..settings_of(&database, &role) });
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
@@ -58,7 +58,7 @@ fn fewer_where_there_is_room_for_fewer() {
 #[test]
 fn a_connection_that_fails_gives_its_place_back() {
     let database = database();
-    let pool = Pool::new(Settings {
+    let pool = ConnectionPool::new(ConnectionSettings {
         database: "no_such_database".to_owned(),
         connect_timeout: Duration::from_secs(10),
         ..settings(&database)
@@ -74,7 +74,7 @@ fn connections_end_with_the_store() {
     let database = database();
     drop(PostgresStore::connect(settings(&database)).unwrap());
     let role = database.role("frank", "").unwrap();
-    let store = PostgresStore::connect(Settings { tenant: "t".to_owned(), ..settings_of(&database, &role) }).unwrap();
+    let store = PostgresStore::connect(ConnectionSettings { tenant: "t".to_owned(), ..settings_of(&database, &role) }).unwrap();
     let count = || database.admin().unwrap().query_one(OF_USER, &[&role.name]).unwrap().get::<_, i64>(0);
     assert_eq!(count(), 1);
     drop(store);

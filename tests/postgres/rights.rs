@@ -183,7 +183,7 @@ fn number(people: &People, sql: &str) -> i64 {
 }
 
 #[test]
-fn nobody_writes_what_is_anothers() {
+fn nobody_writes_what_belongs_to_another() {
     let people = People::new();
     let before = all_rows(&people, &people.alice);
     let denied = Err("42501 ".to_owned());
@@ -237,7 +237,7 @@ fn nobody_writes_what_is_anothers() {
 }
 
 #[test]
-fn nothing_of_ones_own_gets_into_what_is_anothers() {
+fn nothing_of_ones_own_gets_into_what_belongs_to_another() {
     let people = People::new();
     let session = number(&people, "SELECT id FROM ctxbridge.sessions WHERE session = 'xyzzyteam3'");
     let transcript = number(&people, "SELECT id FROM ctxbridge.transcripts WHERE path LIKE '%xyzzyteam3%'");
@@ -287,12 +287,15 @@ fn nothing_of_ones_own_gets_into_what_is_anothers() {
         .unwrap();
     client.execute("SELECT ctxbridge.forget_vectors('acme', ARRAY[$1::bigint, $2])", &[&secret, &entry]).unwrap();
     client.execute("SELECT ctxbridge.forget_texts('acme', $1, ARRAY[$2::bigint, $3])", &[&session, &secret, &entry]).unwrap();
-    assert!(!format!("{:?}", bob.turns(his, ctxbridge::archive::store::Turns::All).unwrap()).contains(SECRET));
+    assert!(!format!("{:?}", bob.turns(his, ctxbridge::archive::store::TurnSelection::All).unwrap()).contains(SECRET));
     assert!(bob.search_words("\"fake\"", &Filter::default(), 9).unwrap().is_empty());
-    assert!(bob.texts_of(&[secret], 99).unwrap().is_empty() && bob.places(&[secret]).unwrap().is_empty());
+    assert!(bob.texts_of(&[secret], 99).unwrap().is_empty() && bob.turn_locations(&[secret]).unwrap().is_empty());
     let mine: Vec<f32> = vec![0.1; 384];
     assert!(
-        bob.search_near(MODEL, &mine, &Filter::default(), 99).unwrap().iter().all(|hit| hit.entry != secret && hit.score < 0.99)
+        bob.search_nearest(MODEL, &mine, &Filter::default(), 99)
+            .unwrap()
+            .iter()
+            .all(|hit| hit.entry != secret && hit.score < 0.99)
     );
     assert_eq!(alice_sees(&people), before.0);
     assert_eq!(rows_of_alice(&people), before.1);
@@ -309,9 +312,9 @@ fn alice_sees(people: &People) -> String {
     let mut all = String::new();
     for word in [SECRET, OF_PROJECT, OF_TEAM] {
         let key = alice.session(word).unwrap().unwrap().key;
-        all += &format!("{:?}\n", alice.turns(key, ctxbridge::archive::store::Turns::All).unwrap());
+        all += &format!("{:?}\n", alice.turns(key, ctxbridge::archive::store::TurnSelection::All).unwrap());
         all += &format!("{:?}\n", alice.search_words(&format!("\"{word}\""), &Filter::default(), 99).unwrap());
-        all += &format!("{:?}\n", alice.search_near(MODEL, &vector(word), &Filter::default(), 99).unwrap());
+        all += &format!("{:?}\n", alice.search_nearest(MODEL, &vector(word), &Filter::default(), 99).unwrap());
     }
     all
 }
@@ -401,7 +404,8 @@ fn whoever_made_the_tables_sees_no_more() {
     let mut store = ctxbridge::team::postgres::PostgresStore::connect(super::settings_of(&database, &owner)).unwrap();
     store.end_session("owners", "clear", 1).unwrap();
     let user = database.role("user", "").unwrap();
-    let theirs = ctxbridge::team::postgres::Settings { tenant: "theirs".to_owned(), ..super::settings_of(&database, &user) };
+    let theirs =
+        ctxbridge::team::postgres::ConnectionSettings { tenant: "theirs".to_owned(), ..super::settings_of(&database, &user) };
     let mut store = ctxbridge::team::postgres::PostgresStore::connect(theirs).unwrap();
     store.end_session(SECRET, "clear", 1).unwrap();
     let rows = database.client_of(&owner).unwrap().query("SELECT session FROM ctxbridge.sessions", &[]).unwrap();

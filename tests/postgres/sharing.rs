@@ -1,11 +1,11 @@
 //! Who may read what, by way of the store.
 
-use ctxbridge::archive::cycle::{Facts, Run};
-use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::ingest::ingest;
+use ctxbridge::archive::maintenance::{ArchiveStats, MaintenanceMode};
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::store::{EVERYTHING, Store, Transcript, Turns, Wanted};
+use ctxbridge::archive::store::{EVERYTHING, LearningQuery, Store, Transcript, TurnSelection};
 use ctxbridge::config::Visibility;
-use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings};
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
 
 use super::lines::{says, text, user};
 use super::people::{MODEL, OF_PROJECT, OF_TEAM, PROJECT, People, SECRET, vector};
@@ -16,32 +16,43 @@ fn readable(store: &mut PostgresStore) -> String {
     let sessions = store.sessions("", None, usize::MAX).unwrap();
     for session in &sessions {
         all += &format!("{session:?} {:?}\n", store.session(&session.session).unwrap());
-        for which in [Turns::All, Turns::Superseded, Turns::Agents, Turns::Candidates(99), Turns::Newest(99), Turns::Kept] {
+        for which in [
+            TurnSelection::All,
+            TurnSelection::Superseded,
+            TurnSelection::Agents,
+            TurnSelection::Candidates(99),
+            TurnSelection::Newest(99),
+            TurnSelection::Pinned,
+        ] {
             for turn in store.turns(session.key, which).unwrap() {
-                let places = store.places(&[turn.entry]).unwrap();
+                let places = store.turn_locations(&[turn.entry]).unwrap();
                 assert!(!places.is_empty());
-                all += &format!("{turn:?} {places:?} {:?}\n", store.turn_of(&places[0]).unwrap());
+                all += &format!("{turn:?} {places:?} {:?}\n", store.turn_by_location(&places[0]).unwrap());
             }
         }
         for transcript in store.transcripts(session.key).unwrap() {
             let mut bytes = Vec::new();
-            store.raw(transcript.key, 0, EVERYTHING, &mut bytes).unwrap();
+            store.read_bytes(transcript.key, 0, EVERYTHING, &mut bytes).unwrap();
             all += &format!("{transcript:?} {}\n", String::from_utf8(bytes).unwrap());
-            all += &format!("{:?} {:?}\n", store.turn(transcript.key, 0).unwrap(), store.progress(transcript.key).unwrap());
+            all +=
+                &format!("{:?} {:?}\n", store.turn(transcript.key, 0).unwrap(), store.learning_cursor(transcript.key).unwrap());
         }
-        all += &format!("{:?} {:?}\n", store.summaries(session.key).unwrap(), store.tallies(session.key).unwrap());
+        all += &format!("{:?} {:?}\n", store.summaries(session.key).unwrap(), store.tool_stats(session.key).unwrap());
     }
     all += &format!("{:?}\n", store.compactions(None, 0).unwrap());
-    all += &format!("{:?}\n", store.learnings(&Wanted { with_superseded: true, ..Wanted::default() }).unwrap());
+    all += &format!("{:?}\n", store.learnings(&LearningQuery { with_superseded: true, ..LearningQuery::default() }).unwrap());
     all += &format!("{:?} {:?}\n", store.fixes(None, 99).unwrap(), store.changed_files(None, 99).unwrap());
-    all += &format!("{:?} {:?}\n", store.kept(99).unwrap(), store.turns_by_id("").unwrap());
+    all += &format!("{:?} {:?}\n", store.pinned(99).unwrap(), store.turns_by_id("").unwrap());
     for word in [SECRET, OF_PROJECT, OF_TEAM] {
         let words = format!("\"{word}\"");
-        all += &format!("{:?}\n", store.compactions_with(&words, None, 99).unwrap());
-        all += &format!("{:?}\n", store.learnings(&Wanted { words: Some(words.clone()), ..Wanted::default() }).unwrap());
+        all += &format!("{:?}\n", store.search_compactions(&words, None, 99).unwrap());
+        all += &format!(
+            "{:?}\n",
+            store.learnings(&LearningQuery { words: Some(words.clone()), ..LearningQuery::default() }).unwrap()
+        );
         let mut hits = store.search_words(&words, &Filter::default(), 99).unwrap();
         let found = hits.len();
-        hits.extend(store.search_near(MODEL, &vector(word), &Filter::default(), 99).unwrap());
+        hits.extend(store.search_nearest(MODEL, &vector(word), &Filter::default(), 99).unwrap());
         let entries: Vec<i64> = hits.iter().map(|hit| hit.entry).collect();
         let texts = store.texts_of(&entries, 999).unwrap();
         assert!(hits.iter().all(|hit| texts.iter().any(|text| text.entry == hit.entry)), "{word}: found, and not to be read");
@@ -70,7 +81,7 @@ fn each_reads_what_is_meant_for_him() {
     // By way of search alone as well.
     let found = |role, word: &str| {
         let mut store = people.store(role);
-        let near = store.search_near(MODEL, &vector(word), &Filter::default(), 99).unwrap();
+        let near = store.search_nearest(MODEL, &vector(word), &Filter::default(), 99).unwrap();
         let near = near.iter().filter(|hit| hit.score > 0.999).count();
         (store.search_words(&format!("\"{word}\""), &Filter::default(), 99).unwrap().len(), near)
     };
@@ -87,7 +98,7 @@ fn a_colleague_restores_a_session_to_the_byte() {
         let key = store.session(OF_TEAM).unwrap().unwrap().key;
         let transcript = store.transcripts(key).unwrap()[0].key;
         let mut bytes = Vec::new();
-        store.raw(transcript, 0, EVERYTHING, &mut bytes).unwrap();
+        store.read_bytes(transcript, 0, EVERYTHING, &mut bytes).unwrap();
         bytes
     };
     assert!(bytes(&people.carol) == bytes(&people.alice) && bytes(&people.alice).len() > 500);
@@ -109,7 +120,7 @@ fn what_is_shown_can_be_taken_back() {
         }
         // What is added later is as visible as the rest.
         alice
-            .announce(
+            .record_compaction(
                 OF_TEAM,
                 &ctxbridge::archive::store::Compaction {
                     at_ms: 5,
@@ -146,7 +157,7 @@ fn an_entry_is_seen_by_whoever_sees_one_session_with_it() {
         let mut carol = people.store(&people.carol);
         let found = carol.search_words("\"zzyzx\"", &Filter::default(), 9).unwrap().len();
         assert_eq!(carol.texts_of(&[entry], 9).unwrap().len(), found);
-        (found, carol.places(&[entry]).unwrap().len())
+        (found, carol.turn_locations(&[entry]).unwrap().len())
     };
     assert_eq!(sees(Visibility::Private, Visibility::Private), (0, 0));
     assert_eq!(sees(Visibility::Private, Visibility::Team), (1, 1));
@@ -158,10 +169,11 @@ fn an_entry_is_seen_by_whoever_sees_one_session_with_it() {
 #[test]
 fn a_new_session_is_as_visible_as_is_set() {
     let people = People::new();
-    let mut alice = PostgresStore::connect(Settings { visibility: Visibility::Team, ..people.settings(&people.alice) }).unwrap();
+    let mut alice =
+        PostgresStore::connect(ConnectionSettings { visibility: Visibility::Team, ..people.settings(&people.alice) }).unwrap();
     people.archive(&mut alice, "open", &[user(1, "For all.")]);
     let mut alice =
-        PostgresStore::connect(Settings { visibility: Visibility::Project, ..people.settings(&people.alice) }).unwrap();
+        PostgresStore::connect(ConnectionSettings { visibility: Visibility::Project, ..people.settings(&people.alice) }).unwrap();
     let of_project = people.archive(&mut alice, "of project", &[user(1, "For some.")]);
     let mut carol = people.store(&people.carol);
     let mut bob = people.store(&people.bob);
@@ -199,17 +211,17 @@ fn what_is_private_makes_no_project_known() {
     let people = People::new();
     let mut bob = people.store(&people.bob);
     let his = people.archive(&mut bob, "bobs", &[user(1, "Mine.")]);
-    assert!(!bob.place_in_project("bobs", "stealth").unwrap());
-    assert!(!bob.place_in_project("none\0of that name", "stealth").unwrap());
+    assert!(!bob.assign_project("bobs", "stealth").unwrap());
+    assert!(!bob.assign_project("none\0of that name", "stealth").unwrap());
     // It is nobody's: who asks whether there is one is its first member.
     let enter = "SELECT ctxbridge.enter_project('acme', 'stealth')";
     assert!(people.client(&people.carol).query_one(enter, &[]).unwrap().get::<_, bool>(0));
     assert!(bob.set_visibility(his, Visibility::Project).is_err());
     // What should be shown to a project of others stays private, and says so.
-    let project = Settings { visibility: Visibility::Project, ..people.settings(&people.carol) };
+    let project = ConnectionSettings { visibility: Visibility::Project, ..people.settings(&people.carol) };
     let mut carol = PostgresStore::connect(project).unwrap();
     people.archive(&mut carol, "carols", &[user(1, "Mine.")]);
-    assert!(carol.place_in_project("carols", PROJECT).unwrap() && !carol.place_in_project("carols", PROJECT).unwrap());
+    assert!(carol.assign_project("carols", PROJECT).unwrap() && !carol.assign_project("carols", PROJECT).unwrap());
     assert!(bob.session("carols").unwrap().is_none());
 }
 
@@ -236,16 +248,16 @@ fn who_has_left_a_project_goes_on_with_everything_else() {
     let same = [user(1, "Shared words zzyzx."), says(2, "The same answer.")];
     let shown = people.archive(&mut bob, "shown", &same);
     assert!(bob.set_project(shown, PROJECT).unwrap() && bob.set_visibility(shown, Visibility::Project).unwrap());
-    assert_eq!(bob.left_project("shown").unwrap(), None);
+    assert_eq!(bob.revoked_project("shown").unwrap(), None);
     let leave = "SELECT ctxbridge.remove_from_project('acme', $1, session_user::text)";
     people.client(&people.bob).execute(leave, &[&PROJECT]).unwrap();
-    assert_eq!(bob.left_project("shown").unwrap().as_deref(), Some(PROJECT));
+    assert_eq!(bob.revoked_project("shown").unwrap().as_deref(), Some(PROJECT));
     // To this nothing can be added any more, nor can it be said otherwise what it says.
     let more = [&same[..], &[user(3, "More."), says(4, "Yes.")]].concat();
     let transcript = bob.transcripts(shown).unwrap().remove(0);
     std::fs::write(&transcript.path, text(&more)).unwrap();
     let named = Transcript { path: transcript.path.clone(), session: "shown".to_owned(), agent: None };
-    let error = archive(&mut bob, &named, transcript.path.as_ref()).unwrap_err();
+    let error = ingest(&mut bob, &named, transcript.path.as_ref()).unwrap_err();
     assert!(error.to_string().contains("does not allow that"), "{error}");
     let entry = bob.first_entry(shown).unwrap().unwrap();
     let mut client = people.client(&people.bob);
@@ -261,18 +273,18 @@ fn who_has_left_a_project_goes_on_with_everything_else() {
     let other = people.archive(&mut bob, "other", &same);
     assert!(bob.set_visibility(other, Visibility::Team).unwrap());
     bob.touch(&[entry], 5).unwrap();
-    let plan = |facts: &Facts| {
-        ctxbridge::archive::cycle::plan(
+    let plan = |facts: &ArchiveStats| {
+        ctxbridge::archive::maintenance::plan(
             facts,
-            &ctxbridge::archive::cycle::Settings::from(&ctxbridge::config::Archive::default()),
+            &ctxbridge::archive::maintenance::RetentionSettings::from(&ctxbridge::config::ArchiveSettings::default()),
             i64::MAX / 2,
         )
     };
-    bob.cycle(Run::Real, &plan).unwrap();
+    bob.run_maintenance(MaintenanceMode::Apply, &plan).unwrap();
     assert_eq!(people.store(&people.carol).texts_of(&[entry], 9).unwrap().len(), 1);
     // He can hide it, and be shown in again.
     assert!(bob.set_visibility(shown, Visibility::Private).unwrap());
-    archive(&mut bob, &named, transcript.path.as_ref()).unwrap();
+    ingest(&mut bob, &named, transcript.path.as_ref()).unwrap();
     assert!(people.store(&people.alice).session("shown").unwrap().is_none());
 }
 
@@ -300,7 +312,7 @@ fn found_by_what_is_asked_besides_words() {
     let people = People::new();
     let mut store = people.store(&people.bob);
     let mut found = |filter: Filter| {
-        let near = store.search_near(MODEL, &vector(OF_TEAM), &filter, 99).unwrap().len();
+        let near = store.search_nearest(MODEL, &vector(OF_TEAM), &filter, 99).unwrap().len();
         let words = format!("\"{OF_TEAM}\" OR \"{OF_PROJECT}\"");
         (store.search_words(&words, &filter, 99).unwrap().len(), near)
     };

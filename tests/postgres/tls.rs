@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctxbridge::team::postgres::{PostgresError, PostgresStore, Settings, Ssl};
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore, TlsMode};
 use ctxbridge_testkit::postgres::{Address, Database};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::PrivateKeyDer;
@@ -119,8 +119,8 @@ fn all(to: &mut impl Write, mut bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn encrypted(database: &Database, host: &str, port: u16, authority: &Authority) -> Settings {
-    Settings { host: host.to_owned(), port, ssl: Ssl::On, ca_file: Some(authority.file()), ..settings(database) }
+fn encrypted(database: &Database, host: &str, port: u16, authority: &Authority) -> ConnectionSettings {
+    ConnectionSettings { host: host.to_owned(), port, ssl: TlsMode::On, ca_file: Some(authority.file()), ..settings(database) }
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_certificate_that_is_right() {
     let port = authority.serve("localhost", false, &database.address);
     let store = PostgresStore::connect(encrypted(&database, "localhost", port, &authority)).unwrap();
     assert!(store.server_version().is_ok());
-    let offered = Settings { ssl: Ssl::Offered, ..encrypted(&database, "localhost", port, &authority) };
+    let offered = ConnectionSettings { ssl: TlsMode::Offered, ..encrypted(&database, "localhost", port, &authority) };
     assert!(PostgresStore::connect(offered).is_ok());
     let port = authority.serve("127.0.0.1", false, &database.address);
     assert!(PostgresStore::connect(encrypted(&database, "127.0.0.1", port, &authority)).is_ok());
@@ -141,14 +141,14 @@ fn one_that_is_not() {
     let other_name = authority.serve("db.example", false, &database.address);
     let expired = authority.serve("localhost", true, &database.address);
     let right = authority.serve("localhost", false, &database.address);
-    let of_the_system = Settings { ca_file: None, ..encrypted(&database, "localhost", right, &authority) };
+    let of_the_system = ConnectionSettings { ca_file: None, ..encrypted(&database, "localhost", right, &authority) };
     for (what, settings) in [
         ("another name", encrypted(&database, "localhost", other_name, &authority)),
         ("expired", encrypted(&database, "localhost", expired, &authority)),
         ("signed by somebody else", encrypted(&database, "localhost", right, &stranger)),
         ("signed by nobody whom the system knows", of_the_system),
         // Where it is only offered it is checked as well.
-        ("offered", Settings { ssl: Ssl::Offered, ..encrypted(&database, "localhost", expired, &authority) }),
+        ("offered", ConnectionSettings { ssl: TlsMode::Offered, ..encrypted(&database, "localhost", expired, &authority) }),
     ] {
         let error = refused(settings);
         // A machine without any certificates says so.
@@ -164,7 +164,7 @@ fn a_server_that_refuses_it() {
     let (host, port) = (database.address.host.clone(), database.address.port);
     let error = refused(encrypted(&database, &host, port, &authority));
     assert!(matches!(error, PostgresError::TlsRefused { .. }) && !error.is_transient(), "{error:?}");
-    let offered = Settings { ssl: Ssl::Offered, ..encrypted(&database, &host, port, &authority) };
+    let offered = ConnectionSettings { ssl: TlsMode::Offered, ..encrypted(&database, &host, port, &authority) };
     assert!(PostgresStore::connect(offered).is_ok());
 }
 

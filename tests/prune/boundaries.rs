@@ -1,6 +1,6 @@
 //! Where old begins, and when that moves.
 
-use ctxbridge::prune::{Boundaries, Boundary, KEEP_VAR, STEP_VAR, Settings, Step, TAIL_VAR, THRESHOLD_VAR};
+use ctxbridge::prune::{Boundary, BoundaryTracker, KEEP_VAR, PruneSettings, STEP_VAR, Step, TAIL_VAR, THRESHOLD_VAR};
 use serde_json::{Value, json};
 
 use crate::prune::messages::{assistant, user};
@@ -14,8 +14,8 @@ fn of(tokens: usize) -> String {
 
 /// The boundary after each message; the JavaScript shows the same by what it cuts.
 fn boundaries(messages: &[Value], environment: &Environment) -> Vec<Boundary> {
-    let settings = Settings::from_env(|name| environment.get(name).cloned());
-    let mut boundaries = Boundaries::new(&settings);
+    let settings = PruneSettings::from_env(|name| environment.get(name).cloned());
+    let mut boundaries = BoundaryTracker::new(&settings);
     let all = messages.iter().enumerate().map(|(index, message)| {
         boundaries.push(message);
         prune_with_both(&messages[..=index], environment);
@@ -75,7 +75,7 @@ fn a_step_can_be_of_turns() {
     let turn = || [user("go on"), assistant(of(50)), user(json!([{"type": "tool_result", "content": of(50)}]))];
     let messages: Vec<Value> = (0..6).flat_map(|_| turn()).collect();
     let environment = with(STEP_VAR, "2turns");
-    assert_eq!(Settings::from_env(|name| environment.get(name).cloned()).step, Step::Turns(2));
+    assert_eq!(PruneSettings::from_env(|name| environment.get(name).cloned()).step, Step::Turns(2));
     assert_eq!(tools(&boundaries(&messages, &environment)), [0, 0, 0, 0, 0, 0, 6, 6, 6, 6, 6, 6, 12, 12, 12, 12, 12, 12]);
     let mut with_tail = environment;
     with_tail.insert(TAIL_VAR, "60".into());

@@ -1,6 +1,6 @@
 //! What holds for every conversation and all settings.
 
-use ctxbridge::prune::{self, Boundaries, Boundary, Cut, Settings, Size, Step};
+use ctxbridge::prune::{self, Boundary, BoundaryTracker, ConversationSize, PruneSettings, Step, TextCut};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
@@ -11,14 +11,14 @@ use crate::prune::{is_input, prune_with_both, settings};
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: 10_000,
+        cases: ctxbridge_testkit::share_of(10_000),
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         ..ProptestConfig::default()
     }
 }
 
-fn text_at(messages: &[Value], cut: &Cut) -> String {
-    prune::place(&mut messages.to_vec(), cut).and_then(|text| text.as_str()).expect("a text").to_owned()
+fn text_at(messages: &[Value], cut: &TextCut) -> String {
+    prune::text_of_cut(&mut messages.to_vec(), cut).and_then(|text| text.as_str()).expect("a text").to_owned()
 }
 
 /// The definition of a human prompt once more, in other words than the code's.
@@ -67,16 +67,16 @@ fn skeleton(message: &Value) -> Value {
 }
 
 fn tokens(messages: &[Value]) -> u64 {
-    messages.iter().map(Size::of).fold(Size::default(), |sum, size| sum + size).tokens()
+    messages.iter().map(ConversationSize::of).fold(ConversationSize::default(), |sum, size| sum + size).tokens()
 }
 
-fn boundaries(messages: &[Value], settings: &Settings) -> Boundaries {
-    let mut boundaries = Boundaries::new(settings);
+fn boundaries(messages: &[Value], settings: &PruneSettings) -> BoundaryTracker {
+    let mut boundaries = BoundaryTracker::new(settings);
     messages.iter().for_each(|message| boundaries.push(message));
     boundaries
 }
 
-fn boundary(messages: &[Value], settings: &Settings) -> Boundary {
+fn boundary(messages: &[Value], settings: &PruneSettings) -> Boundary {
     boundaries(messages, settings).now()
 }
 
@@ -93,7 +93,7 @@ proptest! {
         let pruned = prune::prune(&messages, &settings(&environment));
         let mut restored = pruned.messages.to_vec();
         for cut in &pruned.cuts {
-            *prune::place(&mut restored, cut).unwrap() = text_at(&messages, cut).into();
+            *prune::text_of_cut(&mut restored, cut).unwrap() = text_at(&messages, cut).into();
         }
         prop_assert_eq!(&restored, &messages);
         prop_assert_eq!(is_input(&pruned), pruned.cuts.is_empty());
@@ -151,24 +151,24 @@ proptest! {
 
     #[test]
     fn all_that_is_old_is_cut(messages in conversations(), environment in environments()) {
-        let settings = Settings { enabled: true, ..settings(&environment) };
+        let settings = PruneSettings { enabled: true, ..settings(&environment) };
         let Boundary { tools, text } = boundary(&messages, &settings);
         prop_assert!(text <= tools && tools <= messages.len());
         let pruned = prune::prune(&messages, &settings);
         let longest = settings.max_chars.saturating_add(prune::MIN_SAVED_CHARS + 100);
         let boundaries = boundaries(&messages, &settings);
-        let cut = |(index, message): &(usize, &Value)| !is_flagged(message) && !boundaries.is_kept(*index);
+        let cut = |(index, message): &(usize, &Value)| !is_flagged(message) && !boundaries.is_in_pinned_turn(*index);
         for (index, message) in pruned.messages.iter().enumerate().filter(cut) {
             let content = &message["message"]["content"];
             let mut old = Vec::new();
-            if is_of_conversation(message) && index < text && settings.scope != prune::Scope::Tools {
+            if is_of_conversation(message) && index < text && settings.scope != prune::PruneScope::Tools {
                 old.push(content);
             }
             for block in content.as_array().into_iter().flatten().filter(|_| is_of_conversation(message)) {
-                if block["type"] == "text" && index < text && settings.scope != prune::Scope::Tools {
+                if block["type"] == "text" && index < text && settings.scope != prune::PruneScope::Tools {
                     old.push(&block["text"]);
                 }
-                if block["type"] == "tool_result" && index < tools && settings.scope != prune::Scope::Text {
+                if block["type"] == "tool_result" && index < tools && settings.scope != prune::PruneScope::Text {
                     old.push(&block["content"]);
                 }
             }
@@ -199,7 +199,7 @@ proptest! {
     #[test]
     fn the_past_changes_once_a_step(messages in conversations(), environment in environments()) {
         let settings = settings(&environment);
-        let mut boundaries = Boundaries::new(&settings);
+        let mut boundaries = BoundaryTracker::new(&settings);
         let mut moves = 0;
         let mut last = Boundary::default();
         let mut sent: Vec<Value> = Vec::new();
@@ -224,8 +224,8 @@ proptest! {
 
     #[test]
     fn no_value_of_a_variable_is_an_error(value in ".*") {
-        let Settings { keep_turns, threshold_tokens, max_chars, tail_tokens, step, .. } =
-            Settings::from_env(|_| Some(value.clone()));
+        let PruneSettings { keep_turns, threshold_tokens, max_chars, tail_tokens, step, .. } =
+            PruneSettings::from_env(|_| Some(value.clone()));
         let (Step::Tokens(step) | Step::Turns(step)) = step;
         prop_assert!(keep_turns >= 1 && step >= 1);
         prop_assert!([keep_turns, threshold_tokens, max_chars, tail_tokens, step].into_iter().max() < Some(1 << 53));

@@ -1,6 +1,6 @@
 //! Each rule of the policy on the smallest conversation that shows it, in both languages.
 
-use ctxbridge::prune::{Cut, HANDLES_VAR, MAX_CHARS_VAR, SCOPE_VAR, Size, THRESHOLD_VAR};
+use ctxbridge::prune::{ConversationSize, HANDLES_VAR, MAX_CHARS_VAR, SCOPE_VAR, THRESHOLD_VAR, TextCut};
 use serde_json::{Value, json};
 
 use crate::prune::messages::{assistant, before_prompts, marker, text, user};
@@ -49,7 +49,7 @@ fn a_turn_whose_prompt_says_so_stays_whole() {
 }
 
 #[test]
-fn text_blocks_are_cut_and_their_neighbours_are_not() {
+fn text_blocks_are_cut_and_their_neighbors_are_not() {
     let blocks = |text: &str| {
         json!([
             {"type": "thinking", "thinking": LONG, "signature": "s"},
@@ -202,7 +202,7 @@ fn only_a_person_starts_a_turn() {
 #[test]
 fn a_cut_is_described() {
     let messages = before_prompts(user(json!([text("short"), text(LONG)])), 2);
-    let cut = Cut { message_index: 0, block_index: 1, part: None, original_chars: 245, kept_chars: 10, handle: None };
+    let cut = TextCut { message_index: 0, block_index: 1, part: None, original_chars: 245, kept_chars: 10, handle: None };
     assert_eq!(prune_with_both(&messages, &small()).cuts, [cut]);
 }
 
@@ -239,7 +239,7 @@ fn no_characters_leave_the_marker() {
 fn what_was_cut_stays_and_counts_as_before() {
     let cut = user("x".repeat(400) + &marker(7_000));
     assert_eq!(pruned_when_old(cut.clone()), cut);
-    assert_eq!(Size::of(&cut), Size { chars: 7_000, media_blocks: 0 });
+    assert_eq!(ConversationSize::of(&cut), ConversationSize { chars: 7_000, media_blocks: 0 });
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn sizes_count_what_is_documented() {
         (user(marker(70)), 20),
     ];
     for (message, tokens) in cases {
-        assert_eq!(Size::of(&message).tokens(), tokens, "{message}");
+        assert_eq!(ConversationSize::of(&message).tokens(), tokens, "{message}");
         // The JavaScript shows its estimate by where it starts to prune. A multiple of 3.5 chars in
         // the rest of the conversation keeps the rounding where it was.
         let rest = [user("x".repeat(350)), user("1234567"), user("1234567")];

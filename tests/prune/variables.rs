@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ctxbridge::prune::{
-    HANDLES_VAR, KEEP_VAR, MAX_CHARS_VAR, SCOPE_VAR, STEP_VAR, SWITCH_VAR, Scope, Settings, Step, TAIL_VAR, THRESHOLD_VAR,
+    HANDLES_VAR, KEEP_VAR, MAX_CHARS_VAR, PruneScope, PruneSettings, SCOPE_VAR, STEP_VAR, SWITCH_VAR, Step, TAIL_VAR,
+    THRESHOLD_VAR,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -107,7 +108,7 @@ fn it_can_be_switched_off() {
 /// The other way round where the patch was applied with another default: then only a word for it switches on.
 #[test]
 fn what_is_off_can_be_switched_on() {
-    let off = Settings { enabled: false, handles: false, ..Settings::default() };
+    let off = PruneSettings { enabled: false, handles: false, ..PruneSettings::default() };
     let with = |value: &str| off.clone().with_env(|_| Some(value.to_owned()));
     for on in ["1", "true", "on", "yes", "ON"] {
         assert_eq!((with(on).enabled, with(on).handles), (true, true), "{on}");
@@ -120,7 +121,7 @@ fn what_is_off_can_be_switched_on() {
 #[test]
 fn what_is_no_number_counts_as_unset() {
     for odd in ODD_NUMBERS.into_iter().chain(TOO_LARGE) {
-        assert_eq!(settings(&all_numbers(odd)), Settings::default(), "{odd:?}");
+        assert_eq!(settings(&all_numbers(odd)), PruneSettings::default(), "{odd:?}");
 
         let odd_keep = with(KEEP_VAR, odd);
         assert_untouched(&before_prompts(user(long()), 3), &odd_keep);
@@ -137,7 +138,7 @@ fn what_is_no_number_counts_as_unset() {
 
 #[test]
 fn zero_is_in_range_except_for_turns_and_steps() {
-    let expected = Settings { threshold_tokens: 0, max_chars: 0, tail_tokens: 0, ..Settings::default() };
+    let expected = PruneSettings { threshold_tokens: 0, max_chars: 0, tail_tokens: 0, ..PruneSettings::default() };
     assert_eq!(settings(&all_numbers("000")), expected);
     let mut zero = all_numbers("000");
     zero.insert(STEP_VAR, "1".into());
@@ -163,15 +164,19 @@ fn a_step_is_of_tokens_or_of_turns() {
         assert_eq!(settings(&with(STEP_VAR, written)).step, step);
     }
     for odd in ["turns", "0turns", "8 turns", "8turn", "8.5turns", "-1turns", "9007199254740992turns"] {
-        assert_eq!(settings(&with(STEP_VAR, odd)).step, Settings::default().step, "{odd}");
+        assert_eq!(settings(&with(STEP_VAR, odd)).step, PruneSettings::default().step, "{odd}");
     }
 }
 
 #[test]
 fn a_scope_is_a_word() {
-    for (written, scope) in
-        [("text", Scope::Text), ("Tools", Scope::Tools), ("ALL", Scope::All), ("both", Scope::All), ("", Scope::All)]
-    {
+    for (written, scope) in [
+        ("text", PruneScope::Text),
+        ("Tools", PruneScope::Tools),
+        ("ALL", PruneScope::All),
+        ("both", PruneScope::All),
+        ("", PruneScope::All),
+    ] {
         assert_eq!(settings(&with(SCOPE_VAR, written)).scope, scope, "{written}");
     }
 }
@@ -179,14 +184,14 @@ fn a_scope_is_a_word() {
 #[test]
 fn the_defaults() {
     let unset = Environment::new();
-    let expected = Settings {
+    let expected = PruneSettings {
         enabled: true,
         keep_turns: 4,
         threshold_tokens: 20_000,
         max_chars: 80,
         tail_tokens: 10_000,
         step: Step::Tokens(40_000),
-        scope: Scope::All,
+        scope: PruneScope::All,
         handles: true,
     };
     assert_eq!(settings(&unset), expected);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ctxbridge::config;
-use ctxbridge::redact::{Patterns, Redactor};
+use ctxbridge::redact::{RedactionPatterns, Redactor};
 use ctxbridge::transcript::{Interpreter, Record};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn line(text: &str) -> String {
 
 fn with_patterns(extra: &[&str], allow: &[&str]) -> Redactor {
     let list = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
-    Redactor::new(&Patterns { extra: &list(extra), allow: &list(allow) }).unwrap()
+    Redactor::new(&RedactionPatterns { extra: &list(extra), allow: &list(allow) }).unwrap()
 }
 
 /// A line with something in each place that has words; `x` stands for it.
@@ -252,7 +252,7 @@ fn patterns_of_the_user_count() {
     let (redacted, _) = redactor.redact_line(br#"{"customer":[48213377,48210000,-48213377.5,482133771],"requestId":48213377}"#);
     let expected = r#"{"customer":["[redacted:pattern]",48210000,"[redacted:pattern]",482133771],"requestId":48213377}"#;
     assert_eq!(std::str::from_utf8(&redacted), Ok(expected));
-    let settings = config::Redact {
+    let settings = config::RedactSettings {
         patterns: vec!["(".to_owned(), "ACME-[0-9]{4}".to_owned(), "a{1000}{1000}".to_owned()],
         allow: vec!["[".to_owned()],
     };
@@ -265,7 +265,7 @@ fn patterns_of_the_user_count() {
     `[` is no regular expression that can be used: unclosed character class
     ");
     assert!(Redactor::strict(&settings).is_err_and(|error| error.pattern == "("));
-    assert!(Redactor::strict(&config::Redact::default()).is_ok());
+    assert!(Redactor::strict(&config::RedactSettings::default()).is_ok());
 }
 
 /// Text with secrets in it, or nearly.

@@ -1,6 +1,6 @@
 //! What would be cut of a request.
 
-use ctxbridge::prune::{Settings, plan};
+use ctxbridge::prune::{PruneSettings, plan};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn it_is_the_plan_of_the_policy() {
             messages.push(line);
         }
     }
-    let settings = Settings::from_env(|name| match name {
+    let settings = PruneSettings::from_env(|name| match name {
         "CLAUDE_TEXT_PRUNE_KEEP" => Some("2".to_owned()),
         _ => None,
     });

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ctxbridge::archive::store::{Place as Found, Size, Store, StoredTurn, Transcript, Turns};
+use ctxbridge::archive::store::{SessionStats, Store, StoredTurn, Transcript, TurnLocation as Found, TurnSelection};
 use serde_json::{Value, json};
 
 use super::kinds::Kind;
@@ -24,7 +24,7 @@ on_every_store!(
 const NOW: i64 = 1_780_000_000_000;
 
 fn places(store: &mut dyn Store, entries: &[i64]) -> Vec<Found> {
-    let mut places = store.places(entries).unwrap();
+    let mut places = store.turn_locations(entries).unwrap();
     places.sort_by_key(|place| place.key);
     places
 }
@@ -59,7 +59,7 @@ fn an_entry_leads_to_all_its_turns(kind: Kind) {
     let mut other = places(&mut *store, &[c[0].entry, entries[0], 987_654]);
     assert_eq!(other.len(), 3, "two of one, one of the other, and none of what is not there");
     assert!(other.iter().all(|place| place.richness == (false, false) && place.access_count == 0));
-    assert!(store.places(&[]).unwrap().is_empty());
+    assert!(store.turn_locations(&[]).unwrap().is_empty());
 
     // One that was rewritten still has it, behind those that are as they were.
     place.archive(&mut *store, "b", &[user(1, "Another one."), says(2, "Yes.")]);
@@ -76,7 +76,7 @@ fn a_turn_by_its_place(kind: Kind) {
     let all = turns(&mut *store, "s");
     for turn in &all {
         let found = places(&mut *store, &[turn.entry]);
-        assert_eq!(store.turn_of(&found[0]).unwrap().as_ref(), Some(turn));
+        assert_eq!(store.turn_by_location(&found[0]).unwrap().as_ref(), Some(turn));
         assert_eq!(store.turn(turn.transcript, turn.turn.index).unwrap().as_ref(), Some(turn));
     }
     let old = places(&mut *store, &[all[1].entry]).remove(0);
@@ -84,11 +84,11 @@ fn a_turn_by_its_place(kind: Kind) {
     assert_eq!(store.turn(all[0].transcript + 1_000, 0).unwrap(), None);
     // A place is that of its turn, also where the conversation has another one there by now.
     place.archive(&mut *store, "s", &[user(1, "One."), says(2, "Yes."), user(7, "Three.")]);
-    let kept = store.turn_of(&old).unwrap().unwrap();
+    let kept = store.turn_by_location(&old).unwrap().unwrap();
     assert_eq!((kept.is_superseded, &kept.turn), (true, &all[1].turn));
     let now = store.turn(all[0].transcript, 1).unwrap().unwrap();
     assert_eq!((now.is_superseded, now.turn.id), (false, id(7)));
-    assert_eq!(store.turn_of(&Found { key: old.key + 1_000, ..old }).unwrap(), None);
+    assert_eq!(store.turn_by_location(&Found { key: old.key + 1_000, ..old }).unwrap(), None);
 }
 
 fn a_summary_by_its_entry(kind: Kind) {
@@ -102,14 +102,14 @@ fn a_summary_by_its_entry(kind: Kind) {
     let turn = turns(&mut *store, "s").remove(0);
     assert_eq!(store.summary_of(turn.entry).unwrap(), None, "that is a turn");
     assert_eq!(store.summary_of(987_654).unwrap(), None);
-    assert!(store.places(&[summary.entry]).unwrap().is_empty(), "and it is none");
+    assert!(store.turn_locations(&[summary.entry]).unwrap().is_empty(), "and it is none");
 }
 
 fn archive_agent(place: &Place, store: &mut dyn Store, name: &str, lines: &[Value]) {
     let path = place.path(&format!("agent-{name}.jsonl"));
     std::fs::write(&path, text(lines)).unwrap();
     let transcript = Transcript { agent: Some(name.to_owned()), ..transcript(&path, "s") };
-    ctxbridge::archive::ingest::archive(store, &transcript, &path).unwrap();
+    ctxbridge::archive::ingest::ingest(store, &transcript, &path).unwrap();
 }
 
 fn what_there_is_of_a_session(kind: Kind) {
@@ -122,19 +122,19 @@ fn what_there_is_of_a_session(kind: Kind) {
     let path = place.path("s.jsonl");
     let written = std::fs::read_to_string(&path).unwrap() + "{\"type\":\"user\",\n";
     std::fs::write(&path, &written).unwrap();
-    ctxbridge::archive::ingest::archive(&mut *store, &transcript(&path, "s"), &path).unwrap();
+    ctxbridge::archive::ingest::ingest(&mut *store, &transcript(&path, "s"), &path).unwrap();
     place.archive(&mut *store, "other", &[user(1, "One.")]);
 
     let key = session(&mut *store, "s").unwrap().key;
     let agents: u64 = ["a1", "a2"].iter().map(|name| place.path(&format!("agent-{name}.jsonl")).metadata().unwrap().len()).sum();
     let bytes = written.len() as u64 + agents;
-    let size = store.size(key).unwrap();
-    assert_eq!(size, Size { turns: 2, bytes, agents: 2, bad_lines: 1, rewritten: 0 });
+    let size = store.session_stats(key).unwrap();
+    assert_eq!(size, SessionStats { turns: 2, bytes, agents: 2, bad_lines: 1, rewritten: 0 });
     let files = store.transcripts(key).unwrap();
     let names: Vec<_> = files.iter().map(|file| file.agent.as_deref()).collect();
     assert_eq!((names[0], files[0].bytes, files[0].generation), (None, written.len() as u64, 0), "its own first");
     assert_eq!(names[1..].iter().copied().collect::<HashSet<_>>(), HashSet::from([Some("a1"), Some("a2")]));
-    let work = store.turns(key, Turns::Agents).unwrap();
+    let work = store.turns(key, TurnSelection::Agents).unwrap();
     assert!(work.len() == 2 && work.iter().all(|turn| turn.agent.is_some() && turn.session == "s"));
     let totals = store.totals().unwrap();
     let other = place.path("other.jsonl").metadata().unwrap().len();
@@ -143,7 +143,7 @@ fn what_there_is_of_a_session(kind: Kind) {
     assert!(totals.bytes_segments > 0 && totals.bytes_stored > 0, "{totals:?}");
 
     place.archive(&mut *store, "s", &[user(1, "Another.")]);
-    let size = store.size(key).unwrap();
+    let size = store.session_stats(key).unwrap();
     assert_eq!((size.turns, size.rewritten), (1, 1));
 }
 
@@ -183,19 +183,19 @@ fn what_is_kept(kind: Kind) {
     // A fork has the same turns.
     place.archive(&mut *store, "fork", &lines[..2]);
     let kept = |store: &mut dyn Store, limit| {
-        let turns: Vec<StoredTurn> = store.kept(limit).unwrap();
-        assert!(turns.iter().all(|turn| turn.is_kept));
+        let turns: Vec<StoredTurn> = store.pinned(limit).unwrap();
+        assert!(turns.iter().all(|turn| turn.is_pinned));
         turns.iter().map(|turn| turn.turn.id).collect::<Vec<_>>()
     };
     assert_eq!(kept(&mut *store, 9), [id(1)], "once, though two sessions have it");
-    store.keep(&id(3), true, NOW).unwrap();
-    store.keep(&id(2), true, NOW).unwrap();
-    store.keep(&[7; 16], true, NOW).unwrap();
+    store.set_pinned(&id(3), true, NOW).unwrap();
+    store.set_pinned(&id(2), true, NOW).unwrap();
+    store.set_pinned(&[7; 16], true, NOW).unwrap();
     assert_eq!(kept(&mut *store, 9), [id(3), id(2), id(1)], "the newest first");
     assert_eq!(kept(&mut *store, 2), [id(3), id(2)]);
-    store.keep(&id(1), false, NOW).unwrap();
+    store.set_pinned(&id(1), false, NOW).unwrap();
     let key = session(&mut *store, "s").unwrap().key;
-    let of_session: Vec<_> = store.turns(key, Turns::Kept).unwrap().iter().map(|turn| turn.turn.id).collect();
+    let of_session: Vec<_> = store.turns(key, TurnSelection::Pinned).unwrap().iter().map(|turn| turn.turn.id).collect();
     assert_eq!(of_session, [id(3), id(2)]);
     // The prompt still asks for it, and is read once more.
     place.archive(&mut *store, "s", &[user(1, "One. #keep"), says(5, "Well.")]);
@@ -211,27 +211,27 @@ fn what_changed_since(kind: Kind) {
     place.archive(&mut *store, "s", &[user(1, "One."), user(2, "Two.")]);
     let begin = store.changes(None).unwrap();
     assert_eq!(begin.entries, None, "all of it, for who knows nothing");
-    let none = store.changes(Some(&begin.mark)).unwrap();
-    assert_eq!((none.entries, &none.mark), (Some(Vec::new()), &begin.mark));
+    let none = store.changes(Some(&begin.revision)).unwrap();
+    assert_eq!((none.entries, &none.revision), (Some(Vec::new()), &begin.revision));
     place.archive(&mut *store, "s", &[user(1, "One."), user(2, "Two."), says(3, "Yes."), user(4, "Three.")]);
     let all = turns(&mut *store, "s");
-    let some = store.changes(Some(&begin.mark)).unwrap();
+    let some = store.changes(Some(&begin.revision)).unwrap();
     let mut entries = some.entries.unwrap();
     entries.sort_unstable();
     assert_eq!(entries, [all[1].entry, all[2].entry], "one has grown, one is new");
-    assert_ne!(some.mark, begin.mark);
+    assert_ne!(some.revision, begin.revision);
     // What ranks them is no change; a summary is.
     store.touch(&[all[0].entry], NOW).unwrap();
     store.end_session("s", "other", NOW).unwrap();
-    assert_eq!(store.changes(Some(&some.mark)).unwrap().entries, Some(Vec::new()));
+    assert_eq!(store.changes(Some(&some.revision)).unwrap().entries, Some(Vec::new()));
     store.add_summary("s", "In short.", NOW).unwrap();
     let key = session(&mut *store, "s").unwrap().key;
     let summary = store.summaries(key).unwrap()[0].entry;
-    assert_eq!(store.changes(Some(&some.mark)).unwrap().entries, Some(vec![summary]));
+    assert_eq!(store.changes(Some(&some.revision)).unwrap().entries, Some(vec![summary]));
     // The same for whoever opens it later.
     let mut other = place.open();
-    assert_eq!(other.changes(Some(&some.mark)).unwrap(), store.changes(Some(&some.mark)).unwrap());
-    assert_eq!(other.changes(Some(&begin.mark)).unwrap(), store.changes(Some(&begin.mark)).unwrap());
+    assert_eq!(other.changes(Some(&some.revision)).unwrap(), store.changes(Some(&some.revision)).unwrap());
+    assert_eq!(other.changes(Some(&begin.revision)).unwrap(), store.changes(Some(&begin.revision)).unwrap());
     for strange in ["", "1", "x:y", "0:0", "999999:1", "1:999"] {
         assert_eq!(store.changes(Some(strange)).unwrap().entries, None, "{strange}");
     }
@@ -239,7 +239,7 @@ fn what_changed_since(kind: Kind) {
     let elsewhere = Place::new(kind);
     let mut another = elsewhere.open();
     elsewhere.archive(&mut *another, "s", &[user(1, "One."), user(2, "Two.")]);
-    assert_eq!(another.changes(Some(&begin.mark)).unwrap().entries, None);
+    assert_eq!(another.changes(Some(&begin.revision)).unwrap().entries, None);
 }
 
 fn tidying_up_takes_nothing_away(kind: Kind) {
@@ -250,11 +250,11 @@ fn tidying_up_takes_nothing_away(kind: Kind) {
         lines.extend([user(number * 3, format!("Prompt {number}.")), says(number * 3 + 1, "Yes.")]);
         place.archive(&mut *store, "s", &lines);
     }
-    let mark = store.changes(None).unwrap().mark;
+    let mark = store.changes(None).unwrap().revision;
     let before = turns(&mut *store, "s");
     let mut other = place.open();
-    store.settle().unwrap();
-    store.optimise().unwrap();
+    store.checkpoint().unwrap();
+    store.optimize().unwrap();
     for store in [&mut *store, &mut *other, &mut *place.open()] {
         assert_eq!(turns(store, "s"), before);
         assert_eq!(store.changes(Some(&mark)).unwrap().entries, Some(Vec::new()));

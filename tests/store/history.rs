@@ -1,8 +1,8 @@
 //! Whatever happens to a file between passes.
 
-use ctxbridge::archive::ingest::archive_through;
+use ctxbridge::archive::ingest::ingest_with;
 use ctxbridge::archive::reader::Comparison;
-use ctxbridge::archive::store::{StoredTurn, Transcript, Turns};
+use ctxbridge::archive::store::{StoredTurn, Transcript, TurnSelection};
 use proptest::prelude::*;
 
 use super::changes::{Model, Step, step};
@@ -41,14 +41,13 @@ fn check(kind: Kind, steps: &[Step], is_agent: bool) {
         std::fs::write(&path, &model.file).unwrap();
         let is_rewritten = model.is_rewritten();
         let comparison = if !is_rewritten || model.is_seen_at_the_end() { Comparison::End } else { Comparison::Whole };
-        let pass = archive_through(&mut *store, &transcript, &path, comparison, &mut |store, batch| store.append(batch)).unwrap();
+        let pass = ingest_with(&mut *store, &transcript, &path, comparison, &mut |store, batch| store.append(batch)).unwrap();
         assert_eq!(pass.was_rewritten, is_rewritten);
         match model.generations.last_mut() {
             Some(last) if !is_rewritten => last.clone_from(&model.file),
             _ => model.generations.push(model.file.clone()),
         }
-        let again =
-            archive_through(&mut *store, &transcript, &path, Comparison::Whole, &mut |_, batch| panic!("{batch:?}")).unwrap();
+        let again = ingest_with(&mut *store, &transcript, &path, Comparison::Whole, &mut |_, batch| panic!("{batch:?}")).unwrap();
         assert_eq!((again.bytes, again.turns, again.was_rewritten), (0, 0, false));
 
         let Some(session) = session(&mut *store, SESSION) else {
@@ -64,8 +63,10 @@ fn check(kind: Kind, steps: &[Step], is_agent: bool) {
             assert!(restored(&mut *store, stored.key, generation) == *bytes, "generation {generation}");
         }
         let current: Vec<StoredTurn> = match is_agent {
-            true => store.turns(session.key, Turns::Agents).unwrap().into_iter().filter(|turn| !turn.is_superseded).collect(),
-            false => store.turns(session.key, Turns::All).unwrap(),
+            true => {
+                store.turns(session.key, TurnSelection::Agents).unwrap().into_iter().filter(|turn| !turn.is_superseded).collect()
+            }
+            false => store.turns(session.key, TurnSelection::All).unwrap(),
         };
         let current = without_open_work(current.into_iter().map(|stored| stored.turn));
         assert_eq!(current, without_open_work(fresh(&model.file, is_agent)));

@@ -1,6 +1,7 @@
 //! Confidence and access: the figures of the design.
 
-use ctxbridge::archive::cycle::{self, Run, Settings};
+use ctxbridge::archive::maintenance::{MaintenanceMode, RetentionSettings};
+use ctxbridge::archive::recovery::run_maintenance;
 use ctxbridge::archive::store::Store;
 use ctxbridge::config;
 
@@ -12,7 +13,7 @@ on_every_store!(
     what_is_restored_is_trusted_more_up_to_one,
     confidence_falls_by_the_hour_and_not_by_the_run,
     a_clock_that_goes_back_takes_nothing_away,
-    a_turn_that_grows_keeps_what_was_learnt,
+    a_turn_that_grows_keeps_what_was_learned,
 );
 
 const HOUR: i64 = 3_600_000;
@@ -31,8 +32,9 @@ fn confidence(store: &mut dyn Store) -> Vec<f64> {
 }
 
 /// A cycle with the settings that nobody changed.
-fn optimise(store: &mut dyn Store, now_ms: i64) {
-    cycle::run(store, &Settings::from(&config::Archive::default()), Run::Real, now_ms).unwrap();
+fn optimize(store: &mut dyn Store, now_ms: i64) {
+    run_maintenance(store, &RetentionSettings::from(&config::ArchiveSettings::default()), MaintenanceMode::Apply, now_ms)
+        .unwrap();
 }
 
 fn what_is_restored_is_trusted_more_up_to_one(kind: Kind) {
@@ -52,17 +54,17 @@ fn confidence_falls_by_the_hour_and_not_by_the_run(kind: Kind) {
     let (_place, mut store) = place(kind, 2);
     let first = turns(&mut *store, "s")[0].entry;
     store.touch(&[first], NOW).unwrap();
-    optimise(&mut *store, NOW);
+    optimize(&mut *store, NOW);
     assert_eq!(confidence(&mut *store), [0.83, 0.8], "the first time only sets the clock");
-    optimise(&mut *store, NOW + 10 * HOUR);
+    optimize(&mut *store, NOW + 10 * HOUR);
     assert_eq!(confidence(&mut *store), [0.78, 0.75]);
-    (0..5).for_each(|_| optimise(&mut *store, NOW + 10 * HOUR));
+    (0..5).for_each(|_| optimize(&mut *store, NOW + 10 * HOUR));
     assert_eq!(confidence(&mut *store), [0.78, 0.75], "no time has passed");
-    (1..=60).for_each(|minute| optimise(&mut *store, NOW + 10 * HOUR + minute * 60_000));
+    (1..=60).for_each(|minute| optimize(&mut *store, NOW + 10 * HOUR + minute * 60_000));
     assert_eq!(confidence(&mut *store), [0.775, 0.745], "an hour in sixty runs");
-    optimise(&mut *store, NOW + 100 * HOUR);
+    optimize(&mut *store, NOW + 100 * HOUR);
     assert_eq!(confidence(&mut *store), [0.33, 0.3]);
-    optimise(&mut *store, NOW + 10_000 * HOUR);
+    optimize(&mut *store, NOW + 10_000 * HOUR);
     assert_eq!(confidence(&mut *store), [0.1, 0.1], "never below");
     store.touch(&[first], NOW).unwrap();
     assert_eq!(confidence(&mut *store), [0.13, 0.1]);
@@ -70,17 +72,17 @@ fn confidence_falls_by_the_hour_and_not_by_the_run(kind: Kind) {
 
 fn a_clock_that_goes_back_takes_nothing_away(kind: Kind) {
     let (_place, mut store) = place(kind, 1);
-    optimise(&mut *store, NOW);
-    optimise(&mut *store, NOW - 1_000 * HOUR);
+    optimize(&mut *store, NOW);
+    optimize(&mut *store, NOW - 1_000 * HOUR);
     assert_eq!(confidence(&mut *store), [0.8]);
-    optimise(&mut *store, NOW - 990 * HOUR);
+    optimize(&mut *store, NOW - 990 * HOUR);
     assert_eq!(confidence(&mut *store), [0.75], "and counts from there");
-    optimise(&mut *store, i64::MIN);
-    optimise(&mut *store, i64::MAX);
+    optimize(&mut *store, i64::MIN);
+    optimize(&mut *store, i64::MAX);
     assert_eq!(confidence(&mut *store), [0.1]);
 }
 
-fn a_turn_that_grows_keeps_what_was_learnt(kind: Kind) {
+fn a_turn_that_grows_keeps_what_was_learned(kind: Kind) {
     let (place, mut store) = place(kind, 1);
     let stored = turns(&mut *store, "s").remove(0);
     store.touch(&[stored.entry], NOW).unwrap();

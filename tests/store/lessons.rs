@@ -1,7 +1,9 @@
 //! What was learned: once, wherever it is said again, and found by what it is of.
 
-use ctxbridge::archive::learn::{Fix, Id, Kind as Of, Learning, Lesson, Patterns, Progress, Watcher};
-use ctxbridge::archive::store::{Store, StoredLearning, Wanted};
+use ctxbridge::archive::learn::{
+    Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind as Of, LearningPatterns, Watcher,
+};
+use ctxbridge::archive::store::{LearningQuery, Store, StoredLearning};
 use serde_json::json;
 
 use super::kinds::Kind;
@@ -22,7 +24,7 @@ const NOW: i64 = 1_780_000_000_000;
 
 fn learning(kind: Of, sentence: &str, at: i64) -> Learning {
     Learning {
-        id: Id::of(kind, Some(FOLDER), sentence),
+        id: LearningId::of(kind, Some(FOLDER), sentence),
         kind,
         sentence: sentence.to_owned(),
         confidence: 0.85,
@@ -35,8 +37,8 @@ fn learning(kind: Of, sentence: &str, at: i64) -> Learning {
     }
 }
 
-fn progress(bytes: u64) -> Progress {
-    Progress { generation: 0, bytes, patterns: "p1".to_owned(), watcher: Watcher::default() }
+fn progress(bytes: u64) -> LearningCursor {
+    LearningCursor { generation: 0, bytes, patterns: "p1".to_owned(), watcher: Watcher::default() }
 }
 
 /// Sessions with a turn each; the transcript of each.
@@ -49,11 +51,11 @@ fn with_sessions<const COUNT: usize>(place: &Place, store: &mut dyn Store, names
 }
 
 fn learn(store: &mut dyn Store, transcript: i64, learnings: &[Learning]) -> usize {
-    let lesson = Lesson { learnings: learnings.to_vec(), ..Lesson::default() };
-    store.learn(transcript, &lesson, &progress(9)).unwrap()
+    let lesson = LearningBatch { learnings: learnings.to_vec(), ..LearningBatch::default() };
+    store.add_learnings(transcript, &lesson, &progress(9)).unwrap()
 }
 
-fn sentences(store: &mut dyn Store, wanted: &Wanted) -> Vec<String> {
+fn sentences(store: &mut dyn Store, wanted: &LearningQuery) -> Vec<String> {
     store.learnings(wanted).unwrap().into_iter().map(|found| found.sentence).collect()
 }
 
@@ -61,13 +63,13 @@ fn a_learning_is_one_wherever_it_is_said(kind: Kind) {
     let place = Place::new(kind);
     let mut store = place.open();
     let [a, b] = with_sessions(&place, &mut *store, ["a", "b"]);
-    assert!(store.progress(a).unwrap().is_none());
+    assert!(store.learning_cursor(a).unwrap().is_none());
     let first = learning(Of::Decision, "We went with polling.", 2);
     assert_eq!(learn(&mut *store, a, &[first.clone(), learning(Of::Decision, "We went with tabs.", 2)]), 2);
     assert_eq!(learn(&mut *store, a, std::slice::from_ref(&first)), 0, "read once more");
     let again = learning(Of::Decision, "we went with POLLING", 5);
     assert_eq!((again.id, learn(&mut *store, b, &[again])), (first.id, 0));
-    let found = store.learnings(&Wanted::default()).unwrap();
+    let found = store.learnings(&LearningQuery::default()).unwrap();
     assert_eq!(found.len(), 2);
     let expected = StoredLearning {
         id: first.id,
@@ -86,11 +88,11 @@ fn a_learning_is_one_wherever_it_is_said(kind: Kind) {
         tools: vec!["Bash".to_owned(), "Größe \"🦀\"".to_owned()],
     };
     assert_eq!(found[0], expected, "the newest first");
-    assert_eq!(place.open().learnings(&Wanted::default()).unwrap(), found);
-    let known = store.progress(b).unwrap().unwrap();
+    assert_eq!(place.open().learnings(&LearningQuery::default()).unwrap(), found);
+    let known = store.learning_cursor(b).unwrap().unwrap();
     assert_eq!((known.generation, known.bytes, known.patterns.as_str()), (0, 9, "p1"));
-    store.learn(b, &Lesson::default(), &Progress { generation: 3, bytes: u64::MAX, ..progress(0) }).unwrap();
-    let known = store.progress(b).unwrap().unwrap();
+    store.add_learnings(b, &LearningBatch::default(), &LearningCursor { generation: 3, bytes: u64::MAX, ..progress(0) }).unwrap();
+    let known = store.learning_cursor(b).unwrap().unwrap();
     assert_eq!((known.generation, known.bytes), (3, u64::MAX));
     place.check_sound();
 }
@@ -104,28 +106,28 @@ fn what_is_wanted_of_them(kind: Kind) {
     learn(&mut *store, a, &[learning(Of::Decision, polling, 10), learning(Of::Decision, tabs, 20)]);
     learn(&mut *store, b, &[learning(Of::Solution, jitter, 30), learning(Of::Decision, polling, 40)]);
     let [key_a, key_b] = ["a", "b"].map(|name| session(&mut *store, name).unwrap().key);
-    let all = || Wanted::default();
+    let all = || LearningQuery::default();
     let some = |text: &str| Some(text.to_owned());
-    let polling_id = Id::of(Of::Decision, Some(FOLDER), polling).hex();
+    let polling_id = LearningId::of(Of::Decision, Some(FOLDER), polling).hex();
     for (what, wanted, expected) in [
         ("all", all(), vec![polling, jitter, tabs]),
-        ("a kind", Wanted { kind: Some(Of::Solution), ..all() }, vec![jitter]),
-        ("another kind", Wanted { kind: Some(Of::Handoff), ..all() }, vec![]),
-        ("a folder", Wanted { folder: some(FOLDER), ..all() }, vec![polling, jitter, tabs]),
-        ("another folder", Wanted { folder: some("/work"), ..all() }, vec![]),
-        ("a project", Wanted { project: some("p"), ..all() }, vec![polling, jitter, tabs]),
-        ("a project's path", Wanted { project: some("/Work/P/"), ..all() }, vec![polling, jitter, tabs]),
-        ("a part of a name", Wanted { project: some("wor"), ..all() }, vec![]),
-        ("a session", Wanted { session: Some(key_a), ..all() }, vec![tabs, polling]),
-        ("another session", Wanted { session: Some(key_b), ..all() }, vec![polling, jitter]),
-        ("a time", Wanted { since_ms: Some(NOW + 30), ..all() }, vec![polling, jitter]),
-        ("an id", Wanted { id: polling_id[..6].to_uppercase(), ..all() }, vec![polling]),
-        ("no id", Wanted { id: "xyz".to_owned(), ..all() }, vec![]),
-        ("a limit", Wanted { limit: 1, ..all() }, vec![polling]),
-        ("words", Wanted { words: some("tab"), ..all() }, vec![tabs]),
-        ("words and a kind", Wanted { words: some("poll"), kind: Some(Of::Solution), ..all() }, vec![jitter]),
-        ("any of the words", Wanted { words: some("tab OR jitter"), ..all() }, vec![tabs, jitter]),
-        ("words that nobody said", Wanted { words: some("kubernetes"), ..all() }, vec![]),
+        ("a kind", LearningQuery { kind: Some(Of::Solution), ..all() }, vec![jitter]),
+        ("another kind", LearningQuery { kind: Some(Of::Handoff), ..all() }, vec![]),
+        ("a folder", LearningQuery { folder: some(FOLDER), ..all() }, vec![polling, jitter, tabs]),
+        ("another folder", LearningQuery { folder: some("/work"), ..all() }, vec![]),
+        ("a project", LearningQuery { project: some("p"), ..all() }, vec![polling, jitter, tabs]),
+        ("a project's path", LearningQuery { project: some("/Work/P/"), ..all() }, vec![polling, jitter, tabs]),
+        ("a part of a name", LearningQuery { project: some("wor"), ..all() }, vec![]),
+        ("a session", LearningQuery { session: Some(key_a), ..all() }, vec![tabs, polling]),
+        ("another session", LearningQuery { session: Some(key_b), ..all() }, vec![polling, jitter]),
+        ("a time", LearningQuery { since_ms: Some(NOW + 30), ..all() }, vec![polling, jitter]),
+        ("an id", LearningQuery { id: polling_id[..6].to_uppercase(), ..all() }, vec![polling]),
+        ("no id", LearningQuery { id: "xyz".to_owned(), ..all() }, vec![]),
+        ("a limit", LearningQuery { limit: 1, ..all() }, vec![polling]),
+        ("words", LearningQuery { words: some("tab"), ..all() }, vec![tabs]),
+        ("words and a kind", LearningQuery { words: some("poll"), kind: Some(Of::Solution), ..all() }, vec![jitter]),
+        ("any of the words", LearningQuery { words: some("tab OR jitter"), ..all() }, vec![tabs, jitter]),
+        ("words that nobody said", LearningQuery { words: some("kubernetes"), ..all() }, vec![]),
     ] {
         let found = sentences(&mut *store, &wanted);
         match wanted.words {
@@ -134,7 +136,7 @@ fn what_is_wanted_of_them(kind: Kind) {
             None => assert_eq!(found, expected, "{what}"),
         }
     }
-    let in_session = store.learnings(&Wanted { session: Some(key_a), id: polling_id, ..all() }).unwrap();
+    let in_session = store.learnings(&LearningQuery { session: Some(key_a), id: polling_id, ..all() }).unwrap();
     assert_eq!((in_session[0].said, in_session[0].last_ms, in_session[0].session.as_str()), (1, NOW + 10, "a"));
 }
 
@@ -150,17 +152,17 @@ fn what_is_taken_back_and_said_anew(kind: Kind) {
     let [a] = with_sessions(&place, &mut *store, ["a"]);
     let (old, new) = (learning(Of::Decision, "We poll.", 10), learning(Of::Decision, "We use events.", 20));
     let superseded = vec![(old.id, new.id), (new.id, new.id)];
-    let lesson = Lesson { learnings: vec![old.clone(), new.clone()], superseded, ..Lesson::default() };
-    assert_eq!(store.learn(a, &lesson, &progress(1)).unwrap(), 2);
-    assert_eq!(sentences(&mut *store, &Wanted::default()), ["We use events."]);
-    let with_old = Wanted { with_superseded: true, ..Wanted::default() };
+    let lesson = LearningBatch { learnings: vec![old.clone(), new.clone()], superseded, ..LearningBatch::default() };
+    assert_eq!(store.add_learnings(a, &lesson, &progress(1)).unwrap(), 2);
+    assert_eq!(sentences(&mut *store, &LearningQuery::default()), ["We use events."]);
+    let with_old = LearningQuery { with_superseded: true, ..LearningQuery::default() };
     let found = store.learnings(&with_old).unwrap();
     assert_eq!(found.iter().map(|one| one.superseded_by).collect::<Vec<_>>(), [None, Some(new.id)]);
     // Said before that, it changes nothing; behind it, the old one holds again.
     learn(&mut *store, a, &[Learning { at_ms: NOW + 15, turn: [1; 16], ..old.clone() }]);
-    assert_eq!(sentences(&mut *store, &Wanted::default()), ["We use events."]);
+    assert_eq!(sentences(&mut *store, &LearningQuery::default()), ["We use events."]);
     learn(&mut *store, a, &[Learning { at_ms: NOW + 25, turn: [2; 16], ..old }]);
-    assert_eq!(sentences(&mut *store, &Wanted::default()), ["We poll.", "We use events."]);
+    assert_eq!(sentences(&mut *store, &LearningQuery::default()), ["We poll.", "We use events."]);
     place.check_sound();
 }
 
@@ -178,13 +180,13 @@ fn calls_that_pass_again(kind: Kind) {
         turn: u128::from(at.unsigned_abs()).to_be_bytes(),
     };
     let files = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let lesson = |fixes, changed| Lesson { fixes, changed, ..Lesson::default() };
+    let lesson = |fixes, changed| LearningBatch { fixes, changed, ..LearningBatch::default() };
     let (early, late) = (fix(10, "cargo test"), fix(30, "cargo clippy"));
-    store.learn(a, &lesson(vec![early.clone()], vec![([1; 16], files(&["a.rs"]))]), &progress(1)).unwrap();
-    store.learn(b, &lesson(vec![late.clone()], vec![([2; 16], files(&["b.rs", "c.rs"]))]), &progress(1)).unwrap();
+    store.add_learnings(a, &lesson(vec![early.clone()], vec![([1; 16], files(&["a.rs"]))]), &progress(1)).unwrap();
+    store.add_learnings(b, &lesson(vec![late.clone()], vec![([2; 16], files(&["b.rs", "c.rs"]))]), &progress(1)).unwrap();
     // What is read once more is known; of the files of a turn, more may be known.
     let more = vec![([1; 16], files(&["a.rs", "d.rs"]))];
-    store.learn(a, &lesson(vec![Fix { error: "Other".to_owned(), ..early.clone() }], more), &progress(2)).unwrap();
+    store.add_learnings(a, &lesson(vec![Fix { error: "Other".to_owned(), ..early.clone() }], more), &progress(2)).unwrap();
     let found: Vec<_> = store.fixes(None, 9).unwrap().into_iter().map(|found| (found.session, found.fix)).collect();
     assert_eq!(found, [("b".to_owned(), late), ("a".to_owned(), early)], "the newest first");
     assert_eq!(store.fixes(Some("p"), 1).unwrap().len(), 1);
@@ -221,16 +223,17 @@ fn what_tools_did(kind: Kind) {
     ];
     place.archive(&mut *store, "s", &lines);
     let of = session(&mut *store, "s").unwrap();
-    let learned = ctxbridge::archive::learn::pass(&mut *store, &of, Patterns::standard(), None).unwrap();
+    let learned = ctxbridge::archive::learn::learn_from_session(&mut *store, &of, LearningPatterns::standard(), None).unwrap();
     assert_eq!((learned.learnings, learned.fixes), (1, 1));
-    let again = ctxbridge::archive::learn::pass(&mut *place.open(), &of, Patterns::standard(), None).unwrap();
+    let again =
+        ctxbridge::archive::learn::learn_from_session(&mut *place.open(), &of, LearningPatterns::standard(), None).unwrap();
     assert_eq!((again.learnings, again.bytes), (0, 0), "nothing is read twice");
-    let found = store.learnings(&Wanted::default()).unwrap();
+    let found = store.learnings(&LearningQuery::default()).unwrap();
     assert_eq!((found[0].kind, found[0].session.as_str()), (Of::Decision, "s"));
     let fix = store.fixes(None, 9).unwrap().remove(0).fix;
     assert_eq!((fix.call.as_str(), fix.changed), ("cargo test", vec!["a.rs".to_owned()]));
     assert_eq!(store.changed_files(None, 9).unwrap(), [vec!["a.rs".to_owned()]]);
-    let tallies = store.tallies(of.key).unwrap();
+    let tallies = store.tool_stats(of.key).unwrap();
     let (agent, tally) = &tallies[0];
     assert_eq!((tallies.len(), agent), (1, &None));
     assert_eq!((tally.tools["Bash"].calls, tally.tools["Bash"].errors, tally.tools["Edit"].calls), (2, 1, 1));
@@ -238,7 +241,7 @@ fn what_tools_did(kind: Kind) {
     let more = [&lines[..], &[bash(12, "t4"), result(13, "t4", false), says(14, "Well.")]].concat();
     place.archive(&mut *store, "s", &more);
     let mut other = place.open();
-    ctxbridge::archive::learn::pass(&mut *other, &of, Patterns::standard(), None).unwrap();
-    assert_eq!(store.tallies(of.key).unwrap()[0].1.tools["Bash"].calls, 3);
+    ctxbridge::archive::learn::learn_from_session(&mut *other, &of, LearningPatterns::standard(), None).unwrap();
+    assert_eq!(store.tool_stats(of.key).unwrap()[0].1.tools["Bash"].calls, 3);
     place.check_sound();
 }

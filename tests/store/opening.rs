@@ -1,6 +1,6 @@
 //! How an archive is opened, and what is refused.
 
-use ctxbridge::archive::store::{Appended, Batch, Cursor};
+use ctxbridge::archive::store::{AppendOutcome, Batch, Cursor};
 use ctxbridge::transcript::Interpreter;
 
 use super::kinds::Kind;
@@ -20,7 +20,7 @@ fn a_batch_that_follows_something_else_changes_nothing(kind: Kind) {
         let cursor = Cursor { generation: 7, bytes: 1, check: [0; 32], interpreter: Interpreter::default() };
         let batch = Batch {
             transcript: transcript(&path, "s"),
-            follows,
+            expected_cursor: follows,
             rewritten: None,
             segments: Vec::new(),
             turns: Vec::new(),
@@ -28,7 +28,7 @@ fn a_batch_that_follows_something_else_changes_nothing(kind: Kind) {
             first_contexts: Vec::new(),
             cursor,
         };
-        assert_eq!(store.append(&batch).unwrap(), Appended::Moved, "{follows:?}");
+        assert_eq!(store.append(&batch).unwrap(), AppendOutcome::Conflict, "{follows:?}");
     }
     assert_eq!(turns(&mut *store, "s"), before);
     assert_eq!(store.cursor(&path.to_string_lossy()).unwrap().unwrap().bytes, bytes);

@@ -1,8 +1,8 @@
 //! What is asked of the archive.
 
-use ctxbridge::archive::context::rank;
-use ctxbridge::archive::store::{Batch, Cursor, Store, StoredTurn, Turns};
-use ctxbridge::archive::{Traits, importance};
+use ctxbridge::archive::restore::rank_by_importance;
+use ctxbridge::archive::store::{Batch, Cursor, Store, StoredTurn, TurnSelection};
+use ctxbridge::archive::{ImportanceFactors, importance};
 use ctxbridge::transcript::{Interpreter, Turn};
 use proptest::prelude::*;
 use serde_json::json;
@@ -24,7 +24,7 @@ const DAY: i64 = 86_400_000;
 const NOW: i64 = 1_780_000_000_000;
 
 fn weight(turn: &StoredTurn) -> f64 {
-    importance(Traits {
+    importance(ImportanceFactors {
         age_days: (NOW - turn.turn.started_ms) as f64 / DAY as f64,
         access_count: turn.access_count,
         has_tools: !turn.turn.tools.is_empty(),
@@ -69,20 +69,20 @@ fn candidates_have_the_most_important(kind: Kind) {
         let cursor = Cursor { generation: 0, bytes: 1_000, check: [0; 32], interpreter: Interpreter::default() };
         let transcript = transcript(&place.path("s.jsonl"), "s");
         let (segments, summaries, first_contexts) = (Vec::new(), Vec::new(), Vec::new());
-        let batch = Batch { transcript, follows: None, rewritten: None, segments, turns, summaries, first_contexts, cursor };
+        let batch = Batch { transcript, expected_cursor: None, rewritten: None, segments, turns, summaries, first_contexts, cursor };
         store.append(&batch).unwrap();
         let key = session(&mut *store, "s").unwrap().key;
-        let all = store.turns(key, Turns::All).unwrap();
+        let all = store.turns(key, TurnSelection::All).unwrap();
         for (at, times) in touched {
             store.touch(&vec![all[at.index(all.len())].entry; times], NOW).unwrap();
         }
-        let weights = |turns: Vec<StoredTurn>| rank(turns, NOW).iter().take(most).map(weight).collect::<Vec<_>>();
-        let candidates = store.turns(key, Turns::Candidates(most)).unwrap();
+        let weights = |turns: Vec<StoredTurn>| rank_by_importance(turns, NOW).iter().take(most).map(weight).collect::<Vec<_>>();
+        let candidates = store.turns(key, TurnSelection::Candidates(most)).unwrap();
         let mut ids: Vec<_> = candidates.iter().map(|turn| turn.turn.index).collect();
         ids.sort_unstable();
         ids.dedup();
         prop_assert_eq!(ids.len(), candidates.len(), "one is there twice");
-        prop_assert_eq!(weights(candidates), weights(store.turns(key, Turns::All).unwrap()));
+        prop_assert_eq!(weights(candidates), weights(store.turns(key, TurnSelection::All).unwrap()));
     });
 }
 
@@ -103,7 +103,7 @@ fn any_range_of_bytes(kind: Kind) {
         let transcript = store.transcripts(key).unwrap()[0].key;
         for (start, end) in ranges {
             let mut read = Vec::new();
-            store.raw(transcript, 0, (start, end), &mut read).unwrap();
+            store.read_bytes(transcript, 0, (start, end), &mut read).unwrap();
             let wanted = bytes.get(start.min(bytes.len() as u64) as usize..end.min(bytes.len() as u64) as usize).unwrap_or_default();
             prop_assert!(read == wanted, "{}..{}: {} bytes instead of {}", start, end, read.len(), wanted.len());
         }
@@ -116,7 +116,7 @@ fn the_newest_first(kind: Kind) {
     place.archive(&mut *store, "s", &[user(1, "One."), user(2, "Two."), user(3, "Three.")]);
     let key = session(&mut *store, "s").unwrap().key;
     let newest = |store: &mut dyn Store, count| {
-        store.turns(key, Turns::Newest(count)).unwrap().iter().map(|turn| turn.turn.index).collect::<Vec<_>>()
+        store.turns(key, TurnSelection::Newest(count)).unwrap().iter().map(|turn| turn.turn.index).collect::<Vec<_>>()
     };
     assert_eq!(newest(&mut *store, 2), [2, 1]);
     assert_eq!(newest(&mut *store, 9), [2, 1, 0]);
@@ -171,7 +171,7 @@ fn the_session_that_was_cleared(kind: Kind) {
         let path = place.path(&format!("{name}.jsonl"));
         std::fs::write(&path, text(&[user(at, "?"), says(at + 1, "!")])).unwrap();
         let id = name.split('/').next_back().unwrap();
-        ctxbridge::archive::ingest::archive(&mut *store, &transcript(&path, id), &path).unwrap();
+        ctxbridge::archive::ingest::ingest(&mut *store, &transcript(&path, id), &path).unwrap();
     }
     assert_eq!(cleared(&mut *store, "x", 0), None, "none was");
     store.end_session("other", "clear", 900).unwrap();

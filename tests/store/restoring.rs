@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use ctxbridge::archive::context::{handle, rank, restore};
+use ctxbridge::archive::handle::turn_handle;
 use ctxbridge::archive::instructions::instructions;
 use ctxbridge::archive::quote::line;
-use ctxbridge::archive::store::Turns;
+use ctxbridge::archive::restore::{rank_by_importance, restore};
+use ctxbridge::archive::store::TurnSelection;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -48,10 +49,10 @@ fn within_the_budget_and_no_turn_twice(kind: Kind) {
         let different: HashSet<_> = restored.entries.iter().collect();
         prop_assert_eq!(different.len(), restored.entries.len());
         prop_assert_eq!(restored.text.lines().filter(|line| line.starts_with("- ctx:")).count(), restored.entries.len());
-        let all = store.turns(session.key, Turns::All).unwrap();
+        let all = store.turns(session.key, TurnSelection::All).unwrap();
         for entry in &restored.entries {
             // Of turns with the same content any may be the one.
-            prop_assert!(all.iter().any(|turn| turn.entry == *entry && restored.text.contains(&handle(&turn.turn.id))));
+            prop_assert!(all.iter().any(|turn| turn.entry == *entry && restored.text.contains(&turn_handle(&turn.turn.id))));
         }
         if let (Some(newest), true) = (all.last(), budget > 1_000) {
             let said = newest.turn.content_chars > 0 && !restored.text.is_empty();
@@ -96,9 +97,9 @@ fn ranked_by_importance_and_of_equal_ones_the_newer(kind: Kind) {
     place.archive(&mut *store, "s", &lines);
     let used = turns(&mut *store, "s")[3].entry;
     store.touch(&[used, used, used], NOW).unwrap();
-    let order = rank(turns(&mut *store, "s"), turns(&mut *store, "s")[4].turn.ended_ms);
+    let order = rank_by_importance(turns(&mut *store, "s"), turns(&mut *store, "s")[4].turn.ended_ms);
     assert_eq!(order.iter().map(|turn| turn.turn.index).collect::<Vec<_>>(), [3, 1, 4, 2, 0]);
     // In the future all are as old as each other.
-    let order = rank(turns(&mut *store, "s"), 0);
+    let order = rank_by_importance(turns(&mut *store, "s"), 0);
     assert_eq!(order.iter().map(|turn| turn.turn.index).collect::<Vec<_>>(), [3, 1, 4, 2, 0]);
 }

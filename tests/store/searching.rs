@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ctxbridge::archive::search::{Filter, Finder, Found, Hit, Kind as Texts, Mode, Request, What};
+use ctxbridge::archive::search::{Filter, Hit, HitContent, Mode, SearchRequest, SearchResults, Searcher, TextKind as Texts};
 use ctxbridge::archive::store::Store;
 use ctxbridge_testkit::transcript::{Kind as Made, Spec, generate};
 use serde_json::json;
@@ -46,7 +46,7 @@ fn talk(kind: Kind) -> (Place, Box<dyn Store>) {
     let lines = [
         user(101, "Paint the shed green."),
         says(102, "Which green?"),
-        user(103, "Like the parser's colours, trying until it is right."),
+        user(103, "Like the parser's colors, trying until it is right."),
         calls(104, "Bash", json!({ "command": "cargo test", "description": "Run the tests" })),
         says(105, "Done: a darker green."),
     ];
@@ -54,35 +54,35 @@ fn talk(kind: Kind) -> (Place, Box<dyn Store>) {
     (place, store)
 }
 
-fn request(text: &str) -> Request {
-    Request {
+fn request(text: &str) -> SearchRequest {
+    SearchRequest {
         now: "2026-06-10T12:00:00Z".parse().unwrap(),
         zone: jiff::tz::TimeZone::UTC,
         mode: Some(Mode::Lexical),
-        ..Request::new(text)
+        ..SearchRequest::new(text)
     }
 }
 
-fn found(place: &Place, store: &mut dyn Store, request: &Request) -> Found {
-    Finder::new(place.data.path().to_owned()).search(store, request, usize::MAX, &mut |_| {}).unwrap()
+fn found(place: &Place, store: &mut dyn Store, request: &SearchRequest) -> SearchResults {
+    Searcher::new(place.data.path().to_owned()).search(store, request, usize::MAX, &mut |_| {}).unwrap()
 }
 
 /// Begin of the session and index of each turn, `-` for a summary.
 fn shown(hits: &[Hit]) -> String {
     let mut shown = String::new();
     for hit in hits {
-        match &hit.what {
-            What::Turn(turn) => write!(shown, "{}{} ", &turn.session[..1], turn.turn.index).unwrap(),
-            What::Summary(..) => shown.push_str("- "),
+        match &hit.content {
+            HitContent::Turn(turn) => write!(shown, "{}{} ", &turn.session[..1], turn.turn.index).unwrap(),
+            HitContent::Summary(..) => shown.push_str("- "),
         }
     }
     shown.trim_end().to_owned()
 }
 
-fn hits(place: &Place, store: &mut dyn Store, request: &Request) -> String {
-    // Those that are there for their neighbours alone depend on which words are how rare.
+fn hits(place: &Place, store: &mut dyn Store, request: &SearchRequest) -> String {
+    // Those that are there for their neighbors alone depend on which words are how rare.
     let mut found = found(place, store, request);
-    found.hits.retain(|hit| !hit.is_neighbour);
+    found.hits.retain(|hit| !hit.is_neighbor);
     shown(&found.hits)
 }
 
@@ -106,7 +106,7 @@ fn the_best_is_first(kind: Kind) {
     assert!(hit.summary.contains("upload") && hit.score > 0.0 && !hit.is_elsewhere, "{hit:?}");
     assert_eq!((found.mode, &found.notes[..]), (Mode::Lexical, &[][..]));
     assert_eq!(found.hits.len(), found.hits.iter().map(Hit::identity).collect::<std::collections::HashSet<_>>().len());
-    let limited = Request { limit: 1, ..request("green parser token") };
+    let limited = SearchRequest { limit: 1, ..request("green parser token") };
     assert_eq!(self::found(&place, &mut *store, &limited).hits.len(), 1);
 }
 
@@ -128,7 +128,7 @@ fn what_is_in_quotes_is_there(kind: Kind) {
 fn filters_let_through_what_they_say(kind: Kind) {
     let (place, mut store) = talk(kind);
     let all = "green parser token tests";
-    let of = |filter: Filter| Request { filter, ..request(all) };
+    let of = |filter: Filter| SearchRequest { filter, ..request(all) };
     let day = |text: &str| Some(text.parse::<jiff::Timestamp>().unwrap().as_millisecond());
     let text = |text: &str| Some(text.to_owned());
     for (name, filter, expected) in [
@@ -150,7 +150,7 @@ fn filters_let_through_what_they_say(kind: Kind) {
         found.sort_unstable();
         assert_eq!(found.join(" "), expected, "{name}");
     }
-    let of = |kind: Texts| Request { kinds: vec![kind], ..request("parser") };
+    let of = |kind: Texts| SearchRequest { kinds: vec![kind], ..request("parser") };
     for (kind, expected) in [(Texts::Prompt, "a1 b1"), (Texts::Answer, "a1"), (Texts::File, "a1"), (Texts::Summary, "")] {
         let found = hits(&place, &mut *store, &of(kind));
         let mut found: Vec<&str> = found.split_whitespace().collect();
@@ -182,9 +182,9 @@ fn summaries_are_found(kind: Kind) {
         line(7, json!({ "type": "system", "subtype": "local_command", "content": "x", "level": "info" })),
     ];
     place.archive(&mut *store, ONE, &lines);
-    let found = found(&place, &mut *store, &Request { kinds: vec![Texts::Summary], ..request("walrus") });
+    let found = found(&place, &mut *store, &SearchRequest { kinds: vec![Texts::Summary], ..request("walrus") });
     let [hit] = &found.hits[..] else { panic!("{found:?}") };
-    let What::Summary(session, summary) = &hit.what else { panic!("{hit:?}") };
+    let HitContent::Summary(session, summary) = &hit.content else { panic!("{hit:?}") };
     assert_eq!(session, ONE);
     assert!(summary.text.contains("walrus detector"));
     let (handle, ..) = hit.identity();
@@ -210,7 +210,7 @@ fn a_scan_finds_what_an_index_finds() {
         for session in &made.sessions {
             let id = session.path.file_stem().unwrap().to_string_lossy().into_owned();
             for store in &mut stores {
-                ctxbridge::archive::ingest::archive(&mut **store, &transcript(&session.path, &id), &session.path).unwrap();
+                ctxbridge::archive::ingest::ingest(&mut **store, &transcript(&session.path, &id), &session.path).unwrap();
             }
         }
     }
@@ -218,7 +218,7 @@ fn a_scan_finds_what_an_index_finds() {
         let store = &mut stores[0];
         let mut texts = String::new();
         for turn in store.turns_by_id("").unwrap().into_iter().take(40) {
-            texts += &ctxbridge::archive::words::content(&mut **store, &turn).unwrap();
+            texts += &ctxbridge::archive::turn_text::content(&mut **store, &turn).unwrap();
         }
         let mut words: Vec<String> = texts
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
@@ -242,9 +242,9 @@ fn a_scan_finds_what_an_index_finds() {
             2 => Filter { project: Some("/".to_owned()), ..Filter::default() },
             _ => Filter::default(),
         };
-        let request = Request { limit: 20, filter, ..request(&query) };
+        let request = SearchRequest { limit: 20, filter, ..request(&query) };
         let [index, scan] = [0, 1].map(|which| found(&places[which], &mut *stores[which], &request));
-        let scores = |found: &Found| -> Vec<(String, String)> {
+        let scores = |found: &SearchResults| -> Vec<(String, String)> {
             let hit = |hit: &Hit| (hit.identity().0, format!("{:.9} {:?}", hit.score, hit.snippet));
             let mut hits: Vec<_> = found.hits.iter().map(hit).collect();
             hits.sort_unstable();

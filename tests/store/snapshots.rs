@@ -50,7 +50,7 @@ fn each_has_its_place_and_its_sizes(kind: Kind) {
     let key = session(&mut *store, "s").unwrap().key;
     let key = store.transcripts(key).unwrap()[0].key;
     for (compaction, (start, turns)) in found.iter().zip(starts.iter().zip([1, 2])) {
-        assert_eq!((compaction.place, compaction.turns), (Some((key, *start)), turns));
+        assert_eq!((compaction.location, compaction.turns), (Some((key, *start)), turns));
         assert_eq!((compaction.session.as_str(), compaction.cause.as_deref()), ("s", Some("auto")));
         assert!(compaction.is_done && !compaction.is_blocked && compaction.summary.is_some());
         assert_eq!((compaction.snapshot.as_ref(), compaction.took_ms, compaction.learnings), (None, None, 0));
@@ -69,7 +69,7 @@ fn each_has_its_place_and_its_sizes(kind: Kind) {
         start: Some(starts[0]),
         ..CompactSummary::default()
     };
-    store.place_compactions(key, &[met], &[FirstContext { start: starts[1], tokens: 777 }]).unwrap();
+    store.locate_compactions(key, &[met], &[FirstContext { start: starts[1], tokens: 777 }]).unwrap();
     let again = compactions(&mut *store);
     assert_eq!((again.len(), &again[0], again[1].context_after), (2, &found[0], Some(777)));
     place.check_sound();
@@ -88,9 +88,9 @@ fn a_snapshot_is_found_by_its_words(kind: Kind) {
     };
     let calendar = snapshot("Why does the venue calendar book twice?", "It has no index.", &["calendar", "venue"]);
     let telescope = snapshot("Now the telescope drifts.", "Its \"encoder\" counts\u{0}.", &["telescope mount"]);
-    store.keep_snapshot(found[0].key, &calendar).unwrap();
-    store.keep_snapshot(found[1].key, &Snapshot::default()).unwrap();
-    store.keep_snapshot(found[1].key, &telescope).unwrap();
+    store.save_snapshot(found[0].key, &calendar).unwrap();
+    store.save_snapshot(found[1].key, &Snapshot::default()).unwrap();
+    store.save_snapshot(found[1].key, &telescope).unwrap();
     let kept: Vec<_> = compactions(&mut *store).into_iter().map(|one| one.snapshot.unwrap()).collect();
     assert_eq!(kept, [calendar, telescope]);
     for store in [&mut *store, &mut *place.open()] {
@@ -104,12 +104,12 @@ fn a_snapshot_is_found_by_its_words(kind: Kind) {
             ("calendar telescop", None, vec![]),
             ("submarin", None, vec![]),
         ] {
-            let mut keys: Vec<i64> = store.compactions_with(words, project, 9).unwrap().iter().map(|one| one.key).collect();
+            let mut keys: Vec<i64> = store.search_compactions(words, project, 9).unwrap().iter().map(|one| one.key).collect();
             keys.sort_unstable();
             let expected: Vec<i64> = expected.into_iter().map(|at: usize| found[at].key).collect();
             assert_eq!(keys, expected, "{words} {project:?}");
         }
-        assert_eq!(store.compactions_with("calendar OR telescop", None, 1).unwrap().len(), 1);
+        assert_eq!(store.search_compactions("calendar OR telescop", None, 1).unwrap().len(), 1);
     }
 }
 
@@ -118,8 +118,8 @@ fn a_pass_takes_what_is_missing(kind: Kind) {
     let mut store = place.open();
     place.archive(&mut *store, "s", &conversation());
     let of = session(&mut *store, "s").unwrap();
-    assert_eq!(snapshot::pass(&mut *store, &of, None).unwrap().snapshots, 2);
-    assert_eq!(snapshot::pass(&mut *store, &of, None).unwrap().snapshots, 0);
+    assert_eq!(snapshot::take_snapshots(&mut *store, &of, None).unwrap().snapshots, 2);
+    assert_eq!(snapshot::take_snapshots(&mut *store, &of, None).unwrap().snapshots, 0);
     let taken: Vec<_> = compactions(&mut *place.open()).into_iter().map(|one| one.snapshot.unwrap()).collect();
     assert_eq!(taken.iter().map(|one| one.messages).collect::<Vec<_>>(), [2, 2], "since the one before");
     assert_eq!(
@@ -134,16 +134,16 @@ fn what_hooks_announce_is_what_happens(kind: Kind) {
     // Before there is anything else of it.
     let announced =
         Compaction { at_ms: NOW, cause: Some("manual".to_owned()), context_tokens: Some(150_000), is_blocked: true, turns: None };
-    store.announce("s", &announced).unwrap();
+    store.record_compaction("s", &announced).unwrap();
     assert_eq!(session(&mut *store, "s"), None, "nothing is archived of it");
     place.archive(&mut *store, "s", &[user(1, "Go."), says(2, "Gone.")]);
-    store.announce("s", &Compaction { at_ms: NOW + 1, is_blocked: false, ..announced }).unwrap();
+    store.record_compaction("s", &Compaction { at_ms: NOW + 1, is_blocked: false, ..announced }).unwrap();
     store.add_summary("s", "<summary>It went.</summary>", NOW + 9_001).unwrap();
     let found = compactions(&mut *store);
     let [blocked, done] = &found[..] else { panic!("{found:?}") };
     assert_eq!((blocked.is_blocked, blocked.is_done, blocked.turns, blocked.at_ms), (true, false, 0, NOW));
     assert_eq!((done.is_blocked, done.is_done, done.turns, done.took_ms), (false, true, 1, Some(9_000)));
-    assert_eq!((done.context_tokens, done.cause.as_deref(), done.place), (Some(150_000), Some("manual"), None));
+    assert_eq!((done.context_tokens, done.cause.as_deref(), done.location), (Some(150_000), Some("manual"), None));
     store.end_session("s", "clear", NOW + 10_000).unwrap();
     let ended = session(&mut *store, "s").unwrap();
     assert_eq!(ended.end_reason.as_deref(), Some("clear"));
@@ -161,7 +161,7 @@ fn places_are_lost_and_found_again(kind: Kind) {
     place.archive(&mut *store, "s", &other[..6]);
     let after = compactions(&mut *store);
     assert_eq!(after.len(), 2);
-    assert!(after[0].place.is_some() && after[1].place.is_none(), "the rewritten one has only the first: {after:?}");
+    assert!(after[0].location.is_some() && after[1].location.is_none(), "the rewritten one has only the first: {after:?}");
     assert_eq!(after[1].summary, before[1].summary, "what it said is known all the same");
     place.check_sound();
 }

@@ -1,7 +1,7 @@
 //! What has to hold of an archive at any time.
 
-use ctxbridge::archive::store::{EVERYTHING, Store, StoredTurn, Turns};
-use ctxbridge::archive::words;
+use ctxbridge::archive::store::{EVERYTHING, Store, StoredTurn, TurnSelection};
+use ctxbridge::archive::turn_text;
 use ctxbridge::common::digest::Hasher;
 use ctxbridge::transcript::{Interpreter, Turn};
 
@@ -14,7 +14,7 @@ pub fn fresh(bytes: &[u8], is_agent: bool) -> Vec<Turn> {
 
 /// That each turn, also one of an old generation, is the one that its bytes tell.
 pub fn check_contents(store: &mut dyn Store, key: i64) {
-    for which in [Turns::All, Turns::Superseded, Turns::Agents] {
+    for which in [TurnSelection::All, TurnSelection::Superseded, TurnSelection::Agents] {
         for turn in store.turns(key, which).unwrap() {
             assert_eq!(content_hash(store, &turn), turn.turn.content_sha256, "{which:?} {turn:?}");
         }
@@ -22,7 +22,7 @@ pub fn check_contents(store: &mut dyn Store, key: i64) {
 }
 
 fn content_hash(store: &mut dyn Store, turn: &StoredTurn) -> [u8; 32] {
-    let words = words::content(store, turn).unwrap();
+    let words = turn_text::content(store, turn).unwrap();
     let mut hasher = Hasher::default();
     if !words.is_empty() {
         hasher.update(words.as_bytes());
@@ -34,6 +34,6 @@ fn content_hash(store: &mut dyn Store, turn: &StoredTurn) -> [u8; 32] {
 /// A generation of a transcript, byte for byte.
 pub fn restored(store: &mut dyn Store, transcript: i64, generation: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    store.raw(transcript, generation, EVERYTHING, &mut bytes).unwrap();
+    store.read_bytes(transcript, generation, EVERYTHING, &mut bytes).unwrap();
     bytes
 }

@@ -1,6 +1,6 @@
 //! What holds of a SQLite file only: how it is opened, what is refused, what is damage.
 
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{EVERYTHING, StoreError};
 
 use super::kinds::{self, Kind};
@@ -22,7 +22,7 @@ fn one_of_a_newer_version_is_left_alone() {
     let place = Place::new(Kind::Sqlite);
     place.archive(&mut *place.open(), "s", &[user(1, "One.")]);
     kinds::database(place.data.path()).pragma_update(None, "user_version", 99).unwrap();
-    let error = SqliteStore::open(place.data.path(), Patience::Patient).unwrap_err();
+    let error = SqliteStore::open(place.data.path(), LockPolicy::Background).unwrap_err();
     assert!(!error.is_damage() && !error.is_busy(), "or it would be moved aside");
     let said = error.to_string().replace(&place.data.path().display().to_string(), "DATA");
     insta::with_settings!({ filters => vec![(r"knows \(\d+\)", "knows (N)")] }, {
@@ -36,7 +36,7 @@ fn garbage_is_damage() {
     let place = Place::new(Kind::Sqlite);
     std::fs::write(place.data.path().join(SqliteStore::FILE), "no database, but long enough to be looked at ".repeat(50))
         .unwrap();
-    let error = SqliteStore::open(place.data.path(), Patience::Hurried).unwrap_err();
+    let error = SqliteStore::open(place.data.path(), LockPolicy::Interactive).unwrap_err();
     assert!(error.is_damage(), "{error}");
 }
 
@@ -47,7 +47,7 @@ fn nobody_else_may_read_it() {
     let place = Place::new(Kind::Sqlite);
     let data = place.data.path().join("new");
     ctxbridge::common::paths::create_private_dir(&data).unwrap();
-    let mut store = SqliteStore::open(&data, Patience::Patient).unwrap();
+    let mut store = SqliteStore::open(&data, LockPolicy::Background).unwrap();
     place.archive(&mut store, "s", &[user(1, "Secret.")]);
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&data), 0o700);
@@ -71,7 +71,7 @@ fn damaged_bytes_are_told_and_not_handed_out() {
         damaged[at] ^= 0x10;
         kinds::database(place.data.path()).execute("UPDATE segments SET data = ?1", [&damaged]).unwrap();
         let mut bytes = Vec::new();
-        match store.raw(transcript, 0, EVERYTHING, &mut bytes) {
+        match store.read_bytes(transcript, 0, EVERYTHING, &mut bytes) {
             Err(StoreError::Segment { start: 0, .. }) => assert!(bytes.is_empty(), "byte {at}"),
             // Not every bit of a frame means something; but then nothing is missing.
             Ok(()) => assert_eq!(bytes, std::fs::read(place.path("s.jsonl")).unwrap(), "byte {at}"),

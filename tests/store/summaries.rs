@@ -23,7 +23,7 @@ fn told(store: &mut dyn Store) -> Vec<(String, u32)> {
 fn announce(store: &mut dyn Store, is_blocked: bool) {
     let compaction =
         Compaction { at_ms: NOW, cause: Some("auto".to_owned()), context_tokens: Some(167_000), is_blocked, turns: None };
-    store.announce("s", &compaction).unwrap();
+    store.record_compaction("s", &compaction).unwrap();
 }
 
 fn rows(store: &mut dyn Store) -> usize {

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ctxbridge::archive::ingest::archive;
+use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::reader::ReadError;
-use ctxbridge::archive::store::sqlite::Patience;
+use ctxbridge::archive::store::sqlite::LockPolicy;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use super::{Place, session, transcript, turns};
 on_every_store!(who_comes_second_looks_again, copies_of_a_session_share_their_entries);
 
 /// A file that grows in pieces of these sizes while others archive it, each pass of them as patient as a hook may be.
-fn grow(kind: Kind, pieces: &[usize], readers: &[Patience]) {
+fn grow(kind: Kind, pieces: &[usize], readers: &[LockPolicy]) {
     let place = Place::new(kind);
     let path = place.path("s.jsonl");
     let transcript = transcript(&path, "s");
@@ -39,8 +39,8 @@ fn grow(kind: Kind, pieces: &[usize], readers: &[Patience]) {
             scope.spawn(|| {
                 let mut store = kind.try_open(place.data.path(), *patience).unwrap();
                 while !is_done.load(Ordering::Relaxed) {
-                    match archive(&mut *store, &transcript, &path) {
-                        Err(ReadError::Store(error)) if error.is_busy() && *patience == Patience::Hurried => {}
+                    match ingest(&mut *store, &transcript, &path) {
+                        Err(ReadError::Store(error)) if error.is_busy() && *patience == LockPolicy::Interactive => {}
                         pass => drop(pass.unwrap()),
                     }
                 }
@@ -60,7 +60,7 @@ fn grow(kind: Kind, pieces: &[usize], readers: &[Patience]) {
         is_done.store(true, Ordering::Relaxed);
     });
     let mut store = place.open();
-    archive(&mut *store, &transcript, &path).unwrap();
+    ingest(&mut *store, &transcript, &path).unwrap();
     let session = session(&mut *store, "s").unwrap();
     let stored = store.transcripts(session.key).unwrap();
     assert_eq!(stored[0].generation, 0, "it only ever grew");
@@ -73,7 +73,7 @@ fn grow(kind: Kind, pieces: &[usize], readers: &[Patience]) {
 
 fn who_comes_second_looks_again(kind: Kind) {
     proptest!(kind.cases(6), |(pieces in proptest::collection::vec(1..9_000_usize, 1..30))| {
-        grow(kind, &pieces, &[Patience::Patient, Patience::Patient, Patience::Hurried]);
+        grow(kind, &pieces, &[LockPolicy::Background, LockPolicy::Background, LockPolicy::Interactive]);
     });
 }
 

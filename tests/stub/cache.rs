@@ -1,6 +1,6 @@
 //! The prompt cache, with requests made by hand.
 
-use ctxbridge::stub::{CacheRules, Options, Stub, Totals};
+use ctxbridge::stub::{CacheRules, Options, Stub, UsageTotals};
 use serde_json::{Value, json};
 
 use super::http::{ask, assistant, cached, call, main_request, result, text, user};
@@ -14,7 +14,7 @@ struct Said {
 }
 
 fn stub(rules: CacheRules) -> Stub {
-    Stub::start_with(ctxbridge::stub::Numbered, Options { cache: Some(rules), ..Options::default() }).unwrap()
+    Stub::start_with(ctxbridge::stub::NumberedReplies, Options { cache: Some(rules), ..Options::default() }).unwrap()
 }
 
 /// Asks, and checks that nothing of the prompt is lost or counted twice.
@@ -248,7 +248,7 @@ fn totals_are_of_the_main_conversation() {
     said(&stub, &aside);
 
     let totals = stub.totals();
-    let expected = Totals {
+    let expected = UsageTotals {
         requests: 2,
         input: first.input + second.input,
         read: second.read,

@@ -75,7 +75,7 @@ fn roles_are_user_and_assistant_and_the_user_begins() {
 }
 
 #[test]
-fn neighbours_of_one_role_are_accepted() {
+fn neighbors_of_one_role_are_accepted() {
     let messages = json!([user("One."), user("Two."), assistant("A."), assistant("B."), user("C.")]);
     assert_eq!(validate(&request(messages)), Ok(()));
 }
@@ -187,7 +187,7 @@ fn every_tool_use_is_answered_in_the_next_message() {
         json!([user("Hi"), calls(), user(json!([result("t2")]))]),
         &unanswered(1, "t1"),
     );
-    // Merged with its neighbour a message counts as one.
+    // Merged with its neighbor a message counts as one.
     messages_rule(
         json!([user("Hi"), calls(), user(json!([result("t1")])), user(json!([result("t2")]))]),
         json!([user("Hi"), calls(), user("No."), assistant("Why?"), user(json!([result("t1")]))]),

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use ctxbridge::archive::ingest::archive_through;
+use ctxbridge::archive::ingest::ingest_with;
 use ctxbridge::archive::reader::Comparison;
-use ctxbridge::archive::store::{EVERYTHING, Store, StoredTranscript, Transcript, Turns};
+use ctxbridge::archive::store::{EVERYTHING, Store, StoredTranscript, Transcript, TurnSelection};
 use proptest::prelude::*;
 
 use super::changes::{Model, Step, step};
@@ -18,8 +18,8 @@ fn told(store: &mut dyn Store) -> Option<Told> {
     let session = store.session(SESSION).unwrap()?;
     let transcript = store.transcripts(session.key).unwrap().remove(0);
     let mut bytes = Vec::new();
-    store.raw(transcript.key, transcript.generation, EVERYTHING, &mut bytes).unwrap();
-    let which = if transcript.agent.is_some() { Turns::Agents } else { Turns::All };
+    store.read_bytes(transcript.key, transcript.generation, EVERYTHING, &mut bytes).unwrap();
+    let which = if transcript.agent.is_some() { TurnSelection::Agents } else { TurnSelection::All };
     let turns = store.turns(session.key, which).unwrap().into_iter().filter(|turn| !turn.is_superseded);
     Some((bytes, turns.map(|turn| (turn.turn.id, turn.turn.content_sha256, turn.turn.start, turn.turn.end)).collect()))
 }
@@ -33,7 +33,7 @@ fn lines_of(file: &[u8]) -> &[u8] {
 fn archive(store: &mut dyn Store, transcript: &Transcript, bytes: &[u8]) {
     let path = Path::new(&transcript.path);
     fs::write(path, bytes).unwrap();
-    archive_through(store, transcript, path, Comparison::Whole, &mut |store, batch| store.append(batch)).unwrap();
+    ingest_with(store, transcript, path, Comparison::Whole, &mut |store, batch| store.append(batch)).unwrap();
 }
 
 fn check(steps: &[(Step, bool)], is_agent: bool) {
@@ -72,10 +72,11 @@ fn all_of(store: &mut dyn Store) -> Vec<(Vec<Vec<u8>>, usize)> {
     let transcripts = store.transcripts(session.key).unwrap();
     let bytes = |store: &mut dyn Store, key: i64, generation: u32| {
         let mut bytes = Vec::new();
-        store.raw(key, generation, EVERYTHING, &mut bytes).unwrap();
+        store.read_bytes(key, generation, EVERYTHING, &mut bytes).unwrap();
         bytes
     };
-    let turns = store.turns(session.key, Turns::All).unwrap().len() + store.turns(session.key, Turns::Agents).unwrap().len();
+    let turns = store.turns(session.key, TurnSelection::All).unwrap().len()
+        + store.turns(session.key, TurnSelection::Agents).unwrap().len();
     let of = |transcript: &StoredTranscript| (0..=transcript.generation).map(|at| bytes(store, transcript.key, at)).collect();
     transcripts.iter().map(of).map(|generations| (generations, turns)).collect()
 }

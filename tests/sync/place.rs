@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ctxbridge::archive::ingest::archive;
-use ctxbridge::archive::learn::Patterns;
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, Turns};
-use ctxbridge::archive::words;
+use ctxbridge::archive::ingest::ingest;
+use ctxbridge::archive::learn::LearningPatterns;
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, TurnSelection};
+use ctxbridge::archive::turn_text;
 use ctxbridge::redact::Redactor;
-use ctxbridge::team::sync::{Retries, Sending, SyncError, Synced};
+use ctxbridge::team::sync::{RetryPolicy, SyncError, SyncReport, SyncRun};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -49,11 +49,11 @@ impl Place {
     }
 
     pub fn open_here(&self) -> Box<dyn Store> {
-        Box::new(SqliteStore::open(&self.here(), Patience::Patient).unwrap())
+        Box::new(SqliteStore::open(&self.here(), LockPolicy::Background).unwrap())
     }
 
     pub fn there(&self) -> Box<dyn Store> {
-        Box::new(SqliteStore::open(&self.path_of_there(), Patience::Patient).unwrap())
+        Box::new(SqliteStore::open(&self.path_of_there(), LockPolicy::Background).unwrap())
     }
 
     pub fn transcript(&self, session: &str) -> PathBuf {
@@ -65,14 +65,14 @@ impl Place {
         let path = self.transcript(session);
         fs::write(&path, content).unwrap();
         let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), agent: None };
-        archive(&mut *self.open_here(), &transcript, &path).unwrap();
+        ingest(&mut *self.open_here(), &transcript, &path).unwrap();
     }
 
-    pub fn sync(&self) -> Result<Synced, SyncError> {
+    pub fn sync(&self) -> Result<SyncReport, SyncError> {
         self.sync_with(false, &|| open(&self.path_of_there()))
     }
 
-    pub fn sync_whole(&self) -> Result<Synced, SyncError> {
+    pub fn sync_whole(&self) -> Result<SyncReport, SyncError> {
         self.sync_with(true, &|| open(&self.path_of_there()))
     }
 
@@ -80,19 +80,19 @@ impl Place {
         &self,
         is_whole: bool,
         to: &(dyn Fn() -> Result<Box<dyn Store>, StoreError> + Sync),
-    ) -> Result<Synced, SyncError> {
+    ) -> Result<SyncReport, SyncError> {
         let here = self.here();
-        let sending = Sending {
+        let sending = SyncRun {
             data: &here,
             from: &|| open(&here),
             to,
             name: "there",
             redactor: Redactor::standard(),
-            patterns: &Patterns::of_user().0,
+            patterns: &LearningPatterns::of_user().0,
             model: None,
-            is_whole,
+            is_full_resync: is_whole,
             deadline: None,
-            retries: Retries { times: 3, first: Duration::from_millis(1) },
+            retries: RetryPolicy { times: 3, first_pause: Duration::from_millis(1) },
             now_ms: 1_780_000_000_000,
         };
         sending.run(&|_| {})
@@ -101,7 +101,7 @@ impl Place {
     /// A copy of the other archive, as a backup would be.
     pub fn copy_of_there(&self) -> TempDir {
         let copy = tempfile::tempdir().unwrap();
-        self.there().settle().unwrap();
+        self.there().checkpoint().unwrap();
         fs::copy(self.path_of_there().join(SqliteStore::FILE), copy.path().join(SqliteStore::FILE)).unwrap();
         copy
     }
@@ -117,7 +117,7 @@ impl Place {
         let session = store.session(session).unwrap().unwrap();
         let transcript = store.transcripts(session.key).unwrap().remove(0);
         let mut bytes = Vec::new();
-        store.raw(transcript.key, transcript.generation, EVERYTHING, &mut bytes).unwrap();
+        store.read_bytes(transcript.key, transcript.generation, EVERYTHING, &mut bytes).unwrap();
         bytes
     }
 
@@ -132,7 +132,7 @@ impl Place {
 }
 
 fn open(folder: &Path) -> Result<Box<dyn Store>, StoreError> {
-    SqliteStore::open(folder, Patience::Patient).map(|store| Box::new(store) as Box<dyn Store>)
+    SqliteStore::open(folder, LockPolicy::Background).map(|store| Box::new(store) as Box<dyn Store>)
 }
 
 /// All that a store says of its sessions, but for its own numbers.
@@ -142,19 +142,19 @@ fn told(store: &mut dyn Store) -> Vec<String> {
     sessions.sort_by(|a, b| a.session.cmp(&b.session));
     for mut session in sessions {
         let key = std::mem::take(&mut session.key);
-        told.push(format!("{session:?} {:?}", store.size(key).unwrap()));
+        told.push(format!("{session:?} {:?}", store.session_stats(key).unwrap()));
         for mut transcript in store.transcripts(key).unwrap() {
             let number = std::mem::take(&mut transcript.key);
             told.push(format!("{transcript:?}"));
             for generation in 0..=transcript.generation {
                 let mut bytes = Vec::new();
-                store.raw(number, generation, EVERYTHING, &mut bytes).unwrap();
+                store.read_bytes(number, generation, EVERYTHING, &mut bytes).unwrap();
                 told.push(format!("{generation}: {}", String::from_utf8_lossy(&bytes)));
             }
         }
-        for which in [Turns::All, Turns::Superseded, Turns::Agents, Turns::Kept] {
+        for which in [TurnSelection::All, TurnSelection::Superseded, TurnSelection::Agents, TurnSelection::Pinned] {
             for mut turn in store.turns(key, which).unwrap() {
-                told.push(words::content(store, &turn).unwrap());
+                told.push(turn_text::content(store, &turn).unwrap());
                 (turn.entry, turn.transcript) = (0, 0);
                 told.push(format!("{which:?} {turn:?}"));
             }
@@ -164,7 +164,7 @@ fn told(store: &mut dyn Store) -> Vec<String> {
         );
         for mut compaction in store.compactions(Some(key), i64::MIN).unwrap() {
             (compaction.key, compaction.summary, compaction.snapshot, compaction.learnings) = (0, None, None, 0);
-            compaction.place = compaction.place.map(|(_, start)| (0, start));
+            compaction.location = compaction.location.map(|(_, start)| (0, start));
             told.push(format!("{compaction:?}"));
         }
     }

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use std::sync::Arc;
 
-use ctxbridge::config::{Config, Secret, StoreKind};
+use ctxbridge::config::{Config, SecretString, StoreKind};
 use ctxbridge::mcp::{Library, tools};
 use ctxbridge::team::search::FederatedSearch;
 use serde_json::{Value, json};
@@ -162,8 +162,8 @@ fn a_wrong_password_is_told_of_and_never_shown() {
 fn a_model_that_asks_is_told_of_it() {
     let (_team, ann, bob) = talk();
     let mut config = Config::default();
-    config.postgres.url = Some(Secret::new(bob.url.clone()));
-    config.postgres.password = Some(Secret::new(bob.role.password.clone()));
+    config.postgres.url = Some(SecretString::new(bob.url.clone()));
+    config.postgres.password = Some(SecretString::new(bob.role.password.clone()));
     config.postgres.tenant = Some("acme".to_owned());
     // Where nobody has set it, that has to be meant.
     config.archive.store = StoreKind::Postgres;

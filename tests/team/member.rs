@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use ctxbridge::team::postgres::{PostgresStore, Settings, Ssl};
+use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore, TlsMode};
 use ctxbridge_testkit::postgres::{Database, Role};
 use tempfile::TempDir;
 
@@ -44,7 +44,11 @@ impl Team {
 
     /// The superuser makes the tables, and is the tenant's admin.
     pub fn on(database: Database) -> Self {
-        let settings = Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..Settings::from_url(&database.url()).unwrap() };
+        let settings = ConnectionSettings {
+            ssl: TlsMode::Off,
+            tenant: TENANT.to_owned(),
+            ..ConnectionSettings::from_url(&database.url()).unwrap()
+        };
         drop(PostgresStore::connect(settings).unwrap());
         database.spread().unwrap();
         Self { database, owner: None }
@@ -59,8 +63,8 @@ impl Team {
             .unwrap()
             .batch_execute(&format!("GRANT CREATE ON DATABASE {} TO {}", database.name, owner.name))
             .unwrap();
-        let settings = Settings::from_url(&database.url_of(&owner)).unwrap();
-        drop(PostgresStore::connect(Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..settings }).unwrap());
+        let settings = ConnectionSettings::from_url(&database.url_of(&owner)).unwrap();
+        drop(PostgresStore::connect(ConnectionSettings { ssl: TlsMode::Off, tenant: TENANT.to_owned(), ..settings }).unwrap());
         Self { database, owner: Some(owner) }
     }
 
@@ -172,8 +176,8 @@ impl Member {
 
     /// The archive on the server, as this member sees it.
     pub fn store(&self) -> PostgresStore {
-        let mut settings = Settings::from_url(&self.url).unwrap();
-        settings.password = Some(ctxbridge::config::Secret::new(self.role.password.clone()));
-        PostgresStore::connect(Settings { ssl: Ssl::Off, tenant: TENANT.to_owned(), ..settings }).unwrap()
+        let mut settings = ConnectionSettings::from_url(&self.url).unwrap();
+        settings.password = Some(ctxbridge::config::SecretString::new(self.role.password.clone()));
+        PostgresStore::connect(ConnectionSettings { ssl: TlsMode::Off, tenant: TENANT.to_owned(), ..settings }).unwrap()
     }
 }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ctxbridge::archive::store::{Store, Turns};
+use ctxbridge::archive::store::{Store, TurnSelection};
 use ctxbridge_testkit::postgres::{Database, Server};
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn check_whole(member: &Member) {
     let sessions = store.sessions("", None, usize::MAX).unwrap();
     assert_eq!(sessions.len() as u32, SESSIONS);
     for session in sessions {
-        let turns = store.turns(session.key, Turns::All).unwrap();
+        let turns = store.turns(session.key, TurnSelection::All).unwrap();
         let mut ids: Vec<_> = turns.iter().map(|turn| turn.turn.id).collect();
         ids.sort_unstable();
         ids.dedup();

@@ -4,14 +4,14 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use ctxbridge::archive::embed::install::MODEL;
-use ctxbridge::archive::embed::{EmbedError, Embedder, Model};
-use ctxbridge::archive::learn::Patterns;
+use ctxbridge::archive::embed::{EmbedError, Embedder, EmbeddingModel};
+use ctxbridge::archive::learn::LearningPatterns;
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::search::{self, Index};
-use ctxbridge::archive::store::sqlite::{Patience, SqliteStore};
-use ctxbridge::archive::store::{ImportedEmbedding, Store, Turns};
+use ctxbridge::archive::search::{self, SearchIndex};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::store::{ImportedEmbedding, Store, TurnSelection};
 use ctxbridge::redact::Redactor;
-use ctxbridge::team::sync::{Retries, Sending, Synced};
+use ctxbridge::team::sync::{RetryPolicy, SyncReport, SyncRun};
 
 use super::TOKEN;
 use super::lines::{says, text, user};
@@ -38,8 +38,8 @@ impl Counts {
         vector.iter().map(|value| value / length).collect()
     }
 
-    fn model(&self) -> Mutex<Model> {
-        Mutex::new(Model::from(Box::new(self.clone()) as Box<dyn Embedder>))
+    fn model(&self) -> Mutex<EmbeddingModel> {
+        Mutex::new(EmbeddingModel::from(Box::new(self.clone()) as Box<dyn Embedder>))
     }
 
     fn seen(&self) -> Vec<String> {
@@ -78,27 +78,27 @@ fn fill(member: &Member) {
 
 fn index(member: &Member) {
     let mut store = here(member);
-    let mut index = Index::open(&member.data()).unwrap();
+    let mut index = SearchIndex::open(&member.data()).unwrap();
     search::refresh(&mut store, &mut index, usize::MAX, &mut |_| {}).unwrap();
-    search::embed(&mut store, &mut index, &mut Counts::default(), usize::MAX, &mut |_| {}).unwrap();
+    search::embed_missing(&mut store, &mut index, &mut Counts::default(), usize::MAX, &mut |_| {}).unwrap();
 }
 
 fn here(member: &Member) -> SqliteStore {
-    SqliteStore::open(&member.data(), Patience::Patient).unwrap()
+    SqliteStore::open(&member.data(), LockPolicy::Background).unwrap()
 }
 
-fn sync(member: &Member, model: &Mutex<Model>, deadline: Option<Instant>) -> Synced {
-    let sending = Sending {
+fn sync(member: &Member, model: &Mutex<EmbeddingModel>, deadline: Option<Instant>) -> SyncReport {
+    let sending = SyncRun {
         data: &member.data(),
         from: &|| Ok(Box::new(here(member))),
         to: &|| Ok(Box::new(member.store())),
         name: "there",
         redactor: Redactor::standard(),
-        patterns: &Patterns::of_user().0,
+        patterns: &LearningPatterns::of_user().0,
         model: Some(model),
-        is_whole: false,
+        is_full_resync: false,
         deadline,
-        retries: Retries::default(),
+        retries: RetryPolicy::default(),
         now_ms: 1_780_000_000_000,
     };
     sending.run(&|_| {}).unwrap()
@@ -108,8 +108,8 @@ fn sync(member: &Member, model: &Mutex<Model>, deadline: Option<Instant>) -> Syn
 fn near(member: &Member, text: &str) -> Vec<Option<f32>> {
     let mut store = member.store();
     let session = store.session(&id(1)).unwrap().unwrap();
-    let turns = store.turns(session.key, Turns::All).unwrap();
-    let hits = store.search_near(MODEL, &Counts::vector(text), &Filter::default(), 99).unwrap();
+    let turns = store.turns(session.key, TurnSelection::All).unwrap();
+    let hits = store.search_nearest(MODEL, &Counts::vector(text), &Filter::default(), 99).unwrap();
     turns.iter().map(|turn| hits.iter().find(|hit| hit.entry == turn.entry).map(|hit| hit.score)).collect()
 }
 
@@ -126,7 +126,7 @@ fn without_the_model_those_are_sent_that_are_here_and_tell_nothing_else() {
     let ann = team.member("ann");
     fill(&ann);
     index(&ann);
-    let none = Mutex::new(Model::installed(&ann.data()));
+    let none = Mutex::new(EmbeddingModel::installed(&ann.data()));
     let sent = sync(&ann, &none, None);
     assert_eq!((sent.turns, sent.embedded, sent.no_vectors), (4, 1, None));
     let found = near(&ann, &passage());
@@ -174,7 +174,7 @@ fn what_came_from_other_tools_is_sent_where_there_is_no_secret() {
     fill(&ann);
     let mut store = here(&ann);
     let session = store.session(&id(1)).unwrap().unwrap();
-    let entries: Vec<i64> = store.turns(session.key, Turns::All).unwrap().iter().map(|turn| turn.entry).collect();
+    let entries: Vec<i64> = store.turns(session.key, TurnSelection::All).unwrap().iter().map(|turn| turn.entry).collect();
     let imported = |entry: i64, number: usize, dimensions: usize| ImportedEmbedding {
         entry,
         source: "claude-flow".to_owned(),
@@ -185,7 +185,7 @@ fn what_came_from_other_tools_is_sent_where_there_is_no_secret() {
     let all =
         [imported(entries[0], 0, 768), imported(entries[0], 1, 768), imported(entries[1], 2, 384), imported(entries[2], 3, 768)];
     store.keep_embeddings(&all).unwrap();
-    let none = Mutex::new(Model::installed(&ann.data()));
+    let none = Mutex::new(EmbeddingModel::installed(&ann.data()));
     assert_eq!(sync(&ann, &none, None).embedded, 1);
     let sql = "SELECT t.idx, v.passage, v.model FROM ctxbridge.embeddings_768 v JOIN ctxbridge.turns t ON t.tenant = v.tenant AND t.entry = v.entry ORDER BY 2";
     let rows = team.database.admin().unwrap().query(sql, &[]).unwrap();
@@ -200,7 +200,7 @@ fn what_time_was_too_short_for_comes_next_time() {
     let ann = team.member("ann");
     fill(&ann);
     let counts = Counts::default();
-    assert_eq!(sync(&ann, &Mutex::new(Model::installed(&ann.data())), None).embedded, 0);
+    assert_eq!(sync(&ann, &Mutex::new(EmbeddingModel::installed(&ann.data())), None).embedded, 0);
     let late = sync(&ann, &counts.model(), Some(Instant::now()));
     assert!(late.is_cut && late.embedded == 0);
     assert_eq!(sync(&ann, &counts.model(), None).embedded, 4);

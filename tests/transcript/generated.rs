@@ -8,7 +8,7 @@ use ctxbridge_testkit::transcript::{Kind, Session, Spec, generate};
 
 use super::{Found, read, read_with};
 
-fn sha256(text: &str) -> digest::Bytes {
+fn sha256(text: &str) -> digest::Sha256Digest {
     let mut hasher = Hasher::default();
     hasher.update(text.as_bytes());
     hasher.finish_bytes()

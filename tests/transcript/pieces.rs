@@ -1,6 +1,6 @@
 //! However the bytes come, and wherever the reading is interrupted, the turns are the same.
 
-use ctxbridge::transcript::{CompactSummary, Interpreter, Seen, Turn};
+use ctxbridge::transcript::{CompactSummary, Interpreter, SessionMetadata, Turn};
 use proptest::prelude::*;
 
 use super::damage::any_line;
@@ -10,7 +10,7 @@ use super::damage::any_line;
 struct Outcome {
     turns: Vec<Turn>,
     summaries: Vec<CompactSummary>,
-    seen: Seen,
+    seen: SessionMetadata,
     position: u64,
     waiting: usize,
     context_tokens: u64,
@@ -24,7 +24,7 @@ impl Outcome {
             self.turns.push(turn);
         }
         self.summaries.extend(interpreter.take_summaries());
-        self.seen = interpreter.seen().clone();
+        self.seen = interpreter.session_metadata().clone();
         self.position = interpreter.position();
         self.waiting = interpreter.waiting();
         self.context_tokens = interpreter.context_tokens();

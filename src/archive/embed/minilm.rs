@@ -12,44 +12,44 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::encoder::{Encoder, HIDDEN};
 use super::install::{VOCABULARY, WEIGHTS};
-use super::weights::{Rows, Weights};
-use super::wordpiece::{Token, WORDS, WordPiece};
+use super::weights::{TensorRows, Weights};
+use super::wordpiece::{TokenId, WORDS, WordPiece};
 use super::{EmbedError, Embedder};
 
-/// The encoder was trained on texts of so many tokens; of a longer one only the begin counts.
-pub const MOST_TOKENS: usize = 256;
+/// The encoder was trained on texts of this many tokens; of a longer text only the start counts.
+pub const MAX_TOKENS: usize = 256;
 /// Rows of the position embeddings.
 const POSITIONS: usize = 512;
 /// CRC-32 of all tensors that are read whole, in the order in which they are.
 const CHECKSUM: u32 = 0x43ef_44be;
 /// Texts whose tokens are in memory at once: 0.4 MB each.
-const BATCH: usize = 64;
+const BATCH_TEXTS: usize = 64;
 
 /// The encoder; its weights take 12 MB. The word embeddings, four times as much, stay in the file.
 pub struct MiniLm {
     vocabulary: WordPiece,
     weights: Weights,
-    words: Rows,
-    /// Of what kind every token is, and where it stands.
+    words: TensorRows,
+    /// Embeddings of each token's kind and position.
     positions: Vec<f32>,
     encoder: Encoder,
     threads: ThreadPool,
 }
 
 impl MiniLm {
-    /// Reads a model that [`install`](super::install::install) has put there, to be run on one thread.
+    /// Reads a model that [`install`](super::install::install) has installed, to run on one thread.
     ///
     /// # Errors
-    /// When it is not there, or is damaged.
+    /// If it is not there, or is damaged.
     pub fn load(folder: &Path) -> Result<Self, EmbedError> {
         Self::with_threads(folder, 1)
     }
 
-    /// The same, to be run on so many threads: several texts at once, and where there is only one, its parts. The vectors are the
-    /// same, whatever the number.
+    /// Like [`Self::load`], but runs on several threads: several texts at once, and for a single text, its parts. The vectors are
+    /// the same, whatever the number.
     ///
     /// # Errors
-    /// When it is not there, or is damaged, or the system gives no threads.
+    /// If it is not there, or is damaged, or the system gives no threads.
     pub fn with_threads(folder: &Path, threads: usize) -> Result<Self, EmbedError> {
         let path = folder.join(VOCABULARY);
         let vocabulary = fs::read_to_string(&path).map_err(|cause| match cause.kind() {
@@ -74,13 +74,13 @@ impl MiniLm {
         Ok(Self { vocabulary, weights, words, positions, encoder, threads })
     }
 
-    /// What the model sees of a text: at most [`MOST_TOKENS`] indices into its vocabulary.
-    pub fn tokens(&self, text: &str) -> Vec<Token> {
-        self.vocabulary.encode(text, MOST_TOKENS)
+    /// Returns the tokens that the model sees of a text: at most [`MAX_TOKENS`] indices into its vocabulary.
+    pub fn tokens(&self, text: &str) -> Vec<TokenId> {
+        self.vocabulary.encode(text, MAX_TOKENS)
     }
 
-    /// What is known of each token before the first layer.
-    fn look_up(&mut self, tokens: &[Token]) -> Result<Vec<f32>, EmbedError> {
+    /// Returns the input of the first layer: for each token the sum of its embeddings.
+    fn embed_tokens(&mut self, tokens: &[TokenId]) -> Result<Vec<f32>, EmbedError> {
         let mut sums = Vec::with_capacity(tokens.len() * HIDDEN);
         for token in tokens {
             self.weights.row(&self.words, *token as usize, &mut sums)?;
@@ -101,11 +101,11 @@ impl Embedder for MiniLm {
 
     fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let mut vectors = Vec::with_capacity(texts.len());
-        for texts in texts.chunks(BATCH) {
+        for texts in texts.chunks(BATCH_TEXTS) {
             let mut inputs = Vec::with_capacity(texts.len());
             for text in texts {
                 let tokens = self.tokens(text);
-                inputs.push(self.look_up(&tokens)?);
+                inputs.push(self.embed_tokens(&tokens)?);
             }
             let encoder = &self.encoder;
             let outputs: Result<Vec<_>, _> =

@@ -1,8 +1,9 @@
 /*!
 Vectors of texts, by which the archive finds what says the same in other words.
 
-[`MiniLm`] is the encoder; [`install`] brings its files. [`Hash768`] is there for vectors that other tools wrote. How the runtime was
-chosen, and what it costs, is in `docs/embeddings.md`.
+[`MiniLm`] is the encoder; [`install`] installs its files. [`Hash768`] is there for vectors that other tools wrote. The model is
+read only where there are vectors to compare with. Its products of 8-bit integers are those of rten. Eight runtimes were measured;
+`docs/embeddings.md` describes the choice and its costs.
 */
 
 mod encoder;
@@ -18,25 +19,25 @@ use std::io;
 use std::path::PathBuf;
 
 pub use hash::{Hash768, is_hash_of};
-pub use minilm::{MOST_TOKENS, MiniLm};
-pub use model::Model;
+pub use minilm::{MAX_TOKENS, MiniLm};
+pub use model::EmbeddingModel;
 
-/// Makes vectors of texts; texts that mean alike have vectors that point alike.
+/// Makes vectors of texts: texts with similar meaning have vectors that point in similar directions.
 pub trait Embedder: Send {
     /// Name of model and pooling, as stored beside vectors: `minilm-384`.
     fn id(&self) -> &'static str;
 
-    /// How many numbers a vector has.
+    /// Number of dimensions of a vector.
     fn dimensions(&self) -> usize;
 
-    /// A vector of length 1 for each text, in order.
+    /// Returns a vector of length 1 for each text, in order.
     ///
     /// # Errors
-    /// When the model is damaged.
+    /// If the model is damaged.
     fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
-/// A text has no vector.
+/// Errors from making a text's vector.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// There is no model.
@@ -47,7 +48,7 @@ pub enum EmbedError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
     /// A file is not what was published.
@@ -55,7 +56,7 @@ pub enum EmbedError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: String,
     },
     /// The system gives no threads.

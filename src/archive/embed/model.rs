@@ -2,88 +2,89 @@
 
 use std::path::{Path, PathBuf};
 
-use super::install::{self, FILES, MODEL};
+use super::install::{self, MODEL, MODEL_FILES};
 use super::{EmbedError, Embedder, MiniLm};
-use ctxbridge_common::files::{self, Stamp};
+use ctxbridge_common::files::{self, FileStamp};
 
-/// An embedder that may be absent or damaged: who searches does without it then, and says why. One that is installed meanwhile is taken up.
-pub struct Model {
+/// An embedder that may be absent or damaged. Searches then do without it and say why. A model that is installed meanwhile is used.
+pub struct EmbeddingModel {
     id: &'static str,
-    /// Where it is installed, and on how many threads it runs; none where it was given.
+    /// Folder of the installation, and number of threads; `None` if the embedder was given.
     source: Option<(PathBuf, usize)>,
-    state: State,
+    state: LoadState,
 }
 
-enum State {
+enum LoadState {
     Unread,
     Read(Box<dyn Embedder>),
-    /// Why, and what the files were like then.
-    Unusable(EmbedError, Vec<Stamp>),
+    /// The error, and the stamps of the files at that time.
+    Unusable(EmbedError, Vec<FileStamp>),
 }
 
-impl Model {
-    /// The one that `ctxbridge model install` puts into a data folder.
+impl EmbeddingModel {
+    /// The model that `ctxbridge model install` puts into a data folder.
     pub fn installed(data: &Path) -> Self {
-        Self { id: MODEL, source: Some((install::folder_in(data), 1)), state: State::Unread }
+        Self { id: MODEL, source: Some((install::folder_in(data), 1)), state: LoadState::Unread }
     }
 
-    /// Has it run on so many threads, unless it is in use already; else on one, which for one text is as fast.
+    /// Sets the number of threads, unless the model is loaded already. The default is one thread, which is as fast for a single
+    /// text.
     pub fn use_threads(&mut self, count: usize) {
         if let Some((_, threads)) = &mut self.source {
             *threads = count;
         }
     }
 
-    /// Its name, as vectors have it.
+    /// Name of the model, as stored with vectors.
     pub fn id(&self) -> &'static str {
         self.id
     }
 
-    /// The embedder.
+    /// Returns the embedder, and loads it if necessary.
     ///
     /// # Errors
-    /// When it is not installed, or is damaged.
+    /// If it is not installed, or is damaged.
     pub fn get(&mut self) -> Result<&mut dyn Embedder, &EmbedError> {
         if let Some((folder, threads)) = &self.source {
             let is_due = match &self.state {
-                State::Unread => true,
-                State::Read(_) => false,
-                State::Unusable(_, before) => *before != stamp(folder),
+                LoadState::Unread => true,
+                LoadState::Read(_) => false,
+                LoadState::Unusable(_, before) => *before != stamp(folder),
             };
             if is_due {
                 let before = stamp(folder);
                 self.state = match MiniLm::with_threads(folder, *threads) {
-                    Ok(model) => State::Read(Box::new(model)),
-                    Err(error) => State::Unusable(error, before),
+                    Ok(model) => LoadState::Read(Box::new(model)),
+                    Err(error) => LoadState::Unusable(error, before),
                 };
             }
         }
         match &mut self.state {
-            State::Read(embedder) => Ok(&mut **embedder),
-            State::Unusable(error, _) => Err(error),
-            State::Unread => unreachable!("it was read above, or given"),
+            LoadState::Read(embedder) => Ok(&mut **embedder),
+            LoadState::Unusable(error, _) => Err(error),
+            LoadState::Unread => unreachable!("it was read above, or given"),
         }
     }
 
-    /// After it has failed: read again when it is next asked for.
-    pub fn set_aside(&mut self) {
+    /// To be called after a failure: the model is loaded again when it is next requested.
+    pub fn unload(&mut self) {
         if self.source.is_some() {
-            self.state = State::Unread;
+            self.state = LoadState::Unread;
         }
     }
 
-    /// Whether there seems to be one; nothing of it is read.
-    pub fn is_there(&self) -> bool {
+    /// `true` if the model's folder exists; nothing of it is read.
+    pub fn is_present(&self) -> bool {
         self.source.as_ref().is_none_or(|(folder, _)| folder.exists())
     }
 }
 
-impl From<Box<dyn Embedder>> for Model {
+impl From<Box<dyn Embedder>> for EmbeddingModel {
     fn from(embedder: Box<dyn Embedder>) -> Self {
-        Self { id: embedder.id(), source: None, state: State::Read(embedder) }
+        Self { id: embedder.id(), source: None, state: LoadState::Read(embedder) }
     }
 }
 
-fn stamp(folder: &Path) -> Vec<Stamp> {
-    FILES.iter().map(|file| files::stamp(&folder.join(file.name))).collect()
+fn stamp(folder: &Path) -> Vec<FileStamp> {
+    MODEL_FILES.iter().map(|file| files::stamp(&folder.join(file.name))).collect()
 }

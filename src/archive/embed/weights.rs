@@ -1,4 +1,4 @@
-//! The weights of the model, as `model.safetensors` has them: a header with names, shapes and places, then 32-bit floats.
+//! The weights of the model, as in `model.safetensors`: a header with names, shapes and offsets, then 32-bit floats.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,17 +10,17 @@ use safetensors::tensor::Metadata;
 
 use super::EmbedError;
 
-/// No header is longer: that of the published file has 11 KB.
-const LONGEST_HEADER: u64 = 1 << 20;
+/// Maximum size of a header: that of the published file has 11 KB.
+const MAX_HEADER_BYTES: u64 = 1 << 20;
 
 /// An open file of weights.
 pub(super) struct Weights {
     path: PathBuf,
     file: File,
     tensors: Metadata,
-    /// Where the first tensor begins.
+    /// Offset of the first tensor.
     begin: u64,
-    /// Of all that was read whole.
+    /// CRC-32 of all tensors that were read whole.
     checksum: crc32fast::Hasher,
     buffer: Vec<u8>,
 }
@@ -29,7 +29,7 @@ impl Weights {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// When there is no such file, or it is not of that format, or not as long as its header says.
+    /// If there is no such file, or it is not of that format, or not as long as its header says.
     pub fn open(path: &Path) -> Result<Self, EmbedError> {
         let fail = |cause: io::Error| match cause.kind() {
             io::ErrorKind::NotFound => EmbedError::Absent(path.to_owned()),
@@ -44,7 +44,7 @@ impl Weights {
         }
         file.read_exact(&mut length).map_err(fail)?;
         let length = u64::from_le_bytes(length);
-        if length > LONGEST_HEADER.min(size - 8) {
+        if length > MAX_HEADER_BYTES.min(size - 8) {
             return Err(damaged("it has no header of safetensors".to_owned()));
         }
         let mut header = vec![0; length as usize];
@@ -58,10 +58,10 @@ impl Weights {
         Ok(Self { path: path.to_owned(), file, tensors, begin, checksum: crc32fast::Hasher::new(), buffer: Vec::new() })
     }
 
-    /// A tensor of this shape, row by row.
+    /// Reads a tensor of this shape, row by row.
     ///
     /// # Errors
-    /// When it is not there, has another shape, or holds what is not a number.
+    /// If it is not there, has another shape, or holds what is not a number.
     pub fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbedError> {
         let place = self.place(name, shape)?;
         let mut numbers = Vec::with_capacity(shape.iter().product());
@@ -70,31 +70,31 @@ impl Weights {
         Ok(numbers)
     }
 
-    /// Where the rows of a tensor are.
+    /// Returns the location of a tensor's rows.
     ///
     /// # Errors
-    /// When it is not there or has another shape.
-    pub fn rows(&self, name: &'static str, shape: [usize; 2]) -> Result<Rows, EmbedError> {
+    /// If it is not there or has another shape.
+    pub fn rows(&self, name: &'static str, shape: [usize; 2]) -> Result<TensorRows, EmbedError> {
         let place = self.place(name, &shape)?;
-        Ok(Rows { name, begin: place.start, length: shape[1] })
+        Ok(TensorRows { name, begin: place.start, length: shape[1] })
     }
 
     /// Adds a row to `numbers`.
     ///
     /// # Errors
-    /// When it cannot be read, or holds what is not a number.
-    pub fn row(&mut self, rows: &Rows, index: usize, numbers: &mut Vec<f32>) -> Result<(), EmbedError> {
+    /// If it cannot be read, or holds what is not a number.
+    pub fn row(&mut self, rows: &TensorRows, index: usize, numbers: &mut Vec<f32>) -> Result<(), EmbedError> {
         let bytes = (rows.length * size_of::<f32>()) as u64;
         let begin = rows.begin + index as u64 * bytes;
         self.read(begin..begin + bytes, rows.name, numbers)
     }
 
-    /// CRC-32 of all tensors that were read, in the order in which they were.
+    /// CRC-32 of all tensors that were read, in the order in which they were read.
     pub fn checksum(&self) -> u32 {
         self.checksum.clone().finalize()
     }
 
-    /// What is wrong with this file.
+    /// Returns an error for damage in this file.
     pub fn damaged(&self, what: impl Into<String>) -> EmbedError {
         EmbedError::Damaged { path: self.path.clone(), what: what.into() }
     }
@@ -127,7 +127,7 @@ impl Weights {
 }
 
 /// The rows of a tensor that is too large to be read whole for a few of them.
-pub(super) struct Rows {
+pub(super) struct TensorRows {
     name: &'static str,
     begin: u64,
     /// Numbers in one.

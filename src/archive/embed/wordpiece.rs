@@ -1,10 +1,10 @@
 /*!
-Text to tokens, as BERT was trained: words in lower case and without accents, punctuation for itself, each word cut greedily into the
-longest pieces of the vocabulary.
+Text to tokens, as BERT was trained: words in lower case and without accents, each punctuation mark as its own word. Each word is
+cut greedily into the longest pieces of the vocabulary.
 
-What counts as punctuation or control is asked of `unicode_categories`, whose tables are old, because the tokenizer that the model
-was published with asks the same. Words are made one at a time and no more than are needed, so that a text of a megabyte costs what
-its begin does.
+Punctuation and control characters are those of `unicode_categories`, whose tables are old, because the tokenizer that the model was
+published with uses the same. Words are made one at a time and only as many as needed, so a text of a megabyte costs as much as its
+start.
 */
 
 use std::collections::HashMap;
@@ -13,36 +13,36 @@ use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
 
 /// A token is an index into the vocabulary, and a row of the word embeddings.
-pub(super) type Token = u32;
+pub(super) type TokenId = u32;
 
 /// Words of the vocabulary, one for each row of the word embeddings.
 pub(super) const WORDS: usize = 30_522;
 
-const UNKNOWN: Token = 100;
-const BEGIN: Token = 101;
-const END: Token = 102;
-/// Words that mean something to the model, and where they stand in the vocabulary.
-const SPECIAL: [(&str, Token); 5] = [("[PAD]", 0), ("[UNK]", UNKNOWN), ("[CLS]", BEGIN), ("[SEP]", END), ("[MASK]", 103)];
+const UNKNOWN: TokenId = 100;
+const BEGIN: TokenId = 101;
+const END: TokenId = 102;
+/// Words with a meaning for the model, and their indices in the vocabulary.
+const SPECIAL: [(&str, TokenId); 5] = [("[PAD]", 0), ("[UNK]", UNKNOWN), ("[CLS]", BEGIN), ("[SEP]", END), ("[MASK]", 103)];
 
-/// Before a piece that is not the begin of its word.
-const INSIDE: &str = "##";
-/// A word with more characters is unknown.
-const LONGEST_WORD: usize = 100;
+/// Prefix of a piece that is not the start of its word.
+const CONTINUATION_MARK: &str = "##";
+/// Maximum number of characters of a word; a longer one is unknown.
+const MAX_WORD_CHARS: usize = 100;
 
 /// The vocabulary.
 pub(super) struct WordPiece {
-    begins: HashMap<Box<str>, Token>,
-    insides: HashMap<Box<str>, Token>,
+    begins: HashMap<Box<str>, TokenId>,
+    insides: HashMap<Box<str>, TokenId>,
 }
 
 impl WordPiece {
-    /// Of `vocab.txt`: one word a line. Without the words that this code counts on, it says what is wrong.
+    /// Reads `vocab.txt`: one word a line. Fails with a description if the words that this code counts on are missing.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut begins = HashMap::with_capacity(WORDS);
         let mut insides = HashMap::new();
         let mut count = 0;
         for (word, token) in text.lines().zip(0..) {
-            match word.strip_prefix(INSIDE) {
+            match word.strip_prefix(CONTINUATION_MARK) {
                 Some(inside) if !inside.is_empty() => insides.insert(inside.into(), token),
                 _ => begins.insert(word.into(), token),
             };
@@ -57,8 +57,8 @@ impl WordPiece {
         }
     }
 
-    /// At most `most` tokens, with those that mark begin and end.
-    pub fn encode(&self, text: &str, most: usize) -> Vec<Token> {
+    /// Returns at most `most` tokens, with those that mark start and end.
+    pub fn encode(&self, text: &str, most: usize) -> Vec<TokenId> {
         let room = most.saturating_sub(1);
         let mut tokens = vec![BEGIN];
         for (part, special) in parts(text) {
@@ -78,15 +78,15 @@ impl WordPiece {
         tokens
     }
 
-    /// Adds the pieces of a word, or that it is unknown.
-    fn cut(&self, word: &str, tokens: &mut Vec<Token>) {
+    /// Adds the pieces of a word, or the token for unknown words.
+    fn cut(&self, word: &str, tokens: &mut Vec<TokenId>) {
         let before = tokens.len();
         let mut rest = word;
         while !rest.is_empty() {
             let pieces = if rest.len() == word.len() { &self.begins } else { &self.insides };
             let mut ends = rest.char_indices().rev().map(|(at, c)| at + c.len_utf8());
             let longest = ends.find_map(|end| Some((end, *pieces.get(&rest[..end])?)));
-            let Some((end, token)) = longest.filter(|_| word.chars().count() <= LONGEST_WORD) else {
+            let Some((end, token)) = longest.filter(|_| word.chars().count() <= MAX_WORD_CHARS) else {
                 tokens.truncate(before);
                 tokens.push(UNKNOWN);
                 return;
@@ -97,8 +97,8 @@ impl WordPiece {
     }
 }
 
-/// What is between the special words that stand in a text, each with the one behind it.
-fn parts(text: &str) -> impl Iterator<Item = (&str, Option<Token>)> {
+/// Splits a text at its special words. Each part comes with the special word behind it.
+fn parts(text: &str) -> impl Iterator<Item = (&str, Option<TokenId>)> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
@@ -115,7 +115,7 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, Option<Token>)> {
     })
 }
 
-/// The words of a text. Of one that is too long only the begin.
+/// The words of a text. A word that is too long is cut off.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut characters = normal(text);
     // What ended the word before it.
@@ -133,7 +133,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
                     break;
                 }
                 Some(c) => {
-                    if length <= LONGEST_WORD {
+                    if length <= MAX_WORD_CHARS {
                         word.push(c);
                     }
                     length += 1;
@@ -144,7 +144,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Without control characters, accents and capitals; ideographs for themselves.
+/// Text without control characters, accents and capitals; each ideograph becomes its own word.
 fn normal(text: &str) -> impl Iterator<Item = char> {
     let clean = text.chars().filter(|c| !matches!(c, '\0' | '\u{fffd}') && (is_line(*c) || !c.is_other()));
     let spaced = clean.flat_map(|c| match c {
@@ -155,7 +155,7 @@ fn normal(text: &str) -> impl Iterator<Item = char> {
     spaced.flatten().nfd().filter(|c| !c.is_mark_nonspacing()).flat_map(char::to_lowercase).fuse()
 }
 
-/// Control characters that are spaces to us.
+/// `true` for control characters that count as spaces.
 fn is_line(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r')
 }
@@ -164,7 +164,8 @@ fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || c.is_punctuation()
 }
 
-/// The blocks that BERT's own tokenizer lists. Hangul, kana and the like are written with spaces or cut as other words are.
+/// `true` for the blocks that BERT's own tokenizer lists. Hangul, kana and similar scripts are written with spaces or cut like
+/// other words.
 fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c),
         0x4E00..=0x9FFF | 0x3400..=0x4DBF | 0x20000..=0x2A6DF | 0x2A700..=0x2B73F | 0x2B740..=0x2B81F | 0x2B920..=0x2CEAF

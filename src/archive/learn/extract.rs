@@ -1,58 +1,63 @@
-//! Learnings in an answer.
+//! Extraction of learnings from an answer.
 
 use std::ops::Range;
 
 use super::passage::{Sentence, sentences};
-use super::patterns::{Cue, Doubt, Kind, Patterns, Scope};
+use super::patterns::{ExclusionPattern, ExclusionScope, LearningKind, LearningPatterns, TriggerPattern};
 
-/// Bytes of a sentence that says one thing; longer ones are tables and logs that nobody marked as such.
-const LONGEST: usize = 700;
+/// Maximum bytes of a sentence; longer ones are unmarked tables and logs.
+const MAX_SENTENCE_BYTES: usize = 700;
 
-/// The cue of what is handed on in so many words.
+/// Id of the cue for an explicit hand-off.
 const DECLARATION: &str = "declaration";
 
-/// What makes a sentence end with less than a full stop.
+/// Characters that end a clause.
 const CLAUSE_ENDS: [char; 7] = [',', ';', ':', '—', '–', '(', ')'];
 
-/// A sentence from which something is learned.
+/// A learning found in a sentence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// Of which kind.
-    pub kind: Kind,
-    /// Where it stands in the text.
+pub struct ExtractedLearning {
+    /// Kind of learning.
+    pub kind: LearningKind,
+    /// Byte range in the text.
     pub range: Range<usize>,
-    /// How sure it is, from 0 to 1.
+    /// Confidence, from 0 to 1.
     pub confidence: f64,
     /// The cue.
     pub cue: String,
 }
 
-/// The learnings of an answer, in order; a sentence is at most one.
-pub fn extract(patterns: &Patterns, text: &str) -> Vec<Found> {
+/// Extracts the learnings of an answer, in order; a sentence is at most one.
+pub fn extract(patterns: &LearningPatterns, text: &str) -> Vec<ExtractedLearning> {
     let sentences = sentences(text);
-    let short = sentences.iter().filter(|sentence| sentence.masked.len() <= LONGEST);
-    let mut found: Vec<Found> = short.filter_map(|sentence| patterns.judge(sentence)).collect();
+    let short = sentences.iter().filter(|sentence| sentence.masked.len() <= MAX_SENTENCE_BYTES);
+    let mut found: Vec<ExtractedLearning> = short.filter_map(|sentence| patterns.judge(sentence)).collect();
     // A declaration says what is handed on; the line with the name belongs to it.
     if found.iter().any(|found| found.cue == DECLARATION) {
-        found.retain(|found| found.kind != Kind::Handoff || found.cue == DECLARATION);
+        found.retain(|found| found.kind != LearningKind::Handoff || found.cue == DECLARATION);
     }
     found
 }
 
-impl Patterns {
-    fn judge(&self, sentence: &Sentence) -> Option<Found> {
+impl LearningPatterns {
+    fn judge(&self, sentence: &Sentence) -> Option<ExtractedLearning> {
         // A box that is ticked is a mark like others.
         let text = if sentence.is_ticked { format!("✔ {}", sentence.masked) } else { sentence.masked.clone() };
         let best = self.cues.iter().filter(|cue| self.is_meant(cue, &text)).max_by(|one, other| {
-            let rank = |cue: &Cue| (cue.confidence, strength(cue.kind));
+            let rank = |cue: &TriggerPattern| (cue.confidence, strength(cue.kind));
             let ((one, first), (other, second)) = (rank(one), rank(other));
             first.cmp(&second).then(one.total_cmp(&other))
         })?;
-        Some(Found { kind: best.kind, range: sentence.range.clone(), confidence: best.confidence, cue: best.id.clone() })
+        Some(ExtractedLearning {
+            kind: best.kind,
+            range: sentence.range.clone(),
+            confidence: best.confidence,
+            cue: best.id.clone(),
+        })
     }
 
-    /// Whether a cue is there in a place where nothing speaks against it.
-    fn is_meant(&self, cue: &Cue, text: &str) -> bool {
+    /// `true` if a cue matches in a place where no doubt applies.
+    fn is_meant(&self, cue: &TriggerPattern, text: &str) -> bool {
         cue.regex.find_iter(text).any(|hit| {
             let doubts = self.doubts.iter().filter(|doubt| doubt.kinds.contains(&cue.kind));
             let mut doubts = doubts.filter(|doubt| !doubt.but.contains(&cue.id) && !cue.but.contains(&doubt.id));
@@ -61,26 +66,26 @@ impl Patterns {
     }
 }
 
-impl Doubt {
+impl ExclusionPattern {
     fn speaks_against(&self, text: &str, hit: Range<usize>) -> bool {
         let ends = |c: char| CLAUSE_ENDS.contains(&c);
         let begin = text[..hit.start].rfind(ends).map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
         self.regex.is_match(match self.scope {
-            Scope::Sentence => text,
-            Scope::Before => &text[begin..hit.start],
-            Scope::Begin => &text[..hit.end],
-            Scope::After => &text[hit.end..],
+            ExclusionScope::Sentence => text,
+            ExclusionScope::Before => &text[begin..hit.start],
+            ExclusionScope::Begin => &text[..hit.end],
+            ExclusionScope::After => &text[hit.end..],
         })
     }
 }
 
-/// Which kind a sentence is of that could be two.
-fn strength(kind: Kind) -> u8 {
+/// Priority of a kind, for a sentence that could be of two.
+fn strength(kind: LearningKind) -> u8 {
     match kind {
-        Kind::Handoff => 5,
-        Kind::Checkpoint => 4,
-        Kind::Outcome => 3,
-        Kind::Solution => 2,
-        Kind::Decision => 1,
+        LearningKind::Handoff => 5,
+        LearningKind::Checkpoint => 4,
+        LearningKind::Outcome => 3,
+        LearningKind::Solution => 2,
+        LearningKind::Decision => 1,
     }
 }

@@ -1,10 +1,11 @@
 /*!
-What was learned in conversations: decisions, solutions, outcomes, hand-offs and checkpoints, as the model said them, and what its tools tell: what
-failed, and which change made the same call pass.
+Learnings from conversations: decisions, solutions, outcomes, hand-offs and checkpoints, in the model's words, and the results of
+its tools: failed calls, and the change that made the same call pass.
 
-A `passage` is cut into sentences, `patterns` are the table of what announces and what speaks against a learning, `extract` judges. `watch` follows a
-transcript record by record, `pass` drives it over what is new in the archive, `supersede` sees that a decision takes another one back. Precision
-matters more than recall: fixtures/learnings has the passages that both are measured on.
+A `passage` is cut into sentences, `patterns` has the regular expressions for and against a learning, `extract` judges. `watch`
+follows a transcript record by record, `pass` drives it over new content of the archive, `supersede` detects a decision that
+replaces another. Precision matters more than recall: both are measured on the passages of fixtures/learnings.
+The same sentence in a project is one learning.
 */
 
 mod extract;
@@ -17,26 +18,26 @@ mod watch;
 
 use serde::{Deserialize, Serialize};
 
-pub use extract::{Found, extract};
-pub use pass::{Learned, all, pass};
+pub use extract::{ExtractedLearning, extract};
+pub use pass::{LearningReport, learn_from_all, learn_from_session};
 pub use passage::{Sentence, sentences};
-pub use patterns::{Cue, Doubt, Kind, PatternError, Patterns, Scope};
-pub use recur::{Recurring, Together, recurring, together};
-pub use supersede::Decision;
-pub use watch::{Agents, Checkpoint, Tally, ToolTally, Watcher};
+pub use patterns::{ExclusionPattern, ExclusionScope, LearningKind, LearningPatternError, LearningPatterns, TriggerPattern};
+pub use recur::{CoChange, RecurringFailure, co_changes, recurring_failures};
+pub use supersede::DecisionWords;
+pub use watch::{AgentStats, Checkpoint, ToolCallStats, ToolStats, Watcher};
 
 use ctxbridge_common::digest;
 
-/// The name of the user's own table of patterns, beside their config.toml.
-pub const FILE: &str = "learnings.toml";
+/// File name of the user's own table of patterns, next to their config.toml.
+pub const PATTERNS_FILE: &str = "learnings.toml";
 
-/// What a learning is known by, wherever it is said again.
+/// Identity of a learning, the same wherever it is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Id(#[serde(with = "digest::hexadecimal")] pub [u8; 8]);
+pub struct LearningId(#[serde(with = "digest::hexadecimal")] pub [u8; 8]);
 
-impl Id {
-    /// Of a sentence of a kind in a project: letters and digits count, their case does not.
-    pub fn of(kind: Kind, folder: Option<&str>, sentence: &str) -> Self {
+impl LearningId {
+    /// Id for a sentence of a kind in a project: letters and digits count, their case does not.
+    pub fn of(kind: LearningKind, folder: Option<&str>, sentence: &str) -> Self {
         let words: Vec<String> =
             sentence.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
         let hash = digest::sha256(format!("{}\0{}\0{}", kind.name(), folder.unwrap_or_default(), words.join(" ")).as_bytes());
@@ -45,37 +46,37 @@ impl Id {
         Self(id)
     }
 
-    /// All of it, in hexadecimal digits.
+    /// The whole id, in hexadecimal digits.
     pub fn hex(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// As it is shown; so much is enough to find it again.
+    /// Short form for display; it is enough to find the learning again.
     pub fn handle(self) -> String {
         format!("learn:{}", &self.hex()[..8])
     }
 }
 
-/// A learning, where it was said.
+/// A learning, with its position in the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learning {
-    /// What it is known by.
-    pub id: Id,
+    /// Id.
+    pub id: LearningId,
     /// Its kind.
-    pub kind: Kind,
-    /// As it was said, on one line.
+    pub kind: LearningKind,
+    /// Original sentence, on one line.
     pub sentence: String,
-    /// How sure it is, from 0 to 1.
-    #[serde(with = "ctxbridge_common::exact")]
+    /// Confidence, from 0 to 1.
+    #[serde(with = "ctxbridge_common::serde_f64_bits")]
     pub confidence: f64,
-    /// When, in milliseconds since 1970.
+    /// Time, in milliseconds since 1970.
     pub at_ms: i64,
     /// The turn.
     #[serde(with = "digest::hexadecimal")]
     pub turn: [u8; 16],
-    /// The begin of the message before.
+    /// Start of the message before.
     pub before: String,
-    /// The begin of the message behind it; empty where there is none yet.
+    /// Start of the message after it; empty if there is none yet.
     pub after: String,
     /// The sub-agent that said it; none for the conversation itself.
     pub agent: Option<String>,
@@ -83,47 +84,47 @@ pub struct Learning {
     pub tools: Vec<String>,
 }
 
-/// A call that failed, and passed after something was changed.
+/// A call that failed, and passed after a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
     /// The tool.
     pub tool: String,
-    /// What it was called with, in one line.
+    /// Input of the call, in one line.
     pub call: String,
-    /// What it said when it failed.
+    /// Output of the failure.
     pub error: String,
     /// Files that were changed in between.
     pub changed: Vec<String>,
-    /// When it failed first, in milliseconds since 1970.
+    /// Time of the first failure, in milliseconds since 1970.
     pub failed_ms: i64,
-    /// When it passed.
+    /// Time when it passed, in milliseconds since 1970.
     pub fixed_ms: i64,
     /// The turn in which it passed.
     pub turn: [u8; 16],
 }
 
-/// What a piece of a transcript taught.
+/// Learnings from a piece of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lesson {
+pub struct LearningBatch {
     /// Learnings, in order.
     pub learnings: Vec<Learning>,
-    /// Of those before, which are taken back by which.
-    pub superseded: Vec<(Id, Id)>,
+    /// Earlier learnings that are superseded, each with the one that supersedes it.
+    pub superseded: Vec<(LearningId, LearningId)>,
     /// Calls that pass again.
     pub fixes: Vec<Fix>,
-    /// Files that were changed in a turn, all that are known of it.
+    /// Files changed in a turn, all that are known of it.
     pub changed: Vec<([u8; 16], Vec<String>)>,
 }
 
-/// How far a transcript was looked through.
+/// Progress of learning from a transcript.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Progress {
-    /// Of which generation.
+pub struct LearningCursor {
+    /// Generation of the transcript.
     pub generation: u32,
-    /// Bytes that were looked at.
+    /// Bytes processed.
     pub bytes: u64,
-    /// Which patterns were used.
+    /// Hash of the patterns that were used.
     pub patterns: String,
-    /// What is known so far.
+    /// State of the watcher so far.
     pub watcher: Watcher,
 }

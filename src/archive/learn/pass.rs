@@ -1,46 +1,47 @@
-//! One pass over what is new of a session in the archive.
+//! One pass over new content of a session in the archive.
 
 use std::time::Instant;
 
-use super::watch::Whose;
-use super::{Decision, Kind, Lesson, Patterns, Progress, Watcher};
-use crate::lines;
+use super::watch::RecordOrigin;
+use super::{DecisionWords, LearningBatch, LearningCursor, LearningKind, LearningPatterns, Watcher};
 use crate::search::tokens::Tokenizer;
-use crate::store::{Session, Store, StoreError, StoredTranscript, Wanted};
-use ctxbridge_transcript::{Record, whole_characters};
+use crate::store::{LearningQuery, Session, Store, StoreError, StoredTranscript};
+use crate::transcript_lines;
+use ctxbridge_transcript::{Record, replace_lone_surrogates};
 
-/// Earlier decisions of a project that a new one may take back.
-const COMPARED: usize = 500;
+/// Maximum number of earlier decisions of a project that a new one is compared with.
+const MAX_COMPARED_DECISIONS: usize = 500;
 
-/// What a pass did.
+/// Result of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Learned {
-    /// Learnings that were not known.
+pub struct LearningReport {
+    /// New learnings.
     pub learnings: usize,
     /// Calls that pass again.
     pub fixes: usize,
-    /// Bytes that were looked at.
+    /// Bytes processed.
     pub bytes: u64,
-    /// Whether some is left, because there was no more time.
+    /// `true` if the time ran out before the end.
     pub is_cut: bool,
 }
 
-/// Looks through what is new of a session; until a deadline, if there is one. What was looked at is not looked at again, unless it was rewritten or the
-/// patterns are others.
+/// Learns from new content of a session, until a deadline if there is one. Processed bytes are skipped next time, unless the
+/// transcript was rewritten or the patterns have changed.
 ///
 /// # Errors
-/// When the store cannot be read or written. What was done before stays.
-pub fn pass(
+/// If the store cannot be read or written. Earlier results stay.
+pub fn learn_from_session(
     store: &mut dyn Store,
     session: &Session,
-    patterns: &Patterns,
+    patterns: &LearningPatterns,
     deadline: Option<Instant>,
-) -> Result<Learned, StoreError> {
-    let mut done = Learned::default();
+) -> Result<LearningReport, StoreError> {
+    let mut done = LearningReport::default();
     for transcript in store.transcripts(session.key)? {
-        let known = store.progress(transcript.key)?;
-        let fits = |progress: &Progress| progress.generation == transcript.generation && progress.patterns == patterns.hash();
-        let mut progress = known.filter(fits).unwrap_or_else(|| Progress {
+        let known = store.learning_cursor(transcript.key)?;
+        let fits =
+            |progress: &LearningCursor| progress.generation == transcript.generation && progress.patterns == patterns.hash();
+        let mut progress = known.filter(fits).unwrap_or_else(|| LearningCursor {
             generation: transcript.generation,
             bytes: 0,
             patterns: patterns.hash().to_owned(),
@@ -60,27 +61,27 @@ pub fn pass(
             lesson.superseded = superseded(store, session, &lesson)?;
             done.bytes += progress.bytes - from;
             done.fixes += lesson.fixes.len();
-            done.learnings += store.learn(transcript.key, &lesson, &progress)?;
+            done.learnings += store.add_learnings(transcript.key, &lesson, &progress)?;
         }
     }
     Ok(done)
 }
 
-/// Looks through what is new of all sessions, the newest first. `tell` hears how many are done.
+/// Learns from new content of all sessions, newest first. `tell` is called with the number of sessions done.
 ///
 /// # Errors
-/// As [`pass`].
-pub fn all(
+/// As [`learn_from_session`].
+pub fn learn_from_all(
     store: &mut dyn Store,
-    patterns: &Patterns,
+    patterns: &LearningPatterns,
     deadline: Option<Instant>,
     tell: &mut dyn FnMut(usize),
-) -> Result<Learned, StoreError> {
-    let mut done = Learned::default();
+) -> Result<LearningReport, StoreError> {
+    let mut done = LearningReport::default();
     for (number, session) in store.sessions("", None, usize::MAX)?.iter().enumerate() {
-        let Learned { learnings, fixes, bytes, is_cut } = match pass(store, session, patterns, deadline) {
+        let LearningReport { learnings, fixes, bytes, is_cut } = match learn_from_session(store, session, patterns, deadline) {
             // It is looked through when its bytes are there again; others go on.
-            Err(error) if error.is_of_one() => continue,
+            Err(error) if error.is_session_local() => continue,
             passed => passed?,
         };
         done.learnings += learnings;
@@ -95,9 +96,9 @@ pub fn all(
     Ok(done)
 }
 
-/// Where the turns of a transcript begin, and their ids.
+/// Start bytes of a transcript's turns, and their ids.
 fn starts(store: &mut dyn Store, session: &Session, transcript: &StoredTranscript) -> Result<Vec<(u64, [u8; 16])>, StoreError> {
-    let starts = store.starts(session.key, transcript.agent.is_some())?.into_iter();
+    let starts = store.turn_offsets(session.key, transcript.agent.is_some())?.into_iter();
     let of_transcript = starts.filter(|start| start.transcript == transcript.key);
     let mut starts: Vec<(u64, [u8; 16])> = of_transcript.map(|start| (start.at, start.id)).collect();
     starts.sort_unstable();
@@ -108,13 +109,13 @@ fn step(
     store: &mut dyn Store,
     session: &Session,
     transcript: &StoredTranscript,
-    patterns: &Patterns,
+    patterns: &LearningPatterns,
     starts: &[(u64, [u8; 16])],
-    progress: &mut Progress,
-) -> Result<Lesson, StoreError> {
+    progress: &mut LearningCursor,
+) -> Result<LearningBatch, StoreError> {
     let from = progress.bytes;
-    let bytes = lines::next(store, transcript, from, transcript.bytes)?;
-    let mut lesson = Lesson::default();
+    let bytes = transcript_lines::next_lines(store, transcript, from, transcript.bytes)?;
+    let mut lesson = LearningBatch::default();
     progress.watcher.begin();
     let mut at = from;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -123,8 +124,8 @@ fn step(
         // What stands before the first turn is nobody's.
         let Some((_, turn)) = place.checked_sub(1).and_then(|place| starts.get(place)) else { continue };
         let text = String::from_utf8_lossy(line);
-        if let Ok(record) = Record::parse(&whole_characters(text.as_bytes())) {
-            let whose = Whose { turn: *turn, agent: transcript.agent.as_deref(), folder: session.folder.as_deref() };
+        if let Ok(record) = Record::parse(&replace_lone_surrogates(text.as_bytes())) {
+            let whose = RecordOrigin { turn: *turn, agent: transcript.agent.as_deref(), folder: session.folder.as_deref() };
             progress.watcher.take(patterns, &record, whose, &mut lesson);
         }
     }
@@ -133,25 +134,35 @@ fn step(
     Ok(lesson)
 }
 
-/// Which earlier decisions of the project are taken back.
-fn superseded(store: &mut dyn Store, session: &Session, lesson: &Lesson) -> Result<Vec<(super::Id, super::Id)>, StoreError> {
-    let new: Vec<_> = lesson.learnings.iter().filter(|learning| learning.kind == Kind::Decision).collect();
+/// Earlier decisions of the project that are superseded.
+fn superseded(
+    store: &mut dyn Store,
+    session: &Session,
+    lesson: &LearningBatch,
+) -> Result<Vec<(super::LearningId, super::LearningId)>, StoreError> {
+    let new: Vec<_> = lesson.learnings.iter().filter(|learning| learning.kind == LearningKind::Decision).collect();
     if new.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted = Wanted { kind: Some(Kind::Decision), folder: session.folder.clone(), limit: COMPARED, ..Wanted::default() };
+    let wanted = LearningQuery {
+        kind: Some(LearningKind::Decision),
+        folder: session.folder.clone(),
+        limit: MAX_COMPARED_DECISIONS,
+        ..LearningQuery::default()
+    };
     let known = store.learnings(&wanted)?;
     let tokenizer = Tokenizer::default();
-    let known: Vec<_> = known.iter().map(|known| (known.id, known.last_ms, Decision::of(&tokenizer, &known.sentence))).collect();
-    let new: Vec<_> = new.iter().map(|new| (new.id, new.at_ms, Decision::of(&tokenizer, &new.sentence))).collect();
+    let known: Vec<_> =
+        known.iter().map(|known| (known.id, known.last_ms, DecisionWords::of(&tokenizer, &known.sentence))).collect();
+    let new: Vec<_> = new.iter().map(|new| (new.id, new.at_ms, DecisionWords::of(&tokenizer, &new.sentence))).collect();
     let mut superseded = Vec::new();
     for (place, (id, at_ms, decision)) in new.iter().enumerate() {
         let before = known.iter().filter(|(_, last_ms, _)| last_ms <= at_ms);
-        let taken_back = before.chain(&new[..place]).filter(|(old, _, known)| old != id && decision.takes_back(known));
+        let taken_back = before.chain(&new[..place]).filter(|(old, _, known)| old != id && decision.supersedes(known));
         superseded.extend(taken_back.map(|(old, ..)| (*old, *id)));
         // Sessions are not looked through in their order.
         let later = known.iter().filter(|(newer, last_ms, _)| last_ms > at_ms && newer != id);
-        superseded.extend(later.filter(|(.., known)| known.takes_back(decision)).map(|(newer, ..)| (*id, *newer)));
+        superseded.extend(later.filter(|(.., known)| known.supersedes(decision)).map(|(newer, ..)| (*id, *newer)));
     }
     Ok(superseded)
 }

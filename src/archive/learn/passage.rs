@@ -1,8 +1,8 @@
 /*!
-What the model itself says in an answer, sentence by sentence: no code, no quotation, no heading, no table.
+The model's own sentences in an answer: no code, no quotation, no heading, no table.
 
-Markdown is read by a parser of its own; sentences end where Unicode says (UAX 29). What is not the model's own words is masked in place, so that a
-sentence and its mask are the same ranges of the same text.
+Markdown is parsed by pulldown-cmark; sentences end according to Unicode (UAX 29). Text that is not the model's own is masked in
+place, so that a sentence and its mask are the same range of the same text.
 */
 
 use std::ops::Range;
@@ -10,26 +10,26 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Stands for each byte of what is not to be read: it is no letter, and no space either.
+/// Replaces each byte that is not to be read: neither a letter nor a space.
 const MASK: u8 = 1;
 
-/// Bytes of a text that are read: the model's longest answers are a tenth of that.
-const LONGEST: usize = 1 << 20;
+/// Maximum bytes of a text to read: the model's longest answers are a tenth of that.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// A sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence {
-    /// Where it stands in the text.
+    /// Byte range in the text.
     pub range: Range<usize>,
-    /// The sentence, with what is not the model's own words masked; as long as the sentence.
+    /// The sentence, with all text that is not the model's own masked; as long as the sentence.
     pub masked: String,
-    /// Whether it is an entry of a list that is ticked off.
+    /// `true` if it is a checked item of a task list.
     pub is_ticked: bool,
 }
 
 /// The sentences of an answer, in order.
 pub fn sentences(text: &str) -> Vec<Sentence> {
-    let text = &text[..floor(text, LONGEST)];
+    let text = &text[..floor(text, MAX_ANSWER_BYTES)];
     let mut found = Vec::new();
     for block in blocks(text) {
         block.sentences(text, &mut found);
@@ -37,18 +37,18 @@ pub fn sentences(text: &str) -> Vec<Sentence> {
     found
 }
 
-/// A paragraph, or an entry of a list.
-struct Block {
+/// A paragraph or a list item.
+struct ProseBlock {
     range: Range<usize>,
-    /// In it, what is not to be read.
+    /// Ranges in it that are not to be read.
     masked: Vec<Range<usize>>,
-    /// Whether it has a box before it, and what is in there.
+    /// State of its checkbox, if it has one.
     ticked: Option<bool>,
 }
 
-fn blocks(text: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut open: Option<Block> = None;
+fn blocks(text: &str) -> Vec<ProseBlock> {
+    let mut blocks: Vec<ProseBlock> = Vec::new();
+    let mut open: Option<ProseBlock> = None;
     // In code, quotations, tables and headings nothing is said, however deep it is.
     let mut silent = 0_u32;
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
@@ -65,7 +65,7 @@ fn blocks(text: &str) -> Vec<Block> {
             }
             _ if silent > 0 => {}
             Event::TaskListMarker(is_ticked) => {
-                open = Some(Block { range: range.end..range.end, masked: Vec::new(), ticked: Some(is_ticked) });
+                open = Some(ProseBlock { range: range.end..range.end, masked: Vec::new(), ticked: Some(is_ticked) });
             }
             Event::Start(Tag::Strikethrough) => hide(&mut open, range),
             Event::Code(_) | Event::Html(_) | Event::InlineHtml(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {
@@ -98,17 +98,17 @@ fn is_silent_end(tag: TagEnd) -> bool {
     )
 }
 
-fn extend<'b>(open: &'b mut Option<Block>, range: &Range<usize>) -> &'b mut Block {
-    let block = open.get_or_insert_with(|| Block { range: range.clone(), masked: Vec::new(), ticked: None });
+fn extend<'b>(open: &'b mut Option<ProseBlock>, range: &Range<usize>) -> &'b mut ProseBlock {
+    let block = open.get_or_insert_with(|| ProseBlock { range: range.clone(), masked: Vec::new(), ticked: None });
     block.range.end = block.range.end.max(range.end);
     block
 }
 
-fn hide(open: &mut Option<Block>, range: Range<usize>) {
+fn hide(open: &mut Option<ProseBlock>, range: Range<usize>) {
     extend(open, &range).masked.push(range);
 }
 
-impl Block {
+impl ProseBlock {
     fn sentences(&self, text: &str, found: &mut Vec<Sentence>) {
         // A list of things to do is no report.
         if self.ticked == Some(false) {
@@ -121,7 +121,7 @@ impl Block {
         let masked = masked.replace('\n', " ");
         let mut start = 0;
         for line in lines {
-            for sentence in masked[line.clone()].split_sentence_bounds().flat_map(small_begins) {
+            for sentence in masked[line.clone()].split_sentence_bounds().flat_map(split_before_lowercase) {
                 let end = start.max(line.start) + sentence.len();
                 let range = start.max(line.start)..end;
                 start = end;
@@ -144,7 +144,7 @@ impl Block {
         });
     }
 
-    /// The block with what is hidden, and what is in quotation marks, masked; emphasis and line breaks are spaces.
+    /// Returns the block with hidden ranges and quotations masked; emphasis and line breaks are spaces.
     fn mask(&self, shown: &str) -> String {
         let mut bytes = shown.as_bytes().to_vec();
         for hidden in &self.masked {
@@ -164,9 +164,9 @@ impl Block {
     }
 }
 
-/// What is in quotation marks, with them.
+/// Ranges of quotations, with their quotation marks.
 fn quotations(text: &str) -> Vec<Range<usize>> {
-    const LONGEST: usize = 600;
+    const MAX_QUOTATION_BYTES: usize = 600;
     let mut found = Vec::new();
     let mut open: Option<(usize, char)> = None;
     for (at, character) in text.char_indices() {
@@ -175,7 +175,7 @@ fn quotations(text: &str) -> Vec<Range<usize>> {
                 found.push(start..at + character.len_utf8());
                 open = None;
             }
-            (Some((start, _)), _) if at - start > LONGEST => open = None,
+            (Some((start, _)), _) if at - start > MAX_QUOTATION_BYTES => open = None,
             (Some(_), _) => {}
             (None, '"') => open = Some((at, '"')),
             (None, '“') => open = Some((at, '”')),
@@ -187,17 +187,17 @@ fn quotations(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// A sentence in two or more where one begins with a small letter: with a name of something, or as some write. Behind what may be an abbreviation
-/// it goes on.
-fn small_begins(sentence: &str) -> Vec<&str> {
-    const SHORTEST_WORD: usize = 4;
+/// Splits a sentence where the next one begins with a lowercase letter: with the name of something, or in that style. It is not
+/// split after a possible abbreviation.
+fn split_before_lowercase(sentence: &str) -> Vec<&str> {
+    const MIN_LAST_WORD_BYTES: usize = 4;
     const SHORT_FORMS: [&str; 6] = ["approx", "incl", "resp", "excl", "spec", "misc"];
     let mut parts = Vec::new();
     let mut rest = sentence;
     let mut from = 0;
     while let Some(at) = rest[from..].find(". ").map(|at| from + at) {
         let word = rest[..at].rsplit(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-        let is_end = word.len() >= SHORTEST_WORD && !SHORT_FORMS.contains(&word.to_lowercase().as_str());
+        let is_end = word.len() >= MIN_LAST_WORD_BYTES && !SHORT_FORMS.contains(&word.to_lowercase().as_str());
         from = at + 2;
         if is_end && rest[from..].starts_with(|c: char| c.is_lowercase() || c == '\u{1}') {
             parts.push(&rest[..from]);
@@ -209,7 +209,7 @@ fn small_begins(sentence: &str) -> Vec<&str> {
     parts
 }
 
-/// Ranges of lines that go on each other: where a line is one of its own, a sentence ends before it.
+/// Ranges of lines that continue each other; a line that starts its own sentence starts a new range.
 fn lines(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
@@ -219,7 +219,7 @@ fn lines(text: &str) -> Vec<Range<usize>> {
         let before = found.last().map(|last| text[last.clone()].trim_end());
         match found
             .last_mut()
-            .filter(|_| before.is_some_and(|before| !before.ends_with([':', '.', '!', '?']) && !begins_anew(line)))
+            .filter(|_| before.is_some_and(|before| !before.ends_with([':', '.', '!', '?']) && !starts_own_sentence(line)))
         {
             Some(last) => last.end = range.end,
             None => found.push(range),
@@ -228,7 +228,7 @@ fn lines(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn begins_anew(line: &str) -> bool {
+fn starts_own_sentence(line: &str) -> bool {
     let line = line.trim_start();
     ["To:", "From:", "HANDOFF", "Handoff"].iter().any(|begin| line.starts_with(begin))
         || line.starts_with(['✅', '✔', '✓', '☑', '❌', '✗', '✘', '⚠', '•'])

@@ -1,8 +1,10 @@
 /*!
-What announces a learning, and what speaks against one: a table of regular expressions (`patterns.toml`), to which users add theirs.
+Patterns for and against learnings: a table of regular expressions (`patterns.toml`), to which users add theirs.
 
-A [cue](Cue) says which kind a sentence is of. A [doubt](Doubt) takes that back: where it is negated, asked, supposed, told of others, or said to the
-user. Both look at the sentence without code and quotations.
+A [`TriggerPattern`] assigns a kind to a sentence. An [`ExclusionPattern`] rejects it: if it is negated, asked, supposed, reported
+of others, or addressed to the user. Both see the sentence without code and quotations.
+
+The patterns were chosen on one half of fixtures/learnings, and are tested on the other half as well.
 */
 
 use std::collections::BTreeMap;
@@ -17,21 +19,21 @@ use ctxbridge_common::paths;
 /// Kinds of learnings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// What was chosen, and mostly why.
+pub enum LearningKind {
+    /// A choice, usually with its reason.
     Decision,
-    /// What was wrong, and what put it right.
+    /// A cause, and its fix.
     Solution,
-    /// What came of something: it works, it failed, it waits for somebody.
+    /// A result: it works, it failed, it waits for somebody.
     Outcome,
-    /// Somebody else goes on.
+    /// Work handed to somebody else.
     Handoff,
-    /// A state that one can come back to.
+    /// A state to come back to.
     Checkpoint,
 }
 
-impl Kind {
-    /// All of them, the most wanted first: what is decided holds until it is taken back.
+impl LearningKind {
+    /// All kinds, most wanted first: a decision holds until it is superseded.
     pub const ALL: [Self; 5] = [Self::Decision, Self::Solution, Self::Outcome, Self::Handoff, Self::Checkpoint];
 
     /// Its name.
@@ -51,44 +53,44 @@ impl Kind {
     }
 }
 
-/// Where a doubt is looked for.
+/// Part of the sentence that a doubt is matched against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scope {
+pub enum ExclusionScope {
     /// In the sentence.
     Sentence,
     /// In the clause of the cue, before it.
     Before,
     /// In the sentence, up to the end of the cue.
     Begin,
-    /// Behind the cue.
+    /// After the cue.
     After,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct PatternTable {
     #[serde(default)]
-    cue: Vec<Row>,
+    cue: Vec<PatternRow>,
     #[serde(default)]
-    doubt: Vec<Row>,
-    /// Rows of the table before that are left out.
+    doubt: Vec<PatternRow>,
+    /// Rows of the earlier table to remove.
     #[serde(default)]
     without: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct PatternRow {
     id: String,
-    /// Of a doubt: only these are doubted.
-    kind: Option<OneOrMore<Kind>>,
+    /// Of a doubt: only these kinds are rejected.
+    kind: Option<OneOrMore<LearningKind>>,
     regex: String,
     /// Of a cue: from 0 to 1.
     confidence: Option<f64>,
     /// Of a doubt.
-    scope: Option<Scope>,
-    /// Of a doubt: cues that it does not count for; of a cue: doubts that do not count for it.
+    scope: Option<ExclusionScope>,
+    /// Of a doubt: cues that are exempt from it; of a cue: doubts that it is exempt from.
     #[serde(default)]
     but: Vec<String>,
 }
@@ -100,46 +102,46 @@ enum OneOrMore<T> {
     More(Vec<T>),
 }
 
-/// What announces a learning.
+/// Pattern that announces a learning.
 #[derive(Clone, Debug)]
-pub struct Cue {
+pub struct TriggerPattern {
     /// Its name.
     pub id: String,
-    /// Of which kind it is.
-    pub kind: Kind,
-    /// From 0 to 1.
+    /// Kind of learning.
+    pub kind: LearningKind,
+    /// Confidence, from 0 to 1.
     pub confidence: f64,
     pub(super) regex: Regex,
     pub(super) but: Vec<String>,
 }
 
-/// What speaks against one.
+/// Pattern that rejects a cue.
 #[derive(Clone, Debug)]
-pub struct Doubt {
+pub struct ExclusionPattern {
     pub(super) id: String,
-    pub(super) kinds: Vec<Kind>,
-    pub(super) scope: Scope,
+    pub(super) kinds: Vec<LearningKind>,
+    pub(super) scope: ExclusionScope,
     pub(super) regex: Regex,
     pub(super) but: Vec<String>,
 }
 
-/// A table.
+/// A table of patterns.
 #[derive(Clone, Debug, Default)]
-pub struct Patterns {
-    pub(super) cues: Vec<Cue>,
-    pub(super) doubts: Vec<Doubt>,
+pub struct LearningPatterns {
+    pub(super) cues: Vec<TriggerPattern>,
+    pub(super) doubts: Vec<ExclusionPattern>,
     hash: String,
 }
 
-/// A table that cannot be used.
+/// Errors from reading a table of patterns.
 #[derive(Debug, thiserror::Error)]
-pub enum PatternError {
+pub enum LearningPatternError {
     /// It cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         cause: std::io::Error,
     },
     /// It is no table of patterns.
@@ -147,7 +149,7 @@ pub enum PatternError {
     Syntax {
         /// The file.
         path: String,
-        /// Why, with the line.
+        /// The cause, with the line.
         cause: Box<toml::de::Error>,
     },
     /// A row of it is wrong.
@@ -157,61 +159,61 @@ pub enum PatternError {
         path: String,
         /// The row.
         id: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-impl Patterns {
-    /// Ours alone.
+impl LearningPatterns {
+    /// The built-in patterns.
     pub fn standard() -> &'static Self {
-        static STANDARD: std::sync::OnceLock<Patterns> = std::sync::OnceLock::new();
+        static STANDARD: std::sync::OnceLock<LearningPatterns> = std::sync::OnceLock::new();
         // A test reads the table; without one, nothing would be learned.
         STANDARD.get_or_init(|| Self::default().with("patterns.toml", include_str!("patterns.toml")).unwrap_or_default())
     }
 
-    /// Ours and those of a file, which need not exist.
+    /// The built-in patterns and those of a file, which need not exist.
     ///
     /// # Errors
-    /// When it is there and cannot be used.
-    pub fn with_file(path: &Path) -> Result<Self, PatternError> {
+    /// If it exists and cannot be used.
+    pub fn with_file(path: &Path) -> Result<Self, LearningPatternError> {
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Self::standard().clone().with(&name, &text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::standard().clone()),
-            Err(cause) => Err(PatternError::Read { path: name, cause }),
+            Err(cause) => Err(LearningPatternError::Read { path: name, cause }),
         }
     }
 
-    /// Other patterns have another one.
+    /// Hash of the patterns: other patterns have another one.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// Ours and those of the user's file. One that cannot be used is left out, and what is wrong with it is said.
-    pub fn of_user() -> (Self, Option<PatternError>) {
-        let path = paths::config_dir().map(|folder| folder.join(super::FILE));
+    /// The built-in patterns and those of the user's file. An unusable file is left out, and its error is returned.
+    pub fn of_user() -> (Self, Option<LearningPatternError>) {
+        let path = paths::config_dir().map(|folder| folder.join(super::PATTERNS_FILE));
         match path.map_or_else(|| Ok(Self::standard().clone()), |path| Self::with_file(&path)) {
             Ok(patterns) => (patterns, None),
             Err(error) => (Self::standard().clone(), Some(error)),
         }
     }
 
-    /// With those of a table; rows of the same name take the place of what was there.
+    /// Adds the patterns of a table; a row replaces an earlier one with the same name.
     ///
     /// # Errors
-    /// When it cannot be used.
-    pub fn with(mut self, path: &str, text: &str) -> Result<Self, PatternError> {
-        let table: Table =
-            toml::from_str(text).map_err(|cause| PatternError::Syntax { path: path.to_owned(), cause: Box::new(cause) })?;
-        let Table { cue, doubt, without } = table;
+    /// If it cannot be used.
+    pub fn with(mut self, path: &str, text: &str) -> Result<Self, LearningPatternError> {
+        let table: PatternTable = toml::from_str(text)
+            .map_err(|cause| LearningPatternError::Syntax { path: path.to_owned(), cause: Box::new(cause) })?;
+        let PatternTable { cue, doubt, without } = table;
         self.hash = digest::of_bytes(format!("{}{text}", self.hash).as_bytes())[..16].to_owned();
         let goes = |id: &str| without.iter().any(|gone| gone == id);
         self.cues.retain(|known| !goes(&known.id) && !cue.iter().any(|new| new.id == known.id));
         self.doubts.retain(|known| !goes(&known.id) && !doubt.iter().any(|new| new.id == known.id));
         let mut seen = BTreeMap::new();
         for (row, is_cue) in cue.into_iter().map(|row| (row, true)).chain(doubt.into_iter().map(|row| (row, false))) {
-            let failed = |problem: String| PatternError::Row { path: path.to_owned(), id: row.id.clone(), problem };
+            let failed = |problem: String| LearningPatternError::Row { path: path.to_owned(), id: row.id.clone(), problem };
             if seen.insert(row.id.clone(), ()).is_some() {
                 return Err(failed("it is there twice".to_owned()));
             }
@@ -223,14 +225,20 @@ impl Patterns {
                 if !(0.0..=1.0).contains(&confidence) {
                     return Err(failed(format!("`confidence` is from 0 to 1, not {confidence}")));
                 }
-                self.cues.push(Cue { id: row.id, kind, confidence, regex, but: row.but });
+                self.cues.push(TriggerPattern { id: row.id, kind, confidence, regex, but: row.but });
             } else {
                 let kinds = match row.kind {
                     Some(OneOrMore::One(kind)) => vec![kind],
                     Some(OneOrMore::More(kinds)) => kinds,
-                    None => Kind::ALL.to_vec(),
+                    None => LearningKind::ALL.to_vec(),
                 };
-                self.doubts.push(Doubt { id: row.id, kinds, scope: row.scope.unwrap_or(Scope::Sentence), regex, but: row.but });
+                self.doubts.push(ExclusionPattern {
+                    id: row.id,
+                    kinds,
+                    scope: row.scope.unwrap_or(ExclusionScope::Sentence),
+                    regex,
+                    but: row.but,
+                });
             }
         }
         Ok(self)

@@ -1,64 +1,64 @@
-//! Patterns across conversations: what keeps failing and what fixed it, and files that change together.
+//! Patterns across conversations: calls that keep failing with their fixes, and files that change together.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::store::StoredFix;
 
-/// How often something has to happen to be a pattern.
-const OFTEN: u32 = 2;
+/// Minimum number of occurrences that make a pattern.
+const MIN_OCCURRENCES: u32 = 2;
 
-/// Turns that change more files than that say nothing of any two.
-const MOST_FILES: usize = 12;
+/// Maximum number of files of a turn: turns that change more say nothing about any two of them.
+const MAX_FILES_PER_TURN: usize = 12;
 
-/// Of the turns that change one of two files, how many change both at least, as a share.
-const SHARE: f64 = 0.5;
+/// Minimum share of turns that change both files, among those that change one of them.
+const MIN_CO_CHANGE_SHARE: f64 = 0.5;
 
 /// A call that failed again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recurring {
+pub struct RecurringFailure {
     /// The tool.
     pub tool: String,
-    /// What it was called with.
+    /// Input of the call.
     pub call: String,
-    /// How often it failed and was mended.
+    /// Number of times that it failed and was fixed.
     pub times: u32,
-    /// In how many sessions.
+    /// Number of sessions.
     pub sessions: usize,
-    /// What it said last.
+    /// Its last error.
     pub error: String,
-    /// When it passed last, in milliseconds since 1970.
+    /// Time when it passed last, in milliseconds since 1970.
     pub last_ms: i64,
-    /// Files that were changed before it passed, with how often, the most often first.
+    /// Files changed before it passed, with the number of times, most frequent first.
     pub changed: Vec<(String, u32)>,
 }
 
 /// Two files that change together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Together {
+pub struct CoChange {
     /// The files, in the order of their names.
     pub files: [String; 2],
-    /// In how many turns both changed.
+    /// Number of turns in which both changed.
     pub times: u32,
-    /// In how many one of them did.
+    /// Number of turns in which at least one of them changed.
     pub of: u32,
 }
 
-/// Calls that failed more than once, the most often first. `fixes` are the newest first.
-pub fn recurring(fixes: &[StoredFix]) -> Vec<Recurring> {
+/// Calls that failed more than once, most frequent first. `fixes` are ordered newest first.
+pub fn recurring_failures(fixes: &[StoredFix]) -> Vec<RecurringFailure> {
     let mut by_call: BTreeMap<(&str, &str), Vec<&StoredFix>> = BTreeMap::new();
     for fix in fixes {
         by_call.entry((&fix.fix.tool, &fix.fix.call)).or_default().push(fix);
     }
-    let mut found: Vec<Recurring> = Vec::new();
+    let mut found: Vec<RecurringFailure> = Vec::new();
     for ((tool, call), fixes) in by_call {
-        let Some(newest) = fixes.first().filter(|_| fixes.len() >= OFTEN as usize) else { continue };
+        let Some(newest) = fixes.first().filter(|_| fixes.len() >= MIN_OCCURRENCES as usize) else { continue };
         let mut changed: BTreeMap<&str, u32> = BTreeMap::new();
         for file in fixes.iter().flat_map(|fix| &fix.fix.changed) {
             *changed.entry(file).or_default() += 1;
         }
         let mut changed: Vec<(String, u32)> = changed.into_iter().map(|(file, times)| (file.to_owned(), times)).collect();
         changed.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-        found.push(Recurring {
+        found.push(RecurringFailure {
             tool: tool.to_owned(),
             call: call.to_owned(),
             times: u32::try_from(fixes.len()).unwrap_or(u32::MAX),
@@ -72,8 +72,8 @@ pub fn recurring(fixes: &[StoredFix]) -> Vec<Recurring> {
     found
 }
 
-/// Files that mostly change in the same turn, the most often first. `turns` are the files that each changed.
-pub fn together(turns: &[Vec<String>]) -> Vec<Together> {
+/// Files that mostly change in the same turn, most frequent first. `turns` are the files changed by each turn.
+pub fn co_changes(turns: &[Vec<String>]) -> Vec<CoChange> {
     let mut alone: HashMap<&str, u32> = HashMap::new();
     let mut both: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for files in turns {
@@ -81,7 +81,7 @@ pub fn together(turns: &[Vec<String>]) -> Vec<Together> {
         files.sort_unstable();
         files.dedup();
         files.iter().for_each(|file| *alone.entry(file).or_default() += 1);
-        if files.len() > MOST_FILES {
+        if files.len() > MAX_FILES_PER_TURN {
             continue;
         }
         for (at, one) in files.iter().enumerate() {
@@ -89,13 +89,14 @@ pub fn together(turns: &[Vec<String>]) -> Vec<Together> {
         }
     }
     let of = |one: &str, other: &str, times: u32| alone[one] + alone[other] - times;
-    let pairs = both.into_iter().filter(|(_, times)| *times >= OFTEN);
-    let pairs = pairs.map(|((one, other), times)| Together {
+    let pairs = both.into_iter().filter(|(_, times)| *times >= MIN_OCCURRENCES);
+    let pairs = pairs.map(|((one, other), times)| CoChange {
         files: [one.to_owned(), other.to_owned()],
         times,
         of: of(one, other, times),
     });
-    let mut found: Vec<Together> = pairs.filter(|pair| f64::from(pair.times) >= SHARE * f64::from(pair.of)).collect();
+    let mut found: Vec<CoChange> =
+        pairs.filter(|pair| f64::from(pair.times) >= MIN_CO_CHANGE_SHARE * f64::from(pair.of)).collect();
     found.sort_by_key(|pair| std::cmp::Reverse(pair.times));
     found
 }
@@ -119,7 +120,7 @@ mod tests {
             fix("b", "npm test", &["x.ts"], 8),
             fix("a", "cargo test", &["a.rs"], 3),
         ];
-        let found = recurring(&fixes);
+        let found = recurring_failures(&fixes);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].times, found[0].sessions, found[0].error.as_str()), (2, 2, "error 9"));
         assert_eq!(found[0].changed, [("a.rs".to_owned(), 2), ("b.rs".to_owned(), 1)]);
@@ -128,9 +129,9 @@ mod tests {
     #[test]
     fn files_change_together_when_they_mostly_do() {
         let turn = |files: &str| files.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let found = together(&[turn("a b"), turn("b a c"), turn("a c"), turn("d"), turn("c e"), turn("c f")]);
-        assert_eq!(found, [Together { files: ["a".into(), "b".into()], times: 2, of: 3 }]);
+        let found = co_changes(&[turn("a b"), turn("b a c"), turn("a c"), turn("d"), turn("c e"), turn("c f")]);
+        assert_eq!(found, [CoChange { files: ["a".into(), "b".into()], times: 2, of: 3 }]);
         let many: Vec<String> = (0..40).map(|number| number.to_string()).collect();
-        assert_eq!(together(&[many.clone(), many]), []);
+        assert_eq!(co_changes(&[many.clone(), many]), []);
     }
 }

@@ -1,8 +1,8 @@
 /*!
-A transcript, followed record by record: learnings in what the model says, and what its tools did.
+Follows a transcript record by record: learnings in the model's words, and results of its tools.
 
-What a later record may belong to is kept from one pass to the next, and has a limit: calls that have no result yet, calls that failed and did not
-pass since, and what was said last.
+State that a later record may refer to is kept from one pass to the next, within limits: calls without a result, failed calls that
+did not pass since, and the last message. So nothing is read twice.
 */
 
 use std::collections::BTreeMap;
@@ -10,75 +10,75 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Fix, Id, Learning, Lesson, Patterns, extract};
+use super::{Fix, Learning, LearningBatch, LearningId, LearningPatterns, extract};
 use crate::quote;
-use ctxbridge_transcript::{Content, Kind, Record};
+use ctxbridge_transcript::{Content, Record, RecordKind};
 
-/// Calls without a result, and failures, that are remembered.
-const MOST_RUNNING: usize = 64;
-const MOST_FAILURES: usize = 32;
-/// Files of a turn or between a failure and its end.
-const MOST_FILES: usize = 40;
-/// Checkpoints that are kept, the newest.
-const MOST_CHECKPOINTS: usize = 100;
+/// Maximum number of remembered calls without a result, and of remembered failures.
+const MAX_PENDING_CALLS: usize = 64;
+const MAX_FAILED_CALLS: usize = 32;
+/// Maximum number of files of a turn, or between a failure and its fix.
+const MAX_CHANGED_FILES: usize = 40;
+/// Maximum number of checkpoints; the newest are kept.
+const MAX_CHECKPOINTS: usize = 100;
 
-/// Characters of a sentence, of the messages around it, of a call, of what it said.
+/// Maximum characters of a sentence, of the messages around it, of a call, and of its error.
 const SENTENCE_CHARS: usize = 700;
-const AROUND_CHARS: usize = 200;
+const NEIGHBOR_MESSAGE_CHARS: usize = 200;
 const CALL_CHARS: usize = 200;
 const ERROR_CHARS: usize = 200;
 
-/// What the client says where the user stopped a tool: no failure of anything.
-const STOPPED: [&str; 3] = ["The user doesn't want", "[Request interrupted", "User rejected"];
+/// Starts of results of tools stopped by the user: no failure of anything.
+const USER_STOP_PREFIXES: [&str; 3] = ["The user doesn't want", "[Request interrupted", "User rejected"];
 
-/// Calls of one tool.
+/// Statistics of the calls of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ToolTally {
+pub struct ToolCallStats {
     /// Calls that have a result.
     pub calls: u64,
     /// Of these, failures.
     pub errors: u64,
-    /// Milliseconds that they took together.
+    /// Total duration, in milliseconds.
     pub total_ms: u64,
-    /// The longest.
+    /// Duration of the longest, in milliseconds.
     pub longest_ms: u64,
 }
 
 /// Sub-agents of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Agents {
-    /// How often each kind was asked.
+pub struct AgentStats {
+    /// Number of calls by kind of sub-agent.
     pub asked: BTreeMap<String, u64>,
-    /// From which to which the work went, as `main → Explore`.
+    /// Number of hand-overs between agents, as `main → Explore`.
     pub transitions: BTreeMap<String, u64>,
 }
 
-/// A state that one can come back to.
+/// A state to come back to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// When, in milliseconds since 1970.
+    /// Time, in milliseconds since 1970.
     pub at_ms: i64,
     /// The command that made it.
     pub command: String,
 }
 
-/// What the tools of a conversation did.
+/// Statistics of a conversation's tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tally {
+pub struct ToolStats {
     /// By tool.
-    pub tools: BTreeMap<String, ToolTally>,
+    pub tools: BTreeMap<String, ToolCallStats>,
     /// Sub-agents.
-    pub agents: Agents,
-    /// Commits, tags and deployments by command, the newest last.
+    pub agents: AgentStats,
+    /// Commits, tags and deployments by command, newest last.
     pub checkpoints: Vec<Checkpoint>,
 }
 
 /// A call without a result yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Running {
+struct PendingCall {
     id: String,
     tool: String,
     call: String,
@@ -89,7 +89,7 @@ struct Running {
 
 /// A call that failed and did not pass since.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Failure {
+struct FailedCall {
     tool: String,
     call: String,
     error: String,
@@ -101,42 +101,48 @@ struct Failure {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Watcher {
-    tally: Tally,
-    running: Vec<Running>,
-    failures: Vec<Failure>,
-    /// The begin of the last message.
+    tally: ToolStats,
+    running: Vec<PendingCall>,
+    failures: Vec<FailedCall>,
+    /// Start of the last message.
     last: String,
-    /// Of the open turn: tools, and files that were changed.
+    /// Tools of the open turn, and files changed in it.
     tools: Vec<String>,
     changed: Vec<String>,
     /// The sub-agent that is at work.
     at_work: Option<String>,
-    /// Learnings of this lesson from here on have no message behind them yet.
+    /// Index of the first learning of this lesson without a message after it.
     #[serde(skip)]
     waiting: usize,
 }
 
-/// Whose record it is.
+/// Origin of a record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whose<'a> {
+pub(super) struct RecordOrigin<'a> {
     pub turn: [u8; 16],
     pub agent: Option<&'a str>,
     pub folder: Option<&'a str>,
 }
 
 impl Watcher {
-    /// What the tools did so far.
-    pub fn tally(&self) -> &Tally {
+    /// Statistics of the tools so far.
+    pub fn tally(&self) -> &ToolStats {
         &self.tally
     }
 
-    /// Begins another lesson.
+    /// Starts another lesson.
     pub(super) fn begin(&mut self) {
         self.waiting = 0;
     }
 
-    /// Takes a record. Its time is that of its line.
-    pub(super) fn take(&mut self, patterns: &Patterns, record: &Record<'_>, whose: Whose<'_>, lesson: &mut Lesson) {
+    /// Processes a record. Its time is that of its line.
+    pub(super) fn take(
+        &mut self,
+        patterns: &LearningPatterns,
+        record: &Record<'_>,
+        whose: RecordOrigin<'_>,
+        lesson: &mut LearningBatch,
+    ) {
         // Older clients write what sub-agents do into the same file.
         if record.is_sidechain() && whose.agent.is_none() {
             return;
@@ -144,15 +150,15 @@ impl Watcher {
         let at_ms = record.timestamp().unwrap_or_default();
         let Some(content) = record.content() else { return };
         match record.kind() {
-            Kind::Prompt => {
+            RecordKind::Prompt => {
                 self.tools.clear();
                 self.changed.clear();
                 for text in content.texts() {
                     self.said(text, lesson);
                 }
             }
-            Kind::Answer => self.answered(patterns, content, (at_ms, whose), lesson),
-            Kind::ToolResults => {
+            RecordKind::Answer => self.answered(patterns, content, (at_ms, whose), lesson),
+            RecordKind::ToolResults => {
                 for block in content.blocks() {
                     if let (Some((result, is_error)), Some(id)) = (block.tool_result(), block.answers()) {
                         let said = result.map(|content| content.texts().collect::<Vec<_>>().join("\n")).unwrap_or_default();
@@ -164,14 +170,20 @@ impl Watcher {
         }
     }
 
-    fn answered(&mut self, patterns: &Patterns, content: &Content<'_>, (at_ms, whose): (i64, Whose<'_>), lesson: &mut Lesson) {
+    fn answered(
+        &mut self,
+        patterns: &LearningPatterns,
+        content: &Content<'_>,
+        (at_ms, whose): (i64, RecordOrigin<'_>),
+        lesson: &mut LearningBatch,
+    ) {
         for text in content.texts() {
             let before = self.last.clone();
             self.said(text, lesson);
             for found in extract(patterns, text) {
                 let sentence = quote::cut(&one_line(&text[found.range]), SENTENCE_CHARS);
                 lesson.learnings.push(Learning {
-                    id: Id::of(found.kind, whose.folder, &sentence),
+                    id: LearningId::of(found.kind, whose.folder, &sentence),
                     kind: found.kind,
                     sentence,
                     confidence: found.confidence,
@@ -191,9 +203,9 @@ impl Watcher {
         }
     }
 
-    /// What is said stands behind what was learned before, and before what will be.
-    fn said(&mut self, text: &str, lesson: &mut Lesson) {
-        let text = quote::cut(&one_line(quote::head(text, 4 * AROUND_CHARS)), AROUND_CHARS);
+    /// Notes a message: it comes after earlier learnings and before later ones.
+    fn said(&mut self, text: &str, lesson: &mut LearningBatch) {
+        let text = quote::cut(&one_line(quote::head(text, 4 * NEIGHBOR_MESSAGE_CHARS)), NEIGHBOR_MESSAGE_CHARS);
         if text.is_empty() {
             return;
         }
@@ -220,19 +232,33 @@ impl Watcher {
         // As the project calls it.
         let below = |file: &str| Some(file.strip_prefix(folder?)?.strip_prefix(['/', '\\'])?.to_owned());
         let file = file.map(|file| below(file).unwrap_or_else(|| file.to_owned()));
-        if self.running.len() >= MOST_RUNNING {
+        if self.running.len() >= MAX_PENDING_CALLS {
             self.running.remove(0);
         }
-        self.running.push(Running { id: id.to_owned(), tool: tool.to_owned(), call: call_of(tool, &input), file, agent, at_ms });
+        self.running.push(PendingCall {
+            id: id.to_owned(),
+            tool: tool.to_owned(),
+            call: call_of(tool, &input),
+            file,
+            agent,
+            at_ms,
+        });
     }
 
-    fn returned(&mut self, id: &str, said: &str, is_error: bool, (at_ms, whose): (i64, Whose<'_>), lesson: &mut Lesson) {
+    fn returned(
+        &mut self,
+        id: &str,
+        said: &str,
+        is_error: bool,
+        (at_ms, whose): (i64, RecordOrigin<'_>),
+        lesson: &mut LearningBatch,
+    ) {
         let Some(at) = self.running.iter().position(|running| running.id == id) else { return };
         let running = self.running.remove(at);
         if running.agent.is_some() {
             self.goes_to(None);
         }
-        if is_error && STOPPED.iter().any(|begin| said.starts_with(begin)) {
+        if is_error && USER_STOP_PREFIXES.iter().any(|begin| said.starts_with(begin)) {
             return;
         }
         let took = u64::try_from(at_ms - running.at_ms).unwrap_or_default();
@@ -248,24 +274,24 @@ impl Watcher {
         }
     }
 
-    fn failed(&mut self, running: Running, said: &str, at_ms: i64) {
+    fn failed(&mut self, running: PendingCall, said: &str, at_ms: i64) {
         let error = error_of(said);
-        let Running { tool, call, .. } = running;
+        let PendingCall { tool, call, .. } = running;
         match self.failures.iter_mut().find(|failure| failure.tool == tool && failure.call == call) {
             Some(known) => known.error = error,
             None => {
-                if self.failures.len() >= MOST_FAILURES {
+                if self.failures.len() >= MAX_FAILED_CALLS {
                     self.failures.remove(0);
                 }
-                self.failures.push(Failure { tool, call, error, at_ms, changed: Vec::new() });
+                self.failures.push(FailedCall { tool, call, error, at_ms, changed: Vec::new() });
             }
         }
     }
 
-    fn passed(&mut self, running: Running, at_ms: i64, turn: [u8; 16], lesson: &mut Lesson) {
+    fn passed(&mut self, running: PendingCall, at_ms: i64, turn: [u8; 16], lesson: &mut LearningBatch) {
         if let Some(file) = &running.file {
             for changed in self.failures.iter_mut().map(|failure| &mut failure.changed).chain([&mut self.changed]) {
-                if changed.len() < MOST_FILES && !changed.contains(file) {
+                if changed.len() < MAX_CHANGED_FILES && !changed.contains(file) {
                     changed.push(file.clone());
                 }
             }
@@ -274,12 +300,12 @@ impl Watcher {
         }
         if running.tool == "Bash" && is_checkpoint(&running.call) {
             self.tally.checkpoints.push(Checkpoint { at_ms, command: running.call.clone() });
-            let more = self.tally.checkpoints.len().saturating_sub(MOST_CHECKPOINTS);
+            let more = self.tally.checkpoints.len().saturating_sub(MAX_CHECKPOINTS);
             self.tally.checkpoints.drain(..more);
         }
-        let same = |failure: &Failure| failure.tool == running.tool && failure.call == running.call;
+        let same = |failure: &FailedCall| failure.tool == running.tool && failure.call == running.call;
         if let Some(at) = self.failures.iter().position(same) {
-            let Failure { tool, call, error, at_ms: failed_ms, changed } = self.failures.remove(at);
+            let FailedCall { tool, call, error, at_ms: failed_ms, changed } = self.failures.remove(at);
             // What passes by itself, nobody mended.
             if !changed.is_empty() {
                 lesson.fixes.push(Fix { tool, call, error, changed, failed_ms, fixed_ms: at_ms, turn });
@@ -301,7 +327,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What a tool was called with, so that the same call is known again.
+/// Description of a call, the same whenever the call is repeated.
 fn call_of(tool: &str, input: &Value) -> String {
     let string = |key: &str| input.get(key).and_then(Value::as_str);
     let text = match tool {
@@ -311,7 +337,7 @@ fn call_of(tool: &str, input: &Value) -> String {
     quote::cut(&one_line(&text.unwrap_or_else(|| input.to_string())), CALL_CHARS)
 }
 
-/// A command without what only says how much of its output is wanted.
+/// A command without the parts that only limit its output.
 fn same_command(command: &str) -> String {
     const SHORTENS: [&str; 5] = ["tail", "head", "grep", "less", "cat"];
     let mut command = command.trim();
@@ -325,7 +351,7 @@ fn same_command(command: &str) -> String {
     command.strip_suffix("2>&1").unwrap_or(command).trim_end().to_owned()
 }
 
-/// The line of an output that says what is wrong.
+/// The line of an output that describes the error.
 fn error_of(said: &str) -> String {
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("Exit code"));
     let says = |line: &&str| {
@@ -350,14 +376,19 @@ mod tests {
 
     use super::*;
 
-    fn follow(lines: &[Value]) -> (Watcher, Lesson) {
-        let (mut watcher, mut lesson) = (Watcher::default(), Lesson::default());
+    fn follow(lines: &[Value]) -> (Watcher, LearningBatch) {
+        let (mut watcher, mut lesson) = (Watcher::default(), LearningBatch::default());
         for (number, line) in lines.iter().enumerate() {
             let mut line = line.clone();
             line["timestamp"] = json!(format!("2026-11-20T10:00:{number:02}.000Z"));
             let text = line.to_string();
             let record = Record::parse(text.as_bytes()).expect("a record");
-            watcher.take(Patterns::standard(), &record, Whose { turn: [7; 16], agent: None, folder: Some("/work") }, &mut lesson);
+            watcher.take(
+                LearningPatterns::standard(),
+                &record,
+                RecordOrigin { turn: [7; 16], agent: None, folder: Some("/work") },
+                &mut lesson,
+            );
             // What is kept between passes is enough.
             watcher = serde_json::from_str(&serde_json::to_string(&watcher).expect("JSON")).expect("comes back");
             watcher.waiting = lesson.learnings.len().min(watcher.waiting);

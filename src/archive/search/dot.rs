@@ -1,8 +1,8 @@
-//! Products of bytes, with the widest instructions that the processor has, which are chosen when the program runs.
+//! Products of bytes, with the widest instructions of the processor, chosen when the program runs.
 
 use rten_simd::{Isa, SimdOp};
 
-/// The product of a vector with each of many that stand one behind the other.
+/// Computes the product of a vector with each of many vectors that are stored in sequence.
 pub(super) fn dots(one: &[i8], others: &[i8], into: &mut Vec<i32>) {
     into.clear();
     if !one.is_empty() {
@@ -10,7 +10,7 @@ pub(super) fn dots(one: &[i8], others: &[i8], into: &mut Vec<i32>) {
     }
 }
 
-/// The product of two vectors.
+/// Returns the product of two vectors.
 pub(super) fn dot(one: &[i8], other: &[i8]) -> i32 {
     Dot { one, other }.dispatch()
 }

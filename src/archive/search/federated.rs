@@ -2,39 +2,40 @@
 
 use std::sync::mpsc;
 
-use super::{Finder, Found, Indexing, Request, SearchError};
+use super::{IndexingProgress, SearchError, SearchRequest, SearchResults, Searcher};
 use crate::store::Store;
 
-/// What is done with the store of a [`RemoteArchive`].
+/// Work with the store of a [`RemoteArchive`].
 pub type Visit = Box<dyn FnOnce(&mut dyn Store) -> Result<(), SearchError> + Send>;
 
-/// An archive elsewhere that a search asks at the same time as the one here. It may be slow, or gone: what there is here is found all the same.
+/// An archive elsewhere that a search asks at the same time as the local one. It may be slow or unreachable: local results are
+/// found all the same.
 pub trait RemoteArchive: Send + Sync {
-    /// Searches the archive here as [`Finder::search`] does, and that one. Where it cannot be asked, a note says why.
+    /// Searches the local archive as [`Searcher::search`] does, and the remote one. If that cannot be asked, a note says why.
     ///
     /// # Errors
-    /// When the archive or the index here cannot be read.
+    /// If the local archive or index cannot be read.
     fn search(
         &self,
-        finder: &mut Finder,
+        finder: &mut Searcher,
         store: &mut dyn Store,
-        request: &Request,
+        request: &SearchRequest,
         most: usize,
-        progress: &mut dyn FnMut(Indexing),
-    ) -> Result<Found, SearchError>;
+        progress: &mut dyn FnMut(IndexingProgress),
+    ) -> Result<SearchResults, SearchError>;
 
-    /// Looks into its store.
+    /// Runs work on its store.
     ///
     /// # Errors
-    /// When it cannot be asked, in words.
+    /// A message if it cannot be asked.
     fn visit(&self, what: Visit) -> Result<(), String>;
 }
 
 impl dyn RemoteArchive + '_ {
-    /// Looks something up in its store; nothing where it was not found.
+    /// Looks something up in its store; `None` if it was not found.
     ///
     /// # Errors
-    /// When it cannot be asked, in words.
+    /// A message if it cannot be asked.
     pub fn look_up<T: Send + 'static>(
         &self,
         what: impl FnOnce(&mut dyn Store) -> Result<Option<T>, SearchError> + Send + 'static,

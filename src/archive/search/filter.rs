@@ -1,4 +1,4 @@
-//! Which turns may be found at all.
+//! Filters for the turns that a search may find.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use rusqlite::types::Value;
 
 use ctxbridge_transcript::Turn;
 
-/// What a word has to stand in.
+/// The kind of text that must contain a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
-    /// What a human typed.
+pub enum TextKind {
+    /// The prompt that a human typed.
     Prompt,
-    /// What the model said.
+    /// The model's answer.
     Answer,
-    /// What tools were called with, and what they returned.
+    /// Input and output of tools.
     Tool,
     /// Paths of files.
     File,
@@ -21,7 +21,7 @@ pub enum Kind {
     Summary,
 }
 
-impl Kind {
+impl TextKind {
     /// Its columns in the index.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
@@ -34,12 +34,13 @@ impl Kind {
     }
 }
 
-/// What is asked for besides words. All of it has to be so.
+/// Conditions of a search other than its words. All of them have to hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The begin of a session's id.
+    /// Prefix of a session's id.
     pub session: Option<String>,
-    /// A folder that the client worked in or below; one that is no whole path is looked for anywhere in one, whatever its case.
+    /// A folder that the client worked in, or a folder above it. A path that is not absolute is looked for anywhere in the folder's
+    /// path, ignoring case.
     pub project: Option<String>,
     /// Turns that began at or after this, in milliseconds since 1970.
     pub since_ms: Option<i64>,
@@ -51,8 +52,8 @@ pub struct Filter {
     pub file: Option<String>,
 }
 
-/// A folder as it is named, seen from another: `.` is that one.
-pub fn project(named: &str, from: &Path) -> Option<String> {
+/// Resolves a folder as the user names it, relative to another: `.` is that one.
+pub fn resolve_project(named: &str, from: &Path) -> Option<String> {
     let is_seen_from = matches!(named, "." | "..") || ["./", "../", ".\\", "..\\"].iter().any(|begin| named.starts_with(begin));
     let folder = if is_seen_from {
         let folder = from.join(named);
@@ -65,38 +66,38 @@ pub fn project(named: &str, from: &Path) -> Option<String> {
 }
 
 impl Filter {
-    /// Whether it lets any turn of a session through, as far as that depends on the session.
-    pub(super) fn lets_session(&self, session: &str, folder: Option<&str>) -> bool {
+    /// `true` if it lets any turn of a session through, as far as that depends on the session.
+    pub(super) fn allows_session(&self, session: &str, folder: Option<&str>) -> bool {
         let begins =
             |begin: &String| session.as_bytes().get(..begin.len()).is_some_and(|own| own.eq_ignore_ascii_case(begin.as_bytes()));
-        self.session.as_ref().is_none_or(begins) && self.lets_folder(folder)
+        self.session.as_ref().is_none_or(begins) && self.allows_folder(folder)
     }
 
-    /// Whether it lets something through that happened in a folder.
-    pub(super) fn lets_folder(&self, folder: Option<&str>) -> bool {
-        self.project.as_ref().is_none_or(|project| is_in(folder, project))
+    /// `true` if it lets a folder through.
+    pub(super) fn allows_folder(&self, folder: Option<&str>) -> bool {
+        self.project.as_ref().is_none_or(|project| is_inside_project(folder, project))
     }
 
-    /// Whether it lets a turn through, of a session that it lets through.
-    pub(super) fn lets_turn(&self, turn: &Turn) -> bool {
+    /// `true` if it lets a turn through, of a session that it lets through.
+    pub(super) fn allows_turn(&self, turn: &Turn) -> bool {
         let has = |file: &String| turn.files.iter().any(|path| path.to_ascii_lowercase().contains(&file.to_ascii_lowercase()));
-        self.lets_time(turn.started_ms)
+        self.allows_time(turn.started_ms)
             && self.tool.as_ref().is_none_or(|tool| turn.tools.iter().any(|name| name.eq_ignore_ascii_case(tool)))
             && self.file.as_ref().is_none_or(has)
     }
 
-    /// Whether it lets the summary of a compaction through.
-    pub(super) fn lets_summary(&self, at_ms: i64) -> bool {
-        self.lets_time(at_ms) && self.tool.is_none() && self.file.is_none()
+    /// `true` if it lets the summary of a compaction through.
+    pub(super) fn allows_summary(&self, at_ms: i64) -> bool {
+        self.allows_time(at_ms) && self.tool.is_none() && self.file.is_none()
     }
 
-    /// Whether it lets something of this time through.
-    pub(super) fn lets_time(&self, at_ms: i64) -> bool {
+    /// `true` if it lets this time through.
+    pub(super) fn allows_time(&self, at_ms: i64) -> bool {
         self.since_ms.is_none_or(|since| at_ms >= since) && self.until_ms.is_none_or(|until| at_ms < until)
     }
 
-    /// The statement that lists what it lets through, entries with the keys of turns, with what stands for its question marks.
-    pub(super) fn condition(&self) -> Option<(String, Vec<Value>)> {
+    /// Returns the SQL statement that lists the entries and keys of turns that it lets through, with its parameters.
+    pub(super) fn to_sql_condition(&self) -> Option<(String, Vec<Value>)> {
         let mut values: Vec<Value> = Vec::new();
         let mut bind = |value: Value| {
             values.push(value);
@@ -114,8 +115,8 @@ impl Filter {
             session.push(match (project.starts_with('/'), path) {
                 // Everything is below the root.
                 (true, "") => "folder IS NOT NULL".to_owned(),
-                (true, path) => begins(FOLDER, &bind(text(&format!("/{path}/")))),
-                (false, path) if is_drive => begins(FOLDER, &bind(text(&format!("{path}/")))),
+                (true, path) => starts_with_sql(FOLDER, &bind(text(&format!("/{path}/")))),
+                (false, path) if is_drive => starts_with_sql(FOLDER, &bind(text(&format!("{path}/")))),
                 (false, path) => {
                     let part = bind(text(&format!("/{}/", path.to_ascii_lowercase())));
                     format!("instr(lower('/' || {FOLDER}), {part}) > 0")
@@ -169,8 +170,8 @@ impl Filter {
     }
 }
 
-/// Whether a folder is that of a project, or below it.
-fn is_in(folder: Option<&str>, project: &str) -> bool {
+/// `true` if a folder is that of a project, or below it.
+fn is_inside_project(folder: Option<&str>, project: &str) -> bool {
     let Some(folder) = folder else { return false };
     let folder = format!("{}/", folder.replace('\\', "/").trim_end_matches('/'));
     let project = project.replace('\\', "/");
@@ -184,7 +185,7 @@ fn is_in(folder: Option<&str>, project: &str) -> bool {
     }
 }
 
-fn begins(text: &str, with: &str) -> String {
+fn starts_with_sql(text: &str, with: &str) -> String {
     format!("substr({text}, 1, length({with})) = {with}")
 }
 
@@ -192,7 +193,7 @@ fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-/// As a part of a LIKE pattern.
+/// Escapes a text for a LIKE pattern.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }

@@ -1,22 +1,25 @@
 /*!
-Finding turns again: by words, by meaning, or by both.
+Searches archived turns: by words, by meaning, or by both.
 
-The [`index`] is a cache beside the archive; [`refresh`] brings it up to date and [`embed`] gives it vectors. A search (`pipeline`) takes the best
-candidates by words and by vectors, puts them in order ([`rank`]) and reads only what is shown (`show`). The [`Finder`] is what commands and
-servers use: it keeps index and model open and mends what is broken. Without a model, and without vectors, words are enough; what is
-missing is said.
+The [`index`] is a cache beside the archive; [`refresh()`] brings it up to date and [`embed_missing`] gives it vectors. A search
+(`pipeline`) takes the best candidates by words and by vectors and puts them in order ([`rank`]). It reads only what is shown
+(`hit_renderer`). The [`Searcher`] is what commands and servers use: it keeps index and model open and repairs what is broken.
+Without a model or vectors, a search compares words only. What is missing is noted in the results.
+
+Candidates come from a [`candidate_source`]: the index, a `scan` of all turns where no database is possible, or a server (`remote`).
 */
 
-mod around;
-pub mod catalogue;
+pub mod ann;
+pub mod candidate_source;
 mod dot;
-mod embed;
 mod federated;
 pub mod filter;
-mod finder;
+mod hit_renderer;
 pub mod index;
+mod index_embeddings;
+pub mod keywords;
 mod merge;
-pub mod nearest;
+mod neighbor_context;
 pub mod passages;
 mod pipeline;
 pub mod query;
@@ -25,9 +28,8 @@ mod refresh;
 mod related;
 mod remote;
 mod scan;
-mod show;
+mod searcher;
 pub mod snippet;
-pub mod subject;
 pub mod time;
 pub mod tokens;
 pub mod vectors;
@@ -37,32 +39,31 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub use around::{is_short, said};
-pub use embed::{Embedded, embed, texts_of};
 pub use federated::{RemoteArchive, Visit};
-pub use filter::{Filter, Kind, project};
-pub use finder::{CaughtUp, Finder, Indexing};
-pub use index::Index;
-pub use merge::merge;
+pub use filter::{Filter, TextKind, resolve_project};
+pub use index::SearchIndex;
+pub use index_embeddings::{EmbedReport, embed_missing, passage_texts_of};
+pub use merge::merge_results;
+pub use neighbor_context::{context_text, is_short_turn};
 pub use pipeline::search;
 pub use rank::Stages;
-pub use refresh::{Refreshed, refresh};
-pub use related::{About, Related, related};
-pub use remote::Remote;
+pub use refresh::{RefreshReport, refresh};
+pub use related::{RelatedQuery, RelatedTurn, related};
+pub use remote::RemoteCandidates;
+pub use searcher::{IndexingProgress, IndexingReport, Searcher};
 pub use snippet::Snippet;
 
-use super::context;
 use super::embed::EmbedError;
-use super::recall::Reference;
+use super::handle::{self, Reference};
 use super::store::{StoreError, StoredSummary, StoredTurn};
 
-/// Why a search failed.
+/// Errors from searching.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// The archive cannot be read.
     #[error(transparent)]
     Store(StoreError),
-    /// The index is in use by another process for longer than one can wait.
+    /// Another process has kept the index locked for too long.
     #[error("the search index {} is being written by another ctxbridge; try again when it is done", path.display())]
     Busy {
         /// The file.
@@ -73,17 +74,17 @@ pub enum SearchError {
     Index {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         cause: rusqlite::Error,
     },
-    /// There is no vector of a text.
+    /// A text's vector cannot be made.
     #[error(transparent)]
     Embed(#[from] EmbedError),
 }
 
 impl SearchError {
-    /// Why the index cannot be written, where it may be read all the same: a full disk, a folder of somebody else.
-    fn why_it_cannot_be_written(&self) -> Option<&rusqlite::Error> {
+    /// Returns the reason if the index cannot be written but may be readable: a full disk, or a folder of another user.
+    fn unwritable_cause(&self) -> Option<&rusqlite::Error> {
         use rusqlite::ErrorCode::{DiskFull, ReadOnly, SystemIoFailure};
         match self {
             Self::Index { cause, .. } => {
@@ -94,7 +95,7 @@ impl SearchError {
     }
 }
 
-/// What is compared.
+/// Comparison of query and turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
     /// Words alone.
@@ -116,31 +117,31 @@ impl Mode {
     }
 }
 
-/// What is looked for.
+/// A search: its query, filter and options.
 #[derive(Clone, Debug)]
-pub struct Request {
-    /// As the user typed it.
+pub struct SearchRequest {
+    /// Query, as the user typed it.
     pub text: String,
-    /// What is compared; as much as can be, where nothing is said.
+    /// Comparison to use; if `None`, words, and vectors if possible.
     pub mode: Option<Mode>,
-    /// What may be found.
+    /// Filter for turns that may be found.
     pub filter: Filter,
-    /// What words have to stand in; anything, where it is empty.
-    pub kinds: Vec<Kind>,
-    /// Hits at most.
+    /// Kinds of text that must contain the words; any, if empty.
+    pub kinds: Vec<TextKind>,
+    /// Maximum number of hits.
     pub limit: usize,
-    /// What goes into the order.
+    /// Stages of the ranking.
     pub stages: Stages,
-    /// The folder that is asked from.
+    /// Folder that the search is run from.
     pub folder: Option<String>,
-    /// When it is asked.
+    /// Time of the search.
     pub now: Timestamp,
-    /// In which days and times are named.
+    /// Time zone of days and times in the query.
     pub zone: TimeZone,
 }
 
-impl Request {
-    /// The ten best by words and, if there is a model, by meaning, asked now.
+impl SearchRequest {
+    /// A search for the ten best by words and, if there is a model, by meaning, at the current time.
     pub fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -156,54 +157,54 @@ impl Request {
     }
 }
 
-/// What was found.
+/// The turn or summary of a hit.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum HitContent {
     /// A turn, or a sub-agent's work.
     Turn(Box<StoredTurn>),
-    /// The summary of a compaction, and the session that it was made of.
+    /// The summary of a compaction, with its session before it.
     Summary(String, StoredSummary),
 }
 
-/// A turn that fits.
+/// A turn or summary that fits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     /// The turn or summary.
-    pub what: What,
+    pub content: HitContent,
     /// More is better; comparable within one search.
     pub score: f64,
-    /// The words in it that were looked for, by where they stand.
+    /// The query's words in it, by kind of text.
     pub words: Vec<(&'static str, Vec<String>)>,
     /// The cosine of its best passage.
     pub cosine: Option<f64>,
-    /// Whether it is here for its neighbours alone.
-    pub is_neighbour: bool,
-    /// Whether it is of the time that the query names.
+    /// `true` if it is a hit only because of its neighbors.
+    pub is_neighbor: bool,
+    /// `true` if it is of the time that the query names.
     pub is_in_time: bool,
-    /// The piece that shows best why.
+    /// The part of its text that fits best.
     pub snippet: Snippet,
-    /// What it was about.
+    /// A one-line summary.
     pub summary: String,
-    /// How many others say the same.
+    /// Number of other hits with the same text.
     pub duplicates: usize,
-    /// Whether it is on the team's server, and not here.
+    /// `true` if it is on the team's server only.
     pub is_elsewhere: bool,
 }
 
 impl Hit {
-    /// Who archived it, where that is somebody else.
+    /// Owner of the turn, if that is another user.
     pub fn owner(&self) -> Option<&str> {
-        match &self.what {
-            What::Turn(turn) => turn.owner.as_deref(),
-            What::Summary(_, summary) => summary.owner.as_deref(),
+        match &self.content {
+            HitContent::Turn(turn) => turn.owner.as_deref(),
+            HitContent::Summary(_, summary) => summary.owner.as_deref(),
         }
     }
 
-    /// Its handle, when it began (milliseconds since 1970), and its session.
+    /// Returns its handle, its start (milliseconds since 1970), and its session.
     pub fn identity(&self) -> (String, i64, &str) {
-        match &self.what {
-            What::Turn(turn) => (context::handle(&turn.turn.id), turn.turn.started_ms, &turn.session),
-            What::Summary(session, summary) => {
+        match &self.content {
+            HitContent::Turn(turn) => (handle::turn_handle(&turn.turn.id), turn.turn.started_ms, &turn.session),
+            HitContent::Summary(session, summary) => {
                 let reference = match self.is_elsewhere {
                     false => Reference::Summary(summary.entry),
                     true => Reference::TeamSummary(summary.entry),
@@ -214,17 +215,17 @@ impl Hit {
     }
 }
 
-/// What a search found.
+/// Results of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The best first.
+pub struct SearchResults {
+    /// Hits, the best first.
     pub hits: Vec<Hit>,
-    /// How well the best of them fits, which says what scores of two searches for the same mean to each other.
+    /// Fit of the best hit. It makes the scores of two searches for the same query comparable.
     pub fit: f64,
-    /// What was compared: without a model or vectors, words.
+    /// Comparison that was used: words only, if there is no model or vector.
     pub mode: Mode,
-    /// Days that the query named, as text.
+    /// Time that the query named, as text.
     pub time: Option<String>,
-    /// What the user should know: why vectors were not used, say.
+    /// Notes for the user, such as why vectors were not used.
     pub notes: Vec<String>,
 }

@@ -1,61 +1,62 @@
-//! The texts of a turn that get a vector each: as much as the model reads at once, and the prompt with each of them.
+//! The texts of a turn that get a vector each: as much as the model reads at once, each with the prompt.
 
-use super::around::is_short;
-use super::vectors::to_length_one;
+use super::neighbor_context::is_short_turn;
+use super::vectors::normalize;
 use crate::quote::head;
-use ctxbridge_transcript::Fields;
+use ctxbridge_transcript::SearchableText;
 
 /// Characters of a passage: about 200 of the 256 tokens that the model reads.
 const PASSAGE_CHARS: usize = 900;
-/// Of these, the prompt's begin in the first passage, and in those that follow.
+/// Characters of the prompt's start in the first passage, and in those that follow.
 const PROMPT_CHARS: usize = 400;
-const REMINDER_CHARS: usize = 150;
-/// Passages of a turn at most.
-const MOST_PASSAGES: usize = 6;
+const REPEATED_PROMPT_CHARS: usize = 150;
+/// Maximum number of passages of a turn.
+const MAX_PASSAGES: usize = 6;
 
-/// What is made into the vectors of a turn.
+/// The texts of a turn that are made into its vectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Texts {
+pub struct PassageTexts {
     /// Its passages.
     pub own: Vec<String>,
-    /// A short one's passage with what is around it.
-    pub around: Option<String>,
+    /// A short turn's passage together with its neighbors.
+    pub in_context: Option<String>,
 }
 
-impl Texts {
-    /// Those of a turn; what was said before and after it is asked for where it is short.
-    pub fn of<E>(fields: &Fields, beside: impl FnOnce() -> Result<[String; 2], E>) -> Result<Self, E> {
+impl PassageTexts {
+    /// Returns the texts of a turn. `beside` is called if the turn is short, and returns the texts before and after it.
+    pub fn of<E>(fields: &SearchableText, beside: impl FnOnce() -> Result<[String; 2], E>) -> Result<Self, E> {
         let own = of(fields);
-        let [passage] = &own[..] else { return Ok(Self { own, around: None }) };
-        if !is_short(fields) {
-            return Ok(Self { own, around: None });
+        let [passage] = &own[..] else { return Ok(Self { own, in_context: None }) };
+        if !is_short_turn(fields) {
+            return Ok(Self { own, in_context: None });
         }
         let [before, after] = beside()?;
         let all = [&before, passage, &after].into_iter().filter(|text| !text.is_empty());
         let around = all.map(String::as_str).collect::<Vec<_>>().join("\n");
-        Ok(Self { around: (around != *passage).then_some(around), own })
+        Ok(Self { in_context: (around != *passage).then_some(around), own })
     }
 
-    /// All of them, as [`Self::vectors`] wants them.
+    /// Returns all texts, in the order that [`Self::vectors`] expects.
     pub fn all(&self) -> impl Iterator<Item = &str> {
-        self.own.iter().chain(&self.around).map(String::as_str)
+        self.own.iter().chain(&self.in_context).map(String::as_str)
     }
 
-    /// From the vectors of these texts, those of the turn.
+    /// Returns the vectors of the turn, made from the vectors of these texts.
     pub fn vectors(&self, mut made: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
-        if self.around.is_some() && made.len() > self.own.len() {
+        if self.in_context.is_some() && made.len() > self.own.len() {
             let around = made.pop().unwrap_or_default();
             if let Some(own) = made.last_mut() {
                 own.iter_mut().zip(around).for_each(|(own, around)| *own += around);
-                to_length_one(own);
+                normalize(own);
             }
         }
         made
     }
 }
 
-/// What was said in a turn, in pieces. What tools were told and returned is left to words: to a model of sentences it is noise.
-fn of(fields: &Fields) -> Vec<String> {
+/// Splits prompt and answer of a turn into passages. Input and output of tools are left to the word index: to a model of sentences
+/// they are noise.
+fn of(fields: &SearchableText) -> Vec<String> {
     let prompt = fields.prompt.trim();
     let (mut rest, mut passages) = (fields.answer.trim(), Vec::new());
     // A long prompt is looked at on its own.
@@ -63,9 +64,9 @@ fn of(fields: &Fields) -> Vec<String> {
     if pieces.len() == 1 && prompt.chars().count() <= PROMPT_CHARS {
         pieces.clear();
     }
-    passages.extend(pieces.into_iter().map(str::to_owned).take(MOST_PASSAGES / 2));
+    passages.extend(pieces.into_iter().map(str::to_owned).take(MAX_PASSAGES / 2));
     let mut begin = head(prompt, PROMPT_CHARS);
-    while passages.len() < MOST_PASSAGES && !(rest.is_empty() && begin.is_empty()) {
+    while passages.len() < MAX_PASSAGES && !(rest.is_empty() && begin.is_empty()) {
         let room = PASSAGE_CHARS - begin.chars().count();
         let piece = cut(rest, room).first().copied().unwrap_or_default();
         rest = rest[piece.len()..].trim_start();
@@ -73,13 +74,14 @@ fn of(fields: &Fields) -> Vec<String> {
         if rest.is_empty() {
             break;
         }
-        begin = head(prompt, REMINDER_CHARS);
+        begin = head(prompt, REPEATED_PROMPT_CHARS);
     }
     passages.dedup();
     passages
 }
 
-/// Pieces of at most so many characters; each ends with a paragraph, a sentence or at least a word, where there is one.
+/// Cuts a text into pieces of at most `chars` characters. Each ends with a paragraph, a sentence or at least a word, if there is
+/// one.
 fn cut(text: &str, chars: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -103,8 +105,8 @@ mod tests {
 
     use super::*;
 
-    fn fields(prompt: &str, answer: &str) -> Fields {
-        Fields { prompt: prompt.into(), answer: answer.into(), ..Fields::default() }
+    fn fields(prompt: &str, answer: &str) -> SearchableText {
+        SearchableText { prompt: prompt.into(), answer: answer.into(), ..SearchableText::default() }
     }
 
     #[test]
@@ -118,21 +120,21 @@ mod tests {
     #[test]
     fn short_turns_stand_among_others() {
         let beside = || Ok::<_, ()>(["Which one?".to_owned(), String::new()]);
-        let texts = Texts::of(&fields("The second.", ""), beside).expect("texts");
+        let texts = PassageTexts::of(&fields("The second.", ""), beside).expect("texts");
         assert_eq!(texts.all().collect::<Vec<_>>(), ["The second.", "Which one?\nThe second."]);
         let mixed = texts.vectors(vec![vec![1.0, 0.0], vec![0.0, 1.0]]);
         assert_eq!(mixed, [[std::f32::consts::FRAC_1_SQRT_2; 2]]);
-        let alone = Texts::of(&fields("The second.", ""), || Ok::<_, ()>(Default::default())).expect("texts");
-        assert_eq!((alone.around.as_ref(), alone.vectors(vec![vec![1.0, 0.0]])), (None, vec![vec![1.0, 0.0]]));
-        let long = Texts::of(&fields("The second.", &"And. ".repeat(90)), beside).expect("texts");
-        assert_eq!(long.around, None);
+        let alone = PassageTexts::of(&fields("The second.", ""), || Ok::<_, ()>(Default::default())).expect("texts");
+        assert_eq!((alone.in_context.as_ref(), alone.vectors(vec![vec![1.0, 0.0]])), (None, vec![vec![1.0, 0.0]]));
+        let long = PassageTexts::of(&fields("The second.", &"And. ".repeat(90)), beside).expect("texts");
+        assert_eq!(long.in_context, None);
     }
 
     proptest! {
         #[test]
         fn passages_are_short_and_leave_nothing_out(prompt in "[a-zé .\n]{0,600}", answer in "[a-zé .\n]{0,2000}") {
             let passages = of(&fields(&prompt, &answer));
-            prop_assert!(passages.len() <= MOST_PASSAGES);
+            prop_assert!(passages.len() <= MAX_PASSAGES);
             prop_assert!(passages.iter().all(|passage| passage.chars().count() <= PASSAGE_CHARS + 1 && !passage.is_empty()));
             let all: String = passages.concat().split_whitespace().collect();
             for word in answer.split_whitespace().filter(|word| word.len() < 400) {

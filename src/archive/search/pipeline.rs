@@ -1,43 +1,44 @@
-//! From a request to what is found.
+//! The steps from a request to its results.
 
 use std::collections::HashMap;
 
-use super::catalogue::{Catalogue, Coverage};
-use super::index::OWN;
-use super::query::Terms;
-use super::rank::{Around, Candidate};
-use super::show::Shower;
-use super::{Filter, Found, Mode, Request, SearchError, Stages, rank, time};
+use super::candidate_source::{CandidateSource, Coverage};
+use super::hit_renderer::HitRenderer;
+use super::index::OWN_COLUMNS;
+use super::query::QueryTerms;
+use super::rank::{Candidate, RankingContext};
+use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, rank, time};
 use crate::SUMMARY_CONFIDENCE;
-use crate::embed::Model;
+use crate::embed::EmbeddingModel;
 use crate::quote::head;
-use crate::store::{Place, Store, StoredSummary};
+use crate::store::{Store, StoredSummary, TurnLocation};
 
-/// Candidates by words, and as many by vectors.
-const CANDIDATES: usize = 100;
+/// Maximum number of candidates by words, and of those by vectors.
+const MAX_CANDIDATES: usize = 100;
 
-/// Candidates where nothing but a time is named: the newest of it.
-const OF_A_TIME: usize = 1_000;
+/// Maximum number of candidates if the query names nothing but a time: the newest of it.
+const MAX_TIME_CANDIDATES: usize = 1_000;
 
-/// Characters of a query that are looked at.
-const MOST_CHARS: usize = 1_000;
+/// Maximum number of characters of a query that are read.
+const MAX_SEARCH_TEXT_CHARS: usize = 1_000;
 
-/// Looks for turns. Without a model only words are compared; where nothing has what is in quotes, its words are.
+/// Searches turns. Without a model only words are compared. If no turn has the text in quotes, its words are searched.
 ///
 /// # Errors
-/// When the archive or the catalogue cannot be read.
-pub fn search<C: Catalogue>(
+/// If the archive or the catalogue cannot be read.
+pub fn search<C: CandidateSource>(
     store: &mut dyn Store,
     catalogue: &mut C,
-    model: &mut Model,
-    request: &Request,
-) -> Result<Found, SearchError> {
-    let strict = look(store, catalogue, model, request)?;
+    model: &mut EmbeddingModel,
+    request: &SearchRequest,
+) -> Result<SearchResults, SearchError> {
+    let strict = search_once(store, catalogue, model, request)?;
     if !strict.hits.is_empty() || !request.text.contains('"') {
         return Ok(strict);
     }
     // An error text is remembered with another number in it, or with a dot too many.
-    let mut loose = look(store, catalogue, model, &Request { text: request.text.replace('"', " "), ..request.clone() })?;
+    let mut loose =
+        search_once(store, catalogue, model, &SearchRequest { text: request.text.replace('"', " "), ..request.clone() })?;
     if loose.hits.is_empty() {
         return Ok(strict);
     }
@@ -45,31 +46,31 @@ pub fn search<C: Catalogue>(
     Ok(loose)
 }
 
-fn look<C: Catalogue>(
+fn search_once<C: CandidateSource>(
     store: &mut dyn Store,
     catalogue: &mut C,
-    model: &mut Model,
-    request: &Request,
-) -> Result<Found, SearchError> {
+    model: &mut EmbeddingModel,
+    request: &SearchRequest,
+) -> Result<SearchResults, SearchError> {
     let mut notes = Vec::new();
-    let text = head(&request.text, MOST_CHARS);
-    let named = if request.stages.time { time::named(text, request.now, &request.zone) } else { None };
+    let text = head(&request.text, MAX_SEARCH_TEXT_CHARS);
+    let named = if request.stages.time { time::find_time(text, request.now, &request.zone) } else { None };
     let terms = match &named {
-        None => Terms::of(text, catalogue.tokenizer()),
-        Some(named) => Terms::besides(text, named, catalogue.tokenizer()),
+        None => QueryTerms::of(text, catalogue.tokenizer()),
+        Some(named) => QueryTerms::without_time(text, named, catalogue.tokenizer()),
     };
     let time = named.as_ref().map(|named| named.millis(&request.zone));
-    let vector = vector(store, catalogue, model, request, &mut notes)?;
+    let vector = embed_query(store, catalogue, model, request, &mut notes)?;
     let mode = match &vector {
         None => Mode::Lexical,
         Some(_) => request.mode.unwrap_or(Mode::Hybrid),
     };
     let vector = vector.as_ref().map(|(model, vector)| (*model, vector.as_slice()));
-    let allowed = catalogue.allowed(store, &request.filter)?;
+    let allowed = catalogue.resolve_filter(store, &request.filter)?;
     // The catalogue gives what may have what is in quotes, and much of it may not.
-    let most = CANDIDATES.max(request.limit) * if terms.are_required() { 4 } else { 1 };
-    let asked = catalogue.ask(store, &terms, &columns(request))?;
-    let mut pool = Pool { found: HashMap::new(), mode, most, is_of_kinds: !request.kinds.is_empty() };
+    let most = MAX_CANDIDATES.max(request.limit) * if terms.has_quotes() { 4 } else { 1 };
+    let asked = catalogue.prepare(store, &terms, &columns(request))?;
+    let mut pool = CandidatePool { found: HashMap::new(), mode, most, is_of_kinds: !request.kinds.is_empty() };
     pool.collect(store, catalogue, &asked, vector, allowed.as_ref())?;
     if let Some(time) = &time {
         // Those of the time that is named compete among themselves, too.
@@ -80,10 +81,10 @@ fn look<C: Catalogue>(
             until_ms: within(request.filter.until_ms, time.end, i64::min),
             ..request.filter.clone()
         };
-        let allowed = catalogue.allowed(store, &filter)?;
+        let allowed = catalogue.resolve_filter(store, &filter)?;
         pool.collect(store, catalogue, &asked, vector, allowed.as_ref())?;
-        if let Some(allowed) = allowed.filter(|_| terms.is_time_alone && mode != Mode::Dense) {
-            let newest = catalogue.newest(store, &allowed, OF_A_TIME.max(request.limit))?;
+        if let Some(allowed) = allowed.filter(|_| terms.is_time_only && mode != Mode::Dense) {
+            let newest = catalogue.newest(store, &allowed, MAX_TIME_CANDIDATES.max(request.limit))?;
             newest.into_iter().for_each(|entry| pool.entry(entry).0 = Some(1.0));
         }
     }
@@ -100,34 +101,34 @@ fn look<C: Catalogue>(
         pool.found.values_mut().for_each(|found| found.0 = None);
     }
     let candidates = candidates(store, catalogue, &pool, allowed.as_ref())?;
-    let around = Around { time, folder: request.folder.as_deref(), now_ms: request.now.as_millisecond() };
-    // What is asked for in a kind of text, or in quotes, has to be in it: neighbours are not.
-    let is_strict = !request.kinds.is_empty() || terms.are_required();
-    let stages = Stages { neighbours: request.stages.neighbours && !is_strict, ..request.stages };
+    let around = RankingContext { time, folder: request.folder.as_deref(), now_ms: request.now.as_millisecond() };
+    // What is asked for in a kind of text, or in quotes, has to be in it: neighbors are not.
+    let is_strict = !request.kinds.is_empty() || terms.has_quotes();
+    let stages = Stages { neighbors: request.stages.neighbors && !is_strict, ..request.stages };
     let ranked = rank::rank(&candidates, stages, &around);
     let fit = candidates.iter().map(rank::fit).fold(0.0, f64::max);
-    let shower = Shower { store, catalogue, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
+    let shower = HitRenderer { store, catalogue, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
     let hits = shower.hits(&ranked, &candidates)?;
     let time = named.map(|named| request.text[named.range].to_owned());
     notes.extend(catalogue.notes());
-    Ok(Found { hits, fit, mode, time, notes })
+    Ok(SearchResults { hits, fit, mode, time, notes })
 }
 
-/// Where words are looked for; anywhere, where none are named.
-fn columns(request: &Request) -> Vec<&'static str> {
+/// Returns the columns to search for words; empty means all.
+fn columns(request: &SearchRequest) -> Vec<&'static str> {
     match &request.kinds[..] {
         [] if request.stages.context => Vec::new(),
-        [] => OWN.to_vec(),
+        [] => OWN_COLUMNS.to_vec(),
         kinds => kinds.iter().flat_map(|kind| kind.columns()).copied().collect(),
     }
 }
 
-/// The model's name and the query's vector; nothing where words have to do.
-fn vector<C: Catalogue>(
+/// Returns the model's name and the query's vector; `None` if only words are compared.
+fn embed_query<C: CandidateSource>(
     store: &mut dyn Store,
     catalogue: &mut C,
-    model: &mut Model,
-    request: &Request,
+    model: &mut EmbeddingModel,
+    request: &SearchRequest,
     notes: &mut Vec<String>,
 ) -> Result<Option<(&'static str, Vec<f32>)>, SearchError> {
     if request.mode == Some(Mode::Lexical) || request.text.trim().is_empty() {
@@ -135,18 +136,18 @@ fn vector<C: Catalogue>(
     }
     let (with, all) = match catalogue.coverage(store, model.id())? {
         Coverage::Counted(with, all) => (with, all),
-        Coverage::Uncounted if request.mode.is_none() && !model.is_there() => return Ok(None),
+        Coverage::Uncounted if request.mode.is_none() && !model.is_present() => return Ok(None),
         Coverage::Uncounted => (1, 1),
         Coverage::Never(why) => {
             // Who never had a model misses nothing.
-            if request.mode.is_some() || model.is_there() {
+            if request.mode.is_some() || model.is_present() {
                 notes.push(format!("words alone were compared: {why}"));
             }
             return Ok(None);
         }
     };
     // Who never had a model is not told of it at every search.
-    if with == 0 && request.mode.is_none() && !model.is_there() {
+    if with == 0 && request.mode.is_none() && !model.is_present() {
         return Ok(None);
     }
     let embedded = match model.get() {
@@ -171,37 +172,37 @@ fn vector<C: Catalogue>(
         }
         Err(error) => {
             // Somebody may be replacing its files.
-            model.set_aside();
+            model.unload();
             notes.push(format!("words alone were compared: {error}"));
             Ok(None)
         }
     }
 }
 
-/// Entries with BM25 and cosine.
-struct Pool {
+/// Entries that were found, with BM25 and cosine.
+struct CandidatePool {
     found: HashMap<i64, (Option<f64>, Option<f64>)>,
     mode: Mode,
     most: usize,
     is_of_kinds: bool,
 }
 
-impl Pool {
+impl CandidatePool {
     fn entry(&mut self, entry: i64) -> &mut (Option<f64>, Option<f64>) {
         self.found.entry(entry).or_default()
     }
 
-    fn collect<C: Catalogue>(
+    fn collect<C: CandidateSource>(
         &mut self,
         store: &mut dyn Store,
         catalogue: &mut C,
-        asked: &C::Asked,
+        asked: &C::PreparedQuery,
         vector: Option<(&str, &[f32])>,
-        allowed: Option<&C::Allowed>,
+        allowed: Option<&C::ResolvedFilter>,
     ) -> Result<(), SearchError> {
         let mut near = Vec::new();
         if let Some(vector) = vector.filter(|_| self.mode != Mode::Lexical) {
-            for (entry, cosine) in catalogue.dense(store, vector, allowed, self.most)? {
+            for (entry, cosine) in catalogue.search_dense(store, vector, allowed, self.most)? {
                 self.entry(entry).1 = Some(f64::from(cosine));
                 near.push(entry);
             }
@@ -209,7 +210,7 @@ impl Pool {
         if self.mode != Mode::Dense || self.is_of_kinds {
             // What is near may have some of the words, too, if not enough of them to be among the best.
             let most = if self.mode == Mode::Dense { 0 } else { self.most };
-            for (entry, score) in catalogue.lexical(store, asked, allowed, most, &near)? {
+            for (entry, score) in catalogue.search_lexical(store, asked, allowed, most, &near)? {
                 self.entry(entry).0 = Some(score);
             }
         }
@@ -217,17 +218,18 @@ impl Pool {
     }
 }
 
-/// Where the entries are; of several places that are let through, the one that is still part of a conversation, then the newest.
-fn candidates<C: Catalogue>(
+/// Locates the entries. Of several places that are let through, takes the one that is still part of a conversation, then the
+/// newest.
+fn candidates<C: CandidateSource>(
     store: &mut dyn Store,
     catalogue: &C,
-    pool: &Pool,
-    allowed: Option<&C::Allowed>,
+    pool: &CandidatePool,
+    allowed: Option<&C::ResolvedFilter>,
 ) -> Result<Vec<Candidate>, SearchError> {
     let mut entries: Vec<i64> = pool.found.keys().copied().collect();
     entries.sort_unstable();
-    let mut best: HashMap<i64, Place> = HashMap::new();
-    for place in store.places(&entries)? {
+    let mut best: HashMap<i64, TurnLocation> = HashMap::new();
+    for place in store.turn_locations(&entries)? {
         let is_allowed = allowed.is_none_or(|allowed| catalogue.is_allowed(allowed, &place));
         if is_allowed && best.get(&place.entry).is_none_or(|known| known.rank() < place.rank()) {
             best.insert(place.entry, place);
@@ -249,9 +251,9 @@ fn candidates<C: Catalogue>(
     Ok(candidates)
 }
 
-/// A summary stands alone, in no transcript.
-fn place_of(summary: &StoredSummary) -> Place {
-    Place {
+/// Location of a summary, which is in no transcript.
+fn place_of(summary: &StoredSummary) -> TurnLocation {
+    TurnLocation {
         entry: summary.entry,
         key: 0,
         transcript: -summary.entry,

@@ -1,63 +1,63 @@
 /*!
-From what words and vectors say of each turn to an order.
+Ranks turns by the scores of words and vectors.
 
-Scores are fused as a sum of BM25 and cosine, each relative to the best of the query: unlike ranks they say how far apart turns are
-(Bruch, Gai, Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval"). Reciprocal ranks (Cormack et al. 2009) are there to
-compare with. All weights were chosen with `cargo xtask bench retrieval`; each stage can be left out.
+Scores are fused as a sum of BM25 and cosine, each relative to the best of the query. Unlike ranks, they say how far apart turns are
+(Bruch, Gai, Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval"). Reciprocal ranks (Cormack et al. 2009) are there
+to compare with. All weights were chosen with `cargo xtask bench retrieval`; each stage can be left out.
 */
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::store::Place;
-use crate::{Traits, importance};
+use crate::store::TurnLocation;
+use crate::{ImportanceFactors, importance};
 
-/// A cosine that says nothing: any two texts of the same field have as much.
+/// Cosine that says nothing: any two texts of the same field have as much.
 const COSINE_FLOOR: f64 = 0.2;
-/// What words weigh; meaning weighs 1.
-const WORDS: f64 = 1.8;
-/// How far words count relative to the best: where even that has little of what is asked for, they say less.
-const RELATIVE: f64 = 0.6;
-/// What a turn gets of the scores of those one and two turns away.
-const NEIGHBOURS: [f64; 2] = [0.1, 0.05];
-/// What a turn gets for the best one of its session.
-const SESSION: f64 = 0.6;
-/// What is left of the score of a turn outside the time that the query names.
-const OUTSIDE: f64 = 0.3;
-/// What importance and confidence can add, at most: they decide between turns that fit alike.
-const IMPORTANCE: f64 = 0.02;
-/// What a turn gets for being of the project that is asked from.
-const PROJECT: f64 = 0.05;
+/// Weight of words; the weight of meaning is 1.
+const LEXICAL_WEIGHT: f64 = 1.8;
+/// Exponent of the best word score that word scores are divided by: if even the best has little of the query, words count less.
+const RELATIVE_EXPONENT: f64 = 0.6;
+/// Share of its score that a turn gives to turns at distance one and two.
+const NEIGHBOR_SHARES: [f64; 2] = [0.1, 0.05];
+/// Share that a turn gets of the best score of its session.
+const SESSION_SHARE: f64 = 0.6;
+/// Factor for the score of a turn outside the time that the query names.
+const OUTSIDE_TIME_FACTOR: f64 = 0.3;
+/// Maximum bonus for importance and confidence: they decide between turns that fit alike.
+const MAX_IMPORTANCE_BONUS: f64 = 0.02;
+/// Bonus for a turn of the project that the search is run from.
+const PROJECT_BONUS: f64 = 0.05;
 /// The constant of reciprocal ranks.
-const RECIPROCAL: f64 = 60.0;
+const RRF_CONSTANT: f64 = 60.0;
 
-/// What goes into a ranking.
+/// Stages of a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages {
-    /// Words and vectors as a sum of their scores; else of their reciprocal ranks.
+    /// Fuses words and vectors by the sum of their scores; otherwise by their reciprocal ranks.
     pub scores: bool,
-    /// What was said before a short turn counts for it.
+    /// The text before a short turn counts for it.
     pub context: bool,
-    /// A hit lifts the turns before and behind it.
-    pub neighbours: bool,
+    /// A hit lifts the turns before and after it.
+    pub neighbors: bool,
     /// A hit lifts its session.
     pub session: bool,
-    /// Turns of the project that is asked from are lifted.
+    /// Turns of the project that the search is run from are lifted.
     pub project: bool,
     /// Important and trusted turns are lifted.
     pub importance: bool,
     /// A time that the query names counts.
     pub time: bool,
-    /// Turns that say the same are one.
+    /// Turns with the same text are shown once.
     pub duplicates: bool,
 }
 
 impl Stages {
-    /// All of them.
+    /// All stages.
     pub const ALL: Self = Self {
         scores: true,
         context: true,
-        neighbours: true,
+        neighbors: true,
         session: true,
         project: true,
         importance: true,
@@ -68,7 +68,7 @@ impl Stages {
     pub const NONE: Self = Self {
         scores: false,
         context: false,
-        neighbours: false,
+        neighbors: false,
         session: false,
         project: false,
         importance: false,
@@ -83,54 +83,55 @@ impl Default for Stages {
     }
 }
 
-/// What is known of an entry that may be a hit.
+/// Data on an entry that may be a hit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Where it is; of several places, the one to show.
-    pub place: Place,
-    /// BM25, as a part of the most that the query could give; none where no word fits.
+    /// Its location; of several, the one to show.
+    pub place: TurnLocation,
+    /// BM25, as a share of the maximum that the query could give; `None` if no word fits.
     pub words: Option<f64>,
-    /// The cosine of its best passage, none where there is no vector.
+    /// The cosine of its best passage, `None` if there is no vector.
     pub cosine: Option<f64>,
 }
 
-/// What the ranking looks at besides the candidates.
+/// Context of the search for the ranking.
 #[derive(Clone, Debug, Default)]
-pub struct Around<'a> {
+pub struct RankingContext<'a> {
     /// The time that the query names, in milliseconds since 1970.
     pub time: Option<Range<i64>>,
-    /// The folder that is asked from.
+    /// The folder that the search is run from.
     pub folder: Option<&'a str>,
     /// Now, in milliseconds since 1970.
     pub now_ms: i64,
 }
 
-/// A place in the order.
+/// A ranked turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
     /// Transcript and index of the turn.
     pub at: (i64, u32),
     /// More is better; comparable within one search.
     pub score: f64,
-    /// Which of the candidates, if it is one itself and not a neighbour of one.
+    /// Index in the candidates; `None` if it is only a neighbor of one.
     pub candidate: Option<usize>,
 }
 
-/// How well an entry fits by itself, whatever else was found: comparable between searches for the same, unlike scores.
+/// Returns how well an entry fits by itself, whatever else was found. Unlike scores, this is comparable between searches for the
+/// same query.
 pub(super) fn fit(candidate: &Candidate) -> f64 {
     let words = candidate.words.unwrap_or_default();
     let meaning = candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
-    WORDS * words + meaning
+    LEXICAL_WEIGHT * words + meaning
 }
 
-/// The order of candidates and, where stages say so, of their neighbours.
-pub fn rank(candidates: &[Candidate], stages: Stages, around: &Around<'_>) -> Vec<Ranked> {
+/// Returns the order of candidates and, if the stages include them, of their neighbors.
+pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
     let fused = if stages.scores { scores(candidates) } else { reciprocal_ranks(candidates) };
     let mut ranked: HashMap<(i64, u32), Ranked> = HashMap::new();
     for (number, (candidate, score)) in candidates.iter().zip(&fused).enumerate() {
         let at = (candidate.place.transcript, candidate.place.index);
         let outside = stages.time && around.time.as_ref().is_some_and(|time| !time.contains(&candidate.place.started_ms));
-        let score = score * if outside { OUTSIDE } else { 1.0 };
+        let score = score * if outside { OUTSIDE_TIME_FACTOR } else { 1.0 };
         let known = ranked.entry(at).or_insert(Ranked { at, score: 0.0, candidate: None });
         if known.candidate.is_none() || known.score < score {
             *known = Ranked { at, score, candidate: Some(number) };
@@ -140,16 +141,16 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &Around<'_>) -> Ve
     if stages.session {
         lift_sessions(&alone, candidates, &mut ranked);
     }
-    if stages.neighbours {
-        lift_neighbours(&alone, candidates, &mut ranked);
+    if stages.neighbors {
+        lift_neighbors(&alone, candidates, &mut ranked);
     }
     for one in ranked.values_mut() {
         let Some(candidate) = one.candidate.map(|number| &candidates[number]) else { continue };
         if stages.project && around.folder.is_some() && candidate.place.folder.as_deref() == around.folder {
-            one.score += PROJECT;
+            one.score += PROJECT_BONUS;
         }
         if stages.importance {
-            one.score += IMPORTANCE * weight(&candidate.place, around.now_ms);
+            one.score += MAX_IMPORTANCE_BONUS * weight(&candidate.place, around.now_ms);
         }
     }
     let mut order: Vec<Ranked> = ranked.into_values().collect();
@@ -162,8 +163,8 @@ fn scores(candidates: &[Candidate]) -> Vec<f64> {
     let meaning =
         |candidate: &Candidate| candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
     let best = |of: &dyn Fn(&Candidate) -> f64| candidates.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
-    let (best_words, best_meaning) = (best(&words).powf(RELATIVE), best(&meaning));
-    let score = |candidate: &Candidate| WORDS * words(candidate) / best_words + meaning(candidate) / best_meaning;
+    let (best_words, best_meaning) = (best(&words).powf(RELATIVE_EXPONENT), best(&meaning));
+    let score = |candidate: &Candidate| LEXICAL_WEIGHT * words(candidate) / best_words + meaning(candidate) / best_meaning;
     candidates.iter().map(score).collect()
 }
 
@@ -176,21 +177,21 @@ fn reciprocal_ranks(candidates: &[Candidate]) -> Vec<f64> {
         order.sort_by(|one, other| other.1.total_cmp(&one.1));
         for (rank, (number, _)) in (1_u32..).zip(order) {
             // So that the first of both lists has 1.
-            fused[number] += (RECIPROCAL + 1.0) / 2.0 / (RECIPROCAL + f64::from(rank));
+            fused[number] += (RRF_CONSTANT + 1.0) / 2.0 / (RRF_CONSTANT + f64::from(rank));
         }
     }
     fused
 }
 
-/// A hit lifts its neighbours: what is said next often has the answer, and other words.
-fn lift_neighbours(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMap<(i64, u32), Ranked>) {
+/// Lifts the neighbors of a hit: the next turns often have the answer, in other words.
+fn lift_neighbors(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMap<(i64, u32), Ranked>) {
     for hit in alone {
         // What is no longer part of the conversation stands beside nothing.
         if hit.candidate.is_some_and(|number| candidates[number].place.is_superseded) {
             continue;
         }
         let (transcript, index) = hit.at;
-        for (distance, share) in (1_u32..).zip(NEIGHBOURS) {
+        for (distance, share) in (1_u32..).zip(NEIGHBOR_SHARES) {
             for index in [index.checked_sub(distance), index.checked_add(distance)].into_iter().flatten() {
                 let at = (transcript, index);
                 ranked.entry(at).or_insert(Ranked { at, score: 0.0, candidate: None }).score += share * hit.score;
@@ -213,16 +214,16 @@ fn lift_sessions(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMa
     for one in ranked.values_mut() {
         if let Some(best) = session(one).and_then(|session| sessions.get(&session)) {
             // As much as it is of the best hit: so it means the same whatever the scores are.
-            one.score += SESSION * best / highest * highest.min(1.0);
+            one.score += SESSION_SHARE * best / highest * highest.min(1.0);
         }
     }
 }
 
 /// From 0 to about 1.
-fn weight(place: &Place, now_ms: i64) -> f64 {
+fn weight(place: &TurnLocation, now_ms: i64) -> f64 {
     let (has_tools, has_files) = place.richness;
     let age_days = now_ms.saturating_sub(place.started_ms) as f64 / 86_400_000.0;
-    let importance = importance(Traits { age_days, access_count: place.access_count, has_tools, has_files });
+    let importance = importance(ImportanceFactors { age_days, access_count: place.access_count, has_tools, has_files });
     (importance / 2.0).min(1.0) * place.confidence.abs()
 }
 
@@ -233,7 +234,7 @@ mod tests {
     use super::*;
 
     fn candidate(transcript: i64, index: u32, words: Option<f64>, cosine: Option<f64>) -> Candidate {
-        let place = Place {
+        let place = TurnLocation {
             entry: transcript * 1000 + i64::from(index),
             key: 0,
             transcript,
@@ -250,7 +251,7 @@ mod tests {
     }
 
     fn order(candidates: &[Candidate], stages: Stages) -> Vec<(i64, u32)> {
-        rank(candidates, stages, &Around::default()).into_iter().map(|ranked| ranked.at).collect()
+        rank(candidates, stages, &RankingContext::default()).into_iter().map(|ranked| ranked.at).collect()
     }
 
     #[test]
@@ -263,19 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_lifts_its_neighbours() {
+    fn a_hit_lifts_its_neighbors() {
         let candidates =
             [candidate(1, 10, Some(0.9), Some(0.6)), candidate(2, 4, Some(0.2), None), candidate(1, 11, Some(0.18), None)];
-        let stages = Stages { scores: true, neighbours: true, ..Stages::NONE };
+        let stages = Stages { scores: true, neighbors: true, ..Stages::NONE };
         assert_eq!(order(&candidates, stages)[..2], [(1, 10), (1, 11)]);
         assert!(order(&candidates, stages).contains(&(1, 9)), "one that does not fit itself");
-        assert_eq!(order(&candidates, Stages { neighbours: false, ..stages }), [(1, 10), (2, 4), (1, 11)]);
+        assert_eq!(order(&candidates, Stages { neighbors: false, ..stages }), [(1, 10), (2, 4), (1, 11)]);
     }
 
     #[test]
     fn the_time_that_is_named_comes_first() {
         let candidates = [candidate(1, 10, Some(0.5), Some(0.4)), candidate(2, 4, Some(0.3), Some(0.3))];
-        let around = Around { time: Some(3000..5000), ..Around::default() };
+        let around = RankingContext { time: Some(3000..5000), ..RankingContext::default() };
         let stages = Stages { scores: true, time: true, ..Stages::NONE };
         assert_eq!(rank(&candidates, stages, &around)[0].at, (2, 4));
     }
@@ -286,16 +287,16 @@ mod tests {
             given in proptest::collection::vec((1_i64..5, 0_u32..9, proptest::option::of(0.0..1.0_f64), proptest::option::of(-1.0..1.0_f64)), 0..30),
             flags in proptest::array::uniform8(any::<bool>()),
         ) {
-            let [scores, context, neighbours, session, project, importance, time, duplicates] = flags;
-            let stages = Stages { scores, context, neighbours, session, project, importance, time, duplicates };
+            let [scores, context, neighbors, session, project, importance, time, duplicates] = flags;
+            let stages = Stages { scores, context, neighbors, session, project, importance, time, duplicates };
             let candidates: Vec<Candidate> = given.into_iter().map(|(t, i, words, cosine)| candidate(t, i, words, cosine)).collect();
-            let ranked = rank(&candidates, stages, &Around { time: Some(0..2000), folder: None, now_ms: 5000 });
+            let ranked = rank(&candidates, stages, &RankingContext { time: Some(0..2000), folder: None, now_ms: 5000 });
             for one in &candidates {
                 prop_assert!(ranked.iter().any(|ranked| ranked.at == (one.place.transcript, one.place.index) && ranked.candidate.is_some()));
             }
             prop_assert!(ranked.windows(2).all(|pair| pair[0].score >= pair[1].score));
             prop_assert!(ranked.iter().all(|one| one.score.is_finite()));
-            prop_assert!(neighbours || ranked.iter().all(|one| one.candidate.is_some()));
+            prop_assert!(neighbors || ranked.iter().all(|one| one.candidate.is_some()));
         }
     }
 }

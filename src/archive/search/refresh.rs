@@ -1,65 +1,66 @@
-//! Brings the index up to date with the archive.
+//! Brings the index up to date with the archive. The store's [`Changes`](crate::store::Changes) list what the index lacks, mostly
+//! one turn.
 
 use std::collections::HashMap;
 
 use super::index::excerpt::Excerpt;
-use super::index::{Document, Missing};
-use super::{Index, SearchError, around};
-use crate::store::{Place, Store, StoredTurn};
-use crate::{quote, words};
-use ctxbridge_transcript::Fields;
+use super::index::{Document, UnindexedEntry};
+use super::{SearchError, SearchIndex, neighbor_context};
+use crate::store::{Store, StoredTurn, TurnLocation};
+use crate::{quote, turn_text};
+use ctxbridge_transcript::SearchableText;
 
-/// Entries that go into the index at once: an interruption costs no more.
-const AT_ONCE: usize = 200;
+/// Entries that are indexed at once: an interruption loses at most these.
+const INDEX_BATCH_ENTRIES: usize = 200;
 
-/// Characters of the line that says what a summary was about.
-const LINE_CHARS: usize = 300;
+/// Maximum number of characters of the one-line text of a summary.
+const MAX_SUMMARY_LINE_CHARS: usize = 300;
 
-/// What was done.
+/// Report of bringing the index up to date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refreshed {
+pub struct RefreshReport {
     /// Entries that are new in the index, or were changed.
     pub entries: usize,
-    /// Whether nothing is missing now.
+    /// `true` if nothing is missing now.
     pub is_complete: bool,
 }
 
-/// Indexes what is missing, the newest first, at most so many entries; `progress` hears how many there are already.
+/// Indexes missing entries, the newest first, at most `most`; `progress` receives the number so far.
 ///
 /// # Errors
-/// When the archive or the index cannot be read or written.
+/// If the archive or the index cannot be read or written.
 pub fn refresh(
     store: &mut dyn Store,
-    index: &mut Index,
+    index: &mut SearchIndex,
     most: usize,
     progress: &mut dyn FnMut(usize),
-) -> Result<Refreshed, SearchError> {
-    let mut refreshed = Refreshed::default();
-    let known = index.mark()?;
+) -> Result<RefreshReport, SearchError> {
+    let mut refreshed = RefreshReport::default();
+    let known = index.archive_revision()?;
     let changes = store.changes(known.as_deref())?;
-    if known.as_ref() == Some(&changes.mark) {
-        return Ok(Refreshed { is_complete: true, ..refreshed });
+    if known.as_ref() == Some(&changes.revision) {
+        return Ok(RefreshReport { is_complete: true, ..refreshed });
     }
-    if let Some(entries) = changes.entries.filter(|entries| entries.len() <= AT_ONCE.min(most)) {
+    if let Some(entries) = changes.entries.filter(|entries| entries.len() <= INDEX_BATCH_ENTRIES.min(most)) {
         // After each prompt a turn has changed: to compare everything would take longer than to search.
-        let missing = index.missing_of(&entries)?;
+        let missing = index.missing_among(&entries)?;
         refreshed.entries = missing.len();
         let is_complete = add(store, index, missing)?;
         if is_complete {
-            index.set_mark(&changes.mark)?;
+            index.set_archive_revision(&changes.revision)?;
         }
-        return Ok(Refreshed { is_complete, ..refreshed });
+        return Ok(RefreshReport { is_complete, ..refreshed });
     }
     index.drop_gone()?;
     let mut below = i64::MAX;
     let mut is_complete = true;
     while refreshed.entries < most {
-        let missing = index.missing(below, AT_ONCE.min(most - refreshed.entries))?;
+        let missing = index.missing(below, INDEX_BATCH_ENTRIES.min(most - refreshed.entries))?;
         let Some(last) = missing.last() else {
             if is_complete {
-                index.set_mark(&changes.mark)?;
+                index.set_archive_revision(&changes.revision)?;
             }
-            return Ok(Refreshed { is_complete, ..refreshed });
+            return Ok(RefreshReport { is_complete, ..refreshed });
         };
         below = last.entry;
         refreshed.entries += missing.len();
@@ -69,28 +70,30 @@ pub fn refresh(
     Ok(refreshed)
 }
 
-/// Whether all of them could be read: what is in cold storage that is not there has to be tried again.
-fn add(store: &mut dyn Store, index: &mut Index, missing: Vec<Missing>) -> Result<bool, SearchError> {
-    let (documents, is_complete) = documents(store, Some(index), missing)?;
+/// Adds missing entries; returns `true` if all of them could be read. Entries in cold storage that is not available have to be
+/// tried again.
+fn add(store: &mut dyn Store, index: &mut SearchIndex, missing: Vec<UnindexedEntry>) -> Result<bool, SearchError> {
+    let (documents, is_complete) = read_documents(store, Some(index), missing)?;
     index.add(&documents)?;
     Ok(is_complete)
 }
 
-/// What entries say, but for those that cannot be read now; whether there are none of these. An index may know what was said before them.
-pub(super) fn documents(
+/// Reads the texts of entries, except those that cannot be read now; the second value is `true` if there are none of these. An
+/// index may know the texts before them.
+pub(super) fn read_documents(
     store: &mut dyn Store,
-    index: Option<&Index>,
-    missing: Vec<Missing>,
+    index: Option<&SearchIndex>,
+    missing: Vec<UnindexedEntry>,
 ) -> Result<(Vec<Document>, bool), SearchError> {
     let mut is_complete = true;
     let mut documents = Vec::with_capacity(missing.len());
     let mut said = HashMap::new();
     let mut short = Vec::new();
-    for Missing { entry, sha256, summary } in missing {
+    for UnindexedEntry { entry, sha256, summary } in missing {
         let mut document = Document { entry, sha256, ..Document::default() };
         match summary {
             Some(summary) => {
-                document.line = quote::cut(&quote::line(&summary), LINE_CHARS);
+                document.line = quote::cut(&quote::line(&summary), MAX_SUMMARY_LINE_CHARS);
                 document.summary = summary;
             }
             None => {
@@ -104,11 +107,11 @@ pub(super) fn documents(
                 if let Some((place, turn, fields)) = found {
                     document.is_unreadable = fields.is_none();
                     let fields = fields.unwrap_or_default();
-                    said.insert(entry, around::said(&fields.prompt, &fields.answer));
-                    if around::is_short(&fields) {
+                    said.insert(entry, neighbor_context::context_text(&fields.prompt, &fields.answer));
+                    if neighbor_context::is_short_turn(&fields) {
                         short.push((documents.len(), place));
                     }
-                    document.line = words::summary(store, &turn).unwrap_or_default();
+                    document.line = turn_text::summary(store, &turn).unwrap_or_default();
                     document.fields = fields;
                     document.files = turn.turn.files;
                 }
@@ -118,30 +121,30 @@ pub(super) fn documents(
     }
     // What came before is mostly among them.
     for (at, place) in short {
-        documents[at].before = around::before(store, index, &place, &said)?;
+        documents[at].before = neighbor_context::context_before(store, index, &place, &said)?;
     }
     Ok((documents, is_complete))
 }
 
-/// How an entry is shown, without an index that knows it already; nothing where there is none.
-pub(super) fn excerpt(store: &mut dyn Store, entry: i64) -> Result<Option<Excerpt>, SearchError> {
+/// Returns the excerpt of an entry without using an index; `None` if there is no such entry.
+pub(super) fn read_excerpt(store: &mut dyn Store, entry: i64) -> Result<Option<Excerpt>, SearchError> {
     let summary = store.summary_of(entry)?.map(|(_, summary)| summary.text);
-    let (mut documents, _) = documents(store, None, vec![Missing { entry, sha256: Vec::new(), summary }])?;
+    let (mut documents, _) = read_documents(store, None, vec![UnindexedEntry { entry, sha256: Vec::new(), summary }])?;
     Ok(documents.pop().map(|document| Excerpt::of(&document)))
 }
 
-/// A turn of an entry, where it is, and what it says; none where the entry is no turn's. All turns of an entry say the same. That it is in
-/// cold storage, and that is not there, is an error.
+/// Returns a turn of an entry, its location, and its text; `None` if the entry is not a turn's. All turns of an entry have the same
+/// text. It is an error if the text is in cold storage that is not available.
 pub(super) fn turn_with_fields(
     store: &mut dyn Store,
     entry: i64,
-) -> Result<Option<(Place, StoredTurn, Option<Fields>)>, SearchError> {
-    let mut places = store.places(&[entry])?;
+) -> Result<Option<(TurnLocation, StoredTurn, Option<SearchableText>)>, SearchError> {
+    let mut places = store.turn_locations(&[entry])?;
     places.sort_by_cached_key(|place| std::cmp::Reverse(place.rank()));
     let mut unreadable = None;
     for place in places {
-        let Some(turn) = store.turn_of(&place)? else { continue };
-        match words::fields(store, &turn) {
+        let Some(turn) = store.turn_by_location(&place)? else { continue };
+        match turn_text::fields(store, &turn) {
             Err(error) if error.is_cold() => unreadable = Some(error),
             // One that is damaged counts as empty, or it would be tried again and again.
             fields => return Ok(Some((place, turn, fields.ok()))),

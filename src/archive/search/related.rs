@@ -1,128 +1,137 @@
 /*!
-What was said before about the same: for a context that nobody asked for, where silence is better than what does not matter.
+Finds earlier turns on the same subject, for a context that nobody asked for. There, silence is better than irrelevant turns.
 
-Only words that are rare in the archive say what a text is about ([`Subject`]), and from them comes how likely it is that a turn is wanted. A model
+Only words that are rare in the archive say what a text is about ([`Keywords`]). They give the odds that a turn is relevant. A model
 would take longer to load than a hook may take.
 */
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use super::index::OWN;
-use super::query::Terms;
-use super::subject::{Subject, begin, is_enough};
-use super::{Index, SearchError};
-use crate::store::{Place, Store, StoredTurn};
+use super::index::OWN_COLUMNS;
+use super::keywords::{Keywords, dedup_prefix, is_relevant};
+use super::query::QueryTerms;
+use super::{SearchError, SearchIndex};
+use crate::store::{Store, StoredTurn, TurnLocation};
 
-/// Entries whose places are looked up at once: those of other projects may come first.
-const AT_ONCE: usize = 24;
-/// Turns that are compared.
-const COMPARED: usize = 48;
+/// Number of entries whose locations are looked up at once: those of other projects may come first.
+const LOCATION_BATCH_ENTRIES: usize = 24;
+/// Maximum number of turns that are compared.
+const MAX_COMPARED_TURNS: usize = 48;
 
-/// What is looked for.
+/// A query for related turns.
 #[derive(Clone, Copy, Debug)]
-pub struct About<'a> {
-    /// What is said now.
+pub struct RelatedQuery<'a> {
+    /// The current text.
     pub text: &'a str,
-    /// The folders of the project that it is said in: turns of others are not related.
+    /// The folders of the current project: turns of others are not related.
     pub folders: &'a [String],
-    /// The session that it is said in, whose turns are known.
+    /// The current session, whose turns are known.
     pub session: &'a str,
-    /// But for so many at its begin, which are no longer in the window.
-    pub forgotten: u32,
-    /// Turns at most.
-    pub most: usize,
-    /// When to give up.
+    /// Number of turns at the start of the session that are no longer in the window.
+    pub forgotten_turns: u32,
+    /// Maximum number of turns.
+    pub limit: usize,
+    /// Deadline.
     pub deadline: Instant,
 }
 
-/// A turn that has to do with it.
+/// A related turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Related {
+pub struct RelatedTurn {
     /// The turn.
     pub turn: StoredTurn,
-    /// What it was about, in one line.
+    /// A one-line summary.
     pub line: String,
-    /// The begin of what was asked.
+    /// The start of the prompt.
     pub prompt: String,
-    /// How likely it is that it is wanted ([`Subject::odds`]).
+    /// Log-odds that it is relevant ([`Keywords::log_odds`]).
     pub odds: f64,
 }
 
-/// Turns of the same project that are about the same, the best first; mostly none.
+/// Returns turns of the same project on the same subject, the best first; usually none.
 ///
 /// # Errors
-/// When the archive or the index cannot be read in time.
-pub fn related(store: &mut dyn Store, index: &mut Index, about: &About<'_>) -> Result<Vec<Related>, SearchError> {
+/// If the archive or the index cannot be read in time.
+pub fn related(
+    store: &mut dyn Store,
+    index: &mut SearchIndex,
+    about: &RelatedQuery<'_>,
+) -> Result<Vec<RelatedTurn>, SearchError> {
     // What is started in the root or nowhere is of no project.
     if !about.folders.iter().any(|folder| !folder.trim_matches(['/', '\\']).is_empty()) {
         return Ok(Vec::new());
     }
-    index.give_up_at(Some(about.deadline))?;
-    let found = look(store, index, about);
-    index.give_up_at(None)?;
+    index.set_deadline(Some(about.deadline))?;
+    let found = find_related(store, index, about);
+    index.set_deadline(None)?;
     found
 }
 
-fn look(store: &mut dyn Store, index: &mut Index, about: &About<'_>) -> Result<Vec<Related>, SearchError> {
+fn find_related(
+    store: &mut dyn Store,
+    index: &mut SearchIndex,
+    about: &RelatedQuery<'_>,
+) -> Result<Vec<RelatedTurn>, SearchError> {
     let all = index.count()?;
-    let subject = Subject::of(about.text, index.tokenizer(), all, &mut |word, most| index.count_with(word, most))?;
+    let subject = Keywords::of(about.text, index.tokenizer(), all, &mut |word, most| index.count_with(word, most))?;
     if subject.is_empty() {
         return Ok(Vec::new());
     }
-    let terms = Terms { words: subject.words().map(str::to_owned).collect(), ..Terms::default() };
+    let terms = QueryTerms { words: subject.words().map(str::to_owned).collect(), ..QueryTerms::default() };
     // What was said before a turn is another one's.
-    let asked = index.ask(&terms, &OWN)?;
-    let hopeful = |weight: f64| is_enough(subject.odds(weight, 1.0));
+    let asked = index.prepare(&terms, &OWN_COLUMNS)?;
+    let hopeful = |weight: f64| is_relevant(subject.log_odds(weight, 1.0));
     let weighed = asked.listed().map(|(entry, words)| (entry, subject.weight(words)));
     let mut weighed: Vec<(i64, f64)> = weighed.filter(|(_, weight)| hopeful(*weight)).collect();
     weighed.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
     let own = store.session(about.session)?.map(|session| session.key);
-    let mut places: HashMap<i64, Vec<Place>> = HashMap::new();
+    let mut places: HashMap<i64, Vec<TurnLocation>> = HashMap::new();
     let mut compared: HashMap<i64, f64> = HashMap::new();
-    for some in weighed.chunks(AT_ONCE) {
+    for some in weighed.chunks(LOCATION_BATCH_ENTRIES) {
         // The index gives up by itself; what is between two questions to it does not.
-        if Instant::now() > about.deadline || compared.len() >= COMPARED {
+        if Instant::now() > about.deadline || compared.len() >= MAX_COMPARED_TURNS {
             break;
         }
-        for place in store.places(&some.iter().map(|(entry, _)| *entry).collect::<Vec<_>>())? {
+        for place in store.turn_locations(&some.iter().map(|(entry, _)| *entry).collect::<Vec<_>>())? {
             places.entry(place.entry).or_default().push(place);
         }
-        let may_tell = |entry: &i64| places.get(entry).is_some_and(|places| about.may_tell(places, own));
+        let may_tell = |entry: &i64| places.get(entry).is_some_and(|places| about.may_suggest(places, own));
         compared.extend(some.iter().copied().filter(|(entry, _)| may_tell(entry)));
     }
-    let scored = index.lexical(&asked, Some(&compared.keys().copied().collect()), COMPARED, &[])?;
+    let scored = index.search_lexical(&asked, Some(&compared.keys().copied().collect()), MAX_COMPARED_TURNS, &[])?;
     let best = scored.first().map_or(0.0, |(_, score)| score.max(f64::MIN_POSITIVE));
-    let odds = scored.into_iter().map(|(entry, score)| (entry, subject.odds(compared[&entry], score / best)));
-    let mut wanted: Vec<(i64, f64)> = odds.filter(|(_, odds)| is_enough(*odds)).collect();
+    let odds = scored.into_iter().map(|(entry, score)| (entry, subject.log_odds(compared[&entry], score / best)));
+    let mut wanted: Vec<(i64, f64)> = odds.filter(|(_, odds)| is_relevant(*odds)).collect();
     wanted.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let mut found: Vec<Related> = Vec::new();
+    let mut found: Vec<RelatedTurn> = Vec::new();
     // The same prompt, sent again, is the same turn to whoever reads of it.
     let mut begins = HashSet::new();
     for (entry, odds) in wanted {
-        if Instant::now() > about.deadline || found.len() >= about.most {
+        if Instant::now() > about.deadline || found.len() >= about.limit {
             break;
         }
         let Some(excerpt) = index.excerpt(entry)? else { continue };
-        if begin(&excerpt.prompt).or_else(|| begin(&excerpt.line)).is_some_and(|begin| !begins.insert(begin)) {
+        if dedup_prefix(&excerpt.prompt).or_else(|| dedup_prefix(&excerpt.line)).is_some_and(|begin| !begins.insert(begin)) {
             continue;
         }
         let best = places[&entry].iter().filter(|place| about.is_of_project(place)).max_by_key(|place| place.rank());
-        if let Some(turn) = best.map_or(Ok(None), |place| store.turn_of(place))? {
-            found.push(Related { turn, line: excerpt.line, prompt: excerpt.prompt, odds });
+        if let Some(turn) = best.map_or(Ok(None), |place| store.turn_by_location(place))? {
+            found.push(RelatedTurn { turn, line: excerpt.line, prompt: excerpt.prompt, odds });
         }
     }
     Ok(found)
 }
 
-impl About<'_> {
-    /// A turn that this session has as well, as a fork of another one, is known, until it leaves the window.
-    fn may_tell(&self, places: &[Place], own: Option<i64>) -> bool {
-        let is_known = |place: &Place| Some(place.session) == own && place.index >= self.forgotten;
+impl RelatedQuery<'_> {
+    /// `true` if a turn may be suggested. A turn that this session has as well, as a fork of another one, is known until it leaves
+    /// the window.
+    fn may_suggest(&self, places: &[TurnLocation], own: Option<i64>) -> bool {
+        let is_known = |place: &TurnLocation| Some(place.session) == own && place.index >= self.forgotten_turns;
         !places.iter().any(is_known) && places.iter().any(|place| self.is_of_project(place))
     }
 
-    fn is_of_project(&self, place: &Place) -> bool {
+    fn is_of_project(&self, place: &TurnLocation) -> bool {
         let Some(folder) = place.folder.as_deref() else { return false };
         let is_in = |root: &String| {
             folder.strip_prefix(root.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '\\']))

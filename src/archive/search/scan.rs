@@ -1,40 +1,40 @@
 /*!
-Search without an index: every turn is read, for archives that are beside no database.
+Search without an index: every turn is read, for archives without a database.
 
-Scores are those of the index, that is FTS5's BM25 with its constants and the weights of its columns, so that the same turns are found in the
+Scores are those of the index: FTS5's BM25 with its constants and the weights of its columns. So the same turns are found in the
 same order. There are no vectors.
 */
 
 use std::collections::HashSet;
 
-use super::catalogue::{Catalogue, Coverage};
-use super::index::{Allowed, COLUMNS, Document, K1, Missing, idf};
-use super::query::{Phrase, Terms};
-use super::refresh::documents;
+use super::candidate_source::{CandidateSource, Coverage};
+use super::index::{AllowedIds, BM25_K1, COLUMNS, Document, UnindexedEntry, idf};
+use super::query::{Phrase, QueryTerms};
+use super::refresh::read_documents;
 use super::tokens::Tokenizer;
 use super::{Filter, SearchError};
-use crate::store::{Place, Store};
+use crate::store::{Store, TurnLocation};
 
-/// The constant of BM25 that says how much the length of a text counts: that of FTS5.
-const B: f64 = 0.75;
+/// BM25's constant for the influence of a text's length: that of FTS5.
+const BM25_B: f64 = 0.75;
 
-/// Entries that are read at once.
-const AT_ONCE: usize = 200;
+/// Number of entries that are read at once.
+const SCAN_BATCH_ENTRIES: usize = 200;
 
-/// Reads everything, for each search.
+/// Reads all entries for each search.
 #[derive(Debug, Default)]
-pub(super) struct Scan {
+pub(super) struct FullScan {
     tokenizer: Tokenizer,
-    /// Turns that could not be read for the last question.
+    /// Number of turns that could not be read for the last query.
     unreadable: usize,
 }
 
 /// Entries with their scores, the best first.
 type Scored = Vec<(i64, f64)>;
 
-impl Catalogue for Scan {
-    type Asked = Scored;
-    type Allowed = Allowed;
+impl CandidateSource for FullScan {
+    type PreparedQuery = Scored;
+    type ResolvedFilter = AllowedIds;
 
     fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
@@ -44,14 +44,14 @@ impl Catalogue for Scan {
         Ok(Coverage::Never("an archive in JSON Lines has no vectors".to_owned()))
     }
 
-    fn ask(&mut self, store: &mut dyn Store, terms: &Terms, columns: &[&str]) -> Result<Scored, SearchError> {
-        if terms.is_nothing() {
+    fn prepare(&mut self, store: &mut dyn Store, terms: &QueryTerms, columns: &[&str]) -> Result<Scored, SearchError> {
+        if terms.is_empty() {
             return Ok(Vec::new());
         }
         self.unreadable = 0;
-        let mut reading = Reading::of(terms, columns, &self.tokenizer);
-        for some in entries(store)?.chunks(AT_ONCE) {
-            let (documents, _) = documents(store, None, some.to_vec())?;
+        let mut reading = ScanState::of(terms, columns, &self.tokenizer);
+        for some in entries(store)?.chunks(SCAN_BATCH_ENTRIES) {
+            let (documents, _) = read_documents(store, None, some.to_vec())?;
             self.unreadable += documents.iter().filter(|document| document.is_unreadable).count();
             documents.iter().for_each(|document| reading.read(document));
         }
@@ -69,28 +69,28 @@ impl Catalogue for Scan {
         )]
     }
 
-    fn allowed(&mut self, store: &mut dyn Store, filter: &Filter) -> Result<Option<Allowed>, SearchError> {
+    fn resolve_filter(&mut self, store: &mut dyn Store, filter: &Filter) -> Result<Option<AllowedIds>, SearchError> {
         if *filter == Filter::default() {
             return Ok(None);
         }
-        let mut allowed = Allowed::default();
+        let mut allowed = AllowedIds::default();
         let mut sessions = HashSet::new();
         for session in store.sessions("", None, usize::MAX)? {
-            if filter.lets_session(&session.session, session.folder.as_deref()) {
+            if filter.allows_session(&session.session, session.folder.as_deref()) {
                 let summaries = store.summaries(session.key)?.into_iter();
                 allowed
                     .entries
-                    .extend(summaries.filter(|summary| filter.lets_summary(summary.at_ms)).map(|summary| summary.entry));
+                    .extend(summaries.filter(|summary| filter.allows_summary(summary.at_ms)).map(|summary| summary.entry));
                 sessions.insert(session.key);
             }
         }
         let mut entries = HashSet::new();
         let mut turns = HashSet::new();
-        for turn in store.turns_by_id("")?.iter().filter(|turn| filter.lets_turn(&turn.turn)) {
+        for turn in store.turns_by_id("")?.iter().filter(|turn| filter.allows_turn(&turn.turn)) {
             entries.insert(turn.entry);
             turns.insert((turn.transcript, turn.turn.index, turn.turn.started_ms));
         }
-        for place in store.places(&entries.into_iter().collect::<Vec<_>>())? {
+        for place in store.turn_locations(&entries.into_iter().collect::<Vec<_>>())? {
             if sessions.contains(&place.session) && turns.contains(&(place.transcript, place.index, place.started_ms)) {
                 allowed.entries.insert(place.entry);
                 allowed.turns.insert(place.key);
@@ -99,19 +99,19 @@ impl Catalogue for Scan {
         Ok(Some(allowed))
     }
 
-    fn is_allowed(&self, allowed: &Allowed, place: &Place) -> bool {
+    fn is_allowed(&self, allowed: &AllowedIds, place: &TurnLocation) -> bool {
         allowed.turns.contains(&place.key)
     }
 
-    fn newest(&mut self, _: &mut dyn Store, allowed: &Allowed, most: usize) -> Result<Vec<i64>, SearchError> {
+    fn newest(&mut self, _: &mut dyn Store, allowed: &AllowedIds, most: usize) -> Result<Vec<i64>, SearchError> {
         Ok(allowed.newest(most))
     }
 
-    fn lexical(
+    fn search_lexical(
         &mut self,
         _: &mut dyn Store,
         asked: &Scored,
-        allowed: Option<&Allowed>,
+        allowed: Option<&AllowedIds>,
         limit: usize,
         _: &[i64],
     ) -> Result<Scored, SearchError> {
@@ -119,11 +119,11 @@ impl Catalogue for Scan {
         Ok(asked.iter().filter(|(entry, _)| is_allowed(entry)).take(limit).copied().collect())
     }
 
-    fn dense(
+    fn search_dense(
         &mut self,
         _: &mut dyn Store,
         _: (&str, &[f32]),
-        _: Option<&Allowed>,
+        _: Option<&AllowedIds>,
         _: usize,
     ) -> Result<Vec<(i64, f32)>, SearchError> {
         Ok(Vec::new())
@@ -134,57 +134,57 @@ impl Catalogue for Scan {
     }
 }
 
-/// All entries: of turns, and of summaries.
-fn entries(store: &mut dyn Store) -> Result<Vec<Missing>, SearchError> {
-    let mut entries: Vec<Missing> = Vec::new();
+/// Returns all entries: of turns, and of summaries.
+fn entries(store: &mut dyn Store) -> Result<Vec<UnindexedEntry>, SearchError> {
+    let mut entries: Vec<UnindexedEntry> = Vec::new();
     let mut seen = HashSet::new();
     for turn in store.turns_by_id("")? {
         if seen.insert(turn.entry) {
-            entries.push(Missing { entry: turn.entry, sha256: Vec::new(), summary: None });
+            entries.push(UnindexedEntry { entry: turn.entry, sha256: Vec::new(), summary: None });
         }
     }
     for session in store.sessions("", None, usize::MAX)? {
         for summary in store.summaries(session.key)? {
             if seen.insert(summary.entry) {
-                entries.push(Missing { entry: summary.entry, sha256: Vec::new(), summary: Some(summary.text) });
+                entries.push(UnindexedEntry { entry: summary.entry, sha256: Vec::new(), summary: Some(summary.text) });
             }
         }
     }
     Ok(entries)
 }
 
-/// What was read so far of what there is.
-struct Reading<'r> {
+/// State of a scan: counts and matches so far.
+struct ScanState<'r> {
     tokenizer: &'r Tokenizer,
-    /// What is looked for, each with its group.
+    /// The phrases to look for, each with its group.
     phrases: Vec<(Phrase<'r>, usize)>,
-    /// How often each group counts.
+    /// Number of times that each group counts.
     times: Vec<f64>,
-    /// Groups of which each has to be there, together with the others of its quote.
+    /// Number of groups that all have to occur, together with the others of their quote.
     required: usize,
-    /// What words weigh in the columns; nothing in those that are not asked for.
+    /// Weights of the columns; zero for those that are not searched.
     weights: Vec<f64>,
-    /// How many have each phrase.
+    /// Number of entries that have each phrase.
     docs: Vec<u64>,
     all: u64,
     words: u64,
-    found: Vec<Matched>,
+    found: Vec<MatchedEntry>,
 }
 
-/// An entry in which something is.
-struct Matched {
+/// An entry that matches.
+struct MatchedEntry {
     entry: i64,
-    /// How often each phrase stands in it, by weight.
+    /// Number of times that each phrase occurs in it, by weight.
     often: Vec<f64>,
     /// Its length in words.
     words: u64,
 }
 
-impl<'r> Reading<'r> {
-    fn of(terms: &'r Terms, columns: &[&str], tokenizer: &'r Tokenizer) -> Self {
+impl<'r> ScanState<'r> {
+    fn of(terms: &'r QueryTerms, columns: &[&str], tokenizer: &'r Tokenizer) -> Self {
         let mut phrases = Vec::new();
         let mut times = Vec::new();
-        for (number, (group, often)) in terms.looked_for().into_iter().enumerate() {
+        for (number, (group, often)) in terms.phrase_groups().into_iter().enumerate() {
             phrases.extend(group.into_iter().map(|phrase| (phrase, number)));
             times.push(often);
         }
@@ -194,7 +194,7 @@ impl<'r> Reading<'r> {
             docs: vec![0; phrases.len()],
             phrases,
             times,
-            required: terms.required(),
+            required: terms.required_groups(),
             weights: COLUMNS.iter().map(|(name, weight)| if is_asked(name) { *weight } else { 0.0 }).collect(),
             all: 0,
             words: 0,
@@ -210,7 +210,7 @@ impl<'r> Reading<'r> {
             self.tokenizer.tokens(text, &mut |token| {
                 words += 1;
                 for ((phrase, _), often) in self.phrases.iter().zip(&mut often) {
-                    if *weight > 0.0 && phrase.is(&token.word) {
+                    if *weight > 0.0 && phrase.matches_word(&token.word) {
                         *often += weight;
                     }
                 }
@@ -222,11 +222,11 @@ impl<'r> Reading<'r> {
             *docs += u64::from(*often > 0.0);
         }
         if self.is_wanted(&often) {
-            self.found.push(Matched { entry: document.entry, often, words });
+            self.found.push(MatchedEntry { entry: document.entry, often, words });
         }
     }
 
-    /// Whether all that is in quotes may be there; where nothing is, any of the words.
+    /// `true` if all quoted texts may occur; without quotes, if any of the words does.
     fn is_wanted(&self, often: &[f64]) -> bool {
         let mut has = vec![false; self.times.len()];
         for ((_, group), often) in self.phrases.iter().zip(often) {
@@ -246,15 +246,15 @@ impl<'r> Reading<'r> {
         }
         let of_none = self::idf(self.all, 0);
         let most = weights.iter().zip(&self.times).map(|(weight, times)| times * if *weight > 0.0 { *weight } else { of_none });
-        let most = (K1 + 1.0) * most.sum::<f64>().max(f64::MIN_POSITIVE);
+        let most = (BM25_K1 + 1.0) * most.sum::<f64>().max(f64::MIN_POSITIVE);
         let mut scored: Scored = self
             .found
             .iter()
             .map(|matched| {
-                let length = K1 * (1.0 - B + B * matched.words as f64 / average.max(f64::MIN_POSITIVE));
+                let length = BM25_K1 * (1.0 - BM25_B + BM25_B * matched.words as f64 / average.max(f64::MIN_POSITIVE));
                 let parts = self.phrases.iter().zip(&idf).zip(&matched.often);
                 let score =
-                    parts.map(|(((_, group), idf), often)| self.times[*group] * idf * often * (K1 + 1.0) / (often + length));
+                    parts.map(|(((_, group), idf), often)| self.times[*group] * idf * often * (BM25_K1 + 1.0) / (often + length));
                 (matched.entry, score.sum::<f64>() / most)
             })
             .collect();

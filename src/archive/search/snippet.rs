@@ -1,31 +1,31 @@
-//! The piece of a text that shows best why it was found.
+//! Snippets: the part of a text that shows best why it was found.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::query::Terms;
+use super::query::QueryTerms;
 use super::tokens::Tokenizer;
 use crate::quote::head;
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snippet {
     /// One line, with an ellipsis where something is missing.
     pub text: String,
-    /// The bytes in it of what was looked for.
+    /// Byte ranges in it of words of the query.
     pub marks: Vec<Range<usize>>,
-    /// How many different terms are in it.
+    /// Number of different terms in it.
     pub terms: usize,
 }
 
-/// Where in a text something stands that is looked for, and as which word.
-pub type Hit = (Range<usize>, String);
+/// Range in a text of a word of the query, and that word as indexed.
+pub type TermMatch = (Range<usize>, String);
 
-/// All that is looked for in a text.
-pub fn hits(text: &str, terms: &Terms, tokenizer: &Tokenizer) -> Vec<Hit> {
-    let mut hits: Vec<Hit> = Vec::new();
+/// Returns all words of the query in a text.
+pub fn find_matches(text: &str, terms: &QueryTerms, tokenizer: &Tokenizer) -> Vec<TermMatch> {
+    let mut hits: Vec<TermMatch> = Vec::new();
     tokenizer.tokens(text, &mut |token| {
-        if terms.has(&token.word) {
+        if terms.has_word(&token.word) {
             hits.push((token.range, token.word));
         }
     });
@@ -34,8 +34,8 @@ pub fn hits(text: &str, terms: &Terms, tokenizer: &Tokenizer) -> Vec<Hit> {
     hits
 }
 
-/// The piece of at most so many characters that has most of these; the begin, where there are none.
-pub fn of(text: &str, hits: &[Hit], chars: usize) -> Snippet {
+/// Returns the part of at most `chars` characters with most of the hits; the start, if there are none.
+pub fn best_snippet(text: &str, hits: &[TermMatch], chars: usize) -> Snippet {
     // What is shown when a hit is the first that has to be: some characters before it and so many in all.
     let window = |from: usize| {
         let start = lead_in(text, hits[from].0.start, chars / 5);
@@ -90,7 +90,7 @@ pub fn of(text: &str, hits: &[Hit], chars: usize) -> Snippet {
     snippet
 }
 
-/// Some characters before a place, from the begin of a word on.
+/// Returns an offset some characters before a position, at the start of a word.
 fn lead_in(text: &str, at: usize, chars: usize) -> usize {
     let start = text[..at].char_indices().rev().nth(chars).map_or(0, |(at, _)| at);
     let space = text[start..at].char_indices().find(|(_, character)| character.is_whitespace());
@@ -105,7 +105,7 @@ mod tests {
 
     fn marked(text: &str, query: &str, chars: usize) -> String {
         let tokenizer = Tokenizer::default();
-        let snippet = of(text, &hits(text, &Terms::of(query, &tokenizer), &tokenizer), chars);
+        let snippet = best_snippet(text, &find_matches(text, &QueryTerms::of(query, &tokenizer), &tokenizer), chars);
         let mut shown = snippet.text.clone();
         for mark in snippet.marks.iter().rev() {
             shown.insert(mark.end, ']');
@@ -132,14 +132,17 @@ mod tests {
         // A term behind what is shown is not in it.
         let tokenizer = Tokenizer::default();
         let text = format!("{}lock {} timeout", "some words before ".repeat(5), "x".repeat(30));
-        assert_eq!(of(&text, &hits(&text, &Terms::of("lock timeout", &tokenizer), &tokenizer), 45).terms, 1);
+        assert_eq!(
+            best_snippet(&text, &find_matches(&text, &QueryTerms::of("lock timeout", &tokenizer), &tokenizer), 45).terms,
+            1
+        );
     }
 
     proptest! {
         #[test]
         fn marks_are_in_the_text(text in ".{0,200}|[a-z_ .\n]{0,300}", query in "[a-z_]{1,3}( [a-z]{1,3}\\*?){0,3}", chars in 1_usize..100) {
             let tokenizer = Tokenizer::default();
-            let snippet = of(&text, &hits(&text, &Terms::of(&query, &tokenizer), &tokenizer), chars);
+            let snippet = best_snippet(&text, &find_matches(&text, &QueryTerms::of(&query, &tokenizer), &tokenizer), chars);
             prop_assert!(snippet.text.chars().count() <= chars + 2);
             let mut last = 0;
             for mark in &snippet.marks {

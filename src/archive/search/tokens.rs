@@ -1,8 +1,9 @@
 /*!
-Text to the words that are indexed and asked for, the same on both sides.
+Cuts text into the words that are indexed and searched, the same on both sides.
 
-Prose is stemmed. A name of code is its parts and, behind them, the whole of it without what joins them, so that `max_retries`,
-`maxRetries` and `max-retries` are one name, and "retries" finds it as well. Writing without spaces is cut into pairs of characters.
+Prose is stemmed. A name in code becomes its parts and, after them, the whole of it without separators. So `max_retries`,
+`maxRetries` and `max-retries` are one name, and "retries" finds it as well. Scripts without spaces are cut into pairs of
+characters.
 */
 
 use std::borrow::Cow;
@@ -10,24 +11,24 @@ use std::ops::Range;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Bytes of a word at most: what is longer is encoded data.
-const LONGEST_WORD: usize = 48;
+/// Maximum number of bytes of a word: what is longer is encoded data.
+const MAX_TOKEN_BYTES: usize = 48;
 
-/// Parts of a name at most: what has more is a list.
-const MOST_PARTS: usize = 8;
+/// Maximum number of parts of a name: what has more is a list.
+const MAX_NAME_PARTS: usize = 8;
 
-/// A word as it is indexed, and where in the text it stands.
+/// A word as it is indexed, and its range in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Lower case, stemmed where it is prose; letters and digits only.
     pub word: String,
     /// Its bytes in the text.
     pub range: Range<usize>,
-    /// Whether it is a whole name, of which the parts come before.
+    /// `true` if it is a whole name, whose parts come before it.
     pub is_whole: bool,
 }
 
-/// Cuts texts.
+/// Cuts texts into words.
 pub struct Tokenizer {
     english: Stemmer,
 }
@@ -45,7 +46,7 @@ impl Default for Tokenizer {
 }
 
 impl Tokenizer {
-    /// Hands over the words of a text, in order.
+    /// Passes the words of a text to `sink`, in order.
     pub fn tokens(&self, text: &str, sink: &mut dyn FnMut(Token)) {
         let mut characters = text.char_indices().peekable();
         while let Some((start, character)) = characters.next() {
@@ -68,7 +69,7 @@ impl Tokenizer {
         }
     }
 
-    /// The words of a text, each once behind the other with a space between.
+    /// Returns the words of a text, in order and with spaces between them.
     pub fn join(&self, text: &str) -> String {
         let mut joined = String::with_capacity(text.len());
         self.tokens(text, &mut |token| {
@@ -80,16 +81,16 @@ impl Tokenizer {
         joined
     }
 
-    /// A run of letters, digits and what joins them.
+    /// Passes the words of a run of letters, digits and separators.
     fn name(&self, text: &str, range: Range<usize>, sink: &mut dyn FnMut(Token)) {
         let mut parts: Vec<Range<usize>> = Vec::new();
         for piece in pieces(text, range.clone()) {
-            parts.extend(humps(text, piece));
+            parts.extend(split_camel_case(text, piece));
         }
         for part in &parts {
             self.part(text, part.clone(), sink);
         }
-        if (2..=MOST_PARTS).contains(&parts.len()) && range.len() <= LONGEST_WORD {
+        if (2..=MAX_NAME_PARTS).contains(&parts.len()) && range.len() <= MAX_TOKEN_BYTES {
             let digits = |part: &Range<usize>| text[part.clone()].bytes().all(|byte| byte.is_ascii_digit());
             let mut whole = String::with_capacity(range.len());
             for (at, part) in parts.iter().enumerate() {
@@ -104,7 +105,7 @@ impl Tokenizer {
     }
 
     fn part(&self, text: &str, range: Range<usize>, sink: &mut dyn FnMut(Token)) {
-        if range.len() > LONGEST_WORD {
+        if range.len() > MAX_TOKEN_BYTES {
             return;
         }
         let lower = text[range.clone()].to_lowercase();
@@ -112,13 +113,13 @@ impl Tokenizer {
         sink(Token { word, range, is_whole: false });
     }
 
-    /// What is indexed for a word in lower case that is no name.
+    /// Returns the indexed form of a word in lower case that is no name.
     pub(super) fn stem<'a>(&self, lower: &'a str) -> Cow<'a, str> {
         let is_prose = lower.len() > 2 && lower.bytes().all(|byte| byte.is_ascii_lowercase());
         if is_prose { self.english.stem(lower) } else { Cow::Borrowed(lower) }
     }
 
-    /// Characters of a writing that puts no spaces: each pair of neighbours.
+    /// Passes each pair of adjacent characters in a script without spaces.
     fn unspaced(
         &self,
         text: &str,
@@ -141,7 +142,7 @@ impl Tokenizer {
     }
 }
 
-/// The runs between what joins; an apostrophe with what follows it is left out (`don't` is `don`, `parser's` is `parser`).
+/// Returns the runs between separators. An apostrophe is left out with what follows it (`don't` is `don`, `parser's` is `parser`).
 fn pieces(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = range.start;
@@ -161,8 +162,8 @@ fn pieces(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     pieces
 }
 
-/// `parseHTTPHeader2` is parse, HTTP, Header, 2; `E0308`, `utf8` and `h264` stay whole.
-fn humps(text: &str, piece: Range<usize>) -> Vec<Range<usize>> {
+/// Splits at changes of case: `parseHTTPHeader2` is parse, HTTP, Header, 2; `E0308`, `utf8` and `h264` stay whole.
+fn split_camel_case(text: &str, piece: Range<usize>) -> Vec<Range<usize>> {
     let mut humps = Vec::new();
     let mut start = piece.start;
     let characters: Vec<(usize, char)> = text[piece.clone()].char_indices().map(|(at, c)| (piece.start + at, c)).collect();
@@ -180,7 +181,7 @@ fn humps(text: &str, piece: Range<usize>) -> Vec<Range<usize>> {
     humps
 }
 
-/// Han, kana, Hangul, Thai.
+/// `true` for scripts without spaces between words: Han, kana, Hangul, Thai.
 pub(super) fn is_unspaced(character: char) -> bool {
     matches!(character, '\u{0e00}'..='\u{0e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')

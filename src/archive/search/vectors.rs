@@ -1,11 +1,11 @@
 /*!
-Vectors of length 1, a byte a dimension: what they cost in quality is measured (BENCHMARKS.md), and a scan reads a quarter.
+Vectors of length 1, a byte a dimension. Their loss in quality is measured (BENCHMARKS.md), and a scan reads a quarter.
 */
 
 use super::dot::dot;
 
-/// Divides a vector by its length; says whether it has one.
-pub fn to_length_one(values: &mut [f32]) -> bool {
+/// Divides a vector by its length; returns `false` if its length is 0.
+pub fn normalize(values: &mut [f32]) -> bool {
     let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
     if length != 0.0 {
         values.iter_mut().for_each(|value| *value /= length);
@@ -13,29 +13,29 @@ pub fn to_length_one(values: &mut [f32]) -> bool {
     length != 0.0
 }
 
-/// A vector in bytes: multiplied by [`Self::scale`], they are its values.
+/// A vector in bytes: its values are the bytes multiplied by [`Self::scale`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantized {
     /// One byte a dimension.
     pub values: Vec<i8>,
-    /// What the largest value is divided by 127.
+    /// The largest absolute value divided by 127.
     pub scale: f32,
 }
 
 impl Quantized {
-    /// Rounds.
+    /// Rounds a vector.
     pub fn of(vector: &[f32]) -> Self {
         let largest = vector.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
         let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
         Self { values: vector.iter().map(|value| (value / scale).round() as i8).collect(), scale }
     }
 
-    /// As it is stored: the scale, little-endian, then the values.
+    /// Encodes the vector: the scale, little-endian, then the values.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.scale.to_le_bytes().into_iter().chain(self.values.iter().map(|value| value.cast_unsigned())).collect()
     }
 
-    /// From what was stored; nothing when it has another size.
+    /// Decodes a stored vector; `None` if it has another size.
     pub fn from_bytes(bytes: &[u8], dimensions: usize) -> Option<Self> {
         let (scale, values) = bytes.split_first_chunk::<4>()?;
         let scale = f32::from_le_bytes(*scale);
@@ -45,7 +45,7 @@ impl Quantized {
     }
 }
 
-/// Many vectors, one behind the other.
+/// Many vectors in sequence.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     dimensions: usize,
@@ -55,12 +55,12 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// With no vectors yet.
+    /// Creates an empty matrix.
     pub fn new(dimensions: usize) -> Self {
         Self { dimensions, entries: Vec::new(), scales: Vec::new(), values: Vec::new() }
     }
 
-    /// Adds what was stored for an entry; says whether it has the right size.
+    /// Adds the stored vector of an entry; returns `false` if it has the wrong size.
     pub fn add(&mut self, entry: i64, stored: &[u8]) -> bool {
         let Some(vector) = Quantized::from_bytes(stored, self.dimensions) else { return false };
         self.entries.push(entry);
@@ -69,22 +69,22 @@ impl Matrix {
         true
     }
 
-    /// Values of each.
+    /// Number of values of each vector.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// How many there are.
+    /// Number of vectors.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// `true` if there are no vectors.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The cosine between a vector and every one of these, with its entry; an entry comes once for each of its passages.
+    /// Returns the cosine between a vector and every one of these, with its entry. An entry comes once for each of its passages.
     pub fn scan<'a>(&'a self, vector: &[f32]) -> impl Iterator<Item = (i64, f32)> + use<'a> {
         let query = Quantized::of(vector);
         let rows = self.values.chunks_exact(self.dimensions.max(1));

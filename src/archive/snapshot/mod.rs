@@ -1,8 +1,11 @@
 /*!
-What was in the window when it was compacted: how many messages, the first and the last of them, and what they were about.
+Snapshots of the window at a compaction: number of messages, the first and the last of them, and their topics.
 
-Hooks and transcripts tell that there was a compaction, and the archive has all bytes of what was said before it. A snapshot is no copy of that: it is
-what a timeline shows and a search looks through to find the place, from which the conversation comes back as it was ([`crate::export::which`]).
+Hooks and transcripts record compactions, and the archive has all bytes from before them. A snapshot is no copy of these. It is for
+timelines and searches, which lead to the place from which the conversation can be exported as it was (`export::session_ref`).
+
+It covers the messages since the compaction before. It is taken from the archived bytes, before a compaction or later, when somebody
+asks.
 */
 
 mod topics;
@@ -10,28 +13,28 @@ mod window;
 
 use std::time::Instant;
 
-pub use topics::{TEXT_BYTES, topics};
+pub use topics::{MAX_TOPIC_TEXT_BYTES, topics};
 
-use super::lines;
-use super::store::{Session, Snapshot, Store, StoreError, StoredCompaction, StoredTranscript, Turns};
+use super::store::{Session, Snapshot, Store, StoreError, StoredCompaction, StoredTranscript, TurnSelection};
+use super::transcript_lines;
 use ctxbridge_transcript::Interpreter;
-use window::Window;
+use window::CompactionWindow;
 
-/// What a pass did.
+/// Result of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct SnapshotReport {
     /// Snapshots.
     pub snapshots: usize,
-    /// Whether some are left, because there was no more time.
+    /// `true` if the time ran out before the end.
     pub is_cut: bool,
 }
 
-/// Takes the snapshots of a session that are missing; until a deadline, if there is one.
+/// Takes the missing snapshots of a session, until a deadline if there is one.
 ///
 /// # Errors
-/// When the store cannot be read or written. What was done before stays.
-pub fn pass(store: &mut dyn Store, session: &Session, deadline: Option<Instant>) -> Result<Taken, StoreError> {
-    let mut taken = Taken::default();
+/// If the store cannot be read or written. Earlier results stay.
+pub fn take_snapshots(store: &mut dyn Store, session: &Session, deadline: Option<Instant>) -> Result<SnapshotReport, StoreError> {
+    let mut taken = SnapshotReport::default();
     let is_missing = |compaction: &StoredCompaction| compaction.snapshot.is_none() && !compaction.is_blocked;
     let mut compactions = store.compactions(Some(session.key), i64::MIN)?;
     if !compactions.iter().any(is_missing) {
@@ -39,10 +42,10 @@ pub fn pass(store: &mut dyn Store, session: &Session, deadline: Option<Instant>)
     }
     let transcripts: Vec<_> = store.transcripts(session.key)?.into_iter().filter(|of| of.agent.is_none()).collect();
     if compactions.iter().any(|one| is_missing(one) && is_lost(one)) {
-        transcripts.iter().try_for_each(|transcript| place(store, transcript))?;
+        transcripts.iter().try_for_each(|transcript| locate_missing_compactions(store, transcript))?;
         compactions = store.compactions(Some(session.key), i64::MIN)?;
     }
-    let ends = Ends::of(store, session)?;
+    let ends = TurnEnds::of(store, session)?;
     // The newest first: where somebody waits, it is about that one.
     for (number, compaction) in compactions.iter().enumerate().rev().filter(|(_, compaction)| is_missing(compaction)) {
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
@@ -51,33 +54,37 @@ pub fn pass(store: &mut dyn Store, session: &Session, deadline: Option<Instant>)
         }
         // What was said before one that the transcript no longer has is not there any more either, or something else is.
         if is_lost(compaction) {
-            store.keep_snapshot(compaction.key, &Snapshot::default())?;
+            store.save_snapshot(compaction.key, &Snapshot::default())?;
             continue;
         }
-        let in_it = |transcript: &&StoredTranscript| compaction.place.is_none_or(|(key, _)| key == transcript.key);
+        let in_it = |transcript: &&StoredTranscript| compaction.location.is_none_or(|(key, _)| key == transcript.key);
         let Some(transcript) = transcripts.iter().find(in_it) else { continue };
         let to = ends.of_window(compaction, transcript);
         // One that was announced and did not happen has left everything in the window.
         let before =
             compactions[..number].iter().filter(|before| has_number(before)).map(|before| ends.of_window(before, transcript));
         let from = before.filter(|end| *end < to).max().unwrap_or(0);
-        let window = Window::read(store, transcript, (from, to))?;
-        store.keep_snapshot(compaction.key, &window.snapshot())?;
+        let window = CompactionWindow::read(store, transcript, (from, to))?;
+        store.save_snapshot(compaction.key, &window.snapshot())?;
         taken.snapshots += 1;
     }
     Ok(taken)
 }
 
-/// Takes what is missing of all sessions, the newest first; `tell` hears how many are done.
+/// Takes the missing snapshots of all sessions, newest first; `tell` is called with the number of sessions done.
 ///
 /// # Errors
-/// As [`pass`].
-pub fn all(store: &mut dyn Store, deadline: Option<Instant>, tell: &mut dyn FnMut(usize)) -> Result<Taken, StoreError> {
-    let mut all = Taken::default();
+/// As [`take_snapshots`].
+pub fn take_all_snapshots(
+    store: &mut dyn Store,
+    deadline: Option<Instant>,
+    tell: &mut dyn FnMut(usize),
+) -> Result<SnapshotReport, StoreError> {
+    let mut all = SnapshotReport::default();
     for (number, session) in store.sessions("", None, usize::MAX)?.iter().enumerate() {
-        let Taken { snapshots, is_cut } = match pass(store, session, deadline) {
+        let SnapshotReport { snapshots, is_cut } = match take_snapshots(store, session, deadline) {
             // It is looked through when its bytes are there again; others go on.
-            Err(error) if error.is_of_one() => continue,
+            Err(error) if error.is_session_local() => continue,
             passed => passed?,
         };
         all.snapshots += snapshots;
@@ -90,16 +97,16 @@ pub fn all(store: &mut dyn Store, deadline: Option<Instant>, tell: &mut dyn FnMu
     Ok(all)
 }
 
-/// The compactions of a session that it can be shown before, in order: those that its transcript has.
+/// The compactions of a session that are in its transcript, in order: the session can be shown as it was before each of them.
 ///
 /// # Errors
-/// When the store cannot be read.
-pub fn numbered(store: &mut dyn Store, session: &Session) -> Result<Vec<StoredCompaction>, StoreError> {
+/// If the store cannot be read.
+pub fn numbered_compactions(store: &mut dyn Store, session: &Session) -> Result<Vec<StoredCompaction>, StoreError> {
     let mut compactions = store.compactions(Some(session.key), i64::MIN)?;
     if compactions.iter().any(is_lost) {
         // Another file of the session may have it.
         for transcript in store.transcripts(session.key)?.iter().filter(|transcript| transcript.agent.is_none()) {
-            match place(store, transcript) {
+            match locate_missing_compactions(store, transcript) {
                 Err(error) if error.is_cold() => {}
                 placed => placed?,
             }
@@ -110,22 +117,22 @@ pub fn numbered(store: &mut dyn Store, session: &Session) -> Result<Vec<StoredCo
     Ok(compactions)
 }
 
-/// Whether a compaction is one of those.
+/// `true` if a compaction is one of those.
 pub fn has_number(compaction: &StoredCompaction) -> bool {
-    compaction.is_done && compaction.place.is_some()
+    compaction.is_done && compaction.location.is_some()
 }
 
-/// Whether no transcript has it, as far as is known.
+/// `true` if no known transcript has it.
 pub fn is_lost(compaction: &StoredCompaction) -> bool {
-    compaction.is_done && compaction.place.is_none()
+    compaction.is_done && compaction.location.is_none()
 }
 
-/// Finds where the compactions were that earlier versions took no note of.
-fn place(store: &mut dyn Store, transcript: &StoredTranscript) -> Result<(), StoreError> {
+/// Finds the positions of compactions that earlier versions did not record.
+fn locate_missing_compactions(store: &mut dyn Store, transcript: &StoredTranscript) -> Result<(), StoreError> {
     let mut interpreter = Interpreter::default();
     let mut from = 0;
     while from < transcript.bytes {
-        let bytes = lines::next(store, transcript, from, transcript.bytes)?;
+        let bytes = transcript_lines::next_lines(store, transcript, from, transcript.bytes)?;
         if bytes.is_empty() {
             break;
         }
@@ -134,21 +141,21 @@ fn place(store: &mut dyn Store, transcript: &StoredTranscript) -> Result<(), Sto
         interpreter.take_turns();
         from += bytes.len() as u64;
     }
-    store.place_compactions(transcript.key, &interpreter.take_summaries(), &interpreter.take_first_contexts())
+    store.locate_compactions(transcript.key, &interpreter.take_summaries(), &interpreter.take_first_contexts())
 }
 
-/// Where turns end.
-struct Ends(Vec<(i64, u64)>);
+/// Ends of turns, with their transcripts.
+struct TurnEnds(Vec<(i64, u64)>);
 
-impl Ends {
+impl TurnEnds {
     fn of(store: &mut dyn Store, session: &Session) -> Result<Self, StoreError> {
-        let turns = store.turns(session.key, Turns::All)?;
+        let turns = store.turns(session.key, TurnSelection::All)?;
         Ok(Self(turns.iter().map(|turn| (turn.transcript, turn.turn.end)).collect()))
     }
 
-    /// Where the window of a compaction ends: where the transcript has it, or else behind the turns that there were.
+    /// End of a compaction's window: its position in the transcript, or else the end of the turns before it.
     fn of_window(&self, compaction: &StoredCompaction, transcript: &StoredTranscript) -> u64 {
-        match compaction.place {
+        match compaction.location {
             Some((key, start)) if key == transcript.key => start,
             _ => {
                 let mut ends = self.0.iter().filter(|(key, _)| *key == transcript.key).map(|(_, end)| *end);

@@ -1,8 +1,8 @@
 /*!
-What a conversation was about, in a few words and with no model.
+Topics of a conversation, in a few words and with no model.
 
-YAKE (Campos et al., 2020) finds the words and pairs of words that stand out in a single text: by how often they are said, where, in how many
-sentences, and with how many different neighbours. It needs no other texts to compare with, so a hook can do it.
+YAKE (Campos et al., 2020) finds words and pairs of words that are prominent in a single text: by frequency, position, number of
+sentences, and number of different neighbors. It needs no other texts to compare with, so a hook can run it.
 */
 
 use std::sync::LazyLock;
@@ -11,16 +11,16 @@ use yake_rust::{Config, StopWords, get_n_best};
 
 use crate::learn::sentences;
 
-/// Bytes of a text that are looked at: some 50 ms, for which a compaction waits.
-pub const TEXT_BYTES: usize = 32 << 10;
+/// Maximum bytes of a text to read: some 50 ms, for which a compaction waits.
+pub const MAX_TOPIC_TEXT_BYTES: usize = 32 << 10;
 
-/// Topics at most.
-const MOST: usize = 8;
+/// Maximum number of topics.
+const MAX_TOPICS: usize = 8;
 
-/// Characters of a topic: what is longer is no word.
-const LONGEST: usize = 40;
+/// Maximum characters of a topic: anything longer is no word.
+const MAX_TOPIC_CHARS: usize = 40;
 
-/// Said in every conversation of this kind, and so never what one is about.
+/// Words of every conversation of this kind, which are never a topic.
 const ROUTINE: &[&str] = &[
     "add",
     "added",
@@ -199,7 +199,7 @@ static STOP_WORDS: LazyLock<StopWords> = LazyLock::new(|| {
     words
 });
 
-/// What a text is about, the most telling first, in lower case. Code and quotations do not count.
+/// Topics of a text, most relevant first, in lower case. Code and quotations do not count.
 pub fn topics(text: &str) -> Vec<String> {
     let mut said = String::new();
     for sentence in sentences(text) {
@@ -209,13 +209,13 @@ pub fn topics(text: &str) -> Vec<String> {
         said.push('\n');
     }
     let config = Config { ngrams: 2, ..Config::default() };
-    let found = get_n_best(4 * MOST, &said, &STOP_WORDS, &config);
+    let found = get_n_best(4 * MAX_TOPICS, &said, &STOP_WORDS, &config);
     let mut topics: Vec<String> = Vec::new();
     for keyword in found.into_iter().map(|found| found.keyword) {
-        if topics.len() == MOST {
+        if topics.len() == MAX_TOPICS {
             break;
         }
-        let is_word = keyword.chars().count() <= LONGEST && keyword.chars().any(char::is_alphabetic);
+        let is_word = keyword.chars().count() <= MAX_TOPIC_CHARS && keyword.chars().any(char::is_alphabetic);
         // A pair says more than one of its words, and whichever came first stands for the other.
         let is_said = topics.iter().any(|topic| has_words(topic, &keyword) || has_words(&keyword, topic));
         if is_word && !is_said {
@@ -225,7 +225,7 @@ pub fn topics(text: &str) -> Vec<String> {
     topics
 }
 
-/// Whether all words of one are words of the other.
+/// `true` if `topic` has all words of `other`.
 fn has_words(topic: &str, other: &str) -> bool {
     other.split(' ').all(|word| topic.split(' ').any(|known| known == word))
 }
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn what_stands_out_is_named_and_code_is_not() {
         let topics = topics(TEXT);
-        assert!(topics.len() <= MOST, "{topics:?}");
+        assert!(topics.len() <= MAX_TOPICS, "{topics:?}");
         for word in ["calendar", "slot", "booking"] {
             assert!(topics.iter().any(|topic| topic.contains(word)), "{word} in {topics:?}");
         }
@@ -264,7 +264,7 @@ mod tests {
         #[test]
         fn any_text_will_do(text in "(\\PC|\\n|[.!?] |[A-Z]\\. |Mr\\. |\\d\\. ){0,200}") {
             for topic in topics(&text) {
-                prop_assert!(topic.chars().count() <= LONGEST, "{topic}");
+                prop_assert!(topic.chars().count() <= MAX_TOPIC_CHARS, "{topic}");
             }
         }
     }

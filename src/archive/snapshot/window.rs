@@ -1,35 +1,35 @@
-//! What was said since the last compaction.
+//! Messages since the last compaction.
 
-use super::topics::{TEXT_BYTES, topics};
+use super::topics::{MAX_TOPIC_TEXT_BYTES, topics};
 use crate::store::{Snapshot, Store, StoreError, StoredTranscript};
-use crate::{lines, quote};
-use ctxbridge_transcript::{Kind, Record, as_typed, is_typed, records};
+use crate::{quote, transcript_lines};
+use ctxbridge_transcript::{Record, RecordKind, as_typed, is_typed, records};
 
-/// Characters of the first and the last message: what finds them, and says what it was about.
+/// Maximum characters of the first and the last message: enough to find them and to see their subject.
 const MESSAGE_CHARS: usize = 2_000;
 
-/// Characters of a message that topics are looked for in: it begins with what it is about, and a log that somebody pasted would be all there is.
-const LOOKED_AT: usize = 600;
+/// Characters of a message that are searched for topics. A message begins with its subject, and a pasted log would hide all else.
+const TOPIC_SOURCE_CHARS: usize = 600;
 
-/// What is known of a window.
+/// Contents of a window.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct CompactionWindow {
     messages: u64,
     first: Option<String>,
     last: String,
     /// The answer that was counted last: one answer is several lines.
     answer: Option<String>,
-    /// The begins of all messages that say something.
+    /// Starts of all messages with text.
     begins: Vec<String>,
 }
 
-impl Window {
+impl CompactionWindow {
     /// Reads a range of a transcript.
     pub fn read(store: &mut dyn Store, transcript: &StoredTranscript, (from, to): (u64, u64)) -> Result<Self, StoreError> {
         let mut window = Self::default();
         let mut at = from;
         while at < to.min(transcript.bytes) {
-            let bytes = lines::next(store, transcript, at, to)?;
+            let bytes = transcript_lines::next_lines(store, transcript, at, to)?;
             if bytes.is_empty() {
                 break;
             }
@@ -41,24 +41,26 @@ impl Window {
 
     fn take(&mut self, record: &Record<'_>) {
         let kind = record.kind();
-        let (Kind::Prompt | Kind::Answer | Kind::ToolResults, Some(content)) = (kind, record.content()) else { return };
+        let (RecordKind::Prompt | RecordKind::Answer | RecordKind::ToolResults, Some(content)) = (kind, record.content()) else {
+            return;
+        };
         if record.is_sidechain() {
             return;
         }
-        let id = record.message_id().filter(|_| kind == Kind::Answer);
+        let id = record.message_id().filter(|_| kind == RecordKind::Answer);
         if id.is_none() || id != self.answer.as_deref() {
             self.messages += 1;
             self.answer = id.map(str::to_owned);
         }
         match kind {
-            Kind::Prompt => {
+            RecordKind::Prompt => {
                 let typed: Vec<String> = content.texts().map(as_typed).filter(|text| !text.trim().is_empty()).collect();
                 // A command, such as the one that compacts, says nothing about the conversation.
                 if typed.first().is_some_and(|text| is_typed(text)) {
                     self.say(&typed.join("\n"));
                 }
             }
-            Kind::Answer => {
+            RecordKind::Answer => {
                 let said: Vec<&str> = content.texts().filter(|text| !text.trim().is_empty()).collect();
                 if !said.is_empty() {
                     self.say(&said.join("\n"));
@@ -71,13 +73,13 @@ impl Window {
     fn say(&mut self, text: &str) {
         self.last = quote::head(text.trim(), MESSAGE_CHARS).to_owned();
         self.first.get_or_insert_with(|| self.last.clone());
-        self.begins.push(quote::head(text, LOOKED_AT).to_owned());
+        self.begins.push(quote::head(text, TOPIC_SOURCE_CHARS).to_owned());
     }
 
-    /// What was said, or so much of it from begin to end that it does not take long.
+    /// All text, or an even sample of it that does not take long.
     fn text(&self) -> String {
         let bytes: usize = self.begins.iter().map(String::len).sum();
-        let each = bytes.div_ceil(TEXT_BYTES).max(1);
+        let each = bytes.div_ceil(MAX_TOPIC_TEXT_BYTES).max(1);
         self.begins.iter().step_by(each).flat_map(|begin| [begin, "\n\n"]).collect()
     }
 

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use ctxbridge_common::sqlite::OpenError;
+use ctxbridge_common::sqlite::DatabaseOpenError;
 
-/// Kinds of failures of a server, told apart by what one does about them.
+/// Kinds of server failures, by what can be done about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFailure {
     /// Another one writes the same; trying again a moment later helps.
@@ -37,7 +37,7 @@ pub enum StoreError {
     Damaged {
         /// The database.
         path: PathBuf,
-        /// What was found.
+        /// The damage that was found.
         cause: String,
     },
     /// There is no room.
@@ -46,14 +46,14 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
-    /// The disk does not do what it is asked for.
+    /// The disk fails to read or write.
     #[error(
         "cannot read or write the archive {path}: {cause}; see that the disk is well and free some space, the next hook archives what is missing"
     )]
     Disk {
         /// The database.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error from SQLite.
         cause: rusqlite::Error,
     },
     /// A file cannot be read or written.
@@ -61,17 +61,17 @@ pub enum StoreError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error from the system.
         cause: io::Error,
     },
-    /// Anything else that SQLite says.
+    /// Any other error from SQLite.
     #[error(
         "cannot use the archive {path}: {cause}; check the rights of the folder, or set CTXBRIDGE_DATA_DIR to one that may be written"
     )]
     Sqlite {
         /// The database.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error from SQLite.
         cause: rusqlite::Error,
     },
     /// The database was written by a newer version.
@@ -79,10 +79,10 @@ pub enum StoreError {
     Open {
         /// The database.
         path: PathBuf,
-        /// What is wrong.
-        cause: OpenError,
+        /// The problem.
+        cause: DatabaseOpenError,
     },
-    /// The database was written by an older version, and is only to be looked at.
+    /// The database was written by an older version, and is opened read-only.
     #[error(
         "the archive {path} is still that of an older ctxbridge; any other command, such as `ctxbridge archive status`, brings it up to date"
     )]
@@ -99,7 +99,7 @@ pub enum StoreError {
         transcript: i64,
         /// Offset of the segment.
         start: u64,
-        /// What is wrong.
+        /// The problem.
         cause: String,
     },
     /// Bytes that were moved to cold storage cannot be read there.
@@ -110,18 +110,18 @@ pub enum StoreError {
     Cold {
         /// The file.
         file: PathBuf,
-        /// What the system says, or what is wrong with the file.
+        /// The error from the system, or the problem with the file.
         cause: String,
     },
-    /// A damaged archive cannot be moved out of the way.
+    /// A damaged archive cannot be quarantined.
     #[error("the archive {path} is damaged and cannot be moved aside: {cause}; move it away by hand")]
-    Aside {
+    Quarantine {
         /// The database.
         path: PathBuf,
-        /// What the system says.
+        /// The error from the system.
         cause: io::Error,
     },
-    /// A server does not do what it is asked for.
+    /// A server refuses or fails a request.
     #[error("{cause}")]
     Server {
         /// Its kind.
@@ -129,38 +129,38 @@ pub enum StoreError {
         /// The error of the store that talks to it.
         cause: Box<dyn Error + Send + Sync>,
     },
-    /// What is read from the archive cannot be handed on.
+    /// The bytes read from the archive cannot be written to the caller's sink.
     #[error(transparent)]
     Sink(#[from] io::Error),
 }
 
 impl StoreError {
-    /// Whether the database has to be made anew.
+    /// `true` if the database has to be created from scratch.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 
-    /// Whether it is only about a session in cold storage: all others can be read.
+    /// `true` if it concerns only a session in cold storage: all others can be read.
     pub fn is_cold(&self) -> bool {
         matches!(self, Self::Cold { .. })
     }
 
-    /// Whether it says nothing about other sessions: bytes of one are damaged, or not there.
-    pub fn is_of_one(&self) -> bool {
+    /// `true` if it says nothing about other sessions: bytes of one are damaged or missing.
+    pub fn is_session_local(&self) -> bool {
         matches!(self, Self::Cold { .. } | Self::Segment { .. }) || self.server_failure() == Some(ServerFailure::OneSession)
     }
 
-    /// Whether this user lacks a right.
+    /// `true` if this user lacks a right.
     pub fn is_denied(&self) -> bool {
         self.server_failure() == Some(ServerFailure::Denied)
     }
 
-    /// Whether it may work a moment later.
+    /// `true` if a retry a moment later may work.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. }) || self.server_failure() == Some(ServerFailure::Busy)
     }
 
-    /// Whether it may work later without anybody doing anything: a server that is not reached now, or has too much to do.
+    /// `true` if a later retry may work on its own: the server cannot be reached now, or has too much to do.
     pub fn is_transient(&self) -> bool {
         self.is_busy() || self.server_failure() == Some(ServerFailure::Transient)
     }

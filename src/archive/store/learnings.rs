@@ -1,31 +1,31 @@
-//! What was learned, as a store gives it back.
+//! Learnings, as a store returns them.
 
-use crate::learn::{Id, Kind};
+use crate::learn::{LearningId, LearningKind};
 
-/// Which learnings to list, the newest first.
+/// Query for learnings, which are listed newest first.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct LearningQuery {
     /// Only of this kind.
-    pub kind: Option<Kind>,
+    pub kind: Option<LearningKind>,
     /// Only of this project's folder.
     pub folder: Option<String>,
     /// Only of folders with this in their path, or below it.
     pub project: Option<String>,
     /// Only of this session, as the store counts them.
     pub session: Option<i64>,
-    /// Only what was said then or later, in milliseconds since 1970.
+    /// Only those said at this time or later, in milliseconds since 1970.
     pub since_ms: Option<i64>,
     /// Only those whose id begins with these hexadecimal digits.
     pub id: String,
     /// Only those with these words, in the index's language, the best first.
     pub words: Option<String>,
-    /// Also what was taken back.
+    /// Also superseded ones.
     pub with_superseded: bool,
-    /// At most so many.
+    /// Maximum number to list.
     pub limit: usize,
 }
 
-impl Default for Wanted {
+impl Default for LearningQuery {
     fn default() -> Self {
         Self {
             kind: None,
@@ -41,32 +41,32 @@ impl Default for Wanted {
     }
 }
 
-/// A learning in the archive, with where it was said last.
+/// A learning in the archive, with the place where it was said last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredLearning {
-    /// What it is known by.
-    pub id: Id,
+    /// Its id.
+    pub id: LearningId,
     /// Its kind.
-    pub kind: Kind,
-    /// As it was said.
+    pub kind: LearningKind,
+    /// The sentence as it was said.
     pub sentence: String,
-    /// How sure it is, from 0 to 1.
+    /// Confidence, from 0 to 1.
     pub confidence: f64,
     /// The project's folder.
     pub folder: Option<String>,
-    /// When it was said first, in milliseconds since 1970.
+    /// Time when it was first said, in milliseconds since 1970.
     pub first_ms: i64,
-    /// When it was said last.
+    /// Time when it was last said.
     pub last_ms: i64,
-    /// How often it was said.
+    /// Number of times it was said.
     pub said: u32,
-    /// What took it back.
-    pub superseded_by: Option<Id>,
+    /// The learning that superseded it.
+    pub superseded_by: Option<LearningId>,
     /// The session in which it was said last.
     pub session: String,
     /// The turn.
     pub turn: [u8; 16],
-    /// The begin of the message before, and of the one behind.
+    /// The start of the previous message, and of the next one.
     pub around: (String, String),
     /// The sub-agent that said it.
     pub agent: Option<String>,
@@ -74,7 +74,7 @@ pub struct StoredLearning {
     pub tools: Vec<String>,
 }
 
-/// A fix, with where it was.
+/// A fix, and the session it is from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFix {
     /// The fix.

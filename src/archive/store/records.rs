@@ -1,4 +1,4 @@
-//! What an archive takes, and what it says.
+//! Records that an archive stores and returns.
 
 use std::path::{Path, PathBuf};
 
@@ -8,28 +8,28 @@ use crate::tier::Tier;
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, Interpreter, Turn};
 
-/// What a transcript is of.
+/// Identity of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
-    /// Where it lies, as text: the key.
+    /// Its path, as text: the key.
     pub path: String,
     /// The session.
     pub session: String,
-    /// The sub-agent, when it is one's.
+    /// The sub-agent, if it is one's.
     pub agent: Option<String>,
 }
 
-/// How far a transcript is archived.
+/// Position up to which a transcript is archived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cursor {
-    /// How often it has been rewritten.
+    /// Number of times it has been rewritten.
     pub generation: u32,
-    /// Bytes that are archived.
+    /// Number of archived bytes.
     pub bytes: u64,
-    /// SHA-256 of what precedes, as much of it as [`crate::reader::CHECKED_BYTES`] says.
+    /// SHA-256 of the last [`crate::reader::CHECKED_BYTES`] before it.
     #[serde(with = "digest::hexadecimal")]
-    pub check: digest::Bytes,
-    /// How far its lines are interpreted.
+    pub check: digest::Sha256Digest,
+    /// State of interpreting its lines.
     pub interpreter: Interpreter,
 }
 
@@ -41,48 +41,48 @@ pub struct Segment {
     /// Bytes, not compressed.
     pub bytes: u32,
     /// SHA-256 of these bytes.
-    pub sha256: digest::Bytes,
+    pub sha256: digest::Sha256Digest,
     /// A zstd frame.
     pub data: Vec<u8>,
 }
 
-/// What is added to the archive of one transcript at once.
+/// Data that is added to the archive of one transcript at once.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Of which.
+    /// The transcript.
     pub transcript: Transcript,
-    /// Generation and bytes of the cursor that it follows; nothing for a transcript that is new.
-    pub follows: Option<(u32, u64)>,
-    /// How the transcript was rewritten, when a new generation begins.
-    pub rewritten: Option<Rewritten>,
-    /// New pieces, one behind the other; what is stored at or behind the first one's start is replaced.
+    /// Generation and bytes of the cursor that it must follow (optimiztic concurrency); `None` for a new transcript.
+    pub expected_cursor: Option<(u32, u64)>,
+    /// The shared start, if the transcript was rewritten and a new generation begins.
+    pub rewritten: Option<SharedPrefix>,
+    /// New segments, in sequence; stored ones at or after the first one's start are replaced.
     pub segments: Vec<Segment>,
     /// Turns that are new or have grown.
     pub turns: Vec<Turn>,
     /// Summaries of compactions that were met.
     pub summaries: Vec<CompactSummary>,
-    /// Sizes of the context right after compactions, these or earlier ones.
+    /// Context sizes right after compactions, these or earlier ones.
     pub first_contexts: Vec<FirstContext>,
     /// The cursor afterwards.
     pub cursor: Cursor,
 }
 
-/// What a new generation of a transcript has in common with the one before.
+/// Start that a new generation of a transcript shares with the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rewritten {
-    /// Bytes at the start, up to the begin of a segment.
+pub struct SharedPrefix {
+    /// Shared bytes, up to the start of a segment.
     pub shared: u64,
-    /// Turns at the start that are read no more; from there on, what is stored is of the old generation.
+    /// Shared turns, which are not read again; stored turns from there on belong to the old generation.
     pub turns: u32,
 }
 
-/// What became of a batch.
+/// Outcome of adding a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     /// It is in the archive.
-    Done,
-    /// Another process was first: look at the cursor again.
-    Moved,
+    Committed,
+    /// Another process was first: read the cursor again.
+    Conflict,
 }
 
 /// A session.
@@ -94,7 +94,7 @@ pub struct Session {
     pub session: String,
     /// The folder that the client worked in.
     pub folder: Option<String>,
-    /// Begin of the first turn, in milliseconds since 1970.
+    /// Start of the first turn, in milliseconds since 1970.
     pub first_ms: Option<i64>,
     /// End of the last turn.
     pub last_ms: Option<i64>,
@@ -104,18 +104,18 @@ pub struct Session {
     pub version: Option<String>,
     /// Size of the context at the last answer, in tokens.
     pub context_tokens: Option<u64>,
-    /// Size of the model's window, where the client noted it down.
+    /// Size of the model's window, if the client recorded it.
     pub window: Option<u64>,
-    /// Why the client ended it, when it told.
+    /// Reason why the client ended it, if known.
     pub end_reason: Option<String>,
-    /// Whose it is, where that is somebody else.
+    /// The owner, if it is another user.
     pub owner: Option<String>,
 }
 
-/// What there is of a session.
+/// Statistics of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
-    /// Turns of the conversation as it is now.
+pub struct SessionStats {
+    /// Turns of the current conversation.
     pub turns: u64,
     /// Bytes of its transcripts, sub-agents' included.
     pub bytes: u64,
@@ -123,36 +123,36 @@ pub struct Size {
     pub agents: u64,
     /// Lines that could not be read.
     pub bad_lines: u64,
-    /// How often its transcripts were rewritten.
+    /// Number of times its transcripts were rewritten.
     pub rewritten: u64,
 }
 
 /// A turn in the archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredTurn {
-    /// What its content is kept under; turns of the same content have the same.
+    /// The entry of its content; turns with the same content share it.
     pub entry: i64,
-    /// Which transcript, and which generation of it, its bytes are in.
+    /// The transcript that its bytes are in.
     pub transcript: i64,
-    /// Of these generations.
+    /// The generation of the transcript.
     pub generation: u32,
     /// The session.
     pub session: String,
-    /// Who archived it, where that is somebody else.
+    /// The user who archived it, if it is another one.
     pub owner: Option<String>,
-    /// The sub-agent, when it is one's work.
+    /// The sub-agent, if it is one's work.
     pub agent: Option<String>,
-    /// How often an entry of this content was restored.
+    /// Number of times its content was restored.
     pub access_count: u32,
-    /// From 0.1 to 1.
+    /// Confidence, from 0.1 to 1.
     pub confidence: f64,
-    /// Whether it left the hot set: it is not ranked, and need not be indexed.
+    /// `true` if it left the hot set: it is not ranked, and need not be indexed.
     pub is_pruned: bool,
-    /// Whether a rewritten transcript no longer has it.
+    /// `true` if a rewritten transcript no longer has it.
     pub is_superseded: bool,
-    /// Whether the user asked to keep it.
-    pub is_kept: bool,
-    /// Everything else.
+    /// `true` if the user pinned it.
+    pub is_pinned: bool,
+    /// The turn itself.
     pub turn: Turn,
 }
 
@@ -161,45 +161,45 @@ pub struct StoredTurn {
 pub struct StoredTranscript {
     /// Its id in this store.
     pub key: i64,
-    /// Where it lies, or lay.
+    /// Its current or former path.
     pub path: String,
-    /// The sub-agent, when it is one's.
+    /// The sub-agent, if it is one's.
     pub agent: Option<String>,
-    /// How often it has been rewritten.
+    /// Number of times it has been rewritten.
     pub generation: u32,
     /// Bytes of its current generation.
     pub bytes: u64,
 }
 
-/// Where a turn is, and what it is ranked by.
+/// Location of a turn, and its ranking data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
-    /// What its content is kept under.
+pub struct TurnLocation {
+    /// The entry of its content.
     pub entry: i64,
-    /// Of this store; the turn's, not the entry's.
+    /// Key of the turn in this store, not of the entry.
     pub key: i64,
     /// The transcript.
     pub transcript: i64,
-    /// Its place in there, from 0.
+    /// Its index in the transcript, from 0.
     pub index: u32,
     /// The session, as this store counts them.
     pub session: i64,
     /// The folder that the client worked in.
     pub folder: Option<String>,
-    /// When it began, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     pub started_ms: i64,
-    /// How often its content was restored.
+    /// Number of times its content was restored.
     pub access_count: u32,
-    /// From 0.1 to 1.
+    /// Confidence, from 0.1 to 1.
     pub confidence: f64,
-    /// Whether tools were used, and whether files were.
+    /// `true` if it used tools, and `true` if it used files.
     pub richness: (bool, bool),
-    /// Whether a rewritten transcript no longer has it.
+    /// `true` if a rewritten transcript no longer has it.
     pub is_superseded: bool,
 }
 
-impl Place {
-    /// Of several places of the same content, the one with most is shown: that of a conversation as it is now, then the newest.
+impl TurnLocation {
+    /// Rank among several locations of the same content. The highest one is shown: one in a current conversation, then the newest.
     pub fn rank(&self) -> impl Ord + use<> {
         (!self.is_superseded, self.started_ms, self.key)
     }
@@ -208,30 +208,30 @@ impl Place {
 /// The summary of a compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSummary {
-    /// What it is kept under.
+    /// Its entry.
     pub entry: i64,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// When, in milliseconds since 1970.
+    /// Time, in milliseconds since 1970.
     pub at_ms: i64,
     /// Turns of the session before it.
     pub turns: u32,
-    /// Who archived it, where that is somebody else.
+    /// The user who archived it, if it is another one.
     pub owner: Option<String>,
 }
 
 /// A compaction that is about to happen, or was blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// When, in milliseconds since 1970.
+    /// Time, in milliseconds since 1970.
     pub at_ms: i64,
     /// `auto` or `manual`.
     pub cause: Option<String>,
     /// Size of the context, in tokens.
     pub context_tokens: Option<u64>,
-    /// Whether the gate blocked it.
+    /// `true` if the gate blocked it.
     pub is_blocked: bool,
-    /// Turns of the session before it, where that is known; else all that are archived by then.
+    /// Turns of the session before it, if known; otherwise all that are archived by then.
     pub turns: Option<u32>,
 }
 
@@ -242,9 +242,9 @@ pub struct StoredCompaction {
     pub key: i64,
     /// The session.
     pub session: String,
-    /// When, in milliseconds since 1970.
+    /// Time, in milliseconds since 1970.
     pub at_ms: i64,
-    /// `auto` or `manual`, where the client told.
+    /// `auto` or `manual`, if known.
     pub cause: Option<String>,
     /// Turns of the session before it.
     pub turns: u32,
@@ -252,81 +252,81 @@ pub struct StoredCompaction {
     pub context_tokens: Option<u64>,
     /// Size of the context after it.
     pub context_after: Option<u64>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub took_ms: Option<u64>,
     /// Learnings that were said since the one before.
     pub learnings: u64,
-    /// Whether the gate blocked it.
+    /// `true` if the gate blocked it.
     pub is_blocked: bool,
-    /// Whether the client made its summary, and so went through with it.
+    /// `true` if the client made its summary, and so completed it.
     pub is_done: bool,
     /// The entry of the summary.
     pub summary: Option<i64>,
-    /// The transcript and the byte in it where it was; nothing where only a hook told, or a rewritten transcript no longer has it.
-    pub place: Option<(i64, u64)>,
-    /// What was said up to it.
+    /// Transcript and byte offset; `None` if only a hook reported it, or a rewritten transcript no longer has it.
+    pub location: Option<(i64, u64)>,
+    /// The messages before it.
     pub snapshot: Option<Snapshot>,
 }
 
-/// What a compaction put a summary in the place of: everything since the one before.
+/// The messages that a compaction replaced by a summary: everything since the previous one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Messages: prompts, answers, and what tools returned.
     pub messages: u64,
-    /// The begin of the first one that says something.
+    /// The start of the first message with text.
     pub first: String,
-    /// The begin of the last one that says something.
+    /// The start of the last message with text.
     pub last: String,
-    /// What it was about, the most telling first.
+    /// Topics, most significant first.
     pub topics: Vec<String>,
 }
 
-/// What has changed in a store.
+/// Changes of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
-    /// The state that this is of, to ask again with. Each state of each store has another.
-    pub mark: String,
-    /// Entries that may be new, changed or gone; none where that is not known, and anything may have changed.
+    /// The current state, to ask again with. It is unique for each state of each store.
+    pub revision: String,
+    /// Entries that may be new, changed or gone; `None` if unknown, so that anything may have changed.
     pub entries: Option<Vec<i64>>,
 }
 
-/// Where a turn begins.
+/// Start of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct TurnOffset {
     /// The transcript.
     pub transcript: i64,
-    /// The byte in there.
+    /// Its byte offset in the transcript.
     pub at: u64,
     /// The turn's id.
     pub id: [u8; 16],
 }
 
-/// Which turns of a session to list.
+/// Selection of turns of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turns {
-    /// All of the conversation as it is now, in order.
+pub enum TurnSelection {
+    /// All turns of the current conversation, in order.
     All,
     /// The newest of them, newest first.
     Newest(usize),
-    /// Those that can be among the most important, in no order: of each richness the newest, and all that were restored before.
-    /// Never one that was pruned. Importance falls with age, so no other can be among the first this many.
+    /// Those that can be among the most important, in no order: the newest of each richness, and all that were restored before.
+    /// Pruned ones never are. Importance falls with age, so no other can be among the first this many.
     Candidates(usize),
     /// Those that a rewritten transcript no longer has.
     Superseded,
     /// Sub-agents' work.
     Agents,
-    /// Those that the user asked to keep, newest first.
-    Kept,
+    /// Those that the user pinned, newest first.
+    Pinned,
 }
 
-/// What the archive holds.
+/// Totals of the archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct ArchiveTotals {
     /// Sessions.
     pub sessions: u64,
     /// Transcripts, sub-agents' included.
     pub transcripts: u64,
-    /// Turns of conversations as they are now.
+    /// Turns of current conversations.
     pub turns: u64,
     /// Entries: turns of different content, and summaries.
     pub entries: u64,
@@ -344,18 +344,18 @@ pub struct Totals {
     pub compactions: u64,
 }
 
-/// How much is in a tier.
+/// Size of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierSize {
-    /// Which one.
+    /// The tier.
     pub tier: Tier,
-    /// Sessions that are in it with all they have, but that one is hot with anything that is.
+    /// Sessions that are entirely in it; a session with anything hot counts as hot.
     pub sessions: u64,
     /// Pieces of transcripts.
     pub segments: u64,
     /// Bytes of these.
     pub bytes_raw: u64,
-    /// What they take: of cold files all of it, with what is also needed in the database.
+    /// Bytes that they take on disk; of cold files the full size, including data that is also needed in the database.
     pub bytes_stored: u64,
 }
 
@@ -364,13 +364,13 @@ pub struct TierSize {
 pub struct ColdFile {
     /// The session, as this store counts them.
     pub session: i64,
-    /// Where the file is.
+    /// The folder of the file.
     pub folder: String,
     /// Its name there.
     pub name: String,
     /// Its length.
     pub bytes: u64,
-    /// When it was written, in milliseconds since 1970.
+    /// Time when it was written, in milliseconds since 1970.
     pub moved_ms: i64,
 }
 
@@ -392,23 +392,23 @@ pub struct ColdFolder {
     pub bytes: u64,
 }
 
-/// What stays of a session that is taken back.
+/// Data of a session that is retained when the session is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum RetainOnRemove {
     /// Nothing.
     Nothing,
-    /// Who may read it, since it is sent again.
+    /// Its audience, since it will be sent again.
     Audience,
 }
 
-/// What was taken back.
+/// Report on a removed session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TakenBack {
-    /// Turns, those that a rewritten transcript no longer had among them.
+pub struct RemovalReport {
+    /// Removed turns, including those that a rewritten transcript no longer had.
     pub turns: u64,
-    /// Other sessions in which some of them are said as well, and so still are.
+    /// Other sessions that contain some of them, and so still have them.
     pub also_in: Vec<String>,
-    /// Whether those who could read it cannot any more, though [`Rest::Audience`] was to stay: this user is no member of its project now, or what that
-    /// is called is a secret.
+    /// `true` if its audience was lost in spite of [`RetainOnRemove::Audience`]: this user is no longer a member of its project,
+    /// or the project's name is a secret.
     pub is_hidden: bool,
 }

@@ -1,26 +1,26 @@
-//! Sessions that go into a file of their own, and those that come back from one.
+//! Moves sessions to files of their own, and back.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::cold_file::{self, FileError, Written};
-use crate::segment::{self, Check};
+use crate::segment::{self, SegmentCheck};
 use crate::store::sqlite::{KnownSession, SqliteStore};
 use crate::store::{ColdFile, StoreError};
 use ctxbridge_common::paths;
 
-/// Bytes, when compressed, that are taken out of the database or put back in one transaction.
-const AT_ONCE: u64 = 8 << 20;
+/// Compressed bytes that are removed from the database, or put back, in one transaction.
+const COLD_BATCH_BYTES: u64 = 8 << 20;
 
-/// Makes sure that files can be put into a folder, and that it is the one where others were put.
+/// Checks that files can be written to a folder, and that it is the one that has the earlier files.
 ///
 /// A mounted bucket that is gone looks like an empty folder, or like none.
 pub(super) fn make_ready(store: &mut SqliteStore, folder: &Path) -> Result<(), FolderError> {
     let failed = |cause| FolderError::Io { folder: folder.to_owned(), cause };
     let name = folder.to_string_lossy();
     let known: Vec<ColdFile> = store.cold_files()?.into_iter().filter(|file| file.folder == name).collect();
-    cold_file::tidy(folder);
+    cold_file::remove_abandoned_parts(folder);
     if known.is_empty() {
         return paths::create_private_dir(folder).map_err(failed);
     }
@@ -31,18 +31,18 @@ pub(super) fn make_ready(store: &mut SqliteStore, folder: &Path) -> Result<(), F
     }
 }
 
-/// Why nothing can be moved to a folder.
+/// Errors from using a cold folder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderError {
-    /// It cannot be made.
+    /// It cannot be created.
     #[error("cannot use archive.cold_folder {folder}: {cause}; see that it is mounted and may be written, or set another one")]
     Io {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// Error from the operating system.
         cause: io::Error,
     },
-    /// What was put there is not there.
+    /// It has none of the files that were moved there.
     #[error(
         "archive.cold_folder {folder} has none of the {files} files that were moved there; mount it again, or set another one, and \
          nothing that is not there is touched"
@@ -58,8 +58,8 @@ pub(super) enum FolderError {
     Store(#[from] StoreError),
 }
 
-/// Files that are not where they were, but in the folder that is set now, are looked for there from now on.
-pub(super) fn follow(store: &mut SqliteStore, folder: &Path, sessions: &[KnownSession]) -> Result<(), StoreError> {
+/// Updates the folder of files that are not in the old place but in the folder that is configured now.
+pub(super) fn relink_cold_files(store: &mut SqliteStore, folder: &Path, sessions: &[KnownSession]) -> Result<(), StoreError> {
     let name = folder.to_string_lossy();
     for file in store.cold_files()?.into_iter().filter(|file| file.folder != name && !file.path().is_file()) {
         let Some(session) = sessions.iter().find(|session| session.key == file.session) else { continue };
@@ -72,8 +72,8 @@ pub(super) fn follow(store: &mut SqliteStore, folder: &Path, sessions: &[KnownSe
     Ok(())
 }
 
-/// Moves a session to a file; says how many bytes of the database that were, and how many the file has. Nothing when somebody wrote to it
-/// meanwhile.
+/// Moves a session to a file; returns the bytes freed in the database and the bytes of the file. Returns `None` if somebody wrote
+/// to the session meanwhile.
 pub(super) fn move_out(
     store: &mut SqliteStore,
     session: &KnownSession,
@@ -103,39 +103,39 @@ pub(super) fn move_out(
         }
         return Ok(None);
     }
-    Ok(Some((empty(store, session.key, None)?, bytes)))
+    Ok(Some((drop_stored_bytes(store, session.key, None)?, bytes)))
 }
 
-/// Takes bytes that are in a session's file out of the database, a few at a time; says how many. Those of a file that was written earlier
-/// (then it is given) are read again before.
-pub(super) fn empty(store: &mut SqliteStore, session: i64, earlier: Option<&ColdFile>) -> Result<u64, StoreError> {
+/// Removes bytes that are in a session's file from the database, a few at a time; returns their number. For a file that was written
+/// earlier, `earlier`, they are read again first.
+pub(super) fn drop_stored_bytes(store: &mut SqliteStore, session: i64, earlier: Option<&ColdFile>) -> Result<u64, StoreError> {
     let mut done = 0;
     let (mut waiting, mut bytes) = (Vec::new(), 0);
-    for (wanted, packed, frame) in store.to_empty(session)? {
+    for (wanted, packed, frame) in store.evictable_segments(session)? {
         if let Some(file) = earlier {
             let failed = |cause| StoreError::Cold { file: file.path(), cause };
             let data = cold_file::frame(&file.path(), frame.start, frame.bytes).map_err(|error| failed(error.to_string()))?;
-            segment::unpack(&data, wanted.bytes, &wanted.sha256, None, Check::Sha256).map_err(failed)?;
+            segment::unpack(&data, wanted.bytes, &wanted.sha256, None, SegmentCheck::Sha256).map_err(failed)?;
         }
         waiting.push(wanted.id);
         bytes += packed;
         done += packed;
-        if bytes >= AT_ONCE {
-            store.empty(&waiting)?;
+        if bytes >= COLD_BATCH_BYTES {
+            store.evict_segments(&waiting)?;
             waiting.clear();
             bytes = 0;
         }
     }
     if !waiting.is_empty() {
-        store.empty(&waiting)?;
+        store.evict_segments(&waiting)?;
     }
     Ok(done)
 }
 
-/// Brings a session back into the database, a few segments at a time; says how many bytes these take now. Its file stays where it is: a backup of
-/// the database may need it, and the session goes there again if nothing of it changes.
+/// Brings a session back into the database, a few segments at a time; returns the bytes that these take now. The file stays: a
+/// backup of the database may need it, and it is used again if the session does not change.
 pub(super) fn bring_back(store: &mut SqliteStore, session: i64) -> Result<u64, StoreError> {
-    let away = store.away(session)?;
+    let away = store.missing_segments(session)?;
     let (mut waiting, mut bytes, mut done) = (Vec::new(), 0, 0);
     for wanted in away {
         let Some(text) = store.segment_bytes(wanted.id, &wanted.sha256)? else { continue };
@@ -144,18 +144,18 @@ pub(super) fn bring_back(store: &mut SqliteStore, session: i64) -> Result<u64, S
             done += packed.data.len() as u64;
             waiting.push((wanted.clone(), packed.data));
         }
-        if bytes >= AT_ONCE {
-            store.fill(&waiting)?;
+        if bytes >= COLD_BATCH_BYTES {
+            store.restore_segments(&waiting)?;
             waiting.clear();
             bytes = 0;
         }
     }
-    store.fill(&waiting)?;
+    store.restore_segments(&waiting)?;
     store.remove_cold_file(session)?;
     Ok(done)
 }
 
-/// Why a cold file cannot be what was written, as far as its length tells; nothing where it is not there, which is said elsewhere.
+/// Describes the damage of a cold file, as far as its length shows; `None` if the file is missing, which is reported elsewhere.
 pub(super) fn damage(file: &ColdFile) -> Option<String> {
     let length = fs::metadata(file.path()).ok()?.len();
     (length != file.bytes).then(|| {

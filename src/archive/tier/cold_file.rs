@@ -1,8 +1,8 @@
 /*!
-A session in a file of its own, `SESSION.jsonl.zst`: a zstd frame for each segment, then a [`Manifest`].
+A session in a file of its own, `SESSION.jsonl.zst`: a zstd frame for each segment, then a [`ColdManifest`].
 
-The segments of the session's own transcript come first, so that `zstd -dc FILE` prints it; then those of its sub-agents and of what it
-was before it was rewritten, as far as they are others. Each can be read alone. No dictionary is needed: the file is enough.
+The segments of the session's own transcript come first, so that `zstd -dc FILE` prints it. Those of its sub-agents and of earlier
+generations follow, as far as they differ. Each can be read alone. No dictionary is needed: the file is enough.
 */
 
 use std::collections::{HashMap, HashSet};
@@ -13,27 +13,27 @@ use std::time::{Duration, SystemTime};
 
 use zstd::bulk::Compressor;
 
-use super::LEVEL;
-use super::manifest::{FOOTER, Listed, Manifest, Piece};
-use crate::segment::{self, Check};
+use super::TIER_COMPRESSION_LEVEL;
+use super::manifest::{ColdManifest, FOOTER, ManifestGeneration, ManifestSegment};
+use crate::segment::{self, SegmentCheck};
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 use ctxbridge_common::files;
 
-/// Characters of a session's id that are a file's name at most.
-const LONGEST_NAME: usize = 100;
+/// Maximum characters of a session's id in a file name.
+const MAX_NAME_CHARS: usize = 100;
 
 /// A segment that goes into a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// In the store.
+pub struct StoredSegmentRef {
+    /// Id in the store.
     pub id: i64,
     /// Byte offset in the transcript.
     pub start: u64,
     /// Bytes.
     pub bytes: u32,
-    /// SHA-256 of them.
-    pub sha256: digest::Bytes,
+    /// SHA-256 of these bytes.
+    pub sha256: digest::Sha256Digest,
 }
 
 /// A generation of a transcript that goes into a file.
@@ -41,17 +41,17 @@ pub struct Wanted {
 pub struct Generation {
     /// The transcript, in the store.
     pub transcript: i64,
-    /// Where it lay.
+    /// Original path.
     pub path: String,
-    /// The sub-agent, when it is one's.
+    /// The sub-agent, if it is one's transcript.
     pub agent: Option<String>,
     /// From 0.
     pub number: u32,
-    /// One behind the other.
-    pub segments: Vec<Wanted>,
+    /// Segments, in sequence.
+    pub segments: Vec<StoredSegmentRef>,
 }
 
-/// Where a segment is in a file.
+/// Position of a segment in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The segment, in the store.
@@ -62,36 +62,36 @@ pub struct Frame {
     pub bytes: u64,
 }
 
-/// A file that was written and read again.
+/// A file that was written and verified.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// Where it is.
+    /// Path.
     pub path: PathBuf,
     /// Bytes.
     pub bytes: u64,
-    /// What is where; each segment once.
+    /// Frames; each segment once.
     pub frames: Vec<Frame>,
-    /// Whether it was not there before.
+    /// `true` if it was not there before.
     pub is_new: bool,
 }
 
-/// Why a file cannot be written.
+/// Errors from writing a cold file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system says no.
+    /// It cannot be written.
     #[error("cannot write {path}: {cause}; see that the folder is mounted, may be written and has room")]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error from the operating system.
         cause: io::Error,
     },
-    /// What was written is not what comes back.
+    /// The bytes read differ from those written.
     #[error("{path} does not have what was written to it: {cause}; the disk or the mount below it cannot be trusted")]
     Different {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The difference.
         cause: String,
     },
     /// The store cannot be read.
@@ -99,10 +99,10 @@ pub enum FileError {
     Store(#[from] StoreError),
 }
 
-/// The bytes of one frame.
+/// Reads the bytes of one frame.
 ///
 /// # Errors
-/// When the file is not there, or is too short.
+/// If the file is not there, or is too short.
 pub fn frame(path: &Path, start: u64, bytes: u64) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(start))?;
@@ -115,11 +115,11 @@ pub fn frame(path: &Path, start: u64, bytes: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What is in a file.
+/// Reads the manifest of a file.
 ///
 /// # Errors
-/// When it cannot be read, or is no cold file.
-pub fn manifest(path: &Path) -> Result<Manifest, String> {
+/// If it cannot be read, or is no cold file.
+pub fn manifest(path: &Path) -> Result<ColdManifest, String> {
     let read = |file: &mut File, from: u64, bytes: &mut [u8]| {
         file.seek(SeekFrom::Start(from)).and_then(|_| file.read_exact(bytes)).map_err(|error| error.to_string())
     };
@@ -128,15 +128,15 @@ pub fn manifest(path: &Path) -> Result<Manifest, String> {
     let behind = length.checked_sub(FOOTER as u64).ok_or("it is empty, or cut off")?;
     let mut footer = [0; FOOTER];
     read(&mut file, behind, &mut footer)?;
-    let json = Manifest::length(footer)?;
+    let json = ColdManifest::length(footer)?;
     let from = behind.checked_sub(json as u64).ok_or("it is shorter than its list of contents")?;
     let mut bytes = vec![0; json];
     read(&mut file, from, &mut bytes)?;
-    Manifest::parse(&bytes, from)
+    ColdManifest::parse(&bytes, from)
 }
 
-/// Puts a session into a file in a folder: one that has just that already, or a new one. No file is ever written over: a backup of the database, or
-/// another archive, may speak of it. `read` gives the bytes of a segment.
+/// Writes a session to a file in a folder, or finds one that already has exactly that. No file is ever overwritten: a backup of the
+/// database, or another archive, may refer to it. `read` returns the bytes of a segment.
 ///
 /// # Errors
 /// As [`write()`].
@@ -144,7 +144,7 @@ pub fn put(
     folder: &Path,
     session: &str,
     generations: &[Generation],
-    read: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>, StoreError>,
+    read: &mut dyn FnMut(&StoredSegmentRef) -> Result<Vec<u8>, StoreError>,
 ) -> Result<Written, FileError> {
     let name = file_name(session);
     let names =
@@ -165,9 +165,9 @@ pub fn put(
     Err(FileError::Different { path: folder.to_owned(), cause: "it has no room for another name".to_owned() })
 }
 
-/// What is where in a file that has these.
-fn frames_of(manifest: &Manifest, generations: &[Generation]) -> Vec<Frame> {
-    let mut frames: HashMap<digest::Bytes, Frame> = HashMap::new();
+/// Frames of these generations in a file.
+fn frames_of(manifest: &ColdManifest, generations: &[Generation]) -> Vec<Frame> {
+    let mut frames: HashMap<digest::Sha256Digest, Frame> = HashMap::new();
     for (listed, generation) in manifest.transcripts.iter().zip(generations) {
         for (piece, wanted) in listed.segments.iter().zip(&generation.segments) {
             let frame = Frame { segment: wanted.id, start: piece.offset, bytes: piece.length };
@@ -179,22 +179,22 @@ fn frames_of(manifest: &Manifest, generations: &[Generation]) -> Vec<Frame> {
     frames
 }
 
-/// A session's id as a name that every file system takes. Ids come from foreign files.
+/// A session's id as a name for every file system. Ids come from foreign files.
 fn file_name(session: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let plain: String = session.chars().take(LONGEST_NAME).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let plain: String = session.chars().take(MAX_NAME_CHARS).map(|c| if is_plain(c) { c } else { '_' }).collect();
     if plain == session && !plain.is_empty() { plain } else { format!("{plain}-{}", &digest::of_bytes(session.as_bytes())[..8]) }
 }
 
-/// Writes a session to a file, whole or not at all, and reads it again. `read` gives the bytes of a segment.
+/// Writes a session to a file, whole or not at all, and verifies it. `read` returns the bytes of a segment.
 ///
 /// # Errors
-/// When it cannot be written, or what comes back is not the same: then there is no such file.
+/// If it cannot be written, or the bytes read differ: then there is no such file.
 pub fn write(
     path: &Path,
     session: &str,
     generations: &[Generation],
-    read: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>, StoreError>,
+    read: &mut dyn FnMut(&StoredSegmentRef) -> Result<Vec<u8>, StoreError>,
 ) -> Result<Written, FileError> {
     let part = part_of(path);
     let written = write_part(&part, session, generations, read).and_then(|frames| {
@@ -211,7 +211,7 @@ pub fn write(
     written
 }
 
-/// A file's name is on the disk, too.
+/// Syncs the folder, so that the file's name is on disk too.
 fn sync_folder(file: &Path) -> io::Result<()> {
     let Some(folder) = file.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
     match File::open(folder)?.sync_all() {
@@ -221,42 +221,42 @@ fn sync_folder(file: &Path) -> io::Result<()> {
     }
 }
 
-/// What is being written has another name, which is this process's: two archives may have one folder.
+/// Temporary path of a file, with the id of this process: two archives may have one folder.
 fn part_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.part", std::process::id()))
 }
 
-/// What was being written by processes that were killed long ago.
-fn forsaken_parts(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    const LONG_AGO: Duration = Duration::from_secs(24 * 60 * 60);
+/// Temporary files of processes that were killed long ago.
+fn abandoned_parts(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
     let is_old = |entry: &fs::DirEntry| {
         let changed = entry.metadata().and_then(|metadata| metadata.modified());
-        changed.is_ok_and(|changed| SystemTime::now().duration_since(changed).is_ok_and(|age| age > LONG_AGO))
+        changed.is_ok_and(|changed| SystemTime::now().duration_since(changed).is_ok_and(|age| age > ABANDONED_AFTER))
     };
     let is_part = |name: &str| name.starts_with('.') && name.ends_with(".part") && name.contains(".jsonl.zst.");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter(move |entry| is_part(&entry.file_name().to_string_lossy()) && is_old(entry)).map(|entry| entry.path())
 }
 
-/// Removes them.
-pub(super) fn tidy(folder: &Path) {
-    forsaken_parts(folder).for_each(|part| drop(fs::remove_file(part)));
+/// Removes temporary files of processes that were killed long ago.
+pub(super) fn remove_abandoned_parts(folder: &Path) {
+    abandoned_parts(folder).for_each(|part| drop(fs::remove_file(part)));
 }
 
 fn write_part(
     part: &Path,
     session: &str,
     generations: &[Generation],
-    read: &mut dyn FnMut(&Wanted) -> Result<Vec<u8>, StoreError>,
+    read: &mut dyn FnMut(&StoredSegmentRef) -> Result<Vec<u8>, StoreError>,
 ) -> Result<Vec<Frame>, FileError> {
     let failed = |cause| FileError::Write { path: part.to_owned(), cause };
     let file = files::private().create(true).truncate(true).open(part).map_err(failed)?;
     let mut file = BufWriter::new(file);
-    let mut compressor = Compressor::new(LEVEL).map_err(failed)?;
+    let mut compressor = Compressor::new(TIER_COMPRESSION_LEVEL).map_err(failed)?;
     compressor.include_checksum(true).map_err(failed)?;
-    let mut manifest = Manifest::new(session);
-    let mut known: HashMap<digest::Bytes, Frame> = HashMap::new();
+    let mut manifest = ColdManifest::new(session);
+    let mut known: HashMap<digest::Sha256Digest, Frame> = HashMap::new();
     let mut end = 0;
     for (number, generation) in generations.iter().enumerate() {
         let mut pieces = Vec::with_capacity(generation.segments.len());
@@ -274,10 +274,21 @@ fn write_part(
                 }
             };
             let sha256 = digest::hex(&wanted.sha256);
-            pieces.push(Piece { start: wanted.start, bytes: wanted.bytes, sha256, offset: frame.start, length: frame.bytes });
+            pieces.push(ManifestSegment {
+                start: wanted.start,
+                bytes: wanted.bytes,
+                sha256,
+                offset: frame.start,
+                length: frame.bytes,
+            });
         }
         let Generation { path, agent, number, .. } = generation;
-        manifest.transcripts.push(Listed { path: path.clone(), agent: agent.clone(), generation: *number, segments: pieces });
+        manifest.transcripts.push(ManifestGeneration {
+            path: path.clone(),
+            agent: agent.clone(),
+            generation: *number,
+            segments: pieces,
+        });
     }
     let frame = manifest.to_frame().map_err(|cause| failed(io::Error::other(cause)))?;
     file.write_all(&frame).map_err(failed)?;
@@ -287,11 +298,11 @@ fn write_part(
     Ok(frames)
 }
 
-/// Reads a file as a stranger would: by what it says of itself.
-fn check(path: &Path, generations: &[Generation]) -> Result<Manifest, FileError> {
+/// Verifies a file like a stranger: by its own manifest.
+fn check(path: &Path, generations: &[Generation]) -> Result<ColdManifest, FileError> {
     let different = |cause: String| FileError::Different { path: path.to_owned(), cause };
     let found = manifest(path).map_err(different)?;
-    let same = |(listed, wanted): (&Listed, &Generation)| {
+    let same = |(listed, wanted): (&ManifestGeneration, &Generation)| {
         listed.segments.len() == wanted.segments.len()
             && listed.segments.iter().zip(&wanted.segments).all(|(piece, wanted)| piece.hash() == Some(wanted.sha256))
     };
@@ -302,7 +313,7 @@ fn check(path: &Path, generations: &[Generation]) -> Result<Manifest, FileError>
     for piece in found.transcripts.iter().flat_map(|listed| &listed.segments) {
         let Some(sha256) = piece.hash().filter(|_| seen.insert(piece.offset)) else { continue };
         let data = frame(path, piece.offset, piece.length).map_err(|error| different(error.to_string()))?;
-        segment::unpack(&data, piece.bytes, &sha256, None, Check::Sha256).map_err(different)?;
+        segment::unpack(&data, piece.bytes, &sha256, None, SegmentCheck::Sha256).map_err(different)?;
     }
     Ok(found)
 }

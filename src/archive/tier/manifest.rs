@@ -1,55 +1,55 @@
 /*!
-What is in a cold file: its last frame, one that zstd skips when it unpacks the others.
+Manifest of a cold file: its last frame, which zstd skips when it unpacks the others.
 
-The content of that frame is JSON, its length in four bytes, and a mark, so that the frame is found from the end of the file.
+The content of that frame is JSON, its length in four bytes, and a mark, so that the frame can be found from the end of the file.
 */
 
 use serde::{Deserialize, Serialize};
 
 use ctxbridge_common::digest;
 
-/// The version that is written.
+/// Version of the format.
 const VERSION: u32 = 1;
 
-/// Begin of a frame that zstd skips; its length follows.
+/// Start of a frame that zstd skips; its length follows.
 const SKIPPABLE: u32 = 0x184D_2A5C;
 
 /// The last bytes of a cold file.
-const MARK: [u8; 4] = *b"ctxb";
+const FOOTER_MAGIC: [u8; 4] = *b"ctxb";
 
 /// Length and mark at the end, in bytes.
 pub(super) const FOOTER: usize = 8;
 
-/// Bytes of a manifest at most: one line for each segment, of sessions longer than any.
-pub(super) const LARGEST: usize = 256 << 20;
+/// Maximum bytes of a manifest: one line for each segment, of sessions longer than any.
+pub(super) const MAX_MANIFEST_BYTES: usize = 256 << 20;
 
-/// What is in a cold file.
+/// Contents of a cold file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
-    /// Of this format.
+pub struct ColdManifest {
+    /// Version of the format.
     pub version: u32,
     /// The session.
     pub session: String,
     /// Its transcripts, each with each of its generations; the first is the one that the file begins with.
-    pub transcripts: Vec<Listed>,
+    pub transcripts: Vec<ManifestGeneration>,
 }
 
 /// A generation of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
-    /// Where it lay.
+pub struct ManifestGeneration {
+    /// Original path.
     pub path: String,
-    /// The sub-agent, when it is one's.
+    /// The sub-agent, if it is one's transcript.
     pub agent: Option<String>,
     /// From 0.
     pub generation: u32,
-    /// Its pieces, one behind the other.
-    pub segments: Vec<Piece>,
+    /// Its pieces, in sequence.
+    pub segments: Vec<ManifestSegment>,
 }
 
 /// A piece of a transcript, and its frame in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct ManifestSegment {
     /// Byte offset in the transcript.
     pub start: u64,
     /// Bytes, not compressed.
@@ -62,52 +62,52 @@ pub struct Piece {
     pub length: u64,
 }
 
-impl Manifest {
-    /// One for a session.
+impl ColdManifest {
+    /// Creates an empty manifest for a session.
     pub fn new(session: &str) -> Self {
         Self { version: VERSION, session: session.to_owned(), transcripts: Vec::new() }
     }
 
-    /// The frame that ends a cold file.
+    /// Encodes the frame that ends a cold file.
     ///
     /// # Errors
-    /// When it is larger than any may be.
+    /// If it is larger than a manifest may be.
     pub fn to_frame(&self) -> Result<Vec<u8>, String> {
         let json = serde_json::to_vec(self).map_err(|error| error.to_string())?;
-        let length = u32::try_from(json.len()).ok().filter(|length| *length as usize <= LARGEST);
+        let length = u32::try_from(json.len()).ok().filter(|length| *length as usize <= MAX_MANIFEST_BYTES);
         let length = length.ok_or("the session has too many pieces for one file")?;
         let mut frame = Vec::with_capacity(json.len() + 2 * FOOTER);
         frame.extend(SKIPPABLE.to_le_bytes());
         frame.extend((length + FOOTER as u32).to_le_bytes());
         frame.extend(json);
         frame.extend(length.to_le_bytes());
-        frame.extend(MARK);
+        frame.extend(FOOTER_MAGIC);
         Ok(frame)
     }
 
-    /// How many bytes before its last ones a file has JSON, by its last eight.
+    /// Length of the JSON before the footer, from the last eight bytes of a file.
     ///
     /// # Errors
-    /// When it is no cold file.
+    /// If it is no cold file.
     pub fn length(footer: [u8; FOOTER]) -> Result<usize, String> {
         let (length, mark) = footer.split_at(4);
-        if mark != MARK {
+        if mark != FOOTER_MAGIC {
             return Err("it does not end like a cold file of ctxbridge; it may be cut off".to_owned());
         }
         let length = u32::from_le_bytes(length.try_into().unwrap_or_default()) as usize;
-        if length > LARGEST { Err("its list of contents is larger than any".to_owned()) } else { Ok(length) }
+        if length > MAX_MANIFEST_BYTES { Err("its list of contents is larger than any".to_owned()) } else { Ok(length) }
     }
 
-    /// Reads the JSON of one, of a file in which frames end before `end`.
+    /// Parses the JSON of a manifest, of a file in which frames end before `end`.
     ///
     /// # Errors
-    /// When it is not what is written here.
+    /// If it is not in this format.
     pub fn parse(json: &[u8], end: u64) -> Result<Self, String> {
         let manifest: Self = serde_json::from_slice(json).map_err(|error| format!("its list of contents: {error}"))?;
         if manifest.version != VERSION {
             return Err(format!("it is of version {}, which this ctxbridge does not know", manifest.version));
         }
-        let is_inside = |piece: &Piece| piece.offset.checked_add(piece.length).is_some_and(|behind| behind <= end);
+        let is_inside = |piece: &ManifestSegment| piece.offset.checked_add(piece.length).is_some_and(|behind| behind <= end);
         let pieces = || manifest.transcripts.iter().flat_map(|listed| &listed.segments);
         if let Some(piece) = pieces().find(|piece| !is_inside(piece) || piece.hash().is_none()) {
             return Err(format!("its list of contents has a piece that cannot be, at byte {}", piece.offset));
@@ -115,17 +115,17 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The hashes of all that is in the file.
-    pub fn hashes(&self) -> impl Iterator<Item = digest::Bytes> + '_ {
-        self.transcripts.iter().flat_map(|listed| &listed.segments).filter_map(Piece::hash)
+    /// Hashes of all pieces in the file.
+    pub fn hashes(&self) -> impl Iterator<Item = digest::Sha256Digest> + '_ {
+        self.transcripts.iter().flat_map(|listed| &listed.segments).filter_map(ManifestSegment::hash)
     }
 }
 
-impl Piece {
-    /// SHA-256 of its bytes; nothing where the text is none.
-    pub fn hash(&self) -> Option<digest::Bytes> {
+impl ManifestSegment {
+    /// SHA-256 of its bytes; `None` if the text is no hash.
+    pub fn hash(&self) -> Option<digest::Sha256Digest> {
         let text = self.sha256.as_bytes();
-        let mut hash = digest::Bytes::default();
+        let mut hash = digest::Sha256Digest::default();
         if text.len() != 2 * hash.len() {
             return None;
         }
@@ -143,9 +143,9 @@ mod tests {
 
     use super::*;
 
-    fn manifest() -> impl Strategy<Value = Manifest> {
+    fn manifest() -> impl Strategy<Value = ColdManifest> {
         let piece = (any::<u32>(), any::<u32>(), any::<[u8; 32]>(), 0..1_000_u64, 0..1_000_u64).prop_map(
-            |(start, bytes, sha256, offset, length)| Piece {
+            |(start, bytes, sha256, offset, length)| ManifestSegment {
                 start: start.into(),
                 bytes,
                 sha256: digest::hex(&sha256),
@@ -154,9 +154,10 @@ mod tests {
             },
         );
         let listed = (".*", proptest::option::of(".*"), 0..9_u32, proptest::collection::vec(piece, 0..4));
-        let listed = listed.prop_map(|(path, agent, generation, segments)| Listed { path, agent, generation, segments });
+        let listed =
+            listed.prop_map(|(path, agent, generation, segments)| ManifestGeneration { path, agent, generation, segments });
         (".*", proptest::collection::vec(listed, 0..4))
-            .prop_map(|(session, transcripts)| Manifest { transcripts, ..Manifest::new(&session) })
+            .prop_map(|(session, transcripts)| ColdManifest { transcripts, ..ColdManifest::new(&session) })
     }
 
     proptest! {
@@ -164,9 +165,9 @@ mod tests {
         fn comes_back_and_zstd_skips_it(manifest in manifest()) {
             let frame = manifest.to_frame().expect("a frame");
             let (_, footer) = frame.split_last_chunk::<FOOTER>().expect("a footer");
-            let length = Manifest::length(*footer).expect("a length");
+            let length = ColdManifest::length(*footer).expect("a length");
             let json = &frame[frame.len() - FOOTER - length..frame.len() - FOOTER];
-            prop_assert_eq!(Manifest::parse(json, 2_000).expect("parses"), manifest);
+            prop_assert_eq!(ColdManifest::parse(json, 2_000).expect("parses"), manifest);
             let mut file = zstd::bulk::compress(b"what was said", 3).expect("packs");
             file.extend(frame);
             prop_assert_eq!(zstd::stream::decode_all(&file[..]).expect("unpacks"), b"what was said");
@@ -174,8 +175,8 @@ mod tests {
 
         #[test]
         fn nothing_else_is_one(bytes in proptest::collection::vec(any::<u8>(), 0..200), footer in any::<[u8; FOOTER]>(), end in any::<u64>()) {
-            Manifest::parse(&bytes, end).ok();
-            prop_assert!(Manifest::length(footer).is_err() || footer.ends_with(b"ctxb"));
+            ColdManifest::parse(&bytes, end).ok();
+            prop_assert!(ColdManifest::length(footer).is_err() || footer.ends_with(b"ctxb"));
         }
     }
 
@@ -189,11 +190,11 @@ mod tests {
         let hash = "a".repeat(64);
         let piece =
             |offset: u64, hash: &str| with(&format!(r#"{{"start":0,"bytes":1,"sha256":"{hash}","offset":{offset},"length":5}}"#));
-        assert!(Manifest::parse(piece(5, &hash).as_bytes(), 10).is_ok());
-        assert!(Manifest::parse(piece(6, &hash).as_bytes(), 10).is_err(), "behind the end");
-        assert!(Manifest::parse(piece(u64::MAX, &hash).as_bytes(), u64::MAX).is_err(), "behind all ends");
-        assert!(Manifest::parse(piece(0, "abc").as_bytes(), 10).is_err());
-        assert!(Manifest::parse(piece(0, &"ä".repeat(32)).as_bytes(), 10).is_err());
-        assert!(Manifest::parse(with("").replace(":1,", ":2,").as_bytes(), 10).expect_err("newer").contains("version 2"));
+        assert!(ColdManifest::parse(piece(5, &hash).as_bytes(), 10).is_ok());
+        assert!(ColdManifest::parse(piece(6, &hash).as_bytes(), 10).is_err(), "behind the end");
+        assert!(ColdManifest::parse(piece(u64::MAX, &hash).as_bytes(), u64::MAX).is_err(), "behind all ends");
+        assert!(ColdManifest::parse(piece(0, "abc").as_bytes(), 10).is_err());
+        assert!(ColdManifest::parse(piece(0, &"ä".repeat(32)).as_bytes(), 10).is_err());
+        assert!(ColdManifest::parse(with("").replace(":1,", ":2,").as_bytes(), 10).expect_err("newer").contains("version 2"));
     }
 }

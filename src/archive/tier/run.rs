@@ -1,4 +1,4 @@
-//! One look at all sessions: what is to be moved is moved.
+//! One run over all sessions: those that are due are moved.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -6,82 +6,82 @@ use std::time::{Duration, Instant};
 
 use super::cold::FolderError;
 use super::cold_file::FileError;
-use super::{Settings, Verdict, cold, may_be_warm, verdict, warm};
+use super::{TierDecision, TierSettings, cold, decide_tier, may_be_warm, warm};
 use crate::store::sqlite::{KnownSession, SqliteStore};
 use crate::store::{Store, StoreError};
 use ctxbridge_common::files;
 
-/// The lock: one process moves at a time, since two would write the same files.
+/// Lock file: one process moves at a time, since two would write the same files.
 const LOCK: &str = "tiers.lock";
 
-/// What was moved, or would be.
+/// Totals of one kind of move, made or planned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Sessions; of those that are compressed anew only pieces are counted.
+pub struct TierMoves {
+    /// Sessions; 0 for recompression, where only pieces are counted.
     pub sessions: u64,
-    /// Pieces of transcripts that were compressed anew.
+    /// Pieces of transcripts that were recompressed.
     pub segments: u64,
-    /// Bytes that it took before.
+    /// Bytes before.
     pub before: u64,
-    /// Bytes that it takes now; 0 where that is not known yet.
+    /// Bytes now; 0 if not known yet.
     pub after: u64,
 }
 
-/// What one look came to.
+/// Result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moves {
-    /// Compressed anew.
-    pub warm: Moved,
+pub struct TierReport {
+    /// Recompressed.
+    pub warm: TierMoves,
     /// Moved to files.
-    pub cold: Moved,
+    pub cold: TierMoves,
     /// Brought back from there.
-    pub back: Moved,
-    /// What could not be moved and so stays where it is: the session, where it is about one, and why.
+    pub back: TierMoves,
+    /// Failed moves, whose data stays in place: the session, if it concerns one, and the reason.
     pub failed: Vec<(Option<String>, String)>,
-    /// Whether some is left, because there was no more time.
+    /// `true` if the time ran out before the end.
     pub is_cut: bool,
-    /// Whether nothing was done, since another process is at it.
+    /// `true` if nothing was done because another process is running.
     pub is_elsewhere: bool,
 }
 
-/// Moves what is to be moved, until a deadline, if there is one; `progress` hears what is done.
+/// Moves sessions that are due, until a deadline if there is one; `progress` receives messages.
 ///
 /// # Errors
-/// When the store cannot be read or written. What is about one session, or the cold folder, is in [`Moves::failed`].
+/// If the store cannot be read or written. Errors about one session, or the cold folder, are in [`TierReport::failed`].
 pub fn run(
     store: &mut SqliteStore,
     data: &Path,
-    settings: &Settings,
+    settings: &TierSettings,
     deadline: Option<Instant>,
     now_ms: i64,
     progress: &mut dyn FnMut(&str),
-) -> Result<Moves, StoreError> {
-    let mut moves = Moves::default();
+) -> Result<TierReport, StoreError> {
+    let mut moves = TierReport::default();
     let lock = files::private().create(true).append(true).open(data.join(LOCK)).ok();
     if let Some(lock) = &lock
         && let Err(TryLockError::WouldBlock) = files::lock_within(lock, File::try_lock, Duration::ZERO)
     {
-        return Ok(Moves { is_elsewhere: true, ..moves });
+        return Ok(TierReport { is_elsewhere: true, ..moves });
     }
     let is_late = || deadline.is_some_and(|deadline| Instant::now() > deadline);
     let sessions = store.known_sessions()?;
     if let Some(folder) = &settings.cold_folder {
-        cold::follow(store, folder, &sessions)?;
+        cold::relink_cold_files(store, folder, &sessions)?;
     }
     let mut is_ready = None;
     for session in &sessions {
-        let verdict = verdict(&session.known, settings, now_ms);
-        if matches!(verdict, Verdict::Cold | Verdict::Back) && is_late() {
+        let verdict = decide_tier(&session.known, settings, now_ms);
+        if matches!(verdict, TierDecision::Cold | TierDecision::BringBack) && is_late() {
             moves.is_cut = true;
             break;
         }
         let short = crate::quote::line(&session.session);
         let done = match (verdict, &settings.cold_folder) {
-            (Verdict::Back, _) => {
+            (TierDecision::BringBack, _) => {
                 progress(&format!("bringing back session {short}"));
                 bring_back(store, session, &mut moves)
             }
-            (Verdict::Cold, Some(folder)) => {
+            (TierDecision::Cold, Some(folder)) => {
                 if is_ready.is_none() {
                     is_ready = Some(match cold::make_ready(store, folder) {
                         Ok(()) => true,
@@ -111,27 +111,27 @@ pub fn run(
     if !moves.is_cut {
         warm::run(store, &idle(&sessions, settings, now_ms), deadline, &mut moves, progress)?;
     }
-    store.settle()?;
+    store.checkpoint()?;
     Ok(moves)
 }
 
-/// What [`run`] would do. Nothing is written, and no cold file looked at.
+/// Reports the effects of [`run`]. Nothing is written, and no cold file is read.
 ///
 /// # Errors
-/// When the store cannot be read.
-pub fn preview(store: &mut SqliteStore, settings: &Settings, now_ms: i64) -> Result<Moves, StoreError> {
-    let mut moves = Moves::default();
+/// If the store cannot be read.
+pub fn preview(store: &mut SqliteStore, settings: &TierSettings, now_ms: i64) -> Result<TierReport, StoreError> {
+    let mut moves = TierReport::default();
     let sessions = store.known_sessions()?;
     for session in &sessions {
-        let (moved, bytes) = match verdict(&session.known, settings, now_ms) {
-            Verdict::Cold => (&mut moves.cold, store.packed_bytes(session.key)?),
-            Verdict::Back => (&mut moves.back, store.cold_file(session.key)?.map_or(0, |file| file.bytes)),
-            Verdict::Stay | Verdict::Warm => continue,
+        let (moved, bytes) = match decide_tier(&session.known, settings, now_ms) {
+            TierDecision::Cold => (&mut moves.cold, store.packed_bytes(session.key)?),
+            TierDecision::BringBack => (&mut moves.back, store.cold_file(session.key)?.map_or(0, |file| file.bytes)),
+            TierDecision::Stay | TierDecision::Warm => continue,
         };
         moved.sessions += 1;
         moved.before += bytes;
     }
-    let warm = sessions.iter().filter(|session| verdict(&session.known, settings, now_ms) != Verdict::Cold);
+    let warm = sessions.iter().filter(|session| decide_tier(&session.known, settings, now_ms) != TierDecision::Cold);
     let warm: Vec<KnownSession> = warm.cloned().collect();
     let candidates = store.warm_candidates(&idle(&warm, settings, now_ms))?;
     if warm::is_worth(store, &candidates)? {
@@ -141,12 +141,12 @@ pub fn preview(store: &mut SqliteStore, settings: &Settings, now_ms: i64) -> Res
     Ok(moves)
 }
 
-/// Sessions of which everything may be compressed anew.
-fn idle(sessions: &[KnownSession], settings: &Settings, now_ms: i64) -> Vec<i64> {
+/// Sessions of which everything may be recompressed.
+fn idle(sessions: &[KnownSession], settings: &TierSettings, now_ms: i64) -> Vec<i64> {
     sessions.iter().filter(|session| may_be_warm(&session.known, settings, now_ms)).map(|session| session.key).collect()
 }
 
-/// Whether an error says nothing about other sessions.
+/// `true` if an error says nothing about other sessions.
 fn is_of_session(error: &StoreError) -> bool {
     matches!(error, StoreError::Cold { .. } | StoreError::Segment { .. } | StoreError::Busy { .. } | StoreError::Sink(_))
 }
@@ -156,7 +156,7 @@ fn move_out(
     session: &KnownSession,
     folder: &Path,
     now_ms: i64,
-    moves: &mut Moves,
+    moves: &mut TierReport,
 ) -> Result<(), FileError> {
     if let Some((before, after)) = cold::move_out(store, session, folder, now_ms)? {
         moves.cold.sessions += 1;
@@ -166,7 +166,7 @@ fn move_out(
     Ok(())
 }
 
-fn bring_back(store: &mut SqliteStore, session: &KnownSession, moves: &mut Moves) -> Result<(), FileError> {
+fn bring_back(store: &mut SqliteStore, session: &KnownSession, moves: &mut TierReport) -> Result<(), FileError> {
     let before = store.cold_file(session.key)?.map_or(0, |file| file.bytes);
     let after = cold::bring_back(store, session.key)?;
     moves.back.sessions += 1;
@@ -175,13 +175,13 @@ fn bring_back(store: &mut SqliteStore, session: &KnownSession, moves: &mut Moves
     Ok(())
 }
 
-fn empty(store: &mut SqliteStore, session: &KnownSession, is_thorough: bool, moves: &mut Moves) -> Result<(), FileError> {
+fn empty(store: &mut SqliteStore, session: &KnownSession, is_thorough: bool, moves: &mut TierReport) -> Result<(), FileError> {
     let Some(file) = store.cold_file(session.key)? else { return Ok(()) };
     // A mounted bucket may be slow, and who works in the background has little time.
     if is_thorough && let Some(damage) = cold::damage(&file) {
         moves.failed.push((Some(session.session.clone()), damage));
         return Ok(());
     }
-    cold::empty(store, session.key, Some(&file))?;
+    cold::drop_stored_bytes(store, session.key, Some(&file))?;
     Ok(())
 }

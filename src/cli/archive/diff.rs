@@ -4,10 +4,10 @@ use clap::builder::styling::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use super::export::read;
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
-use crate::export::conversation::{Conversation, Turn};
-use crate::export::diff::{Change, Counts, diff};
+use crate::export::conversation::{ExportedConversation, ExportedTurn};
+use crate::export::diff::{Counts, TurnChange, diff};
 use crate::export::visible;
 use ctxbridge_archive::quote;
 
@@ -18,22 +18,22 @@ const PLACE: Style = AnsiColor::Cyan.on_default();
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive diff 0b9e 5f21             a session and its fork
-  ctxbridge archive diff 0b9e@1 0b9e@2         what happened between two compactions
+  ctxbridge archive diff 0b9e@1 0b9e@2         between two compactions
   ctxbridge archive diff 0b9e@yesterday 0b9e --stat
 
-Exit code 0: they say the same; 1: they differ; 3: one of them is not there. Times, ids and tokens are not compared.")]
+Times, ids and token counts are not compared. Exits 0 if both are equal, 1 if they differ, 3 if one does not exist.")]
 pub(super) struct DiffArgs {
-    /// A session by the begin of its id; with @N as it was before its N-th compaction, with @TIME as it was then
+    /// Session id or prefix; add @N for its state before compaction N, or @TIME for its state at that time
     a: String,
-    /// What to compare it with, named in the same way
+    /// Session to compare it with, in the same form
     b: String,
-    /// Only how many turns are the same, changed, or in one of them
+    /// Print only the numbers of equal, changed, added and removed turns
     #[arg(long)]
     stat: bool,
 }
 
 impl DiffArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = super::open_to_read(output)?;
         let a = read(&mut *store, &self.a, false)?;
         let b = read(&mut *store, &self.b, false)?;
@@ -61,21 +61,24 @@ impl DiffArgs {
                 counts.only_b
             ))?;
         }
-        Ok(if counts.is_equal() { Answer::Yes } else { Answer::No })
+        Ok(if counts.is_equal() { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }
 
-fn name(conversation: &Conversation) -> String {
+fn name(conversation: &ExportedConversation) -> String {
     let state = conversation.state.as_ref().map(|state| format!(" {state}")).unwrap_or_default();
     format!("{}{state}, {}", quote::line(&conversation.session), count(conversation.turns.len() as u64, "turn"))
 }
 
-fn show(changes: &[Change<'_>], output: &mut Output) -> anyhow::Result<()> {
-    for some in changes.chunk_by(|a, b| matches!((a, b), (Change::Same(..), Change::Same(..)))) {
+fn show(changes: &[TurnChange<'_>], output: &mut Output) -> anyhow::Result<()> {
+    for some in changes.chunk_by(|a, b| matches!((a, b), (TurnChange::Same(..), TurnChange::Same(..)))) {
         match some {
-            [Change::Same(first, _), rest @ ..] => {
+            [TurnChange::Same(first, _), rest @ ..] => {
                 let last = rest.last().map_or(*first, |change| match change {
-                    Change::Same(turn, _) | Change::Changed(turn, ..) | Change::OnlyA(turn) | Change::OnlyB(turn) => turn,
+                    TurnChange::Same(turn, _)
+                    | TurnChange::Changed(turn, ..)
+                    | TurnChange::OnlyA(turn)
+                    | TurnChange::OnlyB(turn) => turn,
                 });
                 let range = if rest.is_empty() {
                     format!("turn {}", first.index)
@@ -84,7 +87,7 @@ fn show(changes: &[Change<'_>], output: &mut Output) -> anyhow::Result<()> {
                 };
                 output.line(styled(DIM, format!("  {range}: the same")))?;
             }
-            [Change::Changed(a, b, text)] => {
+            [TurnChange::Changed(a, b, text)] => {
                 output.line(format!("{} {}", styled(BOLD, format!("~ turn {} → {}", a.index, b.index)), title(b)))?;
                 for line in visible::text(text).lines() {
                     let style = match line.as_bytes().first() {
@@ -96,10 +99,10 @@ fn show(changes: &[Change<'_>], output: &mut Output) -> anyhow::Result<()> {
                     output.line(format!("    {}", styled(style, line)))?;
                 }
             }
-            [Change::OnlyA(turn)] => {
+            [TurnChange::OnlyA(turn)] => {
                 output.line(format!("{} {}", styled(MINUS, format!("- turn {}", turn.index)), title(turn)))?
             }
-            [Change::OnlyB(turn)] => {
+            [TurnChange::OnlyB(turn)] => {
                 output.line(format!("{} {}", styled(PLUS, format!("+ turn {}", turn.index)), title(turn)))?
             }
             _ => {}
@@ -108,20 +111,20 @@ fn show(changes: &[Change<'_>], output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn title(turn: &Turn) -> String {
+fn title(turn: &ExportedTurn) -> String {
     format!("{} {}", styled(DIM, &turn.handle), turn.title())
 }
 
-fn side(conversation: &Conversation) -> Value {
+fn side(conversation: &ExportedConversation) -> Value {
     json!({ "session": conversation.session, "state": conversation.state, "turns": conversation.turns.len() })
 }
 
-fn as_json(change: &Change<'_>) -> Value {
-    let turn = |turn: &Turn| json!({ "turn": turn.index, "handle": turn.handle, "title": turn.title() });
+fn as_json(change: &TurnChange<'_>) -> Value {
+    let turn = |turn: &ExportedTurn| json!({ "turn": turn.index, "handle": turn.handle, "title": turn.title() });
     match change {
-        Change::Same(a, b) => json!({ "state": "same", "a": turn(a), "b": turn(b) }),
-        Change::Changed(a, b, text) => json!({ "state": "changed", "a": turn(a), "b": turn(b), "diff": text }),
-        Change::OnlyA(a) => json!({ "state": "only_a", "a": turn(a) }),
-        Change::OnlyB(b) => json!({ "state": "only_b", "b": turn(b) }),
+        TurnChange::Same(a, b) => json!({ "state": "same", "a": turn(a), "b": turn(b) }),
+        TurnChange::Changed(a, b, text) => json!({ "state": "changed", "a": turn(a), "b": turn(b), "diff": text }),
+        TurnChange::OnlyA(a) => json!({ "state": "only_a", "a": turn(a) }),
+        TurnChange::OnlyB(b) => json!({ "state": "only_b", "b": turn(b) }),
     }
 }

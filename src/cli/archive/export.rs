@@ -10,49 +10,49 @@ use jiff::tz::TimeZone;
 
 use crate::cli::config::load;
 use crate::cli::output::{Output, count};
-use crate::cli::{Answer, Usage};
-use crate::export::conversation::Conversation;
-use crate::export::which::{self, Which, WhichError};
-use crate::export::{self, Format};
+use crate::cli::{CommandOutcome, UsageError};
+use crate::export::conversation::ExportedConversation;
+use crate::export::session_ref::{self, RevisionError, SessionRef};
+use crate::export::{self, ExportFormat};
 use ctxbridge_archive::store::Store;
 use ctxbridge_redact::Redactor;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive export 0b9e --format html -o session.html
-  ctxbridge archive export 0b9e@2              as it was before its second compaction
-  ctxbridge archive export 0b9e@yesterday      as it was then
+  ctxbridge archive export 0b9e@2              before its second compaction
+  ctxbridge archive export 0b9e@yesterday      its state at that time
   ctxbridge archive export 0b9e --redact --format json | jq .turns
 
-HTML is one page that needs no network and runs no script. The schema of JSON is in docs/export.md.")]
+HTML output is a single page without scripts or network access. The JSON schema is in docs/export.md.")]
 pub(super) struct ExportArgs {
-    /// The session's id, or the begin of it; with @N as it was before its N-th compaction, with @TIME as it was then
+    /// Session id or prefix; add @N for its state before compaction N, or @TIME for its state at that time
     session: String,
-    /// What to write [default: by the name of the file, else markdown]
+    /// Output format [default: by the file extension, else markdown]
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
-    format: Option<Format>,
-    /// Write to this file, which only you can read
+    format: Option<ExportFormat>,
+    /// Write to this file instead of stdout; only you can read it
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file if there is one
+    /// Overwrite the file if it exists
     #[arg(long, requires = "output")]
     force: bool,
-    /// Replace keys, tokens and passwords by [redacted:RULE]
+    /// Replace keys, tokens and passwords with [redacted:RULE]
     #[arg(long)]
     redact: bool,
-    /// The model's thinking as well
+    /// Include the model's thinking
     #[arg(long)]
     thinking: bool,
 }
 
 impl ExportArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = super::open_to_read(output)?;
         let mut conversation = match read(&mut *store, &self.session, self.thinking) {
             Ok(conversation) => conversation,
             Err(error) if is_missing(&error) => {
                 output.note(&error.to_string());
-                return Ok(Answer::No);
+                return Ok(CommandOutcome::No);
             }
             Err(error) => return Err(error),
         };
@@ -68,7 +68,7 @@ impl ExportArgs {
         let format = self.format(output.json);
         match &self.output {
             None => {
-                // Not through what takes colours out: the text has none, and there is much of it.
+                // Not through what takes colors out: the text has none, and there is much of it.
                 let mut stdout = BufWriter::new(std::io::stdout().lock());
                 export::write(&conversation, format, &mut stdout)?;
                 stdout.flush()?;
@@ -78,21 +78,21 @@ impl ExportArgs {
                 output.note(&format!("{} in {}", count(conversation.turns.len() as u64, "turn"), path.display()));
             }
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
-    fn format(&self, json: bool) -> Format {
+    fn format(&self, json: bool) -> ExportFormat {
         let by_name = || match self.output.as_ref()?.extension()?.to_str()? {
-            "html" | "htm" => Some(Format::Html),
-            "json" => Some(Format::Json),
+            "html" | "htm" => Some(ExportFormat::Html),
+            "json" => Some(ExportFormat::Json),
             _ => None,
         };
-        let json = json.then_some(Format::Json);
-        json.or(self.format).or_else(by_name).unwrap_or(Format::Markdown)
+        let json = json.then_some(ExportFormat::Json);
+        json.or(self.format).or_else(by_name).unwrap_or(ExportFormat::Markdown)
     }
 
-    /// A file is there whole or not at all, and what it replaces until then.
-    fn to_file(&self, path: &Path, conversation: &Conversation, format: Format) -> anyhow::Result<()> {
+    /// Writes the file atomically: until it is complete, the old one stays.
+    fn to_file(&self, path: &Path, conversation: &ExportedConversation, format: ExportFormat) -> anyhow::Result<()> {
         let failed = || format!("cannot write {}", path.display());
         anyhow::ensure!(self.force || !path.try_exists().with_context(failed)?, "{} exists; --force replaces it", path.display());
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -109,19 +109,20 @@ impl ExportArgs {
     }
 }
 
-/// There is no such session.
+/// Error for a session that does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("no session begins with {0}; `ctxbridge archive sessions` lists them")]
 struct NoSession(String);
 
-/// Whether it is the archive that has none, rather than a failure.
+/// `true` if the session or state does not exist in the archive, as opposed to a failure.
 pub(super) fn is_missing(error: &anyhow::Error) -> bool {
-    error.is::<NoSession>() || matches!(error.downcast_ref(), Some(WhichError::NoCompaction { .. } | WhichError::NotYet { .. }))
+    error.is::<NoSession>()
+        || matches!(error.downcast_ref(), Some(RevisionError::NoCompaction { .. } | RevisionError::BeforeStart { .. }))
 }
 
-/// The conversation that a user means.
-pub(super) fn read(store: &mut dyn Store, typed: &str, thinking: bool) -> anyhow::Result<Conversation> {
-    let which = Which::parse(typed, Timestamp::now(), &TimeZone::system()).map_err(|error| Usage(error.to_string()))?;
+/// Reads the conversation that the user named.
+pub(super) fn read(store: &mut dyn Store, typed: &str, thinking: bool) -> anyhow::Result<ExportedConversation> {
+    let which = SessionRef::parse(typed, Timestamp::now(), &TimeZone::system()).map_err(|error| UsageError(error.to_string()))?;
     let Some(session) = super::find(store, &which.session)? else { return Err(NoSession(which.session).into()) };
-    Ok(which::read(store, &session, &which.when, thinking)?)
+    Ok(session_ref::read(store, &session, &which.revision, thinking)?)
 }

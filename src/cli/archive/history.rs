@@ -6,42 +6,42 @@ use serde_json::{Value, json};
 
 use super::{stamp, time};
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
-use crate::cli::{Answer, Usage};
+use crate::cli::{CommandOutcome, UsageError};
+use ctxbridge_archive::handle::Reference;
 use ctxbridge_archive::quote::{self, cut};
-use ctxbridge_archive::recall::Reference;
-use ctxbridge_archive::search::query::Terms;
+use ctxbridge_archive::search::query::QueryTerms;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::snapshot;
 use ctxbridge_archive::store::{Session, Store, StoreError, StoredCompaction};
 
-/// Characters of a message that are shown.
+/// Maximum number of characters shown of a message.
 const MESSAGE_CHARS: usize = 160;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive history 0b9e
   ctxbridge archive history --search retry budget
-  ctxbridge archive show 0b9e@2                what was in the window before the second compaction
+  ctxbridge archive show 0b9e@2           the window before compaction 2
   ctxbridge archive diff 0b9e@1 0b9e@2
 
-First and last message, messages and learnings are those since the compaction before. Exit code 1 when there are none.")]
+Messages and learnings are counted since the previous compaction. Exits 1 if there are no compactions.")]
 pub(super) struct HistoryArgs {
-    /// The session's id, or the begin of it
+    /// Session id or prefix
     #[arg(required_unless_present = "search")]
     session: Option<String>,
-    /// Compactions of all sessions, or of this one, with these words in their first or last message or their topics; the best first
+    /// Search compactions for words in their first or last message or topics; in all sessions unless one is given
     #[arg(long, value_name = "WORD", num_args = 1..)]
     search: Vec<String>,
-    /// Only of sessions of this folder or below; a part of its path is enough, `.` is where you are
+    /// Only sessions of this folder or below (part of the path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER", requires = "search")]
     project: Option<String>,
-    /// At most so many that are found
+    /// Maximum number of search results
     #[arg(long, value_name = "N", default_value_t = 20, requires = "search", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
 impl HistoryArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = super::open_to_read(output)?;
         let session = match &self.session {
             // As it is named everywhere else.
@@ -49,14 +49,14 @@ impl HistoryArgs {
                 Some(session) => Some(session),
                 None => {
                     output.note(&format!("no session begins with {name}; `ctxbridge archive sessions` lists them"));
-                    return Ok(Answer::No);
+                    return Ok(CommandOutcome::No);
                 }
             },
             None => None,
         };
         let found = match &session {
             Some(session) => {
-                match snapshot::pass(&mut *store, session, None) {
+                match snapshot::take_snapshots(&mut *store, session, None) {
                     // What is known without it is worth showing.
                     Err(error) if error.is_cold() => output.note(&format!("note: {error}")),
                     passed => drop(passed?),
@@ -64,7 +64,9 @@ impl HistoryArgs {
                 self.of_session(&mut *store, session)?
             }
             None => {
-                snapshot::all(&mut *store, None, &mut |done| output.progress(&format!("looking through {done} sessions")))?;
+                snapshot::take_all_snapshots(&mut *store, None, &mut |done| {
+                    output.progress(&format!("looking through {done} sessions"))
+                })?;
                 output.clear_progress();
                 self.found(&mut *store, None)?
             }
@@ -85,7 +87,7 @@ impl HistoryArgs {
                 output.note(if self.search.is_empty() { "it was never compacted" } else { "nothing found" });
             }
         }
-        Ok(if found.is_empty() { Answer::No } else { Answer::Yes })
+        Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 
     fn of_session(&self, store: &mut dyn Store, session: &Session) -> anyhow::Result<Vec<StoredCompaction>> {
@@ -98,18 +100,18 @@ impl HistoryArgs {
     }
 
     fn found(&self, store: &mut dyn Store, session: Option<&str>) -> anyhow::Result<Vec<StoredCompaction>> {
-        let Some(words) = Terms::of(&self.search.join(" "), &Tokenizer::default()).expression(&[]) else {
-            return Err(Usage("--search names no word to look for".to_owned()).into());
+        let Some(words) = QueryTerms::of(&self.search.join(" "), &Tokenizer::default()).expression(&[]) else {
+            return Err(UsageError("--search names no word to look for".to_owned()).into());
         };
         let project = super::super::learnings::project(self.project.as_deref())?;
         let limit = if session.is_some() { usize::MAX } else { self.limit as usize };
-        let mut found = store.compactions_with(&words, project.as_deref(), limit)?;
+        let mut found = store.search_compactions(&words, project.as_deref(), limit)?;
         found.retain(|compaction| session.is_none_or(|session| compaction.session == session));
         Ok(found)
     }
 }
 
-/// The numbers by which compactions are named, as in `SESSION@2`.
+/// Numbers of compactions, as used in `SESSION@2`.
 struct Numbers(HashMap<i64, usize>);
 
 impl Numbers {
@@ -120,7 +122,7 @@ impl Numbers {
                 continue;
             }
             if let Some(session) = store.session(&compaction.session)? {
-                let all = snapshot::numbered(store, &session)?;
+                let all = snapshot::numbered_compactions(store, &session)?;
                 numbers.extend(all.iter().enumerate().map(|(at, compaction)| (compaction.key, at + 1)));
             }
         }
@@ -132,7 +134,7 @@ impl Numbers {
     }
 }
 
-/// What became of it.
+/// Outcome of a compaction, as a word for people and JSON.
 fn outcome(compaction: &StoredCompaction) -> &'static str {
     match compaction {
         StoredCompaction { is_done: true, .. } => "done",

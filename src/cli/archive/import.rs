@@ -5,47 +5,47 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::output::{BAD, GOOD, Output, count, size, styled};
 use crate::hook;
-use ctxbridge_archive::import::{Imported, import_to};
-use ctxbridge_archive::place::{client_folder, transcripts_below};
+use ctxbridge_archive::import::{ImportReport, import_to};
 use ctxbridge_archive::reader::Comparison;
+use ctxbridge_archive::transcript_paths::{client_folder, transcripts_below};
 use ctxbridge_claude_flow::{self as claude_flow, ImportError, source::sources_at};
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive import                       everything in ~/.claude/projects
+  ctxbridge archive import                all of ~/.claude/projects
   ctxbridge archive import ~/old/session.jsonl
   ctxbridge archive import --from claude-flow ~/src/project
 
-It can be interrupted and begun again: it goes on where it was.")]
+Safe to interrupt; the next run resumes.")]
 pub(super) struct ImportArgs {
-    /// Transcripts, or folders of them [default: the client's projects]; with --from, archives of that tool, or projects that have
-    /// one [default: this folder, and the home]
+    /// Transcripts or folders with transcripts [default: ~/.claude/projects]; with --from, archives of that tool or projects with
+    /// one [default: the current folder and your home]
     paths: Vec<PathBuf>,
-    /// What another tool kept: `transcript-archive.db` or `.json` of claude-flow (ruflo)
+    /// Import from another tool: `transcript-archive.db` or `.json` of claude-flow (ruflo)
     #[arg(long, value_name = "TOOL")]
-    from: Option<Tool>,
-    /// Leave the terminal and step back, as hooks start it
+    from: Option<ImportTool>,
+    /// Run detached from the terminal at low priority, as hooks start it
     #[arg(long, hide = true)]
     background: bool,
 }
 
-/// A tool whose archives can be read.
+/// Another tool whose archives can be imported.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Tool {
+enum ImportTool {
     ClaudeFlow,
 }
 
 impl ImportArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        if let Some(Tool::ClaudeFlow) = self.from {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        if let Some(ImportTool::ClaudeFlow) = self.from {
             return self.take_claude_flow(output);
         }
         if self.background {
-            hook::settle();
+            hook::detach_and_renice();
         }
         let given = if self.paths.is_empty() {
             let folder = client_folder().context("no home directory; give the path of transcripts")?.join("projects");
@@ -67,27 +67,32 @@ impl ImportArgs {
         let location = super::location(&super::settings())?;
         // What was archived while there was no database is older than what is new in the transcripts.
         super::merge_back(&location, None, output);
-        let imported = import_to(&location, &paths, Comparison::Whole, &claude_flow::settle_after, &|done| {
+        let imported = import_to(&location, &paths, Comparison::Whole, &claude_flow::supersede_imported_after, &|done| {
             const OFTEN_ENOUGH: std::time::Duration = std::time::Duration::from_millis(100);
             if let Ok(mut last) = progress.try_lock()
                 && last.elapsed() > OFTEN_ENOUGH
             {
                 *last = std::time::Instant::now();
-                shown.progress(&format!("{} of {} transcripts, {}", done.transcripts, done.of, size(done.bytes.cast_signed())));
+                shown.progress(&format!(
+                    "{} of {} transcripts, {}",
+                    done.transcripts,
+                    done.total,
+                    size(done.bytes.cast_signed())
+                ));
             }
         });
         output.clear_progress();
         let mut imported = imported?;
         imported.failed.extend(trouble);
-        if let Some(aside) = imported.aside.as_ref().filter(|_| self.background) {
-            hook::tell_of_damage(&data, aside);
+        if let Some(aside) = imported.quarantined.as_ref().filter(|_| self.background) {
+            hook::queue_damage_notice(&data, aside);
         }
         tell(&imported, output)?;
         anyhow::ensure!(imported.failed.is_empty() || imported.transcripts > imported.failed.len(), "nothing could be archived");
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
-    fn take_claude_flow(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    fn take_claude_flow(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let given = if self.paths.is_empty() {
             [std::env::current_dir().ok(), paths::home_dir()].into_iter().flatten().collect()
         } else {
@@ -111,16 +116,16 @@ impl ImportArgs {
                 given.join(", ")
             ));
             if output.json {
-                output.value(&claude_flow_value(&sources, &claude_flow::Imported::default()))?;
+                output.value(&claude_flow_value(&sources, &claude_flow::EntryImportReport::default()))?;
             }
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         }
         let projects = client_folder().map(|folder| folder.join("projects")).filter(|folder| folder.is_dir());
         let mut store = super::open_to_write(output)?;
-        let mut imported = claude_flow::Imported::default();
+        let mut imported = claude_flow::EntryImportReport::default();
         let mut unreadable = Vec::new();
         for source in &sources {
-            let mut progress = |done: &claude_flow::Imported| {
+            let mut progress = |done: &claude_flow::EntryImportReport| {
                 output.progress(&format!("{}: {} entries of {} sessions", source.display(), done.entries, done.sessions.len()));
             };
             match claude_flow::import(&mut *store, source, projects.as_deref(), &mut imported, &mut progress) {
@@ -135,12 +140,13 @@ impl ImportArgs {
         imported.failed.extend(unreadable.into_iter().map(|error| claude_flow::Failed { id: None, reason: error.to_string() }));
         tell_of_claude_flow(&sources, &imported, output)?;
         anyhow::ensure!(imported.failed.is_empty() || imported.entries > 0, "nothing could be read");
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
-fn claude_flow_value(sources: &[PathBuf], imported: &claude_flow::Imported) -> serde_json::Value {
-    let claude_flow::Imported { sessions, entries, new, matched, unchanged, updated, embeddings, failed, more_failed } = imported;
+fn claude_flow_value(sources: &[PathBuf], imported: &claude_flow::EntryImportReport) -> serde_json::Value {
+    let claude_flow::EntryImportReport { sessions, entries, new, matched, unchanged, updated, embeddings, failed, more_failed } =
+        imported;
     let failed: Vec<_> = failed.iter().map(|failed| json!({ "id": failed.id, "reason": failed.reason })).collect();
     json!({
         "from": claude_flow::NAME, "sources": sources, "sessions": sessions.len(), "entries": entries, "new": new, "matched": matched,
@@ -148,20 +154,24 @@ fn claude_flow_value(sources: &[PathBuf], imported: &claude_flow::Imported) -> s
     })
 }
 
-fn tell_of_claude_flow(sources: &[PathBuf], imported: &claude_flow::Imported, output: &mut Output) -> anyhow::Result<()> {
-    const SHOWN: usize = 10;
-    for failed in imported.failed.iter().take(SHOWN) {
+fn tell_of_claude_flow(
+    sources: &[PathBuf],
+    imported: &claude_flow::EntryImportReport,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    const MAX_SHOWN_FAILURES: usize = 10;
+    for failed in imported.failed.iter().take(MAX_SHOWN_FAILURES) {
         let id = failed.id.as_deref().map_or_else(String::new, |id| format!("{}: ", super::printable(id)));
         output.note(&format!("{} {id}{}", styled(BAD, "not read:"), super::printable(&failed.reason)));
     }
-    let more = imported.failed.len().saturating_sub(SHOWN) as u64 + imported.more_failed;
+    let more = imported.failed.len().saturating_sub(MAX_SHOWN_FAILURES) as u64 + imported.more_failed;
     if more > 0 {
         output.note(&format!("and {more} more; --json lists them"));
     }
     if output.json {
         return output.value(&claude_flow_value(sources, imported));
     }
-    let claude_flow::Imported { sessions, entries, new, matched, unchanged, updated, embeddings, .. } = imported;
+    let claude_flow::EntryImportReport { sessions, entries, new, matched, unchanged, updated, embeddings, .. } = imported;
     output.line(format!(
         "{} {} of {} from {}; {new} became turns",
         styled(GOOD, "imported:"),
@@ -187,11 +197,11 @@ fn names(sources: &[PathBuf]) -> String {
     sources.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn tell(imported: &Imported, output: &mut Output) -> anyhow::Result<()> {
-    if let Some(aside) = &imported.aside {
+fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
+    if let Some(aside) = &imported.quarantined {
         output.note(&format!("the archive was damaged and is now {}; this is a new one", aside.display()));
     }
-    if let Some(instead) = &imported.instead {
+    if let Some(instead) = &imported.fallback_reason {
         output.note(instead);
     }
     for (path, error) in &imported.failed {
@@ -205,7 +215,7 @@ fn tell(imported: &Imported, output: &mut Output) -> anyhow::Result<()> {
             "bad_lines": imported.bad_lines, "rewritten": imported.rewritten, "failed": failed,
         }));
     }
-    let Imported { transcripts, turns, bytes, bad_lines, rewritten, .. } = imported;
+    let ImportReport { transcripts, turns, bytes, bad_lines, rewritten, .. } = imported;
     output.line(format!(
         "{} {}; {} and {} were new",
         styled(GOOD, "archived:"),

@@ -5,7 +5,10 @@ mod export;
 mod history;
 mod import;
 mod optimize;
+mod pin;
 mod restore;
+#[cfg(feature = "team")]
+mod revoke;
 mod search;
 mod sessions;
 #[cfg(feature = "team")]
@@ -14,10 +17,7 @@ mod show;
 mod status;
 #[cfg(feature = "team")]
 mod sync;
-mod tag;
 mod tiers;
-#[cfg(feature = "team")]
-mod unsend;
 
 use std::time::Instant;
 
@@ -25,13 +25,13 @@ use anyhow::bail;
 use clap::Subcommand;
 
 use super::output::{Output, count};
-use super::{Answer, server};
-use ctxbridge_archive::merge::{Merged, merge};
-use ctxbridge_archive::open::{Location, Opened};
-use ctxbridge_archive::store::sqlite::Patience;
+use super::{CommandOutcome, server};
+use ctxbridge_archive::merge::{MergeReport, merge};
+use ctxbridge_archive::open::{Location, OpenedArchive};
+use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Session, Store};
 use ctxbridge_common::paths;
-use ctxbridge_config::{Config, Sources, StoreKind};
+use ctxbridge_config::{Config, ConfigSources, StoreKind};
 
 pub(super) use ctxbridge_archive::quote::printable;
 pub(super) use search::show as show_found;
@@ -39,7 +39,7 @@ pub(super) use show::{note_owner, show_handle};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive import                  everything in ~/.claude/projects
+  ctxbridge archive import                      all of ~/.claude/projects
   ctxbridge archive sessions
   ctxbridge archive restore SESSION > file.jsonl
   ctxbridge archive export SESSION -o page.html")]
@@ -50,41 +50,41 @@ pub(super) struct ArchiveArgs {
 
 #[derive(Debug, Subcommand)]
 enum ArchiveCommand {
-    /// What the archive holds
-    Status(status::StatusArgs),
-    /// Archive transcripts: those given, or all that the client has
+    /// Show what the archive contains
+    Status(status::ArchiveStatusArgs),
+    /// Import transcripts: those given, or all of Claude Code's
     Import(import::ImportArgs),
-    /// Find turns by their words and their meaning
-    Search(search::SearchArgs),
-    /// The sessions in the archive, the newest first
+    /// Search archived turns by words and meaning
+    Search(search::ArchiveSearchArgs),
+    /// List archived sessions, newest first
     Sessions(sessions::SessionsArgs),
-    /// A session's turns, or one turn in full
-    Show(show::ShowArgs),
-    /// When a session was compacted, and what was in the window each time
+    /// Show a session's turns, or one turn in full
+    Show(show::ArchiveShowArgs),
+    /// List a session's compactions, with the messages before each
     History(history::HistoryArgs),
-    /// Keep turns: they are never pruned, and come back first
-    Tag(tag::TagArgs),
-    /// Write a session's transcript, byte for byte
+    /// Pin turns so they are never pruned and are restored first
+    Pin(pin::PinArgs),
+    /// Restore a session's transcript, byte for byte
     Restore(restore::RestoreArgs),
-    /// Write a conversation as a page, as Markdown or as JSON
+    /// Export a conversation as HTML, Markdown or JSON
     Export(export::ExportArgs),
-    /// Compare two sessions, or a session with what it was, turn by turn
+    /// Compare two sessions, or two states of one session, turn by turn
     Diff(diff::DiffArgs),
-    /// Tidy up: look for damage, let confidence decay, prune what is never used, compare with the transcripts
+    /// Run maintenance: verify, expire unused turns, move old sessions to colder tiers
     Optimize(optimize::OptimizeArgs),
-    /// Send what is new to the team's server, without secrets
+    /// Send new turns to the team server, without secrets
     #[cfg(feature = "team")]
     Sync(sync::SyncArgs),
-    /// Say who may read a session on the team's server
+    /// Set who may read a session on the team server
     #[cfg(feature = "team")]
     Share(share::ShareArgs),
-    /// Take a session back from the team's server, or have it never sent
+    /// Delete a session from the team server, or exclude it from sync
     #[cfg(feature = "team")]
-    Unsend(unsend::UnsendArgs),
+    Revoke(revoke::RevokeArgs),
 }
 
 impl ArchiveArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         match &self.command {
             ArchiveCommand::Status(args) => args.run(output),
             ArchiveCommand::Import(args) => args.run(output),
@@ -92,7 +92,7 @@ impl ArchiveArgs {
             ArchiveCommand::Sessions(args) => args.run(output),
             ArchiveCommand::Show(args) => args.run(output),
             ArchiveCommand::History(args) => args.run(output),
-            ArchiveCommand::Tag(args) => args.run(output),
+            ArchiveCommand::Pin(args) => args.run(output),
             ArchiveCommand::Restore(args) => args.run(output),
             ArchiveCommand::Export(args) => args.run(output),
             ArchiveCommand::Diff(args) => args.run(output),
@@ -102,50 +102,50 @@ impl ArchiveArgs {
             #[cfg(feature = "team")]
             ArchiveCommand::Share(args) => args.run(output),
             #[cfg(feature = "team")]
-            ArchiveCommand::Unsend(args) => args.run(output),
+            ArchiveCommand::Revoke(args) => args.run(output),
         }
     }
 }
 
-/// The archive of this machine; one that is damaged is moved aside, which is said.
+/// Opens the archive of this machine. A damaged one is moved aside, and the user is told.
 pub(super) fn open(output: &Output) -> anyhow::Result<Box<dyn Store>> {
-    opened(location(&settings())?.to_read(Patience::Patient)?, output)
+    opened(location(&settings())?.open_for_reading(LockPolicy::Background)?, output)
 }
 
-/// The archive that is read where nothing is written: the team's, where the settings say so.
+/// Opens the archive for reading: the team server's if `archive.store` is `postgres`, else the one of this machine.
 pub(super) fn open_to_read(output: &Output) -> anyhow::Result<Box<dyn Store>> {
     let config = settings();
     match config.archive.store {
         StoreKind::Postgres => server::open(&config),
-        StoreKind::Sqlite | StoreKind::Jsonl => opened(location(&config)?.to_read(Patience::Patient)?, output),
+        StoreKind::Sqlite | StoreKind::Jsonl => opened(location(&config)?.open_for_reading(LockPolicy::Background)?, output),
     }
 }
 
-/// The archive of this machine, for what is new in it.
+/// Opens the archive of this machine for writing.
 fn open_to_write(output: &Output) -> anyhow::Result<Box<dyn Store>> {
-    opened(location(&settings())?.to_write(Patience::Patient)?, output)
+    opened(location(&settings())?.open_for_writing(LockPolicy::Background)?, output)
 }
 
-fn opened(opened: Opened, output: &Output) -> anyhow::Result<Box<dyn Store>> {
+fn opened(opened: OpenedArchive, output: &Output) -> anyhow::Result<Box<dyn Store>> {
     opened.notes().iter().for_each(|note| output.note(note));
     Ok(opened.store)
 }
 
-/// Where the archive of this machine is.
+/// Location of this machine's archive.
 fn location(config: &Config) -> anyhow::Result<Location> {
     Ok(Location::of(&paths::data_dir()?, &config.archive))
 }
 
-/// The settings; what is wrong with them is said by commands that go by more of them.
+/// Loads the settings. Their problems are reported only by commands that depend on more of them.
 fn settings() -> Config {
-    Config::load(&Sources::of_process(std::env::current_dir().ok().as_deref()))
+    Config::load(&ConfigSources::of_process(std::env::current_dir().ok().as_deref()))
 }
 
-/// Takes what waits in JSON Lines back into the database; what comes of that is said. That it cannot be done now is no reason to do nothing else.
-fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -> Option<Merged> {
+/// Merges turns that were archived in JSON Lines back into the database, and tells the user. A failure is only noted.
+fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -> Option<MergeReport> {
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let folder = location.folder().display();
-    let merged = match merge(location, deadline, now_ms, &ctxbridge_claude_flow::settle_after) {
+    let merged = match merge(location, deadline, now_ms, &ctxbridge_claude_flow::supersede_imported_after) {
         Ok(merged) => merged?,
         Err(error) => {
             output.note(&format!("what is in {folder} could not be merged into the database, and waits: {error}"));
@@ -155,7 +155,7 @@ fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -
     for (session, reason) in &merged.failed {
         output.note(&format!("session {session} stays in {folder}: {}", printable(reason)));
     }
-    output.note(&match &merged.aside {
+    output.note(&match &merged.moved_to {
         Some(aside) => format!(
             "{} of {} merged from {folder}, which is now {}",
             count(merged.turns, "turn"),
@@ -167,14 +167,14 @@ fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -
     Some(merged)
 }
 
-/// The session whose id begins so.
+/// Finds the session with this id or prefix.
 pub(super) fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option<Session>> {
-    const SHOWN: usize = 5;
+    const MAX_SHOWN_SESSIONS: usize = 5;
     if let Some(exact) = store.session(prefix)? {
         return Ok(Some(exact));
     }
     anyhow::ensure!(!prefix.is_empty(), "the session's id is empty; `ctxbridge archive sessions` lists them");
-    let mut found = store.sessions(prefix, None, SHOWN)?;
+    let mut found = store.sessions(prefix, None, MAX_SHOWN_SESSIONS)?;
     match found.len() {
         0 | 1 => Ok(found.pop()),
         // One session that several people have.
@@ -186,8 +186,8 @@ pub(super) fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option
     }
 }
 
-/// The session whose id begins so, with the archive that has it: the user's own, or else the team's server. Where an owner is named, it is that
-/// colleague's.
+/// Finds the session with this id or prefix, and the archive that has it: the user's own, else the team server. With `owner`, only
+/// that colleague's session on the server.
 fn find_anywhere(prefix: &str, owner: Option<&str>, output: &Output) -> anyhow::Result<Option<(Box<dyn Store>, Session)>> {
     if owner.is_none() {
         let mut store = open_to_read(output)?;
@@ -196,7 +196,7 @@ fn find_anywhere(prefix: &str, owner: Option<&str>, output: &Output) -> anyhow::
             return Ok(Some((store, session)));
         }
     }
-    if let Some(mut server) = server::on_server(output)
+    if let Some(mut server) = server::server_for_reading(output)
         && let Some(session) = find_of(&mut *server, prefix, owner)?
     {
         let whose = session.owner.as_ref().map_or_else(String::new, |owner| format!("{}'s, and ", printable(owner)));
@@ -210,7 +210,7 @@ fn find_anywhere(prefix: &str, owner: Option<&str>, output: &Output) -> anyhow::
     Ok(None)
 }
 
-/// The session on a server whose id begins so; where an owner is named, that one's.
+/// Finds the session with this id or prefix on a server; with `owner`, only that colleague's.
 fn find_of(server: &mut dyn Store, prefix: &str, owner: Option<&str>) -> anyhow::Result<Option<Session>> {
     if owner.is_none() {
         let found = find(server, prefix)?;
@@ -226,7 +226,7 @@ fn find_of(server: &mut dyn Store, prefix: &str, owner: Option<&str>) -> anyhow:
     }
 }
 
-/// Sees that a colleague's session is not taken for another one's: anybody can send one with any id.
+/// Fails if several people have a session with this id: anybody can send one with any id, so it could be mistaken for another's.
 fn check_sole(store: &mut dyn Store, session: &Session) -> anyhow::Result<()> {
     let Some(owner) = &session.owner else { return Ok(()) };
     let mut owners: Vec<String> = store
@@ -246,18 +246,18 @@ fn check_sole(store: &mut dyn Store, session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many entries, for people.
+/// Formats a number of entries, for people.
 fn entries(number: u64) -> String {
     if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
 }
 
-/// Local time, to the minute.
+/// Formats local time to the minute.
 pub(super) fn time(ms: Option<i64>) -> String {
     let time = ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     time.map_or_else(String::new, |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
 }
 
-/// A time for JSON.
+/// Formats a time for JSON.
 pub(super) fn stamp(ms: i64) -> Option<String> {
     jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0).map(|time| time.to_string())
 }

@@ -7,63 +7,67 @@ use serde_json::json;
 
 use super::entries;
 use super::tiers::{self, Tiers};
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::config::load;
-use crate::cli::finding;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
+use crate::cli::search_shared;
 use crate::hook;
-use ctxbridge_archive::cycle::{Outcome, Reason, Settings};
-use ctxbridge_archive::heal::{self, Tidied};
-use ctxbridge_archive::import::{Imported, import_to};
-use ctxbridge_archive::learn::{self, Learned, Patterns};
+use ctxbridge_archive::import::{ImportReport, import_to};
+use ctxbridge_archive::learn::{self, LearningPatterns, LearningReport};
+use ctxbridge_archive::maintenance::{MaintenanceReport, Reason, RetentionSettings};
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::reader::Comparison;
-use ctxbridge_archive::search::CaughtUp;
+use ctxbridge_archive::recovery::{self, OptimizeReport};
+use ctxbridge_archive::search::IndexingReport;
 use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::sqlite::{Patience, SqliteStore};
+use ctxbridge_archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_archive::tier;
 use ctxbridge_common::paths;
 use ctxbridge_config::StoreKind;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive optimize --dry-run    what it would do
+  ctxbridge archive optimize --dry-run    show what it would do
   ctxbridge archive optimize
 
-The end of a session does it in the background. Pruned turns leave the hot archive: they are not ranked for a restore any more, but
-stay in the archive, and are hot again once they are recalled. Sessions that are not used are compressed anew after
-archive.warm_after_days, and moved to archive.cold_folder, if there is one, after archive.cold_after_days; they come back as they are,
-and what is used again is brought back.")]
+Runs in the background at the end of each session. Pruned turns are no longer ranked for a restore. They stay in the archive, \
+and become hot again once they are recalled.
+
+Unused sessions are recompressed after archive.warm_after_days. After archive.cold_after_days they are moved to \
+archive.cold_folder, if it is set. They stay readable byte for byte, and are moved back when they are used again.
+
+Exits 1 if damage was found or a session could not be moved.")]
 pub(super) struct OptimizeArgs {
-    /// Transcripts to compare with the archive, every byte
+    /// Transcripts to compare with the archive, byte for byte
     paths: Vec<PathBuf>,
-    /// Say what would be done and change nothing; compares no transcripts
+    /// Show what would be done without changing anything; compares no transcripts
     #[arg(long, conflicts_with = "background")]
     dry_run: bool,
-    /// Leave the terminal and step back, as hooks start it
+    /// Run detached from the terminal at low priority, as hooks start it
     #[arg(long, hide = true)]
     background: bool,
 }
 
-/// How long a hook's child looks for learnings; the next one goes on.
+/// Time limit for extracting learnings in the background; the next run resumes.
 const LEARNING_IN_BACKGROUND: Duration = Duration::from_secs(60);
 
-/// How long it takes back what was archived in JSON Lines.
+/// Time limit for merging JSON Lines into the database in the background.
 const MERGING_IN_BACKGROUND: Duration = Duration::from_secs(5 * 60);
 
-/// How long it moves what is not used.
+/// Time limit for moving unused sessions in the background.
 const MOVING_IN_BACKGROUND: Duration = Duration::from_secs(60);
 
-/// Entries that a hook's child makes vectors of (archive.md, "Self-learning"): it runs often, and beside the user's work.
+/// Maximum number of entries that get embeddings in the background (archive.md, "Self-learning"): it runs often, during the user's
+/// work.
 const EMBEDDED_IN_BACKGROUND: usize = 20;
 
 impl OptimizeArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         if self.background {
-            hook::settle();
+            hook::detach_and_renice();
         }
         let config = load(output).archive;
-        let settings = Settings::from(&config);
+        let settings = RetentionSettings::from(&config);
         let data = paths::data_dir()?;
         let location = Location::of(&data, &config);
         let now_ms = jiff::Timestamp::now().as_millisecond();
@@ -71,43 +75,44 @@ impl OptimizeArgs {
         let (compared, mut tidied) = if self.dry_run {
             output.progress("looking for damage");
             let tidied = match is_lines {
-                true => heal::preview_lines(location.folder(), &settings, now_ms)?,
-                false => heal::preview(&data, &settings, now_ms)?,
+                true => recovery::preview_optimize_jsonl(location.folder(), &settings, now_ms)?,
+                false => recovery::preview_optimize(&data, &settings, now_ms)?,
             };
-            (Imported::default(), tidied)
+            (ImportReport::default(), tidied)
         } else {
             let deadline = self.background.then(|| Instant::now() + MERGING_IN_BACKGROUND);
             merged = super::merge_back(&location, deadline, output);
             output.progress("comparing with the transcripts");
-            let compared = import_to(&location, &self.paths, Comparison::Whole, &ctxbridge_claude_flow::settle_after, &|_| {})?;
-            is_lines |= compared.instead.is_some();
+            let compared =
+                import_to(&location, &self.paths, Comparison::Whole, &ctxbridge_claude_flow::supersede_imported_after, &|_| {})?;
+            is_lines |= compared.fallback_reason.is_some();
             output.progress("looking for damage");
             let tidied = match is_lines {
-                true => heal::tidy_lines(location.folder(), &settings, now_ms)?,
-                false => heal::tidy(&data, &settings, now_ms)?,
+                true => recovery::optimize_jsonl(location.folder(), &settings, now_ms)?,
+                false => recovery::optimize_archive(&data, &settings, now_ms)?,
             };
             (compared, tidied)
         };
         let indexed = match &tidied.outcome {
             // The index is made by who searches.
-            Some(_) if is_lines => CaughtUp::default(),
-            Some(_) if self.dry_run => finding::behind(&data)?,
-            Some(_) => finding::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
-            None => CaughtUp::default(),
+            Some(_) if is_lines => IndexingReport::default(),
+            Some(_) if self.dry_run => search_shared::index_backlog(&data)?,
+            Some(_) => search_shared::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
+            None => IndexingReport::default(),
         };
         let learned = if self.dry_run || tidied.outcome.is_none() { None } else { self.learn(&location, output)? };
         // Last of all: what was just looked at need not be read from elsewhere.
         let tiers = match &tidied.outcome {
             // Tiers are of a database.
-            Some(_) if !is_lines => Some(self.tiers(&data, &tier::Settings::from(&config), now_ms, output)?),
+            Some(_) if !is_lines => Some(self.tiers(&data, &tier::TierSettings::from(&config), now_ms, output)?),
             _ => None,
         };
         output.clear_progress();
-        tidied.damaged = tidied.damaged.or_else(|| compared.aside.clone());
+        tidied.damaged = tidied.damaged.or_else(|| compared.quarantined.clone());
         if let Some(aside) = tidied.damaged.as_ref().filter(|_| self.background) {
-            hook::refill(&data, &std::env::current_exe()?, aside);
+            hook::start_reimport(&data, &std::env::current_exe()?, aside);
         }
-        if let Some(instead) = &compared.instead {
+        if let Some(instead) = &compared.fallback_reason {
             output.note(instead);
         }
         for finding in &tidied.findings {
@@ -123,7 +128,7 @@ impl OptimizeArgs {
                 value["fixes"] = learned.fixes.into();
             }
             value["merged"] = merged.as_ref().map(|merged| {
-                json!({ "sessions": merged.sessions, "turns": merged.turns, "bytes": merged.bytes, "folder": merged.aside })
+                json!({ "sessions": merged.sessions, "turns": merged.turns, "bytes": merged.bytes, "folder": merged.moved_to })
             }).into();
             value["indexed"] = indexed.entries.into();
             value["embedded"] = indexed.embedded.into();
@@ -135,37 +140,39 @@ impl OptimizeArgs {
         }
         let has_failed = tiers.as_ref().is_some_and(|tiers| !tiers.moves.failed.is_empty());
         let is_whole = tidied.damaged.is_none() && tidied.findings.is_empty();
-        Ok(if is_whole && !has_failed { Answer::Yes } else { Answer::No })
+        Ok(if is_whole && !has_failed { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 
-    /// What is new in the archive is looked through for what was learned.
-    fn learn(&self, location: &Location, output: &Output) -> anyhow::Result<Option<Learned>> {
-        let (patterns, problem) = Patterns::of_user();
+    /// Extracts learnings from new turns.
+    fn learn(&self, location: &Location, output: &Output) -> anyhow::Result<Option<LearningReport>> {
+        let (patterns, problem) = LearningPatterns::of_user();
         if let Some(problem) = problem {
             output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
         }
         // Whatever is to be said of it was said.
-        let mut store = location.to_write(Patience::Patient)?.store;
+        let mut store = location.open_for_writing(LockPolicy::Background)?.store;
         let deadline = self.background.then(|| Instant::now() + LEARNING_IN_BACKGROUND);
         // What hooks could not write is new as well.
-        hook::Spool::in_dir(location.data()).take(&mut *store)?;
-        snapshot::all(&mut *store, deadline, &mut |done| output.progress(&format!("looking for compactions: {done} sessions")))?;
-        Ok(Some(learn::all(&mut *store, &patterns, deadline, &mut |done| {
+        hook::Spool::in_dir(location.data()).drain_into(&mut *store)?;
+        snapshot::take_all_snapshots(&mut *store, deadline, &mut |done| {
+            output.progress(&format!("looking for compactions: {done} sessions"))
+        })?;
+        Ok(Some(learn::learn_from_all(&mut *store, &patterns, deadline, &mut |done| {
             output.progress(&format!("learning: {done} sessions"))
         })?))
     }
 
-    /// What nobody uses is moved, and what was used again comes back.
-    fn tiers(&self, data: &Path, settings: &tier::Settings, now_ms: i64, output: &Output) -> anyhow::Result<Tiers> {
+    /// Moves unused sessions to colder tiers, and sessions that are used again back.
+    fn tiers(&self, data: &Path, settings: &tier::TierSettings, now_ms: i64, output: &Output) -> anyhow::Result<Tiers> {
         if self.dry_run {
-            let _presence = heal::presence(data, Patience::Patient)?;
+            let _presence = recovery::lock_in_use(data, LockPolicy::Background)?;
             let moves = match SqliteStore::open_read_only(data)? {
                 Some(mut store) => tier::preview(&mut store, settings, now_ms)?,
-                None => tier::Moves::default(),
+                None => tier::TierReport::default(),
             };
             return Ok(Tiers { moves, ..Tiers::default() });
         }
-        let (mut store, _) = heal::open(data, Patience::Patient)?;
+        let (mut store, _) = recovery::open_or_recover(data, LockPolicy::Background)?;
         let deadline = self.background.then(|| Instant::now() + MOVING_IN_BACKGROUND);
         let moves = tier::run(&mut store, data, settings, deadline, now_ms, &mut |doing| output.progress(doing))?;
         output.clear_progress();
@@ -176,11 +183,11 @@ impl OptimizeArgs {
 
     fn tell(
         &self,
-        tidied: &Tidied,
-        indexed: Option<&CaughtUp>,
-        learned: Option<&Learned>,
+        tidied: &OptimizeReport,
+        indexed: Option<&IndexingReport>,
+        learned: Option<&LearningReport>,
         tiers: Option<&Tiers>,
-        settings: &Settings,
+        settings: &RetentionSettings,
         output: &mut Output,
     ) -> anyhow::Result<()> {
         if let Some(outcome) = &tidied.outcome {
@@ -213,14 +220,14 @@ impl OptimizeArgs {
                 let damaged = styled(BAD, "damaged:");
                 output.line(format!("{damaged} {}; without --dry-run, it is moved aside and a new one begun", path.display()))?;
             }
-            Some(aside) => output.line(heal::told(aside))?,
+            Some(aside) => output.line(recovery::quarantine_message(aside))?,
         }
         Ok(())
     }
 
-    fn as_json(&self, compared: &Imported, tidied: &Tidied, settings: &Settings) -> serde_json::Value {
+    fn as_json(&self, compared: &ImportReport, tidied: &OptimizeReport, settings: &RetentionSettings) -> serde_json::Value {
         let cycle = tidied.outcome.as_ref();
-        let number = |of: fn(&Outcome) -> u64| cycle.map(of);
+        let number = |of: fn(&MaintenanceReport) -> u64| cycle.map(of);
         json!({
             "dry_run": self.dry_run, "transcripts": compared.transcripts, "rewritten": compared.rewritten,
             "damaged": tidied.damaged,
@@ -240,7 +247,7 @@ impl OptimizeArgs {
     }
 }
 
-fn tell_index(indexed: &CaughtUp, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
+fn tell_index(indexed: &IndexingReport, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let were = if is_dry { "would be" } else { "were" };
     let mut line = format!("{} {were} taken into the search index", entries(indexed.entries as u64));
     if indexed.has_model {
@@ -250,13 +257,13 @@ fn tell_index(indexed: &CaughtUp, is_dry: bool, output: &mut Output) -> anyhow::
             line += &format!(", {} have none yet", indexed.not_embedded);
         }
     }
-    if let Some(trouble) = &indexed.trouble {
+    if let Some(trouble) = &indexed.model_error {
         line += &format!("; none got vectors: {trouble}");
     }
     Ok(output.line(line)?)
 }
 
-fn tell_cycle(cycle: &Outcome, settings: &Settings, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
+fn tell_cycle(cycle: &MaintenanceReport, settings: &RetentionSettings, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let (lost, were, are) = if is_dry { ("would lose", "would be", "would be") } else { ("lost", "were", "are") };
     if cycle.plan.elapsed_ms > 0 {
         let (hours, loss) = (cycle.plan.elapsed_hours(), cycle.plan.loss);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::output::Output;
 use ctxbridge_archive::store::{EVERYTHING, StoreError, StoredTranscript};
 use ctxbridge_common::files;
@@ -13,33 +13,33 @@ use ctxbridge_common::files;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive restore 0b9e > session.jsonl
-  ctxbridge archive restore 0b9e --generation 0    as it was before it was rewritten
+  ctxbridge archive restore 0b9e --generation 0    before it was rewritten
 
-Every piece is checked against its SHA-256.")]
+Every segment is checked against its SHA-256.")]
 pub(super) struct RestoreArgs {
-    /// The session's id, or the begin of it
+    /// Session id or prefix
     session: String,
-    /// A sub-agent's transcript instead of the session's
+    /// Restore the transcript of this sub-agent instead
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// The one that lies, or lay, here, where a session has several
+    /// Choose a transcript by its original path, if the session has more than one
     #[arg(long, value_name = "FILE", conflicts_with = "agent")]
     path: Option<PathBuf>,
-    /// Before it was rewritten: 0 is the first [default: the newest]
+    /// Generation of a rewritten transcript; 0 is the oldest [default: the newest]
     #[arg(long, value_name = "N")]
     generation: Option<u32>,
-    /// Write to this file, which must not exist
+    /// Write to this file instead of stdout; it must not exist
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The session of this colleague, on the team's server
+    /// Restore this colleague's session from the team server
     #[arg(long, value_name = "ROLE")]
     owner: Option<String>,
 }
 
 impl RestoreArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let Some((mut store, session)) = super::find_anywhere(&self.session, self.owner.as_deref(), output)? else {
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         };
         let transcripts = store.transcripts(session.key)?;
         let named = self.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
@@ -67,7 +67,7 @@ impl RestoreArgs {
         match &self.output {
             None => {
                 let mut stdout = std::io::stdout().lock();
-                let result = store.raw(transcript.key, generation, EVERYTHING, &mut stdout);
+                let result = store.read_bytes(transcript.key, generation, EVERYTHING, &mut stdout);
                 match result {
                     Err(StoreError::Sink(error)) => return Err(error.into()),
                     other => other?,
@@ -77,10 +77,10 @@ impl RestoreArgs {
             Some(path) => {
                 let file = files::private().create_new(true).open(path);
                 let mut file = file.with_context(|| format!("cannot create {}", path.display()))?;
-                store.raw(transcript.key, generation, EVERYTHING, &mut file)?;
+                store.read_bytes(transcript.key, generation, EVERYTHING, &mut file)?;
                 file.sync_all()?;
             }
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }

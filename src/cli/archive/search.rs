@@ -6,63 +6,67 @@ use serde_json::{Value, json};
 
 use super::{stamp, time};
 use crate::cli::output::{BOLD, DIM, GOOD, Output, styled};
-use crate::cli::{Answer, Usage, finding};
+use crate::cli::{CommandOutcome, UsageError, search_shared};
 use ctxbridge_archive::quote;
-use ctxbridge_archive::search::{self, Filter, Found, Hit, Kind, Mode, Request, Snippet, What, time as times};
+use ctxbridge_archive::search::{
+    self, Filter, Hit, HitContent, Mode, SearchRequest, SearchResults, Snippet, TextKind, time as times,
+};
 
-/// Hits unless asked for others.
-const LIMIT: usize = 10;
+/// Default maximum number of hits.
+const DEFAULT_HITS: usize = 10;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive search why did we drop the retry budget
-  ctxbridge archive search '\"connection reset by peer\"' --tool Bash --since 2026-05-01
+  ctxbridge archive search '\"connection reset by peer\"' --since 2026-05-01
   ctxbridge archive search parse_header* --project parser --kind answer
   ctxbridge archive search the migration last Tuesday
 
-What is in quotes has to stand there as it is typed, if it does anywhere; a word with * behind it may go on.
-Days and ranges in the query count: yesterday, last week, in March, 2026-05-04.")]
-pub(in crate::cli) struct SearchArgs {
-    /// What to look for
+Phrases in quotes must match exactly, if they occur anywhere. A trailing * matches any ending. Days and ranges in the query limit \
+the time: yesterday, last week, in March, 2026-05-04. Exits 1 if nothing is found.")]
+pub(in crate::cli) struct ArchiveSearchArgs {
+    /// Words, "phrases" or a question to search for
     #[arg(required = true)]
     query: Vec<String>,
-    /// Only in this session; the begin of its id is enough
+    /// Only this session (id or prefix)
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only in sessions of this folder or below; a part of its path is enough, `.` is where you are
+    /// Only sessions of this folder or below (part of the path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER")]
     project: Option<String>,
-    /// Only what began then or later: a day, or as in `last week`
+    /// Only turns started at this time or later: a day, or words such as `last week`
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only what began before then
+    /// Only turns started before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Only turns that used this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Only turns that read or wrote such a file; a part of its path is enough
+    /// Only turns that read or wrote this file (part of the path is enough)
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
-    /// Only words in prompts, answers, tool calls and results, paths, or summaries; may be given several times
+    /// Search only this kind of text; may be repeated
     #[arg(long, value_name = "KIND")]
-    kind: Vec<Kind>,
-    /// Hits at most
-    #[arg(long, value_name = "N", default_value_t = LIMIT as u64, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    kind: Vec<TextKind>,
+    /// Maximum number of results
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_HITS as u64, value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
-    /// Do not ask the team's server, where there is one
+    /// Search only this machine, not the team server
     #[arg(long)]
     here: bool,
-    /// What to compare [default: hybrid where there is a model, else lexical]
+    /// Ranking method [default: hybrid if a model is installed, else lexical]
     #[arg(long)]
     mode: Option<Mode>,
 }
 
-impl SearchArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl ArchiveSearchArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let folder = std::env::current_dir().unwrap_or_default();
-        let known = |named: &str| search::project(named, &folder).ok_or_else(|| Usage("--project names no folder".to_owned()));
-        let request = Request {
+        let known = |named: &str| {
+            search::resolve_project(named, &folder).ok_or_else(|| UsageError("--project names no folder".to_owned()))
+        };
+        let request = SearchRequest {
             filter: Filter {
                 session: self.session.clone(),
                 project: self.project.as_deref().map(known).transpose()?,
@@ -72,23 +76,27 @@ impl SearchArgs {
                 file: self.file.clone(),
             },
             kinds: self.kind.clone(),
-            limit: usize::try_from(self.limit).unwrap_or(LIMIT),
+            limit: usize::try_from(self.limit).unwrap_or(DEFAULT_HITS),
             mode: self.mode,
             folder: Some(folder.to_string_lossy().into_owned()),
-            ..Request::new(&self.query.join(" "))
+            ..SearchRequest::new(&self.query.join(" "))
         };
-        let found = finding::search(&request, self.here, output)?;
+        let found = search_shared::search(&request, self.here, output)?;
         show(&request, &found, output)
     }
 }
 
-/// The begin of the days that are named, for both ends: until March is before March.
+/// Parses a time as the start of the named day or range, for both ends: `--until March` means before March.
 fn edge(text: &str) -> anyhow::Result<i64> {
-    times::moment(text, Timestamp::now(), &TimeZone::system()).map_err(|why| Usage(why).into())
+    times::parse_moment(text, Timestamp::now(), &TimeZone::system()).map_err(|why| UsageError(why).into())
 }
 
-/// Tells what was found.
-pub(in crate::cli) fn show(request: &Request, found: &Found, output: &mut Output) -> anyhow::Result<Answer> {
+/// Prints search results.
+pub(in crate::cli) fn show(
+    request: &SearchRequest,
+    found: &SearchResults,
+    output: &mut Output,
+) -> anyhow::Result<CommandOutcome> {
     for note in &found.notes {
         output.note(note);
     }
@@ -105,7 +113,7 @@ pub(in crate::cli) fn show(request: &Request, found: &Found, output: &mut Output
             output.note("nothing found");
         }
     }
-    Ok(if found.hits.is_empty() { Answer::No } else { Answer::Yes })
+    Ok(if found.hits.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
 }
 
 fn as_text(hit: &Hit, output: &mut Output) -> anyhow::Result<()> {
@@ -136,7 +144,7 @@ fn marked(snippet: &Snippet) -> String {
     shown + &quoted(&snippet.text[at..])
 }
 
-/// Without what a terminal would obey; spaces at the ends stay.
+/// Removes control characters; spaces at the ends stay.
 fn quoted(text: &str) -> String {
     let space = |is: bool| if is { " " } else { "" };
     let inner = quote::line(text);
@@ -146,7 +154,7 @@ fn quoted(text: &str) -> String {
     format!("{}{inner}{}", space(text.starts_with(' ')), space(text.ends_with(' ')))
 }
 
-/// The reasons, the most telling first.
+/// Reasons for a hit, most specific first.
 fn why(hit: &Hit) -> Vec<String> {
     let mut why = Vec::new();
     for (name, words) in &hit.words {
@@ -155,7 +163,7 @@ fn why(hit: &Hit) -> Vec<String> {
     if let Some(cosine) = hit.cosine {
         why.push(format!("meaning {cosine:.2}"));
     }
-    if hit.is_neighbour {
+    if hit.is_neighbor {
         why.push("beside hits".to_owned());
     }
     if hit.is_in_time {
@@ -166,9 +174,9 @@ fn why(hit: &Hit) -> Vec<String> {
 
 fn as_json(hit: &Hit) -> Value {
     let (handle, at_ms, session) = hit.identity();
-    let turn = match &hit.what {
-        What::Turn(turn) => Some(&**turn),
-        What::Summary(..) => None,
+    let turn = match &hit.content {
+        HitContent::Turn(turn) => Some(&**turn),
+        HitContent::Summary(..) => None,
     };
     json!({
         "handle": handle,

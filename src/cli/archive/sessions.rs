@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{stamp, time};
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::output::{self, DIM, Output, styled};
 use ctxbridge_archive::store::{Session, Store, StoreError};
 use ctxbridge_archive::tier::Tier;
@@ -14,16 +14,16 @@ use ctxbridge_archive::tier::Tier;
 #[command(after_help = "Example:
   ctxbridge archive sessions --project . --limit 5")]
 pub(super) struct SessionsArgs {
-    /// Only those that worked in this folder
+    /// Only sessions that worked in this folder
     #[arg(long, value_name = "FOLDER")]
     project: Option<PathBuf>,
-    /// At most so many
+    /// Maximum number to list
     #[arg(long, default_value_t = 50)]
     limit: usize,
 }
 
 impl SessionsArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = super::open_to_read(output)?;
         let project =
             self.project.as_ref().map(|folder| folder.canonicalize().or_else(|_| std::path::absolute(folder))).transpose()?;
@@ -33,7 +33,7 @@ impl SessionsArgs {
             output.value(&json!({ "sessions": sessions }))?;
         } else {
             for session in &sessions {
-                let size = store.size(session.key)?;
+                let size = store.session_stats(session.key)?;
                 let tier = match store.tier(session.key)? {
                     Tier::Hot => String::new(),
                     tier => format!("  {}", tier.word()),
@@ -52,13 +52,13 @@ impl SessionsArgs {
                 ))?;
             }
         }
-        Ok(if sessions.is_empty() { Answer::No } else { Answer::Yes })
+        Ok(if sessions.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }
 
-/// A session for JSON.
+/// Formats a session as JSON.
 pub(super) fn as_json(store: &mut dyn Store, session: &Session) -> Result<serde_json::Value, StoreError> {
-    let size = store.size(session.key)?;
+    let size = store.session_stats(session.key)?;
     Ok(json!({
         "session": session.session, "folder": session.folder, "turns": size.turns, "bytes": size.bytes,
         "agents": size.agents, "bad_lines": size.bad_lines, "rewritten": size.rewritten,

@@ -2,29 +2,29 @@
 
 use serde_json::json;
 
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::config::load;
 use crate::cli::output::Output;
 use ctxbridge_config::Visibility;
-use ctxbridge_team::server::Server;
+use ctxbridge_team::server::TeamServer;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive share 0b9e5a11 team
   ctxbridge archive share 0b9e5a11 private
 
-The session has to be on the server (`ctxbridge archive sync`). What is sent of it later is seen by the same people. Sessions that are sent from now on
-are seen by those that postgres.visibility says.")]
+The session must be on the server already (`ctxbridge archive sync`). Turns of it that are sent later get the same visibility. \
+The default for new sessions is postgres.visibility.")]
 pub(super) struct ShareArgs {
-    /// The session; the begin of its id is enough
+    /// Session id or prefix
     session: String,
-    /// Who may read it, besides you
+    /// Visibility of the session; you can always read it
     #[arg(value_enum)]
-    with: With,
+    with: VisibilityArg,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum With {
+enum VisibilityArg {
     /// Nobody
     Private,
     /// Members of its project
@@ -34,8 +34,8 @@ enum With {
 }
 
 impl ShareArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let server = Server::of(&load(output))?;
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        let server = TeamServer::of(&load(output))?;
         let mut store = server.open()?;
         let Some(session) = super::find(&mut store, &self.session)? else {
             output.note(&format!(
@@ -43,20 +43,20 @@ impl ShareArgs {
                 server.address(),
                 self.session
             ));
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         };
         let visibility = match self.with {
-            With::Private => Visibility::Private,
-            With::Project => Visibility::Project,
-            With::Team => Visibility::Team,
+            VisibilityArg::Private => Visibility::Private,
+            VisibilityArg::Project => Visibility::Project,
+            VisibilityArg::Team => Visibility::Team,
         };
         let is_own = store.set_visibility(session.key, visibility)?;
         anyhow::ensure!(is_own, "session {} is somebody else's; only who sent it can show or hide it", session.session);
         if output.json {
             output.value(&json!({ "session": session.session, "visibility": visibility.name() }))?;
         } else {
-            output.line(format!("session {} is seen by {}", session.session, super::sync::who(visibility)))?;
+            output.line(format!("session {} is seen by {}", session.session, super::sync::audience_text(visibility)))?;
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::entries;
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::output::{DIM, Output, count, size, styled};
 use ctxbridge_archive::tier::Tier;
 use ctxbridge_config::StoreKind;
@@ -11,20 +11,20 @@ use ctxbridge_config::StoreKind;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge archive status --json")]
-pub(super) struct StatusArgs {}
+pub(super) struct ArchiveStatusArgs {}
 
-impl StatusArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl ArchiveStatusArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = super::open_to_read(output)?;
         let totals = store.totals()?;
         let (tiers, folders) = (store.tiers()?, store.cold_folders()?);
         let location = super::location(&super::settings())?;
-        let waiting = location.waiting().filter(|_| store.kind() == StoreKind::Sqlite);
+        let waiting = location.folder_to_merge().filter(|_| store.kind() == StoreKind::Sqlite);
         let merged = location.merged();
         if output.json {
             output.value(&json!({
                 "waiting_to_be_merged": waiting, "merged_folders": merged,
-                "store": store.kind().name(), "path": store.place(), "sessions": totals.sessions, "transcripts": totals.transcripts,
+                "store": store.kind().name(), "path": store.location(), "sessions": totals.sessions, "transcripts": totals.transcripts,
                 "turns": totals.turns, "entries": totals.entries,
                 "hot": totals.entries - totals.pruned, "pruned": totals.pruned, "compactions": totals.compactions,
                 "bytes_raw": totals.bytes_raw, "bytes_segments": totals.bytes_segments, "bytes_stored": totals.bytes_stored,
@@ -37,7 +37,7 @@ impl StatusArgs {
                     "folder": cold.folder, "files": cold.files, "bytes": cold.bytes,
                 })).collect::<Vec<_>>(),
             }))?;
-            return Ok(Answer::Yes);
+            return Ok(CommandOutcome::Yes);
         }
         if let Some(folder) = waiting {
             output.note(&format!(
@@ -49,12 +49,12 @@ impl StatusArgs {
             output.note(&format!("{} was merged into the database, and may be removed", folder.display()));
         }
         if totals.transcripts == 0 && store.kind() == StoreKind::Postgres {
-            output.line(format!("nothing of yours is in {} yet", store.place()))?;
+            output.line(format!("nothing of yours is in {} yet", store.location()))?;
             output.line(styled(
                 DIM,
                 "`ctxbridge archive sync` sends what is archived here, `ctxbridge archive sessions` lists what others have shown you",
             ))?;
-            return Ok(Answer::Yes);
+            return Ok(CommandOutcome::Yes);
         }
         if totals.transcripts == 0 {
             output.line("the archive is empty")?;
@@ -62,7 +62,7 @@ impl StatusArgs {
                 DIM,
                 "`ctxbridge archive import` takes in what the client has, `ctxbridge hooks install` what comes",
             ))?;
-            return Ok(Answer::Yes);
+            return Ok(CommandOutcome::Yes);
         }
         output.line(format!(
             "{}, {} and {}",
@@ -94,11 +94,11 @@ impl StatusArgs {
             output.line(count(totals.bad_lines, "bad line") + ", kept as they are")?;
         }
         let place = match store.kind() {
-            StoreKind::Sqlite => store.place(),
-            StoreKind::Jsonl => format!("JSON Lines in {}", store.place()),
-            StoreKind::Postgres => format!("PostgreSQL at {}", store.place()),
+            StoreKind::Sqlite => store.location(),
+            StoreKind::Jsonl => format!("JSON Lines in {}", store.location()),
+            StoreKind::Postgres => format!("PostgreSQL at {}", store.location()),
         };
         output.line(styled(DIM, place))?;
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }

@@ -6,70 +6,73 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::config::load;
 use crate::cli::output::{BAD, DIM, GOOD, Output, count, size, styled};
 use crate::hook;
-use ctxbridge_archive::embed::Model;
-use ctxbridge_archive::learn::Patterns;
+use ctxbridge_archive::embed::EmbeddingModel;
+use ctxbridge_archive::learn::LearningPatterns;
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::store::StoreError;
-use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_common::paths;
 use ctxbridge_config::Visibility;
 use ctxbridge_redact::Redactor;
 use ctxbridge_team::postgres::literal;
-use ctxbridge_team::server::Server;
-use ctxbridge_team::sync::{Rest, Retries, Sending, SyncError, Synced};
+use ctxbridge_team::server::TeamServer;
+use ctxbridge_team::sync::{Backoff, RetryPolicy, SyncError, SyncReport, SyncRun};
 
-/// How long a hook's child sends; the next one goes on.
+/// Time limit for sending in the background; the next run resumes.
 const IN_BACKGROUND: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive sync            send what is new to the team's server
-  ctxbridge archive sync --full     ask the server what it has, and send what it lacks
+  ctxbridge archive sync            send new turns
+  ctxbridge archive sync --full     compare all turns with the server
 
-The server is postgres.url, or postgres.host and the like (`ctxbridge config show`); docs/postgres.md tells how to set one up. Secrets are taken
-out of what is sent, and stay in the archive here. The end of a session does this in the background, where a server is configured.")]
+Set the server with postgres.url, or postgres.host and related settings (`ctxbridge config show`). docs/postgres.md describes \
+the setup.
+
+Secrets are removed before sending; the local archive keeps them. If a server is configured, this also runs in the background at \
+the end of each session. Exits 1 if a session could not be sent.")]
 pub(super) struct SyncArgs {
-    /// Forget what was sent before, and compare all of it with what the server has
+    /// Ignore the record of what was sent, and compare everything with the server
     #[arg(long)]
     full: bool,
-    /// Leave the terminal and step back, as hooks start it
+    /// Run detached from the terminal at low priority, as hooks start it
     #[arg(long, hide = true)]
     background: bool,
 }
 
 impl SyncArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         if self.background {
-            hook::settle();
+            hook::detach_and_renice();
         }
         let begun = Instant::now();
         let data = paths::data_dir()?;
         let config = load(output);
-        let rest = Rest::in_dir(&data);
+        let rest = Backoff::in_dir(&data);
         let now_ms = jiff::Timestamp::now().as_millisecond();
         // Whoever types this command means the server that other programs' variables name, too.
-        if self.background && (rest.is_on(now_ms) || !config.has_server()) {
-            return Ok(Answer::No);
+        if self.background && (rest.is_active(now_ms) || !config.has_server()) {
+            return Ok(CommandOutcome::No);
         }
         // Nor does it go to another server than the one that is meant.
         if let Some(problem) = config.problems.iter().find(|problem| problem.key.starts_with("postgres.")) {
             anyhow::bail!("nothing was sent: {problem}");
         }
         // Nobody is there to see that a tenant was mistyped.
-        let server = if self.background { Server::of(&config) } else { Server::to_send(&config) }?;
+        let server = if self.background { TeamServer::of(&config) } else { TeamServer::for_sync(&config) }?;
         // What the user calls a secret does not leave because of a typing mistake.
         let redactor = Redactor::strict(&config.redact).context("nothing was sent: redact.patterns or redact.allow")?;
         let sent = self.send(&Location::of(&data, &config.archive), &server, &redactor, now_ms, output);
         output.clear_progress();
         match &sent {
-            Ok(_) => rest.over().ok(),
+            Ok(_) => rest.reset().ok(),
             // Who else sends will note down how that went.
             Err(error) if error.downcast_ref::<SyncError>().is_some_and(|error| matches!(error, SyncError::Running)) => None,
-            Err(error) => rest.failed(&error.to_string(), now_ms).ok(),
+            Err(error) => rest.record_failure(&error.to_string(), now_ms).ok(),
         };
         tell(&sent?, &server, begun.elapsed(), output)
     }
@@ -77,13 +80,13 @@ impl SyncArgs {
     fn send(
         &self,
         location: &Location,
-        server: &Server,
+        server: &TeamServer,
         redactor: &Redactor,
         now_ms: i64,
         output: &Output,
-    ) -> anyhow::Result<Synced> {
-        let patterns = Patterns::of_user().0;
-        let model = Mutex::new(Model::installed(location.data()));
+    ) -> anyhow::Result<SyncReport> {
+        let patterns = LearningPatterns::of_user().0;
+        let model = Mutex::new(EmbeddingModel::installed(location.data()));
         let opened = server.open()?;
         if opened.is_new_tenant() {
             output.note(&format!(
@@ -96,30 +99,30 @@ impl SyncArgs {
             ));
         }
         let name = opened.identity().map_err(StoreError::from)?;
-        let sending = Sending {
+        let sending = SyncRun {
             data: location.data(),
-            from: &|| Ok(location.to_read(Patience::Patient)?.store),
+            from: &|| Ok(location.open_for_reading(LockPolicy::Background)?.store),
             to: &|| Ok(Box::new(server.open()?)),
             name: &name,
             redactor,
             patterns: &patterns,
             model: Some(&model),
-            is_whole: self.full,
+            is_full_resync: self.full,
             deadline: self.background.then(|| Instant::now() + IN_BACKGROUND),
-            retries: Retries::default(),
+            retries: RetryPolicy::default(),
             now_ms,
         };
         Ok(sending.run(&|done| {
             output.progress(&match done.derived {
                 _ if done.embedded > 0 => format!("vectors: of {} so far", done.embedded),
-                0 => format!("{} of {} sessions, {}", done.looked_at, done.of, size(done.bytes.cast_signed())),
+                0 => format!("{} of {} sessions, {}", done.looked_at, done.total, size(done.bytes.cast_signed())),
                 derived => format!("learning: {derived} of {} sessions", done.sessions),
             });
         })?)
     }
 }
 
-fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> anyhow::Result<Answer> {
+fn tell(sent: &SyncReport, server: &TeamServer, took: Duration, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     for (session, reason) in &sent.failed {
         output.note(&format!("{} session {session}: {reason}", styled(BAD, "not sent:")));
     }
@@ -164,7 +167,7 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
         output.line(format!(
             "as {}, seen by {}; {} found there",
             server.tenant(),
-            who(server.visibility()),
+            audience_text(server.visibility()),
             count(sent.learnings as u64, "new learning")
         ))?;
         if secrets > 0 {
@@ -177,7 +180,7 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
         output.note(reason);
     }
     if sent.withheld > 0 && !output.json {
-        output.line(styled(DIM, format!("{} not sent (`ctxbridge archive unsend`)", count(sent.withheld as u64, "session"))))?;
+        output.line(styled(DIM, format!("{} not sent (`ctxbridge archive revoke`)", count(sent.withheld as u64, "session"))))?;
     }
     if sent.is_cut {
         output.note("time was up; the next run goes on");
@@ -185,11 +188,11 @@ fn tell(sent: &Synced, server: &Server, took: Duration, output: &mut Output) -> 
     if sent.failed.is_empty() && !output.json && sent.sessions > 0 {
         output.line(styled(GOOD, "done"))?;
     }
-    Ok(if sent.failed.is_empty() { Answer::Yes } else { Answer::No })
+    Ok(if sent.failed.is_empty() { CommandOutcome::Yes } else { CommandOutcome::No })
 }
 
-/// Who may read what is sent.
-pub(super) fn who(visibility: Visibility) -> &'static str {
+/// Describes who may read sent sessions.
+pub(super) fn audience_text(visibility: Visibility) -> &'static str {
     match visibility {
         Visibility::Private => "you alone",
         Visibility::Project => "those of its project",

@@ -1,31 +1,31 @@
-//! What is said of tiers by `ctxbridge archive optimize`.
+//! Report on storage tiers in `ctxbridge archive optimize`.
 
 use serde_json::{Value, json};
 
 use crate::cli::output::{Output, count, size};
 use ctxbridge_archive::store::sqlite::SqliteStore;
 use ctxbridge_archive::store::{Store, StoreError};
-use ctxbridge_archive::tier::{Moved, Moves};
+use ctxbridge_archive::tier::{TierMoves, TierReport};
 
-/// Bytes of a database that nothing is in, from which on it is worth to write all of it anew, if they are a quarter of it.
-const WORTH_SHRINKING: u64 = 8 << 20;
+/// Free bytes in a database from which rewriting it is worthwhile, if they are also a quarter of it.
+const MIN_FREE_BYTES_TO_SHRINK: u64 = 8 << 20;
 
-/// What was moved, and what that gave.
+/// Sessions moved between tiers, and the space that was freed.
 #[derive(Debug, Default)]
 pub(super) struct Tiers {
-    pub moves: Moves,
-    /// Bytes of the database before it was written anew, and afterwards.
+    pub moves: TierReport,
+    /// Bytes of the database before and after it was rewritten.
     pub shrunk: Option<(u64, u64)>,
 }
 
-/// Gives what nothing is in back to the disk, if it is worth it.
+/// Returns free space of the database to the disk, if it is worthwhile.
 pub(super) fn shrink(store: &mut SqliteStore, output: &Output) -> Result<Option<(u64, u64)>, StoreError> {
     let (before, free) = store.free_bytes()?;
-    if free < WORTH_SHRINKING || free < before / 4 {
+    if free < MIN_FREE_BYTES_TO_SHRINK || free < before / 4 {
         return Ok(None);
     }
     output.progress("giving room back to the disk");
-    let shrunk = store.shrink().and_then(|()| store.settle());
+    let shrunk = store.shrink().and_then(|()| store.checkpoint());
     output.clear_progress();
     match shrunk {
         Ok(()) => Ok(Some((before, store.free_bytes()?.0))),
@@ -40,7 +40,7 @@ pub(super) fn shrink(store: &mut SqliteStore, output: &Output) -> Result<Option<
 pub(super) fn tell(tiers: &Tiers, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let Tiers { moves, shrunk } = tiers;
     let bytes = |bytes: u64| size(bytes.cast_signed());
-    let sizes = |moved: &Moved| match is_dry {
+    let sizes = |moved: &TierMoves| match is_dry {
         true => bytes(moved.before),
         false => format!("{} before, {} now", bytes(moved.before), bytes(moved.after)),
     };
@@ -76,9 +76,9 @@ pub(super) fn tell(tiers: &Tiers, is_dry: bool, output: &mut Output) -> anyhow::
 }
 
 pub(super) fn as_json(tiers: &Tiers) -> Value {
-    let Tiers { moves: Moves { warm, cold, back, failed, is_cut, is_elsewhere }, shrunk } = tiers;
+    let Tiers { moves: TierReport { warm, cold, back, failed, is_cut, is_elsewhere }, shrunk } = tiers;
     let sessions =
-        |moved: &Moved| json!({ "sessions": moved.sessions, "bytes_before": moved.before, "bytes_after": moved.after });
+        |moved: &TierMoves| json!({ "sessions": moved.sessions, "bytes_before": moved.before, "bytes_after": moved.after });
     json!({
         "warm": { "segments": warm.segments, "bytes_before": warm.before, "bytes_after": warm.after },
         "cold": sessions(cold), "back": sessions(back),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::bundles;
 use crate::bundle::compact;
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::archive::printable;
 use crate::cli::output::{DIM, GOOD, Output, count, size, styled};
 
@@ -13,20 +13,21 @@ use crate::cli::output::{DIM, GOOD, Output, count, size, styled};
 #[command(after_help = "Example:
   ctxbridge bundle compact --older-than 90
 
-What was asked and done stays, one line for each prompt; only the single times and the order within go. Do it on the branch that others start
-from, and commit the change as one: branches that fold the same are joined, but one that still has the old files brings them back. Exit
-code 1 when there is nothing to fold.")]
+Keeps one line for each prompt with what was done; the individual times and their order are dropped.
+
+Run it on the main branch and commit the result as one change. Branches that fold the same files merge cleanly, but a branch with \
+the old files brings them back. Exits 1 if there is nothing to fold.")]
 pub(super) struct CompactArgs {
-    /// Days since a bundle was last written
+    /// Only bundles not written for this many days
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     older_than: u32,
-    /// Say what would be done and change nothing
+    /// Show what would be done without changing anything
     #[arg(long)]
     dry_run: bool,
 }
 
 impl CompactArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let before = Timestamp::now().saturating_sub(SignedDuration::from_hours(24 * i64::from(self.older_than)))?;
         let done = compact(&bundles()?, before, self.dry_run)?;
         if output.json {
@@ -48,6 +49,6 @@ impl CompactArgs {
                 }
             }
         }
-        Ok(if done.files == 0 { Answer::No } else { Answer::Yes })
+        Ok(if done.files == 0 { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{as_json, bundles, opened, tell, tell_skipped};
 use crate::cli::output::Output;
-use crate::cli::{Answer, Usage};
+use crate::cli::{CommandOutcome, UsageError};
 use ctxbridge_archive::search::time;
 
 #[derive(Debug, clap::Args)]
@@ -14,19 +14,20 @@ use ctxbridge_archive::search::time;
   ctxbridge bundle show --since 'last week'
   ctxbridge bundle show --session 5e551011 --json
 
-Exit code 1 when there is nothing.")]
-pub(super) struct ShowArgs {
-    /// Only this session; the begin of its id is enough
+Exits 1 if there are no entries.")]
+pub(super) struct BundleShowArgs {
+    /// Only this session (id or prefix)
     #[arg(long, value_name = "ID", default_value = "")]
     session: String,
-    /// Only what was done then or later: a day, or as in `last week`
+    /// Only entries from this time on: a day, or words such as `last week`
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 }
 
-impl ShowArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let since = self.since.as_deref().map(|text| time::moment(text, Timestamp::now(), &TimeZone::system()).map_err(Usage));
+impl BundleShowArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        let since =
+            self.since.as_deref().map(|text| time::parse_moment(text, Timestamp::now(), &TimeZone::system()).map_err(UsageError));
         let since = since.transpose()?.and_then(|ms| Timestamp::from_millisecond(ms).ok());
         let bundles = bundles()?;
         let index = opened(&bundles)?;
@@ -39,9 +40,9 @@ impl ShowArgs {
                 tell(episode, output)?;
             }
             if episodes.is_empty() {
-                output.note("nothing was noted down; `ctxbridge hooks install` wires what does it");
+                output.note("no entries yet. Install the hooks to record them: `ctxbridge hooks install`");
             }
         }
-        Ok(if episodes.is_empty() { Answer::No } else { Answer::Yes })
+        Ok(if episodes.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use super::{Answer, ClientArg, Output, ScopeArg, events_of_some, names, places, project, scopes, short};
-use crate::bundle::{BUNDLES, FOLDER};
+use super::{ClientArg, CommandOutcome, Output, ScopeArg, events_of_some, names, places, project, scopes, short};
+use crate::bundle::{BUNDLES_FOLDER, PROJECT_DATA_FOLDER};
 use crate::cli::output::{DIM, GOOD, styled};
 use crate::hook::Event;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::editor::{Editor, Installed, InstalledState};
 use crate::hook::settings::project::{Prepared, prepare};
-use crate::hook::settings::scope::{Places, Scope};
+use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::status::{ScopeStatus, status};
-use crate::hook::settings::wiring::{LeftOut, hooks, own_program};
+use crate::hook::settings::wiring::{UnsupportedEvent, hooks, own_program};
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
@@ -19,23 +19,25 @@ use ctxbridge_common::paths;
   ctxbridge hooks install
   ctxbridge hooks install --scope project --client-version 2.1.330
 
-Only events that every installed client knows are wired: one that a client does not know makes it ignore all its settings.
-All else in the file stays as it is, and `ctxbridge hooks uninstall` puts the original back. In a project in git, the folder
-.ctxbridge is made ready, too, unless `bundle.enabled` is off: commit it, and a clone knows what was worked on.
+Installs only hooks for events that every installed client supports: an unknown event makes a client ignore all of its settings. \
+The rest of the file is not changed, and `ctxbridge hooks uninstall` restores the original.
 
-The plugin does the same (`claude plugin install ctxbridge@ctxbridge`); with both, its hooks step back.")]
-pub(super) struct InstallArgs {
-    /// Which settings
+In a git project, this also creates the folder .ctxbridge, unless `bundle.enabled` is off. Commit it to share the work log with \
+every clone.
+
+The plugin does the same (`claude plugin install ctxbridge@ctxbridge`). If both are installed, the plugin's hooks do nothing.")]
+pub(super) struct HooksInstallArgs {
+    /// Settings file to change
     #[arg(long, value_enum, default_value = "user")]
     scope: ScopeArg,
     #[command(flatten)]
     client: ClientArg,
 }
 
-impl InstallArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl HooksInstallArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let places = places()?;
-        let scope = Scope::from(self.scope);
+        let scope = SettingsScope::from(self.scope);
         let file = places.file(scope)?;
         let readers = self.client.readers(&places, output);
         let (wanted, left_out) = events_of_some(&readers)?;
@@ -60,23 +62,23 @@ impl InstallArgs {
             tell(&done, &wanted, &left_out, output)?;
             if let Some(Prepared { folder, is_new: true, .. }) = &prepared {
                 let said = format!("prepared: {}, for what is asked and done here", short(folder));
-                output.line(styled(DIM, format!("{said}; `git add {FOLDER}` shares it with the repository")))?;
+                output.line(styled(DIM, format!("{said}; `git add {PROJECT_DATA_FOLDER}` shares it with the repository")))?;
             }
             for warning in warnings {
                 output.note(&format!("note: {warning}"));
             }
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
-/// What keeps bundles from being shared.
+/// Warning about a problem that keeps bundles from being shared.
 fn warning(prepared: &Prepared) -> Option<String> {
     let folder = short(&prepared.folder);
     match prepared {
         Prepared { problem: Some(problem), .. } => Some(format!("what is done here cannot be noted down: {problem}")),
         Prepared { ignored: Some(true), .. } => Some(format!(
-            "git ignores {folder}, by a rule of this project or of yours (`git check-ignore -v {FOLDER}/{BUNDLES}/x.jsonl` names it), \
+            "git ignores {folder}, by a rule of this project or of yours (`git check-ignore -v {PROJECT_DATA_FOLDER}/{BUNDLES_FOLDER}/x.jsonl` names it), \
              so that a clone knows nothing of what is done here"
         )),
         _ => None,
@@ -89,8 +91,13 @@ pub(super) fn clients(readers: &Readers) -> Vec<serde_json::Value> {
     known.chain(readers.unknown.iter().map(|path| client(Some(path), None))).collect()
 }
 
-/// What keeps hooks that are wired from running once each.
-fn warnings(places: &Places, scope: Scope, wanted: &[Event], left_out: &[LeftOut]) -> anyhow::Result<Vec<String>> {
+/// Warnings about problems that keep installed hooks from running exactly once each.
+fn warnings(
+    places: &SettingsPaths,
+    scope: SettingsScope,
+    wanted: &[Event],
+    left_out: &[UnsupportedEvent],
+) -> anyhow::Result<Vec<String>> {
     let path = std::env::var_os("PATH");
     let status = status(places, &scopes(None), (wanted, left_out), path.as_deref())?;
     let own = status.scopes.iter().find(|found| found.scope == scope);
@@ -121,7 +128,7 @@ fn warnings(places: &Places, scope: Scope, wanted: &[Event], left_out: &[LeftOut
     Ok(warnings)
 }
 
-fn tell(done: &Installed, wanted: &[Event], left_out: &[LeftOut], output: &mut Output) -> anyhow::Result<()> {
+fn tell(done: &Installed, wanted: &[Event], left_out: &[UnsupportedEvent], output: &mut Output) -> anyhow::Result<()> {
     let file = short(&done.file);
     match done.state {
         InstalledState::Installed => output.line(format!("{} {} hooks in {file}", styled(GOOD, "installed:"), wanted.len()))?,
@@ -129,7 +136,7 @@ fn tell(done: &Installed, wanted: &[Event], left_out: &[LeftOut], output: &mut O
         InstalledState::Unchanged => output.line(format!("nothing to do: {} hooks are in {file} already", wanted.len()))?,
     }
     output.line(styled(DIM, names(wanted)))?;
-    for LeftOut { event, because_of } in left_out {
+    for UnsupportedEvent { event, because_of } in left_out {
         output.line(styled(DIM, format!("left out: {}, which {because_of} does not know", event.name())))?;
     }
     if let Some(backup) = &done.backup {

@@ -10,15 +10,15 @@ use std::path::Path;
 use clap::{Subcommand, ValueEnum};
 use semver::Version;
 
-use super::{Answer, Output};
+use super::{CommandOutcome, Output};
 use crate::bundle::Project;
-use crate::hook::settings::SettingsError;
+use crate::hook::settings::HookSettingsError;
 use crate::hook::settings::clients::Readers;
-use crate::hook::settings::scope::{Places, Scope};
-use crate::hook::settings::wiring::{LeftOut, events_for};
-use crate::hook::{Event, known};
+use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
+use crate::hook::settings::wiring::{UnsupportedEvent, events_for};
+use crate::hook::{Event, supported_events};
 use ctxbridge_common::paths;
-use ctxbridge_config::{Config, Sources};
+use ctxbridge_config::{Config, ConfigSources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge hooks install")]
@@ -29,28 +29,28 @@ pub(super) struct HooksArgs {
 
 #[derive(Debug, Subcommand)]
 enum HooksCommand {
-    /// Wire the hooks in the client's settings
-    Install(install::InstallArgs),
-    /// Take the hooks out of the client's settings
+    /// Install the hooks in Claude Code's settings
+    Install(install::HooksInstallArgs),
+    /// Remove the hooks from Claude Code's settings
     Uninstall(uninstall::UninstallArgs),
-    /// Say which hooks are wired, and whether they can run
-    Status(status::StatusArgs),
-    /// Run each hook with a sample input, in a scratch folder
-    Verify(verify::VerifyArgs),
+    /// Show which hooks are installed, and if they can run
+    Status(status::HooksStatusArgs),
+    /// Test each hook with sample input in a scratch folder
+    Verify(verify::HooksVerifyArgs),
 }
 
-/// Which settings.
+/// Settings file to work on.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ScopeArg {
-    /// Yours, in all projects: ~/.claude/settings.json
+    /// Your settings for all projects: ~/.claude/settings.json
     User,
-    /// Those of all who work on this project: .claude/settings.json
+    /// Settings shared by everyone on this project: .claude/settings.json
     Project,
-    /// Yours, in this project: .claude/settings.local.json
+    /// Your settings for this project: .claude/settings.local.json
     Local,
 }
 
-impl From<ScopeArg> for Scope {
+impl From<ScopeArg> for SettingsScope {
     fn from(scope: ScopeArg) -> Self {
         match scope {
             ScopeArg::User => Self::User,
@@ -60,16 +60,16 @@ impl From<ScopeArg> for Scope {
     }
 }
 
-/// Which clients the hooks have to suit.
+/// Clients that the hooks must be compatible with.
 #[derive(Debug, clap::Args)]
 struct ClientArg {
-    /// The version of the client that reads the settings [default: those of the installed clients]
+    /// Claude Code version to install for [default: all installed clients]
     #[arg(long, value_name = "VERSION")]
     client_version: Option<Version>,
 }
 
 impl ClientArg {
-    fn readers(&self, places: &Places, output: &Output) -> Readers {
+    fn readers(&self, places: &SettingsPaths, output: &Output) -> Readers {
         if let Some(version) = &self.client_version {
             return Readers::named(version.clone());
         }
@@ -81,7 +81,7 @@ impl ClientArg {
 }
 
 impl HooksArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         match &self.command {
             HooksCommand::Install(args) => args.run(output),
             HooksCommand::Uninstall(args) => args.run(output),
@@ -91,37 +91,37 @@ impl HooksArgs {
     }
 }
 
-/// The project that one is in, if its work is noted down there.
+/// The current project, if bundles are enabled for it.
 fn project() -> anyhow::Result<Option<Project>> {
     let current = std::env::current_dir()?;
-    let is_wanted = Config::load(&Sources::of_process(Some(&current))).bundle.enabled;
+    let is_wanted = Config::load(&ConfigSources::of_process(Some(&current))).bundle.enabled;
     Ok(Project::around(&current, paths::home_dir().as_deref()).filter(|_| is_wanted))
 }
 
-fn places() -> anyhow::Result<Places> {
+fn places() -> anyhow::Result<SettingsPaths> {
     let config_dir = std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into);
-    Ok(Places::new(paths::home_dir(), config_dir, &std::env::current_dir()?))
+    Ok(SettingsPaths::new(paths::home_dir(), config_dir, &std::env::current_dir()?))
 }
 
-/// The scopes to look at: one, or all.
-fn scopes(named: Option<ScopeArg>) -> Vec<Scope> {
-    named.map_or_else(|| Scope::ALL.to_vec(), |scope| vec![scope.into()])
+/// Scopes to look at: one, or all.
+fn scopes(named: Option<ScopeArg>) -> Vec<SettingsScope> {
+    named.map_or_else(|| SettingsScope::ALL.to_vec(), |scope| vec![scope.into()])
 }
 
-/// What to wire for these clients, and what not.
-fn events(readers: &Readers) -> (Vec<Event>, Vec<LeftOut>) {
-    events_for(&readers.clients, &known)
+/// Events to install for these clients, and those to leave out.
+fn events(readers: &Readers) -> (Vec<Event>, Vec<UnsupportedEvent>) {
+    events_for(&readers.clients, &supported_events)
 }
 
-/// The same, for at least one client and one event.
-fn events_of_some(readers: &Readers) -> Result<(Vec<Event>, Vec<LeftOut>), SettingsError> {
+/// Like [`events`], but fails without a client or an event.
+fn events_of_some(readers: &Readers) -> Result<(Vec<Event>, Vec<UnsupportedEvent>), HookSettingsError> {
     if readers.clients.is_empty() {
-        return Err(SettingsError::NoClient(readers.unknown.clone()));
+        return Err(HookSettingsError::NoClient(readers.unknown.clone()));
     }
     let (wanted, left_out) = events(readers);
     if wanted.is_empty() {
         let because_of = left_out.first().map(|left| left.because_of.clone()).unwrap_or_default();
-        return Err(SettingsError::TooOld(because_of));
+        return Err(HookSettingsError::TooOld(because_of));
     }
     Ok((wanted, left_out))
 }
@@ -130,7 +130,7 @@ fn names(events: &[Event]) -> String {
     events.iter().map(|event| event.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// A path for people, with the home directory short.
+/// Formats a path for people, with `~` for the home directory.
 fn short(path: &Path) -> String {
     let home = paths::home_dir();
     match home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {

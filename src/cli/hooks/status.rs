@@ -3,28 +3,28 @@
 use serde_json::json;
 
 use super::install::clients;
-use super::{Answer, ClientArg, Output, ScopeArg, events, names, places, scopes, short};
+use super::{ClientArg, CommandOutcome, Output, ScopeArg, events, names, places, scopes, short};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
 use crate::hook::Event;
 use crate::hook::settings::clients::Readers;
-use crate::hook::settings::status::{ScopeStatus, Status, Wired, status};
+use crate::hook::settings::status::{HooksStatus, ScopeStatus, WiredHook, status};
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge hooks status || ctxbridge hooks install
 
-Exit code 0 when every event is wired in settings that the client heeds, and each command can run.")]
-pub(super) struct StatusArgs {
-    /// Look at these settings only [default: all]
+Exits 0 if every event is installed in settings that Claude Code uses, and each command can run; else 1.")]
+pub(super) struct HooksStatusArgs {
+    /// Check only this settings file [default: all]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
     #[command(flatten)]
     client: ClientArg,
 }
 
-impl StatusArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl HooksStatusArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let places = places()?;
         let readers = self.client.readers(&places, output);
         let (wanted, left_out) = events(&readers);
@@ -40,11 +40,11 @@ impl StatusArgs {
         } else {
             tell(&status, &readers, output)?;
         }
-        Ok(if wired { Answer::Yes } else { Answer::No })
+        Ok(if wired { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }
 
-fn tell(status: &Status, readers: &Readers, output: &mut Output) -> anyhow::Result<()> {
+fn tell(status: &HooksStatus, readers: &Readers, output: &mut Output) -> anyhow::Result<()> {
     for scope in &status.scopes {
         tell_scope(scope, output)?;
     }
@@ -126,7 +126,7 @@ fn tell_scope(scope: &ScopeStatus, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn hook_line(hook: &Wired) -> String {
+fn hook_line(hook: &WiredHook) -> String {
     let mut remarks = Vec::new();
     if !hook.in_place {
         remarks.push("stands under another event".to_owned());

@@ -2,38 +2,38 @@
 
 use serde_json::json;
 
-use super::{Answer, Output, ScopeArg, places, short};
-use crate::bundle::{FOLDER, Project};
+use super::{CommandOutcome, Output, ScopeArg, places, short};
+use crate::bundle::{PROJECT_DATA_FOLDER, Project};
 use crate::cli::output::{DIM, GOOD, styled};
 use crate::hook::settings::editor::{Editor, Uninstalled, UninstalledState};
 use crate::hook::settings::project::tidy;
-use crate::hook::settings::scope::Scope;
+use crate::hook::settings::scope::SettingsScope;
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge hooks uninstall
 
-A file that was not changed since the install is put back as it was, to the byte; from any other, only the hooks of ctxbridge are
-taken out.
+If the file was not changed since the install, the original is restored byte for byte. Otherwise only the hooks of ctxbridge are \
+removed.
 
-What was archived stays, and so do the bundles of projects (.ctxbridge/bundles). The .ctxbridge of the project one is in goes when
-there is nothing in it but what the install put there, and nothing of it is committed. Exit code 1 when there was nothing to take out.")]
+The archive and the bundles of projects (.ctxbridge/bundles) are kept. The current project's .ctxbridge folder is removed only if \
+it is as the install created it and nothing in it is committed. Exits 1 if there was nothing to remove.")]
 pub(super) struct UninstallArgs {
-    /// Which settings
+    /// Settings file to change
     #[arg(long, value_enum, default_value = "user")]
     scope: ScopeArg,
 }
 
 impl UninstallArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        let scope = Scope::from(self.scope);
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        let scope = SettingsScope::from(self.scope);
         let file = places()?.file(scope)?;
         let notice = |text: &str| output.note(text);
         let done = Editor::new(&paths::data_dir()?, &notice).uninstall(&file)?;
         // Whether bundles are wanted or not: the folder may be from before.
         let project = Project::around(&std::env::current_dir()?, paths::home_dir().as_deref());
-        let tidied = project.filter(tidy).map(|project| project.root.join(FOLDER));
+        let tidied = project.filter(tidy).map(|project| project.root.join(PROJECT_DATA_FOLDER));
         if output.json {
             let Uninstalled { state, file, removed, backup } = &done;
             output.value(
@@ -45,7 +45,7 @@ impl UninstallArgs {
                 output.line(styled(DIM, format!("{}, which held nothing, is gone", short(&folder))))?;
             }
         }
-        Ok(if done.state == UninstalledState::NotInstalled { Answer::No } else { Answer::Yes })
+        Ok(if done.state == UninstalledState::NotInstalled { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }
 

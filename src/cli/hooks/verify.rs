@@ -2,32 +2,35 @@
 
 use serde_json::json;
 
-use super::{Answer, ClientArg, Output, ScopeArg, events_of_some, places, scopes};
+use super::{ClientArg, CommandOutcome, Output, ScopeArg, events_of_some, places, scopes};
 use crate::cli::output::{BAD, DIM, GOOD, duration, size, styled};
 use crate::hook::Event;
-use crate::hook::settings::pipeline::Check;
+use crate::hook::settings::pipeline::PipelineCheck;
 use crate::hook::settings::status::status;
-use crate::hook::settings::verify::{Run, SLOW_MS, Verified, verify};
+use crate::hook::settings::verify::{HookTrial, SLOW_MS, Verified, verify};
 use crate::hook::settings::wiring::WIRED;
-use ctxbridge_config::{Config, KEYS, Sources};
+use ctxbridge_config::{Config, ConfigSources, KEYS};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge hooks verify
 
-Each hook that is wired, or all when none is, runs with a sample session in a scratch folder: your settings and your archive are
-not touched. Then a line each for what becomes of it: settings written and put back, lines in the project's bundle, turns in the
-archive, found by a search, recalled by a later prompt (also in a clone, from the bundles), restored to the byte. All of that is
-tried with the settings that ctxbridge comes with; what yours switch off here is noted at the end. Exit code 1 when one fails.")]
-pub(super) struct VerifyArgs {
-    /// Try what is wired in these settings only [default: in any]
+Runs each installed hook, or all if none is installed, on a sample session in a scratch folder. Your settings and your archive \
+are not touched.
+
+Then checks the results, one line each: settings edited and restored, bundle lines written, turns archived, found by a search, \
+recalled by a later prompt (also in a clone), and restored byte for byte.
+
+All checks use the default settings; features that your settings disable are listed at the end. Exits 1 if a check fails.")]
+pub(super) struct HooksVerifyArgs {
+    /// Test only the hooks in this settings file [default: all]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
     #[command(flatten)]
     client: ClientArg,
 }
 
-/// Settings that switch off something that is tried, and what is off then.
+/// Settings that disable a checked feature, with the effect of disabling it.
 const SWITCHES: [(&str, &str); 4] = [
     ("bundle.enabled", "nothing is noted down in bundles"),
     ("recall.prompts", "prompts are given nothing"),
@@ -35,8 +38,8 @@ const SWITCHES: [(&str, &str); 4] = [
     ("archive.restore_budget", "nothing comes back after a compaction"),
 ];
 
-impl VerifyArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl HooksVerifyArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let places = places()?;
         let found = status(&places, &scopes(self.scope), (&[], &[]), std::env::var_os("PATH").as_deref())?;
         let mut events: Vec<Event> = found.scopes.iter().flat_map(|scope| &scope.hooks).map(|hook| hook.event).collect();
@@ -61,15 +64,15 @@ impl VerifyArgs {
             output.note(&format!("note: {} took {}, for which the client waits", run.event.name(), duration(run.elapsed_ms)));
         }
         for (key, what) in off {
-            output.note(&format!("note: {key} is off here, so that {what}; `ctxbridge config show` says by which file"));
+            output.note(&format!("note: {key} is disabled, so {what}; `ctxbridge config show` says by which file"));
         }
-        Ok(if verified.ok { Answer::Yes } else { Answer::No })
+        Ok(if verified.ok { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }
 
-/// What the settings of this folder switch off of what is tried.
+/// Checked features that the settings of this folder disable.
 fn switched_off() -> anyhow::Result<Vec<(&'static str, &'static str)>> {
-    let config = Config::load(&Sources::of_process(Some(&std::env::current_dir()?)));
+    let config = Config::load(&ConfigSources::of_process(Some(&std::env::current_dir()?)));
     let is_off = |name: &str| {
         let key = KEYS.iter().find(|key| key.name == name);
         key.is_some_and(|key| matches!((key.get)(&config), serde_json::Value::Bool(false)) || (key.get)(&config) == 0)
@@ -82,7 +85,7 @@ fn mark(ok: bool) -> String {
 }
 
 fn tell(verified: &Verified, output: &mut Output) -> anyhow::Result<()> {
-    for Run { event, input, ok, elapsed_ms, stdout_bytes, problem, .. } in &verified.hooks {
+    for HookTrial { event, input, ok, elapsed_ms, stdout_bytes, problem, .. } in &verified.hooks {
         let name = input.map_or_else(|| event.name().to_owned(), |input| format!("{} ({input})", event.name()));
         let said = match problem {
             Some(problem) => problem.clone(),
@@ -91,7 +94,7 @@ fn tell(verified: &Verified, output: &mut Output) -> anyhow::Result<()> {
         };
         output.line(format!("{} {name:<22} {:>7}  {said}", mark(*ok), duration(*elapsed_ms)))?;
     }
-    for Check { name, ok, said, problem } in &verified.checks {
+    for PipelineCheck { name, ok, said, problem } in &verified.checks {
         let said = problem.as_ref().or(said.as_ref()).map_or("", String::as_str);
         output.line(format!("{} {name:<22} {:>7}  {said}", mark(*ok), ""))?;
     }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{Which, as_json, tell};
-use crate::cli::Answer;
+use super::{LearningFilterArgs, as_json, tell};
+use crate::cli::CommandOutcome;
 use crate::cli::archive;
 use crate::cli::output::Output;
-use ctxbridge_archive::search::query::Terms;
+use ctxbridge_archive::search::query::QueryTerms;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::store::StoredLearning;
 
@@ -15,11 +15,11 @@ use ctxbridge_archive::store::StoredLearning;
   ctxbridge learnings list --project . --since 'last week'
   ctxbridge learnings list --kind decision --session 5e551011 --all
 
-Exit code 1 when there are none.")]
-pub(super) struct ListArgs {
+Exits 1 if there are none.")]
+pub(super) struct LearningsListArgs {
     #[command(flatten)]
-    which: Which,
-    /// Only of this session; the begin of its id is enough
+    which: LearningFilterArgs,
+    /// Only this session (id or prefix)
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 }
@@ -28,23 +28,23 @@ pub(super) struct ListArgs {
 #[command(after_help = "Example:
   ctxbridge learnings search flaky test --kind solution
 
-\"Quotes\" and a star behind the begin of a word work as in `ctxbridge archive search`. Exit code 1 when nothing is found.")]
-pub(super) struct SearchArgs {
-    /// Words of the sentence
+\"Quotes\" and a trailing * work as in `ctxbridge archive search`. Exits 1 if nothing is found.")]
+pub(super) struct LearningsSearchArgs {
+    /// Words in the sentence
     #[arg(required = true)]
     words: Vec<String>,
     #[command(flatten)]
-    which: Which,
+    which: LearningFilterArgs,
 }
 
-impl ListArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl LearningsListArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archive::open_to_read(output)?;
-        let mut wanted = self.which.wanted()?;
+        let mut wanted = self.which.to_query()?;
         if let Some(prefix) = &self.session {
             let Some(session) = archive::find(&mut *store, prefix)? else {
                 output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
-                return Ok(Answer::No);
+                return Ok(CommandOutcome::No);
             };
             wanted.session = Some(session.key);
         }
@@ -56,11 +56,11 @@ impl ListArgs {
     }
 }
 
-impl SearchArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+impl LearningsSearchArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archive::open_to_read(output)?;
-        let words = Terms::of(&self.words.join(" "), &Tokenizer::default()).expression(&[]);
-        let mut wanted = self.which.wanted()?;
+        let words = QueryTerms::of(&self.words.join(" "), &Tokenizer::default()).expression(&[]);
+        let mut wanted = self.which.to_query()?;
         let found = match words {
             None => Vec::new(),
             words => {
@@ -75,7 +75,7 @@ impl SearchArgs {
     }
 }
 
-fn tell_all(found: &[StoredLearning], output: &mut Output) -> anyhow::Result<Answer> {
+fn tell_all(found: &[StoredLearning], output: &mut Output) -> anyhow::Result<CommandOutcome> {
     if output.json {
         output.value(&json!({ "learnings": found.iter().map(as_json).collect::<Vec<_>>() }))?;
     } else {
@@ -83,5 +83,5 @@ fn tell_all(found: &[StoredLearning], output: &mut Output) -> anyhow::Result<Ans
             tell(learning, output)?;
         }
     }
-    Ok(if found.is_empty() { Answer::No } else { Answer::Yes })
+    Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
 }

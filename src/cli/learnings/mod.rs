@@ -11,12 +11,12 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::output::{BOLD, DIM, Output, styled};
-use super::{Answer, Usage};
+use super::{CommandOutcome, UsageError};
 use crate::cli::archive::{stamp, time as minute};
-use ctxbridge_archive::learn::Kind;
+use ctxbridge_archive::learn::LearningKind;
 use ctxbridge_archive::search::{self, time};
-use ctxbridge_archive::store::{StoredLearning, Wanted};
-use ctxbridge_archive::{context, quote};
+use ctxbridge_archive::store::{LearningQuery, StoredLearning};
+use ctxbridge_archive::{handle, quote};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -25,9 +25,10 @@ use ctxbridge_archive::{context, quote};
   ctxbridge learnings show learn:1a2b3c4d
   ctxbridge learnings patterns --project .
 
-Learnings are sentences of the model in archived sessions that say what was decided, what was wrong and fixed it, what came of something,
-who goes on, and where one can come back to. Hooks look for them before a compaction and after a session; `ctxbridge archive optimize`
-looks through what is archived already. A file learnings.toml beside your config.toml adds patterns: src/learn/patterns.toml has the form.")]
+Learnings are sentences of the model in archived sessions: decisions, fixes, outcomes, handoffs and checkpoints. Hooks extract \
+them before a compaction and after a session; `ctxbridge archive optimize` extracts them from older sessions.
+
+A file learnings.toml next to your config.toml adds patterns, in the form of src/learn/patterns.toml.")]
 pub(super) struct LearningsArgs {
     #[command(subcommand)]
     command: LearningsCommand,
@@ -35,20 +36,20 @@ pub(super) struct LearningsArgs {
 
 #[derive(Debug, Subcommand)]
 enum LearningsCommand {
-    /// What was learned, the newest first
-    List(list::ListArgs),
-    /// Find learnings by their words, the best first
-    Search(list::SearchArgs),
-    /// One learning, with what is around it
-    Show(show::ShowArgs),
-    /// What keeps failing, what fixed it, and files that change together
+    /// List learnings, newest first
+    List(list::LearningsListArgs),
+    /// Search learnings by words, best first
+    Search(list::LearningsSearchArgs),
+    /// Show one learning with its context
+    Show(show::LearningsShowArgs),
+    /// Show recurring failures with their fixes, and files that change together
     Patterns(patterns::PatternsArgs),
-    /// What the tools and sub-agents of a session did
+    /// Show tool and sub-agent statistics of a session
     Stats(stats::StatsArgs),
 }
 
 impl LearningsArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         match &self.command {
             LearningsCommand::List(args) => args.run(output),
             LearningsCommand::Search(args) => args.run(output),
@@ -59,48 +60,50 @@ impl LearningsArgs {
     }
 }
 
-/// Which learnings.
+/// Filter of learnings.
 #[derive(Debug, clap::Args)]
-struct Which {
-    /// Only decision, solution, outcome, handoff or checkpoint
+struct LearningFilterArgs {
+    /// Only this kind: decision, solution, outcome, handoff or checkpoint
     #[arg(long, value_name = "KIND", value_parser = kind)]
-    kind: Option<Kind>,
-    /// Only of sessions of this folder or below; a part of its path is enough, `.` is where you are
+    kind: Option<LearningKind>,
+    /// Only sessions of this folder or below (part of the path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER")]
     project: Option<String>,
-    /// Only what was said then or later: a day, or as in `last week`
+    /// Only learnings from this time on: a day, or words such as `last week`
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Also what was taken back by a later decision
+    /// Include learnings that a later decision revoked
     #[arg(long)]
     all: bool,
-    /// At most so many
+    /// Maximum number to list
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     limit: u64,
 }
 
-fn kind(name: &str) -> Result<Kind, String> {
-    Kind::named(name).ok_or_else(|| format!("there are {}", Kind::ALL.map(Kind::name).join(", ")))
+fn kind(name: &str) -> Result<LearningKind, String> {
+    LearningKind::named(name).ok_or_else(|| format!("there are {}", LearningKind::ALL.map(LearningKind::name).join(", ")))
 }
 
-impl Which {
-    fn wanted(&self) -> anyhow::Result<Wanted> {
-        let since = self.since.as_deref().map(|text| time::moment(text, Timestamp::now(), &TimeZone::system()).map_err(Usage));
-        Ok(Wanted {
+impl LearningFilterArgs {
+    fn to_query(&self) -> anyhow::Result<LearningQuery> {
+        let since =
+            self.since.as_deref().map(|text| time::parse_moment(text, Timestamp::now(), &TimeZone::system()).map_err(UsageError));
+        Ok(LearningQuery {
             kind: self.kind,
             project: project(self.project.as_deref())?,
             since_ms: since.transpose()?,
             with_superseded: self.all,
             limit: usize::try_from(self.limit).unwrap_or(usize::MAX),
-            ..Wanted::default()
+            ..LearningQuery::default()
         })
     }
 }
 
-/// The folder that a user means, as searches take it.
+/// Resolves the folder that the user named, in the form that searches take.
 pub(super) fn project(named: Option<&str>) -> anyhow::Result<Option<String>> {
     let folder = std::env::current_dir().unwrap_or_default();
-    let known = |named| search::project(named, &folder).ok_or_else(|| Usage("--project names no folder".to_owned()).into());
+    let known =
+        |named| search::resolve_project(named, &folder).ok_or_else(|| UsageError("--project names no folder".to_owned()).into());
     named.map(known).transpose()
 }
 
@@ -113,7 +116,7 @@ fn tell(learning: &StoredLearning, output: &mut Output) -> anyhow::Result<()> {
         styled(BOLD, learning.id.handle()),
         learning.kind.name(),
         minute(Some(learning.last_ms)),
-        styled(DIM, format!("{} {folder}{again}{taken_back}", context::handle(&learning.turn)))
+        styled(DIM, format!("{} {folder}{again}{taken_back}", handle::turn_handle(&learning.turn)))
     ))?;
     output.line(format!("  {}", quote::line(&learning.sentence)))?;
     Ok(())
@@ -124,7 +127,7 @@ fn as_json(learning: &StoredLearning) -> Value {
         "id": learning.id.handle(), "kind": learning.kind.name(), "sentence": learning.sentence,
         "confidence": learning.confidence, "folder": learning.folder, "first": stamp(learning.first_ms),
         "last": stamp(learning.last_ms), "said": learning.said, "superseded_by": learning.superseded_by.map(|by| by.handle()),
-        "session": learning.session, "turn": context::handle(&learning.turn), "before": learning.around.0,
+        "session": learning.session, "turn": handle::turn_handle(&learning.turn), "before": learning.around.0,
         "after": learning.around.1, "agent": learning.agent, "tools": learning.tools,
     })
 }

@@ -3,47 +3,46 @@
 use serde_json::json;
 
 use super::{minute, project};
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::archive::{self, stamp};
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
-use ctxbridge_archive::learn::{Recurring, Together, recurring, together};
+use ctxbridge_archive::learn::{CoChange, RecurringFailure, co_changes, recurring_failures};
 use ctxbridge_archive::quote;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge learnings patterns --project .
 
-A failure counts when the same call failed and passed after something was changed; what passed by itself does not. Exit code 1 when
-nothing is known.")]
+A failure counts if the same call failed, a file was changed, and the call then passed. Exits 1 if there are no patterns.")]
 pub(super) struct PatternsArgs {
-    /// Only sessions of this folder or below; a part of its path is enough, `.` is where you are
+    /// Only sessions of this folder or below (part of the path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER")]
     project: Option<String>,
-    /// Lines of each kind at most
+    /// Maximum number of patterns of each kind
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
 }
 
-/// Fixes and turns that are looked at: the newest.
-const LOOKED_AT: usize = 20_000;
+/// Maximum number of fixes and of turns to look at, newest first.
+const MAX_ROWS_READ: usize = 20_000;
 
 impl PatternsArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archive::open_to_read(output)?;
         let project = project(self.project.as_deref())?;
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        let mut failures = recurring(&store.fixes(project.as_deref(), LOOKED_AT)?);
-        let mut files = together(&store.changed_files(project.as_deref(), LOOKED_AT)?);
+        let mut failures = recurring_failures(&store.fixes(project.as_deref(), MAX_ROWS_READ)?);
+        let mut files = co_changes(&store.changed_files(project.as_deref(), MAX_ROWS_READ)?);
         failures.truncate(limit);
         files.truncate(limit);
         if output.json {
-            let failure = |one: &Recurring| {
+            let failure = |one: &RecurringFailure| {
                 json!({
                     "tool": one.tool, "call": one.call, "times": one.times, "sessions": one.sessions, "error": one.error,
                     "last": stamp(one.last_ms), "changed": one.changed.iter().map(|(file, times)| json!({ "file": file, "times": times })).collect::<Vec<_>>(),
                 })
             };
-            let pair = |pair: &Together| json!({ "files": pair.files, "times": pair.times, "of": pair.of });
+            let pair = |pair: &CoChange| json!({ "files": pair.files, "times": pair.times, "of": pair.of });
             output.value(&json!({
                 "failures": failures.iter().map(failure).collect::<Vec<_>>(),
                 "together": files.iter().map(pair).collect::<Vec<_>>(),
@@ -51,11 +50,11 @@ impl PatternsArgs {
         } else {
             tell(&failures, &files, output)?;
         }
-        Ok(if failures.is_empty() && files.is_empty() { Answer::No } else { Answer::Yes })
+        Ok(if failures.is_empty() && files.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }
 
-fn tell(failures: &[Recurring], files: &[Together], output: &mut Output) -> anyhow::Result<()> {
+fn tell(failures: &[RecurringFailure], files: &[CoChange], output: &mut Output) -> anyhow::Result<()> {
     if failures.is_empty() && files.is_empty() {
         output.note("nothing is known of this yet; `ctxbridge archive optimize` looks through what is archived");
     }

@@ -4,44 +4,51 @@ use serde_json::json;
 
 use super::{as_json, minute};
 use crate::cli::output::{BOLD, Output, styled};
-use crate::cli::{Answer, Usage, archive};
-use ctxbridge_archive::store::{StoredLearning, Wanted};
-use ctxbridge_archive::{context, quote};
+use crate::cli::{CommandOutcome, UsageError, archive};
+use ctxbridge_archive::store::{LearningQuery, StoredLearning};
+use ctxbridge_archive::{handle, quote};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge learnings show learn:1a2b3c4d
 
-Exit code 1 when there is none.")]
-pub(super) struct ShowArgs {
-    /// learn:1a2b3c4d, or the begin of it
+Exits 1 if there is no such learning.")]
+pub(super) struct LearningsShowArgs {
+    /// Id of the learning, such as learn:1a2b3c4d, or a prefix of it
     id: String,
 }
 
-impl ShowArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
-        const SHOWN: usize = 5;
+impl LearningsShowArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        const MAX_SHOWN_IDS: usize = 5;
         let digits = self.id.strip_prefix("learn:").unwrap_or(&self.id);
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(
-                Usage(format!("{} is no learning; `ctxbridge learnings list` has their ids", quote::line(&self.id))).into()
-            );
+            return Err(UsageError(format!(
+                "{} is no learning; `ctxbridge learnings list` has their ids",
+                quote::line(&self.id)
+            ))
+            .into());
         }
         let mut store = archive::open_to_read(output)?;
-        let wanted = Wanted { id: digits.to_owned(), with_superseded: true, limit: SHOWN, ..Wanted::default() };
+        let wanted =
+            LearningQuery { id: digits.to_owned(), with_superseded: true, limit: MAX_SHOWN_IDS, ..LearningQuery::default() };
         let found = store.learnings(&wanted)?;
         let learning = match &found[..] {
             [] => {
                 output.note(&format!("there is no {}; `ctxbridge learnings list --all` has all of them", quote::line(&self.id)));
-                return Ok(Answer::No);
+                return Ok(CommandOutcome::No);
             }
             [learning] => learning,
             several => {
                 let ids: Vec<String> = several.iter().map(|learning| format!("learn:{}", learning.id.hex())).collect();
-                return Err(Usage(format!("several begin so: {}; give more of the id", ids.join(", "))).into());
+                return Err(UsageError(format!("several begin so: {}; give more of the id", ids.join(", "))).into());
             }
         };
-        let known = store.learnings(&Wanted { folder: learning.folder.clone(), with_superseded: true, ..Wanted::default() })?;
+        let known = store.learnings(&LearningQuery {
+            folder: learning.folder.clone(),
+            with_superseded: true,
+            ..LearningQuery::default()
+        })?;
         let took_back: Vec<&StoredLearning> = known.iter().filter(|known| known.superseded_by == Some(learning.id)).collect();
         if output.json {
             let mut value = as_json(learning);
@@ -50,7 +57,7 @@ impl ShowArgs {
         } else {
             tell(learning, &took_back, output)?;
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
@@ -65,7 +72,7 @@ fn tell(learning: &StoredLearning, took_back: &[&StoredLearning], output: &mut O
     let mut facts = vec![
         ("said", said),
         ("session", quote::line(&learning.session)),
-        ("turn", format!("{} (`ctxbridge recall {}`)", context::handle(&learning.turn), context::handle(&learning.turn))),
+        ("turn", format!("{} (`ctxbridge recall {}`)", handle::turn_handle(&learning.turn), handle::turn_handle(&learning.turn))),
         ("project", learning.folder.as_deref().map(quote::line).unwrap_or_default()),
         ("agent", learning.agent.as_deref().map(quote::line).unwrap_or_default()),
         ("tools", quote::line(&learning.tools.join(", "))),

@@ -5,43 +5,44 @@ use serde_json::json;
 use super::minute;
 use crate::cli::archive::{self, stamp};
 use crate::cli::output::{BOLD, DIM, Output, count, duration, styled};
-use crate::cli::{Answer, Usage};
-use ctxbridge_archive::learn::{Kind, Tally};
+use crate::cli::{CommandOutcome, UsageError};
+use ctxbridge_archive::learn::{LearningKind, ToolStats};
 use ctxbridge_archive::quote;
-use ctxbridge_archive::store::Wanted;
+use ctxbridge_archive::store::LearningQuery;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge learnings stats 5e551011
 
-Exit code 1 when nothing is known of the session.")]
+Exits 1 if there are no statistics of the session.")]
 pub(super) struct StatsArgs {
-    /// The session; the begin of its id is enough
+    /// Session id or prefix
     session: String,
 }
 
 impl StatsArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archive::open_to_read(output)?;
         let Some(session) = archive::find(&mut *store, &self.session)? else {
-            return Err(Usage(format!(
+            return Err(UsageError(format!(
                 "no session begins with {}; `ctxbridge archive sessions` lists them",
                 quote::line(&self.session)
             ))
             .into());
         };
-        let tallies = store.tallies(session.key)?;
-        let learnings = store.learnings(&Wanted { session: Some(session.key), with_superseded: true, ..Wanted::default() })?;
-        let by_kind = |kind: Kind| learnings.iter().filter(|learning| learning.kind == kind).count();
+        let tallies = store.tool_stats(session.key)?;
+        let learnings =
+            store.learnings(&LearningQuery { session: Some(session.key), with_superseded: true, ..LearningQuery::default() })?;
+        let by_kind = |kind: LearningKind| learnings.iter().filter(|learning| learning.kind == kind).count();
         if output.json {
-            let of_one = |(agent, tally): &(Option<String>, Tally)| {
+            let of_one = |(agent, tally): &(Option<String>, ToolStats)| {
                 json!({
                     "agent": agent, "tools": tally.tools, "agents": tally.agents.asked, "transitions": tally.agents.transitions,
                     "checkpoints": tally.checkpoints.iter().map(|point| json!({ "at": stamp(point.at_ms), "command": point.command })).collect::<Vec<_>>(),
                 })
             };
             let kinds: serde_json::Map<_, _> =
-                Kind::ALL.iter().map(|kind| (kind.name().to_owned(), by_kind(*kind).into())).collect();
+                LearningKind::ALL.iter().map(|kind| (kind.name().to_owned(), by_kind(*kind).into())).collect();
             output.value(&json!({
                 "session": session.session, "learnings": kinds, "transcripts": tallies.iter().map(of_one).collect::<Vec<_>>(),
             }))?;
@@ -49,14 +50,14 @@ impl StatsArgs {
             for (agent, tally) in &tallies {
                 tell(agent.as_deref(), tally, output)?;
             }
-            let kinds: Vec<String> = Kind::ALL.iter().map(|kind| count(by_kind(*kind) as u64, kind.name())).collect();
+            let kinds: Vec<String> = LearningKind::ALL.iter().map(|kind| count(by_kind(*kind) as u64, kind.name())).collect();
             output.line(format!("learnings: {}", kinds.join(", ")))?;
         }
-        Ok(if tallies.is_empty() { Answer::No } else { Answer::Yes })
+        Ok(if tallies.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }
 
-fn tell(agent: Option<&str>, tally: &Tally, output: &mut Output) -> anyhow::Result<()> {
+fn tell(agent: Option<&str>, tally: &ToolStats, output: &mut Output) -> anyhow::Result<()> {
     output.line(styled(BOLD, agent.map_or("conversation".to_owned(), |agent| format!("sub-agent {}", quote::line(agent)))))?;
     for (tool, one) in &tally.tools {
         let failed = if one.errors > 0 { format!(", {} failed", one.errors) } else { String::new() };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Answer, Output, TargetArg, with_patcher};
+use super::{CommandOutcome, Output, TargetArg, with_patcher};
 use crate::cli::output::{DIM, GOOD, duration, size, styled};
 use ctxbridge_patch::catalogue::Catalogue;
 use ctxbridge_patch::diff;
@@ -14,26 +14,26 @@ use ctxbridge_patch::patcher::{Applied, AppliedState, DryRun, EditedSite};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge patch apply                                   the `claude` that your shell runs
-  ctxbridge patch apply --dry-run                         show what would change
+  ctxbridge patch apply               patch the `claude` that your shell runs
+  ctxbridge patch apply --dry-run     show what would change
   ctxbridge patch apply node_modules/@anthropic-ai/claude-code
-  ctxbridge patch apply --patch microcompact-thresholds   this patch alone")]
+  ctxbridge patch apply --patch microcompact-thresholds")]
 pub(super) struct ApplyArgs {
     #[command(flatten)]
     target: TargetArg,
-    /// Apply this patch instead of the default ones; may be given several times
+    /// Apply this patch instead of the default ones; may be repeated
     #[arg(long = "patch", value_name = "ID")]
     patches: Vec<String>,
-    /// Show what would change, and change nothing
+    /// Show what would change without changing anything
     #[arg(long)]
     dry_run: bool,
-    /// Do not run the patched client before it takes over
+    /// Skip the test run of the patched client before it is installed
     #[arg(long)]
     no_smoke: bool,
 }
 
 impl ApplyArgs {
-    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let target = self.target.resolve()?;
         if self.dry_run {
             let dry_run = with_patcher(catalogue, output, |patcher| Ok(patcher.dry_run(&target, &self.patches)?))?;
@@ -43,7 +43,7 @@ impl ApplyArgs {
                 with_patcher(catalogue, output, |patcher| Ok(patcher.apply(&target, &self.patches, !self.no_smoke)?))?;
             tell(&applied, output)?;
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 }
 
@@ -80,7 +80,7 @@ fn tell(applied: &Applied, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An edit, in JSON.
+/// An edit, as JSON.
 #[derive(Serialize)]
 struct EditJson<'a> {
     patch: &'a str,
@@ -99,7 +99,7 @@ fn show(target: &Target, dry_run: &DryRun, output: &mut Output) -> anyhow::Resul
         let changes: Vec<_> = dry_run.changes.iter().filter(|change| change.module == index).collect();
         if !output.json {
             for line in diff::unified(&module, &changes).lines() {
-                output.line(coloured(line))?;
+                output.line(colored(line))?;
             }
         }
         edits.extend(changes.into_iter().map(|change| EditJson {
@@ -117,7 +117,7 @@ fn show(target: &Target, dry_run: &DryRun, output: &mut Output) -> anyhow::Resul
     Ok(())
 }
 
-fn coloured(line: &str) -> String {
+fn colored(line: &str) -> String {
     use clap::builder::styling::AnsiColor;
     let style = match line.as_bytes().first() {
         Some(b'+') => AnsiColor::Green.on_default(),

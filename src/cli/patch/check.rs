@@ -4,24 +4,25 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Answer, Output};
+use super::{CommandOutcome, Output};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
 use ctxbridge_patch::catalogue::Catalogue;
 use ctxbridge_patch::check::{CheckState, CheckedRelease, check};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  npm pack @anthropic-ai/claude-code@2.1.112 && tar xzf *.tgz && ctxbridge patch check package/cli.js
+  npm pack @anthropic-ai/claude-code@2.1.112 && tar xzf *.tgz
+  ctxbridge patch check package/cli.js
 
-Exit code 1 when a signature drifted, 3 when a file could not be checked.")]
+Exits 1 if a signature no longer matches, 3 if a file could not be checked.")]
 pub(super) struct CheckArgs {
-    /// Files or package folders of the client
+    /// Files or package folders of Claude Code releases
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
 
 impl CheckArgs {
-    pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut releases = Vec::new();
         let mut errors = Vec::new();
         for path in &self.paths {
@@ -48,7 +49,7 @@ impl CheckArgs {
             output.value(&json!({ "releases": releases, "drifted": drifted, "errors": errors }))?;
         }
         anyhow::ensure!(unreadable == 0, "{unreadable} of {} files could not be checked", self.paths.len());
-        Ok(if drifted == 0 { Answer::Yes } else { Answer::No })
+        Ok(if drifted == 0 { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }
 

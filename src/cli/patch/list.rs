@@ -5,36 +5,36 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Answer, Output};
+use super::{CommandOutcome, Output};
 use crate::cli::output::{DIM, GOOD, styled};
 use ctxbridge_common::paths;
 use ctxbridge_patch::catalogue::Catalogue;
-use ctxbridge_patch::container::Kind;
+use ctxbridge_patch::container::ContainerKind;
 use ctxbridge_patch::era::era;
-use ctxbridge_patch::inspect::State;
-use ctxbridge_patch::install::{Installation, OpenError, discover};
+use ctxbridge_patch::inspect::TargetState;
+use ctxbridge_patch::install::{Installation, TargetOpenError, discover};
 use ctxbridge_patch::patcher::{PatchError, Patcher};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge patch list --json")]
-pub(super) struct ListArgs {}
+pub(super) struct PatchListArgs {}
 
 #[derive(Serialize)]
-struct Entry {
+struct ListedClient {
     path: String,
     same_file: Vec<String>,
     on_path: bool,
-    kind: Option<Kind>,
+    kind: Option<ContainerKind>,
     package: Option<String>,
     version: Option<String>,
     era: Option<&'static str>,
-    state: Option<State>,
+    state: Option<TargetState>,
     patches: Vec<String>,
     problem: Option<String>,
 }
 
-impl ListArgs {
-    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+impl PatchListArgs {
+    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         output.progress("looking for clients");
         let project = std::env::current_dir().ok();
         let installations = discover(project.as_deref());
@@ -58,13 +58,13 @@ impl ListArgs {
         } else {
             output.line("no client found; name one: ctxbridge patch apply PATH")?;
         }
-        Ok(if found { Answer::Yes } else { Answer::No })
+        Ok(if found { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }
 
-fn entry(installation: Installation, patcher: &Patcher<'_>) -> Entry {
+fn entry(installation: Installation, patcher: &Patcher<'_>) -> ListedClient {
     let Installation { path, same_file, on_path, client } = installation;
-    let mut entry = Entry {
+    let mut entry = ListedClient {
         path: text(&path),
         same_file: same_file.iter().map(|path| text(path)).collect(),
         on_path,
@@ -78,7 +78,7 @@ fn entry(installation: Installation, patcher: &Patcher<'_>) -> Entry {
     };
     let target = match client {
         Ok(target) => target,
-        Err(error) => return Entry { problem: Some(error.to_string()), ..entry },
+        Err(error) => return ListedClient { problem: Some(error.to_string()), ..entry },
     };
     match patcher.verify(&target) {
         Ok(inspection) => {
@@ -87,7 +87,7 @@ fn entry(installation: Installation, patcher: &Patcher<'_>) -> Entry {
             entry.problem = inspection.reason;
         }
         // The path is told anyway.
-        Err(PatchError::Open(OpenError::Container { cause, .. })) => entry.problem = Some(cause.to_string()),
+        Err(PatchError::Open(TargetOpenError::Container { cause, .. })) => entry.problem = Some(cause.to_string()),
         Err(error) => entry.problem = Some(error.to_string()),
     }
     entry.kind = Some(target.kind);
@@ -97,18 +97,18 @@ fn entry(installation: Installation, patcher: &Patcher<'_>) -> Entry {
     entry
 }
 
-/// A path for people and JSON; what is not Unicode is listed, with that as its problem.
+/// Formats a path for people and JSON. Paths that are not Unicode are shown lossily.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn tell(entry: &Entry, output: &mut Output) -> anyhow::Result<()> {
+fn tell(entry: &ListedClient, output: &mut Output) -> anyhow::Result<()> {
     let state = match entry.state {
-        Some(State::Patched) => styled(GOOD, format!("{:<10}", "patched")),
-        Some(State::Unpatched) => format!("{:<10}", "unpatched"),
-        Some(State::Upgraded) => format!("{:<10}", "upgraded"),
-        Some(State::Modified) => format!("{:<10}", "modified"),
-        Some(State::Foreign) => format!("{:<10}", "foreign"),
+        Some(TargetState::Patched) => styled(GOOD, format!("{:<10}", "patched")),
+        Some(TargetState::Unpatched) => format!("{:<10}", "unpatched"),
+        Some(TargetState::Upgraded) => format!("{:<10}", "upgraded"),
+        Some(TargetState::Modified) => format!("{:<10}", "modified"),
+        Some(TargetState::Foreign) => format!("{:<10}", "foreign"),
         None => format!("{:<10}", "-"),
     };
     let version = entry.version.as_deref().unwrap_or("?");

@@ -6,20 +6,20 @@ use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Answer, Output, TargetArg};
+use super::{CommandOutcome, Output, TargetArg};
 use crate::cli::output::{BAD, BOLD, DIM, styled};
-use ctxbridge_common::parallel::beside;
+use ctxbridge_common::parallel::join;
 use ctxbridge_patch::catalogue::{Catalogue, Patch};
 use ctxbridge_patch::inspect::as_published;
 use ctxbridge_patch::locate::{Excerpts, Site, locate};
-use ctxbridge_patch::signature::Form;
+use ctxbridge_patch::signature::TextForm;
 use ctxbridge_syntax::with_deep_stack;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge patch locate node_modules/@anthropic-ai/claude-code/cli.js
 
-Of a patched client, the sites are those of its original. Exit code 1 when a required site is missing.")]
+For a patched client, this shows the sites of its original. Exits 1 if a required site is missing.")]
 pub(super) struct LocateArgs {
     #[command(flatten)]
     target: TargetArg,
@@ -46,7 +46,7 @@ struct MissingJson {
 }
 
 impl LocateArgs {
-    pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let target = self.target.resolve()?;
         output.progress("reading the client");
         let container = target.open()?;
@@ -55,8 +55,8 @@ impl LocateArgs {
         let version = target.version.as_ref();
         let patches: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
         output.progress("finding the sites");
-        let locate = || with_deep_stack(|| locate(&container, &patches, version, Form::Original));
-        let (sha256, located) = beside(|| source.sha256(), locate);
+        let locate = || with_deep_stack(|| locate(&container, &patches, version, TextForm::Original));
+        let (sha256, located) = join(|| source.sha256(), locate);
         let sha256 = sha256.with_context(|| format!("cannot read {}", target.path.display()))?;
         output.clear_progress();
         let located = located.with_context(|| target.path.display().to_string())?;
@@ -90,7 +90,7 @@ impl LocateArgs {
             output.line(format!("{} ({}, {package}, {})", target.path.display(), container.kind(), target.version_text()))?;
             tell(&located.sites, container.kind().is_native(), &missing, output)?;
         }
-        Ok(if required { Answer::No } else { Answer::Yes })
+        Ok(if required { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }
 
@@ -108,7 +108,7 @@ fn site_json(site: &Site) -> SiteJson<'_> {
     }
 }
 
-/// A module's name without the folder that all are in.
+/// Returns a module's name without the folder that all modules share.
 fn short(module: &str) -> &str {
     module.rsplit('/').next().unwrap_or(module)
 }

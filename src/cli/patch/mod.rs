@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{Answer, Output, configuration};
+use super::{CommandOutcome, Output, configuration};
 use ctxbridge_common::paths;
 use ctxbridge_patch::catalogue::Catalogue;
 use ctxbridge_patch::install::Target;
@@ -30,24 +30,24 @@ pub(super) struct PatchArgs {
 
 #[derive(Debug, Subcommand)]
 enum PatchCommand {
-    /// Show the installed clients
-    List(list::ListArgs),
-    /// Show the sites that each patch would use
+    /// List the installed clients
+    List(list::PatchListArgs),
+    /// Show the code locations that each patch would edit
     Locate(locate::LocateArgs),
     /// Patch a client
     Apply(apply::ApplyArgs),
-    /// Say whether a client is patched, by ctxbridge, and intact
-    Verify(verify::VerifyArgs),
-    /// Put a client's original back
+    /// Check that a client is patched by ctxbridge and intact
+    Verify(verify::PatchVerifyArgs),
+    /// Restore the original client
     Revert(revert::RevertArgs),
-    /// Say whether the signatures match these releases, for CI
+    /// Check that the signatures match releases, for CI
     Check(check::CheckArgs),
 }
 
-/// The client that a command is about.
+/// Client that a command works on.
 #[derive(Debug, clap::Args)]
 struct TargetArg {
-    /// An executable, a cli.js, a package folder, or a link or launcher that leads to one [default: the `claude` on the PATH]
+    /// Client to work on: an executable, cli.js, package folder, link or launcher [default: `claude` on the PATH]
     #[arg(value_name = "TARGET")]
     target: Option<PathBuf>,
 }
@@ -59,7 +59,7 @@ impl TargetArg {
 }
 
 impl PatchArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let catalogue = match &self.catalogue {
             Some(folder) => Catalogue::load(folder)?,
             None => configured(output)?,
@@ -75,7 +75,7 @@ impl PatchArgs {
     }
 }
 
-/// The built-in catalogue with what the user has set: a patched client prunes by it, unless its environment says otherwise.
+/// Returns the built-in catalogue with the user's settings. A patched client prunes by them, unless its environment overrides them.
 fn configured(output: &Output) -> anyhow::Result<Catalogue> {
     let mut catalogue = Catalogue::embedded()?;
     let config = configuration(output);
@@ -85,7 +85,7 @@ fn configured(output: &Output) -> anyhow::Result<Catalogue> {
     Ok(catalogue)
 }
 
-/// Calls `work` with a patcher that works in the user's data directory and tells `output` what goes on.
+/// Calls `work` with a patcher for the user's data directory, which reports its progress to `output`.
 fn with_patcher<T>(
     catalogue: Catalogue,
     output: &Output,

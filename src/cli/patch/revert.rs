@@ -1,6 +1,6 @@
 //! `ctxbridge patch revert`
 
-use super::{Answer, Output, TargetArg, with_patcher};
+use super::{CommandOutcome, Output, TargetArg, with_patcher};
 use crate::cli::output::{DIM, GOOD, styled};
 use ctxbridge_patch::catalogue::Catalogue;
 use ctxbridge_patch::patcher::RevertedState;
@@ -9,14 +9,14 @@ use ctxbridge_patch::patcher::RevertedState;
 #[command(after_help = "Example:
   ctxbridge patch revert
 
-Refuses when the client is not what ctxbridge wrote, or the backup of the original fails its checksum.")]
+Refuses if the client was changed since it was patched, or the checksum of the backup is wrong.")]
 pub(super) struct RevertArgs {
     #[command(flatten)]
     target: TargetArg,
 }
 
 impl RevertArgs {
-    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let target = self.target.resolve()?;
         let reverted = with_patcher(catalogue, output, |patcher| Ok(patcher.revert(&target)?))?;
         let done = reverted.state == RevertedState::Reverted;
@@ -28,6 +28,6 @@ impl RevertArgs {
         } else {
             output.line(format!("not patched: {} has nothing of ctxbridge in it", reverted.target.display()))?;
         }
-        Ok(if done { Answer::Yes } else { Answer::No })
+        Ok(if done { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }

@@ -2,25 +2,25 @@
 
 use serde_json::json;
 
-use super::{Answer, Output, TargetArg, with_patcher};
+use super::{CommandOutcome, Output, TargetArg, with_patcher};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
 use ctxbridge_patch::catalogue::Catalogue;
-use ctxbridge_patch::inspect::{Inspection, State};
+use ctxbridge_patch::inspect::{Inspection, TargetState};
 use ctxbridge_patch::install::Target;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   ctxbridge patch verify || ctxbridge patch apply
 
-Exit code 0 only for `patched`. States: patched, unpatched, upgraded (the client changed since it was patched),
-modified (patched, and changed afterwards), foreign (patched by another tool).")]
-pub(super) struct VerifyArgs {
+States: patched, unpatched, upgraded (a newer client was installed after the patch), modified (changed after it was patched), \
+foreign (patched by another tool). Exits 0 only if the state is `patched`.")]
+pub(super) struct PatchVerifyArgs {
     #[command(flatten)]
     target: TargetArg,
 }
 
-impl VerifyArgs {
-    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<Answer> {
+impl PatchVerifyArgs {
+    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let target = self.target.resolve()?;
         let inspection = with_patcher(catalogue, output, |patcher| Ok(patcher.verify(&target)?))?;
         if output.json {
@@ -33,7 +33,7 @@ impl VerifyArgs {
         } else {
             tell(&target, &inspection, output)?;
         }
-        Ok(if inspection.state == State::Patched { Answer::Yes } else { Answer::No })
+        Ok(if inspection.state == TargetState::Patched { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }
 
@@ -41,19 +41,19 @@ fn tell(target: &Target, inspection: &Inspection, output: &mut Output) -> anyhow
     let place = format!("{} ({})", target.path.display(), target.version_text());
     let patches = inspection.patches.join(", ");
     let (state, details, next) = match inspection.state {
-        State::Patched => (styled(GOOD, "patched:"), format!("{place} with {patches}"), None),
-        State::Unpatched => (styled(BAD, "unpatched:"), place, Some("`ctxbridge patch apply` patches it")),
-        State::Upgraded => (
+        TargetState::Patched => (styled(GOOD, "patched:"), format!("{place} with {patches}"), None),
+        TargetState::Unpatched => (styled(BAD, "unpatched:"), place, Some("`ctxbridge patch apply` patches it")),
+        TargetState::Upgraded => (
             styled(BAD, "upgraded:"),
             format!("{place} was installed after the patch"),
             Some("`ctxbridge patch apply` patches it"),
         ),
-        State::Modified => (
+        TargetState::Modified => (
             styled(BAD, "modified:"),
             format!("{place} carries {patches}, but has been changed since"),
             Some("Reinstall the client, then `ctxbridge patch apply`"),
         ),
-        State::Foreign => (
+        TargetState::Foreign => (
             styled(BAD, "foreign:"),
             format!("{place}: {}", inspection.reason.as_deref().unwrap_or("patched by another tool")),
             Some("Undo that with the other tool or reinstall the client, then `ctxbridge patch apply`"),

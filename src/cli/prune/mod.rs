@@ -11,15 +11,15 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
 use super::output::{Output, count};
-use super::{Answer, configuration};
+use super::{CommandOutcome, configuration};
 use ctxbridge_archive::quote;
-use ctxbridge_prune::Settings;
-use ctxbridge_prune::simulate::{Conversation, Reader};
+use ctxbridge_prune::PruneSettings;
+use ctxbridge_prune::simulate::{ReplayConversation, ReplayReader};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge prune preview session.jsonl      what the newest request would lose
-  ctxbridge prune simulate session.jsonl     what that does to tokens, cache and cost
+  ctxbridge prune preview session.jsonl      cuts in the newest request
+  ctxbridge prune simulate session.jsonl     effect on tokens, cache and cost
 
 Transcripts are in ~/.claude/projects.")]
 pub(super) struct PruneArgs {
@@ -29,14 +29,14 @@ pub(super) struct PruneArgs {
 
 #[derive(Debug, Subcommand)]
 enum PruneCommand {
-    /// Show what would be cut of a request, before and after
+    /// Show what would be cut from a request, with sizes before and after
     Preview(preview::PreviewArgs),
-    /// Replay a session's calls under several policies: tokens, cache hits, cost, compactions
+    /// Replay a session under several policies: tokens, cache hits, cost, compactions
     Simulate(simulate::SimulateArgs),
 }
 
 impl PruneArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         match &self.command {
             PruneCommand::Preview(args) => args.run(output),
             PruneCommand::Simulate(args) => args.run(output),
@@ -44,8 +44,8 @@ impl PruneArgs {
     }
 }
 
-/// The conversation in a transcript; none when there are no calls in it, which is said.
-fn read(path: &Path, output: &Output) -> anyhow::Result<Option<Conversation>> {
+/// Reads the conversation in a transcript. Returns `None` and notes it if there are no requests in it.
+fn read(path: &Path, output: &Output) -> anyhow::Result<Option<ReplayConversation>> {
     let shown = quote::line(&path.to_string_lossy());
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -57,7 +57,7 @@ fn read(path: &Path, output: &Output) -> anyhow::Result<Option<Conversation>> {
         bail!("{shown} is a folder; give the path of a transcript in it");
     }
     let mut lines = BufReader::with_capacity(1 << 20, file);
-    let (mut reader, mut line) = (Reader::default(), Vec::new());
+    let (mut reader, mut line) = (ReplayReader::default(), Vec::new());
     let (mut good, mut bad, mut first_bad, mut number) = (0_u64, 0_u64, 0, 0_u64);
     loop {
         line.clear();
@@ -88,7 +88,7 @@ fn read(path: &Path, output: &Output) -> anyhow::Result<Option<Conversation>> {
     Ok(Some(conversation))
 }
 
-/// The settings that a client patched now would be run with from here.
-fn settings(output: &Output) -> Settings {
+/// Loads the settings that a client patched now and started here would use.
+fn settings(output: &Output) -> PruneSettings {
     configuration(output).prune
 }

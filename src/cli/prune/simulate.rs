@@ -9,17 +9,18 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::read;
-use crate::cli::Answer;
+use crate::cli::CommandOutcome;
 use crate::cli::output::{BOLD, Output, count, styled};
 use ctxbridge_archive::quote;
-use ctxbridge_prune::simulate::plot::{self, grouped};
+use ctxbridge_prune::simulate::plot::{self, group_thousands};
 use ctxbridge_prune::simulate::prices::Prices;
 use ctxbridge_prune::simulate::{
-    Conversation, Outcome, Policy, Terms, Totals, USUAL_MODEL, Weighed, cache, replay, threshold_of, window_of,
+    DEFAULT_PRICED_MODEL, Policy, ReplayConversation, ReplayOutcome, ReplayTerms, ReplayTotals, WeighedConversation, cache,
+    compaction_threshold, replay, window_tokens_of,
 };
-use ctxbridge_prune::{Scope, Settings};
+use ctxbridge_prune::{PruneScope, PruneSettings};
 
-/// With which the client compacts earlier, in percent of the window.
+/// Variable that makes the client compact earlier, in percent of the window.
 const PERCENT_VAR: &str = "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE";
 
 #[derive(Debug, clap::Args)]
@@ -29,31 +30,31 @@ const PERCENT_VAR: &str = "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE";
   ctxbridge prune simulate session.jsonl --plot contexts.svg
   CLAUDE_TEXT_PRUNE_TAIL_TOKENS=20000 ctxbridge prune simulate session.jsonl
 
-Policies: `none`; `reference`, which cuts text anew at each request and counts tool results as
-turns; `text` and `all`, which are ctxbridge's, with the settings in force.
-Sizes are scaled to what the API counted. `sent` are all tokens sent, `changes` the requests that
-lose their cache because of a cut, `verbatim` is how much of what was said the last request has
-word for word.")]
+Policies: `none`; `reference`, which cuts text again at each request and counts tool results as turns; `text` and `all`, which are \
+ctxbridge's, with the current settings.
+
+Sizes are scaled to the token counts of the API. Columns: `sent` is the number of tokens sent, `changes` the number of requests \
+that lose their cache because of a cut, `verbatim` the share of the conversation that the last request still contains word for word.")]
 pub(super) struct SimulateArgs {
-    /// Sessions' JSON lines
+    /// Transcripts (.jsonl) of sessions
     #[arg(required = true)]
     transcripts: Vec<PathBuf>,
-    /// Draw the size of the context, call by call
+    /// Plot the size of the context per call into this file
     #[arg(long, value_name = "FILE.svg|png", value_parser = picture)]
     plot: Option<Picture>,
-    /// The prompt cache: as the API has it, or one that finds the longest unchanged prefix
+    /// Prompt cache to simulate: `api`, or `exact`, which finds the longest unchanged prefix
     #[arg(long, value_enum, default_value_t)]
     cache: CacheKind,
-    /// Tokens of the model's window [default: what the transcript says, or 200000]
+    /// Size of the model's window in tokens [default: from the transcript, else 200000]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     window: Option<u64>,
-    /// Where the client compacts [default: 13000 tokens before the window ends]
+    /// Context size at which the client compacts [default: 13000 tokens below the window]
     #[arg(long, value_name = "TOKENS|PERCENT%")]
     threshold: Option<Threshold>,
-    /// Prices to use in place of the built-in ones, in the same form
+    /// Prices to use instead of the built-in ones, in the same form
     #[arg(long, value_name = "FILE.toml")]
     prices: Option<PathBuf>,
-    /// Count with this model's prices [default: the transcript's model]
+    /// Use this model's prices [default: the transcript's model]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }
@@ -65,19 +66,19 @@ enum CacheKind {
     Exact,
 }
 
-/// Where a picture goes.
+/// File for a plot.
 #[derive(Debug, Clone)]
 struct Picture {
     path: PathBuf,
-    format: plot::Format,
+    format: plot::ImageFormat,
 }
 
 fn picture(path: &str) -> Result<Picture, String> {
     let path = PathBuf::from(path);
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
     let format = match extension.as_deref().and_then(|extension| extension.to_str()) {
-        Some("svg") => plot::Format::Svg,
-        Some("png") => plot::Format::Png,
+        Some("svg") => plot::ImageFormat::Svg,
+        Some("png") => plot::ImageFormat::Png,
         _ => return Err("its name has to end with .svg or .png".to_owned()),
     };
     Ok(Picture { path, format })
@@ -108,34 +109,34 @@ impl Threshold {
     fn of(self, window: u64) -> u64 {
         match self {
             Self::Tokens(tokens) => tokens,
-            Self::Percent(percent) => threshold_of(window).min((window as f64 * percent / 100.0) as u64),
+            Self::Percent(percent) => compaction_threshold(window).min((window as f64 * percent / 100.0) as u64),
         }
     }
 }
 
-/// A transcript's replays, one for each policy.
+/// Replays of a transcript, one for each policy.
 struct Simulated<'a> {
     path: &'a Path,
     model: String,
     calls: usize,
     window: u64,
-    terms: Terms,
+    terms: ReplayTerms,
     is_hourly: bool,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<ReplayOutcome>,
 }
 
-/// What one policy comes to, with what follows from the others.
+/// Totals of one policy, with its ratio to the others.
 #[derive(Serialize)]
-struct Row {
+struct PolicyRow {
     name: &'static str,
     #[serde(flatten)]
-    totals: Totals,
+    totals: ReplayTotals,
     cost_ratio: Option<f64>,
     verbatim_share: f64,
 }
 
 impl SimulateArgs {
-    pub fn run(&self, output: &mut Output) -> anyhow::Result<Answer> {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let prices = self.prices()?;
         let policies = policies(&super::settings(output));
         let mut simulated = Vec::new();
@@ -147,7 +148,7 @@ impl SimulateArgs {
         }
         output.clear_progress();
         if simulated.is_empty() {
-            return Ok(Answer::No);
+            return Ok(CommandOutcome::No);
         }
         for transcript in &simulated {
             if let Some(note) = &transcript.terms.price.note {
@@ -169,7 +170,7 @@ impl SimulateArgs {
                 table(&sum, output)?;
             }
         }
-        Ok(Answer::Yes)
+        Ok(CommandOutcome::Yes)
     }
 
     fn prices(&self) -> anyhow::Result<Prices> {
@@ -182,23 +183,24 @@ impl SimulateArgs {
     fn simulate<'a>(
         &self,
         path: &'a Path,
-        conversation: &Conversation,
+        conversation: &ReplayConversation,
         policies: &[(&'static str, Policy)],
         prices: &Prices,
     ) -> Simulated<'a> {
-        let model = self.model.as_ref().or(conversation.model.as_ref()).map_or_else(|| USUAL_MODEL.to_owned(), Clone::clone);
-        let window = self.window.unwrap_or_else(|| window_of(conversation));
+        let model =
+            self.model.as_ref().or(conversation.model.as_ref()).map_or_else(|| DEFAULT_PRICED_MODEL.to_owned(), Clone::clone);
+        let window = self.window.unwrap_or_else(|| window_tokens_of(conversation));
         let from_env = || std::env::var(PERCENT_VAR).ok()?.parse().ok().filter(|percent| (1.0..=100.0).contains(percent));
         let threshold = self.threshold.or_else(|| from_env().map(Threshold::Percent));
-        let terms = Terms {
-            threshold: threshold.map_or_else(|| threshold_of(window), |threshold| threshold.of(window)),
+        let terms = ReplayTerms {
+            threshold: threshold.map_or_else(|| compaction_threshold(window), |threshold| threshold.of(window)),
             cache: match self.cache {
-                CacheKind::Api => cache::Kind::Api,
-                CacheKind::Exact => cache::Kind::Exact,
+                CacheKind::Api => cache::CacheModel::Api,
+                CacheKind::Exact => cache::CacheModel::Exact,
             },
             price: prices.of(&model, conversation.is_hourly),
         };
-        let weighed = Weighed::new(conversation);
+        let weighed = WeighedConversation::new(conversation);
         let outcomes = policies.iter().map(|(_, policy)| replay(conversation, &weighed, policy, &terms)).collect();
         let (calls, is_hourly) = (conversation.calls.len(), conversation.is_hourly);
         Simulated { path, model, calls, window, terms, is_hourly, outcomes }
@@ -216,8 +218,8 @@ impl SimulateArgs {
             "{} of {}; window {}, compacted at {}; cache {}, {}; prices of {}",
             count(transcript.calls as u64, "answer"),
             quote::line(&transcript.model),
-            grouped(transcript.window),
-            grouped(transcript.terms.threshold),
+            group_thousands(transcript.window),
+            group_thousands(transcript.terms.threshold),
             self.cache.name(),
             if transcript.is_hourly { "1 hour" } else { "5 minutes" },
             quote::line(&prices.dated),
@@ -231,7 +233,7 @@ impl SimulateArgs {
         &self,
         simulated: &[Simulated<'_>],
         policies: &[(&'static str, Policy)],
-        sum: &[Row],
+        sum: &[PolicyRow],
         prices: &Prices,
         output: &mut Output,
     ) -> anyhow::Result<()> {
@@ -265,27 +267,32 @@ fn lifetime_ms(is_hourly: bool) -> i64 {
     if is_hourly { cache::ONE_HOUR_MS } else { cache::FIVE_MINUTES_MS }
 }
 
-/// What is compared. Ours is on here, also where the environment switches it off.
-fn policies(settings: &Settings) -> Vec<(&'static str, Policy)> {
-    let ours = |scope| Policy::Ours(Box::new(Settings { enabled: true, scope, ..settings.clone() }));
-    vec![("none", Policy::None), ("reference", Policy::Reference), ("text", ours(Scope::Text)), ("all", ours(Scope::All))]
+/// Policies to compare. Ours is always on here, even if the environment switches it off.
+fn policies(settings: &PruneSettings) -> Vec<(&'static str, Policy)> {
+    let ours = |scope| Policy::Ours(Box::new(PruneSettings { enabled: true, scope, ..settings.clone() }));
+    vec![
+        ("none", Policy::None),
+        ("reference", Policy::Reference),
+        ("text", ours(PruneScope::Text)),
+        ("all", ours(PruneScope::All)),
+    ]
 }
 
-/// One row for each policy; the first is what the others are compared with.
-fn rows(totals: &[Totals], policies: &[(&'static str, Policy)]) -> Vec<Row> {
+/// Returns one row for each policy; the first is the baseline.
+fn rows(totals: &[ReplayTotals], policies: &[(&'static str, Policy)]) -> Vec<PolicyRow> {
     let whole = totals.first().map_or(0.0, |totals| totals.cost_usd);
     let round = |number: f64, digits: i32| (number * 10_f64.powi(digits)).round() / 10_f64.powi(digits);
-    let row = |(totals, (name, _)): (&Totals, &(&'static str, Policy))| Row {
+    let row = |(totals, (name, _)): (&ReplayTotals, &(&'static str, Policy))| PolicyRow {
         name,
-        totals: Totals { cost_usd: round(totals.cost_usd, 6), ..*totals },
+        totals: ReplayTotals { cost_usd: round(totals.cost_usd, 6), ..*totals },
         cost_ratio: (whole > 0.0).then(|| round(totals.cost_usd / whole, 4)),
         verbatim_share: round(totals.verbatim_share(), 4),
     };
     totals.iter().zip(policies).map(row).collect()
 }
 
-fn sum(simulated: &[Simulated<'_>], policies: &[(&'static str, Policy)]) -> Vec<Row> {
-    let mut totals = vec![Totals::default(); policies.len()];
+fn sum(simulated: &[Simulated<'_>], policies: &[(&'static str, Policy)]) -> Vec<PolicyRow> {
+    let mut totals = vec![ReplayTotals::default(); policies.len()];
     for transcript in simulated {
         for (total, outcome) in totals.iter_mut().zip(&transcript.outcomes) {
             *total += outcome.totals;
@@ -294,7 +301,7 @@ fn sum(simulated: &[Simulated<'_>], policies: &[(&'static str, Policy)]) -> Vec<
     rows(&totals, policies)
 }
 
-fn table(rows: &[Row], output: &mut Output) -> anyhow::Result<()> {
+fn table(rows: &[PolicyRow], output: &mut Output) -> anyhow::Result<()> {
     let mut lines = vec![
         [
             "policy",
@@ -313,20 +320,20 @@ fn table(rows: &[Row], output: &mut Output) -> anyhow::Result<()> {
         ]
         .map(str::to_owned),
     ];
-    for Row { name, totals, cost_ratio, verbatim_share } in rows {
+    for PolicyRow { name, totals, cost_ratio, verbatim_share } in rows {
         lines.push([
             (*name).to_owned(),
-            grouped(totals.calls),
-            grouped(totals.input_tokens),
-            grouped(totals.cache_read_tokens),
-            grouped(totals.cache_write_tokens),
-            grouped(totals.uncached_tokens),
-            grouped(totals.output_tokens),
+            group_thousands(totals.calls),
+            group_thousands(totals.input_tokens),
+            group_thousands(totals.cache_read_tokens),
+            group_thousands(totals.cache_write_tokens),
+            group_thousands(totals.uncached_tokens),
+            group_thousands(totals.output_tokens),
             format!("${:.2}", totals.cost_usd),
             cost_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
-            grouped(totals.peak_tokens),
-            grouped(totals.compactions),
-            grouped(totals.prefix_changes),
+            group_thousands(totals.peak_tokens),
+            group_thousands(totals.compactions),
+            group_thousands(totals.prefix_changes),
             format!("{:.0} %", verbatim_share * 100.0),
         ]);
     }
@@ -342,7 +349,7 @@ fn table(rows: &[Row], output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The transcripts one after the other, where there are several.
+/// Draws the transcripts in sequence, if there are several.
 fn draw(picture: &Picture, simulated: &[Simulated<'_>], policies: &[(&'static str, Policy)]) -> anyhow::Result<()> {
     let lines: Vec<_> = policies
         .iter()
@@ -353,7 +360,7 @@ fn draw(picture: &Picture, simulated: &[Simulated<'_>], policies: &[(&'static st
                 points.extend(transcript.outcomes[at].contexts.iter().map(|(call, tokens)| (before + call, *tokens)));
                 before += transcript.calls;
             }
-            plot::Line { name: (*name).to_owned(), points }
+            plot::PlotLine { name: (*name).to_owned(), points }
         })
         .collect();
     let title = match simulated {

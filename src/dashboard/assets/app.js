@@ -9,10 +9,10 @@ const EVERY_MS = 3000;
 const STATE_EVERY_MS = 5 * 60 * 1000;
 
 const MARKS = {
-  compaction: { name: "compaction", colour: "bad" },
-  blocked: { name: "compaction that was blocked", colour: "warn", dashes: true },
-  announced: { name: "compaction without a summary", colour: "warn" },
-  prune: { name: "drop without a compaction: pruned", colour: "good", dashes: true },
+  compaction: { name: "compaction", color: "bad" },
+  blocked: { name: "compaction that was blocked", color: "warn", dashes: true },
+  announced: { name: "compaction without a summary", color: "warn" },
+  prune: { name: "drop without a compaction: pruned", color: "good", dashes: true },
 };
 
 let mark = null;
@@ -73,10 +73,10 @@ function days(list) {
     x: list.map((day) => noon(day.day)),
     // The taller bar is drawn first, and stands behind.
     lines: [
-      { name: "done, blocked or without a summary", colour: "warn", isBars: true, values: list.map((day) => day.done + day.blocked + day.announced) },
-      { name: "done", colour: "accent", isBars: true, values: list.map((day) => day.done) },
+      { name: "done, blocked or without a summary", color: "warn", isBars: true, values: list.map((day) => day.done + day.blocked + day.announced) },
+      { name: "done", color: "accent", isBars: true, values: list.map((day) => day.done) },
     ],
-    legend: [{ name: "done", colour: "accent" }, { name: "blocked, or without a summary", colour: "warn" }],
+    legend: [{ name: "done", color: "accent" }, { name: "blocked, or without a summary", color: "warn" }],
     rows: {
       heads: ["Day", "Done", "Blocked", "Without a summary"],
       rows: list.map((day) => [day.day, number(day.done), number(day.blocked), number(day.announced)]),
@@ -99,8 +99,8 @@ function capture({ all, events, days }) {
     unit: " ms",
     x: days.map((day) => noon(day.name)),
     lines: [
-      { name: "median", colour: "accent", values: days.map((day) => day.p50_ms) },
-      { name: "95 % within", colour: "warn", values: days.map((day) => day.p95_ms) },
+      { name: "median", color: "accent", values: days.map((day) => day.p50_ms) },
+      { name: "95 % within", color: "warn", values: days.map((day) => day.p95_ms) },
     ],
     rows: { heads: ["Event or day", "Runs", "Median", "95 % within", "Succeeded"], rows: [...events, ...days].map(row) },
   });
@@ -191,9 +191,9 @@ async function choose(id, isAsked) {
 
 function context({ session, turns, points, marks }) {
   byId("session-title").textContent = nameOf(session);
-  const optimised = session.optimised ? many(session.optimised, "optimise cycle") : null;
+  const optimized = session.optimized ? many(session.optimized, "optimize cycle") : null;
   const window = session.window_tokens ? `window of ${tokens(session.window_tokens)}` : null;
-  byId("session-about").textContent = [short(session.session), session.folder, session.model, window, many(turns, "turn"), optimised].filter(Boolean).join(" · ");
+  byId("session-about").textContent = [short(session.session), session.folder, session.model, window, many(turns, "turn"), optimized].filter(Boolean).join(" · ");
   if (!points.length) {
     charts.clear(byId("context"), el("p", { class: "muted" }, "The client did not tell how large the context was."));
     return;
@@ -206,9 +206,9 @@ function context({ session, turns, points, marks }) {
   charts.show(byId("context"), {
     label: `Context of the session over time, up to ${tokens(Math.max(...points.map(([, size]) => size)))}. ${counts.join("; ")}`,
     x: points.map(([at]) => at / 1000),
-    lines: [{ name: "context in tokens", colour: "accent", values: points.map(([, size]) => size) }],
+    lines: [{ name: "context in tokens", color: "accent", values: points.map(([, size]) => size) }],
     marks: marks.map((mark) => ({ x: mark.at_ms / 1000, ...MARKS[mark.kind] })),
-    legend: [{ name: "context in tokens", colour: "accent" }, ...kinds.map((kind) => MARKS[kind])],
+    legend: [{ name: "context in tokens", color: "accent" }, ...kinds.map((kind) => MARKS[kind])],
     rows: { heads: ["Time", "What", "Context in tokens"], rows: rows.map(([at, what, size]) => [time(at), what, size == null ? "–" : number(size)]) },
   });
 }
@@ -242,8 +242,8 @@ function savings({ without, pruned, saved_tokens, saved_usd, answers, model, pri
     isTime: false,
     x,
     lines: [
-      { name: "without pruning", colour: "warn", values: line(without) },
-      { name: "with pruning", colour: "good", values: line(pruned) },
+      { name: "without pruning", color: "warn", values: line(without) },
+      { name: "with pruning", color: "good", values: line(pruned) },
     ],
     rows: {
       heads: ["", "Without", "With pruning"],

@@ -7,13 +7,13 @@ import { compact, el, table, time } from "./dom.js";
 const MOST_ROWS = 300;
 const HEIGHT = 220;
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const charts = new Map();
 
 /**
  * Shows, or brings up to date, the chart in an element. `about` has:
- * `label` (what it says, in one sentence), `x` (numbers), `isTime`, `lines` ([{name, colour, values, isBars}]), `unit` (of values, for
- * people), `marks` ([{x, colour, dashes}]), `legend` ([{name, colour, dashes}]) and `rows` ({heads, rows}) for the table.
+ * `label` (what it says, in one sentence), `x` (numbers), `isTime`, `lines` ([{name, color, values, isBars}]), `unit` (of values, for
+ * people), `marks` ([{x, color, dashes}]), `legend` ([{name, color, dashes}]) and `rows` ({heads, rows}) for the table.
  */
 export function show(host, about) {
   const shape = JSON.stringify(about.lines.map((line) => [line.name, line.isBars ?? false]));
@@ -36,7 +36,7 @@ export function clear(host, ...said) {
   host.replaceChildren(...said);
 }
 
-/** With the colours as they are now. */
+/** With the colors as they are now. */
 export function repaint() {
   for (const chart of charts.values()) {
     chart.plot?.destroy();
@@ -65,8 +65,8 @@ function draw(chart) {
   const data = [about.x, ...about.lines.map((line) => line.values)];
   if (chart.plot) chart.plot.setData(data);
   else chart.plot = new uPlot(options(chart), data, chart.canvas);
-  const item = ({ name, colour, dashes }) => {
-    const swatch = el("span", { class: `swatch ${colour}${dashes ? " dashes" : ""}` });
+  const item = ({ name, color, dashes }) => {
+    const swatch = el("span", { class: `swatch ${color}${dashes ? " dashes" : ""}` });
     return el("li", {}, swatch, name);
   };
   chart.legend.replaceChildren(...(about.legend ?? about.lines).map(item));
@@ -81,13 +81,13 @@ function draw(chart) {
 }
 
 function options(chart) {
-  const axis = { stroke: colour("muted"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1 } };
+  const axis = { stroke: color("muted"), grid: { stroke: color("grid"), width: 1 }, ticks: { stroke: color("grid"), width: 1 } };
   const font = "12px system-ui, sans-serif";
   const isTime = chart.about.isTime ?? true;
   const line = (line) => ({
     label: line.name,
-    stroke: colour(line.colour),
-    fill: line.isBars ? colour(line.colour) : undefined,
+    stroke: color(line.color),
+    fill: line.isBars ? color(line.color) : undefined,
     width: line.isBars ? 0 : 2,
     paths: line.isBars ? uPlot.paths.bars({ size: [0.7, 28] }) : line.isSteps ? uPlot.paths.stepped({ align: 1 }) : undefined,
     points: { show: !line.isBars && chart.about.x.length < 40 },
@@ -128,7 +128,7 @@ function marks(plot, list) {
   for (const mark of list) {
     const x = plot.valToPos(mark.x, "x", true);
     if (!(x >= bbox.left && x <= bbox.left + bbox.width)) continue;
-    ctx.strokeStyle = colour(mark.colour);
+    ctx.strokeStyle = color(mark.color);
     ctx.setLineDash(mark.dashes ? [4 * devicePixelRatio, 4 * devicePixelRatio] : []);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);

@@ -1,35 +1,36 @@
-//! How the context of a session grew and shrank.
+//! Size of a session's context over time.
 
 use serde::Serialize;
 
-use super::{Desk, Listed, Trouble, session};
+use super::{DashboardService, DataError, ListedSession, session};
 use ctxbridge_archive::store::StoredCompaction;
 
-/// Points of a line at most: a screen has no more.
-const MOST_POINTS: usize = 2_000;
-/// A context that shrinks by less may have been counted differently, in tokens and as a share of what it was.
-const LEAST_DROP: u64 = 1_000;
-const LEAST_SHARE: f64 = 0.05;
+/// Maximum number of points of a line: a screen has no more.
+const MAX_SERIES_POINTS: usize = 2_000;
+/// Least drop that counts as pruning, in tokens and as a share of the context before. Smaller ones may come from different ways
+/// of counting.
+const MIN_DROP_TOKENS: u64 = 1_000;
+const MIN_DROP_SHARE: f64 = 0.05;
 
 /// A session, and its context over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Series {
+pub struct ContextSeries {
     /// The session.
-    pub session: Listed,
-    /// Turns whose context is known.
+    pub session: ListedSession,
+    /// Number of turns whose context is known.
     pub turns: u64,
     /// Milliseconds since 1970 and tokens; at most 2,000, the highest and lowest of each stretch.
     pub points: Vec<(i64, u64)>,
-    /// What happened, in order of time.
-    pub marks: Vec<Mark>,
+    /// Events, in order of time.
+    pub marks: Vec<ContextMark>,
 }
 
-/// Why a context shrank, or nearly did.
+/// An event that shrank a context, or nearly did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mark {
+pub struct ContextMark {
     /// Milliseconds since 1970.
     pub at_ms: i64,
-    /// `compaction`, `blocked` or `announced`; `prune` where it shrank without any of them, as pruning makes it.
+    /// `compaction`, `blocked` or `announced`; `prune` if the context shrank without any of them, as pruning does.
     pub kind: &'static str,
     /// Tokens before, where they are known.
     pub before_tokens: Option<u64>,
@@ -37,9 +38,9 @@ pub struct Mark {
     pub after_tokens: Option<u64>,
 }
 
-impl Desk {
-    /// A session, by its whole id.
-    pub fn session(&self, id: &str) -> Result<Series, Trouble> {
+impl DashboardService {
+    /// Returns a session, by its whole id.
+    pub fn session(&self, id: &str) -> Result<ContextSeries, DataError> {
         let mut store = self.opened()?;
         let found = session(&mut *store, id)?;
         let points = store.contexts(found.key)?;
@@ -47,18 +48,23 @@ impl Desk {
         let title = self.titles(&mut *store, std::slice::from_ref(&found))?.pop().flatten();
         drop(store);
         let marks = marks(&points, &compactions);
-        Ok(Series { session: self.listed(found, title), turns: points.len() as u64, points: thin(&points, MOST_POINTS), marks })
+        Ok(ContextSeries {
+            session: self.listed(found, title),
+            turns: points.len() as u64,
+            points: downsample(&points, MAX_SERIES_POINTS),
+            marks,
+        })
     }
 }
 
-/// Compactions as they were noticed, and every drop between two turns that none of them explains.
-fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<Mark> {
-    let mut marks: Vec<Mark> = compactions
+/// All recorded compactions, and every drop between two turns that none of them explains.
+fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<ContextMark> {
+    let mut marks: Vec<ContextMark> = compactions
         .iter()
         .map(|compaction| {
             let behind = points.partition_point(|(at_ms, _)| *at_ms <= compaction.at_ms);
             let tokens = |index: Option<usize>| index.and_then(|index| points.get(index)).map(|(_, tokens)| *tokens);
-            Mark {
+            ContextMark {
                 at_ms: compaction.at_ms,
                 kind: if compaction.is_done {
                     "compaction"
@@ -77,8 +83,8 @@ fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<Mark> {
         let drop = before.saturating_sub(after);
         let is_explained =
             compactions.iter().any(|compaction| !compaction.is_blocked && (from_ms..=at_ms).contains(&compaction.at_ms));
-        let is_large = drop >= LEAST_DROP && drop as f64 >= before as f64 * LEAST_SHARE;
-        let mark = Mark { at_ms, kind: "prune", before_tokens: Some(before), after_tokens: Some(after) };
+        let is_large = drop >= MIN_DROP_TOKENS && drop as f64 >= before as f64 * MIN_DROP_SHARE;
+        let mark = ContextMark { at_ms, kind: "prune", before_tokens: Some(before), after_tokens: Some(after) };
         (is_large && !is_explained).then_some(mark)
     });
     marks.extend(prunes);
@@ -86,8 +92,8 @@ fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<Mark> {
     marks
 }
 
-/// At most so many of the points, with the lowest and the highest of each stretch, so that no drop is lost; the first and last stay.
-pub fn thin<X: Copy>(points: &[(X, u64)], most: usize) -> Vec<(X, u64)> {
+/// Returns at most `most` points: the first, the last, and the lowest and highest of each stretch, so that no drop is lost.
+pub fn downsample<X: Copy>(points: &[(X, u64)], most: usize) -> Vec<(X, u64)> {
     let [first, inner @ .., last] = points else { return points.to_vec() };
     if points.len() <= most || most < 4 {
         return points.to_vec();
@@ -135,7 +141,7 @@ mod tests {
         #[test]
         fn thinning_keeps_ends_extremes_and_order(tokens in prop::collection::vec(0_u64..1_000, 0..400), most in 4_usize..60) {
             let points: Vec<(usize, u64)> = tokens.into_iter().enumerate().collect();
-            let kept = thin(&points, most);
+            let kept = downsample(&points, most);
             prop_assert!(kept.len() <= most.max(4) || kept == points);
             prop_assert!(points.len() > most || kept == points);
             prop_assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));

@@ -1,4 +1,4 @@
-//! How long hooks took and whether they succeeded, from `logs/metrics.jsonl`.
+//! Durations and failures of hooks, from `logs/metrics.jsonl`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,75 +9,76 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-/// The newer file, in the data folder.
-pub(super) const FILE: &str = "logs/metrics.jsonl";
-/// The older one comes first.
-const FILES: [&str; 2] = ["logs/metrics.jsonl.1", FILE];
-/// Bytes of each that are read: the writer begins a new file long before.
-const MOST_BYTES: u64 = 32 << 20;
+/// The newer file of metrics, in the data folder.
+pub(super) const METRICS_FILE: &str = "logs/metrics.jsonl";
+/// All files of metrics, the older one first.
+const METRICS_FILES: [&str; 2] = ["logs/metrics.jsonl.1", METRICS_FILE];
+/// Maximum bytes that are read of each. The writer starts a new file long before.
+const MAX_READ_METRICS_BYTES: u64 = 32 << 20;
 
-/// What a hook notes down of a run. Whatever else is in a line is of no interest here.
+/// The measurements of one run of a hook. Other fields of the line are ignored.
 #[derive(Deserialize)]
-struct Line {
+struct MetricsLine {
     ts: String,
     event: String,
     ms: f64,
     ok: bool,
 }
 
-/// Runs of hooks, taken together.
+/// Statistics of a group of hook runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Measured {
+pub struct HookRunStats {
     /// The event, or the day.
     pub name: String,
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
-    /// Those of them that failed.
+    /// Number of failed runs.
     pub failed: u64,
-    /// The time that half of the runs stayed within, in milliseconds.
+    /// Median duration, in milliseconds.
     pub p50_ms: f64,
-    /// The time that 95 % of the runs stayed within, in milliseconds.
+    /// The duration that 95 % of the runs did not exceed, in milliseconds.
     pub p95_ms: f64,
 }
 
-/// All that was measured.
+/// Statistics of all hook runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Metrics {
-    /// All runs; none where nothing was measured.
-    pub all: Option<Measured>,
+pub struct HookRunReport {
+    /// All runs; none if nothing was measured.
+    pub all: Option<HookRunStats>,
     /// By event, in alphabetical order.
-    pub events: Vec<Measured>,
+    pub events: Vec<HookRunStats>,
     /// By day, oldest first; only days on which hooks ran.
-    pub days: Vec<Measured>,
+    pub days: Vec<HookRunStats>,
 }
 
 #[derive(Default)]
-struct Runs {
+struct HookRuns {
     times: Vec<f64>,
     failed: u64,
 }
 
-impl Runs {
-    fn add(&mut self, line: &Line) {
+impl HookRuns {
+    fn add(&mut self, line: &MetricsLine) {
         self.times.push(line.ms);
         self.failed += u64::from(!line.ok);
     }
 
-    fn measured(mut self, name: String) -> Measured {
+    fn measured(mut self, name: String) -> HookRunStats {
         self.times.sort_by(f64::total_cmp);
         let within = |share| percentile(&self.times, share);
-        Measured { name, runs: self.times.len() as u64, failed: self.failed, p50_ms: within(0.5), p95_ms: within(0.95) }
+        HookRunStats { name, runs: self.times.len() as u64, failed: self.failed, p50_ms: within(0.5), p95_ms: within(0.95) }
     }
 }
 
-impl Metrics {
-    /// Reads what hooks of a data folder noted down since then. Files may be missing, and lines torn.
+impl HookRunReport {
+    /// Reads the measurements in a data folder since a time. Files may be missing, and lines torn.
     pub(super) fn read(data: &Path, since_ms: i64, zone: &TimeZone) -> Self {
-        let (mut all, mut events, mut days) = (Runs::default(), BTreeMap::<String, Runs>::new(), BTreeMap::<String, Runs>::new());
-        for name in FILES {
+        let (mut all, mut events, mut days) =
+            (HookRuns::default(), BTreeMap::<String, HookRuns>::new(), BTreeMap::<String, HookRuns>::new());
+        for name in METRICS_FILES {
             let Ok(file) = File::open(data.join(name)) else { continue };
-            for line in BufReader::new(file.take(MOST_BYTES)).split(b'\n').map_while(Result::ok) {
-                let Ok(line) = serde_json::from_slice::<Line>(&line) else { continue };
+            for line in BufReader::new(file.take(MAX_READ_METRICS_BYTES)).split(b'\n').map_while(Result::ok) {
+                let Ok(line) = serde_json::from_slice::<MetricsLine>(&line) else { continue };
                 let Ok(at_ms) = line.ts.parse().map(Timestamp::as_millisecond) else { continue };
                 if at_ms < since_ms || !line.ms.is_finite() || line.ms < 0.0 {
                     continue;
@@ -87,13 +88,13 @@ impl Metrics {
                 events.entry(line.event.clone()).or_default().add(&line);
             }
         }
-        let list = |runs: BTreeMap<String, Runs>| runs.into_iter().map(|(name, runs)| runs.measured(name)).collect();
+        let list = |runs: BTreeMap<String, HookRuns>| runs.into_iter().map(|(name, runs)| runs.measured(name)).collect();
         let all = (!all.times.is_empty()).then(|| all.measured("all".to_owned()));
         Self { all, events: list(events), days: list(days) }
     }
 }
 
-/// The smallest of the values that so large a share is not above (nearest rank), to a tenth; 0 where there are none.
+/// The smallest value that at least `share` of the values do not exceed (nearest rank), to a tenth; 0 if there are none.
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     let value = sorted.get(rank.max(1) - 1).copied().unwrap_or(0.0);
@@ -119,7 +120,7 @@ mod tests {
             format!(r#"{{"ts":"{ts}","event":"{event}","session":"s","ms":{ms},"bytes":1,"ok":{ok},"error":null,"new":[1]}}"#)
         };
         let older = [line("2026-10-01T00:00:00.000Z", "Stop", 9e9, true), line("2026-11-20T10:00:00.123Z", "Stop", 10.0, true)];
-        std::fs::write(folder.path().join(FILES[0]), older.join("\n") + "\n").unwrap();
+        std::fs::write(folder.path().join(METRICS_FILES[0]), older.join("\n") + "\n").unwrap();
         let newer = [
             "\u{0}\u{1}".to_owned(),
             line("2026-11-21T10:00:00Z", "Stop", 30.0, false),
@@ -127,14 +128,14 @@ mod tests {
             line("2026-11-21T11:00:00Z", "PreCompact", -1.0, true),
             line("2026-11-21T12:00:00Z", "Stop", 50.0, true)[..40].to_owned(),
         ];
-        std::fs::write(folder.path().join(FILES[1]), newer.join("\n")).unwrap();
+        std::fs::write(folder.path().join(METRICS_FILES[1]), newer.join("\n")).unwrap();
         let since: Timestamp = "2026-11-01T00:00:00Z".parse().unwrap();
-        let read = Metrics::read(folder.path(), since.as_millisecond(), &TimeZone::UTC);
+        let read = HookRunReport::read(folder.path(), since.as_millisecond(), &TimeZone::UTC);
         let measured =
-            |name: &str, runs, failed, p50_ms, p95_ms| Measured { name: name.to_owned(), runs, failed, p50_ms, p95_ms };
+            |name: &str, runs, failed, p50_ms, p95_ms| HookRunStats { name: name.to_owned(), runs, failed, p50_ms, p95_ms };
         assert_eq!(read.all, Some(measured("all", 3, 1, 20.0, 30.0)));
         assert_eq!(read.events, [measured("PreCompact", 1, 0, 20.0, 20.0), measured("Stop", 2, 1, 10.0, 30.0)]);
         assert_eq!(read.days, [measured("2026-11-20", 1, 0, 10.0, 10.0), measured("2026-11-21", 2, 1, 20.0, 30.0)]);
-        assert_eq!(Metrics::read(&folder.path().join("nowhere"), 0, &TimeZone::UTC), Metrics::default());
+        assert_eq!(HookRunReport::read(&folder.path().join("nowhere"), 0, &TimeZone::UTC), HookRunReport::default());
     }
 }

@@ -1,7 +1,8 @@
 /*!
-What is shown: typed answers, read when they are asked for.
+The data of the dashboard: typed answers, read on request.
 
-The archive is opened to look at and closed before anything long is done with what was read.
+The archive is opened for reading, and closed before anything long is done with the data. The lengths and
+times of the files tell whether anything has changed.
 */
 
 mod context;
@@ -21,50 +22,50 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::doctor::{self, Check, Surroundings};
+use crate::doctor::{self, Environment, HealthCheck};
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::quote;
-use ctxbridge_archive::search::{Finder, SearchError};
+use ctxbridge_archive::search::{SearchError, Searcher};
 use ctxbridge_archive::store::jsonl::JsonlStore;
-use ctxbridge_archive::store::sqlite::Patience;
+use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Store, StoreError};
 use ctxbridge_common::files;
 use ctxbridge_prune as prune;
 use ctxbridge_prune::simulate::prices::PricesError;
 
-pub use context::{Mark, Series, thin};
-pub use metrics::{Measured, Metrics};
-pub use overview::{Day, Overview, Tier};
+pub use context::{ContextMark, ContextSeries, downsample};
+pub use metrics::{HookRunReport, HookRunStats};
+pub use overview::{DayCompactions, Overview, TierUsage};
 pub use savings::Savings;
-pub use search::{Hits, SearchHit};
-pub use sessions::{Listed, Sessions};
+pub use search::{DashboardHits, SearchHit};
+pub use sessions::{ListedSession, SessionList};
 
-/// For how long what was said of patch and hooks is said again: it takes seconds to look.
-const LOOKED_FOR: Duration = Duration::from_secs(60);
+/// Time for which the state of patch and hooks is cached: examining them takes seconds.
+const HEALTH_CACHE_DURATION: Duration = Duration::from_secs(60);
 
-/// Where to look, and by which rules.
-pub struct Source {
+/// Locations and settings of the dashboard.
+pub struct DashboardConfig {
     /// Our data folder.
     pub data: PathBuf,
-    /// Where the archive is.
+    /// Location of the archive.
     pub archive: Location,
-    /// How sessions would be pruned.
-    pub prune: prune::Settings,
-    /// In which days are counted.
+    /// Settings by which sessions would be pruned.
+    pub prune: prune::PruneSettings,
+    /// Time zone in which days are counted.
     pub zone: TimeZone,
-    /// What `doctor` looks at, made anew each time.
-    pub surroundings: Box<dyn Fn() -> Surroundings + Send + Sync>,
+    /// The environment that `doctor` examines, made again for each examination.
+    pub surroundings: Box<dyn Fn() -> Environment + Send + Sync>,
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for DashboardConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Source").field("data", &self.data).finish_non_exhaustive()
     }
 }
 
-/// Why something cannot be shown.
+/// Errors from reading dashboard data.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum DataError {
     /// The archive cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -76,13 +77,13 @@ pub enum Trouble {
     Prices(#[from] PricesError),
     /// There is no such session.
     #[error("the archive has no such session; it may have been moved aside since, so load the page again")]
-    Unknown,
-    /// A session that is too large to be replayed beside everything else.
+    UnknownSession,
+    /// The session is too large to be replayed inside the dashboard.
     #[error("its transcript has {} MB, and no more than {} are replayed here; `ctxbridge prune simulate FILE` does it", bytes >> 20, most >> 20)]
     TooLarge {
         /// Bytes of its transcript.
         bytes: u64,
-        /// Bytes that are replayed at most.
+        /// Maximum bytes that are replayed.
         most: u64,
     },
     /// The model never answered.
@@ -90,33 +91,33 @@ pub enum Trouble {
     NoCalls,
     /// Another session is being replayed.
     #[error("another session is being replayed; ask again when it is done")]
-    Hurry,
+    ReplayInProgress,
 }
 
-/// Reads what is asked for, and keeps what is dear to make.
-pub struct Desk {
-    source: Source,
-    finder: Mutex<Finder>,
-    /// The newest overview, and the mark that it is of.
+/// Reads the data of the dashboard, and caches expensive results.
+pub struct DashboardService {
+    source: DashboardConfig,
+    finder: Mutex<Searcher>,
+    /// The newest overview, and the mark it belongs to.
     overview: Mutex<Option<(String, Overview)>>,
-    looked: Mutex<Option<(Instant, State)>>,
-    /// By session and the bytes it had.
+    looked: Mutex<Option<(Instant, HealthReport)>>,
+    /// By session and the number of its bytes.
     replayed: Mutex<HashMap<(String, u64), Savings>>,
     replaying: Mutex<()>,
 }
 
-/// How patch and hooks are, as `doctor` says.
+/// State of patch and hooks, as `doctor` reports it.
 #[derive(Clone, Debug, Serialize)]
-pub struct State {
-    /// In the order in which they were looked at.
-    pub checks: Vec<Check>,
+pub struct HealthReport {
+    /// The checks, in the order in which they were made.
+    pub checks: Vec<HealthCheck>,
 }
 
-impl Desk {
-    /// Nothing is read yet.
-    pub fn new(source: Source) -> Self {
+impl DashboardService {
+    /// Reads nothing yet.
+    pub fn new(source: DashboardConfig) -> Self {
         Self {
-            finder: Mutex::new(Finder::new(source.data.clone())),
+            finder: Mutex::new(Searcher::new(source.data.clone())),
             source,
             overview: Mutex::default(),
             looked: Mutex::default(),
@@ -125,35 +126,35 @@ impl Desk {
         }
     }
 
-    /// Another one whenever something was archived or measured. Only lengths and times of files are looked at, so that asking every few
-    /// seconds costs nothing and touches no database.
-    pub fn mark(&self) -> String {
+    /// Returns a text that changes whenever something is archived or measured. It depends only on lengths and times of files. So
+    /// asking every few seconds costs nothing and touches no database.
+    pub fn data_fingerprint(&self) -> String {
         let data = &self.source.data;
         let [database, log, metrics, autopilot] =
-            ["archive.db", "archive.db-wal", metrics::FILE, "autopilot"].map(|name| data.join(name));
+            ["archive.db", "archive.db-wal", metrics::METRICS_FILE, "autopilot"].map(|name| data.join(name));
         let journal = JsonlStore::journal_in(self.source.archive.folder());
         let stamps = [database, log, metrics, autopilot, journal].map(|path| files::stamp(&path));
         ctxbridge_common::digest::of_bytes(format!("{stamps:?}").as_bytes()).to_string()[..16].to_owned()
     }
 
-    /// How patch and hooks are.
-    pub fn state(&self) -> Result<State, Trouble> {
+    /// The state of patch and hooks.
+    pub fn health_report(&self) -> Result<HealthReport, DataError> {
         let mut looked = lock(&self.looked);
-        if let Some((_, state)) = looked.as_ref().filter(|(at, _)| at.elapsed() < LOOKED_FOR) {
+        if let Some((_, state)) = looked.as_ref().filter(|(at, _)| at.elapsed() < HEALTH_CACHE_DURATION) {
             return Ok(state.clone());
         }
-        let state = State { checks: doctor::examine(&(self.source.surroundings)(), &|_| {}) };
+        let state = HealthReport { checks: doctor::run_checks(&(self.source.surroundings)(), &|_| {}) };
         *looked = Some((Instant::now(), state.clone()));
         Ok(state)
     }
 
-    /// The archive, to look at; none where there is none. It is not moved while it is open.
+    /// Opens the archive for reading; none if there is none. It is not moved while it is open.
     fn open(&self) -> Result<Option<Box<dyn Store>>, StoreError> {
-        self.source.archive.to_look(Patience::Hurried)
+        self.source.archive.open_without_repair(LockPolicy::Interactive)
     }
 
-    fn opened(&self) -> Result<Box<dyn Store>, Trouble> {
-        self.open()?.ok_or(Trouble::Unknown)
+    fn opened(&self) -> Result<Box<dyn Store>, DataError> {
+        self.open()?.ok_or(DataError::UnknownSession)
     }
 }
 
@@ -166,13 +167,13 @@ fn day(ms: i64, zone: &TimeZone) -> Option<String> {
     Some(Timestamp::from_millisecond(ms).ok()?.to_zoned(zone.clone()).date().to_string())
 }
 
-/// So many characters of a text, on one line. What is a tag in it stays one: the page makes text of all it gets.
+/// Puts a text on one line of at most `chars` characters. Tags in it stay: the page shows everything as text.
 fn one_line(text: &str, chars: usize) -> String {
     let words: Vec<&str> = quote::head(text, 4 * chars).split_whitespace().collect();
-    quote::cut(&ctxbridge_config::plain(&words.join(" ")), chars)
+    quote::cut(&ctxbridge_config::escape_controls(&words.join(" ")), chars)
 }
 
-/// The session of this id.
-fn session(store: &mut dyn Store, id: &str) -> Result<ctxbridge_archive::store::Session, Trouble> {
-    store.session(id)?.ok_or(Trouble::Unknown)
+/// Returns the session with this id.
+fn session(store: &mut dyn Store, id: &str) -> Result<ctxbridge_archive::store::Session, DataError> {
+    store.session(id)?.ok_or(DataError::UnknownSession)
 }

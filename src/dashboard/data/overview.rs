@@ -1,4 +1,4 @@
-//! What there is at all: sizes, compactions a day, learnings, how hooks fare.
+//! The overview: sizes, compactions by day, learnings, and statistics of hooks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,69 +6,69 @@ use std::path::Path;
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 
-use super::{Desk, Metrics, Trouble, day, lock};
+use super::{DashboardService, DataError, HookRunReport, day, lock};
 use ctxbridge_archive::store::StoredCompaction;
 
-/// Days that are looked back on.
+/// Number of days in the overview.
 const DAYS: i64 = 30;
 
 /// The numbers at the top of the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Overview {
-    /// Whether anything was archived.
+    /// `true` if nothing was archived.
     pub is_empty: bool,
     /// Sessions.
     pub sessions: u64,
-    /// Turns of conversations as they are now.
+    /// Turns of conversations in their present state.
     pub turns: u64,
     /// Compactions with the client's summary, of all time.
     pub compactions: u64,
     /// Bytes of all transcripts.
     pub bytes_raw: u64,
-    /// Bytes that all of it takes, cold files included.
+    /// Bytes that the archive takes, cold files included.
     pub bytes_stored: u64,
-    /// Where these are.
-    pub tiers: Vec<Tier>,
-    /// The last 30 days, oldest first, with those on which nothing was compacted.
-    pub days: Vec<Day>,
-    /// Learnings by kind, the most first; the page shows none where there are none.
+    /// The same by tier.
+    pub tiers: Vec<TierUsage>,
+    /// The last 30 days, oldest first, including those without compactions.
+    pub days: Vec<DayCompactions>,
+    /// Number of learnings by kind, the most frequent first. The page leaves them out if there are none.
     pub learnings: Vec<(String, u64)>,
-    /// How hooks fared in these days.
-    pub capture: Metrics,
+    /// Statistics of hooks in these days.
+    pub capture: HookRunReport,
 }
 
-/// Where bytes of the archive are.
+/// Bytes of the archive in a tier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tier {
-    /// `hot`, `warm` or `cold`; there is always the first, and of the others what there is.
+pub struct TierUsage {
+    /// `hot`, `warm` or `cold`. The first is always listed, the others only if they hold something.
     pub tier: &'static str,
     /// Compressed transcripts; of `cold`, their files.
     pub segments_bytes: u64,
-    /// Turns, entries, and what finds them.
+    /// Turns, entries, and their database indexes.
     pub database_bytes: u64,
-    /// The index of words, and excerpts.
+    /// The search index of words, with excerpts.
     pub index_bytes: u64,
-    /// The file of nearest vectors.
+    /// The file for vector search.
     pub vectors_bytes: u64,
 }
 
 /// Compactions of a day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Day {
-    /// As `2026-11-22`.
+pub struct DayCompactions {
+    /// The day, as `2026-11-22`.
     pub day: String,
-    /// Those that the client went through with.
+    /// Compactions that the client completed.
     pub done: u64,
-    /// Those that were blocked.
+    /// Compactions that were blocked.
     pub blocked: u64,
-    /// Those that were announced, and of which no summary came.
+    /// Compactions that were announced, and no summary followed.
     pub announced: u64,
 }
 
-impl Desk {
-    /// The overview, as of now.
-    pub fn overview(&self) -> Result<Overview, Trouble> {
-        let mark = self.mark();
+impl DashboardService {
+    /// Returns the current overview.
+    pub fn overview(&self) -> Result<Overview, DataError> {
+        let mark = self.data_fingerprint();
         // Whoever asks meanwhile waits, and gets the same.
         let mut known = lock(&self.overview);
         if let Some((_, overview)) = known.as_ref().filter(|(of, _)| *of == mark) {
@@ -79,12 +79,12 @@ impl Desk {
         Ok(overview)
     }
 
-    fn look_over(&self, now: Timestamp) -> Result<Overview, Trouble> {
+    fn look_over(&self, now: Timestamp) -> Result<Overview, DataError> {
         let data = &self.source.data;
         let today = now.to_zoned(self.source.zone.clone()).date();
         let first = today.saturating_sub((DAYS - 1).days());
         let since_ms = first.to_zoned(self.source.zone.clone()).map_or(0, |first| first.timestamp().as_millisecond());
-        let capture = Metrics::read(data, since_ms, &self.source.zone);
+        let capture = HookRunReport::read(data, since_ms, &self.source.zone);
         let Some(mut store) = self.open()? else {
             return Ok(Overview { is_empty: true, capture, ..Overview::default() });
         };
@@ -100,7 +100,7 @@ impl Desk {
         let log = if sizes.is_empty() { 0 } else { size("archive.db-wal") };
         let database = totals.bytes_stored + log;
         let bytes_of = |tier: usize| sizes.get(tier).map(|size| size.bytes_stored);
-        let mut tiers = vec![Tier {
+        let mut tiers = vec![TierUsage {
             tier: "hot",
             segments_bytes: bytes_of(0).unwrap_or(totals.bytes_segments),
             database_bytes: database.saturating_sub(totals.bytes_segments),
@@ -108,7 +108,7 @@ impl Desk {
             vectors_bytes,
         }];
         // All that finds them is one.
-        let others = sizes.iter().skip(1).filter(|size| size.segments > 0 || size.sessions > 0).map(|size| Tier {
+        let others = sizes.iter().skip(1).filter(|size| size.segments > 0 || size.sessions > 0).map(|size| TierUsage {
             tier: size.tier.word(),
             segments_bytes: size.bytes_stored,
             database_bytes: 0,
@@ -131,10 +131,15 @@ impl Desk {
     }
 }
 
-/// Each of the days, and what was compacted on it.
-fn by_day(first: jiff::civil::Date, compactions: &[StoredCompaction], day: impl Fn(i64) -> Option<String>) -> Vec<Day> {
+/// Counts the compactions of each day.
+fn by_day(
+    first: jiff::civil::Date,
+    compactions: &[StoredCompaction],
+    day: impl Fn(i64) -> Option<String>,
+) -> Vec<DayCompactions> {
     let days = (0..DAYS).map(|number| first.saturating_add(number.days()).to_string());
-    let mut days: BTreeMap<String, Day> = days.map(|day| (day.clone(), Day { day, ..Day::default() })).collect();
+    let mut days: BTreeMap<String, DayCompactions> =
+        days.map(|day| (day.clone(), DayCompactions { day, ..DayCompactions::default() })).collect();
     for compaction in compactions {
         // A clock that was wrong may have put it into the future.
         let Some(found) = day(compaction.at_ms).and_then(|day| days.get_mut(&day)) else { continue };
@@ -151,7 +156,7 @@ fn file_bytes(path: &Path) -> u64 {
     path.metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// Bytes of the files beside the index.
+/// Bytes of the files for vector search, which are next to the index.
 fn nearest_bytes(data: &Path) -> u64 {
     let files = std::fs::read_dir(data).into_iter().flatten().flatten();
     let is_one = |name: &str| name.starts_with("search.") && !name.starts_with("search.db");
@@ -169,8 +174,8 @@ mod tests {
         let day = |ms| (ms < 99).then(|| format!("2026-11-0{ms}"));
         let days = by_day(jiff::civil::date(2026, 11, 1), &found, day);
         assert_eq!(days.len(), 30);
-        assert_eq!(days[0], Day { day: "2026-11-01".into(), done: 2, ..Day::default() });
-        assert_eq!(days[1], Day { day: "2026-11-02".into(), blocked: 1, announced: 1, ..Day::default() });
-        assert_eq!(days[2], Day { day: "2026-11-03".into(), ..Day::default() });
+        assert_eq!(days[0], DayCompactions { day: "2026-11-01".into(), done: 2, ..DayCompactions::default() });
+        assert_eq!(days[1], DayCompactions { day: "2026-11-02".into(), blocked: 1, announced: 1, ..DayCompactions::default() });
+        assert_eq!(days[2], DayCompactions { day: "2026-11-03".into(), ..DayCompactions::default() });
     }
 }

@@ -1,21 +1,24 @@
-//! What pruning saves of one session: its calls, made again without and with it.
+//! Savings by pruning in one session: its calls are replayed without and with pruning.
 
 use std::sync::TryLockError;
 
 use serde::Serialize;
 
-use super::{Desk, Trouble, lock, session, thin};
+use super::{DashboardService, DataError, downsample, lock, session};
 use ctxbridge_archive::store::EVERYTHING;
-use ctxbridge_prune::Settings;
+use ctxbridge_prune::PruneSettings;
 use ctxbridge_prune::simulate::prices::Prices;
-use ctxbridge_prune::simulate::{Policy, Reader, Terms, Totals, USUAL_MODEL, Weighed, cache, replay, threshold_of, window_of};
+use ctxbridge_prune::simulate::{
+    DEFAULT_PRICED_MODEL, Policy, ReplayReader, ReplayTerms, ReplayTotals, WeighedConversation, cache, compaction_threshold,
+    replay, window_tokens_of,
+};
 
-/// Bytes of a transcript that is replayed at most: its messages are in memory meanwhile.
-const MOST_BYTES: u64 = 64 << 20;
-/// Points of each line.
-const MOST_POINTS: usize = 500;
-/// Sessions whose outcome is kept.
-const KEPT: usize = 200;
+/// Maximum bytes of a transcript that is replayed: its messages are in memory meanwhile.
+const MAX_REPLAYED_BYTES: u64 = 64 << 20;
+/// Maximum number of points of each line.
+const MAX_REPLAY_POINTS: usize = 500;
+/// Maximum number of sessions whose result is cached.
+const MAX_CACHED_SAVINGS: usize = 200;
 
 /// Two replays of a session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,43 +27,43 @@ pub struct Savings {
     pub session: String,
     /// Answers of the model.
     pub answers: u64,
-    /// The model that prices are of.
+    /// The model whose prices are used.
     pub model: String,
-    /// When prices were looked up.
+    /// The day on which prices were looked up.
     pub prices_dated: String,
-    /// What to know of the price.
+    /// A note on the price.
     pub price_note: Option<String>,
     /// Tokens at which the client compacts.
     pub threshold_tokens: u64,
     /// Without pruning.
-    pub without: Replayed,
+    pub without: ReplayFigures,
     /// With pruning, by the user's settings.
-    pub pruned: Replayed,
-    /// Tokens that need not be sent; less than nothing where pruning costs more than it saves.
+    pub pruned: ReplayFigures,
+    /// Tokens that need not be sent; negative if pruning costs more than it saves.
     pub saved_tokens: i64,
     /// US dollars, likewise.
     pub saved_usd: f64,
 }
 
-/// What one replay comes to.
+/// Figures of one replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Replayed {
-    /// In sum.
+pub struct ReplayFigures {
+    /// The sums.
     #[serde(flatten)]
-    pub totals: Totals,
-    /// Number of the answer and size of its context in tokens.
+    pub totals: ReplayTotals,
+    /// Number of each answer, and size of its context in tokens.
     pub contexts: Vec<(usize, u64)>,
 }
 
-impl Desk {
-    /// Replays a session, by its whole id; nothing is done twice for the same bytes.
-    pub fn savings(&self, id: &str) -> Result<Savings, Trouble> {
+impl DashboardService {
+    /// Replays a session, by its whole id. The result is cached as long as its bytes stay the same.
+    pub fn savings(&self, id: &str) -> Result<Savings, DataError> {
         let mut store = self.opened()?;
         let found = session(&mut *store, id)?;
         let transcripts = store.transcripts(found.key)?;
-        let own = transcripts.iter().find(|transcript| transcript.agent.is_none()).ok_or(Trouble::NoCalls)?;
-        if own.bytes > MOST_BYTES {
-            return Err(Trouble::TooLarge { bytes: own.bytes, most: MOST_BYTES });
+        let own = transcripts.iter().find(|transcript| transcript.agent.is_none()).ok_or(DataError::NoCalls)?;
+        if own.bytes > MAX_REPLAYED_BYTES {
+            return Err(DataError::TooLarge { bytes: own.bytes, most: MAX_REPLAYED_BYTES });
         }
         let key = (id.to_owned(), own.bytes);
         if let Some(known) = lock(&self.replayed).get(&key) {
@@ -68,16 +71,16 @@ impl Desk {
         }
         // Each takes a core and its messages in memory.
         let _replaying = match self.replaying.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(Trouble::Hurry),
+            Err(TryLockError::WouldBlock) => return Err(DataError::ReplayInProgress),
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Ok(guard) => guard,
         };
         let mut bytes = Vec::new();
-        store.raw(own.key, own.generation, EVERYTHING, &mut bytes)?;
+        store.read_bytes(own.key, own.generation, EVERYTHING, &mut bytes)?;
         drop(store);
         let savings = simulate(id, &bytes, &self.source.prune)?;
         let mut replayed = lock(&self.replayed);
-        if replayed.len() >= KEPT {
+        if replayed.len() >= MAX_CACHED_SAVINGS {
             replayed.clear();
         }
         replayed.insert(key, savings.clone());
@@ -85,28 +88,28 @@ impl Desk {
     }
 }
 
-fn simulate(id: &str, transcript: &[u8], settings: &Settings) -> Result<Savings, Trouble> {
-    let mut reader = Reader::default();
+fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Savings, DataError> {
+    let mut reader = ReplayReader::default();
     for line in transcript.split_inclusive(|byte| *byte == b'\n') {
         // Lines that cannot be read are left out, as `prune simulate` does.
         reader.line(line).ok();
     }
     let conversation = reader.finish();
     if conversation.calls.is_empty() {
-        return Err(Trouble::NoCalls);
+        return Err(DataError::NoCalls);
     }
-    let model = conversation.model.clone().unwrap_or_else(|| USUAL_MODEL.to_owned());
+    let model = conversation.model.clone().unwrap_or_else(|| DEFAULT_PRICED_MODEL.to_owned());
     let prices = Prices::built_in()?;
-    let threshold = threshold_of(window_of(&conversation));
-    let terms = Terms { threshold, cache: cache::Kind::Api, price: prices.of(&model, conversation.is_hourly) };
-    let weighed = Weighed::new(&conversation);
+    let threshold = compaction_threshold(window_tokens_of(&conversation));
+    let terms = ReplayTerms { threshold, cache: cache::CacheModel::Api, price: prices.of(&model, conversation.is_hourly) };
+    let weighed = WeighedConversation::new(&conversation);
     let run = |policy: &Policy| {
         let outcome = replay(&conversation, &weighed, policy, &terms);
-        Replayed { totals: outcome.totals, contexts: thin(&outcome.contexts, MOST_POINTS) }
+        ReplayFigures { totals: outcome.totals, contexts: downsample(&outcome.contexts, MAX_REPLAY_POINTS) }
     };
     let without = run(&Policy::None);
     // What it would save is of interest above all where it is off.
-    let pruned = run(&Policy::Ours(Box::new(Settings { enabled: true, ..settings.clone() })));
+    let pruned = run(&Policy::Ours(Box::new(PruneSettings { enabled: true, ..settings.clone() })));
     Ok(Savings {
         session: id.to_owned(),
         answers: conversation.calls.len() as u64,

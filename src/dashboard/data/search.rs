@@ -2,56 +2,56 @@
 
 use serde::Serialize;
 
-use super::{Desk, Trouble, lock, one_line};
+use super::{DashboardService, DataError, lock, one_line};
 use ctxbridge_archive::quote;
-use ctxbridge_archive::search::{Hit, Request};
+use ctxbridge_archive::search::{Hit, SearchRequest};
 
-/// Hits that are shown.
-const HITS: usize = 20;
-/// Entries that a search takes into the index at most, so that nobody waits for a whole archive.
-const REFRESHED: usize = 500;
-/// Characters of a query that count.
-const MOST_CHARS: usize = 500;
-/// Characters of what a turn was about.
+/// Maximum number of hits.
+const MAX_HITS: usize = 20;
+/// Maximum number of entries that a search adds to the index, so that nobody waits for a whole archive.
+const MAX_REFRESHED_ENTRIES: usize = 500;
+/// Maximum length of a query; the rest is ignored.
+const MAX_QUERY_CHARS: usize = 500;
+/// Maximum characters of a turn's summary.
 const SUMMARY_CHARS: usize = 200;
 
-/// What was found.
+/// Results of a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Hits {
+pub struct DashboardHits {
     /// The best first.
     pub hits: Vec<SearchHit>,
-    /// What the user should know: that the index is not complete, say.
+    /// Notes for the user, such as that the index is not complete.
     pub notes: Vec<String>,
 }
 
-/// A turn or summary that fits.
+/// A turn or summary that matches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SearchHit {
-    /// For `ctxbridge recall`.
+    /// The handle, for `ctxbridge recall`.
     pub handle: String,
-    /// Its session.
+    /// The session.
     pub session: String,
-    /// When it began, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     pub at_ms: i64,
-    /// What it was about.
+    /// The subject, in one line.
     pub summary: String,
-    /// The piece that fits best, cut where what was looked for begins and ends: every other piece is a hit, beginning with one that is none.
+    /// The best passage, split at the start and end of each match. Every second piece is a match; the first is not.
     pub pieces: Vec<String>,
 }
 
-impl Desk {
+impl DashboardService {
     /// Searches as `ctxbridge archive search` does.
-    pub fn search(&self, words: &str) -> Result<Hits, Trouble> {
-        let words = quote::head(words.trim(), MOST_CHARS);
+    pub fn search(&self, words: &str) -> Result<DashboardHits, DataError> {
+        let words = quote::head(words.trim(), MAX_QUERY_CHARS);
         if words.is_empty() {
-            return Ok(Hits::default());
+            return Ok(DashboardHits::default());
         }
         // One at a time: index and model are kept open for the next.
         let mut finder = lock(&self.finder);
-        let Some(mut store) = self.open()? else { return Ok(Hits::default()) };
-        let request = Request { limit: HITS, ..Request::new(words) };
-        let found = finder.search(&mut *store, &request, REFRESHED, &mut |_| {})?;
-        Ok(Hits { hits: found.hits.iter().map(shown).collect(), notes: found.notes })
+        let Some(mut store) = self.open()? else { return Ok(DashboardHits::default()) };
+        let request = SearchRequest { limit: MAX_HITS, ..SearchRequest::new(words) };
+        let found = finder.search(&mut *store, &request, MAX_REFRESHED_ENTRIES, &mut |_| {})?;
+        Ok(DashboardHits { hits: found.hits.iter().map(shown).collect(), notes: found.notes })
     }
 }
 

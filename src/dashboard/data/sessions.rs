@@ -4,66 +4,66 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Desk, Trouble, one_line};
+use super::{DashboardService, DataError, one_line};
 use crate::autopilot;
-use ctxbridge_archive::search::Index;
+use ctxbridge_archive::search::SearchIndex;
 use ctxbridge_archive::store::{Session, Store};
 
-/// Sessions that are listed: the newest. Search finds the others.
-const MOST: usize = 100;
-/// Characters of a title.
+/// Maximum number of listed sessions, the newest. Search finds the others.
+const MAX_LISTED_SESSIONS: usize = 100;
+/// Maximum characters of a title.
 const TITLE_CHARS: usize = 120;
-/// How long to wait for one who writes the index: without it, sessions have no titles.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Time to wait while another process writes the index. Without the index, sessions have no titles.
+const INDEX_BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The newest sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Sessions {
-    /// The newest first.
-    pub sessions: Vec<Listed>,
-    /// Whether there are older ones.
+pub struct SessionList {
+    /// The sessions, the newest first.
+    pub sessions: Vec<ListedSession>,
+    /// `true` if there are older ones.
     pub has_more: bool,
 }
 
-/// A session, as it is listed.
+/// A session in the list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Listed {
-    /// Its id.
+pub struct ListedSession {
+    /// The id.
     pub session: String,
-    /// Its first prompt, where the search index has it.
+    /// The first prompt, if the search index has it.
     pub title: Option<String>,
     /// The folder that the client worked in.
     pub folder: Option<String>,
-    /// Begin of the first turn, in milliseconds since 1970.
+    /// Start of the first turn, in milliseconds since 1970.
     pub first_ms: Option<i64>,
-    /// End of the last turn.
+    /// End of the last turn, in milliseconds since 1970.
     pub last_ms: Option<i64>,
     /// The model that answered last.
     pub model: Option<String>,
     /// Size of the context at the last answer, in tokens.
     pub context_tokens: Option<u64>,
-    /// Tokens that the window holds, where the client told.
+    /// Size of the context window in tokens, if the client recorded it.
     pub window_tokens: Option<u64>,
-    /// Optimise cycles that the autopilot ran in it.
-    pub optimised: u64,
+    /// Number of optimize cycles that the autopilot ran in it.
+    pub optimized: u64,
 }
 
-impl Desk {
-    /// The list.
-    pub fn sessions(&self) -> Result<Sessions, Trouble> {
-        let Some(mut store) = self.open()? else { return Ok(Sessions { sessions: Vec::new(), has_more: false }) };
-        let mut found = store.sessions("", None, MOST + 1)?;
-        let has_more = found.len() > MOST;
-        found.truncate(MOST);
+impl DashboardService {
+    /// Lists the newest sessions.
+    pub fn sessions(&self) -> Result<SessionList, DataError> {
+        let Some(mut store) = self.open()? else { return Ok(SessionList { sessions: Vec::new(), has_more: false }) };
+        let mut found = store.sessions("", None, MAX_LISTED_SESSIONS + 1)?;
+        let has_more = found.len() > MAX_LISTED_SESSIONS;
+        found.truncate(MAX_LISTED_SESSIONS);
         let titles = self.titles(&mut *store, &found)?;
         drop(store);
         let sessions = found.into_iter().zip(titles).map(|(session, title)| self.listed(session, title)).collect();
-        Ok(Sessions { sessions, has_more })
+        Ok(SessionList { sessions, has_more })
     }
 
-    pub(super) fn titles(&self, store: &mut dyn Store, sessions: &[Session]) -> Result<Vec<Option<String>>, Trouble> {
+    pub(super) fn titles(&self, store: &mut dyn Store, sessions: &[Session]) -> Result<Vec<Option<String>>, DataError> {
         // A title is no reason to show nothing.
-        let index = Index::existing(&self.source.data, PATIENCE).ok().flatten();
+        let index = SearchIndex::open_existing(&self.source.data, INDEX_BUSY_TIMEOUT).ok().flatten();
         let title = |session: &Session| {
             let Some(index) = &index else { return Ok(None) };
             let excerpt = store.first_entry(session.key)?.and_then(|entry| index.excerpt(entry).ok().flatten());
@@ -73,9 +73,9 @@ impl Desk {
         sessions.iter().map(title).collect()
     }
 
-    pub(super) fn listed(&self, session: Session, title: Option<String>) -> Listed {
-        let state = autopilot::Store::in_dir(&self.source.data).load(&session.session);
-        Listed {
+    pub(super) fn listed(&self, session: Session, title: Option<String>) -> ListedSession {
+        let state = autopilot::WindowStateStore::in_dir(&self.source.data).load(&session.session);
+        ListedSession {
             session: session.session,
             title,
             folder: session.folder,
@@ -84,7 +84,7 @@ impl Desk {
             model: session.model,
             context_tokens: session.context_tokens,
             window_tokens: session.window,
-            optimised: state.map_or(0, |state| state.prune_count),
+            optimized: state.map_or(0, |state| state.prune_count),
         }
     }
 }

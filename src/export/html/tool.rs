@@ -1,20 +1,20 @@
-//! Tool calls on the page: what was run, changed, written or read, and what came of it.
+//! Tool calls on the page: their input, such as commands and changes, and their results.
 
 use similar::ChangeTag;
 
-use super::{Page, size_of};
+use super::{HtmlPage, outcome_length};
 use crate::export::code::{Language, highlight};
-use crate::export::conversation::{Call, Outcome, Part};
-use crate::export::tool::{Shown, about, changes, language_of, shown};
+use crate::export::conversation::{ExportedCall, MessagePart, ToolOutcome};
+use crate::export::tool::{InputBlock, call_summary, changed_lines, input_blocks, language_of};
 use crate::export::visible;
 
-impl Page {
-    pub(super) fn call(&mut self, call: &Call) {
+impl HtmlPage {
+    pub(super) fn call(&mut self, call: &ExportedCall) {
         let failed = call.outcome.as_ref().is_some_and(|outcome| outcome.is_error);
         self.raw(&["<details class=\"call", if failed { " error" } else { "" }, "\"><summary><h3>"]);
         self.text(&call.tool);
         self.raw(&["</h3>"]);
-        if let Some(about) = about(call) {
+        if let Some(about) = call_summary(call) {
             self.raw(&["<code>"]);
             self.text(&about);
             self.raw(&["</code>"]);
@@ -25,12 +25,12 @@ impl Page {
             Some(_) => {}
         }
         self.raw(&["</summary>\n"]);
-        for block in shown(call) {
+        for block in input_blocks(call) {
             match block {
-                Shown::Code(code, language) => self.code(&code, language),
-                Shown::Change(old, new) => self.change(old, new),
-                Shown::Purpose(text) => self.lines(text),
-                Shown::File(path) => {
+                InputBlock::Code(code, language) => self.code(&code, language),
+                InputBlock::Change(old, new) => self.change(old, new),
+                InputBlock::Purpose(text) => self.lines(text),
+                InputBlock::File(path) => {
                     self.raw(&["<p><code>"]);
                     self.text(path);
                     self.raw(&["</code></p>\n"]);
@@ -48,9 +48,9 @@ impl Page {
         self.raw(&["</details>\n"]);
     }
 
-    /// What a tool returned; folded where it is long.
-    pub(super) fn outcome(&mut self, outcome: &Outcome, language: Option<Language>) {
-        let (lines, is_long) = size_of(outcome);
+    /// Adds the result of a tool; folded if it is long.
+    pub(super) fn outcome(&mut self, outcome: &ToolOutcome, language: Option<Language>) {
+        let (lines, is_long) = outcome_length(outcome);
         let name = if outcome.is_error { "Error" } else { "Result" };
         let class = if outcome.is_error { " class=\"bad\"" } else { "" };
         if outcome.parts.is_empty() {
@@ -64,8 +64,8 @@ impl Page {
         }
         for part in &outcome.parts {
             match part {
-                Part::Text(text) => self.code(text, language),
-                Part::Other(stand_in) => self.lines(&stand_in.label()),
+                MessagePart::Text(text) => self.code(text, language),
+                MessagePart::Other(stand_in) => self.lines(&stand_in.label()),
             }
         }
         if is_long {
@@ -82,7 +82,7 @@ impl Page {
 
     fn change(&mut self, old: &str, new: &str) {
         self.raw(&["<pre class=\"diff\">\n<code>"]);
-        for (tag, line) in changes(&visible::text(old), &visible::text(new)) {
+        for (tag, line) in changed_lines(&visible::text(old), &visible::text(new)) {
             let (open, sign, close) = match tag {
                 ChangeTag::Delete => ("<del>", "-", "</del>"),
                 ChangeTag::Insert => ("<ins>", "+", "</ins>"),

@@ -1,5 +1,7 @@
-//! Answers in Markdown, without what would be more than text on a code host: tags, pictures that are loaded, links that lead neither to
-//! the web nor to mail, headings above those of the page, and fences that do not end.
+//! Makes answers in Markdown safe to embed. It neutralizes tags, images that would be loaded, and links that lead neither to the
+//! web nor to mail. It also handles headings above those of the page, and fences that do not end.
+//!
+//! An answer is parsed, changed and parsed again, until nothing in it is more than text.
 
 use std::ops::Range;
 
@@ -7,21 +9,21 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 
 use super::{fenced, visible};
 
-/// Changing a text may bring out something else; one in which that goes on is shown as it is.
-const MOST_PASSES: usize = 6;
+/// Maximum number of passes. A change may uncover something else; a text in which that goes on is shown in a fence.
+const MAX_SANITIZING_PASSES: usize = 6;
 
-/// Levels that headings go down.
-const DOWN: usize = 2;
+/// Number of levels by which headings are moved down.
+const HEADING_SHIFT: usize = 2;
 
-/// A text that may stand between others.
-pub(super) fn safe(markdown: &str) -> String {
+/// Makes an answer safe to put between other parts of the page.
+pub(super) fn sanitize(markdown: &str) -> String {
     let seen = visible::text(markdown);
-    let mut text = apply(seen.trim_end(), lower(seen.trim_end(), 7));
-    for _ in 0..MOST_PASSES {
+    let mut text = apply(seen.trim_end(), demote_headings(seen.trim_end(), 7));
+    for _ in 0..MAX_SANITIZING_PASSES {
         let mut edits = edits(&text);
         if edits.is_empty() {
             // Where a tag was, there may be a heading now.
-            edits = lower(&text, DOWN + 1);
+            edits = demote_headings(&text, HEADING_SHIFT + 1);
         }
         if edits.is_empty() {
             return if ends(&text) { text } else { fenced(markdown, "markdown") };
@@ -35,8 +37,8 @@ fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// Moves headings down that are above this level.
-fn lower(text: &str, above: usize) -> Vec<(Range<usize>, String)> {
+/// Edits that move down headings above this level.
+fn demote_headings(text: &str, above: usize) -> Vec<(Range<usize>, String)> {
     let mut edits = Vec::new();
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
         let Event::Start(Tag::Heading { level, .. }) = event else { continue };
@@ -46,10 +48,10 @@ fn lower(text: &str, above: usize) -> Vec<(Range<usize>, String)> {
         }
         let heading = text[range.clone()].trim_end();
         if heading.starts_with('#') {
-            edits.push((range.start..range.start, "#".repeat(DOWN.min(6 - level))));
+            edits.push((range.start..range.start, "#".repeat(HEADING_SHIFT.min(6 - level))));
         } else if let Some((said, _)) = heading.rsplit_once('\n') {
             // Underlined; of several lines, it is no heading any more.
-            let mark = if said.contains('\n') { String::new() } else { "#".repeat(DOWN + level) + " " };
+            let mark = if said.contains('\n') { String::new() } else { "#".repeat(HEADING_SHIFT + level) + " " };
             edits.push((range.start..range.start, mark));
             edits.push((range.start + said.len()..range.start + heading.len(), String::new()));
         }
@@ -57,7 +59,7 @@ fn lower(text: &str, above: usize) -> Vec<(Range<usize>, String)> {
     edits
 }
 
-/// What makes tags, pictures and links of other kinds text.
+/// Edits that turn tags, images and links of other kinds into text.
 fn edits(text: &str) -> Vec<(Range<usize>, String)> {
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
@@ -85,7 +87,7 @@ fn edits(text: &str) -> Vec<(Range<usize>, String)> {
     edits
 }
 
-/// Whether what follows is a block of its own, and no part of one that is open.
+/// `true` if no block is left open at the end of the text.
 fn ends(text: &str) -> bool {
     const NEXT: &str = "<details>";
     let followed = format!("{text}\n\n{NEXT}");
@@ -137,7 +139,7 @@ mod tests {
             ("```\nnever closed", "````markdown\n```\nnever closed\n````\n"),
             ("<!-- open", "&lt;!-- open"),
         ] {
-            assert_eq!(safe(said), shown);
+            assert_eq!(sanitize(said), shown);
         }
     }
 
@@ -146,7 +148,7 @@ mod tests {
         fn nothing_is_more_than_text(
             text in "(<script>|</details>|<!--|-->|```|~~~|!\\[a\\]\\(b\\)|\\[a\\]\\(javascript:b\\)|\\[a\\]: data:x|\\[a\\]|<b x='|# |==|---|> |- |    |\n|\n\n|`|<x:y>|\\\\|[a-z]| ){0,20}",
         ) {
-            let page = format!("{}\n\n<details>\n", safe(&text));
+            let page = format!("{}\n\n<details>\n", sanitize(&text));
             let mut ours = 0;
             for event in Parser::new_ext(&page, options()) {
                 match event {
@@ -156,7 +158,7 @@ mod tests {
                     }
                     Event::InlineHtml(_) | Event::Start(Tag::Image { .. }) => prop_assert!(false, "{}", page),
                     Event::Start(Tag::Link { dest_url, .. }) => prop_assert!(dest_url.starts_with("http"), "{}", page),
-                    Event::Start(Tag::Heading { level, .. }) => prop_assert!(level as usize > DOWN, "{}", page),
+                    Event::Start(Tag::Heading { level, .. }) => prop_assert!(level as usize > HEADING_SHIFT, "{}", page),
                     _ => {}
                 }
             }

@@ -1,8 +1,8 @@
 /*!
-The event log: what the client told each hook, for whoever looks into what happened. Off unless asked for, since it repeats everything.
+Event log: the client's input to each hook, for debugging. Off by default, because it repeats everything.
 
-One folder a session, one file an event, one JSON object a line: `logs/events/SESSION/PostToolUse.jsonl`. Secrets are taken out before
-anything is written. [`write`] is what hooks do, in milliseconds; [`read`] is for people.
+One folder per session, one file per event, one JSON object per line: `logs/events/SESSION/PostToolUse.jsonl`. Secrets are removed
+before anything is written. Hooks use [`write`](mod@write), in milliseconds; [`read`] is for people.
 */
 
 mod read;
@@ -10,29 +10,30 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-pub use read::{Entries, Entry, SessionLog};
+pub use read::{LoggedEvent, LoggedEvents, SessionLog};
 
 use ctxbridge_common::digest;
 
-/// The log of a data folder.
+/// Event log of a data folder.
 #[derive(Clone, Debug)]
 pub struct EventLog {
     folder: PathBuf,
 }
 
 impl EventLog {
-    /// In this data folder.
+    /// Opens the log of a data folder.
     pub fn in_dir(data: &Path) -> Self {
         Self { folder: data.join("logs").join("events") }
     }
 
-    /// Where it is, or will be.
+    /// Returns its folder, which may not exist yet.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
-/// The folder of a session. The id comes from outside: what could be a path, or is too long for a name, is named by its hash.
+/// Returns the folder name of a session. The id comes from outside: if it could be a path or is too long for a name, its hash is
+/// used.
 fn folder_name(session: Option<&str>) -> String {
     const LONGEST: usize = 64;
     const HASH: usize = 32;

@@ -1,4 +1,4 @@
-//! Looking at the log.
+//! Reading the event log.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,54 +12,54 @@ use serde_json::Value;
 use super::super::Event;
 use super::EventLog;
 
-/// How every line begins.
-const BEGIN: &[u8] = b"{\"ts\":\"";
+/// Prefix of every line.
+const LINE_PREFIX: &[u8] = b"{\"ts\":\"";
 
-/// What there is of a session.
+/// Summary of a session's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SessionLog {
-    /// Its id, or what stands for it.
+    /// Its id, or the name of its folder.
     pub session: String,
-    /// When something was added last, in milliseconds since 1970.
+    /// Time of the last entry, in milliseconds since 1970.
     #[serde(skip)]
     pub changed_ms: i64,
-    /// How often each event happened.
+    /// Number of entries per event.
     pub events: BTreeMap<&'static str, u64>,
     /// Bytes of its files.
     pub size_bytes: u64,
 }
 
-/// What a hook was told.
+/// Input of one hook run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entry {
-    /// When.
+pub struct LoggedEvent {
+    /// Time, as RFC 3339.
     pub ts: String,
     /// The event.
     pub event: &'static str,
-    /// Bytes in the log.
+    /// Size in the log, in bytes.
     pub size_bytes: usize,
     /// The input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
-    /// The input, where it was no JSON.
+    /// The input, if it was not JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_text: Option<String>,
 }
 
-/// Events of a session.
+/// Logged events of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entries {
-    /// In the order of time.
-    pub entries: Vec<Entry>,
-    /// Lines that are none of ours, or whose end is missing.
+pub struct LoggedEvents {
+    /// Entries, oldest first.
+    pub entries: Vec<LoggedEvent>,
+    /// Number of lines that are foreign or truncated.
     pub skipped: usize,
 }
 
 impl EventLog {
-    /// What there is, the newest first; only sessions whose names begin so.
+    /// Lists sessions whose folder names begin with `prefix`, newest first.
     ///
     /// # Errors
-    /// When a folder cannot be read.
+    /// If a folder cannot be read.
     pub fn sessions(&self, prefix: &str) -> io::Result<Vec<SessionLog>> {
         let folders = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -87,9 +87,9 @@ impl EventLog {
         Ok(sessions)
     }
 
-    /// What the hooks of a session were told, by the name of its folder; of one event, or of all.
-    pub fn entries(&self, session: &str, only: Option<Event>) -> Entries {
-        let mut found = Entries::default();
+    /// Reads the logged events of a session, by the name of its folder: those of one event, or all.
+    pub fn entries(&self, session: &str, only: Option<Event>) -> LoggedEvents {
+        let mut found = LoggedEvents::default();
         let folder = self.folder.join(session);
         for event in Event::ALL.into_iter().filter(|event| only.is_none_or(|only| only == *event)) {
             for path in files(&folder, event) {
@@ -107,7 +107,7 @@ impl EventLog {
     }
 }
 
-/// The files of an event, the older one first.
+/// Returns the files of an event, the older one first.
 fn files(folder: &Path, event: Event) -> [std::path::PathBuf; 2] {
     ["jsonl.1", "jsonl"].map(|extension| folder.join(format!("{}.{extension}", event.name())))
 }
@@ -118,21 +118,21 @@ fn changed_ms(path: &Path) -> i64 {
     since.and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0)
 }
 
-/// A line, and how many are lost in it: behind one whose end is missing, the next may follow on the same line.
-fn entry(line: &[u8], event: Event) -> (Option<Entry>, usize) {
+/// Parses a line, and counts the entries lost in it: the next entry may follow a truncated one on the same line.
+fn entry(line: &[u8], event: Event) -> (Option<LoggedEvent>, usize) {
     if let Some(entry) = parsed(line, event) {
         return (Some(entry), 0);
     }
-    let last = memchr::memmem::rfind(line, BEGIN).filter(|at| *at > 0);
+    let last = memchr::memmem::rfind(line, LINE_PREFIX).filter(|at| *at > 0);
     (last.and_then(|at| parsed(&line[at..], event)), 1)
 }
 
-fn parsed(line: &[u8], event: Event) -> Option<Entry> {
+fn parsed(line: &[u8], event: Event) -> Option<LoggedEvent> {
     let Value::Object(mut fields) = serde_json::from_slice(line).ok()? else { return None };
     let ts = fields.remove("ts")?.as_str()?.to_owned();
     let payload = fields.remove("payload");
     let payload_text = fields.remove("payload_text").and_then(|text| text.as_str().map(str::to_owned));
-    (payload.is_some() || payload_text.is_some()).then(|| Entry {
+    (payload.is_some() || payload_text.is_some()).then(|| LoggedEvent {
         ts,
         event: event.name(),
         size_bytes: line.len() + 1,
@@ -151,7 +151,7 @@ mod tests {
         let data = tempfile::tempdir().expect("a folder");
         let log = EventLog::in_dir(data.path());
         assert_eq!(log.sessions("").expect("nothing"), []);
-        assert_eq!(log.entries("s", None), Entries::default());
+        assert_eq!(log.entries("s", None), LoggedEvents::default());
         log.append(Event::Stop, Some("s"), b"{\"a\":1}", 1_000, Redactor::standard()).expect("appends");
         log.append(Event::SessionStart, Some("s"), b"{\"a\":0}", 500, Redactor::standard()).expect("appends");
         let path = log.folder().join("s").join("Stop.jsonl");

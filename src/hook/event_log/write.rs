@@ -1,4 +1,4 @@
-//! Adding to the log, within a hook: one line, in one write.
+//! Appending to the event log within a hook: one line, in one write.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,22 +13,23 @@ use super::{EventLog, folder_name};
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 use ctxbridge_redact::Redactor;
-use ctxbridge_transcript::whole_characters;
+use ctxbridge_transcript::replace_lone_surrogates;
 
-/// Bytes after which a file is put aside; one older one is kept.
-const LARGEST: u64 = 8 << 20;
+/// Size at which a file is rotated, in bytes; one older file is kept.
+const MAX_LOGGED_BYTES: u64 = 8 << 20;
 
-/// Bytes of a text that are kept: a file that a tool read is in the archive, and to look for secrets in all of it takes its time.
-const LONGEST_TEXT: usize = 32 << 10;
+/// Maximum length of a logged text, in bytes. Files that a tool read are in the archive, and scanning all of them for secrets takes
+/// time.
+const MAX_TEXT_BYTES: usize = 32 << 10;
 
-/// How long a session is kept in which nothing happened.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Time that the log of an inactive session is kept.
+const EVENT_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Held while a file is put aside.
+/// Lock file that is held while a file is rotated.
 const LOCK: &str = "rotate.lock";
 
 #[derive(Serialize)]
-struct Line {
+struct EventLogLine {
     ts: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Value>,
@@ -37,30 +38,30 @@ struct Line {
 }
 
 impl EventLog {
-    /// Adds what the client told a hook, without what this finds.
+    /// Appends the input of a hook, without the secrets that `redactor` finds.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn append(&self, event: Event, session: Option<&str>, input: &[u8], now_ms: i64, redactor: &Redactor) -> io::Result<()> {
         let line = line(input, now_ms, redactor)?;
         let folder = self.folder.join(folder_name(session));
         let path = folder.join(format!("{}.jsonl", event.name()));
         let mut file = open(&folder, &path)?;
-        if file.metadata()?.len() > LARGEST {
+        if file.metadata()?.len() > MAX_LOGGED_BYTES {
             drop(file);
-            put_aside(&folder, &path)?;
+            rotate(&folder, &path)?;
             file = open(&folder, &path)?;
         }
         // One write, so that lines of several processes do not mix.
         file.write_all(&line)
     }
 
-    /// Removes the folders of sessions in which nothing happened for 30 days.
+    /// Removes the folders of sessions that were inactive for 30 days.
     ///
     /// # Errors
-    /// When the folder cannot be read. What cannot be removed is tried again another time.
+    /// If the folder cannot be read. Folders that cannot be removed are tried again another time.
     pub fn remove_old(&self, now: SystemTime) -> io::Result<()> {
-        let is_old = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > KEPT);
+        let is_old = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > EVENT_RETENTION);
         for entry in fs::read_dir(&self.folder)?.flatten() {
             // Only folders of ours: a link leads elsewhere.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && last_change(&entry.path()).is_some_and(is_old) {
@@ -73,16 +74,16 @@ impl EventLog {
 
 fn line(input: &[u8], now_ms: i64, redactor: &Redactor) -> io::Result<Vec<u8>> {
     let ts = jiff::Timestamp::from_millisecond(now_ms).map(|time| format!("{time:.3}")).unwrap_or_default();
-    let line = match serde_json::from_slice::<Value>(&whole_characters(input)) {
+    let line = match serde_json::from_slice::<Value>(&replace_lone_surrogates(input)) {
         Ok(mut payload) => {
             shorten(&mut payload);
             redactor.redact_json(&mut payload);
-            Line { ts, payload: Some(payload), payload_text: None }
+            EventLogLine { ts, payload: Some(payload), payload_text: None }
         }
         Err(_) => {
             let mut text = String::from_utf8_lossy(input).into_owned();
             cut(&mut text);
-            Line { ts, payload: None, payload_text: Some(redactor.redact(&text).text.into_owned()) }
+            EventLogLine { ts, payload: None, payload_text: Some(redactor.redact(&text).text.into_owned()) }
         }
     };
     let mut bytes = Vec::with_capacity(input.len() + 64);
@@ -91,7 +92,7 @@ fn line(input: &[u8], now_ms: i64, redactor: &Redactor) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Cuts texts that are longer than what is kept.
+/// Truncates texts that are longer than [`MAX_TEXT_BYTES`].
 fn shorten(value: &mut Value) {
     match value {
         Value::String(text) => cut(text),
@@ -102,8 +103,8 @@ fn shorten(value: &mut Value) {
 }
 
 fn cut(text: &mut String) {
-    if text.len() > LONGEST_TEXT {
-        let kept = (0..=LONGEST_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    if text.len() > MAX_TEXT_BYTES {
+        let kept = (0..=MAX_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         let left = text.len() - kept;
         text.truncate(kept);
         text.push_str(&format!(" [ctxbridge: {left} bytes more are not logged]"));
@@ -119,17 +120,18 @@ fn open(folder: &Path, path: &Path) -> io::Result<File> {
     })
 }
 
-/// Of several that see a large file, one puts it aside: the second would put the new one in the place of the old one. Who does not get
-/// the lock goes on with whatever file is there, and a line that is written to one that has just been put aside is kept with it.
-fn put_aside(folder: &Path, path: &Path) -> io::Result<()> {
+/// Rotates a large file. If several processes see it, only one may rotate it: a second rotation would overwrite the older file. A
+/// process that does not get the lock continues with the current file. A line written to a file that was just rotated is kept
+/// there.
+fn rotate(folder: &Path, path: &Path) -> io::Result<()> {
     let lock = files::private().create(true).append(true).open(folder.join(LOCK))?;
-    if lock.try_lock().is_ok() && fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGEST) {
+    if lock.try_lock().is_ok() && fs::metadata(path).is_ok_and(|metadata| metadata.len() > MAX_LOGGED_BYTES) {
         fs::rename(path, path.with_extension("jsonl.1"))?;
     }
     Ok(())
 }
 
-/// When something happened in a folder last.
+/// Returns the time of the last change in a folder.
 fn last_change(folder: &Path) -> Option<SystemTime> {
     let of = |path: &Path| fs::symlink_metadata(path).and_then(|metadata| metadata.modified()).ok();
     let inside = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| of(&entry.path()));
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_and_says_so() {
-        let long = "é".repeat(LONGEST_TEXT);
+        let long = "é".repeat(MAX_TEXT_BYTES);
         let input = serde_json::json!({ "tool_response": { "file": { "content": long } }, "tool_name": "Read" });
         let logged: Value =
             serde_json::from_slice(&line(input.to_string().as_bytes(), 0, Redactor::standard()).expect("a line")).expect("JSON");
@@ -175,7 +177,7 @@ mod tests {
             |input: &str| log.append(Event::Stop, Some("s"), input.as_bytes(), 0, Redactor::standard()).expect("appends");
         append("{\"first\":1}");
         // Longer than the limit by itself, and still one line.
-        let texts = vec!["x".repeat(LONGEST_TEXT); (LARGEST as usize).div_ceil(LONGEST_TEXT)];
+        let texts = vec!["x".repeat(MAX_TEXT_BYTES); (MAX_LOGGED_BYTES as usize).div_ceil(MAX_TEXT_BYTES)];
         append(&serde_json::json!({ "long": texts }).to_string());
         append("{\"second\":1}");
         let lines = |path: &Path| fs::read_to_string(path).expect("readable").lines().count();
@@ -194,7 +196,7 @@ mod tests {
         let log = EventLog::in_dir(data.path());
         let path = log.folder().join("s").join("Stop.jsonl");
         fs::create_dir_all(log.folder().join("s")).expect("a folder");
-        fs::write(&path, vec![b'\n'; LARGEST as usize + 1]).expect("writable");
+        fs::write(&path, vec![b'\n'; MAX_LOGGED_BYTES as usize + 1]).expect("writable");
         std::thread::scope(|scope| {
             for writer in 0..4 {
                 let log = &log;
@@ -219,9 +221,9 @@ mod tests {
         let log = EventLog::in_dir(data.path());
         log.append(Event::Stop, Some("old"), b"{}", 0, Redactor::standard()).expect("appends");
         let now = SystemTime::now();
-        log.remove_old(now + KEPT / 2).expect("readable");
+        log.remove_old(now + EVENT_RETENTION / 2).expect("readable");
         assert!(log.folder().join("old").exists());
-        log.remove_old(now + KEPT * 2).expect("readable");
+        log.remove_old(now + EVENT_RETENTION * 2).expect("readable");
         assert!(!log.folder().join("old").exists());
     }
 

@@ -1,4 +1,4 @@
-//! Who reads the settings: the installed clients, but for those inside the Agent SDK, which read none unless told to.
+//! Clients that read the settings: all installed ones except those inside the Agent SDK, which read none by default.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use ctxbridge_patch::install::discover;
 /// A client and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientVersion {
-    /// Its file; nothing when only the version was named.
+    /// Its file; `None` if only the version was given.
     pub path: Option<PathBuf>,
     /// The version.
     pub version: Version,
@@ -26,17 +26,17 @@ impl fmt::Display for ClientVersion {
     }
 }
 
-/// The clients on this machine that read settings.
+/// Clients on this machine that read settings.
 #[derive(Debug, Default)]
 pub struct Readers {
-    /// Those whose version is known, in the order they were found.
+    /// Clients with a known version, in the order they were found.
     pub clients: Vec<ClientVersion>,
-    /// Files whose version is not: nobody can say which events they know.
+    /// Files with an unknown version: their supported events are unknown as well.
     pub unknown: Vec<PathBuf>,
 }
 
 impl Readers {
-    /// Those that are installed for this user or in a project.
+    /// Finds the clients that are installed for this user or in a project.
     pub fn discover(project: Option<&Path>) -> Self {
         let mut readers = Self::default();
         for installation in discover(project) {
@@ -56,7 +56,7 @@ impl Readers {
         readers
     }
 
-    /// A client of which only the version is known.
+    /// Creates a client of which only the version is known.
     pub fn named(version: Version) -> Self {
         Self { clients: vec![ClientVersion { path: None, version }], unknown: Vec::new() }
     }

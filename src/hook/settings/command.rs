@@ -1,22 +1,22 @@
-//! The command of a hook: writing ours, and recognising it whoever wrote it.
+//! The command of a hook: formatting ours, and recognizing it, whoever wrote it.
 //!
-//! Ours is `PROGRAM hook SLUG`, where the program's file is called `ctxbridge` wherever it is. A line that does something else besides
+//! Ours is `PROGRAM hook SLUG`, where the program's file name is `ctxbridge`, in any folder. A line that does anything else as well
 //! (`… && notify-send done`) is the user's.
 
 use crate::hook::Event;
 
-/// A command of ours, taken apart.
+/// Parsed command of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ours<'a> {
+pub(super) struct HookCommand<'a> {
     /// The program, without quotes.
     pub program: String,
-    /// Which hook it runs.
+    /// Event of the hook that it runs.
     pub event: Event,
-    /// What stands behind, as it is: arguments that a user added.
+    /// Arguments that a user added, unchanged.
     pub rest: &'a str,
 }
 
-/// The command that runs the hook of an event.
+/// Formats the command that runs the hook of an event.
 pub(super) fn of(program: &str, event: Event, windows: bool) -> String {
     format!("{} hook {}", quoted(program, windows), event.slug())
 }
@@ -33,13 +33,13 @@ fn quoted(program: &str, windows: bool) -> String {
     }
 }
 
-/// Ours, if it is.
-pub(super) fn parse(command: &str) -> Option<Ours<'_>> {
+/// Parses a command; `None` if it is not ours.
+pub(super) fn parse(command: &str) -> Option<HookCommand<'_>> {
     // A path of Windows may have been written without quotes, for a shell that knows no other backslash.
     parse_with(command, true).or_else(|| parse_with(command, false))
 }
 
-fn parse_with(command: &str, escapes: bool) -> Option<Ours<'_>> {
+fn parse_with(command: &str, escapes: bool) -> Option<HookCommand<'_>> {
     let (program, rest) = word(command, escapes)?;
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
     let extension = name.len().checked_sub(4).and_then(|at| name.split_at_checked(at));
@@ -55,10 +55,10 @@ fn parse_with(command: &str, escapes: bool) -> Option<Ours<'_>> {
     while !arguments.trim().is_empty() {
         arguments = word(arguments, escapes)?.1;
     }
-    Some(Ours { program, event, rest })
+    Some(HookCommand { program, event, rest })
 }
 
-/// The first word of a line and what follows; nothing when there is none, or the line is more than words.
+/// Splits off the first word of a line. Returns `None` if there is none, or the line contains more than words.
 fn word(line: &str, escapes: bool) -> Option<(String, &str)> {
     let line = line.trim_start_matches([' ', '\t']);
     let mut word = String::new();
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_is_recognised_however_it_was_written() {
+    fn ours_is_recognized_however_it_was_written() {
         for command in [
             "ctxbridge hook stop",
             "  /usr/local/bin/ctxbridge   hook\tstop ",
@@ -130,7 +130,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever folder it is in, what is written is read again; and sh makes the same of it.
+        /// Round trip of a command with any folder; sh reads it the same way.
         #[test]
         fn any_path_comes_back(folder in "/[^\0/]{1,12}", index in 0..Event::ALL.len()) {
             let program = format!("{folder}/ctxbridge");

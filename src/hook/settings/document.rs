@@ -1,4 +1,4 @@
-//! The text of a settings file, and where in it the hooks are.
+//! Text of a settings file, with the positions of the hooks in it.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use super::command;
 use super::wiring::WIRED;
 use crate::hook::Event;
 
-/// A text that is not what the client reads settings from.
+/// Errors in the text of a settings file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// Bytes that are no text.
+    /// The bytes are not text.
     #[error("it is not UTF-8; save it as UTF-8")]
     NotUtf8,
-    /// Not JSON as the client reads it: comments and trailing commas are errors to it, too.
+    /// The text is not JSON as the client reads it: comments and trailing commas are errors for it, too.
     #[error(
         "it is not valid JSON ({0}), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas"
     )]
@@ -25,46 +25,46 @@ pub enum DocumentError {
     /// A value of another type than the client expects.
     #[error("`{what}` is no {expected}, so that the client ignores the file; correct it")]
     Shape {
-        /// Where, as keys with dots between.
+        /// Position, as keys joined with dots.
         what: String,
-        /// What belongs there.
+        /// Expected type.
         expected: &'static str,
     },
-    /// A key that is there twice: the client sees only the last.
+    /// A key occurs twice: the client sees only the last.
     #[error("`{0}` is there twice, and the client sees only the last; put what is in both into one")]
     Twice(String),
-    /// An edit whose result is not what it has to be.
+    /// The result of an edit is not as required.
     #[error("the edit would change more than the hooks of ctxbridge, which is a bug; please report it")]
     Unsound,
 }
 
-/// A hook of ours in the text.
+/// Hook of ours that was found in the text.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FoundHook {
     /// The event of its command.
     pub event: Event,
     /// The program of its command.
     pub program: String,
     /// The command.
     pub command: String,
-    /// What stands behind the command's own three words.
+    /// Text after the command's own three words.
     pub rest: String,
-    /// The key it stands under.
+    /// Key under which it was found.
     pub under: String,
-    /// Where among the groups of that key, and among the hooks of that group.
+    /// Index of its group under that key, and of the hook in that group.
     pub index: (usize, usize),
-    /// Where the string with the command is.
+    /// Position of the string with the command.
     pub command_at: Range<usize>,
-    /// The number of seconds, and where it is.
+    /// Timeout in seconds, with its position.
     pub timeout: Option<(f64, Range<usize>)>,
-    /// What the group is restricted to, and where that string is.
+    /// Matcher of the group, with its position.
     pub matcher: Option<(String, Range<usize>)>,
-    /// Whether the group has nothing but hooks of ours, and a matcher at most.
+    /// `true` if the group has nothing but hooks of ours and at most a matcher.
     pub is_alone: bool,
 }
 
-impl Found {
-    /// Whether it stands under the event that it is for.
+impl FoundHook {
+    /// `true` if it is under its own event.
     pub fn is_at_home(&self) -> bool {
         self.under == self.event.name()
     }
@@ -72,20 +72,20 @@ impl Found {
 
 /// A parsed settings file.
 #[derive(Debug)]
-pub(super) struct Document<'a> {
+pub(super) struct SettingsDocument<'a> {
     pub text: &'a str,
-    /// Nothing in an empty file.
+    /// The top-level object; `None` in an empty file.
     pub root: Option<Object<'a>>,
 }
 
-/// The text of a file, behind its byte order mark.
+/// Decodes a file into its byte order mark and its text.
 pub(super) fn decode(bytes: &[u8]) -> Result<(&str, &str), DocumentError> {
     let text = std::str::from_utf8(bytes).map_err(|_| DocumentError::NotUtf8)?;
     Ok(text.split_at(if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }))
 }
 
-impl<'a> Document<'a> {
-    /// Parses a text without byte order mark. Keys that matter here have to be there once.
+impl<'a> SettingsDocument<'a> {
+    /// Parses a text without byte order mark. Keys that matter here must not occur twice.
     pub fn parse(text: &'a str) -> Result<Self, DocumentError> {
         if text.trim_matches([' ', '\t', '\r', '\n']).is_empty() {
             return Ok(Self { text, root: None });
@@ -119,22 +119,22 @@ impl<'a> Document<'a> {
         Ok(Self { text, root: Some(root) })
     }
 
-    /// The property `hooks`.
+    /// Returns the property `hooks`.
     pub fn hooks(&self) -> Option<&ObjectProp<'a>> {
         self.root.as_ref()?.get("hooks")
     }
 
-    /// The events in it.
+    /// Returns the events in `hooks`.
     pub fn events(&self) -> &[ObjectProp<'a>] {
         self.hooks().and_then(|hooks| hooks.value.as_object()).map_or(&[], |hooks| &hooks.properties)
     }
 
-    /// Whether a boolean at the top level is set.
+    /// Returns a boolean at the top level, if it is set.
     pub fn flag(&self, name: &str) -> Option<bool> {
         Some(last(self.root.as_ref()?, name)?.as_boolean_lit()?.value)
     }
 
-    /// That everything is of the type that the client expects: of anything else it ignores the whole file.
+    /// Checks that everything has the type that the client expects; otherwise it ignores the whole file.
     pub fn check_shape(&self) -> Result<(), DocumentError> {
         let wrong = |what: String, expected| DocumentError::Shape { what, expected };
         let Some(hooks) = self.hooks() else { return Ok(()) };
@@ -151,14 +151,14 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// The hooks of ours, in the order of the text.
-    pub fn ours(&self) -> Vec<Found> {
+    /// Returns our hooks, in the order of the text.
+    pub fn ours(&self) -> Vec<FoundHook> {
         let mut found = Vec::new();
         self.each_command(|found_at, handler, command| found.extend(ours(found_at, handler, command)));
         found
     }
 
-    /// Commands that name ctxbridge, but are more than a hook of ours.
+    /// Returns commands that contain ctxbridge, but do more than run a hook of ours.
     pub fn related(&self) -> Vec<String> {
         let mut related = Vec::new();
         self.each_command(|_, _, command| {
@@ -188,10 +188,10 @@ fn ours(
     (event, group, index): (&ObjectProp<'_>, &Object<'_>, (usize, usize)),
     handler: &Object<'_>,
     command: &str,
-) -> Option<Found> {
+) -> Option<FoundHook> {
     let ours = command::parse(command)?;
     let timeout = last(handler, "timeout").and_then(Value::as_number_lit);
-    Some(Found {
+    Some(FoundHook {
         event: ours.event,
         program: ours.program,
         command: command.to_owned(),
@@ -205,7 +205,7 @@ fn ours(
     })
 }
 
-/// Whether a group is no more than what stands around hooks of ours: with a matcher, only where we write one.
+/// `true` if a group has nothing but its list of hooks, and a matcher only under an event for which we write one.
 pub(super) fn is_shell(group: &Object<'_>, event: &ObjectPropName<'_>) -> bool {
     let may_match = restricts(event.as_str());
     group.properties.iter().all(|property| match property.name.as_str() {
@@ -215,7 +215,7 @@ pub(super) fn is_shell(group: &Object<'_>, event: &ObjectPropName<'_>) -> bool {
     }) && group.properties.len() <= 2
 }
 
-/// Whether ours are restricted to some tools under this key.
+/// `true` if our hook of this event has a matcher.
 pub(super) fn restricts(event: &str) -> bool {
     WIRED.iter().any(|wiring| wiring.event.name() == event && wiring.matcher.is_some())
 }
@@ -224,18 +224,18 @@ fn is_ours(handler: &Value<'_>) -> bool {
     handler.as_object().and_then(command_of).is_some_and(|command| command::parse(command).is_some())
 }
 
-/// What a handler runs, if it runs something.
+/// Returns the command of a handler, if it has one.
 fn command_of<'b>(handler: &'b Object<'_>) -> Option<&'b str> {
     let string = |key| last(handler, key).and_then(Value::as_string_lit).map(|text| text.value.as_ref());
     string("command").filter(|_| string("type") == Some("command"))
 }
 
-/// The hooks of a group.
+/// Returns the hooks of a group.
 pub(super) fn handlers<'a, 'b>(group: &'b Object<'a>) -> Option<&'b Array<'a>> {
     last(group, "hooks")?.as_array()
 }
 
-/// What a key means when it is there more than once.
+/// Returns the last value of a key: it is the one that counts if the key occurs more than once.
 fn last<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<&'b Value<'a>> {
     object.properties.iter().rev().find(|property| property.name.as_str() == name).map(|property| &property.value)
 }
@@ -247,7 +247,7 @@ fn once(object: &Object<'_>, name: &str, prefix: &str) -> Result<(), DocumentErr
     }
 }
 
-/// Where something is, in bytes.
+/// Returns the byte range of a node.
 pub(super) fn span(node: &impl Ranged) -> Range<usize> {
     let range = node.range();
     range.start..range.end
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        Document::parse(text).and_then(|document| document.check_shape()).expect_err("an error").to_string()
+        SettingsDocument::parse(text).and_then(|document| document.check_shape()).expect_err("an error").to_string()
     }
 
     #[test]

@@ -1,30 +1,30 @@
-//! The edits, as text to text: what is not ours stays, byte for byte.
+//! Edits of the settings, from text to text: everything that is not ours stays, byte for byte.
 
 use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::document::{Document, DocumentError, Found, decode, handlers, is_shell, span};
-use super::layout::{Layout, Splice, string};
-use super::proof;
+use super::document::{DocumentError, FoundHook, SettingsDocument, decode, handlers, is_shell, span};
+use super::edit_check;
+use super::layout::{JsonStyle, Splice, string};
 use super::wiring::Hook;
 
-/// The text with these hooks wired, and no other of ours.
+/// Returns the text with exactly these hooks of ours installed.
 ///
-/// A hook of ours that is there already is brought up to date where it stands: its program is changed, and a time limit that is
-/// shorter than ours is raised; what a user added to it stays. New ones come last. The same text when there is nothing to do.
+/// An existing hook of ours is updated in place: its program is changed, and a shorter timeout than ours is raised. Arguments that
+/// a user added stay. New hooks come last. If there is nothing to do, the text is the same.
 ///
-/// The matcher is always the one that is wanted, whoever changed it: with fewer tools something is lost, and nobody could tell a list
-/// of an older version from one made by hand. In a group that is shared with other hooks it is the user's, so that ours leave it.
+/// The matcher is always set to the wanted one: with fewer tools something is lost, and a list of an older version looks like one
+/// made by hand. In a group that is shared with other hooks the matcher is the user's, so our hook moves out of it.
 ///
 /// # Errors
-/// When the client could not read the text, or the result would not be what it has to be.
+/// If the client could not read the text, or the result is not as required.
 pub fn install(bytes: &[u8], wanted: &[Hook]) -> Result<Vec<u8>, DocumentError> {
     let (mark, text) = decode(bytes)?;
-    let document = Document::parse(text)?;
+    let document = SettingsDocument::parse(text)?;
     document.check_shape()?;
     let mut seen = Vec::new();
-    let mut is_stale = |found: &Found| {
+    let mut is_stale = |found: &FoundHook| {
         let wanted = found.is_at_home() && wanted.iter().any(|hook| hook.event == found.event && may_stay(found, hook));
         let keep = wanted && !seen.contains(&found.event);
         seen.extend(keep.then_some(found.event));
@@ -32,53 +32,53 @@ pub fn install(bytes: &[u8], wanted: &[Hook]) -> Result<Vec<u8>, DocumentError> 
     };
     let stale: Vec<_> = document.ours().into_iter().filter(&mut is_stale).collect();
     let kept = spliced(text, removals(&document, &stale));
-    let document = Document::parse(&kept)?;
+    let document = SettingsDocument::parse(&kept)?;
     let result = spliced(&kept, additions(&document, wanted));
-    proof::installed(text, &result, wanted)?;
+    edit_check::installed(text, &result, wanted)?;
     Ok([mark, &result].concat().into_bytes())
 }
 
-/// The text with nothing of ours in it: hooks of ours, and what stood only around them. The same text when there are none.
+/// Returns the text without our hooks and the groups that contained only them. If there are none, the text is the same.
 ///
 /// # Errors
-/// When it is no JSON object, or the result would not be what it has to be.
+/// If it is not a JSON object, or the result is not as required.
 pub fn uninstall(bytes: &[u8]) -> Result<Vec<u8>, DocumentError> {
     let (mark, text) = decode(bytes)?;
-    let document = Document::parse(text)?;
+    let document = SettingsDocument::parse(text)?;
     let result = spliced(text, removals(&document, &document.ours()));
-    proof::uninstalled(text, &result)?;
+    edit_check::uninstalled(text, &result)?;
     Ok([mark, &result].concat().into_bytes())
 }
 
-/// How many hooks of ours there are, under whatever name.
+/// Counts our hooks under all keys.
 pub(super) fn count(bytes: &[u8]) -> Result<usize, DocumentError> {
-    Ok(Document::parse(decode(bytes)?.1)?.ours().len())
+    Ok(SettingsDocument::parse(decode(bytes)?.1)?.ours().len())
 }
 
-/// Whether it is an object with nothing in it, or nothing at all.
+/// `true` if it is an empty object or an empty file.
 pub(super) fn is_empty(bytes: &[u8]) -> bool {
-    let document = decode(bytes).and_then(|(_, text)| Document::parse(text));
+    let document = decode(bytes).and_then(|(_, text)| SettingsDocument::parse(text));
     document.is_ok_and(|document| document.root.is_none_or(|root| root.properties.is_empty()))
 }
 
-/// Whether its group has the matcher that is wanted, or can be given it.
-fn may_stay(found: &Found, hook: &Hook) -> bool {
+/// `true` if its group has the wanted matcher, or can be given it.
+fn may_stay(found: &FoundHook, hook: &Hook) -> bool {
     let Some(wanted) = hook.matcher else { return true };
     found.matcher.as_ref().is_some_and(|(matcher, _)| found.is_alone || matcher == wanted)
 }
 
-fn additions(document: &Document<'_>, wanted: &[Hook]) -> Vec<Splice> {
+fn additions(document: &SettingsDocument<'_>, wanted: &[Hook]) -> Vec<Splice> {
     if wanted.is_empty() {
         return Vec::new();
     }
     let Some(root) = &document.root else {
-        let whole = Layout::of_new_file().whole(&json!({ "hooks": events(wanted.iter()) }));
+        let whole = JsonStyle::of_new_file().whole(&json!({ "hooks": events(wanted.iter()) }));
         // What white space there is stays behind it, instead of the end of the line.
         let text = if document.text.is_empty() { whole } else { whole.trim_end().to_owned() };
         return vec![Splice { at: 0..0, text }];
     };
     let root_items: Vec<_> = root.properties.iter().map(span).collect();
-    let layout = Layout::of(document.text, span(root), &root_items);
+    let layout = JsonStyle::of(document.text, span(root), &root_items);
     let Some(hooks) = document.hooks() else {
         return vec![layout.append(document.text, span(root), &root_items, &[(Some("hooks"), events(wanted.iter()))])];
     };
@@ -110,7 +110,7 @@ fn events<'a>(hooks: impl Iterator<Item = &'a Hook>) -> Value {
     hooks.map(|hook| (hook.event.name().to_owned(), json!([group(hook)]))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// Without a matcher: all sources, all triggers.
+/// Formats the group of a hook. Without a matcher, it is for all sources and triggers.
 fn group(hook: &Hook) -> Value {
     let hooks = json!([{ "type": "command", "command": hook.command, "timeout": hook.timeout }]);
     match hook.matcher {
@@ -119,7 +119,7 @@ fn group(hook: &Hook) -> Value {
     }
 }
 
-fn update(found: &Found, hook: &Hook) -> Vec<Splice> {
+fn update(found: &FoundHook, hook: &Hook) -> Vec<Splice> {
     let mut splices = Vec::new();
     let command = format!("{}{}", hook.command, found.rest);
     if found.command != command {
@@ -137,8 +137,8 @@ fn update(found: &Found, hook: &Hook) -> Vec<Splice> {
     splices
 }
 
-/// Takes these hooks out: a group, an event and `hooks` itself go when nothing else was in them.
-fn removals(document: &Document<'_>, gone: &[Found]) -> Vec<Splice> {
+/// Returns the splices that remove these hooks. A group, an event and `hooks` itself are removed if nothing else was in them.
+fn removals(document: &SettingsDocument<'_>, gone: &[FoundHook]) -> Vec<Splice> {
     let Some(root) = &document.root else { return Vec::new() };
     let mut inner_of_hooks = Vec::new();
     let mut events_gone = Vec::new();
@@ -181,7 +181,7 @@ fn removals(document: &Document<'_>, gone: &[Found]) -> Vec<Splice> {
     cut.into_iter().map(|at| Splice { at, text: String::new() }).collect()
 }
 
-/// What to cut out of a container so that some of its items are gone, with a comma each.
+/// Returns the ranges to cut from a container to remove some of its items, with a comma each.
 fn cuts(container: Range<usize>, items: impl Iterator<Item = Range<usize>>, gone: &[bool]) -> Vec<Range<usize>> {
     let items: Vec<_> = items.collect();
     if !gone.contains(&true) {
@@ -196,7 +196,7 @@ fn cuts(container: Range<usize>, items: impl Iterator<Item = Range<usize>>, gone
     before.into_iter().chain(behind).collect()
 }
 
-/// The text with splices made, none of which touch each other but at their ends.
+/// Applies splices to a text. They may touch, but not overlap.
 fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
     splices.sort_by_key(|splice| (splice.at.start, splice.at.end));
     let mut result = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Install and uninstall: an edit, made so that it can be undone.
+//! Install and uninstall: edits that can be undone.
 
 use std::path::{Path, PathBuf};
 
@@ -6,83 +6,83 @@ use serde::Serialize;
 
 use super::document::DocumentError;
 use super::file::{SettingsFile, io};
-use super::registry::{Entry, Original};
+use super::registry::{OriginalSettings, RegistryEntry};
 use super::wiring::Hook;
-use super::{SettingsError, edit};
+use super::{HookSettingsError, edit};
 use ctxbridge_common::paths;
 use ctxbridge_patch::lock::Lock;
 
-/// How often an edit is made again when another program changed the file meanwhile.
+/// Number of attempts at an edit if another program keeps changing the file.
 const ATTEMPTS: usize = 5;
 
-/// Edits settings files and remembers in the data directory what they were.
+/// Edits settings files, and keeps their originals in the data directory.
 pub struct Editor<'a> {
     data_dir: &'a Path,
     notice: &'a dyn Fn(&str),
 }
 
-/// What an install did.
+/// Effect of an install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstalledState {
-    /// None of ours was there.
+    /// There were no hooks of ours before.
     Installed,
-    /// Ours were there, but not as they are to be.
+    /// Our hooks were there, but outdated.
     Updated,
     /// Nothing had to be changed.
     Unchanged,
 }
 
-/// Wired hooks.
+/// Result of an install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// What was done.
+    /// The effect.
     pub state: InstalledState,
     /// The real file.
     pub file: PathBuf,
-    /// Where what was in it before is kept; nothing when the file is ours or nothing was done.
+    /// Backup of the original; `None` if the file is ours or nothing was done.
     pub backup: Option<PathBuf>,
 }
 
-/// What an uninstall did.
+/// Effect of an uninstall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UninstalledState {
-    /// The file is what it was before the install, to the byte.
+    /// The file is as before the install, byte for byte.
     Restored,
-    /// The file was made by the install and is gone again.
+    /// The file was created by the install and is deleted.
     Deleted,
-    /// The file was changed since; ours were taken out of it.
+    /// The file was changed since; only our hooks were removed.
     Removed,
-    /// None of ours was there.
+    /// There were no hooks of ours.
     NotInstalled,
 }
 
-/// Hooks that are gone.
+/// Result of an uninstall.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uninstalled {
-    /// What was done.
+    /// The effect.
     pub state: UninstalledState,
     /// The real file.
     pub file: PathBuf,
-    /// How many hooks of ours there were.
+    /// Number of hooks of ours that there were.
     pub removed: usize,
-    /// Where what was in the file before the install is still kept.
+    /// Backup of the original, if it is still kept.
     pub backup: Option<PathBuf>,
 }
 
 impl<'a> Editor<'a> {
-    /// Keeps its records in `data_dir` and tells `notice` when it has to wait.
+    /// Creates an editor that keeps its records in `data_dir`, and calls `notice` if it has to wait.
     pub fn new(data_dir: &'a Path, notice: &'a dyn Fn(&str)) -> Self {
         Self { data_dir, notice }
     }
 
-    /// Wires exactly these hooks in a settings file. One that is not there is made, for the user alone if `private`.
+    /// Installs exactly these hooks in a settings file. A missing file is created, readable by the user alone if `private`.
     ///
     /// # Errors
-    /// When it cannot be read or written, or is not what the client reads; nothing is changed then.
-    pub fn install(&self, named: &Path, wanted: &[Hook], private: bool) -> Result<Installed, SettingsError> {
-        self.repeatedly(named, |current, mut entry| {
+    /// If it cannot be read or written, or the client could not read it; nothing is changed then.
+    pub fn install(&self, named: &Path, wanted: &[Hook], private: bool) -> Result<Installed, HookSettingsError> {
+        self.retry_under_lock(named, |current, mut entry| {
             let document = document_error(current);
             let new = edit::install(current.bytes(), wanted).map_err(&document)?;
             let done = |state, backup| Some(Installed { state, file: current.path.clone(), backup });
@@ -93,12 +93,12 @@ impl<'a> Editor<'a> {
             let had_ours = edit::count(current.bytes()).map_err(&document)? > 0;
             let folder_created = make_folder(&current.path, private)?;
             let original = match (&current.content, entry.original_of(current.bytes())) {
-                (None, _) => Original::Absent { folder_created },
+                (None, _) => OriginalSettings::Absent { folder_created },
                 (Some(_), Some(original)) => original,
                 // Changed since, or never ours: without ours it is what comes back.
                 (Some(bytes), None) => {
                     let without = edit::uninstall(bytes).map_err(&document)?;
-                    entry.created().filter(|_| had_ours && edit::is_empty(&without)).unwrap_or(Original::Bytes(without))
+                    entry.created().filter(|_| had_ours && edit::is_empty(&without)).unwrap_or(OriginalSettings::Bytes(without))
                 }
             };
             entry.note(&original, &new)?;
@@ -110,12 +110,12 @@ impl<'a> Editor<'a> {
         })
     }
 
-    /// Takes ours out of a settings file.
+    /// Removes our hooks from a settings file.
     ///
     /// # Errors
-    /// When it cannot be read or written; nothing is changed then.
-    pub fn uninstall(&self, named: &Path) -> Result<Uninstalled, SettingsError> {
-        self.repeatedly(named, |current, entry| {
+    /// If it cannot be read or written; nothing is changed then.
+    pub fn uninstall(&self, named: &Path) -> Result<Uninstalled, HookSettingsError> {
+        self.retry_under_lock(named, |current, entry| {
             let document = document_error(current);
             let done = |state, removed, backup| Some(Uninstalled { state, file: current.path.clone(), removed, backup });
             let Some(bytes) = &current.content else {
@@ -130,8 +130,12 @@ impl<'a> Editor<'a> {
             let removed = edit::count(bytes).map_err(&document)?;
             let known = entry.original_of(bytes);
             let state = match known.or_else(|| entry.created().filter(|_| edit::is_empty(&without))) {
-                Some(Original::Absent { folder_created }) => current.remove(folder_created)?.then_some(UninstalledState::Deleted),
-                Some(Original::Bytes(original)) => current.replace(&original, true)?.then_some(UninstalledState::Restored),
+                Some(OriginalSettings::Absent { folder_created }) => {
+                    current.remove(folder_created)?.then_some(UninstalledState::Deleted)
+                }
+                Some(OriginalSettings::Bytes(original)) => {
+                    current.replace(&original, true)?.then_some(UninstalledState::Restored)
+                }
                 None => current.replace(&without, true)?.then_some(UninstalledState::Removed),
             };
             let Some(state) = state else { return Ok(None) };
@@ -141,32 +145,32 @@ impl<'a> Editor<'a> {
         })
     }
 
-    /// Does `work` under the file's lock, again when it says nothing.
-    fn repeatedly<T>(
+    /// Runs `work` under the file's lock, and again while it returns `None`.
+    fn retry_under_lock<T>(
         &self,
         named: &Path,
-        work: impl Fn(&SettingsFile, Entry) -> Result<Option<T>, SettingsError>,
-    ) -> Result<T, SettingsError> {
+        work: impl Fn(&SettingsFile, RegistryEntry) -> Result<Option<T>, HookSettingsError>,
+    ) -> Result<T, HookSettingsError> {
         let path = SettingsFile::read(named)?.path;
         let _lock = Lock::acquire(self.data_dir, &path, self.notice)?;
         for _ in 0..ATTEMPTS {
             let current = SettingsFile::read(named)?;
-            let entry = Entry::open(self.data_dir, &current.path)?;
+            let entry = RegistryEntry::open(self.data_dir, &current.path)?;
             if let Some(done) = work(&current, entry)? {
                 return Ok(done);
             }
         }
-        Err(SettingsError::Contended(path))
+        Err(HookSettingsError::Contended(path))
     }
 }
 
-fn document_error(file: &SettingsFile) -> impl Fn(DocumentError) -> SettingsError {
+fn document_error(file: &SettingsFile) -> impl Fn(DocumentError) -> HookSettingsError {
     let path = file.path.clone();
-    move |cause| SettingsError::Document { path: path.clone(), cause }
+    move |cause| HookSettingsError::Document { path: path.clone(), cause }
 }
 
-/// Makes the folder of a file; true when it was not there.
-fn make_folder(file: &Path, private: bool) -> Result<bool, SettingsError> {
+/// Creates the folder of a file; `true` if it did not exist.
+fn make_folder(file: &Path, private: bool) -> Result<bool, HookSettingsError> {
     let Some(folder) = file.parent().filter(|folder| !folder.exists()) else { return Ok(false) };
     let made = if private { paths::create_private_dir(folder) } else { std::fs::create_dir_all(folder) };
     made.map_err(io("create", folder)).map(|()| true)

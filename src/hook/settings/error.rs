@@ -1,4 +1,4 @@
-//! What can go wrong with settings files.
+//! Errors with settings files.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,71 +6,71 @@ use std::path::PathBuf;
 use super::document::DocumentError;
 use ctxbridge_patch::lock::LockError;
 
-/// Settings that cannot be read or changed. Whenever one is returned, the settings are as they were.
+/// Errors from reading or changing settings. Whenever one is returned, the settings are unchanged.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// What is in a file is not what the client reads.
+pub enum HookSettingsError {
+    /// The client cannot read the content of a file.
     #[error("{} was not changed: {cause}", path.display())]
     Document {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         cause: DocumentError,
     },
     /// The program has another name.
     #[error("this program is {}, and hooks are known by the name {name}; call it that and try again. The settings were not changed", program.display())]
     Renamed {
-        /// Where it is.
+        /// Its path.
         program: PathBuf,
-        /// What it has to be called.
+        /// Name that it must have.
         name: String,
     },
     /// A step with a file failed.
     #[error("cannot {step} {}: {cause}{}", path.display(), hint(cause))]
     Io {
-        /// What was tried.
+        /// The step.
         step: &'static str,
-        /// On what.
+        /// Path of the file.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause.
         cause: io::Error,
     },
     /// A step in ctxbridge's own folder failed.
     #[error("cannot {step} {}: {cause}; set CTXBRIDGE_DATA_DIR to a folder that you may write to. The settings were not changed", path.display())]
     Own {
-        /// What was tried.
+        /// The step.
         step: &'static str,
-        /// On what.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause.
         cause: io::Error,
     },
-    /// A folder, a device, or too large.
+    /// The path is a folder or device, or the file is too large.
     #[error("{} is {what}; put it out of the way", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
-        /// What it is.
+        /// Description of what is there.
         what: &'static str,
     },
-    /// A link that leads nowhere.
+    /// The path is a dangling link.
     #[error("{} is a link to {}, which does not exist; make that file (`{{}}` is enough) or remove the link", link.display(), to.display())]
     Dangling {
         /// The link.
         link: PathBuf,
-        /// Where it leads.
+        /// Its target.
         to: PathBuf,
     },
-    /// It may not be written.
+    /// The file is read-only.
     #[error("{} is read-only; make it writable (some tools for dotfiles make it so: then add the hooks there)", .0.display())]
     ReadOnly(PathBuf),
-    /// Somebody else writes it all the time.
+    /// Another program keeps changing the file.
     #[error("{} was changed by another program meanwhile, several times; try again when it is left alone", .0.display())]
     Contended(PathBuf),
-    /// Another ctxbridge has it, or there is no place for the lock.
+    /// Another ctxbridge has the lock, or the lock cannot be created.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// A path that cannot be written into JSON.
+    /// The path is not Unicode, so it cannot be written into JSON.
     #[error("the path {} is not Unicode, which settings cannot hold; move ctxbridge to another folder", .0.display())]
     NotUnicode(PathBuf),
     /// There is no home directory.
@@ -79,20 +79,20 @@ pub enum SettingsError {
     /// The project is the home directory.
     #[error("{} is the home directory, where the project's settings are the user's; use `--scope user`, or go to a project", .0.display())]
     ProjectIsHome(PathBuf),
-    /// There is no client to wire the hooks for.
+    /// There is no client to install the hooks for.
     #[error(
         "no installed client whose version is known was found, and an event that a client does not know makes it ignore all its settings; put `claude` on the PATH, or say which version reads them, as in `--client-version 2.1.330`{}", unknown(.0)
     )]
     NoClient(Vec<PathBuf>),
-    /// None of the events is known to the client.
+    /// The client supports none of the events.
     #[error("no event of ctxbridge is known to {0}; hooks need Claude Code 1.0.60 or newer")]
     TooOld(String),
-    /// A hook cannot be tried.
+    /// A hook cannot be tested.
     #[error("cannot {step}: {cause}; see that the temporary folder can be written to")]
     Scratch {
-        /// What was tried.
+        /// The step.
         step: &'static str,
-        /// Why it failed.
+        /// Cause.
         cause: io::Error,
     },
 }

@@ -1,37 +1,37 @@
-//! Reading a settings file, and replacing it so that it is the old one or the new one at every moment.
+//! Reading a settings file, and replacing it atomically.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::SettingsError;
+use super::HookSettingsError;
 use ctxbridge_patch::swap::sync_folder;
 
-/// No settings are larger, in bytes.
-const LARGEST: u64 = 16 << 20;
+/// Maximum size of a settings file, in bytes.
+const MAX_SETTINGS_BYTES: u64 = 16 << 20;
 
-/// A settings file as it was read.
+/// Settings file as it was read.
 #[derive(Debug)]
 pub(super) struct SettingsFile {
-    /// The real file: settings may be a link into a folder of dotfiles, which must stay one.
+    /// Path with links resolved: settings may be a link into a folder of dotfiles, which must stay a link.
     pub path: PathBuf,
-    /// What is in it; nothing when there is no such file.
+    /// Its content; `None` if the file does not exist.
     pub content: Option<Vec<u8>>,
 }
 
-pub(super) fn io(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SettingsError {
+pub(super) fn io(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> HookSettingsError {
     let path = path.to_owned();
-    move |cause| SettingsError::Io { step, path, cause }
+    move |cause| HookSettingsError::Io { step, path, cause }
 }
 
 impl SettingsFile {
-    pub fn read(named: &Path) -> Result<Self, SettingsError> {
+    pub fn read(named: &Path) -> Result<Self, HookSettingsError> {
         let path = match named.canonicalize() {
             Ok(path) => path,
             Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return match fs::read_link(named) {
-                    Ok(to) => Err(SettingsError::Dangling { link: named.to_owned(), to }),
-                    Err(_) => Ok(Self { path: beside_its_real_folder(named), content: None }),
+                    Ok(to) => Err(HookSettingsError::Dangling { link: named.to_owned(), to }),
+                    Err(_) => Ok(Self { path: resolve_missing_file(named), content: None }),
                 };
             }
             Err(cause) => return Err(io("read", named)(cause)),
@@ -39,28 +39,31 @@ impl SettingsFile {
         let metadata = fs::metadata(&path).map_err(io("read", &path))?;
         // Before it is opened: a pipe would wait for somebody to write into it.
         if !metadata.is_file() {
-            return Err(SettingsError::NotAFile { path, what: if metadata.is_dir() { "a folder" } else { "no regular file" } });
+            return Err(HookSettingsError::NotAFile {
+                path,
+                what: if metadata.is_dir() { "a folder" } else { "no regular file" },
+            });
         }
-        if metadata.len() > LARGEST {
-            return Err(SettingsError::NotAFile { path, what: "larger than 16 MB, which no settings are" });
+        if metadata.len() > MAX_SETTINGS_BYTES {
+            return Err(HookSettingsError::NotAFile { path, what: "larger than 16 MB, which no settings are" });
         }
         let content = fs::read(&path).map_err(io("read", &path))?;
         Ok(Self { path, content: Some(content) })
     }
 
-    /// The bytes; none of a file that is not there.
+    /// Returns the bytes; empty if the file does not exist.
     pub fn bytes(&self) -> &[u8] {
         self.content.as_deref().unwrap_or_default()
     }
 
-    /// That it may be changed. A rename asks only the folder, but who makes a file read-only means it.
-    pub fn check_writable(&self) -> Result<(), SettingsError> {
+    /// Checks that the file may be changed. A rename needs only the folder, but a read-only file is read-only on purpose.
+    pub fn check_writable(&self) -> Result<(), HookSettingsError> {
         if self.content.is_none() {
             return Ok(());
         }
         let metadata = fs::metadata(&self.path).map_err(io("read", &self.path))?;
         if metadata.permissions().readonly() {
-            return Err(SettingsError::ReadOnly(self.path.clone()));
+            return Err(HookSettingsError::ReadOnly(self.path.clone()));
         }
         match OpenOptions::new().append(true).open(&self.path) {
             Ok(_) => Ok(()),
@@ -68,8 +71,9 @@ impl SettingsFile {
         }
     }
 
-    /// Puts `new` in its place; a new file is the user's alone if `private`. False, with nothing done, when it is no longer what was read.
-    pub fn replace(&self, new: &[u8], private: bool) -> Result<bool, SettingsError> {
+    /// Replaces the content with `new`. A new file is readable by the user alone if `private`. Returns `false`, with nothing done,
+    /// if the file has changed since it was read.
+    pub fn replace(&self, new: &[u8], private: bool) -> Result<bool, HookSettingsError> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let mut builder = tempfile::Builder::new();
         builder.prefix(".ctxbridge-").suffix(".tmp");
@@ -99,8 +103,9 @@ impl SettingsFile {
         Ok(true)
     }
 
-    /// Removes it, and its folder when that is empty and `with_folder` says so. False when it is no longer what was read.
-    pub fn remove(&self, with_folder: bool) -> Result<bool, SettingsError> {
+    /// Removes it, and with `with_folder` also its folder if that is empty. Returns `false` if the file has changed since it was
+    /// read.
+    pub fn remove(&self, with_folder: bool) -> Result<bool, HookSettingsError> {
         if !self.is_unchanged()? {
             return Ok(false);
         }
@@ -115,7 +120,7 @@ impl SettingsFile {
         Ok(true)
     }
 
-    fn is_unchanged(&self) -> Result<bool, SettingsError> {
+    fn is_unchanged(&self) -> Result<bool, HookSettingsError> {
         match fs::read(&self.path) {
             Ok(now) => Ok(self.content.as_ref() == Some(&now)),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(self.content.is_none()),
@@ -124,15 +129,15 @@ impl SettingsFile {
     }
 }
 
-/// The path of a file that is not there, by the real name of its folder as far as that is.
-fn beside_its_real_folder(named: &Path) -> PathBuf {
+/// Resolves the path of a missing file: links are resolved as far as its folders exist.
+fn resolve_missing_file(named: &Path) -> PathBuf {
     let named = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
     let real = named.ancestors().skip(1).find_map(|folder| Some((folder.canonicalize().ok()?, named.strip_prefix(folder).ok()?)));
     real.map_or_else(|| named.clone(), |(folder, rest)| folder.join(rest))
 }
 
 #[cfg(unix)]
-fn adopt(file: &File, from: &Path) -> Result<(), SettingsError> {
+fn adopt(file: &File, from: &Path) -> Result<(), HookSettingsError> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     let of = fs::metadata(from).map_err(io("read", from))?;
     let own = file.metadata().map_err(io("read", from))?;
@@ -143,7 +148,7 @@ fn adopt(file: &File, from: &Path) -> Result<(), SettingsError> {
 }
 
 #[cfg(not(unix))]
-fn adopt(_: &File, _: &Path) -> Result<(), SettingsError> {
+fn adopt(_: &File, _: &Path) -> Result<(), HookSettingsError> {
     Ok(())
 }
 
@@ -151,7 +156,7 @@ fn adopt(_: &File, _: &Path) -> Result<(), SettingsError> {
 mod tests {
     use super::*;
 
-    /// Between reading and renaming, another program writes, makes or removes the file: nothing of that may be lost.
+    /// Between reading and renaming, another program writes, creates or removes the file: none of that may be lost.
     #[test]
     fn what_another_program_did_meanwhile_is_noticed() {
         let folder = tempfile::tempdir().expect("a folder");

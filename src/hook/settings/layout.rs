@@ -1,38 +1,38 @@
-//! How new text looks in a file: as the text around it does.
+//! Style of JSON text in a file, so that new text looks like the text around it.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// A file's habits.
+/// JSON style of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layout<'a> {
+pub(super) struct JsonStyle<'a> {
     newline: &'a str,
     /// One step of indentation.
     unit: &'a str,
     colon: &'a str,
     comma: &'a str,
-    /// Whether the top level is one line.
+    /// `true` if the top level is on one line.
     one_line: bool,
 }
 
-/// How the items of one container are set.
+/// Placement of the items of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Setting {
-    /// Each on a line of its own, with this before it.
+enum ItemPlacement {
+    /// Each on its own line, with this indentation.
     Lines(String),
     OneLine,
 }
 
-/// Text to insert, and where.
+/// Text to insert, with the range that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Splice {
     pub at: Range<usize>,
     pub text: String,
 }
 
-impl<'a> Layout<'a> {
-    /// Of a text whose top-level object has these items. What cannot be told is as the client writes it.
+impl<'a> JsonStyle<'a> {
+    /// Detects the style of a text whose top-level object has these items. Defaults are those of the client.
     pub fn of(text: &'a str, root: Range<usize>, items: &[Range<usize>]) -> Self {
         let newline = match text.find('\n') {
             Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -48,37 +48,37 @@ impl<'a> Layout<'a> {
         Self { newline, unit: unit.filter(|unit| !unit.is_empty()).unwrap_or("  "), colon, comma, one_line }
     }
 
-    /// A new file.
+    /// Style of a new file.
     pub fn of_new_file() -> Self {
         Self::of("", 0..0, &[])
     }
 
-    /// A value on lines of its own.
+    /// Formats a value over several lines.
     pub fn whole(&self, value: &Value) -> String {
         let mut text = String::new();
-        self.print(value, &Setting::Lines(String::new()), &mut text);
+        self.print(value, &ItemPlacement::Lines(String::new()), &mut text);
         text + self.newline
     }
 
-    /// Puts `new` behind the items of a container, which is an object when they have keys.
+    /// Appends `new` to the items of a container, which is an object if they have keys.
     pub fn append(&self, text: &str, container: Range<usize>, items: &[Range<usize>], new: &[(Option<&str>, Value)]) -> Splice {
         let Some(last) = items.last() else { return self.fill(text, container, new) };
         let setting = match alone_on_line(text, container.start, last.start) {
-            Some(indent) => Setting::Lines(indent.to_owned()),
-            None => Setting::OneLine,
+            Some(indent) => ItemPlacement::Lines(indent.to_owned()),
+            None => ItemPlacement::OneLine,
         };
         let mut inserted = String::new();
         for item in new {
             match &setting {
-                Setting::Lines(indent) => inserted += &format!(",{}{indent}", self.newline),
-                Setting::OneLine => inserted += separator(text, items).unwrap_or(self.comma),
+                ItemPlacement::Lines(indent) => inserted += &format!(",{}{indent}", self.newline),
+                ItemPlacement::OneLine => inserted += separator(text, items).unwrap_or(self.comma),
             }
             self.print_item(item, &setting, &mut inserted);
         }
         Splice { at: last.end..last.end, text: inserted }
     }
 
-    /// Puts `new` into an empty container; the white space in it stays.
+    /// Inserts `new` into an empty container; the white space in it stays.
     fn fill(&self, text: &str, container: Range<usize>, new: &[(Option<&str>, Value)]) -> Splice {
         let inside = container.start + 1..container.end - 1;
         let outer = indent_of_line(text, container.start);
@@ -87,10 +87,10 @@ impl<'a> Layout<'a> {
         if self.one_line && closed_on_its_line {
             for (index, item) in new.iter().enumerate() {
                 inserted += if index == 0 { "" } else { self.comma };
-                self.print_item(item, &Setting::OneLine, &mut inserted);
+                self.print_item(item, &ItemPlacement::OneLine, &mut inserted);
             }
         } else {
-            let setting = Setting::Lines(format!("{outer}{}", self.unit));
+            let setting = ItemPlacement::Lines(format!("{outer}{}", self.unit));
             self.print_items(new, &setting, &mut inserted);
             if closed_on_its_line {
                 inserted += &format!("{}{outer}", self.newline);
@@ -99,17 +99,17 @@ impl<'a> Layout<'a> {
         Splice { at: inside.start..inside.start, text: inserted }
     }
 
-    fn print_items(&self, items: &[(Option<&str>, Value)], setting: &Setting, out: &mut String) {
+    fn print_items(&self, items: &[(Option<&str>, Value)], setting: &ItemPlacement, out: &mut String) {
         for (index, item) in items.iter().enumerate() {
             match setting {
-                Setting::Lines(indent) => *out += &format!("{}{}{indent}", if index == 0 { "" } else { "," }, self.newline),
-                Setting::OneLine => *out += if index == 0 { "" } else { self.comma },
+                ItemPlacement::Lines(indent) => *out += &format!("{}{}{indent}", if index == 0 { "" } else { "," }, self.newline),
+                ItemPlacement::OneLine => *out += if index == 0 { "" } else { self.comma },
             }
             self.print_item(item, setting, out);
         }
     }
 
-    fn print_item(&self, (key, value): &(Option<&str>, Value), setting: &Setting, out: &mut String) {
+    fn print_item(&self, (key, value): &(Option<&str>, Value), setting: &ItemPlacement, out: &mut String) {
         if let Some(key) = key {
             *out += &string(key);
             *out += self.colon;
@@ -117,7 +117,7 @@ impl<'a> Layout<'a> {
         self.print(value, setting, out);
     }
 
-    fn print(&self, value: &Value, setting: &Setting, out: &mut String) {
+    fn print(&self, value: &Value, setting: &ItemPlacement, out: &mut String) {
         let (open, close, items): (_, _, Vec<(Option<&str>, Value)>) = match value {
             Value::Object(map) => ('{', '}', map.iter().map(|(key, value)| (Some(key.as_str()), value.clone())).collect()),
             Value::Array(list) => ('[', ']', list.iter().map(|value| (None, value.clone())).collect()),
@@ -126,43 +126,43 @@ impl<'a> Layout<'a> {
         };
         out.push(open);
         let inner = match setting {
-            Setting::Lines(indent) => Setting::Lines(format!("{indent}{}", self.unit)),
-            Setting::OneLine => Setting::OneLine,
+            ItemPlacement::Lines(indent) => ItemPlacement::Lines(format!("{indent}{}", self.unit)),
+            ItemPlacement::OneLine => ItemPlacement::OneLine,
         };
         self.print_items(&items, &inner, out);
-        if let Setting::Lines(indent) = setting.clone() {
+        if let ItemPlacement::Lines(indent) = setting.clone() {
             *out += &format!("{}{indent}", self.newline);
         }
         out.push(close);
     }
 }
 
-/// A string as JSON.
+/// Formats a string as JSON.
 pub(super) fn string(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// What stands between the last two items.
+/// Returns the text between the last two items.
 fn separator<'a>(text: &'a str, items: &[Range<usize>]) -> Option<&'a str> {
     let [.., before, last] = items else { return None };
     Some(&text[before.end..last.start])
 }
 
-/// The white space before an item that begins its line inside its container.
+/// Returns the indentation of an item that is the first on its line inside its container.
 fn alone_on_line(text: &str, container: usize, item: usize) -> Option<&str> {
     let before = &text[container..item];
     let line = &before[before.rfind('\n')? + 1..];
     line.chars().all(|character| " \t\r".contains(character)).then_some(line)
 }
 
-/// The white space that the line of a position begins with.
+/// Returns the indentation of the line at a position.
 fn indent_of_line(text: &str, position: usize) -> &str {
     let begin = text[..position].rfind('\n').map_or(0, |at| at + 1);
     let line = &text[begin..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// Whether a property, as text, has no space behind its key.
+/// `true` if a property, as text, has no space after the colon.
 fn colon_is_tight(property: &str) -> bool {
     let mut escaped = false;
     let end = property.char_indices().skip(1).find(|(_, character)| {

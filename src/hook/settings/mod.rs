@@ -1,20 +1,22 @@
 /*!
-The hooks in the client's settings: wiring them, taking them out again, saying what is wired, and trying them.
+Hooks in the client's settings: install, uninstall, status and test.
 
-From the inside out: [`wiring`] says which events are wired, `command` how ours are called and recognised, `document` where they
-are in the text, `layout` how new text looks, [`edit`] changes the text, `proof` looks at the result before it is written. Around
-that, `file` and `registry` read and replace files so that all can be undone, [`editor`] is install and uninstall, [`scope`] knows
-the files, [`clients`] who reads them, [`status`] what is in effect, and [`verify`] runs the hooks. [`plugin`] is the other way to
-wire them, and [`project`] the folder that they fill.
+From the inside out:
+- [`wiring`] lists the events to install, `command` formats and recognizes our commands.
+- `document` finds them in the text, `layout` detects its style, [`edit`] changes it, and `edit_check` checks the result.
+- `file` and `registry` read and replace files so that all edits can be undone. [`editor`] installs and uninstalls.
+- [`scope`] has the paths of the files, [`clients`] the clients that read them, [`status`] the hooks in effect.
+- [`verify`] tests the hooks. [`plugin`] is the other way to install them, and [`project`] prepares the folder that they fill.
 
-Edits are splices into the text. The editing functions of parsers of JSON also tidy up around what they touch: they drop blank lines
-and break one-line objects. Here every byte that is not ours has to stay as it is.
+Edits are splices into the text. The editing functions of JSON parsers also reformat text nearby: they drop blank lines and break
+one-line objects. Here every byte that is not ours must stay unchanged.
 */
 
 pub mod clients;
 mod command;
 mod document;
 pub mod edit;
+mod edit_check;
 pub mod editor;
 mod error;
 mod file;
@@ -22,7 +24,6 @@ mod layout;
 pub mod pipeline;
 pub mod plugin;
 pub mod project;
-mod proof;
 mod registry;
 mod sample;
 pub mod scope;
@@ -32,4 +33,4 @@ pub mod verify;
 pub mod wiring;
 
 pub use document::DocumentError;
-pub use error::SettingsError;
+pub use error::HookSettingsError;

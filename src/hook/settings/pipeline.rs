@@ -1,4 +1,4 @@
-//! What becomes of a session that the hooks saw: looked at step by step, each as a user or the model would meet it.
+//! Checks of the results of a hooked session, step by step, each as a user or the model would see it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,40 +9,40 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::SettingsError;
+use super::HookSettingsError;
 use super::editor::{Editor, InstalledState, UninstalledState};
-use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, Place, SESSION, Scratch};
+use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, SESSION, Scratch, ScratchPaths};
 use super::subprocess;
-use super::verify::{ArchiveCheck, in_scratch, said};
-use super::wiring::{BARE, hooks};
-use crate::bundle::{BUNDLES, FOLDER, Line, Op};
+use super::verify::{ArchiveCheck, first_error_line, in_scratch};
+use super::wiring::{PROGRAM_NAME, hooks};
+use crate::bundle::{BUNDLES_FOLDER, BundleAction, BundleLine, PROJECT_DATA_FOLDER};
 use crate::hook::{Event, EventLog};
 use ctxbridge_archive::quote::head;
 use ctxbridge_common::paths::create_private_dir;
 
-/// How long to wait for a command.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Time limit for a command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a prompt is tried: where a hook has no time to look something up, it says nothing.
+/// Number of attempts at a prompt: a hook that runs out of time adds nothing.
 const ATTEMPTS: usize = 5;
 
-/// Characters of a line that are shown.
-const SHOWN: usize = 72;
+/// Maximum number of characters shown of a line.
+const MAX_SHOWN_CHARS: usize = 72;
 
-/// A step, and how it went.
+/// Result of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// Which: write, event log, bundle, archive, search, recall, restore.
+pub struct PipelineCheck {
+    /// Name: write, event log, bundle, archive, search, recall, restore.
     pub name: &'static str,
-    /// Whether it went well.
+    /// `true` if it succeeded.
     pub ok: bool,
-    /// What there is now.
+    /// Result, if it succeeded.
     pub said: Option<String>,
-    /// What is wrong.
+    /// Problem, if it failed.
     pub problem: Option<String>,
 }
 
-impl Check {
+impl PipelineCheck {
     fn of(name: &'static str, result: Result<String, String>) -> Self {
         match result {
             Ok(said) => Self { name, ok: true, said: Some(said), problem: None },
@@ -51,10 +51,10 @@ impl Check {
     }
 }
 
-/// Looks at what the hooks of these events left behind. What needs a hook that is not wired is left out.
+/// Checks the results of the hooks of these events. Checks that need a hook that is not installed are skipped.
 ///
 /// # Errors
-/// When the program cannot be started.
+/// If the program cannot be started.
 pub(super) fn checks(
     program: &Path,
     events: &[Event],
@@ -62,34 +62,37 @@ pub(super) fn checks(
     archive: Option<&ArchiveCheck>,
     restored: Option<&[u8]>,
     tell: &dyn Fn(&str),
-) -> Result<Vec<Check>, SettingsError> {
+) -> Result<Vec<PipelineCheck>, HookSettingsError> {
     let has = |event| events.contains(&event);
-    let mut checks = vec![Check::of("write", wrote(events, scratch)), Check::of("event log", logged(events, scratch))];
+    let mut checks = vec![
+        PipelineCheck::of("write", check_settings_edit(events, scratch)),
+        PipelineCheck::of("event log", check_event_log(events, scratch)),
+    ];
     let notes = has(Event::UserPromptSubmit) && has(Event::PostToolUse);
     if notes {
-        checks.push(Check::of("bundle", noted(scratch)));
+        checks.push(PipelineCheck::of("bundle", check_bundle(scratch)));
     }
     let Some(archive) = archive else { return Ok(checks) };
     let ArchiveCheck { sessions, turns, problem, .. } = archive;
     let what = format!("{sessions} session, {turns} turns");
-    checks.push(Check::of("archive", problem.clone().map_or(Ok(what), Err)));
-    let failed = |cause| SettingsError::Scratch { step: "try what the hooks left behind", cause };
+    checks.push(PipelineCheck::of("archive", problem.clone().map_or(Ok(what), Err)));
+    let failed = |cause| HookSettingsError::Scratch { step: "try what the hooks left behind", cause };
     tell("search");
-    checks.push(Check::of("search", found(program, scratch).map_err(failed)?));
+    checks.push(PipelineCheck::of("search", check_search(program, scratch).map_err(failed)?));
     if notes {
         tell("recall");
-        checks.push(Check::of("recall", recalled(program, scratch).map_err(failed)?));
+        checks.push(PipelineCheck::of("recall", check_recall(program, scratch).map_err(failed)?));
     }
     tell("restore");
-    checks.push(Check::of("restore", came_back(program, scratch, restored).map_err(failed)?));
+    checks.push(PipelineCheck::of("restore", check_restore(program, scratch, restored).map_err(failed)?));
     Ok(checks)
 }
 
-/// The hooks can be wired in settings, and are gone again without trace.
-fn wrote(events: &[Event], scratch: &Scratch) -> Result<String, String> {
+/// Checks that the hooks can be installed in settings, and removed without a trace.
+fn check_settings_edit(events: &[Event], scratch: &Scratch) -> Result<String, String> {
     let file = scratch.home.join(".claude").join("settings.json");
     let editor = Editor::new(&scratch.data, &|_| {});
-    let wanted = hooks(events, BARE);
+    let wanted = hooks(events, PROGRAM_NAME);
     let installed = editor.install(&file, &wanted, true).map_err(|error| error.to_string())?;
     let uninstalled = editor.uninstall(&file).map_err(|error| error.to_string())?;
     match (installed.state, uninstalled.state, file.exists()) {
@@ -100,8 +103,8 @@ fn wrote(events: &[Event], scratch: &Scratch) -> Result<String, String> {
     }
 }
 
-/// What the hooks were told is in the event log.
-fn logged(events: &[Event], scratch: &Scratch) -> Result<String, String> {
+/// Checks that the hooks' inputs are in the event log.
+fn check_event_log(events: &[Event], scratch: &Scratch) -> Result<String, String> {
     let folder = EventLog::in_dir(&scratch.data).folder().join(SESSION);
     for event in events {
         let path = folder.join(event.name()).with_extension("jsonl");
@@ -119,20 +122,20 @@ fn count(number: usize, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
 
-/// What was asked and done is in the project.
-fn noted(scratch: &Scratch) -> Result<String, String> {
-    let folder = scratch.project.join(FOLDER).join(BUNDLES);
+/// Checks that prompts and work are recorded in the project.
+fn check_bundle(scratch: &Scratch) -> Result<String, String> {
+    let folder = scratch.project.join(PROJECT_DATA_FOLDER).join(BUNDLES_FOLDER);
     let mut lines = Vec::new();
     for entry in fs::read_dir(&folder).map_err(|error| format!("nothing is noted down in the project: {error}"))? {
         let text = entry.and_then(|entry| fs::read_to_string(entry.path())).map_err(|error| error.to_string())?;
-        lines.extend(text.lines().filter_map(Line::parse).map(|line| line.op));
+        lines.extend(text.lines().filter_map(BundleLine::parse).map(|line| line.action));
     }
-    let is_there = |wanted: &Op| lines.contains(wanted);
+    let is_there = |wanted: &BundleAction| lines.contains(wanted);
     let wanted = [
-        ("the prompt", Op::Prompt(PROMPT.to_owned())),
-        ("what was read", Op::Read(FILE.to_owned())),
-        ("what was changed", Op::Edit(FILE.to_owned())),
-        ("the command", Op::Command(COMMAND.to_owned())),
+        ("the prompt", BundleAction::Prompt(PROMPT.to_owned())),
+        ("what was read", BundleAction::Read(FILE.to_owned())),
+        ("what was changed", BundleAction::Edit(FILE.to_owned())),
+        ("the command", BundleAction::Command(COMMAND.to_owned())),
     ];
     let missing: Vec<&str> = wanted.iter().filter(|(_, op)| !is_there(op)).map(|(name, _)| *name).collect();
     match missing[..] {
@@ -141,8 +144,8 @@ fn noted(scratch: &Scratch) -> Result<String, String> {
     }
 }
 
-/// A search finds the session; it also makes the index that prompts are looked up in.
-fn found(program: &Path, scratch: &Scratch) -> io::Result<Result<String, String>> {
+/// Checks that a search finds the session. This also creates the index that recall uses.
+fn check_search(program: &Path, scratch: &Scratch) -> io::Result<Result<String, String>> {
     let output = match run(program, &scratch.here(), &["archive", "search", "--json", "empty lines", "parser"], b"")? {
         Ok(output) => output,
         Err(problem) => return Ok(Err(problem)),
@@ -161,33 +164,39 @@ fn sessions_of(output: &[u8]) -> BTreeSet<String> {
     results.iter().filter_map(|result| Some(result["session"].as_str()?.to_owned())).collect()
 }
 
-/// A later session that asks about the same is told of it; so is one in a clone, where there is no archive.
-fn recalled(program: &Path, scratch: &Scratch) -> io::Result<Result<String, String>> {
+/// Checks that a later session about the same topic recalls the turn, and also one in a clone, where there is no archive.
+fn check_recall(program: &Path, scratch: &Scratch) -> io::Result<Result<String, String>> {
     let Some(line) = prompted(program, scratch, &scratch.here(), LATER, "ctx:")? else {
         return Ok(Err(format!("a later session that asks `{ASKED_LATER}` is not told of the turn before")));
     };
     let clone = scratch.project.with_file_name("clone");
-    let (to, data) = (clone.join(FOLDER).join(BUNDLES), clone.with_file_name("data-of-clone"));
+    let (to, data) = (clone.join(PROJECT_DATA_FOLDER).join(BUNDLES_FOLDER), clone.with_file_name("data-of-clone"));
     for folder in [&clone.join(".git"), &to, &data] {
         create_private_dir(folder)?;
     }
-    for entry in fs::read_dir(scratch.project.join(FOLDER).join(BUNDLES)).into_iter().flatten() {
+    for entry in fs::read_dir(scratch.project.join(PROJECT_DATA_FOLDER).join(BUNDLES_FOLDER)).into_iter().flatten() {
         let entry = entry?;
         fs::copy(entry.path(), to.join(entry.file_name()))?;
     }
-    let place = Place { data: &data, project: &clone, ..scratch.here() };
+    let place = ScratchPaths { data: &data, project: &clone, ..scratch.here() };
     // It reads what came with the clone to the end. A hook that has no time for that leaves it to a process that would outlive the scratch folder.
     if let Err(problem) = run(program, &place, &["bundle", "search", "--json", "parser"], b"")? {
         return Ok(Err(problem));
     }
     Ok(match prompted(program, scratch, &place, ELSEWHERE, FILE)? {
-        Some(_) => Ok(format!("a later prompt is given `{}`, and in a clone what was done", head(&line, SHOWN))),
+        Some(_) => Ok(format!("a later prompt is given `{}`, and in a clone what was done", head(&line, MAX_SHOWN_CHARS))),
         None => Err("a session in a clone is not told of what was done, which its bundles say".to_owned()),
     })
 }
 
-/// The line with the sample's prompt that a later prompt is given, if it has this in it as well.
-fn prompted(program: &Path, scratch: &Scratch, place: &Place<'_>, session: &str, with: &str) -> io::Result<Option<String>> {
+/// Sends a later prompt. Returns the recalled line with the sample's prompt, if it also contains `with`.
+fn prompted(
+    program: &Path,
+    scratch: &Scratch,
+    place: &ScratchPaths<'_>,
+    session: &str,
+    with: &str,
+) -> io::Result<Option<String>> {
     let input = scratch.input_later(session, place.project).to_string();
     for _ in 0..ATTEMPTS {
         let Ok(output) = run(program, place, &["hook", Event::UserPromptSubmit.slug()], input.as_bytes())? else {
@@ -202,8 +211,8 @@ fn prompted(program: &Path, scratch: &Scratch, place: &Place<'_>, session: &str,
     Ok(None)
 }
 
-/// Turns come back after a compaction, and the transcript to the byte.
-fn came_back(program: &Path, scratch: &Scratch, restored: Option<&[u8]>) -> io::Result<Result<String, String>> {
+/// Checks that turns are restored after a compaction, and the transcript byte for byte.
+fn check_restore(program: &Path, scratch: &Scratch, restored: Option<&[u8]>) -> io::Result<Result<String, String>> {
     let transcript = fs::read(&scratch.transcript)?;
     let output = match run(program, &scratch.here(), &["archive", "restore", SESSION], b"")? {
         Ok(output) => output,
@@ -222,19 +231,19 @@ fn came_back(program: &Path, scratch: &Scratch, restored: Option<&[u8]>) -> io::
     })
 }
 
-/// What a hook adds to the context.
+/// Returns the text that a hook adds to the context.
 fn context(output: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(output).ok()?;
     Some(value["hookSpecificOutput"]["additionalContext"].as_str()?.to_owned())
 }
 
-/// What a command printed, or why it failed.
-fn run(program: &Path, place: &Place<'_>, args: &[&str], input: &[u8]) -> io::Result<Result<Vec<u8>, String>> {
+/// Runs a command. Returns its stdout, or the reason why it failed.
+fn run(program: &Path, place: &ScratchPaths<'_>, args: &[&str], input: &[u8]) -> io::Result<Result<Vec<u8>, String>> {
     let mut command = in_scratch(program, place);
     command.args(args);
-    let finished = subprocess::run(&mut command, input, LIMIT)?;
+    let finished = subprocess::run(&mut command, input, COMMAND_TIMEOUT)?;
     Ok(match finished.code {
         Some(0) => Ok(finished.stdout),
-        _ => Err(format!("`ctxbridge {}` failed{}", args.join(" "), said(&finished.stderr))),
+        _ => Err(format!("`ctxbridge {}` failed{}", args.join(" "), first_error_line(&finished.stderr))),
     })
 }

@@ -1,6 +1,7 @@
-//! The plugin of the client that wires the same hooks: whether it is enabled, and when its hooks step back.
+//! The client's plugin that installs the same hooks: its state, and the check whether its hooks must do nothing.
 //!
-//! The client runs a hook that is in the settings and in a plugin twice, even when both are the same to the letter.
+//! The client runs a hook that is in the settings and in a plugin twice, even if both are identical. So
+//! with both, a hook of the plugin ends at once.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,32 +11,32 @@ use std::path::Path;
 use memchr::memmem;
 use serde_json::Value;
 
-use super::document::{Document, decode};
-use super::scope::{Places, Scope};
+use super::document::{SettingsDocument, decode};
+use super::scope::{SettingsPaths, SettingsScope};
 use super::status::runs;
 use super::wiring::wiring;
 use crate::hook::Event;
 
-/// Its name, in its manifest and before the `@` of a marketplace.
+/// Name of the plugin, in its manifest and before the `@` of a marketplace.
 pub const NAME: &str = "ctxbridge";
 
-/// The variable that names a plugin's folder to its hooks.
+/// Variable with a plugin's folder, for its hooks.
 pub const ROOT_VARIABLE: &str = "CLAUDE_PLUGIN_ROOT";
 
-/// What a settings file says of the plugin, by marketplace: whether it is enabled.
-pub(super) fn said(document: &Document<'_>) -> BTreeMap<String, bool> {
+/// Returns the flags in a settings file that enable the plugin, by marketplace.
+pub(super) fn enabled_plugins(document: &SettingsDocument<'_>) -> BTreeMap<String, bool> {
     let plugins = document.root.as_ref().and_then(|root| root.get_object("enabledPlugins"));
     let plugins = plugins.map_or(&[][..], |plugins| &plugins.properties);
     let ours = plugins.iter().filter(|plugin| plugin.name.as_str().split('@').next() == Some(NAME));
     ours.filter_map(|plugin| Some((plugin.name.as_str().to_owned(), plugin.value.as_boolean_lit()?.value))).collect()
 }
 
-/// Whether a hook that the plugin in `root` runs has nothing to do, since settings that count run it as well.
+/// `true` if a hook of the plugin in `root` must do nothing, because active settings run it as well.
 ///
-/// Asked at every event, so it looks at little: files without our name in them are not parsed.
-pub fn steps_back(event: Event, root: &Path, places: &Places, path: Option<&OsStr>) -> bool {
+/// Runs at every event, so it does little: files without our name in them are not parsed.
+pub fn is_wired_in_settings(event: Event, root: &Path, places: &SettingsPaths, path: Option<&OsStr>) -> bool {
     // Somebody else's variable, which a client that a plugin starts hands down to its hooks, says nothing about us.
-    is_ours(root) && Scope::ALL.into_iter().any(|scope| wires(event, scope, places, path) == Some(true))
+    is_ours(root) && SettingsScope::ALL.into_iter().any(|scope| wires(event, scope, places, path) == Some(true))
 }
 
 fn is_ours(root: &Path) -> bool {
@@ -43,18 +44,18 @@ fn is_ours(root: &Path) -> bool {
     serde_json::from_slice::<Value>(&manifest).is_ok_and(|manifest| manifest["name"] == NAME)
 }
 
-/// Whether the client runs the event's hook from this scope; nothing where that cannot be read.
-fn wires(event: Event, scope: Scope, places: &Places, path: Option<&OsStr>) -> Option<bool> {
+/// `true` if the client runs the event's hook from this scope; `None` if the file cannot be read.
+fn wires(event: Event, scope: SettingsScope, places: &SettingsPaths, path: Option<&OsStr>) -> Option<bool> {
     let bytes = fs::read(places.file(scope).ok()?).ok()?;
     memmem::find(&bytes, NAME.as_bytes())?;
-    let document = Document::parse(decode(&bytes).ok()?.1).ok()?;
+    let document = SettingsDocument::parse(decode(&bytes).ok()?.1).ok()?;
     document.check_shape().ok()?;
     let wanted = wiring(event)?.matcher;
     let is_wired = document.ours().into_iter().any(|found| {
         let matches = wanted.is_none_or(|wanted| found.matcher.as_ref().is_some_and(|(matcher, _)| matcher == wanted));
         found.event == event && found.is_at_home() && matches && runs(&found.program, path) != Some(false)
     });
-    Some(is_wired && (scope == Scope::User || places.is_trusted() != Some(false)))
+    Some(is_wired && (scope == SettingsScope::User || places.is_trusted() != Some(false)))
 }
 
 #[cfg(test)]
@@ -72,9 +73,9 @@ mod tests {
         let write = |path: &Path, text: &str| fs::write(path, text).expect("written");
         let settings =
             |command: &str| format!(r#"{{"hooks": {{"Stop": [{{"hooks": [{{"type": "command", "command": "{command}"}}]}}]}}}}"#);
-        let places = Places::new(Some(home.clone()), None, &work);
+        let places = SettingsPaths::new(Some(home.clone()), None, &work);
         let path = std::env::join_paths([folder.path()]).expect("a path");
-        let steps_back = |event| steps_back(event, &plugin, &places, Some(&path));
+        let steps_back = |event| is_wired_in_settings(event, &plugin, &places, Some(&path));
         let user = home.join(".claude/settings.json");
 
         write(&user, &settings("$HOME/bin/ctxbridge hook stop"));

@@ -1,4 +1,4 @@
-//! A small session in a scratch home, and what the client would say on stdin at its events.
+//! Sample session in a scratch home, with the client's input to each hook.
 
 use std::fs;
 use std::io;
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use crate::hook::{Event, Log};
 use ctxbridge_common::paths::create_private_dir;
 
-/// Characters of an error that are told: it stands on one line.
-const LONGEST_ERROR: usize = 300;
+/// Maximum number of characters shown of an error, which is printed on one line.
+const MAX_SHOWN_ERROR_CHARS: usize = 300;
 
-/// The session.
+/// Id of the session.
 pub(super) const SESSION: &str = "5e551011-0000-4000-8000-000000000001";
-/// One that comes after it, and one of a colleague.
+/// Ids of a later session, and of a colleague's.
 pub(super) const LATER: &str = "5e551011-0000-4000-8000-000000000002";
 pub(super) const ELSEWHERE: &str = "5e551011-0000-4000-8000-000000000003";
 const AGENT: &str = "a9e17001";
-/// What it was about, and what is asked later about the same: with words that are worth looking for.
+/// Prompt of the session, and of a later one about the same topic, with words that a search can find.
 pub(super) const PROMPT: &str = "Empty lines break the parser in src/parser.rs. Please fix that.";
 pub(super) const ASKED_LATER: &str = "The parser fails on empty lines again: what did we change in src/parser.rs?";
-/// Which file, and which command.
+/// File and command that the session used.
 pub(super) const FILE: &str = "src/parser.rs";
 pub(super) const COMMAND: &str = "cargo test parser";
 const SUMMARY: &str = "The parser was made to accept empty lines; its tests pass.";
 
-/// A scratch home with one session in it.
+/// Scratch home with one session in it.
 #[derive(Debug)]
 pub(super) struct Scratch {
     pub home: PathBuf,
@@ -39,21 +39,21 @@ pub(super) struct Scratch {
     pub transcript_bytes: u64,
 }
 
-/// What a command is run with.
+/// Folders that a command is run with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct ScratchPaths<'a> {
     pub home: &'a Path,
     pub data: &'a Path,
     pub project: &'a Path,
 }
 
 impl Scratch {
-    /// Where the session is.
-    pub fn here(&self) -> Place<'_> {
-        Place { home: &self.home, data: &self.data, project: &self.project }
+    /// Returns the folders of the session.
+    pub fn here(&self) -> ScratchPaths<'_> {
+        ScratchPaths { home: &self.home, data: &self.data, project: &self.project }
     }
 
-    /// Makes it in a folder that is empty.
+    /// Creates it in an empty folder.
     pub fn new(root: &Path) -> io::Result<Self> {
         let (home, data, project) = (root.join("home"), root.join("data"), root.join("project"));
         let sessions = home.join(".claude/projects/scratch");
@@ -88,7 +88,7 @@ impl Scratch {
         Ok(Self { home, data, project, transcript, agent_transcript, transcript_bytes: text.len() as u64 })
     }
 
-    /// What the client says at an event; of a tool, which one.
+    /// Builds the client's input for an event. `variant` is the source of a start, or the tool.
     pub fn input(&self, event: Event, variant: Option<&str>) -> Value {
         let own = match event {
             Event::SessionStart => json!({ "source": variant.unwrap_or("startup") }),
@@ -118,7 +118,7 @@ impl Scratch {
         input
     }
 
-    /// What the client says when another session, in this folder, asks about the same.
+    /// Builds the client's input when another session in the folder `cwd` asks about the same topic.
     pub fn input_later(&self, session: &str, cwd: &Path) -> Value {
         let mut input = self.input(Event::UserPromptSubmit, None);
         input["session_id"] = session.into();
@@ -129,7 +129,7 @@ impl Scratch {
         input
     }
 
-    /// The newest failure in the hooks' log behind the first `read` bytes, which become all that is there.
+    /// Returns the newest failure in the hooks' log after the first `read` bytes, and sets `read` to its length.
     pub fn new_failure(&self, read: &mut usize) -> Option<String> {
         let log = fs::read(self.data.join("logs").join(Log::FILE)).ok()?;
         let new = log.get(*read..).unwrap_or(&log);
@@ -137,11 +137,11 @@ impl Scratch {
         *read = log.len();
         let error = serde_json::from_str::<Value>(&line).ok().and_then(|line| Some(line.get("error")?.as_str()?.to_owned()));
         let words = error.unwrap_or(line);
-        Some(words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST_ERROR).collect())
+        Some(words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN_ERROR_CHARS).collect())
     }
 }
 
-/// What a tool is called with.
+/// Builds the input of a tool.
 fn tool_input(project: &Path, tool: &str) -> Value {
     match tool {
         "Bash" => json!({ "command": COMMAND, "description": "Run the tests" }),
@@ -167,7 +167,7 @@ fn answered(tool: &str, text: &str) -> Value {
     json!([{ "type": "tool_result", "tool_use_id": format!("toolu_{tool}"), "content": text }])
 }
 
-/// A transcript: one line each, chained, in the shape of the client's.
+/// Builds a transcript with one line each, chained, in the client's format.
 fn lines(cwd: &str, said: &[(&str, Value)]) -> String {
     let uuid = |index: usize| format!("00000000-0000-4000-8000-{index:012}");
     let line = |(index, (kind, content)): (usize, &(&str, Value))| {

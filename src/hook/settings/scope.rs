@@ -1,17 +1,17 @@
-//! The settings files of the client, and which folder is the project.
+//! Paths of the client's settings files and of the project.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::SettingsError;
-use super::wiring::BARE;
+use super::HookSettingsError;
+use super::wiring::PROGRAM_NAME;
 
-/// Whom settings are for.
+/// Scope of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum SettingsScope {
     /// The user, in all projects.
     User,
     /// All who work on a project: the file is committed.
@@ -20,11 +20,11 @@ pub enum Scope {
     Local,
 }
 
-impl Scope {
-    /// All of them, in the order in which the client reads them: a later one has the last word.
+impl SettingsScope {
+    /// All scopes, in the order in which the client reads them: later ones take precedence.
     pub const ALL: [Self; 3] = [Self::User, Self::Project, Self::Local];
 
-    /// Its name, as an argument.
+    /// Returns its name as an argument.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -33,29 +33,29 @@ impl Scope {
         }
     }
 
-    /// Whether its file is nobody else's.
+    /// `true` if its file is for the user alone.
     pub fn is_private(self) -> bool {
         self != Self::Project
     }
 
-    /// What its commands call: `own`, or the bare name where colleagues have the program elsewhere.
+    /// Returns the program for its commands: `own`, or the bare name if colleagues have the program elsewhere.
     pub fn program(self, own: &str) -> &str {
-        if self == Self::Project { BARE } else { own }
+        if self == Self::Project { PROGRAM_NAME } else { own }
     }
 }
 
-/// Where the settings are, from here.
+/// Paths of the settings, seen from the current folder.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct SettingsPaths {
     home: Option<PathBuf>,
     config_dir: Option<PathBuf>,
     /// The project's folder.
     pub project: PathBuf,
 }
 
-impl Places {
-    /// From the home directory, the value of `CLAUDE_CONFIG_DIR` and the current folder. The project is the nearest folder
-    /// above that has a `.claude` or `.git`; the `.claude` in the home directory makes no project.
+impl SettingsPaths {
+    /// Derives the paths from the home directory, the value of `CLAUDE_CONFIG_DIR` and the current folder. The project is the
+    /// nearest folder above with a `.claude` or `.git`; the `.claude` in the home directory does not count.
     pub fn new(home: Option<PathBuf>, config_dir: Option<PathBuf>, current: &Path) -> Self {
         let is_home = |folder: &&Path| home.as_deref().is_some_and(|home| same(home, folder));
         let is_project = |folder: &&Path| folder.join(".git").exists() || folder.join(".claude").is_dir() && !is_home(folder);
@@ -64,31 +64,31 @@ impl Places {
         Self { home, config_dir, project }
     }
 
-    /// A scope's file, which may not be there.
+    /// Returns a scope's file, which may not exist.
     ///
     /// # Errors
-    /// When there is no home directory, or the project is the home directory.
-    pub fn file(&self, scope: Scope) -> Result<PathBuf, SettingsError> {
+    /// If there is no home directory, or the project is the home directory.
+    pub fn file(&self, scope: SettingsScope) -> Result<PathBuf, HookSettingsError> {
         let user = || match (&self.config_dir, &self.home) {
             (Some(folder), _) => Ok(std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).join("settings.json")),
             (None, Some(home)) => Ok(home.join(".claude").join("settings.json")),
-            (None, None) => Err(SettingsError::NoHome),
+            (None, None) => Err(HookSettingsError::NoHome),
         };
         let in_project = |name| self.project.join(".claude").join(name);
         match scope {
-            Scope::User => user(),
-            Scope::Local => Ok(in_project("settings.local.json")),
-            Scope::Project => {
+            SettingsScope::User => user(),
+            SettingsScope::Local => Ok(in_project("settings.local.json")),
+            SettingsScope::Project => {
                 let file = in_project("settings.json");
                 match user() {
-                    Ok(user) if same(&user, &file) => Err(SettingsError::ProjectIsHome(self.project.clone())),
+                    Ok(user) if same(&user, &file) => Err(HookSettingsError::ProjectIsHome(self.project.clone())),
                     _ => Ok(file),
                 }
             }
         }
     }
 
-    /// Whether the client trusts the project, and so heeds its settings; nothing when that cannot be told.
+    /// `true` if the client trusts the project, and so uses its settings; `None` if unknown.
     pub fn is_trusted(&self) -> Option<bool> {
         let folder = self.config_dir.as_ref().or(self.home.as_ref())?;
         let state: Value = serde_json::from_slice(&std::fs::read(folder.join(".claude.json")).ok()?).ok()?;
@@ -105,7 +105,7 @@ impl Places {
     }
 }
 
-/// Whether two paths are the same, links resolved.
+/// `true` if two paths are the same, with links resolved.
 fn same(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
@@ -124,8 +124,9 @@ mod tests {
         };
         let home = folder("home");
         folder("home/.claude");
-        let places =
-            |current: &Path, config_dir: Option<&str>| Places::new(Some(home.clone()), config_dir.map(PathBuf::from), current);
+        let places = |current: &Path, config_dir: Option<&str>| {
+            SettingsPaths::new(Some(home.clone()), config_dir.map(PathBuf::from), current)
+        };
         // The user's own settings make no project of the home directory.
         let plain = folder("home/notes/today");
         assert_eq!(places(&plain, None).project, plain);
@@ -133,12 +134,12 @@ mod tests {
         folder("home/code/app/.git");
         let deep = folder("home/code/app/src/deep");
         let found = places(&deep, None);
-        assert_eq!(found.file(Scope::Local).expect("a file"), repository.join(".claude/settings.local.json"));
-        assert_eq!(found.file(Scope::User).expect("a file"), home.join(".claude/settings.json"));
-        assert_eq!(places(&deep, Some("/etc/c")).file(Scope::User).expect("a file"), Path::new("/etc/c/settings.json"));
-        assert_eq!(places(&deep, Some("")).file(Scope::User).expect("a file"), home.join(".claude/settings.json"));
-        assert!(matches!(places(&home, None).file(Scope::Project), Err(SettingsError::ProjectIsHome(_))));
-        assert!(matches!(Places::new(None, None, &deep).file(Scope::User), Err(SettingsError::NoHome)));
+        assert_eq!(found.file(SettingsScope::Local).expect("a file"), repository.join(".claude/settings.local.json"));
+        assert_eq!(found.file(SettingsScope::User).expect("a file"), home.join(".claude/settings.json"));
+        assert_eq!(places(&deep, Some("/etc/c")).file(SettingsScope::User).expect("a file"), Path::new("/etc/c/settings.json"));
+        assert_eq!(places(&deep, Some("")).file(SettingsScope::User).expect("a file"), home.join(".claude/settings.json"));
+        assert!(matches!(places(&home, None).file(SettingsScope::Project), Err(HookSettingsError::ProjectIsHome(_))));
+        assert!(matches!(SettingsPaths::new(None, None, &deep).file(SettingsScope::User), Err(HookSettingsError::NoHome)));
     }
 
     #[test]
@@ -146,7 +147,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let project = root.path().join("a/b");
         std::fs::create_dir_all(project.join(".git")).expect("a folder");
-        let places = Places::new(Some(root.path().to_owned()), None, &project);
+        let places = SettingsPaths::new(Some(root.path().to_owned()), None, &project);
         assert_eq!(places.is_trusted(), None);
         let state = |folder: &Path, trusted: bool| {
             let state =

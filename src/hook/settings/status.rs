@@ -1,4 +1,4 @@
-//! What is wired, and whether it works.
+//! Status of the installed hooks.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -6,142 +6,143 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::document::{Document, Found, decode};
+use super::document::{FoundHook, SettingsDocument, decode};
 use super::file::SettingsFile;
-use super::scope::{Places, Scope};
-use super::wiring::{BARE, LeftOut, wiring};
-use super::{DocumentError, SettingsError, plugin};
+use super::scope::{SettingsPaths, SettingsScope};
+use super::wiring::{PROGRAM_NAME, UnsupportedEvent, wiring};
+use super::{DocumentError, HookSettingsError, plugin};
 use crate::hook::Event;
 
-/// What is wired in all scopes that were looked at.
+/// Status of the hooks in all scopes that were checked.
 #[derive(Debug, Serialize)]
-pub struct Status {
-    /// Whether every event is wired in settings that count, to a program that runs, and nothing keeps the client from reading them.
+pub struct HooksStatus {
+    /// `true` if every event is installed in active settings with a program that runs, and nothing keeps the client from reading
+    /// them.
     pub wired: bool,
-    /// The events that are to be wired and are not, in any settings that count.
+    /// Events that should be installed, but are not in any active settings.
     pub missing: Vec<Event>,
-    /// What is not wired since a client does not know it.
-    pub left_out: Vec<LeftOut>,
-    /// Whether the settings together switch all hooks off.
+    /// Events that are left out because a client does not support them.
+    pub left_out: Vec<UnsupportedEvent>,
+    /// `true` if the settings together disable all hooks.
     pub disabled: bool,
-    /// Events that are wired in more than one scope, so that the client runs them twice.
+    /// Events that are installed in more than one scope, so that the client runs them twice.
     pub twice: Vec<Event>,
-    /// Whether the plugin, which wires all events, is enabled.
+    /// `true` if the plugin, which installs all events, is enabled.
     pub plugin: bool,
-    /// Whether what the plugin calls is there; nothing when it is not enabled.
+    /// `true` if the program that the plugin calls exists; `None` if the plugin is not enabled.
     pub plugin_runs: Option<bool>,
-    /// Each scope.
+    /// Status of each scope.
     pub scopes: Vec<ScopeStatus>,
 }
 
-/// What is wired in one settings file.
+/// Status of the hooks in one settings file.
 #[derive(Debug, Serialize)]
 pub struct ScopeStatus {
     /// The scope.
-    pub scope: Scope,
+    pub scope: SettingsScope,
     /// Its file.
     pub file: PathBuf,
-    /// Whether it is there.
+    /// `true` if the file exists.
     pub exists: bool,
-    /// The hooks of ours.
-    pub hooks: Vec<Wired>,
-    /// Events to be wired that are not, in this file.
+    /// Our hooks in it.
+    pub hooks: Vec<WiredHook>,
+    /// Events that should be installed, but are not in this file.
     pub missing: Vec<Event>,
-    /// Keys with a hook of ours that an installed client does not know: it ignores the whole file.
-    pub unknown: Vec<LeftOut>,
-    /// What the file says about the plugin, by its name and marketplace: whether it is enabled.
+    /// Events of our hooks that an installed client does not support: it ignores the whole file.
+    pub unknown: Vec<UnsupportedEvent>,
+    /// Flags in the file that enable the plugin, by its name and marketplace.
     pub plugins: BTreeMap<String, bool>,
-    /// What the file says about all hooks.
+    /// Value of `disableAllHooks` in the file.
     pub disable_all_hooks: Option<bool>,
-    /// Whether the client heeds this project's settings; nothing for the user's own, or when that cannot be told.
+    /// `true` if the client trusts this project, and so uses its settings; `None` for the user's own settings, or if unknown.
     pub trusted: Option<bool>,
-    /// Commands that name ctxbridge and do more: they are the user's.
+    /// Commands that contain ctxbridge and do more: they are the user's.
     pub related: Vec<String>,
-    /// Why the file cannot be read, by us or by the client.
+    /// Reason why we or the client cannot read the file.
     pub problem: Option<String>,
 }
 
-/// A hook of ours.
+/// Installed hook of ours.
 #[derive(Debug, Serialize)]
-pub struct Wired {
+pub struct WiredHook {
     /// The event.
     pub event: Event,
     /// Its command.
     pub command: String,
     /// The program in it.
     pub program: String,
-    /// Whether that is there and can be run; nothing when only a shell knows what it is.
+    /// `true` if the program can be run; `None` if only a shell can resolve it.
     pub runs: Option<bool>,
-    /// Whether it stands under its own event.
+    /// `true` if it is under its own event.
     pub in_place: bool,
-    /// What it is restricted to.
+    /// Its matcher.
     pub matcher: Option<String>,
-    /// What it is to be restricted to, where that is something else.
+    /// The matcher that it should have, if it differs.
     pub matcher_wanted: Option<&'static str>,
-    /// Seconds that the client waits for it.
+    /// Timeout of the client, in seconds.
     pub timeout_s: Option<f64>,
 }
 
-impl Wired {
-    /// Whether the client runs it when it should.
+impl WiredHook {
+    /// `true` if the client runs it when it should.
     pub fn is_sound(&self) -> bool {
         self.in_place && self.runs != Some(false) && self.matcher_wanted.is_none()
     }
 }
 
 impl ScopeStatus {
-    /// Whether the client reads it.
+    /// `true` if the client uses it.
     fn counts(&self) -> bool {
         self.exists && self.problem.is_none() && self.unknown.is_empty() && self.trusted != Some(false)
     }
 
-    /// Whether an event is wired so that it runs.
+    /// `true` if an event is installed so that it runs.
     fn has(&self, event: Event) -> bool {
         self.hooks.iter().any(|hook| hook.event == event && hook.is_sound())
     }
 }
 
-/// Looks at these scopes. `wanted` is to be wired, `left_out` must not be; `path` is where a shell looks for programs.
+/// Checks these scopes. `wanted` should be installed, `left_out` must not be; `path` is the `PATH` of a shell.
 ///
 /// # Errors
-/// When there is no place for a scope. A file that cannot be read is a problem of its scope.
+/// If the path of a scope is unknown. A file that cannot be read is a problem of its scope.
 pub fn status(
-    places: &Places,
-    scopes: &[Scope],
-    (wanted, left_out): (&[Event], &[LeftOut]),
+    places: &SettingsPaths,
+    scopes: &[SettingsScope],
+    (wanted, left_out): (&[Event], &[UnsupportedEvent]),
     path: Option<&OsStr>,
-) -> Result<Status, SettingsError> {
+) -> Result<HooksStatus, HookSettingsError> {
     let mut found = Vec::new();
     for &scope in scopes {
         let file = match places.file(scope) {
             Ok(file) => file,
             // One of several, there is nothing to say about it.
-            Err(SettingsError::ProjectIsHome(_)) if scopes.len() > 1 => continue,
+            Err(HookSettingsError::ProjectIsHome(_)) if scopes.len() > 1 => continue,
             Err(error) => return Err(error),
         };
-        let trusted = if scope == Scope::User { None } else { places.is_trusted() };
+        let trusted = if scope == SettingsScope::User { None } else { places.is_trusted() };
         found.push(of_file(scope, file, trusted, (wanted, left_out), path));
     }
     let counting: Vec<_> = found.iter().filter(|scope| scope.counts()).collect();
     // A later scope has the last word.
     let plugins: BTreeMap<_, _> = counting.iter().flat_map(|scope| &scope.plugins).collect();
     let plugin = plugins.values().any(|enabled| **enabled);
-    let plugin_runs = plugin.then(|| runs(BARE, path) != Some(false));
+    let plugin_runs = plugin.then(|| runs(PROGRAM_NAME, path) != Some(false));
     let has = |event| plugin_runs == Some(true) || counting.iter().any(|scope| scope.has(event));
     let missing: Vec<_> = wanted.iter().copied().filter(|event| !has(*event)).collect();
     let twice = Event::ALL.into_iter().filter(|event| counting.iter().filter(|scope| scope.has(*event)).count() > 1).collect();
     let disabled = counting.iter().filter_map(|scope| scope.disable_all_hooks).next_back().unwrap_or(false);
     let hooks = || found.iter().flat_map(|scope| &scope.hooks);
-    let sound = hooks().all(Wired::is_sound) && found.iter().all(|scope| scope.unknown.is_empty());
+    let sound = hooks().all(WiredHook::is_sound) && found.iter().all(|scope| scope.unknown.is_empty());
     let wired = missing.is_empty() && !disabled && sound;
-    Ok(Status { wired, missing, left_out: left_out.to_vec(), disabled, twice, plugin, plugin_runs, scopes: found })
+    Ok(HooksStatus { wired, missing, left_out: left_out.to_vec(), disabled, twice, plugin, plugin_runs, scopes: found })
 }
 
 fn of_file(
-    scope: Scope,
+    scope: SettingsScope,
     file: PathBuf,
     trusted: Option<bool>,
-    (wanted, left_out): (&[Event], &[LeftOut]),
+    (wanted, left_out): (&[Event], &[UnsupportedEvent]),
     path: Option<&OsStr>,
 ) -> ScopeStatus {
     let mut status = ScopeStatus {
@@ -170,22 +171,27 @@ fn of_file(
     status
 }
 
-fn read(status: &mut ScopeStatus, bytes: &[u8], left_out: &[LeftOut], path: Option<&OsStr>) -> Result<(), DocumentError> {
-    let document = Document::parse(decode(bytes)?.1)?;
+fn read(
+    status: &mut ScopeStatus,
+    bytes: &[u8],
+    left_out: &[UnsupportedEvent],
+    path: Option<&OsStr>,
+) -> Result<(), DocumentError> {
+    let document = SettingsDocument::parse(decode(bytes)?.1)?;
     let ours = document.ours();
-    let is_unknown = |left: &&LeftOut| ours.iter().any(|found| found.under == left.event.name());
+    let is_unknown = |left: &&UnsupportedEvent| ours.iter().any(|found| found.under == left.event.name());
     status.unknown = left_out.iter().filter(is_unknown).cloned().collect();
     status.hooks = ours.into_iter().map(|found| wired(found, path)).collect();
-    status.plugins = plugin::said(&document);
+    status.plugins = plugin::enabled_plugins(&document);
     status.disable_all_hooks = document.flag("disableAllHooks");
     status.related = document.related();
     document.check_shape()
 }
 
-fn wired(found: Found, path: Option<&OsStr>) -> Wired {
+fn wired(found: FoundHook, path: Option<&OsStr>) -> WiredHook {
     let matcher = found.matcher.map(|(matcher, _)| matcher).filter(|matcher| !matcher.is_empty() && matcher != "*");
     let wanted = wiring(found.event).and_then(|wiring| wiring.matcher);
-    Wired {
+    WiredHook {
         event: found.event,
         runs: runs(&found.program, path),
         in_place: found.under == found.event.name(),
@@ -197,7 +203,7 @@ fn wired(found: Found, path: Option<&OsStr>) -> Wired {
     }
 }
 
-/// Whether a shell would find the program.
+/// `true` if a shell would find the program; `None` if only a shell can tell.
 pub(super) fn runs(program: &str, path: Option<&OsStr>) -> Option<bool> {
     if program.contains('$') || program.starts_with('~') {
         return None;

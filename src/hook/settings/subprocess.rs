@@ -6,24 +6,24 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long to sleep between looks at a process.
+/// Interval at which a process is polled.
 const TICK: Duration = Duration::from_millis(2);
 
-/// What became of it.
+/// Result of a finished process.
 #[derive(Debug)]
 pub(super) struct Finished {
-    /// Nothing when it was ended by a signal, ours when it took too long for one.
+    /// Exit code; `None` if it was ended by a signal, also by ours after the time limit.
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub elapsed: Duration,
     pub timed_out: bool,
-    /// Whether something that it started still has its output, for which the client would wait.
+    /// `true` if a child process still holds its output open, for which the client would wait.
     pub held_open: bool,
 }
 
-/// How long to wait for the end of the output of a process that has ended: what it left behind may hold it open.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Time to wait for the end of the output of a process that has ended: its children may hold it open.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a command to its end, or until the limit.
 pub(super) fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::Result<Finished> {
@@ -36,12 +36,12 @@ pub(super) fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::R
     let (stdout, stderr) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
     let (code, timed_out) = wait(&mut child, begun, limit)?;
     let elapsed = begun.elapsed();
-    let (stdout, stderr) = (stdout.recv_timeout(LAST_WORDS), stderr.recv_timeout(LAST_WORDS));
+    let (stdout, stderr) = (stdout.recv_timeout(OUTPUT_TIMEOUT), stderr.recv_timeout(OUTPUT_TIMEOUT));
     let held_open = stdout.is_err() || stderr.is_err();
     Ok(Finished { code, stdout: stdout.unwrap_or_default(), stderr: stderr.unwrap_or_default(), elapsed, timed_out, held_open })
 }
 
-/// What is read from a pipe, when it ends.
+/// Reads a pipe to its end in a thread.
 fn all_of(from: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

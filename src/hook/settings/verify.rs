@@ -1,4 +1,4 @@
-//! Running the hooks in a scratch home, and looking at what they answer and do.
+//! Running the hooks in a scratch home, and checking their replies and effects.
 
 use std::fs;
 use std::io;
@@ -10,79 +10,79 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::SettingsError;
-use super::pipeline::{self, Check};
-use super::sample::{Place, Scratch};
+use super::HookSettingsError;
+use super::pipeline::{self, PipelineCheck};
+use super::sample::{Scratch, ScratchPaths};
 use super::subprocess::{self, Finished};
 use super::wiring::wiring;
 use crate::hook::Event;
 
-/// What a hook takes that a user would notice.
+/// Run time of a hook from which a user would notice it, in milliseconds.
 pub const SLOW_MS: u64 = 500;
 
-/// How long to wait for the archive's status.
+/// Time limit for the archive's status.
 const STATUS_LIMIT: Duration = Duration::from_secs(30);
 
-/// How often removing the scratch folder is tried, and how long to wait in between.
+/// Number of attempts at removing the scratch folder, and the time between them.
 const REMOVALS: usize = 20;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(100);
 
-/// What is let through of the environment: enough to start a program.
+/// Environment variables that are passed on: enough to start a program.
 const KEPT_VARIABLES: &[&str] = &["PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
-/// What came out.
+/// Result of a verification.
 #[derive(Debug, Serialize)]
 pub struct Verified {
-    /// Whether all is well.
+    /// `true` if everything succeeded.
     pub ok: bool,
     /// Each run, in order.
-    pub hooks: Vec<Run>,
-    /// What the archive holds afterwards; nothing when no hook that archives was run.
+    pub hooks: Vec<HookTrial>,
+    /// Content of the archive afterwards; `None` if no hook that archives was run.
     pub archive: Option<ArchiveCheck>,
-    /// Each step of what becomes of a session, as far as what is wired goes.
-    pub checks: Vec<Check>,
+    /// Checks of the results, as far as the installed hooks allow.
+    pub checks: Vec<PipelineCheck>,
 }
 
 /// One run of a hook.
 #[derive(Debug, Serialize)]
-pub struct Run {
+pub struct HookTrial {
     /// The event.
     pub event: Event,
-    /// Which of several inputs: the source of a session's start, or the tool.
+    /// Variant of the input: the source of a session's start, or the tool.
     pub input: Option<&'static str>,
-    /// Whether it did what it should.
+    /// `true` if it succeeded.
     pub ok: bool,
-    /// Its exit code; nothing when it was ended by a signal.
+    /// Its exit code; `None` if it was ended by a signal.
     pub exit_code: Option<i32>,
-    /// How long it took.
+    /// Run time, in milliseconds.
     pub elapsed_ms: u64,
-    /// How much it printed on stdout, in bytes.
+    /// Size of its stdout, in bytes.
     pub stdout_bytes: usize,
-    /// What is wrong.
+    /// Problem, if it failed.
     pub problem: Option<String>,
 }
 
-/// What the archive says.
+/// Content of the archive after the hooks.
 #[derive(Debug, Default, Serialize)]
 pub struct ArchiveCheck {
-    /// Whether the session is in it.
+    /// `true` if the session is in it.
     pub ok: bool,
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: u64,
-    /// Turns.
+    /// Number of turns.
     pub turns: u64,
     /// Bytes of transcripts.
     pub bytes_raw: u64,
-    /// What is wrong.
+    /// Problem, if there is one.
     pub problem: Option<String>,
 }
 
-/// Runs the hooks of these events with `program`, in the order of a session that is compacted; `tell` hears which comes next.
+/// Runs the hooks of these events with `program`, in the order of a session with a compaction; `tell` receives the name of each.
 ///
 /// # Errors
-/// When there is no place for it, or the program cannot be started.
-pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<Verified, SettingsError> {
-    let scratch_error = |step| move |cause| SettingsError::Scratch { step, cause };
+/// If the scratch folder cannot be created, or the program cannot be started.
+pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<Verified, HookSettingsError> {
+    let scratch_error = |step| move |cause| HookSettingsError::Scratch { step, cause };
     let folder =
         tempfile::Builder::new().prefix("ctxbridge-verify-").tempdir().map_err(scratch_error("make a scratch folder"))?;
     let scratch = Scratch::new(folder.path()).map_err(scratch_error("write a sample session"))?;
@@ -100,7 +100,7 @@ pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<V
         let mut run = judged(event, input, &finished, limit);
         // Hooks say 0 whatever happens: what did is in their log.
         if let (None, Some(error)) = (&run.problem, scratch.new_failure(&mut logged)) {
-            run = Run { ok: false, problem: Some(error), ..run };
+            run = HookTrial { ok: false, problem: Some(error), ..run };
         }
         if input == Some("compact") {
             restored = Some(finished.stdout);
@@ -120,7 +120,7 @@ pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<V
     Ok(Verified { ok, hooks, archive, checks })
 }
 
-/// Removes the scratch folder; what a hook left to the background may be writing there still.
+/// Removes the scratch folder. Background processes of a hook may still be writing there.
 fn remove(folder: &Path) -> io::Result<()> {
     for _ in 0..REMOVALS {
         if fs::remove_dir_all(folder).is_ok() {
@@ -131,7 +131,7 @@ fn remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
 }
 
-/// The runs: tools are called, and after a compaction the session starts again.
+/// Lists the runs: with tool calls, and a new start after the compaction.
 fn plan(events: &[Event]) -> Vec<(Event, Option<&'static str>)> {
     let inputs = |event| match event {
         Event::SessionStart => &[Some("startup")][..],
@@ -149,7 +149,7 @@ fn plan(events: &[Event]) -> Vec<(Event, Option<&'static str>)> {
     plan
 }
 
-pub(super) fn in_scratch(program: &Path, place: &Place<'_>) -> Command {
+pub(super) fn in_scratch(program: &Path, place: &ScratchPaths<'_>) -> Command {
     let mut command = Command::new(program);
     command.env_clear().current_dir(place.project);
     command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
@@ -158,11 +158,11 @@ pub(super) fn in_scratch(program: &Path, place: &Place<'_>) -> Command {
     }
     command.env("CTXBRIDGE_DATA_DIR", place.data).env("CTXBRIDGE_CACHE_DIR", place.home.join("cache"));
     // What goes on behind a hook would outlive the scratch folder.
-    command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false").env("CTXBRIDGE_EVENT_LOG", "true");
+    command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false").env("CTXBRIDGE_HOOKS_EVENT_LOG", "true");
     command
 }
 
-fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit: Duration) -> Run {
+fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit: Duration) -> HookTrial {
     let problem = match finished.code {
         _ if finished.timed_out => {
             Some(format!("it was not done after {} s, which is when the client gives up", limit.as_secs()))
@@ -171,10 +171,10 @@ fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit:
             Some("it left a process behind that holds its output open, and the client waits for that".to_owned())
         }
         Some(0) => invalid(event, &finished.stdout),
-        Some(code) => Some(format!("exit code {code}{}", said(&finished.stderr))),
-        None => Some(format!("it was ended by a signal{}", said(&finished.stderr))),
+        Some(code) => Some(format!("exit code {code}{}", first_error_line(&finished.stderr))),
+        None => Some(format!("it was ended by a signal{}", first_error_line(&finished.stderr))),
     };
-    Run {
+    HookTrial {
         event,
         input,
         ok: problem.is_none(),
@@ -185,13 +185,13 @@ fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit:
     }
 }
 
-pub(super) fn said(stderr: &[u8]) -> String {
+pub(super) fn first_error_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if line.is_empty() { String::new() } else { format!(": {}", line.trim().chars().take(200).collect::<String>()) }
 }
 
-/// What is wrong with an answer: the client reads plain text at some events, and at each its own kind of JSON.
+/// Returns the problem with a reply, if any: the client reads plain text at some events, and each event has its own kind of JSON.
 fn invalid(event: Event, stdout: &[u8]) -> Option<String> {
     let Ok(text) = std::str::from_utf8(stdout) else { return Some("its output is not UTF-8".to_owned()) };
     let text = text.trim();
@@ -224,7 +224,7 @@ fn archive_check(finished: &Finished, transcript_bytes: u64) -> ArchiveCheck {
     let failed = |problem: String| ArchiveCheck { problem: Some(problem), ..ArchiveCheck::default() };
     let value: Value = match (finished.code, serde_json::from_slice(&finished.stdout)) {
         (Some(0), Ok(value)) => value,
-        _ => return failed(format!("`ctxbridge archive status --json` failed{}", said(&finished.stderr))),
+        _ => return failed(format!("`ctxbridge archive status --json` failed{}", first_error_line(&finished.stderr))),
     };
     let number = |key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
     let (sessions, turns, bytes_raw) = (number("sessions"), number("turns"), number("bytes_raw"));

@@ -1,4 +1,7 @@
-//! Which events are wired, and with which command.
+//! Events to install, with their commands.
+//!
+//! Only events that every installed release supports are installed. Before 2.1.101, one unknown name makes the client ignore the
+//! whole file.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -6,26 +9,27 @@ use std::path::Path;
 use semver::Version;
 use serde::Serialize;
 
-use super::SettingsError;
+use super::HookSettingsError;
 use super::clients::ClientVersion;
 use super::command;
 use crate::hook::Event;
 
-/// An event, and how it is wired.
+/// Event to install, with its matcher and timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wiring {
     /// The event.
     pub event: Event,
-    /// The tools it is restricted to, as the client compares them: whole names with `|` between. Names that a release does not know do no harm.
+    /// Tools that it is restricted to, in the client's form: whole names separated by `|`. Names that a release does not know do no
+    /// harm.
     pub matcher: Option<&'static str>,
-    /// Seconds that the client waits for it.
+    /// Timeout of the client, in seconds.
     pub timeout: u32,
 }
 
-/// The events that are wired, in the order of a session. A new one is a new line.
+/// Events to install, in the order of a session. A new one is a new line.
 ///
-/// The client's own limit is 60 s, during which a hook that hangs holds it up. Ours take milliseconds; what is said here is for a
-/// slow disk and another process in the database, for which a hook waits a few seconds.
+/// The client's own limit is 60 s, during which a hook that hangs blocks it. Ours take milliseconds. These limits are for a slow
+/// disk, and for another process in the database, for which a hook waits a few seconds.
 pub const WIRED: &[Wiring] = &[
     // Restores turns: one query.
     Wiring { event: Event::SessionStart, matcher: None, timeout: 10 },
@@ -44,49 +48,49 @@ pub const WIRED: &[Wiring] = &[
     Wiring { event: Event::SessionEnd, matcher: None, timeout: 15 },
 ];
 
-/// How an event is wired; each is.
+/// Returns the wiring of an event; every event has one.
 pub fn wiring(event: Event) -> Option<&'static Wiring> {
     WIRED.iter().find(|wiring| wiring.event == event)
 }
 
-/// A hook as it is to stand in the settings.
+/// Hook in the form that is written to the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// The event it is wired to.
+    /// The event it is for.
     pub event: Event,
-    /// What its group is restricted to.
+    /// Matcher of its group.
     pub matcher: Option<&'static str>,
     /// The command, as a shell reads it.
     pub command: String,
-    /// Seconds that the client waits for it.
+    /// Timeout of the client, in seconds.
     pub timeout: u32,
 }
 
-/// What is left out, since a client that reads the settings does not know it and would ignore all of them.
+/// Event that is left out, because a client that reads the settings does not support it and would ignore all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct UnsupportedEvent {
     /// The event.
     pub event: Event,
     /// The client, as a path and version, or the version that was named.
     pub because_of: String,
 }
 
-/// The events to wire for these clients: those of [`WIRED`] that each of them knows, and those that one does not.
+/// Splits [`WIRED`] into the events that all of these clients support, and those that one of them does not.
 ///
-/// With no client, all of them.
-pub fn events_for(clients: &[ClientVersion], known: &dyn Fn(&Version) -> Vec<Event>) -> (Vec<Event>, Vec<LeftOut>) {
+/// Without a client, all are supported.
+pub fn events_for(clients: &[ClientVersion], known: &dyn Fn(&Version) -> Vec<Event>) -> (Vec<Event>, Vec<UnsupportedEvent>) {
     let mut wanted = Vec::new();
     let mut left_out = Vec::new();
     for &Wiring { event, .. } in WIRED {
         match clients.iter().find(|client| !known(&client.version).contains(&event)) {
             None => wanted.push(event),
-            Some(client) => left_out.push(LeftOut { event, because_of: client.to_string() }),
+            Some(client) => left_out.push(UnsupportedEvent { event, because_of: client.to_string() }),
         }
     }
     (wanted, left_out)
 }
 
-/// The hooks for these events that run `program`, which is a bare name or an absolute path.
+/// Returns the hooks for these events that run `program`, which is a bare name or an absolute path.
 pub fn hooks(events: &[Event], program: &str) -> Vec<Hook> {
     let wired = WIRED.iter().filter(|wiring| events.contains(&wiring.event));
     wired
@@ -97,25 +101,25 @@ pub fn hooks(events: &[Event], program: &str) -> Vec<Hook> {
         .collect()
 }
 
-/// What settings shared with colleagues call: each has it somewhere else.
-pub const BARE: &str = "ctxbridge";
+/// Program name in settings that are shared with colleagues: each has it in another folder.
+pub const PROGRAM_NAME: &str = "ctxbridge";
 
-/// The running program as an absolute path. Where the `PATH` leads to it by a link, that is the link: a package manager's
-/// stays through upgrades, while the file that it leads to has the version in its path.
+/// Returns the running program as an absolute path. If the `PATH` has a link to it, returns the link: a package manager's link
+/// survives upgrades, while its target has the version in its path.
 ///
 /// # Errors
-/// When the path is not Unicode, which JSON cannot hold, or the program is called something else.
-pub fn own_program(current_exe: &Path, path: Option<&OsStr>) -> Result<String, SettingsError> {
+/// If the path is not Unicode, which JSON cannot hold, or the program has another name.
+pub fn own_program(current_exe: &Path, path: Option<&OsStr>) -> Result<String, HookSettingsError> {
     let real = current_exe.canonicalize().unwrap_or_else(|_| current_exe.to_owned());
-    let name = format!("{BARE}{}", std::env::consts::EXE_SUFFIX);
+    let name = format!("{PROGRAM_NAME}{}", std::env::consts::EXE_SUFFIX);
     let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
     let mut links = folders.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
     let program = links.find(|link| link.canonicalize().is_ok_and(|to| to == real)).unwrap_or_else(|| current_exe.to_owned());
-    // By its name it is recognised as ours, here and by other versions.
+    // By its name it is recognized as ours, here and by other versions.
     if program.file_name() != Some(OsStr::new(&name)) {
-        return Err(SettingsError::Renamed { program, name });
+        return Err(HookSettingsError::Renamed { program, name });
     }
-    program.to_str().map(str::to_owned).ok_or(SettingsError::NotUnicode(program))
+    program.to_str().map(str::to_owned).ok_or(HookSettingsError::NotUnicode(program))
 }
 
 #[cfg(test)]
@@ -131,7 +135,7 @@ mod tests {
         let client = |minor| ClientVersion { path: None, version: Version::new(2, minor, 0) };
         let (wanted, left_out) = events_for(&[client(1), client(0)], &known);
         assert!(wanted.len() + 1 == WIRED.len() && !wanted.contains(&Event::PostCompact));
-        assert_eq!(left_out, [LeftOut { event: Event::PostCompact, because_of: "2.0.0".to_owned() }]);
+        assert_eq!(left_out, [UnsupportedEvent { event: Event::PostCompact, because_of: "2.0.0".to_owned() }]);
         assert_eq!(events_for(&[client(1)], &known).1, []);
     }
 

@@ -1,13 +1,15 @@
 /*!
-What a target holds: modules of JavaScript, and how to write it anew with some of them changed.
+Files of the client as containers of JavaScript modules: reads the modules, and writes the file with some of them changed.
 
-A `cli.js` is the simplest case, one module that is the whole file; an executable has thousands. Nothing behind this seam (locate,
-splice, verify) knows what kind of file it deals with: it sees the code of modules as text, and gives new text back.
+A `cli.js` is the simplest case, one module that is the whole file; an executable has thousands. The code that uses this module
+(locate, splice, verify) does not depend on the kind of file: it reads the code of modules as text, and gives new text back.
+A layout that is not understood is refused by name ([`LayoutError`]). A new file is a list of ranges that stay and new bytes
+([`PiecewiseFile`]).
 */
 
 mod bun;
 mod module;
-mod pieces;
+mod piecewise_file;
 mod source;
 
 use std::fmt;
@@ -20,13 +22,13 @@ use bun::Bun;
 pub use bun::LayoutError;
 use module::{Encoding, ModuleEntry};
 pub use module::{Module, RawModule};
-pub use pieces::{Piece, Pieces};
-pub use source::Source;
+pub use piecewise_file::{FilePiece, PiecewiseFile};
+pub use source::FileBytes;
 
 /// The kinds of file the client comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ContainerKind {
     /// JavaScript for Node.js.
     Script,
     /// A Bun executable for Linux.
@@ -37,7 +39,7 @@ pub enum Kind {
     BunPe,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ContainerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Script => "script",
@@ -48,8 +50,8 @@ impl fmt::Display for Kind {
     }
 }
 
-impl Kind {
-    /// By the first bytes of a file; anything that is no executable is taken for a script.
+impl ContainerKind {
+    /// Determines the kind by the first bytes of a file; anything that is not an executable counts as a script.
     pub fn of(head: &[u8]) -> Self {
         match head {
             [0x7F, b'E', b'L', b'F', ..] => Self::BunElf,
@@ -61,24 +63,24 @@ impl Kind {
         }
     }
 
-    /// Whether it is an executable.
+    /// `true` if it is an executable.
     pub fn is_native(self) -> bool {
         self != Self::Script
     }
 }
 
-/// A file that no module can be read from, or that cannot be written with other modules.
+/// Errors from reading modules from a file, or writing it with other modules.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ContainerError {
-    /// Nothing in it.
+    /// The file is empty.
     #[error("the file is empty; reinstall the client")]
     Empty,
-    /// Binary data that is no executable.
+    /// Binary data that is not an executable.
     #[error("not text: byte {offset} of {module} is not UTF-8; is this the client's cli.js?")]
     NotText {
         /// The module.
         module: String,
-        /// Where the text stops being text.
+        /// Position of the first byte that is not text.
         offset: usize,
     },
     /// A character that the module's encoding lacks.
@@ -89,48 +91,48 @@ pub enum ContainerError {
         /// The character.
         character: char,
     },
-    /// An executable that is laid out in an unknown way.
+    /// An executable with an unknown layout.
     #[error(
         "this {kind} is laid out in a way that ctxbridge does not know: {cause}. Nothing was changed. If it is the client's executable, and whole, upgrade ctxbridge, or report this release if there is nothing newer"
     )]
     Layout {
-        /// What kind of file it is.
-        kind: Kind,
-        /// What is not understood.
+        /// Kind of the file.
+        kind: ContainerKind,
+        /// The part of the layout that is not understood.
         cause: LayoutError,
     },
 }
 
 /// A module with its new text.
 #[derive(Debug, Clone)]
-pub struct Rewritten {
+pub struct RewrittenModule {
     /// The module's index.
     pub module: usize,
     /// Its whole new text.
     pub text: String,
 }
 
-/// A file of the client, open.
+/// An open file of the client.
 #[derive(Debug, Clone)]
 pub struct Container {
-    kind: Kind,
-    source: Source,
+    kind: ContainerKind,
+    source: FileBytes,
     modules: Vec<ModuleEntry>,
     /// The executable around the modules, unless it is a script.
     bun: Option<Bun>,
 }
 
 impl Container {
-    /// Reads what is in a file named `name`.
+    /// Reads the modules of a file named `name`.
     ///
     /// # Errors
-    /// When it holds no module that can be read.
-    pub fn open(name: &str, source: impl Into<Source>) -> Result<Self, ContainerError> {
+    /// If it has no module that can be read.
+    pub fn open(name: &str, source: impl Into<FileBytes>) -> Result<Self, ContainerError> {
         let source = source.into();
         if source.is_empty() {
             return Err(ContainerError::Empty);
         }
-        let kind = Kind::of(&source);
+        let kind = ContainerKind::of(&source);
         if kind.is_native() {
             let (bun, modules) = Bun::open(kind, &source).map_err(|cause| ContainerError::Layout { kind, cause })?;
             return Ok(Self { kind, source, modules, bun: Some(bun) });
@@ -141,41 +143,41 @@ impl Container {
         Ok(container)
     }
 
-    /// What kind of file it is.
-    pub fn kind(&self) -> Kind {
+    /// Kind of the file.
+    pub fn kind(&self) -> ContainerKind {
         self.kind
     }
 
     /// The file's bytes.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &FileBytes {
         &self.source
     }
 
-    /// Its modules as they are in the file, without a look at what they say.
+    /// Its modules as they are in the file, not decoded.
     pub fn modules(&self) -> impl ExactSizeIterator<Item = RawModule<'_>> {
         self.modules.iter().map(|module| module.raw(&self.source))
     }
 
-    /// A module's text. There must be one with this index.
+    /// A module's text. A module with this index must exist.
     ///
     /// # Errors
-    /// When it is no text.
+    /// If it is not text.
     pub fn module(&self, index: usize) -> Result<Module<'_>, ContainerError> {
         self.modules[index].read(&self.source)
     }
 
-    /// The release that the file says it is.
+    /// The release that the file states.
     pub fn stated_version(&self) -> Option<String> {
         let entry_point = self.bun.as_ref().map_or(Some(0), Bun::entry_point)?;
         let code = self.modules[entry_point].raw(&self.source).bytes;
-        stated_version(&code[..code.len().min(HEAD)])
+        stated_version(&code[..code.len().min(INSPECTED_HEAD_BYTES)])
     }
 
-    /// The same file as if these modules had other text: for looking at, not for writing.
+    /// The same file as if these modules had other text: for reading, not for writing.
     #[must_use]
-    pub fn with(&self, modules: &[Rewritten]) -> Self {
+    pub fn with(&self, modules: &[RewrittenModule]) -> Self {
         let mut changed = self.clone();
-        for Rewritten { module, text } in modules {
+        for RewrittenModule { module, text } in modules {
             changed.modules[*module].replace(text.clone());
         }
         changed
@@ -184,17 +186,17 @@ impl Container {
     /// The file with these modules changed and everything else as it was. [`Self::finish`] completes it.
     ///
     /// # Errors
-    /// When the file cannot hold them.
-    pub fn rewrite(&self, modules: &[Rewritten]) -> Result<Pieces, ContainerError> {
+    /// If the file cannot hold them.
+    pub fn rewrite(&self, modules: &[RewrittenModule]) -> Result<PiecewiseFile, ContainerError> {
         let Some(bun) = &self.bun else {
-            let mut pieces = Pieces::default();
+            let mut pieces = PiecewiseFile::default();
             match modules {
                 [] => pieces.keep(0..self.source.len()),
                 [.., module] => pieces.insert(module.text.as_bytes()),
             }
             return Ok(pieces);
         };
-        let encoded = modules.iter().map(|Rewritten { module, text }| {
+        let encoded = modules.iter().map(|RewrittenModule { module, text }| {
             let entry = &self.modules[*module];
             Ok((*module, entry.code(), entry.encode(text)?))
         });
@@ -202,10 +204,10 @@ impl Container {
         bun.rewrite(&self.source, encoded).map_err(|cause| ContainerError::Layout { kind: self.kind, cause })
     }
 
-    /// Whether this file and another are the same but for the text of these modules; says what was compared, or what differs.
+    /// Compares this file with another, except for the text of these modules. Returns a description of the compared parts.
     ///
     /// # Errors
-    /// What differs.
+    /// A description of the difference.
     pub fn compare(&self, other: &Self, edited: &[usize]) -> Result<String, String> {
         match (&self.bun, &other.bun) {
             (Some(own), Some(others)) => own.compare(&self.source, others, &other.source, edited),
@@ -213,16 +215,16 @@ impl Container {
         }
     }
 
-    /// Where the file's own checksums and signatures are, which are made when all the rest is.
-    pub fn made_last(&self) -> Vec<Range<usize>> {
-        self.bun.as_ref().map_or_else(Vec::new, Bun::made_last)
+    /// Ranges of the file's own checksums and signatures, which are computed last.
+    pub fn checksum_ranges(&self) -> Vec<Range<usize>> {
+        self.bun.as_ref().map_or_else(Vec::new, Bun::checksum_ranges)
     }
 
-    /// Makes the checksums and signatures of a rewritten file right, as the last step.
+    /// Updates the checksums and signatures of a rewritten file, as the last step.
     ///
     /// # Errors
-    /// When what was rewritten cannot be read.
-    pub fn finish(&self, pieces: Pieces) -> Result<Pieces, ContainerError> {
+    /// If the file that was rewritten cannot be read.
+    pub fn finish(&self, pieces: PiecewiseFile) -> Result<PiecewiseFile, ContainerError> {
         let finished = match &self.bun {
             Some(bun) => bun.finish(&self.source, pieces),
             None => Ok(pieces),
@@ -231,8 +233,8 @@ impl Container {
     }
 }
 
-/// How much of a file is looked at for what it says of itself.
-pub(super) const HEAD: usize = 16 << 10;
+/// Number of bytes at the start of a file that are searched for its kind and version.
+pub(super) const INSPECTED_HEAD_BYTES: usize = 16 << 10;
 
 /// The version in the comment at the head of the client's code.
 pub(super) fn stated_version(head: &[u8]) -> Option<String> {

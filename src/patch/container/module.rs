@@ -1,4 +1,4 @@
-//! The modules of a container: bytes in the file, and the text they stand for.
+//! The modules of a container: bytes in the file, and the text that they encode.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::ContainerError;
 use ctxbridge_syntax::{Goal, line_and_column};
 
-/// How text is written in the file.
+/// Encoding of text in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     /// One byte for each of the first 256 characters.
@@ -17,24 +17,24 @@ pub(super) enum Encoding {
 /// A module as it is in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct RawModule<'c> {
-    /// Its name in the file; of a script, the file's own.
+    /// Its name in the file; for a script, the file's name.
     pub name: &'c str,
     /// Its code, as bytes. ASCII is ASCII in either encoding.
     pub bytes: &'c [u8],
-    /// Where in the file they are.
+    /// Position of the bytes in the file.
     pub start: usize,
 }
 
 /// A module as text.
 #[derive(Clone, Copy, Debug)]
 pub struct Module<'c> {
-    /// Its name in the file; of a script, the file's own.
+    /// Its name in the file; for a script, the file's name.
     pub name: &'c str,
     /// Its code.
     pub text: &'c str,
-    /// How it is to be parsed.
+    /// Goal symbol by which it is parsed.
     pub goal: Goal,
-    /// What the file has before the code: of a CommonJS module, the head of the function around it.
+    /// Text before the code in the file: for a CommonJS module, the head of the function around it.
     head: &'c [u8],
     encoding: Encoding,
 }
@@ -48,7 +48,7 @@ impl Module<'_> {
         (line + lines, if line == 1 { column + last } else { column })
     }
 
-    /// Where in the module's bytes a byte of the text is.
+    /// Position in the module's bytes of a byte of the text.
     pub fn byte_offset(&self, offset: u32) -> usize {
         let offset = offset as usize;
         self.head.len()
@@ -60,7 +60,7 @@ impl Module<'_> {
     }
 }
 
-/// What a container knows of a module.
+/// A module as a container stores it.
 #[derive(Clone, Debug)]
 pub(super) struct ModuleEntry {
     name: String,
@@ -68,13 +68,13 @@ pub(super) struct ModuleEntry {
     head: Range<usize>,
     encoding: Encoding,
     goal: Goal,
-    text: OnceLock<Text>,
+    text: OnceLock<ModuleText>,
     replaced: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Text {
-    /// What is in the file is the text, since ASCII and UTF-8 are.
+enum ModuleText {
+    /// The bytes in the file are the text, since they are ASCII or UTF-8.
     AsIs,
     Other(String),
 }
@@ -85,25 +85,25 @@ impl ModuleEntry {
         Self { name, code, head, encoding, goal, text: OnceLock::new(), replaced: false }
     }
 
-    /// With what stands before the code in the module.
+    /// Adds the start of the module, before its code.
     pub fn behind(self, start: usize) -> Self {
         Self { head: start..self.code.start, ..self }
     }
 
-    /// Where its code is in the file.
+    /// Range of its code in the file.
     pub fn code(&self) -> Range<usize> {
         self.code.clone()
     }
 
-    /// Gives it another text than it has in the file.
+    /// Sets another text than the one in the file.
     pub fn replace(&mut self, text: String) {
-        self.text = OnceLock::from(Text::Other(text));
+        self.text = OnceLock::from(ModuleText::Other(text));
         self.replaced = true;
     }
 
     pub fn raw<'c>(&'c self, file: &'c [u8]) -> RawModule<'c> {
         let bytes = match self.text.get() {
-            Some(Text::Other(text)) if self.replaced => text.as_bytes(),
+            Some(ModuleText::Other(text)) if self.replaced => text.as_bytes(),
             _ => &file[self.code.clone()],
         };
         RawModule { name: &self.name, bytes, start: self.code.start }
@@ -112,18 +112,18 @@ impl ModuleEntry {
     pub fn read<'c>(&'c self, file: &'c [u8]) -> Result<Module<'c>, ContainerError> {
         let bytes = &file[self.code.clone()];
         let text = self.text.get_or_init(|| match self.encoding {
-            Encoding::Latin1 if !bytes.is_ascii() => Text::Other(bytes.iter().copied().map(char::from).collect()),
-            _ => Text::AsIs,
+            Encoding::Latin1 if !bytes.is_ascii() => ModuleText::Other(bytes.iter().copied().map(char::from).collect()),
+            _ => ModuleText::AsIs,
         });
         let text = match text {
-            Text::Other(text) => text,
-            Text::AsIs => std::str::from_utf8(bytes)
+            ModuleText::Other(text) => text,
+            ModuleText::AsIs => std::str::from_utf8(bytes)
                 .map_err(|error| ContainerError::NotText { module: self.name.clone(), offset: error.valid_up_to() })?,
         };
         Ok(Module { name: &self.name, text, goal: self.goal, head: &file[self.head.clone()], encoding: self.encoding })
     }
 
-    /// A text as it would be in the file.
+    /// Encodes a text as in the file.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, ContainerError> {
         let latin1 = |character: char| {
             u8::try_from(u32::from(character)).map_err(|_| ContainerError::NotLatin1 { module: self.name.clone(), character })

@@ -1,4 +1,5 @@
-//! The bytes of a file: those of a script in memory, those of an executable mapped, so that of 381 MB only what is looked at is read.
+//! The bytes of a file. A script is in memory; an executable is mapped, so that only the used parts of its 381 MB are read.
+//! Its hash is computed window by window.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,32 +8,32 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
-use super::Kind;
+use super::ContainerKind;
 use ctxbridge_common::digest;
 
-/// How much of a file is read at once where all of it is gone through.
+/// Number of bytes read at once from a file that is read in full.
 const WINDOW: usize = 1 << 20;
 
-/// Bytes that stay where they are as long as anybody has a handle on them.
+/// Bytes of a file, shared by all clones of the handle.
 #[derive(Clone, Debug)]
-pub struct Source(Arc<Bytes>);
+pub struct FileBytes(Arc<ByteStorage>);
 
 #[derive(Debug)]
-enum Bytes {
+enum ByteStorage {
     Memory(Vec<u8>),
     Mapped { map: Mmap, file: File },
 }
 
-impl Source {
-    /// The bytes of a file that was opened: of a script in memory, of an executable mapped.
+impl FileBytes {
+    /// Takes the bytes of an open file: reads a script into memory, maps an executable.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn of(mut file: File) -> io::Result<Self> {
         let mut head = [0; 4];
         file.seek(SeekFrom::Start(0))?;
         let length = file.read(&mut head)?;
-        if Kind::of(&head[..length]).is_native() {
+        if ContainerKind::of(&head[..length]).is_native() {
             return Self::map(file);
         }
         let mut bytes = head[..length].to_vec();
@@ -43,24 +44,24 @@ impl Source {
     /// Maps a file.
     ///
     /// # Errors
-    /// When the system cannot.
+    /// If the system cannot map it.
     pub fn map(file: File) -> io::Result<Self> {
         // SAFETY: the map is only read. What a map must not meet is a file that is changed or cut short under it. Installers and
         // updaters of the client write a new file and rename it, as we do, which leaves the mapped one as it is; and whoever
         // writes into a running program's file would end that program as well.
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file)? };
-        Ok(Self(Arc::new(Bytes::Mapped { map, file })))
+        Ok(Self(Arc::new(ByteStorage::Mapped { map, file })))
     }
 
-    /// The SHA-256 of all of it.
+    /// The SHA-256 of all bytes.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn sha256(&self) -> io::Result<String> {
         match &*self.0 {
-            Bytes::Memory(bytes) => Ok(digest::of_bytes(bytes)),
-            Bytes::Mapped { map, .. } => {
+            ByteStorage::Memory(bytes) => Ok(digest::of_bytes(bytes)),
+            ByteStorage::Mapped { map, .. } => {
                 let mut hasher = digest::Hasher::default();
                 self.stream(0..map.len(), &mut |bytes| hasher.update(bytes))?;
                 Ok(hasher.finish())
@@ -68,26 +69,26 @@ impl Source {
         }
     }
 
-    /// The file behind a map.
+    /// The mapped file, if the bytes are mapped.
     pub fn file(&self) -> Option<&File> {
         match &*self.0 {
-            Bytes::Memory(_) => None,
-            Bytes::Mapped { file, .. } => Some(file),
+            ByteStorage::Memory(_) => None,
+            ByteStorage::Mapped { file, .. } => Some(file),
         }
     }
 
-    /// Goes through a range in order. Of a mapped file the bytes are read, not looked at in the map: what was looked at counts as
-    /// memory of this process.
+    /// Passes a range to `each` in order. The bytes of a mapped file are read from the file, not from the map: pages used in the
+    /// map count as memory of this process.
     ///
     /// # Errors
-    /// When the file cannot be read, or what `each` says.
+    /// If the file cannot be read, or if `each` fails.
     pub fn stream(&self, range: Range<usize>, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let file = match &*self.0 {
-            Bytes::Memory(bytes) => {
+            ByteStorage::Memory(bytes) => {
                 each(bytes.get(range).ok_or(io::ErrorKind::UnexpectedEof)?);
                 return Ok(());
             }
-            Bytes::Mapped { file, .. } => file,
+            ByteStorage::Mapped { file, .. } => file,
         };
         let mut window = vec![0; WINDOW.min(range.len())];
         let mut at = range.start;
@@ -101,7 +102,7 @@ impl Source {
     }
 }
 
-/// Reads where it is told to, and leaves the file's own position alone: several threads may read at once.
+/// Reads at a position and leaves the file's own position alone: several threads may read at once.
 #[cfg(unix)]
 fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
@@ -118,19 +119,19 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Resu
     Ok(())
 }
 
-impl From<Vec<u8>> for Source {
+impl From<Vec<u8>> for FileBytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Arc::new(Bytes::Memory(bytes)))
+        Self(Arc::new(ByteStorage::Memory(bytes)))
     }
 }
 
-impl Deref for Source {
+impl Deref for FileBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match &*self.0 {
-            Bytes::Memory(bytes) => bytes,
-            Bytes::Mapped { map, .. } => map,
+            ByteStorage::Memory(bytes) => bytes,
+            ByteStorage::Mapped { map, .. } => map,
         }
     }
 }

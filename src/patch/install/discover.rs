@@ -1,24 +1,24 @@
-//! Every client that is installed where installers are known to put it, also those that cannot be patched.
+//! Finds clients in all places where installers are known to put them, also those that cannot be patched.
 
 use std::path::{Path, PathBuf};
 
-use super::{Target, TargetError, links, places};
+use super::{Target, TargetError, links, search_paths};
 
-/// A client that is installed, or a place where one ought to be.
+/// An installed client, or a place where one should be.
 #[derive(Debug)]
 pub struct Installation {
-    /// The client's file; where there is none, what is in its place.
+    /// The client's file; if there is none, the file in its place.
     pub path: PathBuf,
-    /// Other paths of the same file: npm hard-links executables. A patch, which is a new file, leaves them as they are.
+    /// Other paths of the same file: npm hard-links executables. A patch creates a new file and leaves these as they are.
     pub same_file: Vec<PathBuf>,
-    /// Whether it is what the shell runs as `claude`.
+    /// `true` if the shell runs it as `claude`.
     pub on_path: bool,
-    /// The client, or why it is none.
+    /// The client, or the error from looking for it.
     pub client: Result<Target, TargetError>,
 }
 
-/// The clients that are installed, the one on the `PATH` first; each real file once. `project` is a folder whose own
-/// packages, and those above it, are looked into.
+/// Returns the installed clients, the one on the `PATH` first; each real file once. The packages of the folder `project`, and of
+/// those above it, are searched, too.
 pub fn discover(project: Option<&Path>) -> Vec<Installation> {
     let path = std::env::var_os("PATH");
     let mut found = Vec::new();
@@ -26,7 +26,7 @@ pub fn discover(project: Option<&Path>) -> Vec<Installation> {
         add(&mut found, command, index == 0);
     }
     let folders = path.iter().flat_map(std::env::split_paths).collect::<Vec<_>>();
-    for place in places::all(&folders, project) {
+    for place in search_paths::client_paths(&folders, project) {
         add(&mut found, &place, false);
     }
     found
@@ -35,7 +35,7 @@ pub fn discover(project: Option<&Path>) -> Vec<Installation> {
 fn add(found: &mut Vec<Installation>, place: &Path, on_path: bool) {
     let client = Target::at(place);
     // A half-installed package of another platform is nobody's client; for this platform the package it belongs to says so.
-    if client.is_err() && places::is_platform(place) {
+    if client.is_err() && search_paths::is_platform(place) {
         return;
     }
     let path = match &client {

@@ -1,17 +1,17 @@
-//! Why there is no client where one was looked for, and what to do about it.
+//! Errors from looking for a client, with advice.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::platform::NotThere;
+use super::platform::PlatformError;
 use crate::container::ContainerError;
 
-/// What to do when there is no client where it was looked for.
+/// Advice if there is no client where it was looked for.
 const NAME_IT: &str =
     "name the client's executable, its cli.js or its package folder (`ctxbridge patch list` shows what there is)";
 const RUN_AS_OWNER: &str = "run as the user who owns the client";
 
-/// No client where one was looked for.
+/// Errors from looking for a client.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// Nothing was named, and there is no `claude` on the `PATH`.
@@ -27,13 +27,13 @@ pub enum TargetError {
     Dangling {
         /// The link.
         link: PathBuf,
-        /// Where it leads.
+        /// The target of the link.
         to: PathBuf,
     },
-    /// Links and shims that lead in a circle.
+    /// Links and launchers that lead in a circle.
     #[error("{0} leads in a circle of links; reinstall the client, or {NAME_IT}")]
     Circle(PathBuf),
-    /// A folder with no client in it.
+    /// A folder without a client.
     #[error("no client in {folder}: looked for {}; {NAME_IT}", looked_for.join(", "))]
     NoClient {
         /// The folder.
@@ -41,7 +41,7 @@ pub enum TargetError {
         /// The files that would have been one.
         looked_for: Vec<String>,
     },
-    /// A folder with clients of several versions, none of which is more likely meant than the others.
+    /// A folder with clients of several versions; the intended one is not clear.
     #[error("{} clients in {folder}; name one of them: {}", found.len(), joined(found))]
     Several {
         /// The folder.
@@ -49,25 +49,25 @@ pub enum TargetError {
         /// The clients, the oldest first.
         found: Vec<PathBuf>,
     },
-    /// A launcher that decides itself which client it starts.
+    /// A launcher that decides at run time which client it starts.
     #[error(
         "{launcher} is a launcher, and the client it starts cannot be told from it; name the client's executable or cli.js (`{ask}` says where to look)"
     )]
     Launcher {
         /// The launcher.
         launcher: PathBuf,
-        /// The command that knows.
+        /// The command that prints the client's place.
         ask: &'static str,
     },
-    /// The script that starts the executable of a package beside it, without that package.
+    /// The script that starts the executable of another package, without that package.
     #[error("{wrapper} starts the executable of another package: {cause}")]
     Wrapper {
         /// The script.
         wrapper: PathBuf,
-        /// Why the executable is not found.
-        cause: NotThere,
+        /// The reason why the executable is not found.
+        cause: PlatformError,
     },
-    /// What npm installs until the package's postinstall script has put the executable there.
+    /// A placeholder that npm installs; the package's postinstall script replaces it by the executable.
     #[error(
         "{placeholder} is a placeholder: the package's postinstall script, which puts the native executable in its place, has not run. {}",
         next_step(placeholder, executable)
@@ -76,20 +76,20 @@ pub enum TargetError {
         /// The file.
         placeholder: PathBuf,
         /// The executable that belongs there.
-        executable: Result<PathBuf, NotThere>,
+        executable: Result<PathBuf, PlatformError>,
     },
     /// A pipe, a device, or larger than any client.
     #[error("{0} is no client: {1}; {NAME_IT}")]
     NotAFile(PathBuf, &'static str),
-    /// The journal and JSON keep paths as text.
+    /// A path that is not Unicode: the journal and JSON store paths as text.
     #[error("the path {} is not Unicode; rename the folder that is not", .0.display())]
     NotUnicode(PathBuf),
-    /// The version is not one.
+    /// The version is invalid.
     #[error("{path} says its version is `{version}`, which is no version number; reinstall the client")]
     BadVersion {
-        /// Where it says so.
+        /// The file that states it.
         path: PathBuf,
-        /// What it says.
+        /// The text of the version.
         version: String,
     },
     /// A file cannot be read.
@@ -97,13 +97,13 @@ pub enum TargetError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
 }
 
 impl TargetError {
-    /// The file or folder that is not what it should be.
+    /// The file or folder that has the problem.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::NotOnPath => None,
@@ -124,8 +124,8 @@ fn joined(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What to do about a placeholder: the script only copies what is there already.
-fn next_step(placeholder: &Path, executable: &Result<PathBuf, NotThere>) -> String {
+/// Advice for a placeholder: the postinstall script only copies an executable that is installed already.
+fn next_step(placeholder: &Path, executable: &Result<PathBuf, PlatformError>) -> String {
     let script = placeholder.ancestors().nth(2).unwrap_or(placeholder).join("install.cjs");
     match executable {
         Ok(executable) if script.is_file() => format!(
@@ -136,28 +136,28 @@ fn next_step(placeholder: &Path, executable: &Result<PathBuf, NotThere>) -> Stri
         Ok(executable) => {
             format!("The executable is installed beside it, {}: reinstall the client, or name that file", executable.display())
         }
-        Err(cause @ NotThere::Twice(..)) => format!("The executable cannot be taken either: {cause}"),
+        Err(cause @ PlatformError::Ambiguous(..)) => format!("The executable cannot be taken either: {cause}"),
         Err(cause) => format!("The executable is missing, too: {cause}"),
     }
 }
 
-/// A file that no module can be read from.
+/// Errors from reading the modules of a file.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// It cannot be read at all.
+pub enum TargetOpenError {
+    /// The file cannot be read.
     #[error("cannot read {}: {cause}; run as the user who owns the client", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: io::Error,
     },
-    /// It holds none.
+    /// It has no module that can be read.
     #[error("{}: {cause}", path.display())]
     Container {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: ContainerError,
     },
 }

@@ -1,4 +1,4 @@
-//! Which file in a folder is the client: the folder is a package, an editor extension, a version, or holds one of these.
+//! Finds the client in a folder: a package, an editor extension, a version, or a folder with one of these.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use semver::Version;
 
 use super::error::TargetError;
 use super::package::Package;
-use super::platform::{self, NotThere};
+use super::platform::{self, PlatformError};
 use ctxbridge_client::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
 
-/// Where the client is in the folder of a package or an extension.
+/// Paths of the client in the folder of a package or an extension.
 const FILES: &[&str] = &[
     "cli.js",
     "bin/claude.exe",
@@ -18,17 +18,17 @@ const FILES: &[&str] = &[
     "resources/claude-code/cli.js",
 ];
 
-/// What the executable is called where it stands alone.
+/// Names of an executable that is not in a package.
 const EXECUTABLES: &[&str] = &["claude", "claude.exe", "claude.app/Contents/MacOS/claude"];
 
-/// The client in a folder, or a folder in it to go on with.
+/// The client in a folder, or a folder in it where the search continues.
 pub(super) fn client_in(folder: &Path) -> Result<PathBuf, TargetError> {
     if let Some(file) = first_file(folder, FILES) {
         return Ok(file);
     }
     if let Some(package) = Package::in_folder(folder)?.filter(|package| [CLIENT_PACKAGE, SDK_PACKAGE].contains(&&*package.name)) {
         return platform::executable(&package).map_err(|cause| match cause {
-            NotThere::Missing(names) => {
+            PlatformError::Missing(names) => {
                 let looked_for = FILES[..2].iter().map(|name| (*name).to_owned()).chain(names).collect();
                 TargetError::NoClient { folder: folder.to_owned(), looked_for }
             }

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::LONGEST_CHAIN;
+use super::MAX_LINKS_FOLLOWED;
 use super::error::TargetError;
 
-/// What `claude` may be called, in the order of Windows' shells; the last is what those on Unix and Git Bash run.
+/// Names of `claude`, in the order of Windows' shells; shells on Unix and Git Bash run the last.
 #[cfg(windows)]
 const NAMES: &[&str] = &["claude.exe", "claude.cmd", "claude.bat", "claude.ps1", "claude"];
 #[cfg(not(windows))]
@@ -39,10 +39,10 @@ pub(super) fn real_path(path: &Path) -> Result<PathBuf, TargetError> {
     }
 }
 
-/// Whether a link leads to itself in the end. The system says so with an error that Rust has no stable name for.
+/// `true` if a link leads to itself in the end. The system's error for this has no stable name in Rust.
 fn is_circle(link: &Path) -> bool {
     let mut current = link.to_owned();
-    for _ in 0..LONGEST_CHAIN {
+    for _ in 0..MAX_LINKS_FOLLOWED {
         match std::fs::read_link(&current) {
             Ok(to) => current = current.with_file_name(to),
             Err(_) => return false,
@@ -51,7 +51,7 @@ fn is_circle(link: &Path) -> bool {
     true
 }
 
-/// What tells that two paths are names of one file; nothing where the system does not say.
+/// Identity of a file, the same for all its paths; `None` if the system has none.
 pub(super) fn file_id(path: &Path) -> Option<(u64, u64)> {
     #[cfg(unix)]
     {

@@ -1,19 +1,19 @@
 /*!
-Where the client is: from what a user names, or has on the `PATH`, to the one file that holds its code.
+Finds the client: starting from a path that the user names, or from the `PATH`, finds the one file that holds its code.
 
-Up to 2.1.112 that is a `cli.js`, from then on an executable, which installers put in many places: `folder` knows how packages and
-version folders are laid out, `platform` how the npm packages find their executable, `shim` what launchers start, and `places` where
-all of these are installed.
+Up to 2.1.112 that is a `cli.js`, from then on an executable, which installers put in many places. `folder` has the layout of
+packages and version folders, `platform` the way npm packages find their executable, `shim` the launchers, and `search_paths` the
+paths of all these.
 */
 
 mod discover;
 mod error;
 mod folder;
-mod glance;
 mod links;
 mod package;
-mod places;
 mod platform;
+mod probe;
+mod search_paths;
 mod shim;
 
 use std::fs::File;
@@ -23,22 +23,22 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 
 pub use discover::{Installation, discover};
-pub use error::{OpenError, TargetError};
-pub use glance::{Glance, glance};
-pub use platform::NotThere;
+pub use error::{TargetError, TargetOpenError};
+pub use platform::PlatformError;
+pub use probe::{ClientProbe, probe_client};
 
-use super::container::{self, Container, Kind, Source};
+use super::container::{self, Container, ContainerKind, FileBytes};
 use ctxbridge_client::releases::CLIENT_PACKAGE;
 use package::Package;
 
-/// No client is larger, in bytes; positions in modules are 32 bits wide.
-const LARGEST: u64 = 1 << 30;
+/// Maximum size of a client in bytes; positions in modules are 32 bits wide.
+const MAX_CLIENT_BYTES: u64 = 1 << 30;
 
-/// Nor is a script: the last one has 14 MB. It is read into memory.
-const LARGEST_SCRIPT: u64 = 64 << 20;
+/// Maximum size of a script in bytes; the last one has 14 MB. A script is read into memory.
+const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 
-/// How many links and shims are followed before it counts as a circle.
-const LONGEST_CHAIN: usize = 16;
+/// Maximum number of links and launchers that are followed; more count as a circle.
+const MAX_LINKS_FOLLOWED: usize = 16;
 
 /// The script in the client's package that starts the executable of the platform package.
 const WRAPPER: &str = "cli-wrapper.cjs";
@@ -48,23 +48,23 @@ const WRAPPER: &str = "cli-wrapper.cjs";
 pub struct Target {
     /// The real file, absolute, with no link in its path.
     pub path: PathBuf,
-    /// What kind of file it is.
-    pub kind: Kind,
+    /// Kind of the file.
+    pub kind: ContainerKind,
     /// The npm package it belongs to.
     pub package: Option<String>,
-    /// The client's version; of the Agent SDK, that of the client it carries.
+    /// The client's version; for the Agent SDK, the version of the client in it.
     pub version: Option<Version>,
 }
 
-fn open(path: &Path) -> io::Result<Source> {
-    Source::of(File::open(path)?)
+fn open(path: &Path) -> io::Result<FileBytes> {
+    FileBytes::of(File::open(path)?)
 }
 
 impl Target {
     /// The client that `named` leads to, or the one that the user's shell would run.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn resolve(named: Option<&Path>) -> Result<Self, TargetError> {
         match named {
             Some(path) => Self::at(path),
@@ -75,7 +75,7 @@ impl Target {
     /// The client at a path: follows links and launcher scripts, and looks into package folders.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn at(path: &Path) -> Result<Self, TargetError> {
         let (real, head) = follow(path)?;
         Self::describe(real, &head)
@@ -85,11 +85,11 @@ impl Target {
         if path.to_str().is_none() {
             return Err(TargetError::NotUnicode(path));
         }
-        let kind = Kind::of(head);
+        let kind = ContainerKind::of(head);
         let package = Package::around(&path)?;
         let is_exe = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("exe"));
         if is_exe && !kind.is_native() && !head.is_empty() {
-            let missing = || platform::NotThere::Missing(vec!["the client's package for this platform".to_owned()]);
+            let missing = || platform::PlatformError::Missing(vec!["the client's package for this platform".to_owned()]);
             let client = package.as_ref().filter(|package| package.name == CLIENT_PACKAGE);
             let executable = client.map_or_else(|| Err(missing()), platform::executable);
             return Err(TargetError::Placeholder { placeholder: path, executable });
@@ -122,21 +122,21 @@ impl Target {
         self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// What is in it.
+    /// Opens the file and reads its modules.
     ///
     /// # Errors
-    /// When it cannot be read, or holds no module that can be.
-    pub fn open(&self) -> Result<Container, OpenError> {
-        let source = open(&self.path).map_err(|cause| OpenError::Read { path: self.path.clone(), cause })?;
+    /// If it cannot be read, or has no module that can be read.
+    pub fn open(&self) -> Result<Container, TargetOpenError> {
+        let source = open(&self.path).map_err(|cause| TargetOpenError::Read { path: self.path.clone(), cause })?;
         self.container(source)
     }
 
-    /// The modules in its bytes, or in those of its original.
+    /// Reads the modules in its bytes, or in those of its original.
     ///
     /// # Errors
-    /// When there is none that can be read.
-    pub fn container(&self, source: Source) -> Result<Container, OpenError> {
-        let fail = |cause| OpenError::Container { path: self.path.clone(), cause };
+    /// If there is none that can be read.
+    pub fn container(&self, source: FileBytes) -> Result<Container, TargetOpenError> {
+        let fail = |cause| TargetOpenError::Container { path: self.path.clone(), cause };
         Container::open(&self.file_name(), source).map_err(fail)
     }
 
@@ -146,10 +146,10 @@ impl Target {
     }
 }
 
-/// The file at the end of all links, launchers and package folders, and how it begins.
+/// The file at the end of all links, launchers and package folders, and its first bytes.
 fn follow(path: &Path) -> Result<(PathBuf, Vec<u8>), TargetError> {
     let mut current = path.to_owned();
-    for _ in 0..LONGEST_CHAIN {
+    for _ in 0..MAX_LINKS_FOLLOWED {
         let real = links::real_path(&current)?;
         if real.is_dir() {
             current = folder::client_in(&real)?;
@@ -160,7 +160,7 @@ fn follow(path: &Path) -> Result<(PathBuf, Vec<u8>), TargetError> {
         if !metadata.is_file() {
             return Err(TargetError::NotAFile(real, "it is a pipe, a device or the like"));
         }
-        if metadata.len() > LARGEST {
+        if metadata.len() > MAX_CLIENT_BYTES {
             return Err(TargetError::NotAFile(real, "it is larger than a gigabyte"));
         }
         if let Some(package) = client_package_of(&real, WRAPPER)? {
@@ -168,13 +168,13 @@ fn follow(path: &Path) -> Result<(PathBuf, Vec<u8>), TargetError> {
             continue;
         }
         let head = head(&real)?;
-        if !Kind::of(&head).is_native() && metadata.len() > LARGEST_SCRIPT {
+        if !ContainerKind::of(&head).is_native() && metadata.len() > MAX_SCRIPT_BYTES {
             return Err(TargetError::NotAFile(real, "it is no executable, and larger than any script of the client"));
         }
-        match shim::leads_to(&real, &head) {
-            Some(shim::Lead::To(next)) => current = next,
-            Some(shim::Lead::Unknown { ask }) => {
-                return Err(TargetError::Launcher { launcher: shim::named(&current, real), ask });
+        match shim::launcher_target(&real, &head) {
+            Some(shim::LauncherTarget::ClientFile(next)) => current = next,
+            Some(shim::LauncherTarget::Unknown { ask }) => {
+                return Err(TargetError::Launcher { launcher: shim::launcher_name(&current, real), ask });
             }
             None => return Ok((real, head)),
         }
@@ -182,15 +182,15 @@ fn follow(path: &Path) -> Result<(PathBuf, Vec<u8>), TargetError> {
     Err(TargetError::Circle(path.to_owned()))
 }
 
-/// The client's package, if this is the file of that name in it.
+/// The client's package, if this path is the file `name` in it.
 fn client_package_of(path: &Path, name: &str) -> Result<Option<Package>, TargetError> {
     let Some(folder) = path.parent().filter(|_| path.file_name().is_some_and(|own| own == name)) else { return Ok(None) };
     Ok(Package::in_folder(folder)?.filter(|package| package.name == CLIENT_PACKAGE))
 }
 
-/// Enough of a file to tell what it is.
+/// The first bytes of a file, enough to tell its kind.
 fn head(path: &Path) -> Result<Vec<u8>, TargetError> {
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(container::HEAD as u64).read_to_end(&mut head));
+    let read = File::open(path).and_then(|file| file.take(container::INSPECTED_HEAD_BYTES as u64).read_to_end(&mut head));
     read.map(|_| head).map_err(|cause| TargetError::Read { path: path.to_owned(), cause })
 }

@@ -1,4 +1,4 @@
-//! What a `package.json` of the client's makers says.
+//! The `package.json` of the client's packages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::error::TargetError;
 use ctxbridge_client::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
 
-/// How far above a file its package's folder is looked for.
-const HIGHEST: usize = 4;
+/// Maximum number of folders above a file in which its package is looked for.
+const MAX_PARENT_FOLDERS: usize = 4;
 
 /// An npm package that carries the client.
 #[derive(Debug)]
@@ -21,12 +21,12 @@ pub(super) struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The client's version, which the Agent SDK states beside its own.
+    /// The client's version, which the Agent SDK states next to its own.
     client_version: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Manifest {
+struct PackageManifest {
     name: Option<String>,
     version: Option<String>,
     #[serde(rename = "claudeCodeVersion")]
@@ -34,7 +34,7 @@ struct Manifest {
 }
 
 impl Package {
-    /// The package of the client's makers in this folder.
+    /// The package in this folder, if it is one of the client's.
     pub fn in_folder(folder: &Path) -> Result<Option<Self>, TargetError> {
         let file = folder.join("package.json");
         let text = match std::fs::read_to_string(&file) {
@@ -44,7 +44,7 @@ impl Package {
             Err(cause) if cause.kind() == io::ErrorKind::InvalidData => return Ok(None),
             Err(cause) => return Err(TargetError::Read { path: file, cause }),
         };
-        let Ok(Manifest { name: Some(name), version: Some(version), client_version }) = serde_json::from_str(&text) else {
+        let Ok(PackageManifest { name: Some(name), version: Some(version), client_version }) = serde_json::from_str(&text) else {
             return Ok(None);
         };
         let own = name.starts_with("@anthropic-ai/");
@@ -53,7 +53,7 @@ impl Package {
 
     /// The nearest package above a file that is one of the client's.
     pub fn around(path: &Path) -> Result<Option<Self>, TargetError> {
-        for folder in path.ancestors().skip(1).take(HIGHEST) {
+        for folder in path.ancestors().skip(1).take(MAX_PARENT_FOLDERS) {
             if let Some(package) = Self::in_folder(folder)? {
                 return Ok(Some(package));
             }
@@ -61,7 +61,7 @@ impl Package {
         Ok(None)
     }
 
-    /// The version of the client in it, and the file that says so. The SDK and its platform packages have versions of their own.
+    /// The version of the client in it, and the file that states it. The SDK and its platform packages have versions of their own.
     pub fn client_version(&self) -> Option<(PathBuf, String)> {
         let version = if self.name.starts_with(SDK_PACKAGE) {
             self.client_version.clone()?
@@ -74,7 +74,7 @@ impl Package {
     }
 }
 
-/// The version that an executable's path has in it: installers that keep several call the file or its folder by the version.
+/// The version in an executable's path: installers that keep several versions name the file or its folder after the version.
 pub(super) fn version_in_path(path: &Path) -> Option<Version> {
     path.ancestors().take(2).find_map(|path| Version::parse(path.file_name()?.to_str()?).ok())
 }

@@ -1,10 +1,10 @@
 /*!
-Platform packages: npm packages that hold nothing but the executable for one operating system and processor.
+Platform packages: npm packages with only the executable for one operating system and processor.
 
 The client's package and the Agent SDK have one for each platform as an optional dependency, and the package manager installs those
-that fit the machine. The client's own scripts (`install.cjs`, `cli-wrapper.cjs`) look for it beside their package and nested in it,
-take only their own version, and refuse to choose between two; the SDK looks wherever Node.js resolves modules. Done here as there,
-so that what is found is what runs.
+that fit the machine. The client's own scripts (`install.cjs`, `cli-wrapper.cjs`) look for it next to their package and nested in
+it, take only their own version, and refuse to choose between two. The SDK looks wherever Node.js resolves modules. The same is done
+here, so that the executable found is the one that runs.
 */
 
 use std::path::{Path, PathBuf};
@@ -12,25 +12,25 @@ use std::path::{Path, PathBuf};
 use super::package::Package;
 use ctxbridge_client::releases::CLIENT_PACKAGE;
 
-/// Why there is no executable for a package.
+/// Errors from looking for the executable of a package.
 #[derive(Debug, thiserror::Error)]
-pub enum NotThere {
+pub enum PlatformError {
     /// None of these is installed; the first is the one that belongs to this machine.
     #[error("{} is not installed; reinstall the client without `--ignore-scripts` and `--omit=optional`", .0.first().map_or("it", String::as_str))]
     Missing(Vec<String>),
-    /// The client's scripts refuse to choose.
+    /// There are two, and the client's scripts refuse to choose.
     #[error("{0} and {1} are the same package, and none of the two is used; remove one of them, or name the one that is meant")]
-    Twice(PathBuf, PathBuf),
+    Ambiguous(PathBuf, PathBuf),
     /// No executable is made for this kind of machine.
     #[error("there is none for this platform")]
     Unsupported,
 }
 
-/// The executable that a package, the client's or the SDK's, starts on this machine.
-pub(super) fn executable(package: &Package) -> Result<PathBuf, NotThere> {
+/// The executable that a package (the client's or the SDK's) starts on this machine.
+pub(super) fn executable(package: &Package) -> Result<PathBuf, PlatformError> {
     let names = names(&package.name);
     if names.is_empty() {
-        return Err(NotThere::Unsupported);
+        return Err(PlatformError::Unsupported);
     }
     for name in &names {
         let find = |folder: PathBuf| in_package(&folder.join(name));
@@ -44,48 +44,48 @@ pub(super) fn executable(package: &Package) -> Result<PathBuf, NotThere> {
             match same.as_slice() {
                 [] => {}
                 [one] => return Ok(one.clone()),
-                [one, other, ..] => return Err(NotThere::Twice(one.clone(), other.clone())),
+                [one, other, ..] => return Err(PlatformError::Ambiguous(one.clone(), other.clone())),
             }
         }
         if let Some(found) = node_modules(&package.folder).find_map(find) {
             return Ok(found.executable);
         }
     }
-    Err(NotThere::Missing(names))
+    Err(PlatformError::Missing(names))
 }
 
-/// What is in a platform package.
-struct Found {
+/// Contents of a platform package.
+struct PlatformPackage {
     executable: PathBuf,
     version: Option<String>,
 }
 
-impl Found {
+impl PlatformPackage {
     /// The executable, if the package has this version.
     fn of(self, version: &str) -> Option<PathBuf> {
         (self.version.as_deref() == Some(version)).then_some(self.executable)
     }
 }
 
-fn in_package(folder: &Path) -> Option<Found> {
+fn in_package(folder: &Path) -> Option<PlatformPackage> {
     let executable = ["claude", "claude.exe"].iter().map(|name| folder.join(name)).find(|path| path.is_file())?;
     let package = Package::in_folder(folder).ok().flatten();
-    Some(Found { executable, version: package.map(|package| package.version) })
+    Some(PlatformPackage { executable, version: package.map(|package| package.version) })
 }
 
-/// The two folders in which the client's own scripts look: package managers install beside the package, or nested in it.
+/// The two folders in which the client's own scripts look: package managers install next to the package, or nested in it.
 fn own_places(package: &Path) -> impl Iterator<Item = PathBuf> {
     let beside = package.ancestors().nth(2).filter(|folder| folder.file_name().is_some_and(|name| name == "node_modules"));
     beside.map(Path::to_owned).into_iter().chain([package.join("node_modules")])
 }
 
-/// The folders in which Node.js looks for what a package depends on, the nearest first.
+/// The folders in which Node.js looks for a package's dependencies, the nearest first.
 fn node_modules(package: &Path) -> impl Iterator<Item = PathBuf> {
     let above = package.ancestors().filter(|folder| folder.file_name().is_none_or(|name| name != "node_modules"));
     above.map(|folder| folder.join("node_modules"))
 }
 
-/// The names that a package's platform package may have on this machine, the likeliest first.
+/// Possible names of a package's platform package on this machine, the likeliest first.
 fn names(package: &str) -> Vec<String> {
     let cpu = match std::env::consts::ARCH {
         "x86_64" => "x64",
@@ -106,7 +106,7 @@ fn names(package: &str) -> Vec<String> {
     platforms.iter().map(|platform| format!("{package}-{platform}")).collect()
 }
 
-/// Whether programs here are linked against musl: a machine may have both, and then glibc is what Node.js uses.
+/// `true` if programs here are linked against musl. A machine may have both; then Node.js uses glibc.
 fn is_musl() -> bool {
     let exists = |pattern: &str| glob::glob(pattern).is_ok_and(|mut paths| paths.next().is_some());
     exists("/lib/ld-musl-*") && !exists("/lib*/ld-linux-*") && !exists("/lib/*/ld-linux-*")
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// A package in a folder, with an executable if it is a platform's.
+    /// Creates a package in a folder, with an executable if it is a platform package.
     fn install(folder: &Path, name: &str, version: &str) -> PathBuf {
         fs::create_dir_all(folder).expect("a folder");
         fs::write(folder.join("package.json"), format!("{{\"name\":\"{name}\",\"version\":\"{version}\"}}")).expect("writable");
@@ -137,7 +137,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a temporary folder");
         let name = names(CLIENT_PACKAGE).remove(0);
         let package = client(root.path());
-        assert!(matches!(executable(&package), Err(NotThere::Missing(_))));
+        assert!(matches!(executable(&package), Err(PlatformError::Missing(_))));
 
         let above = install(&root.path().join("node_modules").join(&name), &name, "2.1.300");
         assert_eq!(executable(&package).expect("found"), above, "Node.js would find this one");
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(executable(&package).expect("found"), nested);
 
         install(&root.path().join("node_modules").join(&name), &name, "2.1.200");
-        assert!(matches!(executable(&package), Err(NotThere::Twice(..))));
+        assert!(matches!(executable(&package), Err(PlatformError::Ambiguous(..))));
     }
 
     #[test]

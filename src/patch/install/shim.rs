@@ -1,31 +1,32 @@
 /*!
 Launchers: package managers put a small script or program on the `PATH` that starts the client somewhere else.
 
-npm on Unix uses a link; npm on Windows, pnpm, yarn and the client's own local installer write scripts for `sh`, `cmd` or PowerShell.
-What they start is written in them, most often relative to themselves. Scoop and Nix use programs, and write or put beside them what
-those start. Version managers (asdf, mise, volta) start a program that decides at run time; from their launchers nothing can be told.
+npm on Unix uses a link; npm on Windows, pnpm, yarn and the client's own local installer write scripts for `sh`, `cmd` or
+PowerShell. The path of the client is in the script, most often relative to the script. Scoop and Nix use programs, with the path or
+the client next to them. Version managers (asdf, mise, volta) start a program that decides at run time; their launchers name no
+client.
 */
 
 use std::path::{Path, PathBuf};
 
-use crate::container::Kind;
+use crate::container::ContainerKind;
 
-/// What a launcher leads to.
+/// Target of a launcher.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Lead {
+pub(super) enum LauncherTarget {
     /// This file.
-    To(PathBuf),
-    /// It is a launcher, but does not say of what.
+    ClientFile(PathBuf),
+    /// It is a launcher, but does not name its target.
     Unknown {
-        /// The command that knows.
+        /// The command that prints the client's place.
         ask: &'static str,
     },
 }
 
-/// Longer files are no launcher scripts.
-const LONGEST: usize = 8 << 10;
+/// Maximum size of a launcher script in bytes.
+const MAX_LAUNCHER_BYTES: usize = 8 << 10;
 
-/// Programs that version managers have their links called `claude` lead to, and what they answer to.
+/// Programs of version managers to which links called `claude` lead, each with the command that prints the client's place.
 const MANAGERS: &[(&str, &str)] = &[
     ("mise", "mise which claude"),
     ("rtx", "rtx which claude"),
@@ -34,7 +35,7 @@ const MANAGERS: &[(&str, &str)] = &[
     ("aqua-proxy", "aqua which claude"),
 ];
 
-/// Words that tell a version manager's script, and what that manager answers to.
+/// Words that tell a version manager's script, each with the command that prints the client's place.
 const SCRIPTS: &[(&str, &str)] = &[
     ("asdf exec", "asdf which claude"),
     ("mise exec", "mise which claude"),
@@ -43,24 +44,24 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("nodenv", "nodenv which claude"),
 ];
 
-/// What knows where npm has put things, for all other scripts.
+/// The command that prints where npm installs, for all other scripts.
 const ASK_NPM: &str = "npm root -g";
 
-/// What a client is called where a launcher names it.
+/// Names of a client's file in launchers.
 const CLIENTS: &[&str] = &["cli.js", super::WRAPPER, "claude", "claude.exe", NIX];
 
-/// What Nix calls the program that its launcher replaces.
+/// Nix's name for the program that its launcher replaces.
 const NIX: &str = ".claude-wrapped";
 
-/// Where the launcher at `path` leads; nothing when it is none.
-pub(super) fn leads_to(path: &Path, head: &[u8]) -> Option<Lead> {
+/// The target of the launcher at `path`; `None` if it is not a launcher.
+pub(super) fn launcher_target(path: &Path, head: &[u8]) -> Option<LauncherTarget> {
     if let Some((_, ask)) = manager(path) {
-        return Some(Lead::Unknown { ask });
+        return Some(LauncherTarget::Unknown { ask });
     }
-    if Kind::of(head).is_native() {
-        return program(path).map(Lead::To);
+    if ContainerKind::of(head).is_native() {
+        return program(path).map(LauncherTarget::ClientFile);
     }
-    let text = std::str::from_utf8(head).ok().filter(|text| text.len() <= LONGEST)?;
+    let text = std::str::from_utf8(head).ok().filter(|text| text.len() <= MAX_LAUNCHER_BYTES)?;
     let mut interpreter = text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default().split_whitespace();
     let shell = interpreter.any(|word| ["sh", "bash", "zsh", "dash", "ash"].contains(&word.rsplit('/').next().unwrap_or(word)));
     let batch =
@@ -72,11 +73,11 @@ pub(super) fn leads_to(path: &Path, head: &[u8]) -> Option<Lead> {
     let words = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(words);
     let target = words.map(|word| expand(&word, folder)).find(|target| is_client(target) && target != path && target.exists());
     let ask = || SCRIPTS.iter().find(|(mark, _)| text.contains(mark)).map_or(ASK_NPM, |(_, ask)| ask);
-    Some(target.map_or_else(|| Lead::Unknown { ask: ask() }, Lead::To))
+    Some(target.map_or_else(|| LauncherTarget::Unknown { ask: ask() }, LauncherTarget::ClientFile))
 }
 
-/// The name by which people know a launcher: not that of the version manager's program that the link to it leads to.
-pub(super) fn named(link: &Path, real: PathBuf) -> PathBuf {
+/// The path by which people know a launcher: the link, if it leads to a version manager's program.
+pub(super) fn launcher_name(link: &Path, real: PathBuf) -> PathBuf {
     if manager(&real).is_none() { real } else { std::path::absolute(link).unwrap_or(real) }
 }
 
@@ -85,7 +86,7 @@ fn manager(path: &Path) -> Option<&'static (&'static str, &'static str)> {
     MANAGERS.iter().find(|(program, _)| name.eq_ignore_ascii_case(program))
 }
 
-/// What a launcher that is a program itself starts.
+/// The client that a launcher starts which is a program itself.
 fn program(path: &Path) -> Option<PathBuf> {
     let wrapped = path.with_file_name(NIX);
     if wrapped != path && wrapped.is_file() {
@@ -116,7 +117,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// A word as a path, with the variables that stand for the script's own folder filled in.
+/// A word as a path, with variables for the script's own folder filled in.
 fn expand(word: &str, folder: &Path) -> PathBuf {
     let mut rest = word;
     for own in ["$basedir", "${basedir}", "%~dp0", "%dp0%", "$PSScriptRoot", "$(dirname $0)", "$(dirname \"$0\")"] {
@@ -143,21 +144,21 @@ fn is_client(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn lead(name: &str, script: &str) -> (tempfile::TempDir, Option<Lead>) {
+    fn lead(name: &str, script: &str) -> (tempfile::TempDir, Option<LauncherTarget>) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let package = folder.path().join("node_modules/@anthropic-ai/claude-code");
         std::fs::create_dir_all(&package).expect("a folder");
         std::fs::write(package.join("cli.js"), "#!/usr/bin/env node\n").expect("writable");
         let path = folder.path().join(name);
         let script = script.replace("FOLDER", &folder.path().to_string_lossy());
-        let lead = leads_to(&path, script.as_bytes());
+        let lead = launcher_target(&path, script.as_bytes());
         (folder, lead)
     }
 
     fn assert_found(name: &str, script: &str) {
         let (folder, lead) = lead(name, script);
         let expected = folder.path().join("node_modules/@anthropic-ai/claude-code/cli.js");
-        assert_eq!(lead, Some(Lead::To(expected)), "{script}");
+        assert_eq!(lead, Some(LauncherTarget::ClientFile(expected)), "{script}");
     }
 
     #[test]
@@ -180,12 +181,15 @@ mod tests {
     #[test]
     fn a_launcher_that_says_nothing_is_known_as_one() {
         let unknown = |script| match lead("claude", script).1 {
-            Some(Lead::Unknown { ask }) => ask,
+            Some(LauncherTarget::Unknown { ask }) => ask,
             lead => panic!("{lead:?}"),
         };
         assert_eq!(unknown("#!/usr/bin/env bash\nexec asdf exec \"claude\" \"$@\"\n"), "asdf which claude");
         assert_eq!(unknown("#!/bin/sh -e\nexec somewhere/else\n"), "npm root -g");
-        assert_eq!(leads_to(Path::new("/usr/bin/mise"), b"\x7fELF"), Some(Lead::Unknown { ask: "mise which claude" }));
+        assert_eq!(
+            launcher_target(Path::new("/usr/bin/mise"), b"\x7fELF"),
+            Some(LauncherTarget::Unknown { ask: "mise which claude" })
+        );
     }
 
     #[test]
@@ -199,14 +203,14 @@ mod tests {
         };
         let client = write("apps/claude.exe", "MZ");
         let launcher = write("shims/claude.exe", "MZ");
-        assert_eq!(leads_to(&launcher, b"MZ"), None);
+        assert_eq!(launcher_target(&launcher, b"MZ"), None);
         write("shims/claude.shim", &format!("path = \"{}\"\nargs = --flag\n", client.display()));
-        assert_eq!(leads_to(&launcher, b"MZ"), Some(Lead::To(client)));
+        assert_eq!(launcher_target(&launcher, b"MZ"), Some(LauncherTarget::ClientFile(client)));
 
         let launcher = write("nix/claude", "\u{7f}ELF");
         let wrapped = write("nix/.claude-wrapped", "\u{7f}ELF");
-        assert_eq!(leads_to(&launcher, b"\x7fELF"), Some(Lead::To(wrapped.clone())));
-        assert_eq!(leads_to(&wrapped, b"\x7fELF"), None);
+        assert_eq!(launcher_target(&launcher, b"\x7fELF"), Some(LauncherTarget::ClientFile(wrapped.clone())));
+        assert_eq!(launcher_target(&wrapped, b"\x7fELF"), None);
     }
 
     #[test]

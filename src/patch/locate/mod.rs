@@ -1,10 +1,10 @@
 /*!
 Finds the sites of patches in a client.
 
-One pass over the modules collects, for each signature, the places that fit it by themselves; only top-level items that contain
-all of a signature's literal words are looked at. Then the sites are resolved in the order of their dependencies, with what
-relates them (same names, same function, before or behind). A site is found when exactly one place fits one of its signatures;
-anything else is drift, and the [`Attempt`]s say how far each signature got.
+One pass over the modules collects, for each signature, the places that fit it by themselves. Only top-level items with all of a
+signature's literal words are examined. Then the sites are resolved in the order of their dependencies, with their relations (same
+names, same function, before or after). A site is found if exactly one place fits one of its signatures. Anything else is drift,
+and the [`Attempt`]s describe how far each signature got.
 */
 
 mod names;
@@ -17,15 +17,15 @@ use semver::{Version, VersionReq};
 
 use super::catalogue::{Patch, SiteRule};
 use super::container::{Container, ContainerError, Module};
-use super::pattern::{Nearest, same};
+use super::pattern::{NearestMiss, same};
 use super::schema::in_range;
-use super::signature::{Bound, Candidate, Form, Rejected, Signature};
+use super::signature::{BoundNode, RejectedMatch, Signature, SiteCandidate, TextForm};
 use super::syntax::{Span, SyntaxError, for_each_item_in};
 
 pub use report::Excerpts;
-use scan::Scan;
+use scan::ModuleScan;
 
-/// A client whose modules cannot be searched.
+/// Errors from searching the modules of a client.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LocateError {
     /// A module is not JavaScript.
@@ -33,10 +33,10 @@ pub enum LocateError {
     Syntax {
         /// The module.
         module: String,
-        /// Where and why.
+        /// The syntax error, with its position.
         cause: SyntaxError,
     },
-    /// A module is not even text.
+    /// A module is not text.
     #[error(transparent)]
     Container(#[from] ContainerError),
 }
@@ -58,7 +58,7 @@ pub struct Site {
     pub span: Span,
     /// The top-level item it is in.
     pub item: Span,
-    /// Where the matched code begins in the bytes of the module.
+    /// Start of the matched code in the bytes of the module.
     pub offset: usize,
     /// 1-based line of the matched code.
     pub line: u32,
@@ -66,44 +66,44 @@ pub struct Site {
     pub column: u32,
     /// The named function it is in, or that it is.
     pub function: Option<String>,
-    /// What the metavariables stand for.
-    pub bindings: BTreeMap<String, Bound>,
+    /// Values of the metavariables.
+    pub bindings: BTreeMap<String, BoundNode>,
 }
 
 impl Site {
-    /// Metavariables that stand for names, in lower case, with the names.
+    /// The metavariables bound to names, in lower case, with these names.
     pub fn names(&self) -> BTreeMap<String, String> {
         let names = self.bindings.iter().filter_map(|(metavariable, bound)| Some((metavariable, bound.node.name()?)));
         names.map(|(metavariable, name)| (metavariable.to_ascii_lowercase(), name.to_owned())).collect()
     }
 }
 
-/// A site that was not found, and why.
+/// A site that was not found, with the reasons.
 #[derive(Debug, Clone)]
-pub struct Missing {
+pub struct MissingSite {
     /// The patch that asked for it.
     pub patch: String,
     /// The site.
     pub site: String,
-    /// Whether the patch can do without it.
+    /// `true` if the patch cannot be applied without it.
     pub required: bool,
-    /// How far each signature got.
+    /// Results of the signatures.
     pub attempts: Vec<Attempt>,
 }
 
-/// How far one signature got.
+/// Result of one signature that did not give a site.
 #[derive(Debug, Clone)]
 pub struct Attempt {
     /// The signature.
     pub signature: String,
-    /// What it found.
-    pub outcome: Outcome,
+    /// Its result.
+    pub outcome: AttemptOutcome,
 }
 
-/// What a signature found that did not make a site. Places are a module's index and a span.
+/// Reasons why a signature gave no site. Places are a module's index and a span.
 #[derive(Debug, Clone)]
-pub enum Outcome {
-    /// The literal words it needs are nowhere.
+pub enum AttemptOutcome {
+    /// A literal word that it needs occurs nowhere.
     NoAnchor {
         /// The words that do not occur.
         words: Vec<String>,
@@ -111,25 +111,25 @@ pub enum Outcome {
     /// The pattern matches nowhere.
     NoMatch {
         /// The best attempt.
-        nearest: Option<(usize, Nearest)>,
+        nearest: Option<(usize, NearestMiss)>,
     },
-    /// The pattern matches, but never where it must stand.
-    Rejected(Vec<(usize, Rejected)>),
+    /// The pattern matches, but never at a place that the signature allows.
+    Rejected(Vec<(usize, RejectedMatch)>),
     /// Several places fit.
     Several(Vec<(usize, Span)>),
-    /// Another site has to be found first.
+    /// Another site must be found first.
     Needs(String),
     /// It names a function that the module does not declare.
     NoFunction(String),
 }
 
-/// Everything that was looked for.
+/// Result of a search for sites.
 #[derive(Debug, Default)]
 pub struct Located {
-    /// What was found, in the order of the catalogue.
+    /// The sites found, in the order of the catalogue.
     pub sites: Vec<Site>,
-    /// What was not.
-    pub missing: Vec<Missing>,
+    /// The sites not found.
+    pub missing: Vec<MissingSite>,
     /// Top-level items of each module that was parsed, by its index.
     pub items: BTreeMap<usize, usize>,
 }
@@ -141,7 +141,7 @@ impl Located {
     }
 
     /// Required sites of a patch that were not found.
-    pub fn lacking<'l>(&'l self, patch: &'l str) -> impl Iterator<Item = &'l Missing> {
+    pub fn missing_required<'l>(&'l self, patch: &'l str) -> impl Iterator<Item = &'l MissingSite> {
         self.missing.iter().filter(move |missing| missing.patch == patch && missing.required)
     }
 }
@@ -149,23 +149,28 @@ impl Located {
 /// Looks for the sites of these patches. `version` chooses among signatures; without it, all are tried.
 ///
 /// # Errors
-/// When a module is not JavaScript.
-pub fn locate(container: &Container, patches: &[&Patch], version: Option<&Version>, form: Form) -> Result<Located, LocateError> {
+/// If a module is not JavaScript.
+pub fn locate(
+    container: &Container,
+    patches: &[&Patch],
+    version: Option<&Version>,
+    form: TextForm,
+) -> Result<Located, LocateError> {
     locate_in(container, patches, version, form, |_| true)
 }
 
-/// The same, but looks only into modules whose index is `wanted`. Functions that those import are followed anywhere.
+/// Like [`locate`], but only in modules whose index is `wanted`. Functions that those import are followed anywhere.
 ///
 /// # Errors
-/// When a module is not JavaScript.
+/// If a module is not JavaScript.
 pub fn locate_in(
     container: &Container,
     patches: &[&Patch],
     version: Option<&Version>,
-    form: Form,
+    form: TextForm,
     wanted: impl Fn(usize) -> bool,
 ) -> Result<Located, LocateError> {
-    let mut scan = Scan::run(container, patches, version, form, wanted)?;
+    let mut scan = ModuleScan::run(container, patches, version, form, wanted)?;
     let mut located = Located { items: std::mem::take(&mut scan.items), ..Located::default() };
     for (index, patch) in patches.iter().enumerate() {
         let mut resolver = Resolver { container, scan: &scan, patch, index, version, form, found: BTreeMap::new() };
@@ -177,7 +182,7 @@ pub fn locate_in(
                 Some(Ok((signature, module, candidate))) => {
                     located.sites.push(site(patch, rule, signature, module, &container.module(module)?, candidate));
                 }
-                Some(Err(attempts)) => located.missing.push(Missing {
+                Some(Err(attempts)) => located.missing.push(MissingSite {
                     patch: patch.id.clone(),
                     site: rule.name.clone(),
                     // A client that does not say what release it is may be one that never had the site.
@@ -191,7 +196,7 @@ pub fn locate_in(
     Ok(located)
 }
 
-fn site(patch: &Patch, rule: &SiteRule, signature: String, index: usize, module: &Module<'_>, candidate: Candidate) -> Site {
+fn site(patch: &Patch, rule: &SiteRule, signature: String, index: usize, module: &Module<'_>, candidate: SiteCandidate) -> Site {
     let (line, column) = module.position(candidate.span.lo);
     Site {
         patch: patch.id.clone(),
@@ -209,22 +214,22 @@ fn site(patch: &Patch, rule: &SiteRule, signature: String, index: usize, module:
     }
 }
 
-/// Signature, module, place; or how far each signature got.
-type Resolution = Result<(String, usize, Candidate), Vec<Attempt>>;
+/// Signature, module and place; or the results of all signatures.
+type Resolution = Result<(String, usize, SiteCandidate), Vec<Attempt>>;
 
 /// Resolves the sites of one patch.
 struct Resolver<'a> {
     container: &'a Container,
-    scan: &'a Scan,
+    scan: &'a ModuleScan,
     patch: &'a Patch,
     index: usize,
     version: Option<&'a Version>,
-    form: Form,
+    form: TextForm,
     found: BTreeMap<String, Resolution>,
 }
 
 impl Resolver<'_> {
-    /// Resolves a site, those it depends on first. The catalogue has no cycles.
+    /// Resolves a site, after those it depends on. The catalogue has no cycles.
     fn resolve(&mut self, name: &str) {
         if self.found.contains_key(name) {
             return;
@@ -244,7 +249,7 @@ impl Resolver<'_> {
         }
         // Signatures of several eras may all fit one place, where the version does not choose among them.
         let mut seen = Vec::new();
-        places.retain(|(_, module, place): &(String, usize, Candidate)| {
+        places.retain(|(_, module, place): &(String, usize, SiteCandidate)| {
             let new = !seen.contains(&(*module, place.span));
             seen.push((*module, place.span));
             new
@@ -257,19 +262,19 @@ impl Resolver<'_> {
                 ids.dedup();
                 let signature = ids.join(", ");
                 let spans = places.iter().map(|(_, module, place)| (*module, place.span)).collect();
-                Err(vec![Attempt { signature, outcome: Outcome::Several(spans) }])
+                Err(vec![Attempt { signature, outcome: AttemptOutcome::Several(spans) }])
             }
         };
         self.found.insert(name.to_owned(), resolution);
     }
 
-    /// The places of one signature that also fit what is known of other sites.
-    fn places(&self, site: usize, number: usize, signature: &Signature) -> Result<Vec<(usize, Candidate)>, Outcome> {
+    /// The places of one signature that also fit the sites already found.
+    fn places(&self, site: usize, number: usize, signature: &Signature) -> Result<Vec<(usize, SiteCandidate)>, AttemptOutcome> {
         let mut known = Vec::new();
         for needed in signature.depends_on() {
             match self.found.get(needed) {
                 Some(Ok((_, module, place))) => known.push((needed, *module, place)),
-                _ => return Err(Outcome::Needs(needed.clone())),
+                _ => return Err(AttemptOutcome::Needs(needed.clone())),
             }
         }
         let looked_up;
@@ -282,10 +287,10 @@ impl Resolver<'_> {
             }
             None => {
                 // One that is looked up by name, and no site has told the name.
-                let nothing = Outcome::NoMatch { nearest: None };
+                let nothing = AttemptOutcome::NoMatch { nearest: None };
                 let result = self.scan.result(self.index, site, number).ok_or(nothing)?;
                 if !result.missing_words.is_empty() {
-                    return Err(Outcome::NoAnchor { words: result.missing_words.clone() });
+                    return Err(AttemptOutcome::NoAnchor { words: result.missing_words.clone() });
                 }
                 (&result.candidates, result.rejected.clone(), result.nearest.clone())
             }
@@ -294,28 +299,28 @@ impl Resolver<'_> {
         for (module, candidate) in candidates {
             match relate(signature, *module, candidate, &known) {
                 Ok(candidate) => fitting.push((*module, candidate)),
-                Err(reason) => rejected.push((*module, Rejected { span: candidate.span, reason })),
+                Err(reason) => rejected.push((*module, RejectedMatch { span: candidate.span, reason })),
             }
         }
         match (fitting.is_empty(), rejected.is_empty()) {
             (false, _) => Ok(fitting),
-            (true, false) => Err(Outcome::Rejected(rejected)),
-            (true, true) => Err(Outcome::NoMatch { nearest }),
+            (true, false) => Err(AttemptOutcome::Rejected(rejected)),
+            (true, true) => Err(AttemptOutcome::NoMatch { nearest }),
         }
     }
 
-    /// For a signature that declares a function another site names: that function.
+    /// Looks up the function of a signature whose pattern declares a function that another site names.
     fn look_up(
         &self,
         signature: &Signature,
-        known: &[(&String, usize, &Candidate)],
-    ) -> Result<Option<(usize, super::signature::Found)>, Outcome> {
+        known: &[(&String, usize, &SiteCandidate)],
+    ) -> Result<Option<(usize, super::signature::SignatureMatches)>, AttemptOutcome> {
         let Some(metavariable) = signature.pattern(self.form).declared_function() else { return Ok(None) };
         let bound = known.iter().find_map(|(_, module, place)| Some((*module, place.bindings.get(metavariable)?.node.name()?)));
         let Some((module, name)) = bound else { return Ok(None) };
-        let no_function = || Outcome::NoFunction(name.to_owned());
+        let no_function = || AttemptOutcome::NoFunction(name.to_owned());
         let (module, span) = self.scan.function(self.container, module, name).ok_or_else(no_function)?;
-        let mut found = super::signature::Found::default();
+        let mut found = super::signature::SignatureMatches::default();
         let Module { text, goal, .. } = self.container.module(module).map_err(|_| no_function())?;
         // The item parsed a moment ago, so it parses again.
         let parsed =
@@ -325,13 +330,13 @@ impl Resolver<'_> {
     }
 }
 
-/// What a candidate has to share with sites that are known; takes over what they bound.
+/// Checks the relations of a candidate to the sites already found, and adds their bindings to it.
 fn relate(
     signature: &Signature,
     module: usize,
-    candidate: &Candidate,
-    known: &[(&String, usize, &Candidate)],
-) -> Result<Candidate, String> {
+    candidate: &SiteCandidate,
+    known: &[(&String, usize, &SiteCandidate)],
+) -> Result<SiteCandidate, String> {
     let mut related = candidate.clone();
     for (name, other_module, other) in known {
         for (metavariable, bound) in &other.bindings {
@@ -341,8 +346,8 @@ fn relate(
                 return Err(format!("${metavariable} is not what it is at {name}"));
             }
         }
-        let neighbours = [(&signature.after, "behind"), (&signature.before, "before")];
-        for (_, side) in neighbours.into_iter().filter(|(site, _)| site.as_ref() == Some(name)) {
+        let neighbors = [(&signature.after, "behind"), (&signature.before, "before")];
+        for (_, side) in neighbors.into_iter().filter(|(site, _)| site.as_ref() == Some(name)) {
             let same_function = module == *other_module && candidate.function_span == other.function_span;
             let in_order = if side == "behind" { other.span.hi <= candidate.span.lo } else { candidate.span.hi <= other.span.lo };
             if !(same_function && in_order) {

@@ -1,8 +1,8 @@
 /*!
-What names stand for at the top level of modules, and in the modules that they are imported from.
+Resolves names at the top level of modules, also through imports.
 
-The client's executables hold thousands of ES modules that import from each other by the names the bundler gave them. A site in one
-of them may name a function that another one declares.
+The client's executables hold thousands of ES modules, which import from each other by the names that the bundler gave them. A site
+in one module may name a function that another one declares.
 */
 
 use std::borrow::Cow;
@@ -13,18 +13,18 @@ use swc_ecma_ast::{Decl, DefaultDecl, ExportSpecifier, ImportSpecifier, ModuleDe
 use crate::container::Container;
 use ctxbridge_syntax::{Item, Span, fold_items};
 
-/// How many modules a name is followed through before it counts as a circle.
-const LONGEST_CHAIN: usize = 16;
+/// Maximum number of modules through which a name is followed; more count as a circle.
+const MAX_MODULES_FOLLOWED: usize = 16;
 
 /// The names at the top level of a module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     functions: HashMap<String, Span>,
-    /// Local name to the specifier of a module and the name there.
+    /// Local name → specifier of a module, and the name there.
     imports: HashMap<String, (String, String)>,
-    /// Exported name to what it is.
+    /// Exported name → the exported thing.
     exports: HashMap<String, Export>,
-    /// Modules of which everything is exported.
+    /// Modules from which everything is exported.
     passed_on: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ impl Names {
         }
     }
 
-    /// Adds what was found further on.
+    /// Adds the names found in later modules.
     pub fn merge(&mut self, later: Self) {
         self.functions.extend(later.functions);
         self.imports.extend(later.imports);
@@ -91,7 +91,7 @@ impl Names {
         self.passed_on.extend(later.passed_on);
     }
 
-    /// The names of a module, known already or not.
+    /// The names of a module, from `known` or by parsing it.
     fn get<'k>(container: &Container, known: &'k HashMap<usize, Self>, module: usize) -> Option<Cow<'k, Self>> {
         match known.get(&module) {
             Some(names) => Some(Cow::Borrowed(names)),
@@ -99,7 +99,7 @@ impl Names {
         }
     }
 
-    /// The names of a module that was not parsed yet.
+    /// Parses a module and returns its names.
     fn of(container: &Container, module: usize) -> Option<Self> {
         let module = container.module(module).ok()?;
         let parts = fold_items(module.text, module.goal, Self::default, |names, item| names.add(&item)).ok()?;
@@ -109,11 +109,11 @@ impl Names {
     }
 }
 
-/// The function that a top-level name of a module stands for: its module and where it is declared. `known` has the names of modules
+/// The function behind a top-level name of a module: its module and the place of its declaration. `known` has the names of modules
 /// that were parsed already.
 pub(super) fn function(container: &Container, known: &HashMap<usize, Names>, module: usize, name: &str) -> Option<(usize, Span)> {
     let (mut module, mut name) = (module, name.to_owned());
-    for _ in 0..LONGEST_CHAIN {
+    for _ in 0..MAX_MODULES_FOLLOWED {
         let names = Names::get(container, known, module)?;
         if let Some(span) = names.functions.get(&name) {
             return Some((module, *span));
@@ -127,7 +127,7 @@ pub(super) fn function(container: &Container, known: &HashMap<usize, Names>, mod
 /// The module that declares or imports what a module exports under a name, and its name there.
 fn exporter(container: &Container, known: &HashMap<usize, Names>, module: usize, exported: &str) -> Option<(usize, String)> {
     let (mut module, mut exported) = (module, exported.to_owned());
-    for _ in 0..LONGEST_CHAIN {
+    for _ in 0..MAX_MODULES_FOLLOWED {
         let names = Names::get(container, known, module)?;
         match (names.exports.get(&exported), names.passed_on.as_slice()) {
             (Some(Export::Local(local)), _) => return Some((module, local.clone())),
@@ -140,7 +140,7 @@ fn exporter(container: &Container, known: &HashMap<usize, Names>, module: usize,
     None
 }
 
-/// The module that a specifier in another module means: its name, or a path from there.
+/// The module that a specifier in another module refers to, by its name or a relative path.
 fn resolve(container: &Container, from: usize, specifier: &str) -> Option<usize> {
     let by_name = |name: &str| container.modules().position(|module| module.name == name);
     if let Some(relative) = specifier.strip_prefix("./") {

@@ -1,8 +1,8 @@
-//! Drift, told to people: what was looked for, how far it got, what stands there.
+//! Reports of drift for people: the expected code, the progress of the match, and the present code.
 
 use std::fmt::Write as _;
 
-use super::{Attempt, Missing, Outcome};
+use super::{Attempt, AttemptOutcome, MissingSite};
 use crate::container::Container;
 use ctxbridge_syntax::Span;
 
@@ -12,13 +12,13 @@ pub struct Excerpts<'c> {
 }
 
 impl<'c> Excerpts<'c> {
-    /// For this client.
+    /// Creates excerpts of this client.
     pub fn of(container: &'c Container) -> Self {
         Self { container }
     }
 
-    /// Why a site is missing, in one paragraph.
-    pub fn reason(&self, missing: &Missing) -> String {
+    /// Explains in one paragraph why a site is missing.
+    pub fn reason(&self, missing: &MissingSite) -> String {
         if missing.attempts.is_empty() {
             return "no signature is known for this version".to_owned();
         }
@@ -30,12 +30,12 @@ impl<'c> Excerpts<'c> {
         let mut text = format!("signature `{}` ", attempt.signature);
         // Writing to a string cannot fail.
         let _ = match &attempt.outcome {
-            Outcome::NoAnchor { words } => {
+            AttemptOutcome::NoAnchor { words } => {
                 let words = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
                 write!(text, "needs {words}, which the client does not contain")
             }
-            Outcome::NoMatch { nearest: None } => write!(text, "matches nowhere"),
-            Outcome::NoMatch { nearest: Some((module, nearest)) } => write!(
+            AttemptOutcome::NoMatch { nearest: None } => write!(text, "matches nowhere"),
+            AttemptOutcome::NoMatch { nearest: Some((module, nearest)) } => write!(
                 text,
                 "matches nowhere; the nearest try matched {} nodes of the pattern, then at {} expected {} and found `{}`",
                 nearest.matched,
@@ -43,19 +43,19 @@ impl<'c> Excerpts<'c> {
                 if nearest.expected.is_empty() { "the end".to_owned() } else { format!("`{}`", shorten(&nearest.expected)) },
                 shorten(self.excerpt(*module, nearest.found)),
             ),
-            Outcome::Rejected(places) => {
+            AttemptOutcome::Rejected(places) => {
                 let shown = places.iter().take(SHOWN);
                 let shown =
                     shown.map(|(module, rejected)| format!("at {} {}", self.place(*module, rejected.span), rejected.reason));
                 let more = if places.len() > SHOWN { format!(", and {} more", places.len() - SHOWN) } else { String::new() };
                 write!(text, "matches {}, but {}{more}", times(places.len()), shown.collect::<Vec<_>>().join(", "))
             }
-            Outcome::Several(places) => {
+            AttemptOutcome::Several(places) => {
                 let shown = places.iter().map(|(module, span)| self.place(*module, *span)).collect::<Vec<_>>().join(", ");
                 write!(text, "matches {}, not once: at {shown}", times(places.len()))
             }
-            Outcome::Needs(site) => write!(text, "needs the site {site}, which was not found"),
-            Outcome::NoFunction(name) => write!(text, "needs a top-level function `{name}`, which no module declares"),
+            AttemptOutcome::Needs(site) => write!(text, "needs the site {site}, which was not found"),
+            AttemptOutcome::NoFunction(name) => write!(text, "needs a top-level function `{name}`, which no module declares"),
         };
         text
     }
@@ -65,7 +65,7 @@ impl<'c> Excerpts<'c> {
         module.and_then(|module| module.text.get(span.range())).unwrap_or_default()
     }
 
-    /// `line:column`, and in which module when there are several.
+    /// `line:column`, and the module if there are several.
     fn place(&self, module: usize, span: Span) -> String {
         let Ok(module) = self.container.module(module) else { return String::new() };
         let (line, column) = module.position(span.lo);

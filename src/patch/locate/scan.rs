@@ -1,4 +1,6 @@
-//! The one pass over all modules: what fits a signature by itself.
+//! The one pass over all modules: finds the places that fit a signature by itself.
+//!
+//! A module is decoded and parsed only if its raw bytes have all literal words of a signature.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,18 +11,18 @@ use super::LocateError;
 use super::names::{self, Names};
 use crate::catalogue::Patch;
 use crate::container::{Container, Module};
-use crate::pattern::Nearest;
+use crate::pattern::NearestMiss;
 use crate::schema::in_range;
-use crate::signature::{Candidate, Form, Rejected, Signature};
+use crate::signature::{RejectedMatch, Signature, SiteCandidate, TextForm};
 use ctxbridge_syntax::{Item, Node, Span, fold_items, for_each_item, for_each_item_in};
 
-/// What one signature found; places come with the index of their module.
+/// Results of one signature; places come with the index of their module.
 #[derive(Debug, Default)]
 pub(super) struct SignatureResult {
-    pub candidates: Vec<(usize, Candidate)>,
-    pub rejected: Vec<(usize, Rejected)>,
-    pub nearest: Option<(usize, Nearest)>,
-    /// Words it needs that occur in no module.
+    pub candidates: Vec<(usize, SiteCandidate)>,
+    pub rejected: Vec<(usize, RejectedMatch)>,
+    pub nearest: Option<(usize, NearestMiss)>,
+    /// Words it needs, but that occur in no module.
     pub missing_words: Vec<String>,
 }
 
@@ -35,9 +37,9 @@ impl SignatureResult {
     }
 }
 
-/// What the pass found.
+/// Results of the pass.
 #[derive(Debug, Default)]
-pub(super) struct Scan {
+pub(super) struct ModuleScan {
     /// Top-level items of each module that was parsed.
     pub items: BTreeMap<usize, usize>,
     /// By patch, site and signature.
@@ -46,15 +48,15 @@ pub(super) struct Scan {
     names: HashMap<usize, Names>,
 }
 
-/// A signature to look for, with the words that lead to it, the longest first: it is in the fewest modules.
-struct Wanted<'p> {
+/// A signature to look for, with the words that lead to it. The longest word comes first, since it is in the fewest modules.
+struct WantedSignature<'p> {
     key: (usize, usize, usize),
     signature: &'p Signature,
     words: Vec<&'p str>,
 }
 
-impl Wanted<'_> {
-    /// Whether a module may have it.
+impl WantedSignature<'_> {
+    /// `true` if a module may match.
     fn is_wanted_in(&self, bytes: &[u8]) -> bool {
         // Without a word to look for, a signature would have to be tried on everything; such a one is looked up by name.
         let has = |word: &&str| !word.is_ascii() || memmem::find(bytes, word.as_bytes()).is_some();
@@ -62,25 +64,25 @@ impl Wanted<'_> {
     }
 }
 
-impl Scan {
+impl ModuleScan {
     pub fn run(
         container: &Container,
         patches: &[&Patch],
         version: Option<&Version>,
-        form: Form,
+        form: TextForm,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Result<Self, LocateError> {
         let mut scan = Self::default();
         let wanted = wanted(patches, version, form);
         for (index, raw) in container.modules().enumerate().filter(|(index, _)| is_wanted(*index)) {
             // Of thousands of modules, a few have the words of any signature, as bytes. Only those are decoded and parsed.
-            let wanted: Vec<&Wanted<'_>> = wanted.iter().filter(|wanted| wanted.is_wanted_in(raw.bytes)).collect();
+            let wanted: Vec<&WantedSignature<'_>> = wanted.iter().filter(|wanted| wanted.is_wanted_in(raw.bytes)).collect();
             if wanted.is_empty() && container.kind().is_native() {
                 continue;
             }
             let module = container.module(index)?;
             let words = wanted.iter().flat_map(|wanted| wanted.words.iter().copied()).collect();
-            let places = Places::find(module.text, &words);
+            let places = WordPositions::find(module.text, &words);
             let visit = |part: &mut Self, item: Item<'_>| part.visit(index, &item, &wanted, &places, form);
             let parts = fold_items(module.text, module.goal, Self::default, visit);
             let parts = parts.map_err(|cause| LocateError::Syntax { module: module.name.to_owned(), cause })?;
@@ -93,9 +95,9 @@ impl Scan {
         Ok(scan)
     }
 
-    /// For signatures that found nothing because no item has all of their words: how far they get in the item that has the most.
-    /// A second pass, for the report on a client that has drifted.
-    fn look_closer(&mut self, container: &Container, wanted: &[Wanted<'_>], form: Form) {
+    /// Finds the nearest miss of signatures that found nothing because no item has all of their words: in the item that has the
+    /// most. This second pass is for the report on a client that has drifted.
+    fn look_closer(&mut self, container: &Container, wanted: &[WantedSignature<'_>], form: TextForm) {
         let found = |site: (usize, usize)| {
             let of_site = |(key, result): (&(usize, usize, usize), &SignatureResult)| {
                 (key.0, key.1) == site && !(result.candidates.is_empty() && result.rejected.is_empty())
@@ -103,7 +105,7 @@ impl Scan {
             self.results.iter().any(of_site)
         };
         let lost = wanted.iter().filter(|wanted| !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
-        let lost: Vec<&Wanted<'_>> = lost.collect();
+        let lost: Vec<&WantedSignature<'_>> = lost.collect();
         for wanted in lost {
             let words: BTreeSet<&str> = wanted.words.iter().copied().collect();
             let has = |bytes: &[u8]| words.iter().filter(|word| memmem::find(bytes, word.as_bytes()).is_some()).count();
@@ -115,7 +117,7 @@ impl Scan {
                 continue;
             };
             let Ok(Module { text, goal, .. }) = container.module(index) else { continue };
-            let places = Places::find(text, &words);
+            let places = WordPositions::find(text, &words);
             // How many words the best item has, and where it is.
             let mut best: Option<(usize, Span)> = None;
             let visit = |item: Item<'_>| {
@@ -140,12 +142,12 @@ impl Scan {
         self.results.get(&(patch, site, signature))
     }
 
-    /// The function that a top-level name of a module stands for.
+    /// The function behind a top-level name of a module.
     pub fn function(&self, container: &Container, module: usize, name: &str) -> Option<(usize, Span)> {
         names::function(container, &self.names, module, name)
     }
 
-    /// Adds what was found further on.
+    /// Adds the results of later modules.
     fn merge(&mut self, later: Self) {
         later.items.into_iter().for_each(|(module, count)| *self.items.entry(module).or_default() += count);
         later.names.into_iter().for_each(|(module, names)| self.names.entry(module).or_default().merge(names));
@@ -154,7 +156,14 @@ impl Scan {
         }
     }
 
-    fn visit(&mut self, module: usize, item: &Item<'_>, wanted: &[&Wanted<'_>], places: &Places<'_>, form: Form) {
+    fn visit(
+        &mut self,
+        module: usize,
+        item: &Item<'_>,
+        wanted: &[&WantedSignature<'_>],
+        places: &WordPositions<'_>,
+        form: TextForm,
+    ) {
         *self.items.entry(module).or_default() += 1;
         self.names.entry(module).or_default().add(item);
         let mut lowered: Option<Node> = None;
@@ -175,7 +184,7 @@ impl Scan {
     }
 }
 
-fn wanted<'p>(patches: &[&'p Patch], version: Option<&Version>, form: Form) -> Vec<Wanted<'p>> {
+fn wanted<'p>(patches: &[&'p Patch], version: Option<&Version>, form: TextForm) -> Vec<WantedSignature<'p>> {
     let mut wanted = Vec::new();
     for (patch_index, patch) in patches.iter().enumerate() {
         for (site_index, site) in patch.sites.iter().enumerate() {
@@ -184,7 +193,7 @@ fn wanted<'p>(patches: &[&'p Patch], version: Option<&Version>, form: Form) -> V
                 if scanned && !signature.is_looked_up() {
                     let mut words: Vec<&str> = signature.anchors(form).into_iter().collect();
                     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-                    wanted.push(Wanted { key: (patch_index, site_index, index), signature, words });
+                    wanted.push(WantedSignature { key: (patch_index, site_index, index), signature, words });
                 }
             }
         }
@@ -192,12 +201,12 @@ fn wanted<'p>(patches: &[&'p Patch], version: Option<&Version>, form: Form) -> V
     wanted
 }
 
-/// Where each word stands in a module, in order.
-struct Places<'w> {
+/// Positions of words in a module, in order.
+struct WordPositions<'w> {
     by_word: BTreeMap<&'w str, Vec<u32>>,
 }
 
-impl<'w> Places<'w> {
+impl<'w> WordPositions<'w> {
     fn find(text: &str, words: &BTreeSet<&'w str>) -> Self {
         let places = |word: &&'w str| {
             let found = memmem::find_iter(text.as_bytes(), word.as_bytes()).map(|at| at as u32);

@@ -1,10 +1,10 @@
-//! What keeps an operation from being done.
+//! Errors from operations on a target.
 
 use std::path::PathBuf;
 
 use crate::backup::BackupError;
 use crate::catalogue::CatalogueError;
-use crate::install::{OpenError, TargetError};
+use crate::install::{TargetError, TargetOpenError};
 use crate::journal::JournalError;
 use crate::lock::LockError;
 use crate::plan::PlanError;
@@ -13,29 +13,29 @@ use crate::smoke::SmokeError;
 use crate::structure::StructureError;
 use crate::swap::SwapError;
 
-/// An operation that could not be done. The target is as it was.
+/// Errors from operations on a target. The target is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
     /// The catalogue has no such patch.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
-    /// The target holds no module that can be read.
+    /// The target has no module that can be read.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] TargetOpenError),
     /// The patched file cannot be put together.
     #[error("{}: {cause}", path.display())]
     Assemble {
         /// The target.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: AssembleError,
     },
-    /// The patched file is not what was meant.
+    /// The patched file is not as planned.
     #[error("{}: {cause}", path.display())]
     Structure {
         /// The target.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: StructureError,
     },
     /// The target cannot be patched.
@@ -43,7 +43,7 @@ pub enum PatchError {
     Plan {
         /// The target.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         cause: Box<PlanError>,
     },
     /// The target was changed by somebody else.
@@ -51,16 +51,16 @@ pub enum PatchError {
     Foreign {
         /// The target.
         path: PathBuf,
-        /// How that is known.
+        /// The evidence.
         reason: String,
     },
-    /// The target carries our patch, and changes that are not ours.
+    /// The target has our patch, and changes that are not ours.
     #[error("{} was changed after it was patched, so neither patching nor reverting it would be safe; reinstall the client to get its original back", path.display())]
     Modified {
         /// The target.
         path: PathBuf,
     },
-    /// The target changed while it was worked on.
+    /// The target changed during the operation.
     #[error("{} was changed by somebody else in the meantime; nothing was written, try again", path.display())]
     Raced {
         /// The target.
@@ -75,18 +75,18 @@ pub enum PatchError {
     /// The client is not there any more.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// Another command is at work.
+    /// Another command is working on the target.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The journal says no.
+    /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The system says no.
+    /// An operation on a file failed.
     #[error(transparent)]
     Swap(#[from] SwapError),
 }
 
-/// What a user can do about it.
+/// Advice for the user.
 fn next_step(cause: &PlanError) -> &'static str {
     match cause {
         PlanError::Locate(_) => "; is this the client's cli.js? If so, reinstall the client",

@@ -1,13 +1,13 @@
 /*!
-`apply`, `verify` and `revert`: the operations on one target, and what they have in common.
+`apply`, `verify` and `revert`: the operations on one target, and their common parts.
 
-Each takes the lock of its target, finishes or undoes what a killed command left (`settle`), looks at the target, and
-only then does its work. Anything that fails leaves the target as it was.
+Each takes the lock of its target, finishes or undoes the work of a killed command (`settle`), inspects the target, and
+only then does its work. After any failure the target is as it was.
 */
 
 mod error;
 mod outcome;
-mod turn;
+mod target_session;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,22 +18,22 @@ pub use outcome::{Applied, AppliedState, DryRun, EditedSite, Reverted, RevertedS
 
 use super::backup::Backups;
 use super::catalogue::{Catalogue, Patch};
-use super::container::{Container, Source};
-use super::inspect::{Inspection, State, inspect, marked_modules};
+use super::container::{Container, FileBytes};
+use super::inspect::{Inspection, TargetState, inspect, marked_modules};
 use super::install::Target;
 use super::journal::{Action, Intent, seconds_now};
 use super::locate::{Located, locate};
 use super::lock::LockError;
-use super::plan::{Plan, plan_at};
+use super::plan::{PatchPlan, plan_at};
 use super::seal::{Assembled, assemble};
-use super::signature::Form;
+use super::signature::TextForm;
 use super::swap::{self, Attributes, Ownership, step, temporary_name};
 use super::syntax::with_deep_stack;
 use super::{smoke, structure};
-use ctxbridge_common::parallel::beside;
-use turn::{Trust, Turn};
+use ctxbridge_common::parallel::join;
+use target_session::{HashSource, TargetSession};
 
-/// Does the operations.
+/// Runs the operations.
 pub struct Patcher<'n> {
     data_dir: PathBuf,
     catalogue: Catalogue,
@@ -43,12 +43,12 @@ pub struct Patcher<'n> {
 }
 
 impl<'n> Patcher<'n> {
-    /// Works with the backups and the journal in `data_dir`; tells `notice` what a person should know meanwhile.
+    /// Creates a patcher with the backups and the journal in `data_dir`; `notice` receives messages for people.
     pub fn new(data_dir: &Path, catalogue: Catalogue, notice: &'n dyn Fn(&str)) -> Self {
         Self { backups: Backups::in_dir(data_dir), data_dir: data_dir.to_owned(), catalogue, notice, progress: &|_| {} }
     }
 
-    /// Tells `progress` which step begins.
+    /// Sets a callback that receives the name of each step at its start.
     pub fn with_progress(self, progress: &'n dyn Fn(&str)) -> Self {
         Self { progress, ..self }
     }
@@ -58,19 +58,19 @@ impl<'n> Patcher<'n> {
         &self.catalogue
     }
 
-    /// Patches a target with the named patches, or the default ones.
+    /// Patches a target with the named patches, or with the default ones if none is named.
     ///
     /// # Errors
-    /// When it cannot be done; the target is as it was.
+    /// If it cannot be done; the target is as it was.
     pub fn apply(&self, target: &Target, patches: &[String], smoke: bool) -> Result<Applied, PatchError> {
         let begun = Instant::now();
         let selected = self.catalogue.select(patches)?;
         let ids: Vec<String> = selected.iter().map(|patch| patch.id.clone()).collect();
-        let found = |target: &Target, source: &Source| self.find(target, source, &selected);
-        let (mut turn, found) = self.turn_and(target, Trust::Nothing, found)?;
+        let found = |target: &Target, source: &FileBytes| self.find(target, source, &selected);
+        let (mut turn, found) = self.lock_target_with(target, HashSource::Recomputed, found)?;
         let target = &turn.target.clone();
         let version = target.version.as_ref().map(ToString::to_string);
-        if turn.inspection.state == State::Patched && turn.inspection.patches == ids && self.is_current(&turn, &selected) {
+        if turn.inspection.state == TargetState::Patched && turn.inspection.patches == ids && self.is_current(&turn, &selected) {
             let original_sha256 = turn.inspection.original_sha256.clone().unwrap_or_default();
             let backup = self.backups.path(&original_sha256);
             if !backup.is_file() {
@@ -99,11 +99,11 @@ impl<'n> Patcher<'n> {
         let original_length = original.len();
         let (container, plan) = self.plan(&turn, original, found, &selected, &original_sha256)?;
         let sites = EditedSite::of(&plan);
-        let Plan { modules, .. } = plan;
+        let PatchPlan { modules, .. } = plan;
         let fail = |cause| PatchError::Assemble { path: target.path.clone(), cause };
         let pieces = container.rewrite(&modules).map_err(|cause| fail(cause.into()))?;
         let patched_length = pieces.len();
-        let is_patched = turn.inspection.state == State::Patched;
+        let is_patched = turn.inspection.state == TargetState::Patched;
         let intent = Intent {
             action: Action::Apply,
             temporary: temporary_name(&target.path),
@@ -117,22 +117,22 @@ impl<'n> Patcher<'n> {
         };
         let mut patched_sha256 = String::new();
         let mut ran = Smoke { ran: false, output: "--no-smoke".to_owned() };
-        self.exchange(&mut turn, intent, |intent, journal, id| {
+        self.replace_target(&mut turn, intent, |intent, journal, id| {
             (self.progress)("writing the patched client");
             let source = container.source();
             swap::write_with(&intent.temporary, Ownership::Like(&attributes), |file| {
                 let write = || swap::fill(file, &pieces, source).map_err(step("write", &intent.temporary));
-                let (assembled, written) = beside(|| assemble(&container, pieces.clone()), write);
+                let (assembled, written) = join(|| assemble(&container, pieces.clone()), write);
                 written?;
                 let Assembled { pieces, sha256 } = assembled.map_err(fail)?;
                 patched_sha256 = sha256;
                 Ok::<_, PatchError>(swap::amend(file, &pieces).map_err(step("write", &intent.temporary))?)
             })?;
             intent.to_sha256.clone_from(&patched_sha256);
-            journal.amend(id, intent)?;
+            journal.amend_intent(id, intent)?;
             // Not before it is known that a new file can be made: an original may have hundreds of megabytes.
             if !is_patched {
-                self.backups.keep(&target.path, source, &attributes, &original_sha256, version.clone(), journal)?;
+                self.backups.ensure_backup(&target.path, source, &attributes, &original_sha256, version.clone(), journal)?;
             }
             if let Some(reason) = smoke::cannot_run(container.kind(), source) {
                 (self.progress)("comparing the patched client with the original");
@@ -167,30 +167,30 @@ impl<'n> Patcher<'n> {
         })
     }
 
-    /// What `apply` would change.
+    /// Returns the changes that `apply` would make.
     ///
     /// # Errors
-    /// When it could not be done.
+    /// If `apply` would fail.
     pub fn dry_run(&self, target: &Target, patches: &[String]) -> Result<DryRun, PatchError> {
         let selected = self.catalogue.select(patches)?;
-        let found = |target: &Target, source: &Source| self.find(target, source, &selected);
-        let (turn, found) = self.turn_and(target, Trust::Nothing, found)?;
+        let found = |target: &Target, source: &FileBytes| self.find(target, source, &selected);
+        let (turn, found) = self.lock_target_with(target, HashSource::Recomputed, found)?;
         let (original_sha256, original) = self.original(&turn)?;
-        let (container, Plan { changes, .. }) = self.plan(&turn, original, found, &selected, &original_sha256)?;
+        let (container, PatchPlan { changes, .. }) = self.plan(&turn, original, found, &selected, &original_sha256)?;
         Ok(DryRun { container, changes })
     }
 
-    /// Looks at a target.
+    /// Inspects a target.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn verify(&self, target: &Target) -> Result<Inspection, PatchError> {
-        match self.turn(target, Trust::Journal) {
+        match self.lock_target(target, HashSource::Journal) {
             // Who may not write where the journal is still may look: what was written carries all that it takes.
             Err(error @ (PatchError::Lock(LockError::Io(_)) | PatchError::Journal(_))) => {
                 (self.notice)(&format!("looking at the file alone: {error}"));
                 let read = || {
-                    let source = Source::of(fs::File::open(&target.path)?)?;
+                    let source = FileBytes::of(fs::File::open(&target.path)?)?;
                     source.sha256().map(|sha256| (source, sha256))
                 };
                 let (source, sha256) = read().map_err(step("read", &target.path))?;
@@ -200,20 +200,20 @@ impl<'n> Patcher<'n> {
         }
     }
 
-    /// Puts the original back.
+    /// Restores the original.
     ///
     /// # Errors
-    /// When the target is not what we wrote, or there is no backup that can be used.
+    /// If the target is not the file that we wrote, or there is no backup that can be used.
     pub fn revert(&self, target: &Target) -> Result<Reverted, PatchError> {
-        let mut turn = self.turn(target, Trust::Nothing)?;
+        let mut turn = self.lock_target(target, HashSource::Recomputed)?;
         let target = &turn.target.clone();
         let original_sha256 = match (turn.inspection.state, &turn.inspection.original_sha256) {
-            (State::Modified, _) => return Err(PatchError::Modified { path: target.path.clone() }),
-            (State::Foreign, _) => {
+            (TargetState::Modified, _) => return Err(PatchError::Modified { path: target.path.clone() }),
+            (TargetState::Foreign, _) => {
                 let reason = turn.inspection.reason.unwrap_or_default();
                 return Err(PatchError::Foreign { path: target.path.clone(), reason });
             }
-            (State::Patched, Some(original)) => original.clone(),
+            (TargetState::Patched, Some(original)) => original.clone(),
             _ => {
                 return Ok(Reverted {
                     target: target.path.clone(),
@@ -234,21 +234,21 @@ impl<'n> Patcher<'n> {
         };
         let current = Attributes::of(&turn.metadata);
         let needed = turn.journal.is_needed_elsewhere(&target.path, &original_sha256)?;
-        self.exchange(&mut turn, intent, |intent, _, _| {
+        self.replace_target(&mut turn, intent, |intent, _, _| {
             let original = intent.original.as_ref();
-            Ok(self.backups.bring_back(&original_sha256, &intent.temporary, original, &current, needed)?)
+            Ok(self.backups.restore_original(&original_sha256, &intent.temporary, original, &current, needed)?)
         })?;
         Ok(Reverted { target: target.path.clone(), state: RevertedState::Reverted, restored_sha256: original_sha256 })
     }
 
-    /// The unpatched client: the target itself, or its backup when it is patched.
-    fn original(&self, turn: &Turn) -> Result<(String, Source), PatchError> {
+    /// The unpatched client: the target itself, or its backup if it is patched.
+    fn original(&self, turn: &TargetSession) -> Result<(String, FileBytes), PatchError> {
         let path = turn.target.path.clone();
         match turn.inspection.state {
-            State::Foreign => Err(PatchError::Foreign { path, reason: turn.inspection.reason.clone().unwrap_or_default() }),
-            State::Modified => Err(PatchError::Modified { path }),
-            State::Unpatched | State::Upgraded => Ok((turn.inspection.current_sha256.clone(), turn.source.clone())),
-            State::Patched => {
+            TargetState::Foreign => Err(PatchError::Foreign { path, reason: turn.inspection.reason.clone().unwrap_or_default() }),
+            TargetState::Modified => Err(PatchError::Modified { path }),
+            TargetState::Unpatched | TargetState::Upgraded => Ok((turn.inspection.current_sha256.clone(), turn.source.clone())),
+            TargetState::Patched => {
                 let sha256 = turn.inspection.original_sha256.clone().unwrap_or_default();
                 let source = self.backups.open(&sha256)?;
                 Ok((sha256, source))
@@ -256,30 +256,30 @@ impl<'n> Patcher<'n> {
         }
     }
 
-    /// The sites in a target of which it is not known yet what it is: most often it is unpatched, and these are the sites. When
-    /// they cannot be found, [`Self::plan`] says why.
-    fn find(&self, target: &Target, source: &Source, patches: &[&Patch]) -> Option<(Container, Located)> {
+    /// Looks for the sites in a target whose state is not known yet. Most often it is unpatched, and these are the right sites. If
+    /// they cannot be found, [`Self::plan`] reports the reason.
+    fn find(&self, target: &Target, source: &FileBytes, patches: &[&Patch]) -> Option<(Container, Located)> {
         (self.progress)("reading the client and finding the sites");
         let version = target.version.as_ref();
         if patches.iter().any(|patch| !patch.applies_to(version)) {
             return None;
         }
         let container = target.container(source.clone()).ok()?;
-        let located = with_deep_stack(|| locate(&container, patches, version, Form::Original)).ok()?;
+        let located = with_deep_stack(|| locate(&container, patches, version, TextForm::Original)).ok()?;
         Some((container, located))
     }
 
-    /// What the patched client will be. `found` is of the target itself, `original` may be its backup.
+    /// Plans the patched client. `found` is of the target itself, `original` may be its backup.
     fn plan(
         &self,
-        turn: &Turn,
-        original: Source,
+        turn: &TargetSession,
+        original: FileBytes,
         found: Option<(Container, Located)>,
         patches: &[&Patch],
         sha256: &str,
-    ) -> Result<(Container, Plan), PatchError> {
+    ) -> Result<(Container, PatchPlan), PatchError> {
         (self.progress)("checking the result");
-        let (container, located) = match found.filter(|_| turn.inspection.state != State::Patched) {
+        let (container, located) = match found.filter(|_| turn.inspection.state != TargetState::Patched) {
             Some((container, located)) => (container, Some(located)),
             None => (turn.target.container(original)?, None),
         };
@@ -289,8 +289,8 @@ impl<'n> Patcher<'n> {
         Ok((container, plan))
     }
 
-    /// Whether a patched file carries these very patches, as this version would write them; anything older is replaced.
-    fn is_current(&self, turn: &Turn, patches: &[&Patch]) -> bool {
+    /// `true` if a patched file has exactly these patches, as this version would write them; anything older is replaced.
+    fn is_current(&self, turn: &TargetSession, patches: &[&Patch]) -> bool {
         let Ok(container) = turn.target.container(turn.source.clone()) else { return false };
         marked_modules(&container).iter().all(|(module, found)| {
             let text = container.module(*module).map_or("", |module| module.text);

@@ -1,4 +1,4 @@
-//! What came of an operation.
+//! Results of operations.
 
 use std::path::PathBuf;
 
@@ -6,32 +6,32 @@ use serde::Serialize;
 
 use crate::container::Container;
 use crate::locate::Site;
-use crate::plan::{Change, Plan};
+use crate::plan::{PatchPlan, PlannedChange};
 
-/// What `apply` did.
+/// Result of `apply`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Applied {
     /// The patched file.
     pub target: PathBuf,
     /// The client's version.
     pub version: Option<String>,
-    /// Whether anything had to be done.
+    /// State of the target: already as wanted, or changed now.
     pub state: AppliedState,
     /// The patches it now has.
     pub patches: Vec<String>,
-    /// Where it was edited; empty when there was nothing to do.
+    /// The edited sites; empty if there was nothing to do.
     pub sites: Vec<EditedSite>,
     /// The hash of the unpatched file.
     pub original_sha256: String,
     /// The hash of the file now.
     pub patched_sha256: String,
-    /// Where the original is kept.
+    /// Path of the original's backup.
     pub backup: PathBuf,
-    /// By how much it is longer than the original, in bytes.
+    /// Difference to the length of the original, in bytes.
     pub grew_by_bytes: i64,
     /// The smoke run.
     pub smoke: Smoke,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub elapsed_ms: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct EditedSite {
 
 impl EditedSite {
     /// The sites of a plan that it edits.
-    pub(super) fn of(plan: &Plan) -> Vec<Self> {
+    pub(super) fn of(plan: &PatchPlan) -> Vec<Self> {
         let edited = |site: &&Site| {
             plan.changes.iter().any(|change| change.patch == site.patch && change.site.as_deref() == Some(&site.site))
         };
@@ -70,7 +70,7 @@ impl EditedSite {
     }
 }
 
-/// Whether `apply` had anything to do.
+/// Effect of `apply` on the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AppliedState {
@@ -83,24 +83,24 @@ pub enum AppliedState {
 /// A smoke run, made or not.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Smoke {
-    /// Whether the patched client was run.
+    /// `true` if the patched client was run.
     pub ran: bool,
-    /// What it printed, or why it was not run.
+    /// Its output, or the reason why it was not run.
     pub output: String,
 }
 
-/// What `revert` did.
+/// Result of `revert`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reverted {
     /// The file.
     pub target: PathBuf,
-    /// Whether anything had to be done.
+    /// State of the target: already as wanted, or changed now.
     pub state: RevertedState,
     /// The hash of the file now.
     pub restored_sha256: String,
 }
 
-/// Whether `revert` had anything to do.
+/// Effect of `revert` on the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RevertedState {
@@ -110,11 +110,11 @@ pub enum RevertedState {
     NotPatched,
 }
 
-/// What `apply` would do.
+/// Result of a dry run of `apply`.
 #[derive(Debug)]
 pub struct DryRun {
     /// The unpatched client.
     pub container: Container,
-    /// What would change.
-    pub changes: Vec<Change>,
+    /// The planned changes.
+    pub changes: Vec<PlannedChange>,
 }

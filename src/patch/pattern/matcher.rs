@@ -1,9 +1,9 @@
-//! Looks for a pattern in a canonical tree.
+//! Searches a canonical tree for a pattern.
 
 use super::{Pattern, Shape};
-use ctxbridge_syntax::{Kind, Node, Span};
+use ctxbridge_syntax::{Node, NodeKind, Span};
 
-/// What each metavariable stands for, in the order of binding.
+/// Values of the metavariables, in the order of binding.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings<'n> {
     bound: Vec<(String, &'n Node)>,
@@ -15,7 +15,7 @@ impl<'n> Bindings<'n> {
         self.bound.iter().find(|(bound, _)| bound == name).map(|(_, node)| *node)
     }
 
-    /// All of them.
+    /// All bindings.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'n Node)> {
         self.bound.iter().map(|(name, node)| (name.as_str(), *node))
     }
@@ -26,7 +26,7 @@ impl<'n> Bindings<'n> {
 pub struct Match<'n> {
     /// From the first matched unit or expression to the last.
     pub span: Span,
-    /// What the metavariables stand for.
+    /// Values of the metavariables.
     pub bindings: Bindings<'n>,
     /// The functions around it, outermost first.
     pub functions: Vec<&'n Node>,
@@ -34,31 +34,31 @@ pub struct Match<'n> {
     pub nodes: &'n [Node],
 }
 
-/// How far the best attempt that failed got.
+/// The best attempt that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nearest {
-    /// Nodes of the pattern that have their like in the same place, also past the one that did not match.
+pub struct NearestMiss {
+    /// Number of pattern nodes with an equal node in the same place, also after the one that did not match.
     pub alike: usize,
-    /// Nodes of the pattern that had matched by then.
+    /// Number of pattern nodes that had matched by then.
     pub matched: usize,
     /// The part of the pattern that did not match, as written.
     pub expected: String,
-    /// What stands there instead.
+    /// The code that is there instead.
     pub found: Span,
 }
 
 /// A search for one pattern.
-pub struct Search<'p> {
+pub struct PatternSearch<'p> {
     pattern: &'p Pattern,
     matched: usize,
-    /// Of the attempt under way: how many nodes had matched where it got furthest, what was expected there, what was found.
+    /// The furthest point of the current attempt: number of matched nodes, expected span, found span.
     furthest: Option<(usize, Span, Span)>,
-    /// The best attempt that failed, by how alike it is as a whole, and then by how far it got.
+    /// The best attempt that failed: the most similar one as a whole, then the one that got furthest.
     nearest: Option<(usize, (usize, Span, Span))>,
 }
 
-impl<'p> Search<'p> {
-    /// A search that has seen nothing yet.
+impl<'p> PatternSearch<'p> {
+    /// Creates a search without results.
     pub fn new(pattern: &'p Pattern) -> Self {
         Self { pattern, matched: 0, furthest: None, nearest: None }
     }
@@ -83,13 +83,13 @@ impl<'p> Search<'p> {
         found
     }
 
-    /// How far the best failed attempt of this search got; nothing unless it got past the first node.
-    pub fn nearest(&self) -> Option<Nearest> {
+    /// The best failed attempt of this search; `None` unless it got past the first node.
+    pub fn nearest(&self) -> Option<NearestMiss> {
         let (alike, (matched, expected, found)) = self.nearest?;
-        Some(Nearest { alike, matched, expected: self.pattern.excerpt(expected).to_owned(), found })
+        Some(NearestMiss { alike, matched, expected: self.pattern.excerpt(expected).to_owned(), found })
     }
 
-    /// Calls `report` with each match until it says to stop; returns whether it never did.
+    /// Calls `report` with each match until it asks to stop; returns `true` if it never did.
     fn visit<'n>(
         &mut self,
         node: &'n Node,
@@ -111,7 +111,7 @@ impl<'p> Search<'p> {
                     self.failed(std::slice::from_ref(expr), std::slice::from_ref(node));
                 }
             }
-            Shape::Units(units) if node.kind == Kind::Body => {
+            Shape::Units(units) if node.kind == NodeKind::Body => {
                 for start in 0..node.kids.len() {
                     let mut bindings = given.clone();
                     self.begin();
@@ -144,8 +144,8 @@ impl<'p> Search<'p> {
 
     fn node<'n>(&mut self, pattern: &'p Node, target: &'n Node, bindings: &mut Bindings<'n>) -> bool {
         let fits = match pattern.kind {
-            Kind::Metavariable => is_operand(target.kind) && bind(&pattern.text, target, bindings),
-            Kind::List | Kind::Body if pattern.kind == target.kind => {
+            NodeKind::Metavariable => is_operand(target.kind) && bind(&pattern.text, target, bindings),
+            NodeKind::List | NodeKind::Body if pattern.kind == target.kind => {
                 return self.run(&pattern.kids, &target.kids, bindings, true).is_some();
             }
             kind => kind == target.kind && same_text(pattern, target) && pattern.kids.len() == target.kids.len(),
@@ -158,7 +158,7 @@ impl<'p> Search<'p> {
         pattern.kids.iter().zip(&target.kids).all(|(pattern, target)| self.node(pattern, target, bindings))
     }
 
-    /// Matches a list from its start; `whole` asks for its end, too. Returns how many targets were used.
+    /// Matches a list from its start; if `whole`, also to its end. Returns the number of targets used.
     fn run<'n>(&mut self, patterns: &'p [Node], targets: &'n [Node], bindings: &mut Bindings<'n>, whole: bool) -> Option<usize> {
         let Some((pattern, rest)) = patterns.split_first() else {
             if whole && let Some(extra) = targets.first() {
@@ -168,7 +168,7 @@ impl<'p> Search<'p> {
             return Some(0);
         };
         let (matched, bound) = (self.matched, bindings.bound.len());
-        if pattern.kind == Kind::Ellipsis {
+        if pattern.kind == NodeKind::Ellipsis {
             // Nothing follows: no shorter run is worth a try, and none that failed worth a mention.
             if rest.is_empty() {
                 return Some(if whole { targets.len() } else { 0 });
@@ -212,13 +212,13 @@ impl<'p> Search<'p> {
     }
 }
 
-/// How many nodes of a pattern have their like in the same place of a target, past those that differ. Only for reports: in the
-/// place that drifted, what is around the difference is still the same.
+/// Number of pattern nodes with an equal node in the same place of a target, also after those that differ. Only for reports: at a
+/// place that drifted, the code around the difference is still the same.
 fn likeness(patterns: &[Node], targets: &[Node]) -> usize {
-    let pairs = patterns.iter().take_while(|pattern| pattern.kind != Kind::Ellipsis).zip(targets);
+    let pairs = patterns.iter().take_while(|pattern| pattern.kind != NodeKind::Ellipsis).zip(targets);
     let alike = pairs.map(|(pattern, target)| {
         let own = match pattern.kind {
-            Kind::Metavariable => is_operand(target.kind),
+            NodeKind::Metavariable => is_operand(target.kind),
             kind => kind == target.kind && same_text(pattern, target),
         };
         usize::from(own) + likeness(&pattern.kids, &target.kids)
@@ -226,9 +226,9 @@ fn likeness(patterns: &[Node], targets: &[Node]) -> usize {
     alike.sum()
 }
 
-/// What `$NAME` can stand for: one expression, identifier, name or parameter; no statement, no list.
-pub(super) fn is_operand(kind: Kind) -> bool {
-    use Kind as K;
+/// `true` if `$NAME` can match this kind: one expression, identifier, name or parameter, but no statement and no list.
+pub(super) fn is_operand(kind: NodeKind) -> bool {
+    use NodeKind as K;
     !matches!(
         kind,
         K::Absent
@@ -274,7 +274,7 @@ fn bind<'n>(name: &str, target: &'n Node, bindings: &mut Bindings<'n>) -> bool {
     }
 }
 
-/// Whether two nodes are the same thing: an identifier and a property's name are, when they read the same.
+/// `true` if two nodes are equal; an identifier equals a property's name with the same text.
 pub(crate) fn same(one: &Node, other: &Node) -> bool {
     match (one.name(), other.name()) {
         (Some(one), Some(other)) => one == other,
@@ -283,5 +283,5 @@ pub(crate) fn same(one: &Node, other: &Node) -> bool {
 }
 
 fn same_text(pattern: &Node, target: &Node) -> bool {
-    pattern.text == target.text || (pattern.kind == Kind::Declare && pattern.text == "var")
+    pattern.text == target.text || (pattern.kind == NodeKind::Declare && pattern.text == "var")
 }

@@ -9,13 +9,13 @@ fn tree(source: &str) -> Node {
 
 fn count(pattern: &str, source: &str) -> usize {
     let pattern = Pattern::parse(pattern).expect("pattern compiles");
-    Search::new(&pattern).all(&tree(source), &Bindings::default()).len()
+    PatternSearch::new(&pattern).all(&tree(source), &Bindings::default()).len()
 }
 
 fn bound(pattern: &str, source: &str) -> Vec<(String, String)> {
     let pattern = Pattern::parse(pattern).expect("pattern compiles");
     let tree = tree(source);
-    let found = Search::new(&pattern).first(&tree, &Bindings::default()).expect("a match");
+    let found = PatternSearch::new(&pattern).first(&tree, &Bindings::default()).expect("a match");
     found.bindings.iter().map(|(name, node)| (name.to_owned(), source[node.span.range()].to_owned())).collect()
 }
 
@@ -180,7 +180,7 @@ fn the_pattern_of_the_edited_target() {
     let pattern = Pattern::parse("await $F($M, $$$); $M = 1").expect("compiles");
     let edited = pattern.replacing("M", "$M = cut($M)").expect("fits");
     assert_eq!(edited.source(), "await $F($M = cut($M), $$$); $M = 1");
-    assert!(matches!(pattern.replacing("Q", ""), Err(PatternError::NoMetavariable { .. })));
+    assert!(matches!(pattern.replacing("Q", ""), Err(CodePatternError::NoMetavariable { .. })));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn the_nearest_attempt_is_remembered() {
     let pattern = Pattern::parse("let { compactionResult: $R } = await $F($M)").expect("compiles");
     let source = "async()=>{let a=await q(1);let{compactResult:e}=await q(m)}";
     let tree = tree(source);
-    let mut search = Search::new(&pattern);
+    let mut search = PatternSearch::new(&pattern);
     assert!(search.first(&tree, &Bindings::default()).is_none());
     let nearest = search.nearest().expect("got somewhere");
     assert_eq!(nearest.expected, "compactionResult");
@@ -200,7 +200,7 @@ fn a_last_ellipsis_is_no_failed_attempt() {
     let nearest = |pattern: &str, source: &str| {
         let pattern = Pattern::parse(pattern).expect("compiles");
         let tree = tree(source);
-        let mut search = Search::new(&pattern);
+        let mut search = PatternSearch::new(&pattern);
         assert!(search.first(&tree, &Bindings::default()).is_none());
         let nearest = search.nearest().expect("got somewhere");
         (nearest.expected, source[nearest.found.range()].to_owned())
@@ -212,7 +212,7 @@ fn a_last_ellipsis_is_no_failed_attempt() {
 
 #[test]
 fn bad_patterns_say_why() {
-    assert!(matches!(Pattern::parse("let = "), Err(PatternError::Syntax { .. })));
-    assert!(matches!(Pattern::parse("}{"), Err(PatternError::Syntax { .. })));
-    assert!(matches!(Pattern::parse(" ; "), Err(PatternError::Empty(_))));
+    assert!(matches!(Pattern::parse("let = "), Err(CodePatternError::Syntax { .. })));
+    assert!(matches!(Pattern::parse("}{"), Err(CodePatternError::Syntax { .. })));
+    assert!(matches!(Pattern::parse(" ; "), Err(CodePatternError::Empty(_))));
 }

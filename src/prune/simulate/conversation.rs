@@ -1,4 +1,4 @@
-//! From a transcript's lines to the API calls that were made: which messages stood before each answer, and what it used.
+//! Reads a transcript's lines into API calls: the messages before each answer, and its usage.
 
 use std::collections::HashSet;
 
@@ -6,58 +6,58 @@ use serde_json::Value;
 
 use ctxbridge_transcript::Record;
 
-/// A message of the conversation, as the client holds it.
+/// A message of the conversation, in the client's form.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Message {
+pub struct ReplayMessage {
     /// Its line in the transcript, from 1.
     pub line: usize,
-    /// The line, without what only the client's screen needs.
+    /// The line, without fields that only the client's screen needs.
     pub value: Value,
-    /// When it was written, in milliseconds since 1970; that of the message before where it does not say.
+    /// Time of writing, in milliseconds since 1970; that of the message before if the line has none.
     pub at_ms: i64,
-    /// Whether it is the summary of a compaction that happened while the session was recorded.
+    /// `true` if it is the summary of a compaction that happened while the session was recorded.
     pub is_summary: bool,
 }
 
 /// An answer of the API: lines that share a `message.id` are one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Call {
-    /// How many messages of [`Conversation::messages`] stand before it.
+pub struct ReplayCall {
+    /// Number of messages of [`ReplayConversation::messages`] before it.
     pub messages_before: usize,
-    /// Tokens that were read for it, from the cache or not. None where the API did not say.
+    /// Tokens that were read for it, from the cache or not. None if the API did not say.
     pub context_tokens: Option<u64>,
     /// Tokens of the answer.
     pub output_tokens: u64,
-    /// When the request was sent: when the newest message in it was written.
+    /// Time of the request: that of the newest message in it.
     pub at_ms: i64,
 }
 
 /// The main conversation of a transcript: sub-agents' lines are left out, and so are lines that are no message.
 ///
-/// The order is the file's, which is the client's. A turn that was taken back and typed anew stays, since it was sent.
+/// The order is the file's, which is the client's. A turn that was taken back and typed again stays, since it was sent.
 #[derive(Debug, Clone, Default)]
-pub struct Conversation {
+pub struct ReplayConversation {
     /// All messages, over all compactions.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ReplayMessage>,
     /// The calls, in order.
-    pub calls: Vec<Call>,
-    /// Where a recorded compaction made the client begin anew: the messages from this index on are what it held from then on.
+    pub calls: Vec<ReplayCall>,
+    /// Indexes of messages at which a recorded compaction made the client start over, with the messages from there on.
     pub resets: Vec<usize>,
     /// The model of most answers.
     pub model: Option<String>,
-    /// Size of the model's window in tokens, where the client noted it down.
+    /// Size of the model's window in tokens, if the client recorded it.
     pub window: Option<u64>,
-    /// Whether cache entries were mostly written for an hour rather than for five minutes.
+    /// `true` if cache entries were mostly written for an hour rather than for five minutes.
     pub is_hourly: bool,
 }
 
-/// Fields that repeat the message for the client's screen: they are not sent, and may be larger than what is.
+/// Fields that repeat the message for the client's screen. They are not sent, and may be larger than the message.
 const NOT_SENT: [&str; 2] = ["toolUseResult", "snapshot"];
 
-/// Collects a [`Conversation`] line by line.
+/// Collects a [`ReplayConversation`] line by line.
 #[derive(Debug, Default)]
-pub struct Reader {
-    conversation: Conversation,
+pub struct ReplayReader {
+    conversation: ReplayConversation,
     seen: HashSet<String>,
     /// `message.id` of the answer whose lines are coming.
     open_answer: Option<String>,
@@ -67,11 +67,11 @@ pub struct Reader {
     line: usize,
 }
 
-impl Reader {
-    /// Takes the next line. Lines that are blank or unknown only count.
+impl ReplayReader {
+    /// Reads the next line. Lines that are blank or unknown are only counted.
     ///
     /// # Errors
-    /// When it is no JSON object; the next line can be taken all the same.
+    /// If it is no JSON object. The next line can be read nevertheless.
     pub fn line(&mut self, bytes: &[u8]) -> Result<(), serde_json::Error> {
         self.line += 1;
         if bytes.trim_ascii().is_empty() {
@@ -112,7 +112,7 @@ impl Reader {
             self.conversation.resets.push(self.conversation.messages.len());
         }
         self.last_ms = self.last_ms.max(at_ms);
-        self.conversation.messages.push(Message { line: self.line, value, at_ms: self.last_ms, is_summary });
+        self.conversation.messages.push(ReplayMessage { line: self.line, value, at_ms: self.last_ms, is_summary });
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Reader {
             self.open_answer = Some(id.to_owned());
             let before = self.conversation.messages.len();
             let at_ms = self.conversation.messages.last().map_or(0, |message| message.at_ms);
-            self.conversation.calls.push(Call { messages_before: before, at_ms, ..Call::default() });
+            self.conversation.calls.push(ReplayCall { messages_before: before, at_ms, ..ReplayCall::default() });
             match self.models.iter_mut().find(|(name, _)| name == model) {
                 Some((_, count)) => *count += 1,
                 None => self.models.push((model.to_owned(), 1)),
@@ -141,8 +141,8 @@ impl Reader {
         }
     }
 
-    /// What the lines tell.
-    pub fn finish(mut self) -> Conversation {
+    /// Returns the conversation of the lines.
+    pub fn finish(mut self) -> ReplayConversation {
         let most = self.models.into_iter().max_by_key(|(_, count)| *count);
         self.conversation.model = most.map(|(name, _)| name);
         self.conversation.is_hourly = self.written[1] > self.written[0];
@@ -150,10 +150,10 @@ impl Reader {
     }
 }
 
-impl Conversation {
-    /// What the client held when it sent a request, from 0: everything since the last compaction that was recorded, or nothing when
-    /// there is no such request.
-    pub fn sent(&self, call: usize) -> &[Message] {
+impl ReplayConversation {
+    /// The client's messages when it sent a request, numbered from 0: all since the last recorded compaction. Empty if there is
+    /// no such request.
+    pub fn messages_of_call(&self, call: usize) -> &[ReplayMessage] {
         let Some(call) = self.calls.get(call) else { return &[] };
         let start = self.resets.iter().rev().find(|reset| **reset < call.messages_before);
         &self.messages[start.copied().unwrap_or(0)..call.messages_before]
@@ -166,8 +166,8 @@ mod tests {
 
     use super::*;
 
-    fn read(lines: &[Value]) -> Conversation {
-        let mut reader = Reader::default();
+    fn read(lines: &[Value]) -> ReplayConversation {
+        let mut reader = ReplayReader::default();
         for line in lines {
             reader.line(line.to_string().as_bytes()).unwrap();
         }
@@ -215,14 +215,14 @@ mod tests {
         let found = read(&[user("a"), answer("m1", 10), boundary, summary, user("b"), answer("m2", 6)]);
         assert_eq!(found.messages.len(), 5);
         assert_eq!(found.resets, [2]);
-        assert_eq!(found.sent(0).len(), 1);
-        assert_eq!(found.sent(1).iter().map(|message| message.line).collect::<Vec<_>>(), [4, 5]);
-        assert!(found.sent(2).is_empty());
+        assert_eq!(found.messages_of_call(0).len(), 1);
+        assert_eq!(found.messages_of_call(1).iter().map(|message| message.line).collect::<Vec<_>>(), [4, 5]);
+        assert!(found.messages_of_call(2).is_empty());
     }
 
     #[test]
     fn a_line_that_is_no_object_is_an_error_and_the_next_is_read() {
-        let mut reader = Reader::default();
+        let mut reader = ReplayReader::default();
         assert!(reader.line(b"nonsense").is_err());
         assert!(reader.line(b"  ").is_ok());
         reader.line(user("a").to_string().as_bytes()).unwrap();

@@ -1,11 +1,13 @@
 /*!
-What pruning would have done to a session: its API calls, made again under several policies.
+Simulation of pruning: the API calls of a session are replayed under several policies.
 
-[`conversation`] reads the calls from a transcript, [`weigh`] says how many tokens each block is, [`policy`] which of them are cut when,
-[`cache`] what a request then costs, and [`replay()`] does it call by call. All of it takes values and returns values; files are opened
-elsewhere.
+[`conversation`] reads the calls from a transcript. [`weigh`] computes the tokens of each block, and [`policy`] decides which of
+them are cut, and when. [`cache`] models what a request then costs, and [`replay()`] runs it call by call, at the rates in
+[`prices`]. All of it takes values and returns values; files are opened elsewhere.
 
-What a replay cannot know: the model would have answered otherwise had it not seen what was cut, and might have asked for it again.
+The live tests hold the results within 5 % of what the stub counted.
+
+A replay cannot know one thing: without the text that was cut, the model might have answered differently, or asked for it again.
 */
 
 pub mod cache;
@@ -16,27 +18,27 @@ pub mod prices;
 pub mod replay;
 pub mod weigh;
 
-pub use conversation::{Conversation, Reader};
+pub use conversation::{ReplayConversation, ReplayReader};
 pub use policy::Policy;
-pub use replay::{Outcome, Terms, Totals, replay};
-pub use weigh::Weighed;
+pub use replay::{ReplayOutcome, ReplayTerms, ReplayTotals, replay};
+pub use weigh::WeighedConversation;
 
-/// Tokens of a window that the transcript does not tell.
-pub const USUAL_WINDOW: u64 = 200_000;
-/// A model that transcripts without one are priced as.
-pub const USUAL_MODEL: &str = "claude-sonnet-4-5";
-/// Tokens of the larger window that models have; it must have been this one when a request did not fit into the usual one.
+/// Default tokens of the context window, for transcripts that do not record it.
+pub const DEFAULT_WINDOW_TOKENS: u64 = 200_000;
+/// The model whose prices are used for transcripts without one.
+pub const DEFAULT_PRICED_MODEL: &str = "claude-sonnet-4-5";
+/// Tokens of the larger window of some models. It is assumed if a request did not fit into the default one.
 pub const LARGE_WINDOW: u64 = 1_000_000;
-/// The client compacts so many tokens before the window ends.
+/// Number of tokens before the end of the window at which the client compacts.
 pub const COMPACTION_RESERVE: u64 = 13_000;
 
-/// The window that a session had: as it says, or as its requests need.
-pub fn window_of(conversation: &Conversation) -> u64 {
+/// The context window of a session: as recorded, or as its requests need.
+pub fn window_tokens_of(conversation: &ReplayConversation) -> u64 {
     let largest = conversation.calls.iter().filter_map(|call| call.context_tokens).max().unwrap_or(0);
-    conversation.window.unwrap_or(if largest > USUAL_WINDOW { LARGE_WINDOW } else { USUAL_WINDOW })
+    conversation.window.unwrap_or(if largest > DEFAULT_WINDOW_TOKENS { LARGE_WINDOW } else { DEFAULT_WINDOW_TOKENS })
 }
 
 /// The size of the context at which the client compacts.
-pub fn threshold_of(window: u64) -> u64 {
+pub fn compaction_threshold(window: u64) -> u64 {
     window.saturating_sub(COMPACTION_RESERVE)
 }

@@ -1,6 +1,6 @@
-//! A picture of the size of the context, call by call, with a line for each policy.
+//! A chart of the size of the context, call by call, with a line for each policy.
 //!
-//! The font is in the program: a picture looks the same on a machine that has none.
+//! The font is in the program: a chart looks the same on a machine that has none.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -9,54 +9,59 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
-/// Width and height, in pixels.
-pub const SIZE: (u32, u32) = (1_200, 700);
+/// Width and height of the image, in pixels.
+pub const IMAGE_SIZE: (u32, u32) = (1_200, 700);
 
-/// Colours that people with any kind of sight can tell apart (Okabe and Ito).
-const COLOURS: [RGBColor; 4] = [RGBColor(85, 85, 85), RGBColor(213, 94, 0), RGBColor(0, 114, 178), RGBColor(0, 158, 115)];
-/// How much higher the picture is than what it shows: the legend stands above the lines.
+/// Colors of the lines, which people with any kind of color vision can tell apart (Okabe and Ito).
+const LINE_COLORS: [RGBColor; 4] = [RGBColor(85, 85, 85), RGBColor(213, 94, 0), RGBColor(0, 114, 178), RGBColor(0, 158, 115)];
+/// Ratio of the chart's height to that of its lines: the legend is above the lines.
 const HEADROOM: f64 = 1.3;
 const FONT: &str = "sans-serif";
 
-/// The kind of file.
+/// The kind of image file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Lines and text.
+pub enum ImageFormat {
+    /// Vectors and text.
     Svg,
     /// Pixels.
     Png,
 }
 
-/// One line.
+/// A line of the chart.
 #[derive(Debug, Clone)]
-pub struct Line {
-    /// What the legend calls it.
+pub struct PlotLine {
+    /// Its name in the legend.
     pub name: String,
-    /// Number of the call, and tokens.
+    /// Number of each call, and tokens.
     pub points: Vec<(usize, u64)>,
 }
 
-/// Draws the lines and, where it is not far above them, the size at which the client compacts. Returns the bytes of a file.
+/// Draws the lines and, if it is not far above them, the size at which the client compacts. Returns the bytes of a file.
 ///
 /// # Errors
-/// As the drawing crate says.
-pub fn draw(title: &str, lines: &[Line], threshold: u64, format: Format) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
+/// Those of the drawing crate.
+pub fn draw(
+    title: &str,
+    lines: &[PlotLine],
+    threshold: u64,
+    format: ImageFormat,
+) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let is_registered = *REGISTERED.get_or_init(|| register_font(FONT, FontStyle::Normal, dejavu::sans::regular()).is_ok());
     if !is_registered {
         return Err("the font cannot be read".into());
     }
     match format {
-        Format::Svg => {
+        ImageFormat::Svg => {
             let mut text = String::new();
-            chart(&SVGBackend::with_string(&mut text, SIZE).into_drawing_area(), title, lines, threshold)?;
+            chart(&SVGBackend::with_string(&mut text, IMAGE_SIZE).into_drawing_area(), title, lines, threshold)?;
             Ok(text.into_bytes())
         }
-        Format::Png => {
-            let mut pixels = vec![0; SIZE.0 as usize * SIZE.1 as usize * 3];
-            chart(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area(), title, lines, threshold)?;
+        ImageFormat::Png => {
+            let mut pixels = vec![0; IMAGE_SIZE.0 as usize * IMAGE_SIZE.1 as usize * 3];
+            chart(&BitMapBackend::with_buffer(&mut pixels, IMAGE_SIZE).into_drawing_area(), title, lines, threshold)?;
             let mut file = Vec::new();
-            let mut encoder = png::Encoder::new(&mut file, SIZE.0, SIZE.1);
+            let mut encoder = png::Encoder::new(&mut file, IMAGE_SIZE.0, IMAGE_SIZE.1);
             encoder.set_color(png::ColorType::Rgb);
             encoder.write_header()?.write_image_data(&pixels)?;
             Ok(file)
@@ -64,7 +69,12 @@ pub fn draw(title: &str, lines: &[Line], threshold: u64, format: Format) -> Resu
     }
 }
 
-fn chart<B>(area: &DrawingArea<B, Shift>, title: &str, lines: &[Line], threshold: u64) -> Result<(), Box<dyn Error + Send + Sync>>
+fn chart<B>(
+    area: &DrawingArea<B, Shift>,
+    title: &str,
+    lines: &[PlotLine],
+    threshold: u64,
+) -> Result<(), Box<dyn Error + Send + Sync>>
 where
     B: DrawingBackend,
     B::ErrorType: 'static,
@@ -90,8 +100,8 @@ where
         .x_labels(10)
         .x_desc("call")
         .y_desc("tokens in the context")
-        .x_label_formatter(&|call| grouped(call.round() as u64))
-        .y_label_formatter(&|tokens| grouped(tokens.round() as u64))
+        .x_label_formatter(&|call| group_thousands(call.round() as u64))
+        .y_label_formatter(&|tokens| group_thousands(tokens.round() as u64))
         .draw()?;
     if shows_threshold {
         let style = RGBColor(170, 170, 170).stroke_width(1);
@@ -101,8 +111,8 @@ where
             .label("the client compacts here")
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 28, y)], style));
     }
-    for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
-        let style = colour.stroke_width(2);
+    for (line, color) in lines.iter().zip(LINE_COLORS.iter().cycle()) {
+        let style = color.stroke_width(2);
         let points = thinned(&line.points).into_iter().map(|(call, tokens)| (call as f64 + 1.0, tokens as f64));
         chart
             .draw_series(LineSeries::new(points, style))?
@@ -122,9 +132,9 @@ where
     Ok(())
 }
 
-/// At most the lowest and the highest point of each column of pixels, in their order: more cannot be seen.
+/// Reduces points to the lowest and highest of each column of pixels, in their order: more cannot be seen.
 fn thinned(points: &[(usize, u64)]) -> Vec<(usize, u64)> {
-    let columns = SIZE.0 as usize;
+    let columns = IMAGE_SIZE.0 as usize;
     if points.len() <= 2 * columns {
         return points.to_vec();
     }
@@ -141,8 +151,8 @@ fn thinned(points: &[(usize, u64)]) -> Vec<(usize, u64)> {
     kept
 }
 
-/// A number with its thousands set apart.
-pub fn grouped(number: u64) -> String {
+/// Formats a number with commas between thousands.
+pub fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -158,16 +168,16 @@ pub fn grouped(number: u64) -> String {
 mod tests {
     use super::*;
 
-    fn line(calls: usize) -> Line {
-        Line { name: "none".to_owned(), points: (0..calls).map(|call| (call, 1_000 * call as u64 % 7_000)).collect() }
+    fn line(calls: usize) -> PlotLine {
+        PlotLine { name: "none".to_owned(), points: (0..calls).map(|call| (call, 1_000 * call as u64 % 7_000)).collect() }
     }
 
     #[test]
     fn a_picture_has_title_and_legend() {
         for calls in [0, 1, 2, 50] {
-            let svg = String::from_utf8(draw("A title", &[line(calls)], 10_000, Format::Svg).unwrap()).unwrap();
+            let svg = String::from_utf8(draw("A title", &[line(calls)], 10_000, ImageFormat::Svg).unwrap()).unwrap();
             assert!(svg.contains("A title") && svg.contains("none") && svg.contains("tokens in the context"), "{svg}");
-            let png = draw("A title", &[line(calls)], 10_000, Format::Png).unwrap();
+            let png = draw("A title", &[line(calls)], 10_000, ImageFormat::Png).unwrap();
             assert!(png.starts_with(b"\x89PNG"));
         }
     }
@@ -177,13 +187,13 @@ mod tests {
         let mut long = line(20_000);
         long.points[12_345].1 = 1_000_000;
         let kept = thinned(&long.points);
-        assert!(kept.len() <= 2 * SIZE.0 as usize);
+        assert!(kept.len() <= 2 * IMAGE_SIZE.0 as usize);
         assert!(kept.contains(&(12_345, 1_000_000)));
         assert!(kept.is_sorted_by_key(|(call, _)| *call));
     }
 
     #[test]
     fn thousands() {
-        assert_eq!([0, 999, 1_000, 187_000, 1_234_567].map(grouped), ["0", "999", "1,000", "187,000", "1,234,567"]);
+        assert_eq!([0, 999, 1_000, 187_000, 1_234_567].map(group_thousands), ["0", "999", "1,000", "187,000", "1,234,567"]);
     }
 }

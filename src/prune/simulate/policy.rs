@@ -1,51 +1,51 @@
-//! The policies that are compared, and what each would cut of a conversation that grows.
+//! The policies that are compared, and the cuts of each in a growing conversation.
 
 use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::weigh::Block;
+use super::weigh::WeighedBlock;
 use crate::message;
 use crate::text::utf16_len;
-use crate::{self as prune, Boundaries, Boundary, CHARS_PER_TOKEN, Settings, TOKENS_PER_MEDIA_BLOCK};
+use crate::{self as prune, Boundary, BoundaryTracker, CHARS_PER_TOKEN, PruneSettings, TOKENS_PER_MEDIA_BLOCK};
 
-/// Newest messages of type `user` that the reference design keeps.
+/// Number of the newest messages of type `user` that the reference design keeps.
 const REFERENCE_KEEPS: usize = 4;
-/// Tokens of the conversation from which on the reference design prunes.
+/// Minimum tokens of a conversation that the reference design prunes.
 const REFERENCE_THRESHOLD: u64 = 20_000;
-/// Characters that the reference design leaves of a text.
+/// Characters that the reference design keeps of a text.
 const REFERENCE_CHARS: u64 = 80;
-/// What the reference design puts behind them.
+/// Text that the reference design puts behind them.
 const REFERENCE_MARKER: &str = " [earlier context pruned]";
 
-/// How requests are pruned.
+/// Policy by which requests are pruned.
 #[derive(Debug, Clone)]
 pub enum Policy {
-    /// Not at all.
+    /// No pruning.
     None,
-    /// The design that others start from: text only, no tail. Every message of type `user` counts as a turn, tool results included,
-    /// and the newest four are whole; what is before them is cut anew at each request.
+    /// The reference design: text only, no tail. Every message of type `user` counts as a turn, tool results included, and the
+    /// newest four stay whole. Everything before them is cut at each request.
     Reference,
     /// [Ours](crate), with these settings.
-    Ours(Box<Settings>),
+    Ours(Box<PruneSettings>),
 }
 
-/// What is missing of a block after a cut, in UTF-16 code units.
+/// The part of a block that a cut removed, in UTF-16 code units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Missing {
+pub struct BlockCut {
     /// Index of the block in its message.
     pub block: usize,
-    /// Of the original.
+    /// Code units of the original that were removed.
     pub lost: u64,
-    /// Of the size: what was lost, less what stands in its place.
+    /// Reduction of the size: the lost code units, less those of the marker.
     pub saved: u64,
 }
 
-/// Follows a conversation under a policy.
+/// Tracks a conversation under a policy.
 #[derive(Debug)]
-pub struct Tracker {
+pub struct PolicyTracker {
     policy: Policy,
-    boundaries: Option<Boundaries>,
+    boundaries: Option<BoundaryTracker>,
     seen: usize,
     chars: u64,
     media: u64,
@@ -53,15 +53,15 @@ pub struct Tracker {
     newest: VecDeque<usize>,
 }
 
-impl Tracker {
-    /// For a conversation that begins.
+impl PolicyTracker {
+    /// Starts with an empty conversation.
     pub fn new(policy: &Policy) -> Self {
-        let boundaries = if let Policy::Ours(settings) = policy { Some(Boundaries::new(settings)) } else { None };
+        let boundaries = if let Policy::Ours(settings) = policy { Some(BoundaryTracker::new(settings)) } else { None };
         Self { policy: policy.clone(), boundaries, seen: 0, chars: 0, media: 0, newest: VecDeque::new() }
     }
 
-    /// The next message and its blocks.
-    pub fn push(&mut self, message: &Value, blocks: &[Block]) {
+    /// Adds the next message and its blocks.
+    pub fn push(&mut self, message: &Value, blocks: &[WeighedBlock]) {
         match (&self.policy, &mut self.boundaries) {
             (Policy::Ours(settings), Some(boundaries)) if settings.enabled => boundaries.push(message),
             (Policy::Reference, _) => {
@@ -81,7 +81,7 @@ impl Tracker {
         self.seen += 1;
     }
 
-    /// Before which messages may be cut.
+    /// The boundary before which messages may be cut.
     pub fn boundary(&self) -> Boundary {
         if let Some(boundaries) = &self.boundaries {
             return boundaries.now();
@@ -92,19 +92,21 @@ impl Tracker {
         Boundary { tools: 0, text }
     }
 
-    /// What is cut of a message at its index in the conversation.
-    pub fn missing(&self, index: usize, message: &Value, boundary: Boundary) -> Vec<Missing> {
+    /// The cuts of a message at its index in the conversation.
+    pub fn block_cuts(&self, index: usize, message: &Value, boundary: Boundary) -> Vec<BlockCut> {
         match &self.policy {
             Policy::None => Vec::new(),
             Policy::Reference => reference_cuts(message),
-            Policy::Ours(_) if self.boundaries.as_ref().is_some_and(|boundaries| boundaries.is_kept(index)) => Vec::new(),
+            Policy::Ours(_) if self.boundaries.as_ref().is_some_and(|boundaries| boundaries.is_in_pinned_turn(index)) => {
+                Vec::new()
+            }
             Policy::Ours(settings) => {
-                let mut missing: Vec<Missing> = Vec::new();
+                let mut missing: Vec<BlockCut> = Vec::new();
                 for cut in prune::cuts(index, message, boundary, settings) {
                     let (lost, saved) = (cut.original_chars - cut.kept_chars, cut.saved_chars());
                     match missing.last_mut().filter(|last| last.block == cut.block_index) {
                         Some(last) => (last.lost, last.saved) = (last.lost + lost, last.saved + saved),
-                        None => missing.push(Missing { block: cut.block_index, lost, saved }),
+                        None => missing.push(BlockCut { block: cut.block_index, lost, saved }),
                     }
                 }
                 missing
@@ -113,14 +115,14 @@ impl Tracker {
     }
 }
 
-fn reference_cuts(message: &Value) -> Vec<Missing> {
+fn reference_cuts(message: &Value) -> Vec<BlockCut> {
     if message::is_synthetic(message) {
         return Vec::new();
     }
     let cut = |block: usize, text: &str| {
         let chars = utf16_len(text);
         let saved = chars.checked_sub(REFERENCE_CHARS + utf16_len(REFERENCE_MARKER)).filter(|saved| *saved > 0)?;
-        Some(Missing { block, lost: chars - REFERENCE_CHARS, saved })
+        Some(BlockCut { block, lost: chars - REFERENCE_CHARS, saved })
     };
     match message::conversation_content(message) {
         Some(Value::String(text)) => cut(0, text).into_iter().collect(),
@@ -138,13 +140,13 @@ mod tests {
 
     use super::*;
 
-    fn push(tracker: &mut Tracker, message: &Value, chars: u64) {
-        tracker.push(message, &[Block { chars, ..Block::default() }]);
+    fn push(tracker: &mut PolicyTracker, message: &Value, chars: u64) {
+        tracker.push(message, &[WeighedBlock { chars, ..WeighedBlock::default() }]);
     }
 
     #[test]
     fn the_reference_design_counts_tool_results_as_turns() {
-        let mut tracker = Tracker::new(&Policy::Reference);
+        let mut tracker = PolicyTracker::new(&Policy::Reference);
         let results = json!({ "type": "user", "message": { "content": [{ "type": "tool_result" }] } });
         for _ in 0..4 {
             push(&mut tracker, &results, 17_499);
@@ -163,7 +165,7 @@ mod tests {
         let message = json!({ "type": "user", "message": { "content": [
             { "type": "text", "text": &long[1..] }, { "type": "tool_result", "content": long }, { "type": "text", "text": long },
         ] } });
-        assert_eq!(reference_cuts(&message), [Missing { block: 2, lost: 26, saved: 1 }]);
+        assert_eq!(reference_cuts(&message), [BlockCut { block: 2, lost: 26, saved: 1 }]);
         let mut meta = message.clone();
         meta["isMeta"] = true.into();
         assert!(reference_cuts(&meta).is_empty());

@@ -1,8 +1,8 @@
-//! What tokens cost: a dated table, which the user can replace.
+//! Prices of tokens: a dated table, which the user can replace.
 
 use serde::Deserialize;
 
-use super::cache::Served;
+use super::cache::ChargedTokens;
 
 const BUILT_IN: &str = include_str!("../prices.toml");
 
@@ -13,26 +13,26 @@ pub struct Prices {
     /// The day on which they were looked up.
     pub dated: String,
     #[serde(default, rename = "model")]
-    models: Vec<Model>,
+    models: Vec<ModelPrice>,
     fallback: Fallback,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Model {
+struct ModelPrice {
     prefix: String,
     input: f64,
     output: f64,
     cache_read: Option<f64>,
     cache_write_5m: Option<f64>,
     cache_write_1h: Option<f64>,
-    long: Option<Long>,
+    long: Option<LongRequestPrice>,
 }
 
-/// What requests beyond a size cost, their cache in proportion.
+/// Prices of requests beyond a size; those of their cache are in proportion.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Long {
+struct LongRequestPrice {
     above_tokens: u64,
     input: f64,
     output: f64,
@@ -46,31 +46,31 @@ struct Fallback {
     note: String,
 }
 
-/// Why a table cannot be used.
+/// Errors from reading a table of prices.
 #[derive(Debug, thiserror::Error)]
 pub enum PricesError {
     /// It does not have the form of a table.
     #[error("{0}")]
     Form(#[from] toml::de::Error),
-    /// A price is none.
+    /// A price is not valid.
     #[error("{0} has a price that is negative or no number")]
     Price(String),
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// Prices of a model, in US dollars for a million tokens.
 #[derive(Debug, Clone)]
 pub struct Price {
     input: f64,
     output: f64,
     cache_read: f64,
     cache_write: f64,
-    long: Option<Long>,
-    /// Why it is not the model's own price.
+    long: Option<LongRequestPrice>,
+    /// The reason, if it is not the model's own price.
     pub note: Option<String>,
 }
 
 impl Prices {
-    /// The table in the program.
+    /// The built-in table.
     ///
     /// # Errors
     /// Never, as a test shows.
@@ -78,10 +78,10 @@ impl Prices {
         Self::parse(BUILT_IN)
     }
 
-    /// Reads a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// When it is no table of prices.
+    /// If it is no table of prices.
     pub fn parse(text: &str) -> Result<Self, PricesError> {
         let table: Self = toml::from_str(text)?;
         let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
@@ -100,7 +100,7 @@ impl Prices {
         Ok(table)
     }
 
-    /// The price of a model, with the cache for five minutes or for an hour. Other clouds put words before the name.
+    /// The price of a model, with the cache for five minutes or for an hour. Other clouds put a prefix before the model's name.
     pub fn of(&self, model: &str, is_hourly: bool) -> Price {
         let name = model.find("claude-").map_or(model, |at| &model[at..]);
         let known = self.models.iter().filter(|known| name.starts_with(&known.prefix)).max_by_key(|known| known.prefix.len());
@@ -130,10 +130,10 @@ impl Prices {
 }
 
 impl Price {
-    /// What a call costs, in US dollars.
-    pub fn of(&self, served: Served, output_tokens: u64) -> f64 {
+    /// Cost of a call, in US dollars.
+    pub fn of(&self, served: ChargedTokens, output_tokens: u64) -> f64 {
         const MILLION: f64 = 1_000_000.0;
-        let Served { read, written, uncached } = served;
+        let ChargedTokens { read, written, uncached } = served;
         let long = self.long.filter(|long| read + written + uncached > long.above_tokens);
         let (times, output) = match long {
             Some(long) if self.input > 0.0 => (long.input / self.input, long.output),
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_call_costs_what_its_parts_cost() {
         let prices = Prices::built_in().unwrap();
-        let served = Served { read: 1_000_000, written: 100_000, uncached: 10_000 };
+        let served = ChargedTokens { read: 1_000_000, written: 100_000, uncached: 10_000 };
         let cost = prices.of("claude-opus-4-5", false).of(served, 20_000);
         assert!((cost - (0.5 + 0.625 + 0.05 + 0.5)).abs() < 1e-9, "{cost}");
         let hourly = prices.of("claude-opus-4-5", true).of(served, 20_000);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_long_request_may_cost_more() {
         let price = Prices::built_in().unwrap().of("claude-haiku-5-5", false);
-        let cost = |read| price.of(Served { read, ..Served::default() }, 0);
+        let cost = |read| price.of(ChargedTokens { read, ..ChargedTokens::default() }, 0);
         assert!((cost(100_000) - 0.001).abs() < 1e-12, "{}", cost(100_000));
         assert!((cost(200_000) - 0.01).abs() < 1e-12, "{}", cost(200_000));
     }

@@ -1,72 +1,72 @@
-//! A session's calls, made again under a policy.
+//! Replays a session's calls under a policy.
 
 use std::ops::AddAssign;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::cache::{self, Cache, Prompt};
-use super::conversation::Conversation;
-use super::policy::{Missing, Policy, Tracker};
+use super::cache::{self, Prompt, SimulatedCache};
+use super::conversation::ReplayConversation;
+use super::policy::{BlockCut, Policy, PolicyTracker};
 use super::prices::Price;
-use super::weigh::{Block, Weighed};
+use super::weigh::{WeighedBlock, WeighedConversation};
 use crate::{Boundary, CHARS_PER_TOKEN};
 
-/// Tokens of the summary that takes the conversation's place in a simulated compaction, and of the answer that it came in. Summaries
-/// of the client are 1,000 to 3,000.
+/// Tokens of the summary that replaces the conversation in a simulated compaction, and of the answer with it. Those of the
+/// client's summaries are 1,000 to 3,000.
 pub const SUMMARY_TOKENS: u64 = 2_000;
 
-/// Which content a block of the prompt has: tools and system.
+/// Content id of the block with tools and system.
 const SYSTEM: u64 = u64::MAX;
 
-/// What holds for a replay, besides the policy.
+/// Conditions of a replay, apart from the policy.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct ReplayTerms {
     /// Size of the context at which the client compacts.
     pub threshold: u64,
-    /// Which cache is modelled.
-    pub cache: cache::Kind,
-    /// What tokens cost.
+    /// Model of the cache.
+    pub cache: cache::CacheModel,
+    /// Prices of tokens.
     pub price: Price,
 }
 
-/// What a replay comes to.
+/// Totals of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Totals {
-    /// Requests: one for each answer, and one for each compaction.
+pub struct ReplayTotals {
+    /// Number of requests: one for each answer, and one for each compaction.
     pub calls: u64,
-    /// Tokens sent, however they were charged.
+    /// Tokens sent, charged in any way.
     pub input_tokens: u64,
-    /// Those read from the cache.
+    /// Tokens read from the cache.
     pub cache_read_tokens: u64,
-    /// Those written to the cache.
+    /// Tokens written to the cache.
     pub cache_write_tokens: u64,
-    /// Those that were neither.
+    /// Tokens that were neither.
     pub uncached_tokens: u64,
     /// Tokens of the answers.
     pub output_tokens: u64,
-    /// What it costs, in US dollars.
+    /// Cost, in US dollars.
     pub cost_usd: f64,
     /// Tokens of the largest request.
     pub peak_tokens: u64,
-    /// How often the client would have compacted.
+    /// Number of compactions that the client would have made.
     pub compactions: u64,
-    /// Requests that do not begin with all of the request before because of a cut.
+    /// Number of requests that, because of a cut, do not begin with the whole request before.
     pub prefix_changes: u64,
-    /// UTF-16 code units that were said, up to the last request.
+    /// UTF-16 code units of all texts up to the last request.
     pub text_chars: u64,
-    /// How many of them the last request has, word for word.
+    /// Number of them that the last request has, word for word.
     pub verbatim_chars: u64,
 }
 
-impl Totals {
-    /// The share of what was said that the last request still has; all of it where nothing was said.
+impl ReplayTotals {
+    /// Share of all texts that the last request still has; 1 if there are none.
     pub fn verbatim_share(&self) -> f64 {
         if self.text_chars == 0 { 1.0 } else { self.verbatim_chars as f64 / self.text_chars as f64 }
     }
 }
 
-impl AddAssign for Totals {
+impl AddAssign for ReplayTotals {
     fn add_assign(&mut self, other: Self) {
         self.calls += other.calls;
         self.input_tokens += other.input_tokens;
@@ -83,19 +83,24 @@ impl AddAssign for Totals {
     }
 }
 
-/// A replay.
+/// Result of a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
-    /// What it comes to.
-    pub totals: Totals,
-    /// The size of the context at each answer, in tokens. Where the client compacts, what it was is followed by what it is then, both
-    /// with the number of the answer.
+pub struct ReplayOutcome {
+    /// The totals.
+    pub totals: ReplayTotals,
+    /// Number of each answer, and size of its context in tokens. At a compaction there are two: the size before, then the size
+    /// after, both with the number of the answer.
     pub contexts: Vec<(usize, u64)>,
 }
 
-/// Makes the calls of a conversation again.
-pub fn replay(conversation: &Conversation, weighed: &Weighed, policy: &Policy, terms: &Terms) -> Outcome {
-    let mut session = Session::new(conversation, weighed, policy, terms);
+/// Replays the calls of a conversation.
+pub fn replay(
+    conversation: &ReplayConversation,
+    weighed: &WeighedConversation,
+    policy: &Policy,
+    terms: &ReplayTerms,
+) -> ReplayOutcome {
+    let mut session = Replayer::new(conversation, weighed, policy, terms);
     let mut next = 0;
     for (number, call) in conversation.calls.iter().enumerate() {
         for index in next..call.messages_before {
@@ -116,32 +121,37 @@ pub fn replay(conversation: &Conversation, weighed: &Weighed, policy: &Policy, t
 }
 
 /// A message of the client's array.
-struct Live {
-    /// Its index in the conversation; none for the summary.
+struct LiveMessage {
+    /// Index in the conversation; none for the summary.
     source: Option<usize>,
-    /// Where its blocks begin in the prompt.
+    /// Position of its first block in the prompt.
     start: usize,
-    missing: Vec<Missing>,
+    cuts: Vec<BlockCut>,
 }
 
-struct Session<'a> {
-    conversation: &'a Conversation,
-    weighed: &'a Weighed,
+struct Replayer<'a> {
+    conversation: &'a ReplayConversation,
+    weighed: &'a WeighedConversation,
     policy: &'a Policy,
-    terms: &'a Terms,
+    terms: &'a ReplayTerms,
     summary: Value,
-    tracker: Tracker,
-    live: Vec<Live>,
+    tracker: PolicyTracker,
+    live: Vec<LiveMessage>,
     boundary: Boundary,
     prompt: Prompt,
-    /// Blocks of the request that was sent last, as long as they are in the prompt.
+    /// Number of blocks of the last request, as long as they are in the prompt.
     sent: usize,
-    cache: Cache,
-    outcome: Outcome,
+    cache: SimulatedCache,
+    outcome: ReplayOutcome,
 }
 
-impl<'a> Session<'a> {
-    fn new(conversation: &'a Conversation, weighed: &'a Weighed, policy: &'a Policy, terms: &'a Terms) -> Self {
+impl<'a> Replayer<'a> {
+    fn new(
+        conversation: &'a ReplayConversation,
+        weighed: &'a WeighedConversation,
+        policy: &'a Policy,
+        terms: &'a ReplayTerms,
+    ) -> Self {
         let mut prompt = Prompt::default();
         prompt.push(SYSTEM, weighed.base, None);
         let text = "x".repeat((SUMMARY_TOKENS as f64 * CHARS_PER_TOKEN) as usize);
@@ -151,17 +161,17 @@ impl<'a> Session<'a> {
             policy,
             terms,
             summary: json!({ "type": "user", "isCompactSummary": true, "message": { "role": "user", "content": text } }),
-            tracker: Tracker::new(policy),
+            tracker: PolicyTracker::new(policy),
             live: Vec::new(),
             boundary: Boundary::default(),
             prompt,
             sent: 0,
-            cache: Cache::new(terms.cache, conversation.is_hourly),
-            outcome: Outcome::default(),
+            cache: SimulatedCache::new(terms.cache, conversation.is_hourly),
+            outcome: ReplayOutcome::default(),
         }
     }
 
-    /// A message comes to the conversation.
+    /// Adds a message to the conversation.
     fn add(&mut self, index: usize) {
         let message = &self.conversation.messages[index];
         if message.is_summary {
@@ -170,12 +180,12 @@ impl<'a> Session<'a> {
         let blocks = &self.weighed.messages[index];
         self.outcome.totals.text_chars += blocks.iter().map(|block| block.chars).sum::<u64>();
         self.tracker.push(&message.value, blocks);
-        let live = Live { source: Some(index), start: self.prompt.len(), missing: Vec::new() };
+        let live = LiveMessage { source: Some(index), start: self.prompt.len(), cuts: Vec::new() };
         push_blocks(&mut self.prompt, self.weighed, &live);
         self.live.push(live);
     }
 
-    /// Cuts what became old since the last time. Says whether what was sent before is no longer the same.
+    /// Cuts texts that became old since the last time. Returns `true` if this changes a part that was sent before.
     fn prune(&mut self) -> bool {
         let boundary = self.tracker.boundary();
         let passed = |old: usize, new: usize| old.min(new)..old.max(new);
@@ -185,9 +195,9 @@ impl<'a> Session<'a> {
         for index in tools.chain(text) {
             let Some(live) = self.live.get_mut(index) else { continue };
             let Some(source) = live.source else { continue };
-            let missing = self.tracker.missing(index, &self.conversation.messages[source].value, boundary);
-            if missing != live.missing {
-                live.missing = missing;
+            let missing = self.tracker.block_cuts(index, &self.conversation.messages[source].value, boundary);
+            if missing != live.cuts {
+                live.cuts = missing;
                 first = Some(first.map_or(index, |first: usize| first.min(index)));
             }
         }
@@ -201,12 +211,12 @@ impl<'a> Session<'a> {
 
     fn compact(&mut self) {
         self.outcome.totals.compactions += 1;
-        self.tracker = Tracker::new(self.policy);
+        self.tracker = PolicyTracker::new(self.policy);
         self.boundary = Boundary::default();
         let chars = (SUMMARY_TOKENS as f64 * CHARS_PER_TOKEN) as u64;
-        self.tracker.push(&self.summary, &[Block { chars, ..Block::default() }]);
+        self.tracker.push(&self.summary, &[WeighedBlock { chars, ..WeighedBlock::default() }]);
         self.prompt.truncate(1);
-        self.live = vec![Live { source: None, start: 1, missing: Vec::new() }];
+        self.live = vec![LiveMessage { source: None, start: 1, cuts: Vec::new() }];
         // Each summary says something else.
         self.prompt.push(SYSTEM - self.outcome.totals.compactions, SUMMARY_TOKENS, None);
     }
@@ -226,40 +236,40 @@ impl<'a> Session<'a> {
         totals.peak_tokens = totals.peak_tokens.max(context);
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> ReplayOutcome {
         for live in &self.live {
             let blocks = live.source.map_or(&[][..], |source| &self.weighed.messages[source]);
             let said = blocks.iter().map(|block| block.chars).sum::<u64>();
-            let lost = live.missing.iter().map(|missing| missing.lost).sum::<u64>();
+            let lost = live.cuts.iter().map(|missing| missing.lost).sum::<u64>();
             self.outcome.totals.verbatim_chars += said.saturating_sub(lost);
         }
         self.outcome
     }
 }
 
-/// Puts the blocks of a message into the prompt, as they are after its cuts.
-fn push_blocks(prompt: &mut Prompt, weighed: &Weighed, live: &Live) {
+/// Adds the blocks of a message to the prompt, after its cuts.
+fn push_blocks(prompt: &mut Prompt, weighed: &WeighedConversation, live: &LiveMessage) {
     let Some(source) = live.source else {
         return;
     };
-    let mut missing = live.missing.iter().peekable();
+    let mut missing = live.cuts.iter().peekable();
     for (index, block) in weighed.messages[source].iter().enumerate() {
         let saved = missing.next_if(|missing| missing.block == index).map_or(0, |missing| missing.saved);
         prompt.push(content(source, index, saved), shortened(block, saved), block.run);
     }
 }
 
-/// What tells a block from others: where it stands and how much was cut of it.
+/// Identifies the content of a block: its position, and how much was cut of it.
 fn content(message: usize, block: usize, saved: u64) -> u64 {
     ((message as u64) << 40) ^ ((block as u64) << 28) ^ saved
 }
 
 /// The tokens of a block with some of its characters cut.
-fn shortened(block: &Block, saved: u64) -> u64 {
+fn shortened(block: &WeighedBlock, saved: u64) -> u64 {
     if saved == 0 || block.chars == 0 {
         return block.tokens;
     }
-    let estimate = |chars: u64| Block { chars, ..*block }.estimate();
+    let estimate = |chars: u64| WeighedBlock { chars, ..*block }.estimate();
     let share = estimate(block.chars.saturating_sub(saved)) / estimate(block.chars);
     block.unseen + ((block.tokens - block.unseen) as f64 * share).round() as u64
 }

@@ -1,45 +1,45 @@
 /*!
-How many tokens each block of a conversation is.
+Number of tokens of each block of a conversation.
 
-What a block's characters make is only an estimate, but the API said how large each request was, and so how much was added between two
-answers. A part of that goes with the characters, and goes away with them: how many tokens an estimated one is follows from all additions
-of the session (a straight line through them). The rest is what the client adds unseen, reminders and the like, to the last
-block. So a replay that changes nothing comes out at the recorded sizes exactly. Where the difference says nothing (usage
-is missing, the session was compacted, or pruned while it was recorded), the estimates are multiplied by the median of the factors so far.
+The tokens of a block's characters are only an estimate. But the API reported the size of each request, and so the growth between
+two answers. A part of that growth belongs to the characters, and goes away with them. Its ratio to the estimate is the slope of a
+straight line through all additions of the session. The rest was added by the client unseen (reminders and the like), and counts
+with the last block. So a replay without changes has exactly the recorded sizes. If the difference says nothing (usage is missing,
+or the session was compacted or pruned while it was recorded), the estimates are multiplied by the median of the factors so far.
 */
 
 use serde_json::Value;
 
-use super::cache::Run;
-use super::conversation::{Conversation, Message};
-use crate::{CHARS_PER_TOKEN, Size, TOKENS_PER_MEDIA_BLOCK};
+use super::cache::BlockRun;
+use super::conversation::{ReplayConversation, ReplayMessage};
+use crate::{CHARS_PER_TOKEN, ConversationSize, TOKENS_PER_MEDIA_BLOCK};
 
-/// Additions from which a slope can be told.
-const FEWEST_ADDITIONS: usize = 8;
+/// Minimum number of additions to compute a slope.
+const MIN_ADDITIONS: usize = 8;
 
-/// The spread that their sizes have to have, as a share of the usual size.
-const LEAST_SPREAD: f64 = 0.1;
+/// Minimum spread of their sizes, as a share of the mean size.
+const MIN_SPREAD: f64 = 0.1;
 
-/// Slopes that languages and tokenizers lead to.
+/// Range of slopes that languages and tokenizers lead to.
 const SLOPES: std::ops::RangeInclusive<f64> = 0.7..=2.0;
 
 /// A block of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Block {
+pub struct WeighedBlock {
     /// UTF-16 code units of its text.
     pub chars: u64,
     /// Images and documents in it.
     pub media: u64,
-    /// What it takes of the context.
+    /// Tokens that it takes of the context.
     pub tokens: u64,
-    /// Those of them that do not go away with its text.
+    /// Tokens of these that do not go away with its text.
     pub unseen: u64,
-    /// Whether it is a call or a result.
-    pub run: Option<Run>,
+    /// Kind of its run, if it is a call or a result.
+    pub run: Option<BlockRun>,
 }
 
-impl Block {
-    /// Its tokens by the rule of thumb.
+impl WeighedBlock {
+    /// Estimated tokens, by the rule of thumb.
     pub(super) fn estimate(&self) -> f64 {
         self.chars as f64 / CHARS_PER_TOKEN + (self.media * TOKENS_PER_MEDIA_BLOCK) as f64
     }
@@ -47,17 +47,17 @@ impl Block {
 
 /// A conversation with the size of everything in it.
 #[derive(Debug, Clone, Default)]
-pub struct Weighed {
+pub struct WeighedConversation {
     /// Tokens of the system prompt and of the tools.
     pub base: u64,
     /// The blocks of each message, in the order of its content; a content that is a string is one.
-    pub messages: Vec<Vec<Block>>,
+    pub messages: Vec<Vec<WeighedBlock>>,
 }
 
-impl Weighed {
-    /// Sizes all that was sent.
-    pub fn new(conversation: &Conversation) -> Self {
-        let mut messages: Vec<Vec<Block>> = conversation.messages.iter().map(blocks).collect();
+impl WeighedConversation {
+    /// Computes the sizes of everything that was sent.
+    pub fn new(conversation: &ReplayConversation) -> Self {
+        let mut messages: Vec<Vec<WeighedBlock>> = conversation.messages.iter().map(blocks).collect();
         let mut base = None;
         let slope = slope(&additions(conversation, &messages));
         let mut factors = Median::default();
@@ -67,12 +67,12 @@ impl Weighed {
         for call in &conversation.calls {
             let stretch = &mut messages[start..call.messages_before];
             let is_reset = conversation.resets.iter().any(|reset| (start..call.messages_before).contains(reset));
-            let estimate = stretch.iter().flatten().map(Block::estimate).sum::<f64>();
+            let estimate = stretch.iter().flatten().map(WeighedBlock::estimate).sum::<f64>();
             match (base, before.filter(|_| !is_reset), call.context_tokens) {
                 (None, _, Some(context)) => {
                     // All that stands before it, also where earlier calls did not say.
                     let all = &mut messages[..call.messages_before];
-                    let estimate = all.iter().flatten().map(Block::estimate).sum::<f64>();
+                    let estimate = all.iter().flatten().map(WeighedBlock::estimate).sum::<f64>();
                     let text = context.min(estimate.round() as u64);
                     base = Some(context - text);
                     distribute(text, all);
@@ -96,26 +96,26 @@ impl Weighed {
 }
 
 /// Estimate and recorded growth of all that was added between two calls whose contexts are known.
-fn additions(conversation: &Conversation, messages: &[Vec<Block>]) -> Vec<(f64, f64)> {
+fn additions(conversation: &ReplayConversation, messages: &[Vec<WeighedBlock>]) -> Vec<(f64, f64)> {
     let pairs = conversation.calls.windows(2).filter_map(|calls| {
         let [earlier, later] = calls else { return None };
         let range = earlier.messages_before..later.messages_before;
         let growth = later.context_tokens?.checked_sub(earlier.context_tokens?)?;
-        let estimate = messages[range.clone()].iter().flatten().map(Block::estimate).sum::<f64>();
+        let estimate = messages[range.clone()].iter().flatten().map(WeighedBlock::estimate).sum::<f64>();
         let is_reset = conversation.resets.iter().any(|reset| range.contains(reset));
         (estimate > 0.0 && !is_reset).then_some((estimate, growth as f64))
     });
     pairs.collect()
 }
 
-/// Tokens for each estimated one: the slope of the straight line (least squares) through the additions, as far as that makes sense.
+/// Tokens per estimated token: the slope of a straight line (least squares) through the additions, clamped to a sensible range.
 fn slope(additions: &[(f64, f64)]) -> f64 {
     let count = additions.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| additions.iter().map(of).sum::<f64>() / count;
     let (estimate, growth) = (mean(|(estimate, _)| *estimate), mean(|(_, growth)| *growth));
     let spread = additions.iter().map(|(x, _)| (x - estimate).powi(2)).sum::<f64>();
     // Additions of the same size say nothing about it.
-    if additions.len() < FEWEST_ADDITIONS || spread < count * (estimate * LEAST_SPREAD).powi(2) {
+    if additions.len() < MIN_ADDITIONS || spread < count * (estimate * MIN_SPREAD).powi(2) {
         return 1.0;
     }
     let together = additions.iter().map(|(x, y)| (x - estimate) * (y - growth)).sum::<f64>();
@@ -123,8 +123,8 @@ fn slope(additions: &[(f64, f64)]) -> f64 {
 }
 
 /// Gives each block its share of the tokens; their sum is exact.
-fn distribute(tokens: u64, messages: &mut [Vec<Block>]) {
-    let whole = messages.iter().flatten().map(Block::estimate).sum::<f64>();
+fn distribute(tokens: u64, messages: &mut [Vec<WeighedBlock>]) {
+    let whole = messages.iter().flatten().map(WeighedBlock::estimate).sum::<f64>();
     if whole <= 0.0 {
         return add_unseen(tokens, messages);
     }
@@ -141,40 +141,42 @@ fn distribute(tokens: u64, messages: &mut [Vec<Block>]) {
     }
 }
 
-/// Puts what the client adds on top of what a transcript shows, where it does: in the last block, or behind a message that has none.
-fn add_unseen(tokens: u64, messages: &mut [Vec<Block>]) {
+/// Adds the tokens that the client sends unseen to the last block, or as a block of their own if the last message has none.
+fn add_unseen(tokens: u64, messages: &mut [Vec<WeighedBlock>]) {
     let Some(last) = messages.last_mut().filter(|_| tokens > 0) else { return };
     match last.last_mut() {
         Some(block) => (block.tokens, block.unseen) = (block.tokens + tokens, block.unseen + tokens),
-        None => last.push(Block { tokens, unseen: tokens, ..Block::default() }),
+        None => last.push(WeighedBlock { tokens, unseen: tokens, ..WeighedBlock::default() }),
     }
 }
 
-/// The blocks of a message without their tokens. Summaries are none: a replay makes its own.
-fn blocks(message: &Message) -> Vec<Block> {
+/// The blocks of a message without their tokens. Summaries have none: a replay makes its own.
+fn blocks(message: &ReplayMessage) -> Vec<WeighedBlock> {
     if message.is_summary {
         return Vec::new();
     }
     // What the client tells the model unasked stands beside its attachment as it was sent.
     if message.value["type"] == "attachment" {
-        let Size { chars, .. } = Size::of_nested(&message.value["rendered"]);
-        return if chars > 0 { vec![Block { chars, ..Block::default() }] } else { Vec::new() };
+        let ConversationSize { chars, .. } = ConversationSize::of_nested(&message.value["rendered"]);
+        return if chars > 0 { vec![WeighedBlock { chars, ..WeighedBlock::default() }] } else { Vec::new() };
     }
     match &message.value["message"]["content"] {
         Value::Array(items) => items.iter().map(sized).collect(),
-        text @ Value::String(_) => vec![Block { chars: Size::of_nested(text).chars, ..Block::default() }],
+        text @ Value::String(_) => {
+            vec![WeighedBlock { chars: ConversationSize::of_nested(text).chars, ..WeighedBlock::default() }]
+        }
         _ => Vec::new(),
     }
 }
 
-fn sized(content: &Value) -> Block {
-    let Size { chars, media_blocks: media } = Size::of_block(content);
+fn sized(content: &Value) -> WeighedBlock {
+    let ConversationSize { chars, media_blocks: media } = ConversationSize::of_block(content);
     let run = match content["type"].as_str() {
-        Some("tool_use") => Some(Run::Calls),
-        Some("tool_result") => Some(Run::Results),
+        Some("tool_use") => Some(BlockRun::Calls),
+        Some("tool_result") => Some(BlockRun::Results),
         _ => None,
     };
-    Block { chars, media, run, ..Block::default() }
+    WeighedBlock { chars, media, run, ..WeighedBlock::default() }
 }
 
 /// The median of the numbers so far.
@@ -197,23 +199,27 @@ impl Median {
 mod tests {
     use serde_json::json;
 
-    use super::super::conversation::Call;
+    use super::super::conversation::ReplayCall;
     use super::*;
 
-    /// One message of so many tokens before each call, by the estimate.
-    fn conversation(calls: &[(u64, Option<u64>)]) -> Conversation {
-        let mut conversation = Conversation::default();
+    /// A conversation with one message before each call, of the given number of estimated tokens.
+    fn conversation(calls: &[(u64, Option<u64>)]) -> ReplayConversation {
+        let mut conversation = ReplayConversation::default();
         for (at, (tokens, context_tokens)) in calls.iter().enumerate() {
             let text = "abcdefg".repeat(*tokens as usize / 2);
             let value = json!({ "type": "user", "message": { "content": text } });
-            conversation.messages.push(Message { line: at + 1, value, at_ms: 0, is_summary: false });
-            conversation.calls.push(Call { messages_before: at + 1, context_tokens: *context_tokens, ..Call::default() });
+            conversation.messages.push(ReplayMessage { line: at + 1, value, at_ms: 0, is_summary: false });
+            conversation.calls.push(ReplayCall {
+                messages_before: at + 1,
+                context_tokens: *context_tokens,
+                ..ReplayCall::default()
+            });
         }
         conversation
     }
 
     fn contexts(calls: &[(u64, Option<u64>)]) -> Vec<u64> {
-        let weighed = Weighed::new(&conversation(calls));
+        let weighed = WeighedConversation::new(&conversation(calls));
         let mut context = weighed.base;
         let sizes = weighed.messages.iter().map(|blocks| {
             context += blocks.iter().map(|block| block.tokens).sum::<u64>();
@@ -226,7 +232,7 @@ mod tests {
     fn recorded_sizes_come_out_exactly() {
         let calls = [(100, Some(1_000)), (10, Some(1_013)), (0, Some(1_020)), (40, Some(1_020))];
         assert_eq!(contexts(&calls), [1_000, 1_013, 1_020, 1_020]);
-        assert_eq!(Weighed::new(&conversation(&calls)).base, 900);
+        assert_eq!(WeighedConversation::new(&conversation(&calls)).base, 900);
     }
 
     #[test]
@@ -258,7 +264,7 @@ mod tests {
             { "type": "redacted_thinking", "data": "zzz" },
         ]);
         let value = json!({ "type": "user", "message": { "content": content } });
-        let found: Vec<_> = blocks(&Message { line: 1, value, at_ms: 0, is_summary: false })
+        let found: Vec<_> = blocks(&ReplayMessage { line: 1, value, at_ms: 0, is_summary: false })
             .into_iter()
             .map(|block| (block.chars, block.media))
             .collect();
@@ -277,7 +283,7 @@ mod tests {
                 (tokens, Some(context))
             })
             .collect();
-        let weighed = Weighed::new(&conversation(&calls));
+        let weighed = WeighedConversation::new(&conversation(&calls));
         for ((tokens, _), blocks) in calls.iter().zip(&weighed.messages).skip(1) {
             assert_eq!((blocks[0].tokens, blocks[0].unseen), (tokens * 3 / 2 + 100, 100));
         }

@@ -1,18 +1,18 @@
 //! Tool calls and their results: every call is answered once, at the start of the next message.
 //!
-//! The API merges neighbouring messages of one role before it looks, and so does this. What it
-//! means by "immediately after" is narrower than it sounds: results have to stand before any text
-//! of the answering message, and calls after any text of the calling one (a recorded exchange shows
-//! `[tool_use, text]` refused although the result follows).
+//! The API merges neighboring messages of one role before it checks, and so does this. Its rule
+//! "immediately after" is narrow: results must come before any text of the answering message, and
+//! calls after any text of the calling one. A recorded exchange shows `[tool_use, text]` refused
+//! although the result follows.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Verdict, refuse};
+use super::{ValidationResult, refuse};
 
-/// A block as far as pairing is concerned, with its message and place in it.
-struct Part<'a> {
+/// The part of a block that matters for pairing, with the indexes of its message and of itself.
+struct PairingBlock<'a> {
     kind: PartKind<'a>,
     message: usize,
     block: usize,
@@ -28,16 +28,16 @@ enum PartKind<'a> {
 
 /// The calls that the assistant's newest message leaves open.
 #[derive(Default)]
-struct Open<'a> {
+struct OpenCalls<'a> {
     ids: Vec<&'a str>,
-    /// The message that made the last of them.
+    /// Index of the message with the last of them.
     message: usize,
 }
 
-/// Checks the pairing in `messages`, whose shape is known to be right.
-pub(super) fn check(messages: &[Value]) -> Verdict {
+/// Checks the pairing in `messages`, whose shape was checked before.
+pub(super) fn check(messages: &[Value]) -> ValidationResult {
     let mut seen = HashSet::new();
-    let mut open = Open::default();
+    let mut open = OpenCalls::default();
     // Roles alternate between these groups, so the calls that are open at a user's group are those
     // of the group right before it.
     for group in messages_by_role(messages) {
@@ -45,18 +45,18 @@ pub(super) fn check(messages: &[Value]) -> Verdict {
             open = calls(&group.parts, &mut seen)?;
         } else {
             answers(&group.parts, &open)?;
-            open = Open::default();
+            open = OpenCalls::default();
         }
     }
     all_answered(&open, &HashSet::new())
 }
 
-fn calls<'a>(parts: &[Part<'a>], seen: &mut HashSet<&'a str>) -> Result<Open<'a>, super::Violation> {
-    let mut open = Open::default();
+fn calls<'a>(parts: &[PairingBlock<'a>], seen: &mut HashSet<&'a str>) -> Result<OpenCalls<'a>, super::Violation> {
+    let mut open = OpenCalls::default();
     for part in parts {
         match part.kind {
             PartKind::Call(id) if !seen.insert(id) => {
-                let Part { message, block, .. } = part;
+                let PairingBlock { message, block, .. } = part;
                 return refuse(format!("messages.{message}.content.{block}: `tool_use` ids must be unique"));
             }
             PartKind::Call(id) => {
@@ -70,7 +70,7 @@ fn calls<'a>(parts: &[Part<'a>], seen: &mut HashSet<&'a str>) -> Result<Open<'a>
     Ok(open)
 }
 
-fn answers(parts: &[Part<'_>], open: &Open<'_>) -> Verdict {
+fn answers(parts: &[PairingBlock<'_>], open: &OpenCalls<'_>) -> ValidationResult {
     let leading = parts.iter().map_while(|part| match part.kind {
         PartKind::Result(id) => Some(id),
         _ => None,
@@ -78,7 +78,7 @@ fn answers(parts: &[Part<'_>], open: &Open<'_>) -> Verdict {
     all_answered(open, &leading.collect())?;
 
     let mut answered = HashSet::new();
-    for Part { kind, message, block } in parts {
+    for PairingBlock { kind, message, block } in parts {
         let PartKind::Result(id) = *kind else {
             continue;
         };
@@ -99,7 +99,7 @@ fn answers(parts: &[Part<'_>], open: &Open<'_>) -> Verdict {
     Ok(())
 }
 
-fn all_answered(open: &Open<'_>, answered: &HashSet<&str>) -> Verdict {
+fn all_answered(open: &OpenCalls<'_>, answered: &HashSet<&str>) -> ValidationResult {
     let missing: Vec<&str> = open.ids.iter().copied().filter(|id| !answered.contains(id)).collect();
     if missing.is_empty() {
         return Ok(());
@@ -112,10 +112,10 @@ fn all_answered(open: &Open<'_>, answered: &HashSet<&str>) -> Verdict {
     ))
 }
 
-/// Neighbouring messages of one role, as the API merges them.
+/// Neighboring messages of one role, as the API merges them.
 struct Group<'a> {
     assistant: bool,
-    parts: Vec<Part<'a>>,
+    parts: Vec<PairingBlock<'a>>,
 }
 
 fn messages_by_role(messages: &[Value]) -> Vec<Group<'_>> {
@@ -131,8 +131,8 @@ fn messages_by_role(messages: &[Value]) -> Vec<Group<'_>> {
     groups
 }
 
-fn parts(message: &Value, index: usize) -> Vec<Part<'_>> {
-    let part = |kind, block| Part { kind, message: index, block };
+fn parts(message: &Value, index: usize) -> Vec<PairingBlock<'_>> {
+    let part = |kind, block| PairingBlock { kind, message: index, block };
     match &message["content"] {
         Value::Array(blocks) => {
             let kinds = blocks.iter().map(kind_of).enumerate();

@@ -8,7 +8,7 @@ use swc_ecma_ast::{
 };
 
 use super::{Lower, list, named, number};
-use crate::tree::{Kind, Node, Span};
+use crate::tree::{Node, NodeKind, Span};
 
 impl Lower<'_> {
     pub(super) fn expr(self, expr: &Expr) -> Node {
@@ -20,9 +20,9 @@ impl Lower<'_> {
             Expr::Lit(lit) => self.lit(lit),
             Expr::Tpl(tpl) => self.template(tpl),
             Expr::TaggedTpl(tagged) => {
-                node(Kind::TaggedTemplate, "", vec![self.expr(&tagged.tag), self.template_parts(&tagged.tpl)])
+                node(NodeKind::TaggedTemplate, "", vec![self.expr(&tagged.tag), self.template_parts(&tagged.tpl)])
             }
-            Expr::This(_) => node(Kind::This, "", vec![]),
+            Expr::This(_) => node(NodeKind::This, "", vec![]),
             Expr::Unary(unary) => self.unary(unary),
             Expr::Update(update) => {
                 let operator = match (update.prefix, update.op.as_str()) {
@@ -31,73 +31,73 @@ impl Lower<'_> {
                     (false, "++") => "p++",
                     (false, _) => "p--",
                 };
-                node(Kind::Update, operator, vec![self.expr(&update.arg)])
+                node(NodeKind::Update, operator, vec![self.expr(&update.arg)])
             }
             Expr::Bin(bin) => {
                 let (left, right) = (self.expr(&bin.left), self.expr(&bin.right));
                 // Minifiers write Infinity as 1/0.
                 if bin.op.as_str() == "/"
-                    && (left.kind, right.kind) == (Kind::Num, Kind::Num)
+                    && (left.kind, right.kind) == (NodeKind::Num, NodeKind::Num)
                     && right.text == "0"
                     && left.text == "1"
                 {
-                    return Node::new(Kind::Num, number(f64::INFINITY), vec![], span);
+                    return Node::new(NodeKind::Num, number(f64::INFINITY), vec![], span);
                 }
-                node(Kind::Binary, bin.op.as_str(), vec![left, right])
+                node(NodeKind::Binary, bin.op.as_str(), vec![left, right])
             }
             Expr::Assign(assign) => {
-                node(Kind::Assign, assign.op.as_str(), vec![self.assign_target(&assign.left), self.expr(&assign.right)])
+                node(NodeKind::Assign, assign.op.as_str(), vec![self.assign_target(&assign.left), self.expr(&assign.right)])
             }
             Expr::Member(member) => self.member(member, ""),
             Expr::SuperProp(prop) => self.super_prop(prop),
             Expr::Cond(cond) => {
-                node(Kind::Conditional, "", vec![self.expr(&cond.test), self.expr(&cond.cons), self.expr(&cond.alt)])
+                node(NodeKind::Conditional, "", vec![self.expr(&cond.test), self.expr(&cond.cons), self.expr(&cond.alt)])
             }
             Expr::Call(call) => {
                 let callee = match &call.callee {
                     Callee::Expr(callee) => self.expr(callee),
-                    Callee::Super(callee) => named(Kind::Super, "", callee),
-                    Callee::Import(callee) => named(Kind::Meta, "import", callee),
+                    Callee::Super(callee) => named(NodeKind::Super, "", callee),
+                    Callee::Import(callee) => named(NodeKind::Meta, "import", callee),
                 };
-                node(Kind::Call, "", vec![callee, self.args(&call.args, span)])
+                node(NodeKind::Call, "", vec![callee, self.args(&call.args, span)])
             }
             Expr::New(new) => {
-                node(Kind::New, "", vec![self.expr(&new.callee), self.args(new.args.as_deref().unwrap_or_default(), span)])
+                node(NodeKind::New, "", vec![self.expr(&new.callee), self.args(new.args.as_deref().unwrap_or_default(), span)])
             }
             Expr::Seq(_) => {
                 let mut parts = Vec::new();
                 self.sequence(expr, &mut parts);
-                node(Kind::Sequence, "", parts)
+                node(NodeKind::Sequence, "", parts)
             }
-            Expr::Fn(f) => self.function(Kind::Function, f.ident.as_ref(), &f.function),
+            Expr::Fn(f) => self.function(NodeKind::Function, f.ident.as_ref(), &f.function),
             Expr::Arrow(arrow) => self.arrow(arrow),
-            Expr::Class(class) => self.class(Kind::Class, class.ident.as_ref(), &class.class),
-            Expr::Await(wait) => node(Kind::Await, "", vec![self.expr(&wait.arg)]),
+            Expr::Class(class) => self.class(NodeKind::Class, class.ident.as_ref(), &class.class),
+            Expr::Await(wait) => node(NodeKind::Await, "", vec![self.expr(&wait.arg)]),
             Expr::Yield(give) => {
                 let operand = give.arg.as_deref().map_or_else(|| Node::absent(span), |arg| self.expr(arg));
-                node(Kind::Yield, if give.delegate { "*" } else { "" }, vec![operand])
+                node(NodeKind::Yield, if give.delegate { "*" } else { "" }, vec![operand])
             }
             Expr::Object(object) => {
                 let properties = object.props.iter().map(|prop| self.property(prop)).collect();
-                node(Kind::Object, "", vec![list(properties, span)])
+                node(NodeKind::Object, "", vec![list(properties, span)])
             }
             Expr::Array(array) => self.array(array),
             Expr::OptChain(chain) => self.chain(chain),
-            Expr::MetaProp(meta) => node(Kind::Meta, meta.kind.as_str(), vec![]),
-            Expr::PrivateName(name) => Node::new(Kind::Name, format!("#{}", name.name), vec![], span),
+            Expr::MetaProp(meta) => node(NodeKind::Meta, meta.kind.as_str(), vec![]),
+            Expr::PrivateName(name) => Node::new(NodeKind::Name, format!("#{}", name.name), vec![], span),
             other => self.opaque(other),
         }
     }
 
     pub(super) fn ident(self, ident: &Ident) -> Node {
         match &*ident.sym {
-            "undefined" => named(Kind::Undefined, "", ident),
-            "Infinity" => named(Kind::Num, number(f64::INFINITY), ident),
-            name => named(Kind::Ident, name.to_owned(), ident),
+            "undefined" => named(NodeKind::Undefined, "", ident),
+            "Infinity" => named(NodeKind::Num, number(f64::INFINITY), ident),
+            name => named(NodeKind::Ident, name.to_owned(), ident),
         }
     }
 
-    /// The parts of nested sequences, flat.
+    /// Collects the parts of nested sequences into a flat list.
     pub(super) fn sequence(self, expr: &Expr, parts: &mut Vec<Node>) {
         match expr {
             Expr::Paren(paren) => self.sequence(&paren.expr, parts),
@@ -109,11 +109,11 @@ impl Lower<'_> {
     fn lit(self, lit: &Lit) -> Node {
         match lit {
             Lit::Str(value) => string(value),
-            Lit::Bool(value) => named(Kind::Bool, if value.value { "true" } else { "false" }, value),
-            Lit::Null(value) => named(Kind::Null, "", value),
-            Lit::Num(value) => named(Kind::Num, number(value.value), value),
-            Lit::BigInt(value) => named(Kind::BigInt, value.value.to_string(), value),
-            Lit::Regex(value) => named(Kind::Regex, format!("/{}/{}", value.exp, value.flags), value),
+            Lit::Bool(value) => named(NodeKind::Bool, if value.value { "true" } else { "false" }, value),
+            Lit::Null(value) => named(NodeKind::Null, "", value),
+            Lit::Num(value) => named(NodeKind::Num, number(value.value), value),
+            Lit::BigInt(value) => named(NodeKind::BigInt, value.value.to_string(), value),
+            Lit::Regex(value) => named(NodeKind::Regex, format!("/{}/{}", value.exp, value.flags), value),
             Lit::JSXText(value) => self.opaque(value),
         }
     }
@@ -135,10 +135,10 @@ impl Lower<'_> {
         for (index, quasi) in tpl.quasis.iter().enumerate() {
             let value =
                 quasi.cooked.as_ref().map_or_else(|| quasi.raw.to_string(), |cooked| cooked.to_string_lossy().into_owned());
-            kids.push(named(Kind::Str, value, quasi));
+            kids.push(named(NodeKind::Str, value, quasi));
             kids.extend(tpl.exprs.get(index).map(|expr| self.expr(expr)));
         }
-        Node::new(Kind::Template, "", kids, Span::of(tpl.span))
+        Node::new(NodeKind::Template, "", kids, Span::of(tpl.span))
     }
 
     fn unary(self, unary: &UnaryExpr) -> Node {
@@ -146,18 +146,18 @@ impl Lower<'_> {
         let span = Span::of(unary.span);
         let literal = |kind, text: String| Node::new(kind, text, vec![], span);
         match (unary.op, operand.kind) {
-            (UnaryOp::Bang, Kind::Num) => literal(Kind::Bool, (operand.text == "0").to_string()),
-            (UnaryOp::Void, Kind::Num) => literal(Kind::Undefined, String::new()),
-            (UnaryOp::Minus, Kind::Num) => literal(Kind::Num, format!("-{}", operand.text)),
-            (op, _) => Node::new(Kind::Unary, op.as_str(), vec![operand], span),
+            (UnaryOp::Bang, NodeKind::Num) => literal(NodeKind::Bool, (operand.text == "0").to_string()),
+            (UnaryOp::Void, NodeKind::Num) => literal(NodeKind::Undefined, String::new()),
+            (UnaryOp::Minus, NodeKind::Num) => literal(NodeKind::Num, format!("-{}", operand.text)),
+            (op, _) => Node::new(NodeKind::Unary, op.as_str(), vec![operand], span),
         }
     }
 
     fn member(self, member: &MemberExpr, optional: &'static str) -> Node {
         let object = self.expr(&member.obj);
         let (kind, property) = match &member.prop {
-            MemberProp::Ident(name) => (Kind::Member, named(Kind::Name, name.sym.to_string(), name)),
-            MemberProp::PrivateName(name) => (Kind::Member, named(Kind::Name, format!("#{}", name.name), name)),
+            MemberProp::Ident(name) => (NodeKind::Member, named(NodeKind::Name, name.sym.to_string(), name)),
+            MemberProp::PrivateName(name) => (NodeKind::Member, named(NodeKind::Name, format!("#{}", name.name), name)),
             MemberProp::Computed(computed) => index_or_name(self.expr(&computed.expr)),
         };
         Node::new(kind, optional, vec![object, property], Span::of(member.span))
@@ -165,10 +165,10 @@ impl Lower<'_> {
 
     fn super_prop(self, prop: &SuperPropExpr) -> Node {
         let (kind, property) = match &prop.prop {
-            SuperProp::Ident(name) => (Kind::Member, named(Kind::Name, name.sym.to_string(), name)),
+            SuperProp::Ident(name) => (NodeKind::Member, named(NodeKind::Name, name.sym.to_string(), name)),
             SuperProp::Computed(computed) => index_or_name(self.expr(&computed.expr)),
         };
-        Node::new(kind, "", vec![named(Kind::Super, "", &prop.obj), property], Span::of(prop.span))
+        Node::new(kind, "", vec![named(NodeKind::Super, "", &prop.obj), property], Span::of(prop.span))
     }
 
     fn chain(self, chain: &OptChainExpr) -> Node {
@@ -177,7 +177,7 @@ impl Lower<'_> {
         match &*chain.base {
             OptChainBase::Member(member) => Node { span, ..self.member(member, optional) },
             OptChainBase::Call(call) => {
-                Node::new(Kind::Call, optional, vec![self.expr(&call.callee), self.args(&call.args, span)], span)
+                Node::new(NodeKind::Call, optional, vec![self.expr(&call.callee), self.args(&call.args, span)], span)
             }
         }
     }
@@ -189,7 +189,7 @@ impl Lower<'_> {
     fn arg(self, arg: &ExprOrSpread) -> Node {
         let value = self.expr(&arg.expr);
         match arg.spread {
-            Some(_) => Node::new(Kind::Spread, "", vec![value], Span::of(arg.span())),
+            Some(_) => Node::new(NodeKind::Spread, "", vec![value], Span::of(arg.span())),
             None => value,
         }
     }
@@ -198,24 +198,26 @@ impl Lower<'_> {
         let span = Span::of(array.span);
         let elements = array.elems.iter();
         let elements = elements.map(|element| element.as_ref().map_or_else(|| Node::absent(span), |element| self.arg(element)));
-        Node::new(Kind::Array, "", vec![list(elements.collect(), span)], span)
+        Node::new(NodeKind::Array, "", vec![list(elements.collect(), span)], span)
     }
 
     fn property(self, property: &PropOrSpread) -> Node {
         let span = Span::of(property.span());
         let prop = match property {
-            PropOrSpread::Spread(spread) => return Node::new(Kind::Spread, "", vec![self.expr(&spread.expr)], span),
+            PropOrSpread::Spread(spread) => return Node::new(NodeKind::Spread, "", vec![self.expr(&spread.expr)], span),
             PropOrSpread::Prop(prop) => &**prop,
         };
         let method = |text, key, function| {
-            Node::new(Kind::Method, text, vec![self.prop_name(key), self.function(Kind::Function, None, function)], span)
+            Node::new(NodeKind::Method, text, vec![self.prop_name(key), self.function(NodeKind::Function, None, function)], span)
         };
         match prop {
             Prop::Shorthand(ident) => {
-                let name = named(Kind::Name, ident.sym.to_string(), ident);
-                Node::new(Kind::Property, "", vec![name, self.ident(ident)], span)
+                let name = named(NodeKind::Name, ident.sym.to_string(), ident);
+                Node::new(NodeKind::Property, "", vec![name, self.ident(ident)], span)
             }
-            Prop::KeyValue(pair) => Node::new(Kind::Property, "", vec![self.prop_name(&pair.key), self.expr(&pair.value)], span),
+            Prop::KeyValue(pair) => {
+                Node::new(NodeKind::Property, "", vec![self.prop_name(&pair.key), self.expr(&pair.value)], span)
+            }
             Prop::Assign(assign) => self.opaque(assign),
             Prop::Getter(getter) => method("get", &getter.key, &getter.function),
             Prop::Setter(setter) => method("set", &setter.key, &setter.function),
@@ -225,13 +227,13 @@ impl Lower<'_> {
 
     pub(super) fn prop_name(self, name: &PropName) -> Node {
         match name {
-            PropName::Ident(name) => named(Kind::Name, name.sym.to_string(), name),
-            PropName::Str(name) => Node { kind: Kind::Name, ..string(name) },
-            PropName::Num(name) => named(Kind::Name, number(name.value), name),
-            PropName::BigInt(name) => named(Kind::Name, name.value.to_string(), name),
+            PropName::Ident(name) => named(NodeKind::Name, name.sym.to_string(), name),
+            PropName::Str(name) => Node { kind: NodeKind::Name, ..string(name) },
+            PropName::Num(name) => named(NodeKind::Name, number(name.value), name),
+            PropName::BigInt(name) => named(NodeKind::Name, name.value.to_string(), name),
             PropName::Computed(computed) => match self.expr(&computed.expr) {
-                literal if literal.kind == Kind::Str => Node { kind: Kind::Name, ..literal },
-                value => Node::new(Kind::Computed, "", vec![value], Span::of(computed.span)),
+                literal if literal.kind == NodeKind::Str => Node { kind: NodeKind::Name, ..literal },
+                value => Node::new(NodeKind::Computed, "", vec![value], Span::of(computed.span)),
             },
         }
     }
@@ -242,8 +244,8 @@ impl Lower<'_> {
             Pat::Ident(binding) => self.ident(&binding.id),
             Pat::Array(array) => self.array_pat(array),
             Pat::Object(object) => self.object_pat(object),
-            Pat::Rest(rest) => Node::new(Kind::Rest, "", vec![self.pat(&rest.arg)], span),
-            Pat::Assign(assign) => Node::new(Kind::Default, "", vec![self.pat(&assign.left), self.expr(&assign.right)], span),
+            Pat::Rest(rest) => Node::new(NodeKind::Rest, "", vec![self.pat(&rest.arg)], span),
+            Pat::Assign(assign) => Node::new(NodeKind::Default, "", vec![self.pat(&assign.left), self.expr(&assign.right)], span),
             Pat::Expr(expr) => self.expr(expr),
             Pat::Invalid(invalid) => self.opaque(invalid),
         }
@@ -253,7 +255,7 @@ impl Lower<'_> {
         let span = Span::of(array.span);
         let elements = array.elems.iter();
         let elements = elements.map(|element| element.as_ref().map_or_else(|| Node::absent(span), |element| self.pat(element)));
-        Node::new(Kind::ArrayPattern, "", vec![list(elements.collect(), span)], span)
+        Node::new(NodeKind::ArrayPattern, "", vec![list(elements.collect(), span)], span)
     }
 
     fn object_pat(self, object: &ObjectPat) -> Node {
@@ -262,20 +264,25 @@ impl Lower<'_> {
             let span = Span::of(prop.span());
             match prop {
                 ObjectPatProp::KeyValue(pair) => {
-                    Node::new(Kind::Property, "", vec![self.prop_name(&pair.key), self.pat(&pair.value)], span)
+                    Node::new(NodeKind::Property, "", vec![self.prop_name(&pair.key), self.pat(&pair.value)], span)
                 }
                 ObjectPatProp::Assign(short) => {
                     let ident = self.ident(&short.key.id);
                     let value = match &short.value {
-                        Some(value) => Node::new(Kind::Default, "", vec![ident, self.expr(value)], span),
+                        Some(value) => Node::new(NodeKind::Default, "", vec![ident, self.expr(value)], span),
                         None => ident,
                     };
-                    Node::new(Kind::Property, "", vec![named(Kind::Name, short.key.sym.to_string(), &short.key), value], span)
+                    Node::new(
+                        NodeKind::Property,
+                        "",
+                        vec![named(NodeKind::Name, short.key.sym.to_string(), &short.key), value],
+                        span,
+                    )
                 }
-                ObjectPatProp::Rest(rest) => Node::new(Kind::Rest, "", vec![self.pat(&rest.arg)], span),
+                ObjectPatProp::Rest(rest) => Node::new(NodeKind::Rest, "", vec![self.pat(&rest.arg)], span),
             }
         });
-        Node::new(Kind::ObjectPattern, "", vec![list(properties.collect(), span)], span)
+        Node::new(NodeKind::ObjectPattern, "", vec![list(properties.collect(), span)], span)
     }
 
     fn assign_target(self, target: &AssignTarget) -> Node {
@@ -293,13 +300,13 @@ impl Lower<'_> {
 }
 
 fn string(value: &Str) -> Node {
-    named(Kind::Str, value.value.to_string_lossy().into_owned(), value)
+    named(NodeKind::Str, value.value.to_string_lossy().into_owned(), value)
 }
 
-/// `a["b"]` is `a.b`.
-fn index_or_name(index: Node) -> (Kind, Node) {
+/// Lowers `a["b"]` to `a.b`.
+fn index_or_name(index: Node) -> (NodeKind, Node) {
     match index.kind {
-        Kind::Str => (Kind::Member, Node { kind: Kind::Name, ..index }),
-        _ => (Kind::Index, index),
+        NodeKind::Str => (NodeKind::Member, Node { kind: NodeKind::Name, ..index }),
+        _ => (NodeKind::Index, index),
     }
 }

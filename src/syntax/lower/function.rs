@@ -7,10 +7,10 @@ use swc_ecma_ast::{
 };
 
 use super::{Lower, list, named};
-use crate::tree::{Kind, Node, Span};
+use crate::tree::{Node, NodeKind, Span};
 
 impl Lower<'_> {
-    pub(super) fn function(self, kind: Kind, name: Option<&Ident>, function: &Function) -> Node {
+    pub(super) fn function(self, kind: NodeKind, name: Option<&Ident>, function: &Function) -> Node {
         let span = Span::of(function.span);
         let text = match (function.is_async, function.is_generator) {
             (true, true) => "async*",
@@ -34,14 +34,14 @@ impl Lower<'_> {
             ArrowFunctionBody::FunctionBody(body) => self.body(&body.stmts, Span::of(body.span)),
             ArrowFunctionBody::Expr(value) => {
                 let mut units = Vec::new();
-                self.leave(Kind::Return, Some(value), Span::of(value.span()), &mut units);
-                Node::new(Kind::Body, "", units, Span::of(value.span()))
+                self.leave(NodeKind::Return, Some(value), Span::of(value.span()), &mut units);
+                Node::new(NodeKind::Body, "", units, Span::of(value.span()))
             }
         };
-        Node::new(Kind::Arrow, if arrow.is_async { "async" } else { "" }, vec![params, body], span)
+        Node::new(NodeKind::Arrow, if arrow.is_async { "async" } else { "" }, vec![params, body], span)
     }
 
-    pub(super) fn class(self, kind: Kind, name: Option<&Ident>, class: &Class) -> Node {
+    pub(super) fn class(self, kind: NodeKind, name: Option<&Ident>, class: &Class) -> Node {
         let span = Span::of(class.span);
         let name = name.map_or_else(|| Node::absent(span), |name| self.ident(name));
         let base = class.super_class.as_deref().map_or_else(|| Node::absent(span), |base| self.expr(base));
@@ -62,7 +62,7 @@ impl Lower<'_> {
                 (MethodKind::Setter, false) => "set",
                 (MethodKind::Setter, true) => "static set",
             };
-            node(Kind::Method, text, vec![key, self.function(Kind::Function, None, function)])
+            node(NodeKind::Method, text, vec![key, self.function(NodeKind::Function, None, function)])
         };
         match member {
             ClassMember::Constructor(constructor) => {
@@ -72,22 +72,22 @@ impl Lower<'_> {
                 });
                 let params = list(params.collect(), span);
                 let body = self.function_body(constructor.body.as_ref(), span);
-                let function = node(Kind::Function, "", vec![Node::absent(span), params, body]);
-                node(Kind::Method, "constructor", vec![self.prop_name(&constructor.key), function])
+                let function = node(NodeKind::Function, "", vec![Node::absent(span), params, body]);
+                node(NodeKind::Method, "constructor", vec![self.prop_name(&constructor.key), function])
             }
             ClassMember::Method(m) => method(m.kind, m.is_static, self.prop_name(&m.key), &m.function),
             ClassMember::PrivateMethod(m) => method(m.kind, m.is_static, private(&m.key), &m.function),
             ClassMember::ClassProp(prop) => {
-                node(Kind::Property, static_or(prop.is_static), vec![self.prop_name(&prop.key), value(prop.value.as_deref())])
+                node(NodeKind::Property, static_or(prop.is_static), vec![self.prop_name(&prop.key), value(prop.value.as_deref())])
             }
             ClassMember::PrivateProp(prop) => {
-                node(Kind::Property, static_or(prop.is_static), vec![private(&prop.key), value(prop.value.as_deref())])
+                node(NodeKind::Property, static_or(prop.is_static), vec![private(&prop.key), value(prop.value.as_deref())])
             }
             ClassMember::AutoAccessor(accessor) => {
-                node(Kind::Property, "accessor", vec![self.key(&accessor.key), value(accessor.value.as_deref())])
+                node(NodeKind::Property, "accessor", vec![self.key(&accessor.key), value(accessor.value.as_deref())])
             }
             ClassMember::StaticBlock(block) => {
-                node(Kind::Block, "static", vec![self.body(&block.body.stmts, Span::of(block.body.span))])
+                node(NodeKind::Block, "static", vec![self.body(&block.body.stmts, Span::of(block.body.span))])
             }
             ClassMember::Empty(_) => Node::absent(span),
             ClassMember::TsIndexSignature(other) => self.opaque(other),
@@ -103,5 +103,5 @@ impl Lower<'_> {
 }
 
 fn private(name: &PrivateName) -> Node {
-    named(Kind::Name, format!("#{}", name.name), name)
+    named(NodeKind::Name, format!("#{}", name.name), name)
 }

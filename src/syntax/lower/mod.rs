@@ -1,8 +1,8 @@
 /*!
-From swc's tree to the canonical one, see [`tree`](super::tree) for what becomes what.
+Lowers swc's tree to the canonical one; [`tree`](super::tree) lists the results.
 
-Every construct of the language has its place here, also those no pattern uses today: a construct that was skipped would hide
-what stands inside it.
+Every construct of the language is handled, also those that no pattern uses today: a construct that was skipped would hide
+its contents.
 */
 
 mod expr;
@@ -14,9 +14,9 @@ use std::borrow::Cow;
 use swc_common::Spanned;
 use swc_ecma_ast::{Decl, DefaultDecl, ModuleDecl, ModuleItem};
 
-use super::tree::{Kind, Node, Span};
+use super::tree::{Node, NodeKind, Span};
 
-/// Lowers top-level items to one [`Kind::Body`].
+/// Lowers top-level items to one [`NodeKind::Body`].
 pub fn lower_items(text: &str, items: &[ModuleItem]) -> Node {
     let lower = Lower { text };
     let mut units = Vec::new();
@@ -30,10 +30,10 @@ pub fn lower_items(text: &str, items: &[ModuleItem]) -> Node {
         (Some(first), Some(last)) => Span::new(first.span.lo, last.span.hi),
         _ => Span::new(0, 0),
     };
-    Node::new(Kind::Body, "", units, span)
+    Node::new(NodeKind::Body, "", units, span)
 }
 
-/// Knows the text, for what is kept as written.
+/// The lowering of one text, which is needed for constructs that are kept as written.
 #[derive(Clone, Copy)]
 struct Lower<'t> {
     text: &'t str,
@@ -43,7 +43,7 @@ impl Lower<'_> {
     fn opaque(self, node: &impl Spanned) -> Node {
         let span = Span::of(node.span());
         let text = self.text.get(span.range()).unwrap_or_default().to_owned();
-        Node::new(Kind::Opaque, text, Vec::new(), span)
+        Node::new(NodeKind::Opaque, text, Vec::new(), span)
     }
 
     fn module_decl(self, decl: &ModuleDecl) -> Node {
@@ -52,16 +52,16 @@ impl Lower<'_> {
             ModuleDecl::ExportDecl(export) => {
                 let mut units = Vec::new();
                 self.decl(&export.decl, &mut units);
-                Node::new(Kind::Export, "", units, span)
+                Node::new(NodeKind::Export, "", units, span)
             }
-            ModuleDecl::ExportDefaultExpr(export) => Node::new(Kind::Export, "default", vec![self.expr(&export.expr)], span),
+            ModuleDecl::ExportDefaultExpr(export) => Node::new(NodeKind::Export, "default", vec![self.expr(&export.expr)], span),
             ModuleDecl::ExportDefaultDecl(export) => {
                 let unit = match &export.decl {
-                    DefaultDecl::Fn(f) => self.function(Kind::FunctionDecl, f.ident.as_ref(), &f.function),
-                    DefaultDecl::Class(c) => self.class(Kind::ClassDecl, c.ident.as_ref(), &c.class),
+                    DefaultDecl::Fn(f) => self.function(NodeKind::FunctionDecl, f.ident.as_ref(), &f.function),
+                    DefaultDecl::Class(c) => self.class(NodeKind::ClassDecl, c.ident.as_ref(), &c.class),
                     DefaultDecl::TsInterfaceDecl(other) => self.opaque(other),
                 };
-                Node::new(Kind::Export, "default", vec![unit], span)
+                Node::new(NodeKind::Export, "default", vec![unit], span)
             }
             other => self.opaque(other),
         }
@@ -70,11 +70,11 @@ impl Lower<'_> {
     fn decl(self, decl: &Decl, units: &mut Vec<Node>) {
         match decl {
             Decl::Fn(f) => {
-                let mut node = self.function(Kind::FunctionDecl, Some(&f.ident), &f.function);
+                let mut node = self.function(NodeKind::FunctionDecl, Some(&f.ident), &f.function);
                 node.span = Span::of(f.span());
                 units.push(node);
             }
-            Decl::Class(c) => units.push(self.class(Kind::ClassDecl, Some(&c.ident), &c.class)),
+            Decl::Class(c) => units.push(self.class(NodeKind::ClassDecl, Some(&c.ident), &c.class)),
             Decl::Var(var) => self.declare(var.kind.as_str(), &var.decls, units),
             Decl::Using(using) => {
                 self.declare(if using.is_await { "await using" } else { "using" }, &using.decls, units);
@@ -84,15 +84,15 @@ impl Lower<'_> {
     }
 }
 
-fn named(kind: Kind, text: impl Into<Cow<'static, str>>, node: &impl Spanned) -> Node {
+fn named(kind: NodeKind, text: impl Into<Cow<'static, str>>, node: &impl Spanned) -> Node {
     Node::new(kind, text, Vec::new(), Span::of(node.span()))
 }
 
 fn list(kids: Vec<Node>, span: Span) -> Node {
-    Node::new(Kind::List, "", kids, span)
+    Node::new(NodeKind::List, "", kids, span)
 }
 
-/// The value as JavaScript would print it, near enough to tell numbers apart.
+/// The value roughly as JavaScript prints it: exact enough to tell numbers apart.
 fn number(value: f64) -> String {
     if value == 0.0 { "0".to_owned() } else { value.to_string() }
 }

@@ -4,16 +4,16 @@ use swc_common::Spanned;
 use swc_ecma_ast::{Expr, ForHead, Pat, Stmt, VarDeclOrExpr, VarDeclarator};
 
 use super::{Lower, list, named};
-use crate::tree::{Kind, Node, Span};
+use crate::tree::{Node, NodeKind, Span};
 
 impl Lower<'_> {
     pub(super) fn body(self, stmts: &[Stmt], span: Span) -> Node {
         let mut units = Vec::with_capacity(stmts.len());
         stmts.iter().for_each(|stmt| self.stmt(stmt, &mut units));
-        Node::new(Kind::Body, "", units, span)
+        Node::new(NodeKind::Body, "", units, span)
     }
 
-    /// The body of a loop or branch: a block and a single statement are the same.
+    /// Lowers the body of a loop or branch: a block and a single statement give the same result.
     fn branch(self, stmt: &Stmt) -> Node {
         match stmt {
             Stmt::Block(block) => self.body(&block.stmts, Span::of(block.span)),
@@ -21,7 +21,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Adds the units of one statement: none for an empty one, several where it joins what could stand alone.
+    /// Adds the units of one statement: none for an empty one, several for one that joins parts which could be statements
+    /// themselves.
     pub(super) fn stmt(self, stmt: &Stmt, units: &mut Vec<Node>) {
         let span = Span::of(stmt.span());
         let node = |kind, text: &'static str, kids| Node::new(kind, text, kids, span);
@@ -29,24 +30,24 @@ impl Lower<'_> {
             Stmt::Empty(_) => return,
             Stmt::Expr(stmt) => return self.sequence(&stmt.expr, units),
             Stmt::Decl(decl) => return self.decl(decl, units),
-            Stmt::Return(stmt) => return self.leave(Kind::Return, stmt.arg.as_deref(), span, units),
-            Stmt::Throw(stmt) => return self.leave(Kind::Throw, Some(&stmt.arg), span, units),
+            Stmt::Return(stmt) => return self.leave(NodeKind::Return, stmt.arg.as_deref(), span, units),
+            Stmt::Throw(stmt) => return self.leave(NodeKind::Throw, Some(&stmt.arg), span, units),
             Stmt::If(stmt) => {
                 let test = self.split(&stmt.test, units);
                 let alternative = stmt.alt.as_deref().map_or_else(|| Node::absent(span), |alt| self.branch(alt));
-                node(Kind::If, "", vec![test, self.branch(&stmt.cons), alternative])
+                node(NodeKind::If, "", vec![test, self.branch(&stmt.cons), alternative])
             }
             Stmt::Switch(stmt) => {
                 let subject = self.split(&stmt.discriminant, units);
                 let cases = stmt.cases.iter().map(|case| {
                     let span = Span::of(case.span);
-                    Node::new(Kind::Case, "", vec![self.maybe(case.test.as_deref(), span), self.body(&case.cons, span)], span)
+                    Node::new(NodeKind::Case, "", vec![self.maybe(case.test.as_deref(), span), self.body(&case.cons, span)], span)
                 });
-                node(Kind::Switch, "", vec![subject, list(cases.collect(), span)])
+                node(NodeKind::Switch, "", vec![subject, list(cases.collect(), span)])
             }
-            Stmt::Block(block) => node(Kind::Block, "", vec![self.body(&block.stmts, span)]),
-            Stmt::While(stmt) => node(Kind::While, "", vec![self.expr(&stmt.test), self.branch(&stmt.body)]),
-            Stmt::DoWhile(stmt) => node(Kind::DoWhile, "", vec![self.branch(&stmt.body), self.expr(&stmt.test)]),
+            Stmt::Block(block) => node(NodeKind::Block, "", vec![self.body(&block.stmts, span)]),
+            Stmt::While(stmt) => node(NodeKind::While, "", vec![self.expr(&stmt.test), self.branch(&stmt.body)]),
+            Stmt::DoWhile(stmt) => node(NodeKind::DoWhile, "", vec![self.branch(&stmt.body), self.expr(&stmt.test)]),
             Stmt::For(stmt) => {
                 let mut initial = Vec::new();
                 match &stmt.init {
@@ -55,14 +56,14 @@ impl Lower<'_> {
                     None => {}
                 }
                 let (test, update) = (self.maybe(stmt.test.as_deref(), span), self.maybe(stmt.update.as_deref(), span));
-                node(Kind::For, "", vec![list(initial, span), test, update, self.branch(&stmt.body)])
+                node(NodeKind::For, "", vec![list(initial, span), test, update, self.branch(&stmt.body)])
             }
             Stmt::ForIn(stmt) => {
-                node(Kind::ForIn, "", vec![self.for_head(&stmt.left), self.expr(&stmt.right), self.branch(&stmt.body)])
+                node(NodeKind::ForIn, "", vec![self.for_head(&stmt.left), self.expr(&stmt.right), self.branch(&stmt.body)])
             }
             Stmt::ForOf(stmt) => {
                 let kids = vec![self.for_head(&stmt.left), self.expr(&stmt.right), self.branch(&stmt.body)];
-                node(Kind::ForOf, if stmt.is_await { "await" } else { "" }, kids)
+                node(NodeKind::ForOf, if stmt.is_await { "await" } else { "" }, kids)
             }
             Stmt::Try(stmt) => {
                 let (parameter, handler) = match &stmt.handler {
@@ -74,35 +75,39 @@ impl Lower<'_> {
                 let finalizer = stmt.finalizer.as_ref();
                 let finalizer =
                     finalizer.map_or_else(|| Node::absent(span), |block| self.body(&block.stmts, Span::of(block.span)));
-                node(Kind::Try, "", vec![self.body(&stmt.block.stmts, Span::of(stmt.block.span)), parameter, handler, finalizer])
+                node(
+                    NodeKind::Try,
+                    "",
+                    vec![self.body(&stmt.block.stmts, Span::of(stmt.block.span)), parameter, handler, finalizer],
+                )
             }
             Stmt::Labeled(stmt) => {
-                let label = named(Kind::Name, stmt.label.sym.to_string(), &stmt.label);
-                node(Kind::Labeled, "", vec![label, self.branch(&stmt.body)])
+                let label = named(NodeKind::Name, stmt.label.sym.to_string(), &stmt.label);
+                node(NodeKind::Labeled, "", vec![label, self.branch(&stmt.body)])
             }
-            Stmt::Break(stmt) => node(Kind::Jump, "break", self.label(stmt.label.as_ref())),
-            Stmt::Continue(stmt) => node(Kind::Jump, "continue", self.label(stmt.label.as_ref())),
+            Stmt::Break(stmt) => node(NodeKind::Jump, "break", self.label(stmt.label.as_ref())),
+            Stmt::Continue(stmt) => node(NodeKind::Jump, "continue", self.label(stmt.label.as_ref())),
             Stmt::Debugger(_) | Stmt::With(_) => self.opaque(stmt),
         };
         units.push(unit);
     }
 
-    /// `return a, b` and `throw a, b`: all but the last part are units of their own.
-    pub(super) fn leave(self, kind: Kind, value: Option<&Expr>, span: Span, units: &mut Vec<Node>) {
+    /// Lowers `return a, b` and `throw a, b`: all but the last part are units of their own.
+    pub(super) fn leave(self, kind: NodeKind, value: Option<&Expr>, span: Span, units: &mut Vec<Node>) {
         let value = value.map_or_else(|| Node::absent(span), |value| self.split(value, units));
         units.push(Node::new(kind, "", vec![value], span));
     }
 
-    /// One unit for each declarator.
+    /// Adds one unit for each declarator.
     pub(super) fn declare(self, kind: &'static str, declarators: &[VarDeclarator], units: &mut Vec<Node>) {
         for declarator in declarators {
             let span = Span::of(declarator.span);
             let kids = vec![self.pat(&declarator.name), self.maybe(declarator.init.as_deref(), span)];
-            units.push(Node::new(Kind::Declare, kind, kids, span));
+            units.push(Node::new(NodeKind::Declare, kind, kids, span));
         }
     }
 
-    /// The last part of a sequence; the parts before it become units.
+    /// Returns the last part of a sequence; the parts before it become units.
     fn split(self, expr: &Expr, units: &mut Vec<Node>) -> Node {
         let mut parts = Vec::new();
         self.sequence(expr, &mut parts);
@@ -136,6 +141,6 @@ impl Lower<'_> {
     }
 
     fn label(self, label: Option<&swc_ecma_ast::Ident>) -> Vec<Node> {
-        label.map(|label| named(Kind::Name, label.sym.to_string(), label)).into_iter().collect()
+        label.map(|label| named(NodeKind::Name, label.sym.to_string(), label)).into_iter().collect()
     }
 }

@@ -1,15 +1,15 @@
-//! Which of one's own entries changed, for those who keep something that is derived from them.
+//! Log of changed entries of this user, for keeping derived data up to date.
 
 use super::connection::Connection;
 use super::error::PostgresError;
 use ctxbridge_archive::store::Changes;
 
-/// Changed entries that are kept: who has missed more of them compares everything.
-const KEPT: i64 = 2_000;
+/// Changed entries that are kept in the log. A reader that missed more compares everything.
+const MAX_KEPT_CHANGES: i64 = 2_000;
 
-/// Takes note of entries that came, changed or went. Changes are numbered in the order in which they can be seen: so whoever notes some waits
-/// for those who did before, until they are done.
-pub(super) fn note(db: &mut Connection, entries: &[i64]) -> Result<(), PostgresError> {
+/// Records entries that were added, changed or removed. Changes are numbered in the
+/// order in which they become visible, so a writer waits for earlier writers to finish.
+pub(super) fn record_changes(db: &mut Connection, entries: &[i64]) -> Result<(), PostgresError> {
     if entries.is_empty() {
         return Ok(());
     }
@@ -22,14 +22,14 @@ fn lock(db: &mut Connection) -> Result<(), PostgresError> {
     db.one(sql, &[]).map(drop)
 }
 
-/// What tells a change from one of the same number elsewhere.
+/// A random number that distinguishes a change from one with the same number in another archive.
 fn salt() -> i64 {
     // Without chance, two archives are told apart by the number alone.
     getrandom::u64().unwrap_or_default().cast_signed()
 }
 
-/// What changed since a mark was given out: a mark is the last change at that time, and what only that one has.
-pub(super) fn since(db: &mut Connection, mark: Option<&str>) -> Result<Changes, PostgresError> {
+/// Entries that changed since a mark was issued. A mark is the number of the last change at that time, with its salt.
+pub(super) fn changes_since(db: &mut Connection, mark: Option<&str>) -> Result<Changes, PostgresError> {
     let newest =
         "SELECT id, salt FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text ORDER BY id DESC LIMIT 1";
     let row = match db.first(newest, &[])? {
@@ -65,15 +65,15 @@ pub(super) fn since(db: &mut Connection, mark: Option<&str>) -> Result<Changes, 
         }
         None => None,
     };
-    Ok(Changes { mark: format!("{last}:{salt}"), entries })
+    Ok(Changes { revision: format!("{last}:{salt}"), entries })
 }
 
-/// Forgets the oldest, never the last.
-pub(super) fn forget(db: &mut Connection) -> Result<(), PostgresError> {
+/// Deletes the oldest changes, never the last.
+pub(super) fn trim_changes(db: &mut Connection) -> Result<(), PostgresError> {
     let sql = "DELETE FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text AND id < (
             SELECT max(id) FROM (
                 SELECT id, sum(cardinality(entries)) OVER (ORDER BY id DESC) AS missed FROM ctxbridge.changes
                 WHERE tenant = $1 AND owner = session_user::text
             ) AS known WHERE missed >= $2)";
-    db.execute(sql, &[&KEPT]).map(drop)
+    db.execute(sql, &[&MAX_KEPT_CHANGES]).map(drop)
 }

@@ -1,35 +1,35 @@
-//! Compactions: what hooks and transcripts tell of them, each in its own way and in any order, is one row.
+//! Compactions. Hooks and transcripts report each of them in their own way and in any order; all reports become one row.
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::line::{Line, clean, cleaned, limit};
-use super::words::{Weight, Words, query};
-use super::write::{Session, delete_entry, known_session, show};
-use super::{changes, cycle, search};
+use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit};
+use super::tsvector::{TsVector, Weight, to_tsquery};
+use super::write::{SessionRow, delete_entry, ensure_session, share_entries};
+use super::{changes, maintenance, search};
 use ctxbridge_archive::SUMMARY_CONFIDENCE;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::store::{Compaction, Snapshot, StoredCompaction};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, summary};
 
-/// Who tells of a compaction may know a turn more or less than who tells of it later: an automatic one is made while a prompt waits,
-/// which the client writes down before or behind it.
-const APART: i32 = 1;
+/// Difference in turns up to which two reports are about the same compaction. An automatic
+/// one is made while a prompt waits, which the client writes down before or after it.
+const TURN_TOLERANCE: i32 = 1;
 
-/// A compaction took no longer than that: what was announced earlier is another one. In milliseconds.
-const LONGEST_MS: i64 = 60 * 60 * 1_000;
+/// Longest duration of a compaction, in milliseconds. An earlier announcement is about another one.
+const MAX_COMPACTION_MS: i64 = 60 * 60 * 1_000;
 
-/// Places of words in a snapshot's text.
-const PLACES: u16 = 1_000;
+/// Maximum number of word positions of a snapshot's text.
+const MAX_SNAPSHOT_POSITIONS: u16 = 1_000;
 
-/// The same in a summary.
-const OF_SUMMARY: u16 = 8_000;
+/// Maximum number of word positions of a summary.
+const MAX_SUMMARY_POSITIONS: u16 = 8_000;
 
-/// A summary that took the conversation's place. The hook and the transcript both tell of it, in their own wrapping and in any
-/// order: the longer text is kept, once.
-pub(super) fn summary(
+/// Records a summary that replaced the conversation. The hook and the transcript both report it, in their own wrapping and in any
+/// order. The longer text is kept, once.
+pub(super) fn record_summary(
     db: &mut Connection,
-    session: &Session,
+    session: &SessionRow,
     transcript: Option<i64>,
     met: &CompactSummary,
 ) -> Result<(), PostgresError> {
@@ -40,7 +40,7 @@ pub(super) fn summary(
     let start = signed(met.start.filter(|_| transcript.is_some()));
     let turns = met.turns.cast_signed();
     // A hook that tells of the same once more would tell of the same turns; the transcript knows them.
-    let apart = if start.is_some() { APART } else { 0 };
+    let apart = if start.is_some() { TURN_TOLERANCE } else { 0 };
     let recent = db.all(
         "SELECT c.id, e.id, e.summary FROM ctxbridge.compactions c
             JOIN ctxbridge.entries e ON e.tenant = c.tenant AND e.id = c.summary AND e.owner = c.owner
@@ -62,15 +62,15 @@ pub(super) fn summary(
         }
     }
     let entry = entry(db, session, &core)?;
-    let mut words = Words::default();
-    words.add(&Tokenizer::default(), &core, Weight::A, OF_SUMMARY);
+    let mut words = TsVector::default();
+    words.add(&Tokenizer::default(), &core, Weight::A, MAX_SUMMARY_POSITIONS);
     search::put_summary(db, session.id, (entry, met.at_ms), &words)?;
     if known.is_none() {
         // The compaction may have been announced by a hook.
         let announced = db.first(
             "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND owner = session_user::text
                 AND turns BETWEEN $3 AND $4 AND summary IS NULL AND NOT is_blocked ORDER BY at_ms DESC LIMIT 1",
-            &[&session.id, &turns.saturating_sub(APART).max(0), &turns],
+            &[&session.id, &turns.saturating_sub(TURN_TOLERANCE).max(0), &turns],
         )?;
         known = announced.map(|row| row.get(0)).transpose()?;
     }
@@ -93,32 +93,32 @@ pub(super) fn summary(
         if !db.one(sql, &[&replaced])?.get::<bool>(0)? {
             delete_entry(db, replaced)?;
             search::forget_texts(db, session.id, &[replaced])?;
-            changes::note(db, &[replaced])?;
+            changes::record_changes(db, &[replaced])?;
         }
     }
     note(db, session.id, id, transcript, met)
 }
 
-/// The entry of a summary.
-fn entry(db: &mut Connection, session: &Session, core: &str) -> Result<i64, PostgresError> {
+/// Finds or adds the entry of a summary.
+fn entry(db: &mut Connection, session: &SessionRow, core: &str) -> Result<i64, PostgresError> {
     let sha256 = digest_of(core);
     // Asked first: of a call with more than values, a distributed server runs a part elsewhere.
-    let confidence = SUMMARY_CONFIDENCE + cycle::lost(db)?;
+    let confidence = SUMMARY_CONFIDENCE + maintenance::total_loss(db)?;
     let sql = "SELECT ctxbridge.add_summary($1, $2, $3, $4, $5, $6)";
     let chars = core.chars().count() as i64;
-    let added = db.one(sql, &[&session.id, &&sha256[..], &chars, &clean(core), &confidence])?;
+    let added = db.one(sql, &[&session.id, &&sha256[..], &chars, &escape_nul(core), &confidence])?;
     if let Some(id) = added.get(0)? {
-        changes::note(db, &[id])?;
+        changes::record_changes(db, &[id])?;
         return Ok(id);
     }
     let sql = "SELECT id FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text AND sha256 = $2";
     let id = db.one(sql, &[&&sha256[..]])?.get(0)?;
-    show(db, session, &[id])?;
+    share_entries(db, session, &[id])?;
     Ok(id)
 }
 
-/// What is known of a compaction besides its summary. Where the client does not say how long it took, the hooks before and after it do.
-/// A snapshot of other turns than the transcript has before it, or of none, is taken anew.
+/// Updates everything known about a compaction except its summary. Where the client does not report the duration, it is computed
+/// from the hooks before and after. A snapshot of no turns, or of other turns than the transcript has before it, is taken again.
 fn note(db: &mut Connection, session: i64, id: i64, transcript: Option<i64>, met: &CompactSummary) -> Result<(), PostgresError> {
     db.execute(
         "UPDATE ctxbridge.compactions SET cause = coalesce(cause, $4), context_tokens = coalesce(context_tokens, $5),
@@ -131,12 +131,12 @@ fn note(db: &mut Connection, session: i64, id: i64, transcript: Option<i64>, met
         &[
             &session,
             &id,
-            &cleaned(met.noted.cause.as_deref()),
+            &escape_nul_in(met.noted.cause.as_deref()),
             &signed(met.noted.tokens_before),
             &signed(met.noted.tokens_after),
             &signed(met.noted.took_ms),
             &met.at_ms,
-            &LONGEST_MS,
+            &MAX_COMPACTION_MS,
             &signed(met.start.filter(|_| transcript.is_some())),
             &transcript,
             &met.turns.cast_signed(),
@@ -145,7 +145,7 @@ fn note(db: &mut Connection, session: i64, id: i64, transcript: Option<i64>, met
     .map(drop)
 }
 
-/// What the model was given after compactions, as the API counted it: the client's own number is an estimate without its instructions and tools.
+/// Records the context sizes after compactions, as counted by the API. The client's estimate leaves out instructions and tools.
 pub(super) fn first_contexts(
     db: &mut Connection,
     session: i64,
@@ -160,15 +160,15 @@ pub(super) fn first_contexts(
     Ok(())
 }
 
-/// A rewritten transcript has them no more from a byte on, unless they are met again.
-pub(super) fn forget_places(db: &mut Connection, session: i64, transcript: i64, from: u64) -> Result<(), PostgresError> {
+/// Forgets the locations of compactions at or after a byte of a rewritten transcript. They are set again if they are still there.
+pub(super) fn forget_locations(db: &mut Connection, session: i64, transcript: i64, from: u64) -> Result<(), PostgresError> {
     let sql = "UPDATE ctxbridge.compactions SET transcript = NULL, start = NULL
         WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND transcript = $3 AND start >= $4";
     db.execute(sql, &[&session, &transcript, &from.cast_signed()]).map(drop)
 }
 
-/// Where compactions are that an earlier version knew by their summaries alone.
-pub(super) fn place(
+/// Locates compactions that an earlier version stored with their summaries alone.
+pub(super) fn locate_compactions(
     db: &mut Connection,
     transcript: i64,
     summaries: &[CompactSummary],
@@ -178,15 +178,15 @@ pub(super) fn place(
             JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
         WHERE t.tenant = $1 AND t.id = $2 AND t.owner = session_user::text FOR UPDATE OF s";
     let Some(row) = db.first(sql, &[&transcript])? else { return Ok(()) };
-    let session = Session { id: row.get(0)?, audience: row.get(1)? };
+    let session = SessionRow { id: row.get(0)?, audience: row.get(1)? };
     for met in summaries {
-        summary(db, &session, Some(transcript), met)?;
+        record_summary(db, &session, Some(transcript), met)?;
     }
     first_contexts(db, session.id, transcript, contexts)
 }
 
-pub(super) fn announce(db: &mut Connection, session: &str, compaction: &Compaction) -> Result<(), PostgresError> {
-    let session = known_session(db, session, compaction.at_ms)?;
+pub(super) fn record_compaction(db: &mut Connection, session: &str, compaction: &Compaction) -> Result<(), PostgresError> {
+    let session = ensure_session(db, session, compaction.at_ms)?;
     let turns = compaction.turns.map_or_else(|| turns_of(db, session.id), |turns| Ok(turns.cast_signed()))?;
     let known =
         "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
@@ -200,7 +200,7 @@ pub(super) fn announce(db: &mut Connection, session: &str, compaction: &Compacti
             &session.id,
             &session.audience,
             &compaction.at_ms,
-            &cleaned(compaction.cause.as_deref()),
+            &escape_nul_in(compaction.cause.as_deref()),
             &turns,
             &signed(compaction.context_tokens),
             &compaction.is_blocked,
@@ -209,11 +209,11 @@ pub(super) fn announce(db: &mut Connection, session: &str, compaction: &Compacti
     .map(drop)
 }
 
-pub(super) fn hooked_summary(db: &mut Connection, session: &str, text: &str, now_ms: i64) -> Result<(), PostgresError> {
-    let session = known_session(db, session, now_ms)?;
+pub(super) fn record_hook_summary(db: &mut Connection, session: &str, text: &str, now_ms: i64) -> Result<(), PostgresError> {
+    let session = ensure_session(db, session, now_ms)?;
     let turns = turns_of(db, session.id)?.cast_unsigned();
     let met = CompactSummary { text: text.to_owned(), at_ms: now_ms, turns, ..CompactSummary::default() };
-    summary(db, &session, None, &met)
+    record_summary(db, &session, None, &met)
 }
 
 fn turns_of(db: &mut Connection, session: i64) -> Result<i32, PostgresError> {
@@ -222,14 +222,14 @@ fn turns_of(db: &mut Connection, session: i64) -> Result<i32, PostgresError> {
     db.one(sql, &[&session])?.get(0)
 }
 
-pub(super) fn keep_snapshot(db: &mut Connection, compaction: i64, snapshot: &Snapshot) -> Result<(), PostgresError> {
+pub(super) fn save_snapshot(db: &mut Connection, compaction: i64, snapshot: &Snapshot) -> Result<(), PostgresError> {
     let Snapshot { messages, first, last, topics } = snapshot;
     let topics_text = topics.join(" ");
     let tokenizer = Tokenizer::default();
-    let mut words = Words::default();
+    let mut words = TsVector::default();
     // The topics count most: they are of all that was said.
     for (text, weight) in [(topics_text.as_str(), Weight::A), (first, Weight::B), (last, Weight::B)] {
-        words.add(&tokenizer, text, weight, PLACES);
+        words.add(&tokenizer, text, weight, MAX_SNAPSHOT_POSITIONS);
     }
     db.execute(
         "UPDATE ctxbridge.compactions SET messages = $3, first_message = $4, last_message = $5, topics = $6, words = $7
@@ -237,8 +237,8 @@ pub(super) fn keep_snapshot(db: &mut Connection, compaction: i64, snapshot: &Sna
         &[
             &compaction,
             &messages.cast_signed(),
-            &clean(first),
-            &clean(last),
+            &escape_nul(first),
+            &escape_nul(last),
             &serde_json::Value::from(topics.as_slice()).to_string(),
             &words,
         ],
@@ -267,55 +267,55 @@ pub(super) fn compactions(
     db.all(&sql, &[&session, &since_ms])?.iter().map(compaction).collect()
 }
 
-pub(super) fn compactions_with(
+pub(super) fn search_compactions(
     db: &mut Connection,
     words: &str,
     project: Option<&str>,
     count: usize,
 ) -> Result<Vec<StoredCompaction>, PostgresError> {
-    let Some(query) = query(words) else { return Ok(Vec::new()) };
+    let Some(query) = to_tsquery(words) else { return Ok(Vec::new()) };
     let sql = format!(
-        "{COMPACTIONS} AND c.words @@ $2::text::tsquery AND ($3::text IS NULL OR strpos({IN_PATH}, $3) > 0)
+        "{COMPACTIONS} AND c.words @@ $2::text::tsquery AND ($3::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $3) > 0)
          ORDER BY ts_rank('{{0.1, 0.4, 0.5, 1.0}}', c.words, $2::text::tsquery, 1) DESC, c.at_ms DESC LIMIT $4"
     );
-    let project = project.map(in_path);
-    db.all(&sql, &[&query, &project, &limit(count)])?.iter().map(compaction).collect()
+    let project = project.map(project_with_slashes);
+    db.all(&sql, &[&query, &project, &row_limit(count)])?.iter().map(compaction).collect()
 }
 
-/// A session's folder as it stands in a path between slashes: an expression.
-pub(super) const IN_PATH: &str = r"'/' || btrim(lower(replace(coalesce(s.folder, ''), '\', '/')), '/') || '/'";
+/// SQL expression: a session's folder, normalized and enclosed in slashes.
+pub(super) const FOLDER_WITH_SLASHES: &str = r"'/' || btrim(lower(replace(coalesce(s.folder, ''), '\', '/')), '/') || '/'";
 
-/// A project as it stands in a path between slashes.
-pub(super) fn in_path(project: &str) -> String {
-    clean(&format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase()))
+/// A project's path, normalized and enclosed in slashes.
+pub(super) fn project_with_slashes(project: &str) -> String {
+    escape_nul(&format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase()))
 }
 
-fn compaction(row: &Line) -> Result<StoredCompaction, PostgresError> {
+fn compaction(row: &PostgresRow) -> Result<StoredCompaction, PostgresError> {
     let summary: Option<i64> = row.get(9)?;
     let transcript: Option<i64> = row.get(10)?;
-    let snapshot = row.optional(12)?.map(|messages| -> Result<_, PostgresError> {
+    let snapshot = row.optional_unsigned(12)?.map(|messages| -> Result<_, PostgresError> {
         Ok(Snapshot { messages, first: row.text(13)?, last: row.text(14)?, topics: row.json(15)? })
     });
     Ok(StoredCompaction {
         key: row.get(0)?,
         session: row.text(1)?,
         at_ms: row.get(2)?,
-        cause: row.some_text(3)?,
-        turns: row.small(4)?,
-        context_tokens: row.optional(5)?,
-        context_after: row.optional(6)?,
-        took_ms: row.optional(7)?,
+        cause: row.optional_text(3)?,
+        turns: row.unsigned_32(4)?,
+        context_tokens: row.optional_unsigned(5)?,
+        context_after: row.optional_unsigned(6)?,
+        took_ms: row.optional_unsigned(7)?,
         learnings: row.unsigned(16)?,
         is_blocked: row.get(8)?,
         is_done: summary.is_some(),
         summary,
-        place: transcript.zip(row.optional(11)?),
+        location: transcript.zip(row.optional_unsigned(11)?),
         snapshot: snapshot.transpose()?,
     })
 }
 
-/// A turn that says the same is another entry.
-fn digest_of(text: &str) -> digest::Bytes {
+/// Digest of a summary's text. The prefix makes it differ from a turn with the same text.
+fn digest_of(text: &str) -> digest::Sha256Digest {
     digest::sha256(&[b"summary\0", text.as_bytes()].concat())
 }
 

@@ -1,9 +1,9 @@
 /*!
-One connection, used without async: every call ends, with an answer or when its time is over.
+One connection with a blocking interface: every call ends, with an answer or after a timeout.
 
-The client for PostgreSQL that is not async has no deadlines, not even when a connection is given back. So this is the async one: a
-thread drives what comes and goes on the socket, and who calls waits for an answer as long as it may. A connection on which something
-took too long is not used again: what it was asked for may still come.
+The blocking PostgreSQL client has no timeouts, not even for returning a connection. So this
+module uses the async one: a thread drives the socket, and the caller waits for the answer with a
+timeout. A connection with a timed-out call is not used again, since the answer may still arrive.
 */
 
 use std::collections::HashMap;
@@ -22,68 +22,71 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Statement};
 
 use super::error::PostgresError;
-use super::line::Line;
-use super::settings::{Settings, Ssl};
+use super::row::PostgresRow;
+use super::settings::{ConnectionSettings, TlsMode};
 use super::tls;
 
-/// The first version of PostgreSQL that will do, and its number.
-const OLDEST: (u32, i32) = (14, 140_000);
+/// The oldest supported version of PostgreSQL, and its `server_version_num`.
+const MIN_SERVER_VERSION: (u32, i32) = (14, 140_000);
 
-/// What a call may take beyond the time that the server itself gives a statement: the way there and back.
-const GRACE: Duration = Duration::from_secs(5);
+/// Time for the network, added to the server's own statement timeout.
+const ROUND_TRIP_TIME: Duration = Duration::from_secs(5);
 
-/// How long a connection that is given up may take to say good-bye.
-const PARTING: Duration = Duration::from_secs(1);
+/// Longest time for closing a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a lock is waited for.
+/// Longest wait for a lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// For how long nothing may be asked within a transaction, before the server breaks it off and others may go on.
-const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(120);
+/// Idle time in a transaction after which the server aborts it, so that others can go on.
+const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// After how long of silence the system asks whether the other side is still there.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+/// Idle time after which the system sends TCP keepalive probes.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
 /// Parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection.
+/// A connection to the server.
 pub(super) struct Connection {
     client: Client,
     statements: HashMap<String, Statement>,
-    settings: Arc<Settings>,
-    /// How long a statement may take.
+    settings: Arc<ConnectionSettings>,
+    /// Longest time for a statement.
     limit: Duration,
-    /// Whether it must not be used again.
-    is_spoilt: bool,
+    /// `true` if it must not be used again.
+    is_broken: bool,
     is_in_transaction: bool,
-    /// Gone when the connection is, which ends the thread.
+    /// Dropped with the connection, which ends the thread.
     _end: oneshot::Sender<()>,
 }
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("server", &self.settings.server()).field("is_spoilt", &self.is_spoilt).finish()
+        f.debug_struct("Connection").field("server", &self.settings.server()).field("is_spoiled", &self.is_broken).finish()
     }
 }
 
 impl Connection {
     /// Connects.
-    pub fn open(settings: &Arc<Settings>) -> Result<Self, PostgresError> {
+    pub fn open(settings: &Arc<ConnectionSettings>) -> Result<Self, PostgresError> {
         let (client, end) = connect(settings)?;
         let settings = Arc::clone(settings);
         let limit = settings.statement_timeout;
         let statements = HashMap::new();
-        let mut connection = Self { client, statements, settings, limit, is_spoilt: false, is_in_transaction: false, _end: end };
-        connection.begin()?;
+        let mut connection = Self { client, statements, settings, limit, is_broken: false, is_in_transaction: false, _end: end };
+        connection.configure()?;
         Ok(connection)
     }
 
-    /// What holds for all that is asked on it.
-    fn begin(&mut self) -> Result<(), PostgresError> {
-        let row = self.fact("SELECT current_setting('server_version_num')::integer, current_setting('server_version')", &[])?;
-        if row.get::<i32>(0)? < OLDEST.1 {
-            return Err(PostgresError::TooOld { server: self.server(), found: row.get(1)?, needed: OLDEST.0 });
+    /// Checks the server's version and configures the session.
+    fn configure(&mut self) -> Result<(), PostgresError> {
+        let row = self.one_without_tenant(
+            "SELECT current_setting('server_version_num')::integer, current_setting('server_version')",
+            &[],
+        )?;
+        if row.get::<i32>(0)? < MIN_SERVER_VERSION.1 {
+            return Err(PostgresError::ServerTooOld { server: self.server(), found: row.get(1)?, needed: MIN_SERVER_VERSION.0 });
         }
         // Names are written out in full everywhere: nobody else's operator or function is meant.
         let set = "SELECT set_config('search_path', 'pg_catalog', false), set_config('statement_timeout', $1, false),
@@ -93,17 +96,17 @@ impl Connection {
         let milliseconds = |time: Duration| time.as_millis().to_string();
         let statement = milliseconds(self.settings.statement_timeout);
         let lock = milliseconds(LOCK_TIMEOUT.min(self.settings.statement_timeout));
-        let idle = milliseconds(IDLE_IN_TRANSACTION.max(self.settings.statement_timeout));
-        self.fact(set, &[&statement, &lock, &idle])?;
+        let idle = milliseconds(IDLE_IN_TRANSACTION_TIMEOUT.max(self.settings.statement_timeout));
+        self.one_without_tenant(set, &[&statement, &lock, &idle])?;
         // So that nothing goes on there for one who is gone. A server on Windows has no way to see that, and refuses.
-        match self.fact(check, &[]) {
+        match self.one_without_tenant(check, &[]) {
             Err(PostgresError::Other { .. }) => Ok(()),
             set => set.map(drop),
         }
     }
 
-    /// The settings that it was made with.
-    pub fn settings(&self) -> &Settings {
+    /// The settings it was opened with.
+    pub fn settings(&self) -> &ConnectionSettings {
         &self.settings
     }
 
@@ -111,61 +114,61 @@ impl Connection {
         self.settings.server()
     }
 
-    /// Whether it can be given to the next one.
-    pub fn is_sound(&self) -> bool {
-        !self.is_spoilt && !self.is_in_transaction && !self.client.is_closed()
+    /// `true` if it can be reused.
+    pub fn is_reusable(&self) -> bool {
+        !self.is_broken && !self.is_in_transaction && !self.client.is_closed()
     }
 
-    /// All rows. The first parameter is the tenant, as in every statement; `params` are those behind it.
-    pub fn all(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Line>, PostgresError> {
+    /// All rows of a query. The first parameter is the tenant, as in every statement; `params` follow.
+    pub fn all(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<PostgresRow>, PostgresError> {
         let settings = Arc::clone(&self.settings);
         self.ask(sql, &with_tenant(&settings, params))
     }
 
     /// The first row, if there is one.
-    pub fn first(&mut self, sql: &str, params: Params<'_>) -> Result<Option<Line>, PostgresError> {
+    pub fn first(&mut self, sql: &str, params: Params<'_>) -> Result<Option<PostgresRow>, PostgresError> {
         Ok(self.all(sql, params)?.into_iter().next())
     }
 
-    /// The first row.
-    pub fn one(&mut self, sql: &str, params: Params<'_>) -> Result<Line, PostgresError> {
+    /// The first row, which has to exist.
+    pub fn one(&mut self, sql: &str, params: Params<'_>) -> Result<PostgresRow, PostgresError> {
         let first = self.first(sql, params)?;
         first.ok_or_else(|| PostgresError::Unreadable { server: self.server(), cause: "there is no row".to_owned() })
     }
 
-    /// How many rows were changed.
+    /// Runs a statement. Returns the number of changed rows.
     pub fn execute(&mut self, sql: &str, params: Params<'_>) -> Result<u64, PostgresError> {
         let statement = self.prepared(sql)?;
         let settings = Arc::clone(&self.settings);
         let answer = wait(self.limit(), self.client.execute(&statement, &with_tenant(&settings, params)));
-        self.told(answer)
+        self.check_answer(answer)
     }
 
-    /// The first row of what is no tenant's.
-    pub fn fact(&mut self, sql: &str, params: Params<'_>) -> Result<Line, PostgresError> {
+    /// The first row of a query without the tenant parameter.
+    pub fn one_without_tenant(&mut self, sql: &str, params: Params<'_>) -> Result<PostgresRow, PostgresError> {
         let first = self.ask(sql, params)?.into_iter().next();
         first.ok_or_else(|| PostgresError::Unreadable { server: self.server(), cause: "there is no row".to_owned() })
     }
 
-    fn ask(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Line>, PostgresError> {
+    fn ask(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<PostgresRow>, PostgresError> {
         let statement = self.prepared(sql)?;
         let answer = wait(self.limit(), self.client.query(&statement, params));
-        let rows = self.told(answer)?;
-        Ok(rows.into_iter().map(|row| Line { row, settings: Arc::clone(&self.settings) }).collect())
+        let rows = self.check_answer(answer)?;
+        Ok(rows.into_iter().map(|row| PostgresRow { row, settings: Arc::clone(&self.settings) }).collect())
     }
 
-    /// Several statements without parameters: what we wrote ourselves.
+    /// Runs several statements without parameters. Only for SQL from this crate.
     pub fn run(&mut self, sql: &str) -> Result<(), PostgresError> {
         let answer = wait(self.limit(), self.client.batch_execute(sql));
-        self.told(answer)
+        self.check_answer(answer)
     }
 
-    /// A transaction, which happens whole or not at all.
+    /// Runs a transaction: it is committed whole or not at all.
     pub fn transaction<T, E: From<PostgresError>>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         self.within("BEGIN", "COMMIT", work)
     }
 
-    /// Several questions of which all see the same state.
+    /// Runs several queries that all see the same state.
     pub fn snapshot<T, E: From<PostgresError>>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         self.within("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "COMMIT", work)
     }
@@ -183,7 +186,7 @@ impl Connection {
         match &result {
             Ok(_) => self.run(end)?,
             // What cannot be taken back is taken back by the server when the connection ends.
-            Err(_) if self.is_spoilt || self.run("ROLLBACK").is_err() => self.is_spoilt = true,
+            Err(_) if self.is_broken || self.run("ROLLBACK").is_err() => self.is_broken = true,
             Err(_) => {}
         }
         self.is_in_transaction = false;
@@ -196,58 +199,58 @@ impl Connection {
             return Ok(statement.clone());
         }
         let answer = wait(self.limit(), self.client.prepare(sql));
-        let statement = self.told(answer)?;
+        let statement = self.check_answer(answer)?;
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
 
-    /// Within a transaction: lets its statements, and locks that they wait for, take longer than others may.
-    pub fn be_patient(&mut self, limit: Duration) -> Result<(), PostgresError> {
+    /// Raises the timeouts of statements and locks for the current transaction.
+    pub fn extend_timeouts(&mut self, limit: Duration) -> Result<(), PostgresError> {
         let limit_ms = limit.as_millis().to_string();
         let set = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true)";
-        self.fact(set, &[&limit_ms])?;
+        self.one_without_tenant(set, &[&limit_ms])?;
         self.limit = limit;
         Ok(())
     }
 
     fn limit(&self) -> Duration {
-        self.limit + GRACE
+        self.limit + ROUND_TRIP_TIME
     }
 
-    fn told<T>(&mut self, answer: Option<Result<T, tokio_postgres::Error>>) -> Result<T, PostgresError> {
+    fn check_answer<T>(&mut self, answer: Option<Result<T, tokio_postgres::Error>>) -> Result<T, PostgresError> {
         match answer {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => {
                 let error = PostgresError::of_statement(&self.settings, &error);
-                self.is_spoilt |= matches!(error, PostgresError::Lost { .. } | PostgresError::Unreadable { .. });
+                self.is_broken |= matches!(error, PostgresError::Lost { .. } | PostgresError::Unreadable { .. });
                 Err(error)
             }
             None => {
-                self.is_spoilt = true;
+                self.is_broken = true;
                 Err(PostgresError::Timeout { server: self.server(), what: "answer", limit: self.limit() })
             }
         }
     }
 }
 
-fn with_tenant<'a>(settings: &'a Settings, params: Params<'a>) -> Vec<&'a (dyn ToSql + Sync)> {
+fn with_tenant<'a>(settings: &'a ConnectionSettings, params: Params<'a>) -> Vec<&'a (dyn ToSql + Sync)> {
     let tenant: &(dyn ToSql + Sync) = &settings.tenant;
     [&[tenant], params].concat()
 }
 
-/// The client, with what ends the thread behind it.
-fn connect(settings: &Arc<Settings>) -> Result<(Client, oneshot::Sender<()>), PostgresError> {
+/// Connects. Returns the client, and a sender whose drop ends its thread.
+fn connect(settings: &Arc<ConnectionSettings>) -> Result<(Client, oneshot::Sender<()>), PostgresError> {
     let config = config_of(settings);
-    let is_open = settings.is_socket() || settings.ssl == Ssl::Off;
+    let is_open = settings.is_socket() || settings.ssl == TlsMode::Off;
     // Before anything is begun, since a file is read for it.
-    let tls = if is_open { None } else { Some(tls::checked(settings.ca_file.as_ref())?) };
+    let tls = if is_open { None } else { Some(tls::verifying_connector(settings.ca_file.as_ref())?) };
     let (sender, receiver) = sync_channel(1);
     let (end, ended) = oneshot::channel();
     let limit = settings.connect_timeout;
     let work = move || {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return drop(sender.send(Err(Failure::System(error)))),
+            Err(error) => return drop(sender.send(Err(ConnectFailure::System(error)))),
         };
         let told = |answer| sender.send(answer).is_ok();
         runtime.block_on(async {
@@ -262,29 +265,29 @@ fn connect(settings: &Arc<Settings>) -> Result<(Client, oneshot::Sender<()>), Po
     let unreachable = |cause: String| PostgresError::Unreachable { server: settings.server(), cause };
     thread::Builder::new().name("postgres".to_owned()).spawn(work).map_err(|error| unreachable(error.to_string()))?;
     let late = || PostgresError::Timeout { server: settings.server(), what: "let us in", limit };
-    match receiver.recv_timeout(limit + PARTING) {
+    match receiver.recv_timeout(limit + CLOSE_TIMEOUT) {
         Ok(Ok(client)) => Ok((client, end)),
-        Ok(Err(Failure::Client(error))) => Err(PostgresError::of_connecting(settings, &error)),
-        Ok(Err(Failure::System(error))) => Err(unreachable(error.to_string())),
-        Ok(Err(Failure::Late)) | Err(RecvTimeoutError::Timeout) => Err(late()),
+        Ok(Err(ConnectFailure::Client(error))) => Err(PostgresError::of_connecting(settings, &error)),
+        Ok(Err(ConnectFailure::System(error))) => Err(unreachable(error.to_string())),
+        Ok(Err(ConnectFailure::TimedOut)) | Err(RecvTimeoutError::Timeout) => Err(late()),
         Err(RecvTimeoutError::Disconnected) => Err(unreachable("the thread for it has ended".to_owned())),
     }
 }
 
-/// Why there is no connection.
-enum Failure {
+/// Errors from connecting.
+enum ConnectFailure {
     Client(tokio_postgres::Error),
     System(std::io::Error),
-    Late,
+    TimedOut,
 }
 
 type Connected<S, T> = Result<(Client, tokio_postgres::Connection<S, T>), tokio_postgres::Error>;
 
-/// Hands the client over, and moves what it says and hears until it is gone.
+/// Hands the client over, and drives its socket until the connection ends.
 async fn drive<S, T>(
     connected: Result<Connected<S, T>, tokio::time::error::Elapsed>,
     ended: oneshot::Receiver<()>,
-    told: impl Fn(Result<Client, Failure>) -> bool,
+    told: impl Fn(Result<Client, ConnectFailure>) -> bool,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -298,11 +301,11 @@ async fn drive<S, T>(
             connection
         }
         Ok(Err(error)) => {
-            told(Err(Failure::Client(error)));
+            told(Err(ConnectFailure::Client(error)));
             return;
         }
         Err(_) => {
-            told(Err(Failure::Late));
+            told(Err(ConnectFailure::TimedOut));
             return;
         }
     };
@@ -313,22 +316,22 @@ async fn drive<S, T>(
         _ = ended => false,
     };
     if !is_over {
-        tokio::time::timeout(PARTING, connection).await.ok();
+        tokio::time::timeout(CLOSE_TIMEOUT, connection).await.ok();
     }
 }
 
-fn config_of(settings: &Settings) -> Config {
+fn config_of(settings: &ConnectionSettings) -> Config {
     let mut config = Config::new();
     config.host(&settings.host).port(settings.port).dbname(&settings.database).user(&settings.user);
     config.application_name("ctxbridge").connect_timeout(settings.connect_timeout);
-    config.keepalives_idle(KEEPALIVE).keepalives_interval(KEEPALIVE / 3).keepalives_retries(3);
-    config.tcp_user_timeout(settings.statement_timeout.max(KEEPALIVE));
+    config.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_IDLE / 3).keepalives_retries(3);
+    config.tcp_user_timeout(settings.statement_timeout.max(KEEPALIVE_IDLE));
     config.channel_binding(ChannelBinding::Prefer);
     config.ssl_mode(match settings.ssl {
         _ if settings.is_socket() => SslMode::Disable,
-        Ssl::Off => SslMode::Disable,
-        Ssl::Offered => SslMode::Prefer,
-        Ssl::On => SslMode::Require,
+        TlsMode::Off => SslMode::Disable,
+        TlsMode::Offered => SslMode::Prefer,
+        TlsMode::On => SslMode::Require,
     });
     if let Some(password) = &settings.password {
         config.password(password.reveal());
@@ -336,19 +339,19 @@ fn config_of(settings: &Settings) -> Config {
     config
 }
 
-/// Wakes the thread that waits.
-struct Alarm(Thread);
+/// Wakes the waiting thread.
+struct ThreadWaker(Thread);
 
-impl Wake for Alarm {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
 }
 
-/// What comes of a future, if it comes in time. It needs nothing of a runtime's: so it may be called anywhere, in one as well.
+/// The result of a future, or `None` after a timeout. It needs no runtime, so it can be called anywhere, also within one.
 fn wait<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let deadline = Instant::now() + limit;
-    let waker = Waker::from(Arc::new(Alarm(thread::current())));
+    let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {

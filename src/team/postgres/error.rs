@@ -1,4 +1,4 @@
-//! What may go wrong with a server, told apart by what one does about it.
+//! Errors of a server, distinguished by the remedy.
 
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use super::settings::Settings;
+use super::settings::ConnectionSettings;
 use ctxbridge_archive::quote;
 use ctxbridge_archive::store::{ServerFailure, StoreError};
 
-/// What went wrong with a server. No password is in it.
+/// An error of a server. It never contains a password.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
-    /// Nothing answers there.
+    /// Nothing answers at that address.
     #[error("cannot reach the PostgreSQL server {server}: {cause}; see that it runs, and that host and port are right")]
     Unreachable {
         /// Host and port.
         server: String,
-        /// What the system says.
+        /// The system's error.
         cause: String,
     },
-    /// It does not encrypt.
+    /// It does not offer TLS.
     #[error(
         "the PostgreSQL server {server} refuses TLS; switch it on there (ssl = on), or set postgres.ssl to off if nobody else is on the way"
     )]
@@ -29,7 +29,7 @@ pub enum PostgresError {
         /// Host and port.
         server: String,
     },
-    /// Its certificate is not to be trusted, or the encryption does not come about.
+    /// Its certificate is not trusted, or the TLS handshake failed.
     #[error(
         "the certificate of the PostgreSQL server {server} is not trusted: {cause}; use the host's name that is in it, and set postgres.ca_file \
          to the file of the authority that signed it"
@@ -37,25 +37,25 @@ pub enum PostgresError {
     Certificate {
         /// Host and port.
         server: String,
-        /// What is wrong with it.
+        /// The problem with it.
         cause: String,
     },
-    /// The certificates that vouch for servers cannot be read.
+    /// The trusted certificates cannot be read.
     #[error("no certificates can be read from {place}: {cause}; set postgres.ca_file to a file with certificates (PEM)")]
     Authorities {
-        /// The file, or where the system has them.
+        /// The file, or the system's store.
         place: String,
-        /// Why.
+        /// The error.
         cause: String,
     },
-    /// The user does not get in.
+    /// The server rejected the login.
     #[error("the PostgreSQL server {server} does not let {user} in: {cause}; check user and password, and pg_hba.conf there")]
     Login {
         /// Host and port.
         server: String,
         /// The user.
         user: String,
-        /// What the server says.
+        /// The server's message.
         cause: String,
     },
     /// There is no such database.
@@ -71,7 +71,7 @@ pub enum PostgresError {
     Full {
         /// Host and port.
         server: String,
-        /// What the server says.
+        /// The server's message.
         cause: String,
     },
     /// It is starting, stopping or recovering.
@@ -79,7 +79,7 @@ pub enum PostgresError {
     NotReady {
         /// Host and port.
         server: String,
-        /// What the server says.
+        /// The server's message.
         cause: String,
     },
     /// Nothing can be written there.
@@ -87,7 +87,7 @@ pub enum PostgresError {
     ReadOnly {
         /// Host and port.
         server: String,
-        /// What the server says.
+        /// The server's message.
         cause: String,
     },
     /// It does not answer in time.
@@ -95,38 +95,38 @@ pub enum PostgresError {
     Timeout {
         /// Host and port.
         server: String,
-        /// What it should have done.
+        /// The operation that took too long.
         what: &'static str,
-        /// For how long it was waited.
+        /// The timeout.
         limit: Duration,
     },
-    /// All our own connections are in use.
+    /// All connections of this process are in use.
     #[error("all connections of this process to the PostgreSQL server {server} are in use; try again")]
     Busy {
         /// Host and port.
         server: String,
     },
-    /// Another one was faster.
+    /// A concurrent write got in the way.
     #[error("the PostgreSQL server {server} broke it off since another one writes the same ({cause}); try again")]
     Conflict {
         /// Host and port.
         server: String,
-        /// What the server says.
+        /// The server's message.
         cause: String,
     },
     /// The schema is of a later version.
     #[error(
         "the archive on the PostgreSQL server {server} is of a newer ctxbridge (schema {found}, this one knows {known}); update ctxbridge"
     )]
-    Newer {
+    SchemaTooNew {
         /// Host and port.
         server: String,
-        /// Its version.
+        /// The server's version.
         found: i32,
-        /// Ours.
+        /// The version that this program knows.
         known: i32,
     },
-    /// The schema is not there, or of an earlier version, and this user may not change it.
+    /// The schema is missing or older, and this user may not change it.
     #[error("{}", match found {
         0 => format!(
             "there is no archive in that database of the PostgreSQL server {server} yet, and {user} may not make one: {owner} has to \
@@ -137,26 +137,26 @@ pub enum PostgresError {
              has to run `ctxbridge archive sync` once with this version"
         ),
     })]
-    Older {
+    SchemaTooOld {
         /// Host and port.
         server: String,
-        /// Its version; 0 for none.
+        /// The schema's version; 0 for none.
         found: i32,
-        /// Ours.
+        /// The version that this program knows.
         known: i32,
-        /// Who asked.
+        /// The user who asked.
         user: String,
-        /// Who may.
+        /// The user who may change it.
         owner: String,
     },
-    /// It is too old a server.
+    /// The server is too old.
     #[error("the PostgreSQL server {server} is of version {found}, and ctxbridge needs {needed} or later")]
-    TooOld {
+    ServerTooOld {
         /// Host and port.
         server: String,
-        /// Its version.
+        /// The server's version.
         found: String,
-        /// The least that will do.
+        /// The oldest supported version.
         needed: u32,
     },
     /// The user is no member of the tenant.
@@ -172,7 +172,7 @@ pub enum PostgresError {
         server: String,
         /// The tenant.
         tenant: String,
-        /// Who asked.
+        /// The user who asked.
         user: String,
     },
     /// The user is no member of the project.
@@ -190,15 +190,15 @@ pub enum PostgresError {
         tenant: String,
         /// The project.
         project: String,
-        /// Who asked.
+        /// The user who asked.
         user: String,
     },
-    /// The user lacks a right.
+    /// The user lacks a privilege.
     #[error("the PostgreSQL server {server} does not allow that: {cause}; ask its administrator for the right")]
     Denied {
         /// Host and port.
         server: String,
-        /// What the server says.
+        /// The server's message.
         cause: String,
     },
     /// The connection broke.
@@ -208,18 +208,18 @@ pub enum PostgresError {
     Lost {
         /// Host and port.
         server: String,
-        /// What the system says.
+        /// The system's error.
         cause: String,
     },
-    /// It has no room.
+    /// It has no disk space left.
     #[error("the PostgreSQL server {server} has no room left: {cause}; free some space there")]
     NoRoom {
         /// Host and port.
         server: String,
-        /// What the server says.
+        /// The server's message.
         cause: String,
     },
-    /// It has no vectors.
+    /// It has no extension for vectors.
     #[error(
         "the PostgreSQL server {server} has no extension `vector` (pgvector): search there compares words alone; install it there and run \
          CREATE EXTENSION vector in the database"
@@ -228,12 +228,12 @@ pub enum PostgresError {
         /// Host and port.
         server: String,
     },
-    /// What is stored is not what it should be.
+    /// Stored data cannot be read.
     #[error("the archive on the PostgreSQL server {server} has something that cannot be read: {cause}")]
     Unreadable {
         /// Host and port.
         server: String,
-        /// What.
+        /// The server's message.
         cause: String,
     },
     /// A segment's bytes are not those that were archived.
@@ -247,20 +247,20 @@ pub enum PostgresError {
         transcript: i64,
         /// Offset of the segment.
         start: u64,
-        /// What is wrong.
+        /// The problem with it.
         cause: String,
     },
-    /// Anything else that it says.
+    /// Any other error of the server.
     #[error("the PostgreSQL server {server} says: {cause}")]
     Other {
         /// Host and port.
         server: String,
-        /// What.
+        /// The server's message.
         cause: String,
     },
 }
 
-/// A text in a statement that somebody is told to run: a project's name comes from elsewhere.
+/// Quotes a text as an SQL literal, for a statement that a message tells the user to run. A project's name comes from elsewhere.
 pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -279,7 +279,7 @@ impl From<PostgresError> for StoreError {
 }
 
 impl PostgresError {
-    /// The error behind one of a store, if it is of this server.
+    /// The PostgreSQL error in a store's error, if there is one.
     pub fn of(error: &StoreError) -> Option<&Self> {
         match error {
             StoreError::Server { cause, .. } => cause.downcast_ref(),
@@ -287,7 +287,7 @@ impl PostgresError {
         }
     }
 
-    /// Whether it may work a moment later, without anybody doing anything.
+    /// `true` if a later attempt may succeed without anybody's help.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -301,8 +301,8 @@ impl PostgresError {
         )
     }
 
-    /// What an error of the client means when connecting.
-    pub(super) fn of_connecting(settings: &Settings, error: &tokio_postgres::Error) -> Self {
+    /// Interprets an error of the client from connecting.
+    pub(super) fn of_connecting(settings: &ConnectionSettings, error: &tokio_postgres::Error) -> Self {
         let server = settings.server();
         let user = settings.user.clone();
         let cause = cause_of(error);
@@ -322,7 +322,7 @@ impl PostgresError {
             return if cause.contains("server does not support TLS") {
                 Self::TlsRefused { server }
             } else if cause.contains("password missing") {
-                let cause = match settings.open_password_file.as_deref().map(Path::display) {
+                let cause = match settings.insecure_password_file.as_deref().map(Path::display) {
                     None => "it wants a password, and there is none".to_owned(),
                     Some(file) => format!(
                         "it wants a password, and the one in {file} is passed over, since others can read that file (`chmod 600 {file}`)"
@@ -344,8 +344,8 @@ impl PostgresError {
         }
     }
 
-    /// What it means later.
-    pub(super) fn of_statement(settings: &Settings, error: &tokio_postgres::Error) -> Self {
+    /// Interprets an error of the client from a statement.
+    pub(super) fn of_statement(settings: &ConnectionSettings, error: &tokio_postgres::Error) -> Self {
         let server = settings.server();
         let cause = cause_of(error);
         let Some(code) = error.code() else {
@@ -381,8 +381,8 @@ impl PostgresError {
     }
 }
 
-/// What it says, without what the server adds: details may have the data of rows in them. Whoever answers at that address is heard, and what he
-/// says is shown on a terminal.
+/// The error's message without the server's details, which may contain row data. Any host may answer
+/// at that address and its message is shown on a terminal, so unprintable characters are escaped.
 fn cause_of(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => quote::printable(db.message()),

@@ -1,13 +1,13 @@
-//! What tells an archive on a server from all others.
+//! Identity of an archive on a server.
 
 use super::{PostgresError, PostgresStore};
 
 impl PostgresStore {
-    /// What tells this archive from others, also from one that was made anew in its place: where it is, whose it is, and when its tables were
-    /// made. What is written down of an archive elsewhere goes by it.
+    /// Identity of this archive: its address, tenant and user, and the time when its tables were created. So an archive
+    /// that was created again in its place has another one. Local records about an archive are kept by identity.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub fn identity(&self) -> Result<String, PostgresError> {
         self.pool.with(|db| {
             let sql = "SELECT (extract(epoch FROM min(at)) * 1000000)::bigint FROM ctxbridge.migrations WHERE $1 <> ''";

@@ -1,32 +1,37 @@
-//! What was learned, as it is read: each learning with the place where it was said last.
+//! Reading learnings: each with the turn where it was said last.
 
-use super::compactions::{IN_PATH, in_path};
+use super::compactions::{FOLDER_WITH_SLASHES, project_with_slashes};
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::line::{Line, clean, cleaned, limit};
-use super::words::query;
-use ctxbridge_archive::learn::{Fix, Id, Kind, Progress, Tally, Watcher};
-use ctxbridge_archive::store::{StoredFix, StoredLearning, Wanted};
+use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit};
+use super::tsvector::to_tsquery;
+use ctxbridge_archive::learn::{Fix, LearningCursor, LearningId, LearningKind, ToolStats, Watcher};
+use ctxbridge_archive::store::{LearningQuery, StoredFix, StoredLearning};
 
-pub(super) fn progress(db: &mut Connection, transcript: i64) -> Result<Option<Progress>, PostgresError> {
+pub(super) fn learning_cursor(db: &mut Connection, transcript: i64) -> Result<Option<LearningCursor>, PostgresError> {
     let sql =
         "SELECT p.generation, p.bytes, p.patterns, p.watcher FROM ctxbridge.transcripts t JOIN ctxbridge.learning_progress p
             ON p.tenant = t.tenant AND p.session = t.session AND p.owner = t.owner AND p.transcript = t.id
         WHERE t.tenant = $1 AND t.id = $2";
     let found = db.first(sql, &[&transcript])?;
-    let progress = |row: Line| {
-        Ok(Progress { generation: row.small(0)?, bytes: row.unsigned(1)?, patterns: row.text(2)?, watcher: row.json(3)? })
+    let progress = |row: PostgresRow| {
+        Ok(LearningCursor {
+            generation: row.unsigned_32(0)?,
+            bytes: row.unsigned(1)?,
+            patterns: row.text(2)?,
+            watcher: row.json(3)?,
+        })
     };
     found.map(progress).transpose()
 }
 
-/// The best of them, and then where each was said last.
-const BEGIN: &str = "
+/// Start of the query for learnings: selects the best, and then the turn where each was said last.
+const SELECT_LEARNINGS: &str = "
     SELECT l.handle, l.kind, l.sentence, l.confidence, l.folder, l.first_ms, l.last_ms, l.times,
         (SELECT newer.handle FROM ctxbridge.learnings newer WHERE newer.tenant = $1 AND newer.owner = l.owner AND newer.id = l.superseded_by),
         told.session, last.uuid, last.before, last.after, last.agent, last.tools
     FROM (SELECT l.owner, l.id, l.handle, l.kind, l.sentence, l.confidence, l.folder, l.superseded_by, said.first_ms, said.last_ms, said.times,";
-const FOUND: &str = "
+const FROM_LEARNINGS: &str = "
     FROM ctxbridge.learnings l
     JOIN (SELECT owner, learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times FROM ctxbridge.learned
           WHERE tenant = $1 AND ($2::bigint IS NULL OR session = $2) GROUP BY owner, learning) AS said
@@ -36,15 +41,15 @@ const FOUND: &str = "
             OR strpos('/' || btrim(lower(replace(coalesce(l.folder, ''), '\\', '/')), '/') || '/', $5) > 0)
         AND ($6::bigint IS NULL OR said.last_ms >= $6) AND starts_with(encode(l.handle, 'hex'), $7)
         AND ($8 OR l.superseded_by IS NULL)";
-const END: &str = "
+const ORDER_LEARNINGS: &str = "
     ORDER BY rank DESC, said.last_ms DESC, l.id DESC LIMIT $10) AS l
     JOIN LATERAL (SELECT * FROM ctxbridge.learned one WHERE one.tenant = $1 AND one.owner = l.owner AND one.learning = l.id
         AND one.at_ms = l.last_ms AND ($2 IS NULL OR one.session = $2) ORDER BY one.uuid LIMIT 1) AS last ON true
     JOIN ctxbridge.sessions told ON told.tenant = $1 AND told.owner = l.owner AND told.id = last.session
     ORDER BY l.rank DESC, l.last_ms DESC, l.id DESC";
 
-pub(super) fn learnings(db: &mut Connection, wanted: &Wanted) -> Result<Vec<StoredLearning>, PostgresError> {
-    let words = wanted.words.as_deref().map(query);
+pub(super) fn learnings(db: &mut Connection, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, PostgresError> {
+    let words = wanted.words.as_deref().map(to_tsquery);
     // What asks for words, and says none, finds nothing.
     if words == Some(None) {
         return Ok(Vec::new());
@@ -52,54 +57,56 @@ pub(super) fn learnings(db: &mut Connection, wanted: &Wanted) -> Result<Vec<Stor
     let words = words.flatten();
     let sql = match words {
         Some(_) => {
-            format!("{BEGIN} ts_rank(l.words, $9::text::tsquery, 1) AS rank {FOUND} AND l.words @@ $9::text::tsquery {END}")
+            format!(
+                "{SELECT_LEARNINGS} ts_rank(l.words, $9::text::tsquery, 1) AS rank {FROM_LEARNINGS} AND l.words @@ $9::text::tsquery {ORDER_LEARNINGS}"
+            )
         }
-        None => format!("{BEGIN} 0 AS rank {FOUND} AND $9::text IS NULL {END}"),
+        None => format!("{SELECT_LEARNINGS} 0 AS rank {FROM_LEARNINGS} AND $9::text IS NULL {ORDER_LEARNINGS}"),
     };
     let found = db.all(
         &sql,
         &[
             &wanted.session,
-            &wanted.kind.map(Kind::name),
-            &cleaned(wanted.folder.as_deref()),
-            &wanted.project.as_deref().map(in_path),
+            &wanted.kind.map(LearningKind::name),
+            &escape_nul_in(wanted.folder.as_deref()),
+            &wanted.project.as_deref().map(project_with_slashes),
             &wanted.since_ms,
-            &clean(&wanted.id.to_lowercase()),
+            &escape_nul(&wanted.id.to_lowercase()),
             &wanted.with_superseded,
             &words,
-            &limit(wanted.limit),
+            &row_limit(wanted.limit),
         ],
     )?;
     found.iter().filter_map(|row| learning(row).transpose()).collect()
 }
 
-/// None of a kind that this version does not know.
-fn learning(row: &Line) -> Result<Option<StoredLearning>, PostgresError> {
-    let Some(kind) = Kind::named(&row.get::<String>(1)?) else { return Ok(None) };
+/// A learning from a row; `None` if this version does not know its kind.
+fn learning(row: &PostgresRow) -> Result<Option<StoredLearning>, PostgresError> {
+    let Some(kind) = LearningKind::named(&row.get::<String>(1)?) else { return Ok(None) };
     let superseded_by: Option<Vec<u8>> = row.get(8)?;
     Ok(Some(StoredLearning {
-        id: Id(row.bytes(0)?),
+        id: LearningId(row.byte_array(0)?),
         kind,
         sentence: row.text(2)?,
         confidence: row.get(3)?,
-        folder: row.some_text(4)?,
+        folder: row.optional_text(4)?,
         first_ms: row.get(5)?,
         last_ms: row.get(6)?,
         said: u32::try_from(row.unsigned(7)?).unwrap_or(u32::MAX),
-        superseded_by: superseded_by.map(|_| row.bytes(8)).transpose()?.map(Id),
+        superseded_by: superseded_by.map(|_| row.byte_array(8)).transpose()?.map(LearningId),
         session: row.text(9)?,
-        turn: row.bytes(10)?,
+        turn: row.byte_array(10)?,
         around: (row.text(11)?, row.text(12)?),
-        agent: row.some_text(13)?,
+        agent: row.optional_text(13)?,
         tools: row.json(14)?,
     }))
 }
 
-pub(super) fn tallies(db: &mut Connection, session: i64) -> Result<Vec<(Option<String>, Tally)>, PostgresError> {
+pub(super) fn tool_stats(db: &mut Connection, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, PostgresError> {
     let sql = "SELECT agent, watcher FROM ctxbridge.learning_progress WHERE tenant = $1 AND session = $2
         ORDER BY agent IS NOT NULL, transcript";
     let found = db.all(sql, &[&session])?;
-    let tally = |row: &Line| Ok((row.some_text(0)?, row.json::<Watcher>(1)?.tally().clone()));
+    let tally = |row: &PostgresRow| Ok((row.optional_text(0)?, row.json::<Watcher>(1)?.tally().clone()));
     found.iter().map(tally).collect()
 }
 
@@ -107,14 +114,14 @@ pub(super) fn fixes(db: &mut Connection, project: Option<&str>, count: usize) ->
     let sql = format!(
         "SELECT s.session, f.uuid, f.tool, f.call, f.error, f.changed, f.failed_ms, f.fixed_ms FROM ctxbridge.fixes f
             JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
-         WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({IN_PATH}, $2) > 0)
+         WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
          ORDER BY f.fixed_ms DESC, f.session, f.uuid, f.tool, f.call LIMIT $3"
     );
-    let fix = |row: &Line| {
+    let fix = |row: &PostgresRow| {
         Ok(StoredFix {
             session: row.text(0)?,
             fix: Fix {
-                turn: row.bytes(1)?,
+                turn: row.byte_array(1)?,
                 tool: row.text(2)?,
                 call: row.text(3)?,
                 error: row.text(4)?,
@@ -124,20 +131,20 @@ pub(super) fn fixes(db: &mut Connection, project: Option<&str>, count: usize) ->
             },
         })
     };
-    db.all(&sql, &[&project.map(in_path), &limit(count)])?.iter().map(fix).collect()
+    db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(fix).collect()
 }
 
 pub(super) fn changed_files(db: &mut Connection, project: Option<&str>, count: usize) -> Result<Vec<Vec<String>>, PostgresError> {
     let sql = format!(
         "SELECT f.files FROM ctxbridge.changed_files f
             JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
-         WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({IN_PATH}, $2) > 0)
+         WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
          ORDER BY s.last_ms DESC NULLS LAST, f.session, f.uuid LIMIT $3"
     );
-    db.all(&sql, &[&project.map(in_path), &limit(count)])?.iter().map(|row| row.json(0)).collect()
+    db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(|row| row.json(0)).collect()
 }
 
-pub(super) fn by_kind(db: &mut Connection) -> Result<Vec<(String, u64)>, PostgresError> {
+pub(super) fn count_by_kind(db: &mut Connection) -> Result<Vec<(String, u64)>, PostgresError> {
     let sql = "SELECT kind, count(*) AS number FROM ctxbridge.learnings
         WHERE tenant = $1 AND owner = session_user::text AND superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
     db.all(sql, &[])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()

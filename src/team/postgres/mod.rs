@@ -1,25 +1,28 @@
 /*!
 The archive on a PostgreSQL server, shared by a team: the schema `ctxbridge`.
 
-Each row belongs to a tenant and, in it, to the role of the server that wrote it. Row-level security keeps what is private to one from
-all others, whatever they ask with; a session can be shown to its project or the whole tenant. Every call ends, with an answer or when
-its time is over, and a transaction happens whole or not at all, so whatever fails may be tried again.
+Each row belongs to a tenant and, in it, to the server role that wrote it. Row-level security hides private rows from all
+other roles, whatever client they use. A session can be shown to its project or to the whole tenant. Every call ends,
+with an answer or after a timeout. A transaction is committed whole or not at all, so whatever fails can be retried.
+
+The columns `owner` and `audience` of a row name its readers, so policies need no other table. Equal turns of two users are two
+entries: otherwise one could find out what the other has.
 */
 
 mod changes;
 mod compactions;
 mod connection;
 mod content;
-mod cycle;
 mod error;
 mod identity;
-mod kept;
 mod learnings;
-mod lesson;
-mod line;
+mod learnings_write;
+mod maintenance;
+mod pins;
 mod pool;
 mod read;
 mod removal;
+mod row;
 mod schema;
 mod search;
 mod segments;
@@ -27,209 +30,218 @@ mod settings;
 mod sharing;
 mod store;
 mod tls;
+mod tsvector;
 mod turns;
-mod words;
 mod write;
 
 pub use error::{PostgresError, literal};
-pub use pool::Pool;
-pub use search::{Hit, Text};
-pub use settings::{CONNECT_TIMEOUT, Otherwise, PORT, STATEMENT_TIMEOUT, Settings, SettingsError, Ssl, TENANT};
+pub use pool::ConnectionPool;
+pub use search::{EntryHit, EntryText};
+pub use settings::{
+    CONNECT_TIMEOUT, ConnectionSettings, ConnectionSettingsError, DEFAULT_PORT, DEFAULT_TENANT, STATEMENT_TIMEOUT, TlsMode,
+    UrlDefaults,
+};
 
 use connection::Connection;
 use ctxbridge_archive::search::filter::Filter;
-use ctxbridge_archive::store::{Rest, StoreError, TakenBack};
+use ctxbridge_archive::store::{RemovalReport, RetainOnRemove, StoreError};
 use ctxbridge_common::digest;
 use ctxbridge_config::Visibility;
-use segments::Remembered;
+use segments::SegmentCache;
 
 /// An archive on a PostgreSQL server.
 #[derive(Debug)]
 pub struct PostgresStore {
-    pool: Pool,
-    /// The role that it is used as.
+    pool: ConnectionPool,
+    /// The role of the connection.
     user: String,
     is_new: bool,
-    remembered: Remembered,
+    remembered: SegmentCache,
 }
 
 impl PostgresStore {
     /// Connects, brings the schema up to date, and enters the tenant.
     ///
     /// # Errors
-    /// When the server cannot be reached or does not let us in, is too old, has a newer schema, or an older one that this user may not
-    /// change, and when the user is no member of the tenant.
-    pub fn connect(settings: Settings) -> Result<Self, PostgresError> {
-        Self::of(&Pool::new(settings))
+    /// If the server cannot be reached, rejects the login, is too old, has a newer schema, or has
+    /// an older one that this user may not change; and when the user is no member of the tenant.
+    pub fn connect(settings: ConnectionSettings) -> Result<Self, PostgresError> {
+        Self::of(&ConnectionPool::new(settings))
     }
 
-    /// The same with connections that others use as well.
+    /// The same with a shared pool of connections.
     ///
     /// # Errors
     /// As [`Self::connect`].
-    pub fn of(pool: &Pool) -> Result<Self, PostgresError> {
-        let (user, is_new) = pool.with(enter)?;
-        Ok(Self { pool: pool.clone(), user, is_new, remembered: Remembered::default() })
+    pub fn of(pool: &ConnectionPool) -> Result<Self, PostgresError> {
+        let (user, is_new) = pool.with(enter_tenant)?;
+        Ok(Self { pool: pool.clone(), user, is_new, remembered: SegmentCache::default() })
     }
 
     /// The connections, for another store of the same process.
-    pub fn pool(&self) -> &Pool {
+    pub fn pool(&self) -> &ConnectionPool {
         &self.pool
     }
 
-    /// Whether nobody had an archive of that tenant before: this user is its admin now.
+    /// `true` if the tenant was created by this connection: this user is its admin now.
     pub fn is_new_tenant(&self) -> bool {
         self.is_new
     }
 
-    /// The role that the server knows us as.
+    /// The role that we are logged in as.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The server's version, as it says it.
+    /// The server's version, as it reports it.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub fn server_version(&self) -> Result<String, PostgresError> {
-        self.pool.with(|db| db.fact("SELECT current_setting('server_version')", &[])?.get(0))
+        self.pool.with(|db| db.one_without_tenant("SELECT current_setting('server_version')", &[])?.get(0))
     }
 
-    /// Whether there is search by meaning: the server has pgvector, and the tables for it.
+    /// `true` if semantic search is available: the server has pgvector, and the tables for it.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub fn has_vectors(&self) -> Result<bool, PostgresError> {
-        self.pool.with(|db| db.fact("SELECT to_regclass('ctxbridge.embeddings') IS NOT NULL", &[])?.get(0))
+        self.pool.with(|db| db.one_without_tenant("SELECT to_regclass('ctxbridge.embeddings') IS NOT NULL", &[])?.get(0))
     }
 
-    /// Whether this user sees everything, whoever wrote it: row-level security does not hold for superusers.
+    /// `true` if this user sees everything, whoever wrote it: row-level security does not apply to superusers.
     ///
     /// # Errors
-    /// When the server does not answer.
-    pub fn is_exempt(&self) -> Result<bool, PostgresError> {
+    /// If the server does not answer.
+    pub fn is_row_security_exempt(&self) -> Result<bool, PostgresError> {
         let sql = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user";
-        self.pool.with(|db| db.fact(sql, &[])?.get(0))
+        self.pool.with(|db| db.one_without_tenant(sql, &[])?.get(0))
     }
 
-    /// Shows a session to others, or to nobody any more. False where there is no such session of one's own.
+    /// Changes the visibility of a session. Returns `false` where this user has no such session.
     ///
     /// # Errors
-    /// When it is to be shown to a project that this user is no member of, or the server does not do it.
+    /// If it is to be shown to a project that this user is no member of, or the server fails.
     pub fn set_visibility(&mut self, session: i64, visibility: Visibility) -> Result<bool, StoreError> {
         if visibility == Visibility::Project {
-            self.write(|db| sharing::enter_project_of(db, session))?;
+            self.write(|db| sharing::join_project_of(db, session))?;
         }
         self.write(|db| sharing::set_visibility(db, session, visibility))
     }
 
-    /// Says what project a session is of; the first who has one of a project is its first member. False where there is no such session
-    /// of one's own.
+    /// Assigns a session to a project. The first user with a session of a project
+    /// becomes its first member. Returns `false` where this user has no such session.
     ///
     /// # Errors
-    /// When the session is shown to its project and this user is no member of it, or the server does not do it.
+    /// If the session is shown to its project and this user is no member of it, or the server fails.
     pub fn set_project(&mut self, session: i64, project: &str) -> Result<bool, StoreError> {
-        self.write(|db| sharing::enter_if_shown(db, session, project))?;
+        self.write(|db| sharing::join_if_shown(db, session, project))?;
         self.write(|db| sharing::set_project(db, session, project))
     }
 
-    /// Takes one's own session of this id out, with all that is kept of it and of nothing else. None where there is none. What stays does not name a project
-    /// whose name is a secret.
+    /// Deletes this user's session with this id, and everything that is stored for it alone. `None`
+    /// where there is none. The remaining record does not name a project whose name is a secret.
     ///
     /// # Errors
-    /// When the server does not do it: then all of it is still there.
-    pub fn take_back(
+    /// If the server fails: then all of it is still there.
+    pub fn remove_session(
         &mut self,
         session: &str,
-        rest: Rest,
+        rest: RetainOnRemove,
         is_secret: &dyn Fn(&str) -> bool,
-    ) -> Result<Option<TakenBack>, StoreError> {
-        let taken = self.write(|db| removal::take_back(db, session, rest, is_secret))?;
+    ) -> Result<Option<RemovalReport>, StoreError> {
+        let taken = self.write(|db| removal::remove_session(db, session, rest, is_secret))?;
         if let Some((_, Some(project))) = &taken {
             self.write(|db| removal::leave_project(db, project))?;
         }
         Ok(taken.map(|(taken, _)| taken))
     }
 
-    /// Other sessions of one's own in which something of one's own session of this id is said.
+    /// Other sessions of this user that share entries with the session with this id.
     ///
     /// # Errors
-    /// When the server does not answer.
-    pub fn also_said_in(&mut self, session: &str) -> Result<Vec<String>, StoreError> {
-        self.read(|db| removal::also_said_in(db, session))
+    /// If the server does not answer.
+    pub fn sessions_sharing_entries(&mut self, session: &str) -> Result<Vec<String>, StoreError> {
+        self.read(|db| removal::sessions_sharing_entries(db, session))
     }
 
-    /// The ids of all of one's own sessions, also of those of which nothing was sent yet.
+    /// The ids of all sessions of this user, including those without any content yet.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub fn own_sessions(&mut self) -> Result<Vec<String>, StoreError> {
-        self.read(removal::own)
+        self.read(removal::own_sessions)
     }
 
-    /// The best entries with these words, in the index's language ([`Terms::expression`]), of all that this user may read.
+    /// The best matches of an expression in the index's language ([`QueryTerms::expression`]), among all that this user may read.
     ///
-    /// [`Terms::expression`]: ctxbridge_archive::search::query::Terms::expression
+    /// [`QueryTerms::expression`]: ctxbridge_archive::search::query::QueryTerms::expression
     ///
     /// # Errors
-    /// When the server does not answer.
-    pub fn search_words(&mut self, words: &str, filter: &Filter, most: usize) -> Result<Vec<Hit>, StoreError> {
+    /// If the server does not answer.
+    pub fn search_words(&mut self, words: &str, filter: &Filter, most: usize) -> Result<Vec<EntryHit>, StoreError> {
         self.read(|db| search::words(db, words, filter, most))
     }
 
-    /// The entries nearest to a vector of a model, of all that this user may read.
+    /// The entries nearest to a vector of a model, among all that this user may read.
     ///
     /// # Errors
-    /// When the server has no vectors, or does not answer.
-    pub fn search_near(&mut self, model: &str, vector: &[f32], filter: &Filter, most: usize) -> Result<Vec<Hit>, StoreError> {
-        self.with_vectors()?;
+    /// If the server has no vectors, or does not answer.
+    pub fn search_nearest(
+        &mut self,
+        model: &str,
+        vector: &[f32],
+        filter: &Filter,
+        most: usize,
+    ) -> Result<Vec<EntryHit>, StoreError> {
+        self.require_vectors()?;
         // What is set for a search holds as long as its transaction.
-        self.read(|db| db.transaction(|db| search::near(db, model, vector, filter, most)))
+        self.read(|db| db.transaction(|db| search::search_nearest(db, model, vector, filter, most)))
     }
 
-    /// Keeps vectors of one's own entries, of each passage one, instead of those that they had of this model.
+    /// Stores vectors of this user's entries, one per passage. They replace those of the same model.
     ///
     /// # Errors
-    /// When the server has no vectors, or does not keep them: they have 384 or 768 dimensions.
+    /// If the server has no vectors, or refuses them: they must have 384 or 768 dimensions.
     pub fn put_vectors(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), StoreError> {
-        self.with_vectors()?;
+        self.require_vectors()?;
         self.write(|db| search::put_vectors(db, model, vectors))
     }
 
-    /// One's own entries that have no vectors of a model, of those below an id the newest, at most so many; each with the SHA-256 of its
-    /// content.
+    /// This user's entries without vectors of a model: the newest ones
+    /// below an id, at most `most`. Each has the SHA-256 of its content.
     ///
     /// # Errors
-    /// When the server has no vectors, or does not answer.
+    /// If the server has no vectors, or does not answer.
     pub fn without_vectors(
         &mut self,
         model: &str,
         dimensions: usize,
         below: i64,
         most: usize,
-    ) -> Result<Vec<(i64, digest::Bytes)>, StoreError> {
-        self.with_vectors()?;
+    ) -> Result<Vec<(i64, digest::Sha256Digest)>, StoreError> {
+        self.require_vectors()?;
         self.read(|db| search::without_vectors(db, (model, dimensions), below, most))
     }
 
-    /// What entries say, in their order, each up to so many characters; those that this user may not read are left out.
+    /// Texts of entries, in the given order, each cut at `chars` characters. Entries that this user may not read are left out.
     ///
     /// # Errors
-    /// When the server does not answer.
-    pub fn texts_of(&mut self, entries: &[i64], chars: usize) -> Result<Vec<Text>, StoreError> {
+    /// If the server does not answer.
+    pub fn texts_of(&mut self, entries: &[i64], chars: usize) -> Result<Vec<EntryText>, StoreError> {
         self.read(|db| search::texts_of(db, entries, chars))
     }
 
-    fn with_vectors(&self) -> Result<(), StoreError> {
+    fn require_vectors(&self) -> Result<(), StoreError> {
         if self.has_vectors()? { Ok(()) } else { Err(PostgresError::NoVectors { server: self.pool.settings().server() }.into()) }
     }
 }
 
-/// The role that the server knows us as, and whether the tenant is new.
-fn enter(db: &mut Connection) -> Result<(String, bool), PostgresError> {
+/// Brings the schema up to date and enters the tenant. Returns the role that we are logged in as, and `true` if the tenant is new.
+fn enter_tenant(db: &mut Connection) -> Result<(String, bool), PostgresError> {
     schema::migrate(db)?;
     let tenant = db.settings().tenant.clone();
-    let begins = db.settings().begins_tenant;
+    let begins = db.settings().creates_tenant;
     let row = db.one("SELECT session_user::text, ctxbridge.enter($1, $2), ctxbridge.ensure_vectors()", &[&begins])?;
     let user: String = row.get(0)?;
     match row.get::<Option<String>>(1)? {

@@ -1,47 +1,52 @@
-//! What is asked of the archive.
+//! Queries for reading the archive.
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::line::{Line, clean, cleaned, limit, signed};
-use ctxbridge_archive::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
+use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit, saturating_i64};
+use ctxbridge_archive::store::{ArchiveTotals, Cursor, Session, SessionStats, StoredSummary, StoredTranscript};
 use ctxbridge_common::digest;
 
-/// Whether a row is one's own: an expression. What goes by a path does, since others have other files.
-pub(super) const MINE: &str = "owner = session_user::text";
+/// SQL expression: `true` if a row belongs to this user. Lookups by path need it, since other users have other files.
+pub(super) const IS_OWN_SQL: &str = "owner = session_user::text";
 
 pub(super) fn cursor(db: &mut Connection, path: &str) -> Result<Option<Cursor>, PostgresError> {
     let sql = format!(
-        "SELECT generation, bytes, checked, interpreter FROM ctxbridge.transcripts WHERE tenant = $1 AND {MINE} AND path = $2"
+        "SELECT generation, bytes, checked, interpreter FROM ctxbridge.transcripts WHERE tenant = $1 AND {IS_OWN_SQL} AND path = $2"
     );
-    let found = db.first(&sql, &[&clean(path)])?;
+    let found = db.first(&sql, &[&escape_nul(path)])?;
     found
         .map(|row| {
-            Ok(Cursor { generation: row.small(0)?, bytes: row.unsigned(1)?, check: row.bytes(2)?, interpreter: row.json(3)? })
+            Ok(Cursor {
+                generation: row.unsigned_32(0)?,
+                bytes: row.unsigned(1)?,
+                check: row.byte_array(2)?,
+                interpreter: row.json(3)?,
+            })
         })
         .transpose()
 }
 
-/// The pieces of a transcript as it is now.
+/// `FROM` clause for the segments of a transcript's current generation.
 const CURRENT_LAYOUT: &str = "
     FROM ctxbridge.transcripts t JOIN ctxbridge.layout l ON l.tenant = t.tenant AND l.session = t.session AND l.transcript = t.id
         AND l.generation = t.generation
     WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2";
 
-/// Transcript, session, start, length and hash of a piece.
-type Piece = (i64, i64, u64, u32, digest::Bytes);
+/// Transcript, session, start, length and hash of a segment.
+type SegmentRow = (i64, i64, u64, u32, digest::Sha256Digest);
 
-/// The last piece, if it is a short one.
-pub(super) fn tail(db: &mut Connection, path: &str, below: u32) -> Result<Option<Piece>, PostgresError> {
+/// The last segment, if it is shorter than `below`.
+pub(super) fn tail(db: &mut Connection, path: &str, below: u32) -> Result<Option<SegmentRow>, PostgresError> {
     let sql = format!("SELECT t.id, t.session, l.start, l.bytes, l.sha256 {CURRENT_LAYOUT} ORDER BY l.start DESC LIMIT 1");
-    let Some(row) = db.first(&sql, &[&clean(path)])? else { return Ok(None) };
-    let last = (row.get(0)?, row.get(1)?, row.unsigned(2)?, row.small(3)?, row.bytes(4)?);
+    let Some(row) = db.first(&sql, &[&escape_nul(path)])? else { return Ok(None) };
+    let last = (row.get(0)?, row.get(1)?, row.unsigned(2)?, row.unsigned_32(3)?, row.byte_array(4)?);
     Ok(Some(last).filter(|(.., bytes, _)| *bytes < below))
 }
 
-pub(super) fn layout(db: &mut Connection, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, PostgresError> {
+pub(super) fn segment_index(db: &mut Connection, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, PostgresError> {
     let sql = format!("SELECT l.start, l.bytes, l.sha256 {CURRENT_LAYOUT} ORDER BY l.start");
-    let found = db.all(&sql, &[&clean(path)])?;
-    found.iter().map(|row| Ok((row.unsigned(0)?, row.small(1)?, row.bytes(2)?))).collect()
+    let found = db.all(&sql, &[&escape_nul(path)])?;
+    found.iter().map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?, row.byte_array(2)?))).collect()
 }
 
 /// The session of a transcript.
@@ -50,23 +55,24 @@ pub(super) fn session_of(db: &mut Connection, transcript: i64) -> Result<Option<
     row.map(|row| row.get(0)).transpose()
 }
 
-/// Start, length and hash of the pieces that a range touches.
+/// Start, length and hash of the segments that overlap a range.
 pub(super) fn pieces(
     db: &mut Connection,
     session: i64,
     transcript: i64,
     generation: u32,
     range: (u64, u64),
-) -> Result<Vec<(u64, u32, digest::Bytes)>, PostgresError> {
+) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, PostgresError> {
     let sql = "SELECT start, bytes, sha256 FROM ctxbridge.layout
         WHERE tenant = $1 AND session = $2 AND transcript = $3 AND generation = $4 AND start < $6 AND start + bytes > $5
         ORDER BY start";
-    let found = db.all(sql, &[&session, &transcript, &generation.cast_signed(), &signed(range.0), &signed(range.1)])?;
-    found.iter().map(|row| Ok((row.unsigned(0)?, row.small(1)?, row.bytes(2)?))).collect()
+    let found =
+        db.all(sql, &[&session, &transcript, &generation.cast_signed(), &saturating_i64(range.0), &saturating_i64(range.1)])?;
+    found.iter().map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?, row.byte_array(2)?))).collect()
 }
 
-/// The compressed bytes of a piece, if it is still there.
-pub(super) fn packed(db: &mut Connection, session: i64, sha256: &digest::Bytes) -> Result<Option<Vec<u8>>, PostgresError> {
+/// The compressed bytes of a segment, if it is still there.
+pub(super) fn packed(db: &mut Connection, session: i64, sha256: &digest::Sha256Digest) -> Result<Option<Vec<u8>>, PostgresError> {
     let sql = "SELECT data FROM ctxbridge.segments WHERE tenant = $1 AND session = $2 AND sha256 = $3";
     db.first(sql, &[&session, &&sha256[..]])?.map(|row| row.get(0)).transpose()
 }
@@ -76,17 +82,17 @@ pub(super) fn turn_at(db: &mut Connection, path: &str, byte: u64) -> Result<Opti
             ON u.tenant = t.tenant AND u.session = t.session AND u.transcript = t.id
         WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2 AND u.superseded IS NULL AND u.start <= $3
         ORDER BY u.idx DESC LIMIT 1";
-    let found = db.first(sql, &[&clean(path), &signed(byte)])?;
-    found.map(|row| Ok((row.unsigned(0)?, row.small(1)?))).transpose()
+    let found = db.first(sql, &[&escape_nul(path), &saturating_i64(byte)])?;
+    found.map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?))).transpose()
 }
 
-/// Of what is one's own. What it takes on disk is of all that is there, since nobody's part of it can be told.
-pub(super) fn totals(db: &mut Connection) -> Result<Totals, PostgresError> {
+/// Totals of this user's data. The size on disk is that of all users, since it is not known per user.
+pub(super) fn totals(db: &mut Connection) -> Result<ArchiveTotals, PostgresError> {
     let mut count = |what: &str, table: &str, condition: &str| -> Result<u64, PostgresError> {
-        let sql = format!("SELECT {what} FROM ctxbridge.{table} WHERE tenant = $1 AND {MINE} {condition}");
+        let sql = format!("SELECT {what} FROM ctxbridge.{table} WHERE tenant = $1 AND {IS_OWN_SQL} {condition}");
         db.one(&sql, &[])?.unsigned(0)
     };
-    Ok(Totals {
+    Ok(ArchiveTotals {
         sessions: count("count(DISTINCT session)", "transcripts", "")?,
         transcripts: count("count(*)", "transcripts", "")?,
         turns: count(
@@ -108,35 +114,35 @@ pub(super) fn totals(db: &mut Connection) -> Result<Totals, PostgresError> {
 fn bytes_stored(db: &mut Connection) -> Result<u64, PostgresError> {
     let sql = "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint FROM pg_class
         JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'ctxbridge' AND relkind = 'r'";
-    db.fact(sql, &[])?.unsigned(0)
+    db.one_without_tenant(sql, &[])?.unsigned(0)
 }
 
-const SESSION: &str = "
+const SELECT_SESSION: &str = "
     SELECT id, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, end_reason,
         CASE WHEN s.owner <> session_user::text THEN s.owner END
     FROM ctxbridge.sessions s WHERE s.tenant = $1
     AND EXISTS (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner)";
 
-fn session_from(row: &Line) -> Result<Session, PostgresError> {
+fn session_from(row: &PostgresRow) -> Result<Session, PostgresError> {
     Ok(Session {
         key: row.get(0)?,
         session: row.text(1)?,
-        folder: row.some_text(2)?,
-        version: row.some_text(3)?,
-        model: row.some_text(4)?,
-        window: row.optional(5)?,
-        context_tokens: row.optional(6)?,
+        folder: row.optional_text(2)?,
+        version: row.optional_text(3)?,
+        model: row.optional_text(4)?,
+        window: row.optional_unsigned(5)?,
+        context_tokens: row.optional_unsigned(6)?,
         first_ms: row.get(7)?,
         last_ms: row.get(8)?,
-        end_reason: row.some_text(9)?,
-        owner: row.some_text(10)?,
+        end_reason: row.optional_text(9)?,
+        owner: row.optional_text(10)?,
     })
 }
 
-/// One's own comes first, where several have one of that name.
+/// A session by its id. This user's own takes precedence where several users have one.
 pub(super) fn session(db: &mut Connection, session: &str) -> Result<Option<Session>, PostgresError> {
-    let sql = format!("{SESSION} AND session = $2 ORDER BY ({MINE}) DESC, last_ms DESC NULLS LAST, id DESC LIMIT 1");
-    db.first(&sql, &[&clean(session)])?.as_ref().map(session_from).transpose()
+    let sql = format!("{SELECT_SESSION} AND session = $2 ORDER BY ({IS_OWN_SQL}) DESC, last_ms DESC NULLS LAST, id DESC LIMIT 1");
+    db.first(&sql, &[&escape_nul(session)])?.as_ref().map(session_from).transpose()
 }
 
 pub(super) fn sessions(
@@ -146,19 +152,19 @@ pub(super) fn sessions(
     count: usize,
 ) -> Result<Vec<Session>, PostgresError> {
     let sql = format!(
-        "{SESSION} AND starts_with(session, $2) AND ($3::text IS NULL OR folder = $3)
+        "{SELECT_SESSION} AND starts_with(session, $2) AND ($3::text IS NULL OR folder = $3)
          ORDER BY last_ms DESC NULLS LAST, id DESC LIMIT $4"
     );
-    db.all(&sql, &[&clean(prefix), &cleaned(folder), &limit(count)])?.iter().map(session_from).collect()
+    db.all(&sql, &[&escape_nul(prefix), &escape_nul_in(folder), &row_limit(count)])?.iter().map(session_from).collect()
 }
 
-pub(super) fn size(db: &mut Connection, session: i64) -> Result<Size, PostgresError> {
+pub(super) fn session_stats(db: &mut Connection, session: i64) -> Result<SessionStats, PostgresError> {
     let sql = "SELECT (SELECT count(DISTINCT uuid) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
             AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)),
         coalesce(sum(bytes), 0)::bigint, count(agent), coalesce(sum(bad_lines), 0)::bigint, coalesce(sum(generation), 0)::bigint
         FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2";
     let row = db.one(sql, &[&session])?;
-    Ok(Size {
+    Ok(SessionStats {
         turns: row.unsigned(0)?,
         bytes: row.unsigned(1)?,
         agents: row.unsigned(2)?,
@@ -170,41 +176,47 @@ pub(super) fn size(db: &mut Connection, session: i64) -> Result<Size, PostgresEr
 pub(super) fn transcripts(db: &mut Connection, session: i64) -> Result<Vec<StoredTranscript>, PostgresError> {
     let sql = "SELECT id, path, agent, generation, bytes FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2
         ORDER BY agent IS NOT NULL, bytes DESC, id";
-    let transcript = |row: &Line| {
+    let transcript = |row: &PostgresRow| {
         Ok(StoredTranscript {
             key: row.get(0)?,
             path: row.text(1)?,
-            agent: row.some_text(2)?,
-            generation: row.small(3)?,
+            agent: row.optional_text(2)?,
+            generation: row.unsigned_32(3)?,
             bytes: row.unsigned(4)?,
         })
     };
     db.all(sql, &[&session])?.iter().map(transcript).collect()
 }
 
-const SUMMARIES: &str = "
+const SELECT_SUMMARIES: &str = "
     SELECT e.id, e.summary, c.at_ms, c.turns, s.session, CASE WHEN c.owner <> session_user::text THEN c.owner END
     FROM ctxbridge.compactions c
     JOIN ctxbridge.entries e ON e.tenant = c.tenant AND e.id = c.summary AND e.owner = c.owner
     JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
     WHERE c.tenant = $1";
 
-fn summary_from(row: &Line) -> Result<StoredSummary, PostgresError> {
-    Ok(StoredSummary { entry: row.get(0)?, text: row.text(1)?, at_ms: row.get(2)?, turns: row.small(3)?, owner: row.get(5)? })
+fn summary_from(row: &PostgresRow) -> Result<StoredSummary, PostgresError> {
+    Ok(StoredSummary {
+        entry: row.get(0)?,
+        text: row.text(1)?,
+        at_ms: row.get(2)?,
+        turns: row.unsigned_32(3)?,
+        owner: row.get(5)?,
+    })
 }
 
 pub(super) fn summaries(db: &mut Connection, session: i64) -> Result<Vec<StoredSummary>, PostgresError> {
-    let sql = format!("{SUMMARIES} AND c.session = $2 ORDER BY c.at_ms DESC, c.id DESC");
+    let sql = format!("{SELECT_SUMMARIES} AND c.session = $2 ORDER BY c.at_ms DESC, c.id DESC");
     db.all(&sql, &[&session])?.iter().map(summary_from).collect()
 }
 
 /// A summary by its entry, with the id of the session that it was first made of.
 pub(super) fn summary_of(db: &mut Connection, entry: i64) -> Result<Option<(String, StoredSummary)>, PostgresError> {
-    let sql = format!("{SUMMARIES} AND c.summary = $2 AND e.summary IS NOT NULL ORDER BY c.at_ms LIMIT 1");
+    let sql = format!("{SELECT_SUMMARIES} AND c.summary = $2 AND e.summary IS NOT NULL ORDER BY c.at_ms LIMIT 1");
     db.first(&sql, &[&entry])?.map(|row| Ok((row.text(4)?, summary_from(&row)?))).transpose()
 }
 
-/// A turn that several files of the session have counts once.
+/// Start times and context sizes of the session's turns. A turn that is in several files counts once.
 pub(super) fn contexts(db: &mut Connection, session: i64) -> Result<Vec<(i64, u64)>, PostgresError> {
     let sql = "SELECT min(started_ms) AS begin, max(context_tokens) FROM ctxbridge.turns
         WHERE tenant = $1 AND session = $2
@@ -221,7 +233,7 @@ pub(super) fn first_entry(db: &mut Connection, session: i64) -> Result<Option<i6
     db.first(sql, &[&session])?.map(|row| row.get(0)).transpose()
 }
 
-/// The id of a session whose transcript lies in a folder.
+/// The last session that ended with `/clear` since a time and whose transcript is in a folder.
 pub(super) fn session_cleared(
     db: &mut Connection,
     transcripts_in: &str,
@@ -229,10 +241,10 @@ pub(super) fn session_cleared(
     since_ms: i64,
 ) -> Result<Option<Session>, PostgresError> {
     let sql = format!(
-        "{SESSION} AND {MINE} AND session <> $3 AND end_reason = 'clear' AND ended_ms >= $4 AND EXISTS
+        "{SELECT_SESSION} AND {IS_OWN_SQL} AND session <> $3 AND end_reason = 'clear' AND ended_ms >= $4 AND EXISTS
             (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner AND agent IS NULL
              AND starts_with(path, $2))
          ORDER BY ended_ms DESC LIMIT 1"
     );
-    db.first(&sql, &[&clean(transcripts_in), &clean(but), &since_ms])?.as_ref().map(session_from).transpose()
+    db.first(&sql, &[&escape_nul(transcripts_in), &escape_nul(but), &since_ms])?.as_ref().map(session_from).transpose()
 }

@@ -1,28 +1,29 @@
-//! Taking back what was sent: a session of one's own, with all that is kept of it and of nothing else.
+//! Deleting a session of this user, with everything that is stored for it alone.
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::line::clean;
-use super::{changes, cycle, search, sharing};
-use ctxbridge_archive::store::{Rest, TakenBack};
+use super::row::escape_nul;
+use super::{changes, maintenance, search, sharing};
+use ctxbridge_archive::store::{RemovalReport, RetainOnRemove};
 use ctxbridge_config::Visibility;
 
-/// Takes one's own session of this id out, its bytes and what was made of them, in one transaction; and says of what project it was. Nothing where
-/// there is none. What another session of one's own says as well stays that one's, and is seen by those who may read that.
-pub(super) fn take_back(
+/// Deletes this user's session with this id, its bytes and the data derived from them, within one transaction. Returns a report and
+/// its project; `None` where there is none. Entries that the user's other sessions share stay visible to those sessions' audience.
+pub(super) fn remove_session(
     db: &mut Connection,
     id: &str,
-    rest: Rest,
+    rest: RetainOnRemove,
     is_secret: &dyn Fn(&str) -> bool,
-) -> Result<Option<(TakenBack, Option<String>)>, PostgresError> {
-    cycle::lock_alone(db)?;
+) -> Result<Option<(RemovalReport, Option<String>)>, PostgresError> {
+    maintenance::lock_exclusive(db)?;
     let Some(session) = key(db, id)? else { return Ok(None) };
-    let Some(shown) = sharing::own(db, session)? else { return Ok(None) };
+    let Some(shown) = sharing::own_sharing(db, session)? else { return Ok(None) };
     // Seen by nobody else before it goes: so what stays is shown to those who see where else it is.
-    sharing::share(db, session, Visibility::Private, None)?;
-    let said = Said::of(db, session)?;
-    let mut taken = TakenBack { turns: said.turns, also_in: also_in(db, session, &said.entries)?, is_hidden: false };
-    for table in sharing::OF_SESSION {
+    sharing::write_audience(db, session, Visibility::Private, None)?;
+    let said = SessionContent::of(db, session)?;
+    let mut taken =
+        RemovalReport { turns: said.turns, also_in: other_sessions_with(db, session, &said.entries)?, is_hidden: false };
+    for table in sharing::SESSION_TABLES {
         let sql = format!("DELETE FROM ctxbridge.{table} WHERE tenant = $1 AND session = $2 AND owner = session_user::text");
         db.execute(&sql, &[&session])?;
     }
@@ -30,18 +31,18 @@ pub(super) fn take_back(
     entries(db, id, &said.entries)?;
     learnings(db, &said.learnings)?;
     // What is said elsewhere, too, is learned from there again.
-    relearn(db, &taken.also_in)?;
+    reset_learning_progress(db, &taken.also_in)?;
     let sql = "DELETE FROM ctxbridge.kept WHERE tenant = $1 AND owner = session_user::text AND uuid = ANY ($2)
         AND NOT EXISTS (SELECT FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.uuid = kept.uuid AND u.owner = kept.owner)";
     db.execute(sql, &[&said.uuids])?;
     let of_session = "tenant = $1 AND session = $2 AND owner = session_user::text";
     db.execute(&format!("DELETE FROM ctxbridge.transcripts WHERE {of_session}"), &[&session])?;
     match rest {
-        Rest::Nothing => {
+        RetainOnRemove::Nothing => {
             let sql = "DELETE FROM ctxbridge.sessions WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
             db.execute(sql, &[&session])?;
         }
-        Rest::Audience => {
+        RetainOnRemove::Audience => {
             let sql = "UPDATE ctxbridge.sessions SET folder = NULL, version = NULL, model = NULL, context_window = NULL,
                     context_tokens = NULL, first_ms = NULL, last_ms = NULL, ended_ms = NULL, end_reason = NULL
                 WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
@@ -53,47 +54,47 @@ pub(super) fn take_back(
             };
             taken.is_hidden = !stays;
             if stays {
-                sharing::share(db, session, shown.visibility, of_project)?;
+                sharing::write_audience(db, session, shown.visibility, of_project)?;
             }
         }
     }
     Ok(Some((taken, shown.project)))
 }
 
-/// Other sessions of one's own in which something of one's own session of this id is said.
-pub(super) fn also_said_in(db: &mut Connection, id: &str) -> Result<Vec<String>, PostgresError> {
+/// Other sessions of this user that share entries with the session with this id.
+pub(super) fn sessions_sharing_entries(db: &mut Connection, id: &str) -> Result<Vec<String>, PostgresError> {
     let Some(session) = key(db, id)? else { return Ok(Vec::new()) };
-    let said = Said::of(db, session)?;
-    also_in(db, session, &said.entries)
+    let said = SessionContent::of(db, session)?;
+    other_sessions_with(db, session, &said.entries)
 }
 
-/// The row of one's own session of this id.
+/// The row id of this user's session with this id.
 fn key(db: &mut Connection, id: &str) -> Result<Option<i64>, PostgresError> {
     let sql = "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text";
-    db.first(sql, &[&clean(id)])?.map(|row| row.get(0)).transpose()
+    db.first(sql, &[&escape_nul(id)])?.map(|row| row.get(0)).transpose()
 }
 
-/// The ids of one's own sessions, those of which nothing is there but that they are known among them.
-pub(super) fn own(db: &mut Connection) -> Result<Vec<String>, PostgresError> {
+/// The ids of this user's sessions, including those without content.
+pub(super) fn own_sessions(db: &mut Connection) -> Result<Vec<String>, PostgresError> {
     let sql = "SELECT session FROM ctxbridge.sessions WHERE tenant = $1 AND owner = session_user::text ORDER BY session";
     db.all(sql, &[])?.iter().map(|row| row.text(0)).collect()
 }
 
-/// Has nobody know of a project of which only this user was, and to which he shows nothing any more.
+/// Deletes a project whose only member is this user, and to which the user shows nothing any more.
 pub(super) fn leave_project(db: &mut Connection, project: &str) -> Result<(), PostgresError> {
     db.one("SELECT ctxbridge.leave_empty_project($1, $2)", &[&project]).map(drop)
 }
 
-/// What a session says, by ids.
-struct Said {
+/// Ids of a session's content.
+struct SessionContent {
     turns: u64,
     uuids: Vec<Vec<u8>>,
-    /// Of its turns and summaries.
+    /// Entries of its turns and summaries.
     entries: Vec<i64>,
     learnings: Vec<i64>,
 }
 
-impl Said {
+impl SessionContent {
     fn of(db: &mut Connection, session: i64) -> Result<Self, PostgresError> {
         let turns =
             "SELECT uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND owner = session_user::text GROUP BY uuid";
@@ -108,8 +109,8 @@ impl Said {
     }
 }
 
-/// Other sessions of one's own in which something of this is said.
-fn also_in(db: &mut Connection, session: i64, entries: &[i64]) -> Result<Vec<String>, PostgresError> {
+/// Other sessions of this user that have some of these entries.
+fn other_sessions_with(db: &mut Connection, session: i64, entries: &[i64]) -> Result<Vec<String>, PostgresError> {
     let sql = "SELECT s.session FROM ctxbridge.sessions s
         WHERE s.tenant = $1 AND s.owner = session_user::text AND s.id <> $2 AND (
             EXISTS (SELECT FROM ctxbridge.turns u
@@ -120,7 +121,7 @@ fn also_in(db: &mut Connection, session: i64, entries: &[i64]) -> Result<Vec<Str
     db.all(sql, &[&session, &entries])?.iter().map(|row| row.text(0)).collect()
 }
 
-/// Deletes those that nothing points to any more, with what was made of them. The others are described as those of a session that stays.
+/// Deletes unreferenced entries, with the data derived from them. The others get the description of a session that stays.
 fn entries(db: &mut Connection, session: &str, entries: &[i64]) -> Result<(), PostgresError> {
     let gone = db.all(
         "DELETE FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text AND id = ANY ($2)
@@ -131,11 +132,11 @@ fn entries(db: &mut Connection, session: &str, entries: &[i64]) -> Result<(), Po
     )?;
     let gone: Vec<i64> = gone.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
     search::forget_vectors(db, &gone)?;
-    db.all("SELECT ctxbridge.rename_entries($1, $2, $3)", &[&clean(session), &entries])?;
-    changes::note(db, entries)
+    db.all("SELECT ctxbridge.rename_entries($1, $2, $3)", &[&escape_nul(session), &entries])?;
+    changes::record_changes(db, entries)
 }
 
-/// Deletes those that are said nowhere any more. What one of them took back holds again.
+/// Deletes learnings that are said nowhere any more. Learnings that they superseded hold again.
 fn learnings(db: &mut Connection, learnings: &[i64]) -> Result<(), PostgresError> {
     let gone = db.all(
         "DELETE FROM ctxbridge.learnings WHERE tenant = $1 AND owner = session_user::text AND id = ANY ($2)
@@ -149,8 +150,8 @@ fn learnings(db: &mut Connection, learnings: &[i64]) -> Result<(), PostgresError
     db.execute(sql, &[&gone]).map(drop)
 }
 
-/// Has sessions of one's own looked through for learnings anew: of those that several say, one has the place.
-fn relearn(db: &mut Connection, sessions: &[String]) -> Result<(), PostgresError> {
+/// Resets the learning progress of sessions: a shared learning may have been recorded for the deleted session only.
+fn reset_learning_progress(db: &mut Connection, sessions: &[String]) -> Result<(), PostgresError> {
     let sql = "DELETE FROM ctxbridge.learning_progress WHERE tenant = $1 AND owner = session_user::text AND session IN
         (SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND owner = session_user::text AND session = ANY ($2))";
     db.execute(sql, &[&sessions]).map(drop)

@@ -1,4 +1,4 @@
-//! The bytes of transcripts.
+//! Reading the bytes of transcripts.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -6,24 +6,24 @@ use std::io::Write;
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::read;
-use ctxbridge_archive::segment::{self, Check};
+use ctxbridge_archive::segment::{self, SegmentCheck};
 use ctxbridge_archive::store::{EVERYTHING, StoreError};
 use ctxbridge_common::digest;
 
-/// How often a list of pieces is read anew, since another process joins the last one with what follows it. What takes its place has the same bytes.
-const ATTEMPTS: u32 = 100;
+/// Maximum reads of the segment list: another process may join the last one with the next. The result has the same bytes.
+const MAX_LIST_ATTEMPTS: u32 = 100;
 
-/// What was read before and may be asked for again.
+/// Cache of what was read before and may be needed again.
 #[derive(Debug, Default)]
-pub(super) struct Remembered {
-    /// The piece that was read last: turns come one after the other, and many of them are in one.
-    unpacked: Option<(digest::Bytes, Vec<u8>)>,
-    /// The sessions of transcripts, which never change.
+pub(super) struct SegmentCache {
+    /// The segment that was read last: turns are read in sequence, and one segment has many of them.
+    unpacked: Option<(digest::Sha256Digest, Vec<u8>)>,
+    /// Sessions by transcript. They never change.
     sessions: HashMap<i64, i64>,
 }
 
-impl Remembered {
-    /// The session of a transcript; nothing where there is none that may be seen.
+impl SegmentCache {
+    /// The session of a transcript; `None` where there is none that this user may read.
     pub fn session_of(&mut self, db: &mut Connection, transcript: i64) -> Result<Option<i64>, PostgresError> {
         if let Some(known) = self.sessions.get(&transcript) {
             return Ok(Some(*known));
@@ -35,8 +35,8 @@ impl Remembered {
         Ok(found)
     }
 
-    /// Writes bytes of a transcript.
-    pub fn raw(
+    /// Writes a range of a transcript's bytes to a sink.
+    pub fn read_bytes(
         &mut self,
         db: &mut Connection,
         transcript: i64,
@@ -47,14 +47,14 @@ impl Remembered {
         let Some(session) = self.session_of(db, transcript)? else { return Ok(()) };
         // What is written already is not written again.
         let mut next = range.0;
-        'again: for _ in 0..ATTEMPTS {
+        'again: for _ in 0..MAX_LIST_ATTEMPTS {
             for (start, bytes, sha256) in read::pieces(db, session, transcript, generation, (next, range.1))? {
                 let piece = match self.unpacked.take().filter(|(known, _)| *known == sha256 && range != EVERYTHING) {
                     Some((_, piece)) => piece,
                     None => {
                         let Some(packed) = read::packed(db, session, &sha256)? else { continue 'again };
                         // Somebody else may have written it.
-                        segment::unpack(&packed, bytes, &sha256, None, Check::Sha256)
+                        segment::unpack(&packed, bytes, &sha256, None, SegmentCheck::Sha256)
                             .map_err(|cause| damaged(db, transcript, start, cause))?
                     }
                 };
@@ -68,12 +68,12 @@ impl Remembered {
         Err(damaged(db, transcript, next, "its bytes are not there".to_owned()).into())
     }
 
-    /// Start and bytes of the last piece, if it is a short one.
+    /// Start and bytes of the last segment, if it is shorter than `below`.
     pub fn tail(&mut self, db: &mut Connection, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_LIST_ATTEMPTS {
             let Some((transcript, session, start, bytes, sha256)) = read::tail(db, path, below)? else { return Ok(None) };
             if let Some(packed) = read::packed(db, session, &sha256)? {
-                let unpacked = segment::unpack(&packed, bytes, &sha256, None, Check::Sha256);
+                let unpacked = segment::unpack(&packed, bytes, &sha256, None, SegmentCheck::Sha256);
                 let piece = unpacked.map_err(|cause| damaged(db, transcript, start, cause))?;
                 return Ok(Some((start, piece)));
             }

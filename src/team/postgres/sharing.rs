@@ -1,121 +1,123 @@
-//! Who may read a session. What is known of that in each row of it is changed with it.
+//! Visibility of sessions. Each row of a session repeats its audience and is updated with it.
+//!
+//! A change of visibility takes the user's lock exclusively; the user's writers share it.
 
 use super::connection::Connection;
-use super::cycle;
 use super::error::PostgresError;
-use super::line::clean;
+use super::maintenance;
+use super::row::escape_nul;
 use ctxbridge_config::Visibility;
 
-/// The tables with what belongs to a session alone; a function shows the others.
-pub(super) const OF_SESSION: [&str; 8] =
+/// Tables whose rows belong to one session. Shared tables are updated by SQL functions.
+pub(super) const SESSION_TABLES: [&str; 8] =
     ["segments", "layout", "turns", "compactions", "fixes", "changed_files", "learning_progress", "learned"];
 
-/// Enters the project of a session that is about to be shown to it. In a transaction of its own, as all that enters one: the node of a
-/// distributed server that has the session sees who is a member only when that is done.
-pub(super) fn enter_project_of(db: &mut Connection, session: i64) -> Result<(), PostgresError> {
+/// Joins the project of a session that is about to be shown to it. Joining always has a transaction
+/// of its own: on a distributed server, the session's node sees the membership only after the commit.
+pub(super) fn join_project_of(db: &mut Connection, session: i64) -> Result<(), PostgresError> {
     let sql = "SELECT project FROM ctxbridge.sessions
         WHERE tenant = $1 AND id = $2 AND owner = session_user::text AND project IS NOT NULL";
     match db.first(sql, &[&session])? {
-        Some(row) => enter(db, &row.text(0)?),
+        Some(row) => join_project(db, &row.text(0)?),
         None => Ok(()),
     }
 }
 
-/// Enters what is about to be the project of a session, if it is shown to its project.
-pub(super) fn enter_if_shown(db: &mut Connection, session: i64, project: &str) -> Result<(), PostgresError> {
+/// Joins the project that a session is about to be assigned to, if the session is shown to its project.
+pub(super) fn join_if_shown(db: &mut Connection, session: i64, project: &str) -> Result<(), PostgresError> {
     let sql = "SELECT FROM ctxbridge.sessions
         WHERE tenant = $1 AND id = $2 AND owner = session_user::text AND visibility = 'project'";
-    if db.first(sql, &[&session])?.is_some() { enter(db, project) } else { Ok(()) }
+    if db.first(sql, &[&session])?.is_some() { join_project(db, project) } else { Ok(()) }
 }
 
-/// Becomes a member of a project that has none yet.
-pub(super) fn enter(db: &mut Connection, project: &str) -> Result<(), PostgresError> {
-    db.one("SELECT ctxbridge.enter_project($1, $2)", &[&clean(project)]).map(drop)
+/// Makes this user a member of a project that has none yet.
+pub(super) fn join_project(db: &mut Connection, project: &str) -> Result<(), PostgresError> {
+    db.one("SELECT ctxbridge.enter_project($1, $2)", &[&escape_nul(project)]).map(drop)
 }
 
-/// Shows a session to others, or to nobody any more. False where there is no such session of one's own.
+/// Changes the visibility of a session. Returns `false` where this user has no such session.
 pub(super) fn set_visibility(db: &mut Connection, session: i64, visibility: Visibility) -> Result<bool, PostgresError> {
-    cycle::lock_alone(db)?;
-    let Some(Shown { project, .. }) = own(db, session)? else { return Ok(false) };
+    maintenance::lock_exclusive(db)?;
+    let Some(SessionSharing { project, .. }) = own_sharing(db, session)? else { return Ok(false) };
     if visibility == Visibility::Project
         && let Some(project) = &project
         && !is_member(db, project)?
     {
         return Err(no_project(db, project));
     }
-    share(db, session, visibility, project.as_deref()).map(|()| true)
+    write_audience(db, session, visibility, project.as_deref()).map(|()| true)
 }
 
-/// Says what project a session is of. False where there is no such session of one's own.
+/// Assigns a session to a project. Returns `false` where this user has no such session.
 pub(super) fn set_project(db: &mut Connection, session: i64, project: &str) -> Result<bool, PostgresError> {
-    let project = clean(project);
-    cycle::lock_alone(db)?;
-    let Some(Shown { visibility, .. }) = own(db, session)? else { return Ok(false) };
+    let project = escape_nul(project);
+    maintenance::lock_exclusive(db)?;
+    let Some(SessionSharing { visibility, .. }) = own_sharing(db, session)? else { return Ok(false) };
     // Who is no member may have private sessions of it all the same; and what is private makes no project known.
     if visibility == Visibility::Project && !is_member(db, &project)? {
         return Err(no_project(db, &project));
     }
-    share(db, session, visibility, Some(&project)).map(|()| true)
+    write_audience(db, session, visibility, Some(&project)).map(|()| true)
 }
 
-/// The same for a session whose project is not known yet, if it is not shown to its project: where nobody else comes to see it, nobody has to
-/// wait. Says whether it is, so that [`place_shown`] has to do it.
-pub(super) fn place(db: &mut Connection, session: &str, project: &str) -> Result<bool, PostgresError> {
+/// The same for a session without a project, if it is not shown to its project. Its audience does not
+/// change, so no lock is needed. Returns `true` if it is shown, so that [`assign_shown`] has to do it.
+pub(super) fn assign_unshown(db: &mut Connection, session: &str, project: &str) -> Result<bool, PostgresError> {
     let sql = "UPDATE ctxbridge.sessions SET project = $3
         WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL AND visibility <> 'project'";
-    if db.execute(sql, &[&clean(session), &clean(project)])? > 0 {
+    if db.execute(sql, &[&escape_nul(session), &escape_nul(project)])? > 0 {
         return Ok(false);
     }
-    unplaced(db, session).map(|session| session.is_some())
+    session_without_project(db, session).map(|session| session.is_some())
 }
 
-/// The same for one that is shown to its project. It is written with the session's transcript, so where this user may not show it to that project,
-/// it stays private, and can be written all the same; says whether that is so.
-pub(super) fn place_shown(db: &mut Connection, session: &str, project: &str) -> Result<bool, PostgresError> {
-    let project = clean(project);
-    cycle::lock_alone(db)?;
-    let Some(session) = unplaced(db, session)? else { return Ok(false) };
-    let Some(Shown { visibility, .. }) = own(db, session)? else { return Ok(false) };
+/// The same for a session that is shown to its project. Where this user may not show it to that project,
+/// it becomes private, so that its transcript can be written all the same. Returns `true` in that case.
+pub(super) fn assign_shown(db: &mut Connection, session: &str, project: &str) -> Result<bool, PostgresError> {
+    let project = escape_nul(project);
+    maintenance::lock_exclusive(db)?;
+    let Some(session) = session_without_project(db, session)? else { return Ok(false) };
+    let Some(SessionSharing { visibility, .. }) = own_sharing(db, session)? else { return Ok(false) };
     let is_refused = visibility == Visibility::Project && !is_member(db, &project)?;
     let visibility = if is_refused { Visibility::Private } else { visibility };
-    share(db, session, visibility, Some(&project))?;
+    write_audience(db, session, visibility, Some(&project))?;
     Ok(is_refused)
 }
 
-/// A session of one's own whose project is not known.
-fn unplaced(db: &mut Connection, session: &str) -> Result<Option<i64>, PostgresError> {
+/// This user's session with this id, if it has no project.
+fn session_without_project(db: &mut Connection, session: &str) -> Result<Option<i64>, PostgresError> {
     let sql =
         "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND project IS NULL";
-    db.first(sql, &[&clean(session)])?.map(|row| row.get(0)).transpose()
+    db.first(sql, &[&escape_nul(session)])?.map(|row| row.get(0)).transpose()
 }
 
-/// The project that a session of one's own is shown to, where this user is no member of it any more: nothing can be added to it there.
-pub(super) fn left_project(db: &mut Connection, session: &str) -> Result<Option<String>, PostgresError> {
+/// The project that this user's session is shown to, if the user is no longer its member: then nothing can be added to the session.
+pub(super) fn revoked_project(db: &mut Connection, session: &str) -> Result<Option<String>, PostgresError> {
     let sql = "SELECT project FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text
         AND visibility = 'project' AND NOT ctxbridge.may_write(tenant, audience)";
-    match db.first(sql, &[&clean(session)])? {
-        Some(row) => row.some_text(0),
+    match db.first(sql, &[&escape_nul(session)])? {
+        Some(row) => row.optional_text(0),
         None => Ok(None),
     }
 }
 
-/// How a session is shown.
-pub(super) struct Shown {
+/// Visibility and project of a session.
+pub(super) struct SessionSharing {
     pub visibility: Visibility,
     pub project: Option<String>,
 }
 
-/// How a session of one's own is shown. Whoever writes to it waits until this is done.
-pub(super) fn own(db: &mut Connection, session: i64) -> Result<Option<Shown>, PostgresError> {
+/// Reads and locks the visibility of this user's session. Writers to the session wait until the transaction ends.
+pub(super) fn own_sharing(db: &mut Connection, session: i64) -> Result<Option<SessionSharing>, PostgresError> {
     let sql = "SELECT visibility, project FROM ctxbridge.sessions WHERE tenant = $1 AND id = $2 AND owner = session_user::text FOR UPDATE";
     let Some(row) = db.first(sql, &[&session])? else { return Ok(None) };
     let visibility: String = row.get(0)?;
     let unknown = || PostgresError::Unreadable { server: db.settings().server(), cause: format!("a visibility of {visibility}") };
     let visibility = Visibility::named(&visibility).ok_or_else(unknown)?;
-    Ok(Some(Shown { visibility, project: row.get(1)? }))
+    Ok(Some(SessionSharing { visibility, project: row.get(1)? }))
 }
 
-/// Whether this user is a member of a project, and so may show something to it.
+/// `true` if this user is a member of a project, and so may show sessions to it.
 pub(super) fn is_member(db: &mut Connection, project: &str) -> Result<bool, PostgresError> {
     db.one("SELECT ctxbridge.may_write($1, ARRAY['project:' || $2])", &[&project])?.get(0)
 }
@@ -130,8 +132,8 @@ fn no_project(db: &Connection, project: &str) -> PostgresError {
     }
 }
 
-/// Writes down who may read a session, in all that is of it.
-pub(super) fn share(
+/// Writes the audience of a session into all its rows.
+pub(super) fn write_audience(
     db: &mut Connection,
     session: i64,
     visibility: Visibility,
@@ -147,7 +149,7 @@ pub(super) fn share(
          WHERE tenant = $1 AND id = $2 AND owner = session_user::text",
         &[&session, &visibility.name(), &project, &audience],
     )?;
-    for table in OF_SESSION {
+    for table in SESSION_TABLES {
         let sql = format!(
             "UPDATE ctxbridge.{table} SET audience = $3
              WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND audience IS DISTINCT FROM $3"

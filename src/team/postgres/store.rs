@@ -1,41 +1,44 @@
-//! What any archive can do, done by a server.
+//! The store traits, implemented for a server.
 
 use std::io::Write;
 use std::time::Duration;
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::{PostgresStore, changes, compactions, cycle, kept, learnings, lesson as lessons, read, sharing, turns, write};
-use ctxbridge_archive::cycle::{Facts, Outcome, Plan, Run};
-use ctxbridge_archive::learn::{Lesson, Progress, Tally};
+use super::{
+    PostgresStore, changes, compactions, learnings, learnings_write as lessons, maintenance, pins, read, sharing, turns, write,
+};
+use ctxbridge_archive::learn::{LearningBatch, LearningCursor, ToolStats};
+use ctxbridge_archive::maintenance::{ArchiveStats, MaintenanceMode, MaintenancePlan, MaintenanceReport};
 use ctxbridge_archive::search::filter::Filter;
 use ctxbridge_archive::store::{
-    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Searching, Session, Size, Snapshot, Start, Store, StoreError,
-    StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Vectors, Wanted,
+    AppendOutcome, ArchiveTotals, Batch, Changes, Compaction, Cursor, ImportedUsage, LearningQuery, SearchBackend, Session,
+    SessionStats, Snapshot, Store, StoreError, StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript,
+    StoredTurn, TurnLocation, TurnOffset, TurnSelection, VectorStore,
 };
 use ctxbridge_common::digest;
 use ctxbridge_config::StoreKind;
 use ctxbridge_transcript::{CompactSummary, FirstContext};
 
-/// How long the server may take to put in order what was written: after millions of rows, minutes.
-const SETTLING: Duration = Duration::from_secs(600);
+/// Longest time for the server to put written rows in order: minutes after millions of rows.
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Times that a transaction is tried again that another one was in the way of.
-const RETRIES: u32 = 5;
+/// Retries of a transaction after conflicts with another.
+const MAX_CONFLICT_RETRIES: u32 = 5;
 
 impl PostgresStore {
     pub(super) fn read<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T, PostgresError>) -> Result<T, StoreError> {
         Ok(self.pool.with(work)?)
     }
 
-    /// One transaction, tried again when another one is in the way.
+    /// Runs one transaction, with retries after conflicts.
     pub(super) fn write<T>(&self, work: impl Fn(&mut Connection) -> Result<T, PostgresError>) -> Result<T, StoreError> {
-        retrying(|| Ok(self.pool.with(|db| db.transaction(&work))?))
+        retry_conflicts(|| Ok(self.pool.with(|db| db.transaction(&work))?))
     }
 }
 
-fn retrying<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    for _ in 0..RETRIES {
+fn retry_conflicts<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    for _ in 0..MAX_CONFLICT_RETRIES {
         match work() {
             Err(error) if matches!(PostgresError::of(&error), Some(PostgresError::Conflict { .. })) => {}
             result => return result,
@@ -44,17 +47,23 @@ fn retrying<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, Sto
     work()
 }
 
-impl Searching for PostgresStore {
+impl SearchBackend for PostgresStore {
     fn has_vectors(&mut self) -> Result<bool, StoreError> {
         Ok(PostgresStore::has_vectors(self)?)
     }
 
-    fn words(&mut self, expression: &str, filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
+    fn search_text(&mut self, expression: &str, filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
         Ok(self.search_words(expression, filter, most)?.into_iter().map(|hit| (hit.entry, hit.score)).collect())
     }
 
-    fn near(&mut self, model: &str, vector: &[f32], filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
-        Ok(self.search_near(model, vector, filter, most)?.into_iter().map(|hit| (hit.entry, hit.score)).collect())
+    fn search_vectors(
+        &mut self,
+        model: &str,
+        vector: &[f32],
+        filter: &Filter,
+        most: usize,
+    ) -> Result<Vec<(i64, f32)>, StoreError> {
+        Ok(self.search_nearest(model, vector, filter, most)?.into_iter().map(|hit| (hit.entry, hit.score)).collect())
     }
 }
 
@@ -63,12 +72,12 @@ impl Store for PostgresStore {
         StoreKind::Postgres
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         let settings = self.pool.settings();
         format!("{}/{}", settings.server(), settings.database)
     }
 
-    fn searching(&mut self) -> Option<&mut dyn Searching> {
+    fn as_search_backend(&mut self) -> Option<&mut dyn SearchBackend> {
         Some(self)
     }
 
@@ -81,24 +90,30 @@ impl Store for PostgresStore {
         pool.with(|db| remembered.tail(db, path, below))
     }
 
-    fn layout(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, StoreError> {
-        self.read(|db| read::layout(db, path))
+    fn segment_index(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {
+        self.read(|db| read::segment_index(db, path))
     }
 
     fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError> {
         self.read(|db| read::turn_at(db, path, byte))
     }
 
-    fn append(&mut self, batch: &Batch) -> Result<Appended, StoreError> {
-        retrying(|| self.pool.with(|db| write::append(db, batch)))
+    fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
+        retry_conflicts(|| self.pool.with(|db| write::append(db, batch)))
     }
 
-    fn raw(&mut self, transcript: i64, generation: u32, range: (u64, u64), sink: &mut dyn Write) -> Result<(), StoreError> {
+    fn read_bytes(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        range: (u64, u64),
+        sink: &mut dyn Write,
+    ) -> Result<(), StoreError> {
         let Self { pool, remembered, .. } = self;
-        pool.with(|db| remembered.raw(db, transcript, generation, range, sink))
+        pool.with(|db| remembered.read_bytes(db, transcript, generation, range, sink))
     }
 
-    fn totals(&mut self) -> Result<Totals, StoreError> {
+    fn totals(&mut self) -> Result<ArchiveTotals, StoreError> {
         self.read(|db| db.snapshot(read::totals))
     }
 
@@ -106,8 +121,8 @@ impl Store for PostgresStore {
         self.read(|db| read::session(db, session))
     }
 
-    fn size(&mut self, session: i64) -> Result<Size, StoreError> {
-        self.read(|db| read::size(db, session))
+    fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError> {
+        self.read(|db| read::session_stats(db, session))
     }
 
     fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError> {
@@ -118,20 +133,20 @@ impl Store for PostgresStore {
         self.read(|db| read::transcripts(db, session))
     }
 
-    fn turns(&mut self, session: i64, which: Turns) -> Result<Vec<StoredTurn>, StoreError> {
+    fn turns(&mut self, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, StoreError> {
         self.read(|db| turns::turns(db, session, which))
     }
 
-    fn starts(&mut self, session: i64, of_agents: bool) -> Result<Vec<Start>, StoreError> {
-        self.read(|db| turns::starts(db, session, of_agents))
+    fn turn_offsets(&mut self, session: i64, of_agents: bool) -> Result<Vec<TurnOffset>, StoreError> {
+        self.read(|db| turns::turn_offsets(db, session, of_agents))
     }
 
     fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError> {
         self.read(|db| turns::turns_by_id(db, prefix))
     }
 
-    fn places(&mut self, entries: &[i64]) -> Result<Vec<Place>, StoreError> {
-        self.read(|db| turns::places(db, entries))
+    fn turn_locations(&mut self, entries: &[i64]) -> Result<Vec<TurnLocation>, StoreError> {
+        self.read(|db| turns::turn_locations(db, entries))
     }
 
     fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError> {
@@ -143,8 +158,8 @@ impl Store for PostgresStore {
         Ok(found?)
     }
 
-    fn turn_of(&mut self, place: &Place) -> Result<Option<StoredTurn>, StoreError> {
-        self.read(|db| turns::turn_of(db, place))
+    fn turn_by_location(&mut self, place: &TurnLocation) -> Result<Option<StoredTurn>, StoreError> {
+        self.read(|db| turns::turn_by_location(db, place))
     }
 
     fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError> {
@@ -159,37 +174,37 @@ impl Store for PostgresStore {
         self.read(|db| compactions::compactions(db, session, since_ms))
     }
 
-    fn compactions_with(
+    fn search_compactions(
         &mut self,
         words: &str,
         project: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredCompaction>, StoreError> {
-        self.read(|db| compactions::compactions_with(db, words, project, limit))
+        self.read(|db| compactions::search_compactions(db, words, project, limit))
     }
 
-    fn place_compactions(
+    fn locate_compactions(
         &mut self,
         transcript: i64,
         summaries: &[CompactSummary],
         contexts: &[FirstContext],
     ) -> Result<(), StoreError> {
         self.write(|db| {
-            cycle::lock_shared(db)?;
-            compactions::place(db, transcript, summaries, contexts)
+            maintenance::lock_shared(db)?;
+            compactions::locate_compactions(db, transcript, summaries, contexts)
         })
     }
 
-    fn keep_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
-        self.write(|db| compactions::keep_snapshot(db, compaction, snapshot))
+    fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.write(|db| compactions::save_snapshot(db, compaction, snapshot))
     }
 
-    fn keep(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
-        self.write(|db| kept::keep(db, turn, is_kept, now_ms))
+    fn set_pinned(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| pins::set_pinned(db, turn, is_kept, now_ms))
     }
 
-    fn kept(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
-        self.read(|db| turns::kept(db, limit))
+    fn pinned(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| turns::pinned(db, limit))
     }
 
     fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
@@ -205,41 +220,41 @@ impl Store for PostgresStore {
     }
 
     fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError> {
-        self.write(|db| cycle::touch(db, entries, now_ms))
+        self.write(|db| maintenance::touch(db, entries, now_ms))
     }
 
-    fn adopt(&mut self, adopted: &[Adopted]) -> Result<usize, StoreError> {
-        self.write(|db| cycle::adopt(db, adopted))
+    fn merge_usage(&mut self, adopted: &[ImportedUsage]) -> Result<usize, StoreError> {
+        self.write(|db| maintenance::merge_usage(db, adopted))
     }
 
-    fn vectors(&mut self) -> Option<&mut dyn Vectors> {
+    fn as_vector_store(&mut self) -> Option<&mut dyn VectorStore> {
         Some(self)
     }
 
-    fn place_in_project(&mut self, session: &str, project: &str) -> Result<bool, StoreError> {
-        if !self.write(|db| sharing::place(db, session, project))? {
+    fn assign_project(&mut self, session: &str, project: &str) -> Result<bool, StoreError> {
+        if !self.write(|db| sharing::assign_unshown(db, session, project))? {
             return Ok(false);
         }
-        self.write(|db| sharing::enter(db, project))?;
-        self.write(|db| sharing::place_shown(db, session, project))
+        self.write(|db| sharing::join_project(db, project))?;
+        self.write(|db| sharing::assign_shown(db, session, project))
     }
 
-    fn left_project(&mut self, session: &str) -> Result<Option<String>, StoreError> {
-        self.read(|db| sharing::left_project(db, session))
+    fn revoked_project(&mut self, session: &str) -> Result<Option<String>, StoreError> {
+        self.read(|db| sharing::revoked_project(db, session))
     }
 
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
-        self.read(learnings::by_kind)
+        self.read(learnings::count_by_kind)
     }
 
-    fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
-        self.write(|db| compactions::announce(db, session, compaction))
+    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
+        self.write(|db| compactions::record_compaction(db, session, compaction))
     }
 
     fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
         self.write(|db| {
-            cycle::lock_shared(db)?;
-            compactions::hooked_summary(db, session, text, now_ms)
+            maintenance::lock_shared(db)?;
+            compactions::record_hook_summary(db, session, text, now_ms)
         })
     }
 
@@ -247,41 +262,45 @@ impl Store for PostgresStore {
         self.write(|db| write::end_session(db, session, reason, now_ms))
     }
 
-    fn settle(&mut self) -> Result<(), StoreError> {
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
         self.read(|db| {
             db.transaction(|db| {
-                db.be_patient(SETTLING)?;
-                db.fact("SELECT ctxbridge.settle()", &[]).map(drop)
+                db.extend_timeouts(CHECKPOINT_TIMEOUT)?;
+                db.one_without_tenant("SELECT ctxbridge.settle()", &[]).map(drop)
             })
         })
     }
 
-    fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError> {
+    fn run_maintenance(
+        &mut self,
+        run: MaintenanceMode,
+        plan: &dyn Fn(&ArchiveStats) -> MaintenancePlan,
+    ) -> Result<MaintenanceReport, StoreError> {
         match run {
-            Run::Real => self.write(|db| cycle::cycle(db, run, plan)),
+            MaintenanceMode::Apply => self.write(|db| maintenance::run_maintenance(db, run, plan)),
             // All of it as it is now; nothing is written.
-            Run::Dry => self.read(|db| db.snapshot(|db| cycle::cycle(db, run, plan))),
+            MaintenanceMode::DryRun => self.read(|db| db.snapshot(|db| maintenance::run_maintenance(db, run, plan))),
         }
     }
 
     fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError> {
-        self.write(|db| changes::since(db, since))
+        self.write(|db| changes::changes_since(db, since))
     }
 
-    fn progress(&mut self, transcript: i64) -> Result<Option<Progress>, StoreError> {
-        self.read(|db| learnings::progress(db, transcript))
+    fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError> {
+        self.read(|db| learnings::learning_cursor(db, transcript))
     }
 
-    fn learn(&mut self, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, StoreError> {
-        self.write(|db| lessons::learn(db, transcript, lesson, progress))
+    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
+        self.write(|db| lessons::add_learnings(db, transcript, lesson, progress))
     }
 
-    fn learnings(&mut self, wanted: &Wanted) -> Result<Vec<StoredLearning>, StoreError> {
+    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
         self.read(|db| learnings::learnings(db, wanted))
     }
 
-    fn tallies(&mut self, session: i64) -> Result<Vec<(Option<String>, Tally)>, StoreError> {
-        self.read(|db| learnings::tallies(db, session))
+    fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError> {
+        self.read(|db| learnings::tool_stats(db, session))
     }
 
     fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
@@ -292,32 +311,32 @@ impl Store for PostgresStore {
         self.read(|db| learnings::changed_files(db, project, limit))
     }
 
-    fn optimise(&mut self) -> Result<(), StoreError> {
-        self.write(changes::forget)
+    fn optimize(&mut self) -> Result<(), StoreError> {
+        self.write(changes::trim_changes)
     }
 }
 
-impl Vectors for PostgresStore {
-    fn refusal(&mut self) -> Result<Option<String>, StoreError> {
-        self.with_vectors().map_or_else(without_extension, |()| Ok(None))
+impl VectorStore for PostgresStore {
+    fn unavailable_reason(&mut self) -> Result<Option<String>, StoreError> {
+        self.require_vectors().map_or_else(without_extension, |()| Ok(None))
     }
 
-    fn missing(
+    fn entries_without_vectors(
         &mut self,
         model: &str,
         dimensions: usize,
         below: i64,
         most: usize,
-    ) -> Result<Vec<(i64, digest::Bytes)>, StoreError> {
+    ) -> Result<Vec<(i64, digest::Sha256Digest)>, StoreError> {
         self.without_vectors(model, dimensions, below, most)
     }
 
-    fn keep(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), StoreError> {
+    fn save_vectors(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), StoreError> {
         self.put_vectors(model, vectors)
     }
 }
 
-/// What there is to say where the extension for vectors is missing.
+/// The reason to report where the extension for vectors is missing. Other errors are returned.
 fn without_extension(error: StoreError) -> Result<Option<String>, StoreError> {
     match PostgresError::of(&error) {
         Some(PostgresError::NoVectors { .. }) => Ok(Some(error.to_string())),

@@ -1,4 +1,4 @@
-//! Encryption, and who vouches for a server.
+//! TLS connections, and the certificates they trust.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::PostgresError;
 
-/// What makes a connection that is encrypted, to whom the name belongs.
-pub(super) fn checked(ca_file: Option<&PathBuf>) -> Result<MakeRustlsConnect, PostgresError> {
+/// A connector for encrypted connections that verifies the server's certificate and name.
+pub(super) fn verifying_connector(ca_file: Option<&PathBuf>) -> Result<MakeRustlsConnect, PostgresError> {
     let failed = |cause: String| PostgresError::of_authorities(ca_file, cause);
     let mut roots = RootCertStore::empty();
     let mut reasons = Vec::new();

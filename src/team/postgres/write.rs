@@ -1,56 +1,59 @@
 /*!
-What changes the archive.
+Writing to the archive.
 
-A batch may have thousands of turns, so each table is written by one statement, from arrays. Only turns that were there before are
-looked at one by one: those that have grown, of which there is mostly one.
+A batch may have thousands of turns, so each table is written by one statement, from arrays. Only known turns that have grown are
+handled one by one; mostly there is one.
+
+Turns and their entries are added and shown to others by SQL functions only. These check once for thousands of rows what a policy
+and a foreign key would check for each.
 */
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::connection::Connection;
-use super::content::{self, Bytes, Said};
+use super::content::{self, BatchBytes, TurnContent};
 use super::error::PostgresError;
-use super::line::{clean, cleaned, list};
-use super::segments::Remembered;
-use super::{changes, compactions, cycle, kept, search};
+use super::row::{escape_nul, escape_nul_in, names_to_json};
+use super::segments::SegmentCache;
+use super::{changes, compactions, maintenance, pins, search};
 use ctxbridge_archive::search::tokens::Tokenizer;
-use ctxbridge_archive::store::{Appended, Batch, Rewritten, StoreError};
+use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError};
 use ctxbridge_common::digest;
 use ctxbridge_config::Visibility;
 use ctxbridge_transcript::Turn;
 
-/// What stands between the tags of an entry on their way to the server.
-const BETWEEN_TAGS: &str = "\x1f";
+/// Separator between the tags of an entry in a parameter.
+const TAG_SEPARATOR: &str = "\x1f";
 
-/// A session that is written to.
+/// The row of a session that is written to.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct SessionRow {
     pub id: i64,
-    /// Who else may read what is added.
+    /// Other readers of added rows; `None` for nobody.
     pub audience: Option<Vec<String>>,
 }
 
-/// A turn as it is stored.
-struct Stored {
+/// The row of a stored turn.
+struct StoredTurnRow {
     id: i64,
     entry: i64,
-    sha256: digest::Bytes,
+    sha256: digest::Sha256Digest,
 }
 
-/// Adds what a pass found, if nobody was there in between.
-pub(super) fn append(db: &mut Connection, batch: &Batch) -> Result<Appended, StoreError> {
-    if follows(db, batch, "")?.is_none() {
-        return Ok(Appended::Moved);
+/// Appends a batch, if nobody changed the transcript in between.
+pub(super) fn append(db: &mut Connection, batch: &Batch) -> Result<AppendOutcome, StoreError> {
+    if find_expected(db, batch, "")?.is_none() {
+        return Ok(AppendOutcome::Conflict);
     }
     // What takes time is done before anybody has to wait for us.
     let failed = |start, cause| PostgresError::Segment { server: db.settings().server(), transcript: 0, start, cause };
-    let bytes = Bytes::of(batch, failed)?;
-    let said = content::said(batch, &bytes);
+    let bytes = BatchBytes::of(batch, failed)?;
+    let said = content::turn_contents(batch, &bytes);
     db.transaction(|db| {
-        cycle::lock_shared(db)?;
-        let Some(known) = follows(db, batch, "FOR UPDATE")? else { return Ok(Appended::Moved) };
+        maintenance::lock_shared(db)?;
+        let Some(known) = find_expected(db, batch, "FOR UPDATE")? else { return Ok(AppendOutcome::Conflict) };
         let session = session(db, batch)?;
-        let Some(transcript) = transcript(db, batch, &session, known)? else { return Ok(Appended::Moved) };
+        let Some(transcript) = transcript(db, batch, &session, known)? else { return Ok(AppendOutcome::Conflict) };
         if let Some(rewritten) = batch.rewritten {
             begin_generation(db, &session, transcript, batch.cursor.generation, rewritten)?;
         }
@@ -58,29 +61,29 @@ pub(super) fn append(db: &mut Connection, batch: &Batch) -> Result<Appended, Sto
         let said = all_said(db, batch, transcript, said)?;
         turns(db, batch, &session, transcript, &said)?;
         for met in &batch.summaries {
-            compactions::summary(db, &session, Some(transcript), met)?;
+            compactions::record_summary(db, &session, Some(transcript), met)?;
         }
         compactions::first_contexts(db, session.id, transcript, &batch.first_contexts)?;
-        Ok(Appended::Done)
+        Ok(AppendOutcome::Committed)
     })
 }
 
-/// The transcript, where it is known, if it is where the batch thinks it is; nothing if it is not.
-fn follows(db: &mut Connection, batch: &Batch, lock: &str) -> Result<Option<Option<i64>>, PostgresError> {
+/// The transcript's id, or `Some(None)` if it is new. `None` if it is not at the cursor that the batch expects.
+fn find_expected(db: &mut Connection, batch: &Batch, lock: &str) -> Result<Option<Option<i64>>, PostgresError> {
     let sql = format!(
         "SELECT id, generation, bytes FROM ctxbridge.transcripts WHERE tenant = $1 AND owner = session_user::text AND path = $2 {lock}"
     );
-    let known = db.first(&sql, &[&clean(&batch.transcript.path)])?;
-    let known = known.map(|row| Ok::<_, PostgresError>((row.get(0)?, (row.small(1)?, row.unsigned(2)?)))).transpose()?;
-    Ok((known.map(|(_, place)| place) == batch.follows).then_some(known.map(|(id, _)| id)))
+    let known = db.first(&sql, &[&escape_nul(&batch.transcript.path)])?;
+    let known = known.map(|row| Ok::<_, PostgresError>((row.get(0)?, (row.unsigned_32(1)?, row.unsigned(2)?)))).transpose()?;
+    Ok((known.map(|(_, place)| place) == batch.expected_cursor).then_some(known.map(|(id, _)| id)))
 }
 
-/// A sub-agent knows nothing of the conversation's model, window and size.
-fn session(db: &mut Connection, batch: &Batch) -> Result<Session, PostgresError> {
-    let seen = batch.cursor.interpreter.seen();
+/// Inserts or updates the session. A sub-agent does not know the conversation's model, window and size.
+fn session(db: &mut Connection, batch: &Batch) -> Result<SessionRow, PostgresError> {
+    let seen = batch.cursor.interpreter.session_metadata();
     let is_main = batch.transcript.agent.is_none();
     let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
-    let (visibility, audience) = of_new(db);
+    let (visibility, audience) = sharing_of_new(db);
     let sql = "INSERT INTO ctxbridge.sessions AS known
             (tenant, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, visibility, audience)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -96,10 +99,10 @@ fn session(db: &mut Connection, batch: &Batch) -> Result<Session, PostgresError>
     let row = db.one(
         sql,
         &[
-            &clean(&batch.transcript.session),
-            &cleaned(seen.folder.as_deref()),
-            &cleaned(seen.version.as_deref()),
-            &cleaned(seen.model.as_deref().filter(|_| is_main)),
+            &escape_nul(&batch.transcript.session),
+            &escape_nul_in(seen.folder.as_deref()),
+            &escape_nul_in(seen.version.as_deref()),
+            &escape_nul_in(seen.model.as_deref().filter(|_| is_main)),
             &seen.window.map(u64::cast_signed),
             &seen.context_tokens.filter(|_| is_main).map(u64::cast_signed),
             &turns().map(|turn| turn.started_ms).min(),
@@ -108,22 +111,22 @@ fn session(db: &mut Connection, batch: &Batch) -> Result<Session, PostgresError>
             &audience,
         ],
     )?;
-    Ok(Session { id: row.get(0)?, audience: row.get(1)? })
+    Ok(SessionRow { id: row.get(0)?, audience: row.get(1)? })
 }
 
-/// Who may read a session that is new. A project is only known later.
-fn of_new(db: &Connection) -> (&'static str, Option<Vec<String>>) {
+/// Visibility and audience of a new session. Its project is only known later.
+fn sharing_of_new(db: &Connection) -> (&'static str, Option<Vec<String>>) {
     let visibility = db.settings().visibility;
     (visibility.name(), (visibility == Visibility::Team).then(|| vec!["team".to_owned()]))
 }
 
-/// The transcript; nothing where another process has just made it.
-fn transcript(db: &mut Connection, batch: &Batch, session: &Session, known: Option<i64>) -> Result<Option<i64>, StoreError> {
+/// Inserts or updates the transcript; `None` where another process has just inserted it.
+fn transcript(db: &mut Connection, batch: &Batch, session: &SessionRow, known: Option<i64>) -> Result<Option<i64>, StoreError> {
     let cursor = &batch.cursor;
     let cannot = |error: serde_json::Error| StoreError::Sink(error.into());
     let interpreter = serde_json::to_string(&cursor.interpreter).map_err(cannot)?;
     let (generation, bytes) = (cursor.generation.cast_signed(), cursor.bytes.cast_signed());
-    let bad_lines = cursor.interpreter.seen().bad_lines.cast_signed();
+    let bad_lines = cursor.interpreter.session_metadata().bad_lines.cast_signed();
     let checked = &cursor.check[..];
     if let Some(id) = known {
         let sql = "UPDATE ctxbridge.transcripts SET generation = $3, bytes = $4, bad_lines = $5, checked = $6, interpreter = $7
@@ -134,19 +137,19 @@ fn transcript(db: &mut Connection, batch: &Batch, session: &Session, known: Opti
     let sql = "INSERT INTO ctxbridge.transcripts
             (tenant, session, audience, path, agent, generation, bytes, bad_lines, checked, interpreter)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, owner, path) DO NOTHING RETURNING id";
-    let (path, agent) = (clean(&batch.transcript.path), cleaned(batch.transcript.agent.as_deref()));
+    let (path, agent) = (escape_nul(&batch.transcript.path), escape_nul_in(batch.transcript.agent.as_deref()));
     let row =
         db.first(sql, &[&session.id, &session.audience, &path, &agent, &generation, &bytes, &bad_lines, &checked, &interpreter])?;
     Ok(row.map(|row| row.get(0)).transpose()?)
 }
 
-/// The new generation begins with the segments and turns that it shares with the one before.
+/// Starts a new generation with the segments and turns that it shares with the previous one.
 fn begin_generation(
     db: &mut Connection,
-    session: &Session,
+    session: &SessionRow,
     transcript: i64,
     generation: u32,
-    rewritten: Rewritten,
+    rewritten: SharedPrefix,
 ) -> Result<(), PostgresError> {
     let (generation, shared) = (generation.cast_signed(), rewritten.shared.cast_signed());
     db.execute(
@@ -160,10 +163,10 @@ fn begin_generation(
          AND transcript = $3 AND superseded IS NULL AND idx >= $5",
         &[&session.id, &transcript, &generation, &rewritten.turns.cast_signed()],
     )?;
-    compactions::forget_places(db, session.id, transcript, rewritten.shared)
+    compactions::forget_locations(db, session.id, transcript, rewritten.shared)
 }
 
-fn segments(db: &mut Connection, batch: &Batch, session: &Session, transcript: i64) -> Result<(), PostgresError> {
+fn segments(db: &mut Connection, batch: &Batch, session: &SessionRow, transcript: i64) -> Result<(), PostgresError> {
     let Some(first) = batch.segments.first() else { return Ok(()) };
     let generation = batch.cursor.generation.cast_signed();
     let replaced = db.all(
@@ -202,26 +205,37 @@ fn segments(db: &mut Connection, batch: &Batch, session: &Session, transcript: i
     .map(drop)
 }
 
-/// What all turns say: those of which the begin is in the archive already are read from there.
-fn all_said(db: &mut Connection, batch: &Batch, transcript: i64, said: Vec<Option<Said>>) -> Result<Vec<Said>, StoreError> {
+/// The content of all turns. Turns whose start is in the archive already are read from there.
+fn all_said(
+    db: &mut Connection,
+    batch: &Batch,
+    transcript: i64,
+    said: Vec<Option<TurnContent>>,
+) -> Result<Vec<TurnContent>, StoreError> {
     let tokenizer = Tokenizer::default();
     let is_agent = batch.transcript.agent.is_some();
-    let mut remembered = Remembered::default();
+    let mut remembered = SegmentCache::default();
     let turns = batch.turns.iter().zip(said);
     turns
         .map(|(turn, said)| match said {
             Some(said) => Ok(said),
             None => {
                 let mut bytes = Vec::new();
-                remembered.raw(db, transcript, batch.cursor.generation, (turn.start, turn.end), &mut bytes)?;
-                Ok(Said::of(turn, &bytes, is_agent, &tokenizer))
+                remembered.read_bytes(db, transcript, batch.cursor.generation, (turn.start, turn.end), &mut bytes)?;
+                Ok(TurnContent::of(turn, &bytes, is_agent, &tokenizer))
             }
         })
         .collect()
 }
 
-/// Turns that are new, or have grown since they were stored.
-fn turns(db: &mut Connection, batch: &Batch, session: &Session, transcript: i64, said: &[Said]) -> Result<(), PostgresError> {
+/// Writes turns that are new, or have grown since they were stored.
+fn turns(
+    db: &mut Connection,
+    batch: &Batch,
+    session: &SessionRow,
+    transcript: i64,
+    said: &[TurnContent],
+) -> Result<(), PostgresError> {
     let Some(first_ms) = batch.turns.iter().map(|turn| turn.started_ms).min() else { return Ok(()) };
     let mut stored = stored(db, batch, session.id, transcript)?;
     // Entries by the place of their turn in the batch; `changed` have another content than before, or none.
@@ -253,9 +267,9 @@ fn turns(db: &mut Connection, batch: &Batch, session: &Session, transcript: i64,
         }
     }
     add_turns(db, batch, session, transcript, &added, &entries)?;
-    cycle::hot_turns(db, transcript, first_ms)?;
+    maintenance::hot_turns(db, transcript, first_ms)?;
     for turn in batch.turns.iter().filter(|turn| turn.is_kept) {
-        kept::asked(db, turn)?;
+        pins::pin_by_prompt(db, turn)?;
     }
     // The last of the turns with the same content says when it was said.
     let mut seen = HashSet::new();
@@ -263,27 +277,35 @@ fn turns(db: &mut Connection, batch: &Batch, session: &Session, transcript: i64,
     search::put_texts(db, session.id, &texts, &entries, batch, said)?;
     let left: Vec<i64> = left.into_iter().collect();
     search::forget_texts(db, session.id, &left)?;
-    changes::note(db, &changed.into_iter().collect::<Vec<_>>())
+    changes::record_changes(db, &changed.into_iter().collect::<Vec<_>>())
 }
 
-/// The turns of a batch that are there already, by their place.
-fn stored(db: &mut Connection, batch: &Batch, session: i64, transcript: i64) -> Result<HashMap<u32, Stored>, PostgresError> {
+/// The turns of a batch that are stored already, by index.
+fn stored(
+    db: &mut Connection,
+    batch: &Batch,
+    session: i64,
+    transcript: i64,
+) -> Result<HashMap<u32, StoredTurnRow>, PostgresError> {
     let places: Vec<i32> = batch.turns.iter().map(|turn| turn.index.cast_signed()).collect();
     let sql = "SELECT turns.idx, turns.id, turns.entry, entries.sha256 FROM ctxbridge.turns
             JOIN ctxbridge.entries ON entries.tenant = turns.tenant AND entries.id = turns.entry AND entries.owner = turns.owner
         WHERE turns.tenant = $1 AND session = $2 AND turns.owner = session_user::text AND transcript = $3 AND idx = ANY ($4)
             AND superseded IS NULL";
     let found = db.all(sql, &[&session, &transcript, &places])?;
-    found.iter().map(|row| Ok((row.small(0)?, Stored { id: row.get(1)?, entry: row.get(2)?, sha256: row.bytes(3)? }))).collect()
+    found
+        .iter()
+        .map(|row| Ok((row.unsigned_32(0)?, StoredTurnRow { id: row.get(1)?, entry: row.get(2)?, sha256: row.byte_array(3)? })))
+        .collect()
 }
 
-/// The entries of turns that are new, in their order. What is there already is taken as it is, and is hot again.
+/// The entries of new turns, in their order. Known entries are reused, and become hot again.
 fn new_entries(
     db: &mut Connection,
     batch: &Batch,
-    session: &Session,
+    session: &SessionRow,
     turns: &[usize],
-    said: &[Said],
+    said: &[TurnContent],
     changed: &mut BTreeSet<i64>,
 ) -> Result<Vec<i64>, PostgresError> {
     if turns.is_empty() {
@@ -295,8 +317,8 @@ fn new_entries(
     let hashes: Vec<&[u8]> = different.iter().map(|at| &batch.turns[*at].content_sha256[..]).collect();
     let chars: Vec<i64> = different.iter().map(|at| of(at).0.content_chars.cast_signed()).collect();
     let contents: Vec<&str> = different.iter().map(|at| of(at).1.content.as_str()).collect();
-    let tools: Vec<Option<String>> = different.iter().map(|at| list(&of(at).0.tools)).collect();
-    let files: Vec<Option<String>> = different.iter().map(|at| list(&of(at).0.files)).collect();
+    let tools: Vec<Option<String>> = different.iter().map(|at| names_to_json(&of(at).0.tools)).collect();
+    let files: Vec<Option<String>> = different.iter().map(|at| names_to_json(&of(at).0.files)).collect();
     let mut keys = Vec::new();
     let mut tags = Vec::new();
     let mut metadata = Vec::new();
@@ -310,10 +332,10 @@ fn new_entries(
         "SELECT new_id, new_sha256 FROM ctxbridge.add_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         &[&session.id, &hashes, &chars, &contents, &tools, &files, &keys, &tags, &metadata],
     )?;
-    let mut ids: HashMap<digest::Bytes, i64> = HashMap::new();
+    let mut ids: HashMap<digest::Sha256Digest, i64> = HashMap::new();
     for row in &added {
         let id = row.get(0)?;
-        ids.insert(row.bytes(1)?, id);
+        ids.insert(row.byte_array(1)?, id);
         changed.insert(id);
     }
     let known: Vec<&[u8]> = hashes.iter().copied().filter(|hash| !ids.contains_key(*hash)).collect();
@@ -325,36 +347,36 @@ fn new_entries(
         let mut again = Vec::new();
         for row in &found {
             let id: i64 = row.get(0)?;
-            ids.insert(row.bytes(1)?, id);
+            ids.insert(row.byte_array(1)?, id);
             again.push(id);
         }
-        cycle::revive(db, &again)?;
-        show(db, session, &again)?;
+        maintenance::revive(db, &again)?;
+        share_entries(db, session, &again)?;
     }
     let missing = || PostgresError::Unreadable { server: db.settings().server(), cause: "an entry is gone".to_owned() };
     turns.iter().map(|at| ids.get(&batch.turns[*at].content_sha256).copied().ok_or_else(missing)).collect()
 }
 
 fn tag_line(tags: &[String]) -> String {
-    tags.iter().map(|tag| tag.replace(BETWEEN_TAGS, " ")).collect::<Vec<_>>().join(BETWEEN_TAGS)
+    tags.iter().map(|tag| tag.replace(TAG_SEPARATOR, " ")).collect::<Vec<_>>().join(TAG_SEPARATOR)
 }
 
-/// Shows entries to whoever may read one more session that has them.
-pub(super) fn show(db: &mut Connection, session: &Session, entries: &[i64]) -> Result<(), PostgresError> {
+/// Makes entries visible to the audience of one more session that has them.
+pub(super) fn share_entries(db: &mut Connection, session: &SessionRow, entries: &[i64]) -> Result<(), PostgresError> {
     if session.audience.is_none() || entries.is_empty() {
         return Ok(());
     }
     db.one("SELECT ctxbridge.show_entries($1, $2, $3)", &[&session.id, &entries]).map(drop)
 }
 
-/// The entry of a turn that has other content now. What was restored of it stays counted, unless the old content is that of
-/// another turn as well, or the new one is known already.
+/// The entry of a turn whose content has changed. It keeps its restore count, unless
+/// another turn has the old content as well, or the new content is known already.
 fn grown_entry(
     db: &mut Connection,
     batch: &Batch,
-    session: &Session,
-    known: &Stored,
-    (turn, said): (&Turn, &Said),
+    session: &SessionRow,
+    known: &StoredTurnRow,
+    (turn, said): (&Turn, &TurnContent),
     changed: &mut BTreeSet<i64>,
 ) -> Result<i64, PostgresError> {
     let is_shared = "SELECT EXISTS (SELECT FROM ctxbridge.turns WHERE tenant = $1 AND entry = $2 AND owner = session_user::text
@@ -363,7 +385,7 @@ fn grown_entry(
     let (is_shared, same): (bool, Option<i64>) = (row.get(0)?, row.get(1)?);
     if is_shared || same.is_some() {
         let at = batch.turns.iter().position(|other| other.index == turn.index).unwrap_or_default();
-        let mut all = vec![Said::default(); at];
+        let mut all = vec![TurnContent::default(); at];
         all.push(said.clone());
         let entry = new_entries(db, batch, session, &[at], &all, changed)?[0];
         if !is_shared && entry != known.entry {
@@ -386,20 +408,20 @@ fn grown_entry(
             &&turn.content_sha256[..],
             &turn.content_chars.cast_signed(),
             &said.content,
-            &list(&turn.tools),
-            &list(&turn.files),
+            &names_to_json(&turn.tools),
+            &names_to_json(&turn.files),
             &key,
             &tag_line(&tags),
             &metadata,
         ],
     )?;
     search::forget_vectors(db, &[known.entry])?;
-    cycle::revive(db, &[known.entry])?;
+    maintenance::revive(db, &[known.entry])?;
     changed.insert(known.entry);
     Ok(known.entry)
 }
 
-/// Deletes an entry that nothing points to, with what was made of it.
+/// Deletes an unreferenced entry, with the data derived from it.
 pub(super) fn delete_entry(db: &mut Connection, entry: i64) -> Result<(), PostgresError> {
     db.execute("DELETE FROM ctxbridge.entries WHERE tenant = $1 AND id = $2 AND owner = session_user::text", &[&entry])?;
     search::forget_vectors(db, &[entry])
@@ -420,8 +442,8 @@ fn update_turn(db: &mut Connection, session: i64, id: i64, entry: i64, turn: &Tu
             &turn.context_tokens.map(u64::cast_signed),
             &turn.output_tokens.cast_signed(),
             &turn.is_answered,
-            &list(&turn.agents),
-            &list(&turn.open_work),
+            &names_to_json(&turn.agents),
+            &names_to_json(&turn.open_work),
         ],
     )
     .map(drop)
@@ -430,7 +452,7 @@ fn update_turn(db: &mut Connection, session: i64, id: i64, entry: i64, turn: &Tu
 fn add_turns(
     db: &mut Connection,
     batch: &Batch,
-    session: &Session,
+    session: &SessionRow,
     transcript: i64,
     added: &[usize],
     entries: &[i64],
@@ -446,8 +468,8 @@ fn add_turns(
     let richness: Vec<i16> = turns().map(richness).collect();
     let context_tokens: Vec<Option<i64>> = turns().map(|turn| turn.context_tokens.map(u64::cast_signed)).collect();
     let is_answered: Vec<bool> = turns().map(|turn| turn.is_answered).collect();
-    let agents: Vec<Option<String>> = turns().map(|turn| list(&turn.agents)).collect();
-    let open_work: Vec<Option<String>> = turns().map(|turn| list(&turn.open_work)).collect();
+    let agents: Vec<Option<String>> = turns().map(|turn| names_to_json(&turn.agents)).collect();
+    let open_work: Vec<Option<String>> = turns().map(|turn| names_to_json(&turn.open_work)).collect();
     db.execute(
         "SELECT ctxbridge.add_turns($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
         &[
@@ -472,25 +494,25 @@ fn add_turns(
     .map(drop)
 }
 
-/// 1 with tools, plus 2 with files.
+/// Richness of a turn: 1 with tools, plus 2 with files.
 fn richness(turn: &Turn) -> i16 {
     i16::from(!turn.tools.is_empty()) | i16::from(!turn.files.is_empty()) << 1
 }
 
-/// The row of a session that a hook speaks of, made when its transcript has not been seen yet.
-pub(super) fn known_session(db: &mut Connection, session: &str, now_ms: i64) -> Result<Session, PostgresError> {
-    let (visibility, audience) = of_new(db);
+/// The row of a session that a hook reports. It is inserted if the transcript has not been seen yet.
+pub(super) fn ensure_session(db: &mut Connection, session: &str, now_ms: i64) -> Result<SessionRow, PostgresError> {
+    let (visibility, audience) = sharing_of_new(db);
     // What sets nothing makes it say its id all the same.
     let row = db.one(
         "INSERT INTO ctxbridge.sessions AS known (tenant, session, first_ms, last_ms, visibility, audience) VALUES ($1, $2, $3, $3, $4, $5)
          ON CONFLICT (tenant, owner, session) DO UPDATE SET folder = known.folder RETURNING id, audience",
-        &[&clean(session), &now_ms, &visibility, &audience],
+        &[&escape_nul(session), &now_ms, &visibility, &audience],
     )?;
-    Ok(Session { id: row.get(0)?, audience: row.get(1)? })
+    Ok(SessionRow { id: row.get(0)?, audience: row.get(1)? })
 }
 
 pub(super) fn end_session(db: &mut Connection, session: &str, reason: &str, now_ms: i64) -> Result<(), PostgresError> {
-    let session = known_session(db, session, now_ms)?;
+    let session = ensure_session(db, session, now_ms)?;
     let sql = "UPDATE ctxbridge.sessions SET ended_ms = $3, end_reason = $4 WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
-    db.execute(sql, &[&session.id, &now_ms, &clean(reason)]).map(drop)
+    db.execute(sql, &[&session.id, &now_ms, &escape_nul(reason)]).map(drop)
 }

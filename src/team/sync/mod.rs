@@ -1,24 +1,25 @@
 /*!
-Sending what is new in one archive to another: from this machine to a team's server.
+Sending new content from one archive to another: from this machine to a team's server.
 
-What is sent is what the other store would have archived itself, had its transcripts no secrets: a `stream` of cleaned lines goes
-through the ordinary reader, so that it can be interrupted anywhere and begun again, and nothing is there twice. Turns, summaries,
-learnings and snapshots are made of what was sent. What hooks and the user told (`facts`) is sent besides. How far that was is kept in a
-file (`state`), so that a run costs what is new. At last, a store that keeps `vectors` is given those that it lacks. `unsend` takes a session back,
-and what is `withheld` is never sent.
+The other store receives what it would have archived itself if the transcripts had no secrets: a `stream` of redacted lines goes
+through the ordinary reader. So a run can be interrupted anywhere and resumed, and nothing is stored twice. Turns, summaries,
+learnings and snapshots are derived there, from what was sent. Records of hooks and of the user
+([`annotations`](ctxbridge_archive::annotations)) are sent as well. A file (`state`) keeps the progress, so that a run costs only
+what is new. At the end, a store that keeps `vectors` receives those that it lacks. [`RemoteDelete`] deletes a session there, and
+sessions in [`SyncExclusions`] are never sent.
 
-Whoever only looks at the archive meanwhile, or adds to it, is in nobody's way. One run at a time sends to a store.
+The archive can be read and written during a run. One run at a time sends to a store. Hooks only start a run, in the background.
 */
 
+mod exclusions;
 mod job;
 mod outgoing;
 mod project;
+mod remote_delete;
 mod retry;
 mod state;
 mod stream;
-mod unsend;
 mod vectors;
-mod withheld;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,113 +29,114 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use retry::{Rest, Retries};
-pub use unsend::Unsending;
-pub use withheld::Withheld;
+pub use exclusions::SyncExclusions;
+pub use remote_delete::RemoteDelete;
+pub use retry::{Backoff, RetryPolicy};
 
-use ctxbridge_archive::embed::Model;
-use ctxbridge_archive::learn::Patterns;
+use ctxbridge_archive::embed::EmbeddingModel;
+use ctxbridge_archive::learn::LearningPatterns;
 use ctxbridge_archive::reader::ReadError;
 use ctxbridge_archive::store::{Session, Store, StoreError};
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
-use ctxbridge_redact::{Found, Redactor};
-use job::Job;
-use state::State;
+use ctxbridge_redact::{RedactionCounts, Redactor};
+use job::SessionSync;
+use state::SyncState;
 
-/// More connections at once than this, a server of a team does not have for everybody.
-const WORKERS: usize = 2;
+/// Maximum number of workers: a team's server does not have more connections for everybody.
+const MAX_WORKERS: usize = 2;
 
-/// How long to wait for another run: it is over in a moment, or will be long.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Longest wait for another run: it is over in a moment, or takes long.
+const RUN_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The lock, in the folder of the states.
-const LOCK: &str = "lock";
+/// Name of the lock file, in the folder of the state files.
+const LOCK_FILE: &str = "lock";
 
 /// Opens a store; each worker has its own.
-pub type Opening<'o> = &'o (dyn Fn() -> Result<Box<dyn Store>, StoreError> + Sync);
+pub type StoreOpener<'o> = &'o (dyn Fn() -> Result<Box<dyn Store>, StoreError> + Sync);
 
-/// What is sent where.
-pub struct Sending<'s> {
-    /// The data folder, where it is written down what was sent.
+/// A run that sends an archive to another store.
+pub struct SyncRun<'s> {
+    /// The data folder, with the record of what was sent.
     pub data: &'s Path,
-    /// What there is.
-    pub from: Opening<'s>,
-    /// Where it goes.
-    pub to: Opening<'s>,
-    /// What tells the store that it goes to from others: another one has nothing yet.
+    /// Opens the local archive.
+    pub from: StoreOpener<'s>,
+    /// Opens the store that receives it.
+    pub to: StoreOpener<'s>,
+    /// Identity of the receiving store: progress is kept per identity.
     pub name: &'s str,
-    /// What stays here.
+    /// Finds the secrets, which stay here.
     pub redactor: &'s Redactor,
-    /// What is learned from what was sent.
-    pub patterns: &'s Patterns,
-    /// The model of which vectors are sent to a store that keeps some, as far as they are here or it is installed; none where there is none.
-    pub model: Option<&'s Mutex<Model>>,
-    /// Whether to ask for everything again, whatever was sent before.
-    pub is_whole: bool,
-    /// When to stop; the next run goes on.
+    /// Patterns of the learnings that are extracted there.
+    pub patterns: &'s LearningPatterns,
+    /// The embedding model whose vectors are sent to a store that keeps some. They are taken from the local index, or computed if
+    /// the model is installed. `None` sends no vectors.
+    pub model: Option<&'s Mutex<EmbeddingModel>>,
+    /// `true` to check everything again, whatever was sent before.
+    pub is_full_resync: bool,
+    /// Time to stop; the next run goes on.
     pub deadline: Option<Instant>,
-    /// How to go on after trouble.
-    pub retries: Retries,
-    /// When it is, in milliseconds since 1970.
+    /// Retries after transient errors.
+    pub retries: RetryPolicy,
+    /// The current time, in milliseconds since 1970.
     pub now_ms: i64,
 }
 
-/// What was sent.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Synced {
-    /// Sessions that were looked at.
+pub struct SyncReport {
+    /// Sessions that were checked.
     pub looked_at: usize,
-    /// Of so many.
-    pub of: usize,
-    /// Sessions of which there was something new.
+    /// Number of sessions to check.
+    pub total: usize,
+    /// Sessions with something new.
     pub sessions: usize,
-    /// Transcripts of which there was.
+    /// Transcripts with something new.
     pub transcripts: usize,
-    /// Bytes of them that are new there.
+    /// Bytes of transcripts that are new there.
     pub bytes: u64,
     /// Turns that are new there, or have grown.
     pub turns: u64,
-    /// Sessions of those that were looked through for learnings afterwards.
+    /// Sent sessions that were searched for learnings afterwards.
     pub derived: usize,
     /// Learnings that are new there.
     pub learnings: usize,
     /// Entries whose vectors are new there.
     pub embedded: usize,
-    /// Why vectors cannot be kept there, where that is so.
+    /// The reason that vectors cannot be kept there, if they cannot.
     pub no_vectors: Option<String>,
-    /// Secrets that were taken out, by rule.
-    pub secrets: Found,
-    /// Sessions that stay private, because this user is no member of the projects that they should be shown to; by project.
+    /// Number of secrets that were redacted, by rule.
+    pub secrets: RedactionCounts,
+    /// Number of sessions that stay private, because this user is no member of the project to show them to; by project.
     pub hidden: BTreeMap<String, usize>,
-    /// Sessions that could not be sent, and why: their bytes here cannot be read, or they may not be written there any more.
+    /// Sessions that could not be sent, with the reason: unreadable bytes here, or no right to write them there any more.
     pub failed: Vec<(String, String)>,
-    /// Sessions that stay private, because what their projects are called is a secret.
+    /// Sessions that stay private, because the names of their projects are secrets.
     pub unnamed: usize,
-    /// Sessions here that are sent to nobody.
+    /// Sessions here that are excluded from sending.
     pub withheld: usize,
-    /// Whether time was up before everything was sent.
+    /// `true` if time was up before everything was sent.
     pub is_cut: bool,
 }
 
-/// Why nothing more was sent.
+/// Errors that end a run.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
-    /// Another process does.
+    /// Another process is sending.
     #[error("another ctxbridge is sending the archive already; what is new is sent by that one, or by the next")]
     Running,
-    /// The same, to who takes something back.
+    /// Another process is sending, so nothing can be deleted there yet.
     #[error("another ctxbridge is sending the archive, and nothing was taken back yet; run this again when that is done")]
-    Sending,
-    /// One of both stores says no.
+    RunningAtRemoval,
+    /// One of the two stores failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It cannot be written down what was sent.
+    /// The record of what was sent cannot be written.
     #[error("cannot note down in {folder} what was sent: {cause}; see that the folder can be written", folder = folder.display())]
     State {
         /// The folder.
         folder: std::path::PathBuf,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
 }
@@ -149,68 +151,72 @@ impl From<ReadError> for SyncError {
     }
 }
 
-impl Sending<'_> {
+impl SyncRun<'_> {
     /// Sends what is new. `progress` is called after each session.
     ///
     /// # Errors
-    /// When another process does, or one of the stores cannot be read or written, also after several attempts. What was sent before stays sent.
-    pub fn run(&self, progress: &(dyn Fn(&Synced) + Sync)) -> Result<Synced, SyncError> {
+    /// If another process is sending, or a store still fails after several attempts. What was sent before stays sent.
+    pub fn run(&self, progress: &(dyn Fn(&SyncReport) + Sync)) -> Result<SyncReport, SyncError> {
         let failed = |cause| SyncError::State { folder: self.data.to_owned(), cause };
-        let _alone = lock(self.data, PATIENCE).map_err(failed)?.ok_or(SyncError::Running)?;
-        let mut state = State::of(self.data, self.name).map_err(failed)?;
-        if self.is_whole {
+        let _alone = lock(self.data, RUN_LOCK_TIMEOUT).map_err(failed)?.ok_or(SyncError::Running)?;
+        let mut state = SyncState::of(self.data, self.name).map_err(failed)?;
+        if self.is_full_resync {
             state.forget().map_err(failed)?;
         }
-        let withheld = Withheld::of(self.data).map_err(failed)?;
+        let withheld = SyncExclusions::of(self.data).map_err(failed)?;
         let mut sessions = (self.from)()?.sessions("", None, usize::MAX)?;
         let all = sessions.len();
         sessions.retain(|session| !withheld.has(&session.session));
-        let work = Work {
+        let work = SyncWork {
             sync: self,
             sessions: &sessions,
             state: Mutex::new(state),
             stop: AtomicBool::new(false),
             sent: Mutex::default(),
-            done: Mutex::new(Synced { of: sessions.len(), withheld: all - sessions.len(), ..Synced::default() }),
+            done: Mutex::new(SyncReport { total: sessions.len(), withheld: all - sessions.len(), ..SyncReport::default() }),
             progress,
         };
-        let passed = work.by_all(sessions.len(), Work::send);
-        let settled = work.settle();
+        let passed = work.run_workers(sessions.len(), SyncWork::send);
+        let settled = work.checkpoint_target();
         passed.and(settled)?;
         let sent = work.sent.lock().unwrap_or_else(PoisonError::into_inner).len();
         // What somebody looks for is there by now; this takes longer.
-        work.by_all(sent, Work::derive)?;
+        work.run_workers(sent, SyncWork::derive)?;
         work.vectors()?;
         Ok(work.done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What workers share.
-struct Work<'w> {
-    sync: &'w Sending<'w>,
-    /// The newest first: what was said today is asked for first.
+/// State that the workers share.
+struct SyncWork<'w> {
+    sync: &'w SyncRun<'w>,
+    /// Newest first: today's sessions are searched for first.
     sessions: &'w [Session],
-    state: Mutex<State>,
+    state: Mutex<SyncState>,
     stop: AtomicBool,
-    /// Which of them were sent, with what their facts are known by.
+    /// Indices of the sessions that were sent, with the hashes of their facts.
     sent: Mutex<Vec<(usize, String)>>,
-    done: Mutex<Synced>,
-    progress: &'w (dyn Fn(&Synced) + Sync),
+    done: Mutex<SyncReport>,
+    progress: &'w (dyn Fn(&SyncReport) + Sync),
 }
 
-/// What one worker has open.
+/// The stores that one worker has open.
 #[derive(Default)]
-struct Open {
+struct WorkerStores {
     from: Option<Box<dyn Store>>,
     to: Option<Box<dyn Store>>,
 }
 
-impl Work<'_> {
-    /// Has several workers do something for each number below a limit.
-    fn by_all(&self, limit: usize, what: fn(&Self, &mut Open, usize) -> Result<(), SyncError>) -> Result<(), SyncError> {
+impl SyncWork<'_> {
+    /// Calls a function for each number below a limit, with several workers.
+    fn run_workers(
+        &self,
+        limit: usize,
+        what: fn(&Self, &mut WorkerStores, usize) -> Result<(), SyncError>,
+    ) -> Result<(), SyncError> {
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), SyncError> {
-            let mut open = Open::default();
+            let mut open = WorkerStores::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= limit || self.stop.load(Ordering::Relaxed) {
@@ -223,7 +229,7 @@ impl Work<'_> {
                 what(self, &mut open, number).inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
             }
         };
-        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS).min(limit).max(1);
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS).min(limit).max(1);
         std::thread::scope(|scope| {
             let others: Vec<_> =
                 (1..workers).filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
@@ -234,14 +240,14 @@ impl Work<'_> {
     }
 
     /// Sends one session.
-    fn send(&self, open: &mut Open, number: usize) -> Result<(), SyncError> {
+    fn send(&self, open: &mut WorkerStores, number: usize) -> Result<(), SyncError> {
         let session = &self.sessions[number];
-        let job = Job { sync: self.sync, state: &self.state, session };
+        let job = SessionSync { sync: self.sync, state: &self.state, session };
         let mut from = match open.from.take() {
             Some(from) => from,
             None => (self.sync.from)()?,
         };
-        let sent = self.persistently(open, |open| job.send_all(&mut *from, &mut open.to));
+        let sent = self.with_retries(open, |open| job.send_all(&mut *from, &mut open.to));
         open.from = Some(from);
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.looked_at += 1;
@@ -253,7 +259,7 @@ impl Work<'_> {
             Ok(None) => {}
             Err(error) => {
                 drop(done);
-                let reason = self.reason_of_one(open, session, error)?;
+                let reason = self.session_failure_reason(open, session, error)?;
                 done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
                 done.failed.push((session.session.clone(), reason));
             }
@@ -262,12 +268,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Why one session cannot be sent, where all others can.
-    fn reason_of_one(&self, open: &mut Open, session: &Session, error: SyncError) -> Result<String, SyncError> {
+    /// The reason that one session cannot be sent where all others can. Other errors are returned as they are.
+    fn session_failure_reason(&self, open: &mut WorkerStores, session: &Session, error: SyncError) -> Result<String, SyncError> {
         match error {
-            SyncError::Store(error) if error.is_of_one() => Ok(error.to_string()),
+            SyncError::Store(error) if error.is_session_local() => Ok(error.to_string()),
             SyncError::Store(error) if error.is_denied() => {
-                let left = self.persistently(open, |open| Ok(self.opened(open)?.left_project(&session.session)?))?;
+                let left = self.with_retries(open, |open| Ok(self.opened(open)?.revoked_project(&session.session)?))?;
                 let Some(project) = left else { return Err(error.into()) };
                 Ok(format!(
                     "it is shown to the project {project}, which you are no member of any more there; `ctxbridge archive share {} private` \
@@ -279,25 +285,25 @@ impl Work<'_> {
         }
     }
 
-    /// Has the other store put in order what was sent, as far as that went.
-    fn settle(&self) -> Result<(), SyncError> {
-        let mut open = Open::default();
+    /// Lets the other store put in order what was sent so far.
+    fn checkpoint_target(&self) -> Result<(), SyncError> {
+        let mut open = WorkerStores::default();
         if self.sent.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return Ok(());
         }
-        self.persistently(&mut open, |open| Ok(self.opened(open)?.settle()?))?;
+        self.with_retries(&mut open, |open| Ok(self.opened(open)?.checkpoint()?))?;
         (self.progress)(&self.done.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }
 
-    /// Has the other store find out what it can of one that was sent.
-    fn derive(&self, open: &mut Open, number: usize) -> Result<(), SyncError> {
+    /// Derives snapshots and learnings in the other store for a session that was sent.
+    fn derive(&self, open: &mut WorkerStores, number: usize) -> Result<(), SyncError> {
         let (number, hash) = self.sent.lock().unwrap_or_else(PoisonError::into_inner)[number].clone();
-        let job = Job { sync: self.sync, state: &self.state, session: &self.sessions[number] };
-        let derived = match self.persistently(open, |open| job.derive(&mut open.to, &hash)) {
+        let job = SessionSync { sync: self.sync, state: &self.state, session: &self.sessions[number] };
+        let derived = match self.with_retries(open, |open| job.derive(&mut open.to, &hash)) {
             Ok(derived) => derived,
             Err(error) => {
-                let reason = self.reason_of_one(open, job.session, error)?;
+                let reason = self.session_failure_reason(open, job.session, error)?;
                 self.done.lock().unwrap_or_else(PoisonError::into_inner).failed.push((job.session.session.clone(), reason));
                 return Ok(());
             }
@@ -309,14 +315,14 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn opened<'o>(&self, open: &'o mut Open) -> Result<&'o mut Box<dyn Store>, StoreError> {
+    fn opened<'o>(&self, open: &'o mut WorkerStores) -> Result<&'o mut Box<dyn Store>, StoreError> {
         Ok(match &mut open.to {
             Some(to) => to,
             closed => closed.insert((self.sync.to)()?),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SyncState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -324,8 +330,12 @@ impl Work<'_> {
         written.map_err(|cause| SyncError::State { folder: self.sync.data.to_owned(), cause })
     }
 
-    /// Does something more than once where that may help.
-    fn persistently<T>(&self, open: &mut Open, mut work: impl FnMut(&mut Open) -> Result<T, SyncError>) -> Result<T, SyncError> {
+    /// Repeats an operation after transient errors.
+    fn with_retries<T>(
+        &self,
+        open: &mut WorkerStores,
+        mut work: impl FnMut(&mut WorkerStores) -> Result<T, SyncError>,
+    ) -> Result<T, SyncError> {
         let mut attempts = self.sync.retries.begin();
         loop {
             match work(open) {
@@ -342,7 +352,7 @@ impl Work<'_> {
     }
 }
 
-impl Synced {
+impl SyncReport {
     fn add(&mut self, other: Self) {
         self.sessions += other.sessions;
         self.transcripts += other.transcripts;
@@ -360,11 +370,11 @@ impl Synced {
     }
 }
 
-/// Nothing where another process has it. On drives without locks, everybody goes on: nothing is sent twice even so.
+/// Takes the lock of runs; `None` where another process has it. Without file locks, all go on: even so nothing is sent twice.
 fn lock(data: &Path, patience: Duration) -> io::Result<Option<Option<File>>> {
-    let folder = data.join(state::FOLDER);
+    let folder = data.join(state::SYNC_FOLDER);
     paths::create_private_dir(&folder)?;
-    let file = files::private().create(true).append(true).open(folder.join(LOCK))?;
+    let file = files::private().create(true).append(true).open(folder.join(LOCK_FILE))?;
     match files::lock_within(&file, File::try_lock, patience) {
         Ok(()) => Ok(Some(Some(file))),
         Err(std::fs::TryLockError::WouldBlock) => Ok(None),

@@ -1,21 +1,25 @@
-//! What another store knows a transcript by.
+//! Names of transcripts in the other store.
 
 use std::borrow::Cow;
 
 use ctxbridge_archive::store::StoredTranscript;
 use ctxbridge_redact::Redactor;
 
-/// A transcript, and what the other store knows it by.
-pub(super) struct Outgoing {
+/// A transcript, with its path in the other store.
+pub(super) struct OutgoingTranscript {
     pub transcript: StoredTranscript,
     pub path: String,
 }
 
-/// All transcripts of a session, its own first. The other store knows them by their paths, without secrets. One from which something was taken
-/// out says besides whose it is, and which one of them, so that no two become one.
-pub(super) fn outgoing(mut transcripts: Vec<StoredTranscript>, session: &str, redactor: &Redactor) -> Vec<Outgoing> {
+/// All transcripts of a session, its own first. The other store knows them by their paths, without secrets. A redacted path
+/// also has the session, the agent and a number, so that no two become one.
+pub(super) fn outgoing_transcripts(
+    mut transcripts: Vec<StoredTranscript>,
+    session: &str,
+    redactor: &Redactor,
+) -> Vec<OutgoingTranscript> {
     transcripts.sort_unstable_by_key(|transcript| transcript.key);
-    let mut all: Vec<Outgoing> = Vec::new();
+    let mut all: Vec<OutgoingTranscript> = Vec::new();
     for transcript in transcripts {
         let path = match redactor.redact(&transcript.path).text {
             Cow::Borrowed(_) => transcript.path.clone(),
@@ -29,7 +33,7 @@ pub(super) fn outgoing(mut transcripts: Vec<StoredTranscript>, session: &str, re
                 }
             }
         };
-        all.push(Outgoing { transcript, path });
+        all.push(OutgoingTranscript { transcript, path });
     }
     all.sort_by_key(|outgoing| outgoing.transcript.agent.is_some());
     all

@@ -1,15 +1,15 @@
-//! What a session's project is called on all machines that have it.
+//! Name of a session's project, the same on all machines that have it.
 
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes of git's configuration that are looked at.
-const MOST_BYTES: u64 = 64 << 10;
+/// Bytes of git's configuration that are read.
+const MAX_GIT_CONFIG_BYTES: u64 = 64 << 10;
 
-/// The name of the project that a folder is in: that of its repository, as `host/path`, or where there is none, or the folder is gone,
-/// the folder's own. What people have elsewhere under another path is the same project that way.
-pub(super) fn name(folder: &str) -> Option<String> {
+/// The name of the project that a folder is in: that of its repository, as `host/path`. Where there is none, or the folder is
+/// gone, it is the folder's own name. So clones under different paths are the same project.
+pub(super) fn project_name(folder: &str) -> Option<String> {
     let path = Path::new(folder);
     let root = path.ancestors().take_while(|_| path.is_absolute()).find(|folder| folder.join(".git").exists());
     let repository = root.and_then(|root| origin(&root.join(".git"))).and_then(|url| repository(&url));
@@ -48,11 +48,11 @@ fn read(path: &Path) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    fs::File::open(path).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    fs::File::open(path).ok()?.take(MAX_GIT_CONFIG_BYTES).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
-/// `host/path` of an address of any kind, without user, password, port and the ending: they may differ, or be secret.
+/// `host/path` of an address of any kind, without user, password, port and file extension: these may differ, or be secret.
 fn repository(url: &str) -> Option<String> {
     let (host, path) = match url.split_once("://") {
         Some(("file", _)) => return None,
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn folders_in_it_are_of_the_project() {
         let place = tempfile::tempdir().expect("a temporary folder");
-        let name_of = |folder: &Path| name(&folder.to_string_lossy());
+        let name_of = |folder: &Path| project_name(&folder.to_string_lossy());
         let root = place.path().join("app");
         fs::create_dir_all(root.join("src/deep")).expect("writable");
         assert_eq!(name_of(&root.join("src")).as_deref(), Some("src"));
@@ -107,7 +107,7 @@ mod tests {
         fs::write(inside.join("commondir"), "../..\n").expect("writable");
         fs::write(tree.join(".git"), format!("gitdir: {}\n", inside.display())).expect("writable");
         assert_eq!(name_of(&tree).as_deref(), Some("host/acme/app"));
-        assert_eq!(name("C:\\work\\app").as_deref(), Some("app"));
-        assert_eq!(name(""), None);
+        assert_eq!(project_name("C:\\work\\app").as_deref(), Some("app"));
+        assert_eq!(project_name(""), None);
     }
 }

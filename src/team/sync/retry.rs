@@ -1,4 +1,4 @@
-//! What to do where a server does not answer: try again a few times, and later leave it alone for longer and longer.
+//! Handling of a server that does not answer: a few retries, then longer and longer back-offs between runs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,39 +6,39 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::state::FOLDER;
+use super::state::SYNC_FOLDER;
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
-/// How often, and how long to wait in between.
+/// Number of retries, and the pause between them.
 #[derive(Clone, Copy, Debug)]
-pub struct Retries {
+pub struct RetryPolicy {
     /// Attempts after the first one.
     pub times: u32,
-    /// Before the first of them; each further one waits twice as long.
-    pub first: Duration,
+    /// Pause before the first retry; each further one waits twice as long.
+    pub first_pause: Duration,
 }
 
-impl Default for Retries {
+impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { times: 3, first: Duration::from_millis(500) }
+        Self { times: 3, first_pause: Duration::from_millis(500) }
     }
 }
 
-impl Retries {
+impl RetryPolicy {
     pub(super) fn begin(self) -> Attempts {
-        Attempts { left: self.times, pause: self.first }
+        Attempts { left: self.times, pause: self.first_pause }
     }
 }
 
-/// What is left of them.
+/// Retries that are left.
 pub(super) struct Attempts {
     left: u32,
     pause: Duration,
 }
 
 impl Attempts {
-    /// Waits, and says whether to try again. Several who were turned away together do not come back together.
+    /// Waits, and returns `true` if another attempt is left. The pause is randomized, so that clients do not all come back at once.
     pub fn wait(&mut self) -> bool {
         if self.left == 0 {
             return false;
@@ -52,66 +52,67 @@ impl Attempts {
     }
 }
 
-/// The first pause between runs that failed, in milliseconds; each further one is twice as long.
-const FIRST_MS: i64 = 60_000;
+/// The first pause after a failed run, in milliseconds; each further one is twice as long.
+const FIRST_PAUSE_MS: i64 = 60_000;
 
-/// The longest.
-const LONGEST_MS: i64 = 60 * 60_000;
+/// The longest pause, in milliseconds.
+const MAX_PAUSE_MS: i64 = 60 * 60_000;
 
-/// How long nobody asks a server unasked, after it did not answer.
+/// Pause of automatic runs after failures, kept in a file.
 #[derive(Debug)]
-pub struct Rest {
+pub struct Backoff {
     path: PathBuf,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Trouble {
-    /// Runs in a row that failed.
+struct BackoffState {
+    /// Failed runs in a row.
     times: u32,
-    /// Not before then, in milliseconds since 1970.
+    /// End of the pause, in milliseconds since 1970.
     until_ms: i64,
-    /// Why.
+    /// The last error.
     error: String,
 }
 
-impl Rest {
-    /// The name of the file, among those of the states.
+impl Backoff {
+    /// Name of the file, in the folder of the state files.
     const FILE: &str = "trouble.json";
 
-    /// Of a data folder.
+    /// The back-off of a data folder.
     pub fn in_dir(data: &Path) -> Self {
-        Self { path: data.join(FOLDER).join(Self::FILE) }
+        Self { path: data.join(SYNC_FOLDER).join(Self::FILE) }
     }
 
-    /// Why the last run failed and until when (milliseconds since 1970) none is begun unasked; nothing where it did not.
-    pub fn trouble(&self) -> Option<(String, i64)> {
-        let trouble: Trouble = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
+    /// The error of the last run, and the end of the pause in milliseconds since 1970; `None` where it did not fail.
+    pub fn last_failure(&self) -> Option<(String, i64)> {
+        let trouble: BackoffState = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
         Some((trouble.error, trouble.until_ms))
     }
 
-    /// Whether to wait still. A clock that was set back does not make it longer than it can be.
-    pub fn is_on(&self, now_ms: i64) -> bool {
-        self.trouble().is_some_and(|(_, until_ms)| now_ms < until_ms && until_ms - now_ms <= LONGEST_MS)
+    /// `true` while automatic runs are paused. A clock that was set back does not make the pause longer than the maximum.
+    pub fn is_active(&self, now_ms: i64) -> bool {
+        self.last_failure().is_some_and(|(_, until_ms)| now_ms < until_ms && until_ms - now_ms <= MAX_PAUSE_MS)
     }
 
-    /// A run failed.
+    /// Records a failed run.
     ///
     /// # Errors
-    /// When that cannot be noted down.
-    pub fn failed(&self, error: &str, now_ms: i64) -> io::Result<()> {
-        let before: Trouble = fs::read(&self.path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    /// If the file cannot be written.
+    pub fn record_failure(&self, error: &str, now_ms: i64) -> io::Result<()> {
+        let before: BackoffState =
+            fs::read(&self.path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         let times = before.times.saturating_add(1);
-        let pause_ms = FIRST_MS.saturating_mul(1 << (times - 1).min(20)).min(LONGEST_MS);
-        let trouble = Trouble { times, until_ms: now_ms + pause_ms, error: error.to_owned() };
+        let pause_ms = FIRST_PAUSE_MS.saturating_mul(1 << (times - 1).min(20)).min(MAX_PAUSE_MS);
+        let trouble = BackoffState { times, until_ms: now_ms + pause_ms, error: error.to_owned() };
         self.path.parent().map_or(Ok(()), paths::create_private_dir)?;
         files::replace(&self.path, &serde_json::to_vec(&trouble)?)
     }
 
-    /// A run did not.
+    /// Ends the back-off after a successful run.
     ///
     /// # Errors
-    /// When that cannot be noted down.
-    pub fn over(&self) -> io::Result<()> {
+    /// If the file cannot be written.
+    pub fn reset(&self) -> io::Result<()> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),

@@ -1,4 +1,4 @@
-//! The bytes of an archived transcript without its secrets, as a [`Source`] for the reader that fills the other store.
+//! The redacted bytes of an archived transcript, as a [`TranscriptSource`] for the reader that fills the other store.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,99 +8,99 @@ use memchr::memchr_iter;
 use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
-use ctxbridge_archive::reader::{CHECKED_BYTES, Source};
-use ctxbridge_archive::same;
+use ctxbridge_archive::generation_match;
+use ctxbridge_archive::reader::{CHECKED_BYTES, TranscriptSource};
 use ctxbridge_archive::store::{Store, StoreError, StoredTranscript};
-use ctxbridge_redact::{Found, Redactor};
+use ctxbridge_redact::{RedactionCounts, Redactor};
 
-/// Bytes of one transcript that are held in memory; more than that waits in a file without a name.
-const IN_MEMORY: usize = 64 << 20;
+/// Bytes of one transcript that are held in memory; larger ones are spooled to an unnamed file.
+const MAX_MEMORY_BYTES: usize = 64 << 20;
 
-/// Bytes between two places that are remembered.
-const BETWEEN_MARKS: u64 = 16 << 10;
+/// Minimum number of bytes between two remembered offsets.
+const MAPPING_INTERVAL_BYTES: u64 = 16 << 10;
 
-/// The same place, between two lines, here and there.
+/// The same position, between two lines, here and in the other store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    /// Bytes before it in the transcript.
+pub struct OffsetMapping {
+    /// Offset in the transcript, in bytes.
     pub local: u64,
-    /// Bytes before it in what is sent.
+    /// Offset in the redacted bytes that are sent.
     pub sent: u64,
 }
 
-/// What is sent of a transcript, from a mark on.
+/// The redacted bytes of a transcript, starting at an offset.
 #[derive(Debug)]
-pub(super) struct Stream {
-    from: Mark,
+pub(super) struct RedactedStream {
+    from: OffsetMapping,
     bytes: SpooledTempFile,
     length: u64,
-    again: Mark,
-    /// Whether somebody asked for what is before.
-    is_asked_before: bool,
+    resume_at: OffsetMapping,
+    /// `true` if the reader asked for bytes before the start.
+    is_read_before_start: bool,
 }
 
-impl Stream {
-    /// Reads a transcript up to a byte.
+impl RedactedStream {
+    /// Reads a transcript up to an offset, and redacts it.
     ///
     /// # Errors
-    /// When it cannot be read, or there is no room for it.
+    /// If it cannot be read, or there is no space to spool it.
     pub fn read(
         store: &mut dyn Store,
         (transcript, generation): (i64, u32),
-        (from, to): (Mark, u64),
+        (from, to): (OffsetMapping, u64),
         redactor: &Redactor,
-        found: &mut Found,
+        found: &mut RedactionCounts,
     ) -> Result<Self, StoreError> {
-        let mut lines = Lines {
+        let mut lines = LineRedactor {
             redactor,
             found,
-            bytes: SpooledTempFile::new(IN_MEMORY),
+            bytes: SpooledTempFile::new(MAX_MEMORY_BYTES),
             rest: Vec::new(),
             at: from,
             marks: VecDeque::from([from]),
         };
-        store.raw(transcript, generation, (from.local, to), &mut lines)?;
+        store.read_bytes(transcript, generation, (from.local, to), &mut lines)?;
         let again = lines.finish()?;
-        Ok(Self { from, bytes: lines.bytes, length: lines.at.sent, again, is_asked_before: false })
+        Ok(Self { from, bytes: lines.bytes, length: lines.at.sent, resume_at: again, is_read_before_start: false })
     }
 
-    /// Bytes in all, with those before the mark.
+    /// Length in bytes, including those before the start.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Where to begin the next time.
-    pub fn again(&self) -> Mark {
-        self.again
+    /// The offset where the next run starts.
+    pub fn resume_at(&self) -> OffsetMapping {
+        self.resume_at
     }
 
-    /// The first generation of the other store, from one on, that begins with this; for what was read from its begin.
+    /// The first generation of the other store, at or after `from`, that starts with these bytes. For streams read from offset 0.
     ///
     /// # Errors
-    /// When the other store cannot be read.
-    pub fn generation_in(
+    /// If the other store cannot be read.
+    pub fn find_matching_generation_in(
         &mut self,
         store: &mut dyn Store,
         there: &StoredTranscript,
         from: u32,
     ) -> Result<Option<u32>, StoreError> {
-        same::first_with(store, there.key, from..=there.generation, (&mut self.bytes, self.length))
+        generation_match::find_matching_generation(store, there.key, from..=there.generation, (&mut self.bytes, self.length))
     }
 
-    /// Whether it has to begin earlier.
-    pub fn begins_too_late(&self) -> bool {
-        self.is_asked_before
+    /// `true` if the stream has to start earlier.
+    pub fn needs_earlier_start(&self) -> bool {
+        self.is_read_before_start
     }
 }
 
-/// A stream that is read again where a pass begins again.
-pub(super) struct Shared<'s>(pub &'s RefCell<Stream>);
+/// A shared stream, which is read again when a pass restarts.
+pub(super) struct SharedStream<'s>(pub &'s RefCell<RedactedStream>);
 
-impl Source for Shared<'_> {
+impl TranscriptSource for SharedStream<'_> {
     fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         let mut stream = self.0.borrow_mut();
         let Some(start) = start.checked_sub(stream.from.sent) else {
-            stream.is_asked_before = true;
+            stream.is_read_before_start = true;
             return Err(io::Error::other("what is sent begins later"));
         };
         stream.bytes.seek(SeekFrom::Start(start))?;
@@ -108,30 +108,30 @@ impl Source for Shared<'_> {
     }
 }
 
-/// Takes bytes in pieces and cleans them line by line: what is a secret in a line depends on nothing but that line, so it is the same
-/// wherever one begins.
-struct Lines<'c> {
+/// Receives bytes in pieces and redacts them line by line. The secrets of a line depend only on that line, so the result is
+/// the same wherever reading starts.
+struct LineRedactor<'c> {
     redactor: &'c Redactor,
-    found: &'c mut Found,
+    found: &'c mut RedactionCounts,
     bytes: SpooledTempFile,
-    /// The begin of a line.
+    /// The start of an incomplete line.
     rest: Vec<u8>,
-    at: Mark,
-    /// Ends of lines, the newest last, as many as are needed to begin again far enough from the end.
-    marks: VecDeque<Mark>,
+    at: OffsetMapping,
+    /// Ends of lines, the newest last. It holds as many as are needed to resume far enough from the end.
+    marks: VecDeque<OffsetMapping>,
 }
 
-impl Lines<'_> {
+impl LineRedactor<'_> {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         let (cleaned, found) = self.redactor.redact_line(line);
         found.into_iter().for_each(|(rule, count)| *self.found.entry(rule).or_default() += count);
         self.bytes.write_all(&cleaned)?;
-        self.at = Mark { local: self.at.local + line.len() as u64, sent: self.at.sent + cleaned.len() as u64 };
+        self.at = OffsetMapping { local: self.at.local + line.len() as u64, sent: self.at.sent + cleaned.len() as u64 };
         Ok(())
     }
 
-    fn mark(&mut self) {
-        if self.marks.back().is_none_or(|last| self.at.sent >= last.sent + BETWEEN_MARKS) {
+    fn remember_mapping(&mut self) {
+        if self.marks.back().is_none_or(|last| self.at.sent >= last.sent + MAPPING_INTERVAL_BYTES) {
             self.marks.push_back(self.at);
         }
         while self.marks.get(1).is_some_and(|second| second.sent + CHECKED_BYTES <= self.at.sent) {
@@ -139,9 +139,9 @@ impl Lines<'_> {
         }
     }
 
-    /// A last line without an end is sent like any other, and once more when it goes on; but not the begin of one, where a secret may be cut in two
-    /// and look like none.
-    fn finish(&mut self) -> io::Result<Mark> {
+    /// Handles a last line without a line end. A complete JSON value is sent, and sent again when it grows. A partial one is not:
+    /// a secret may be cut in two there and not be recognized.
+    fn finish(&mut self) -> io::Result<OffsetMapping> {
         let again = self.marks.front().copied().unwrap_or_default();
         let rest = std::mem::take(&mut self.rest);
         if serde_json::from_slice::<serde::de::IgnoredAny>(&rest).is_ok() {
@@ -151,7 +151,7 @@ impl Lines<'_> {
     }
 }
 
-impl Write for Lines<'_> {
+impl Write for LineRedactor<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut done = 0;
         for end in memchr_iter(b'\n', bytes) {
@@ -164,7 +164,7 @@ impl Write for Lines<'_> {
                 whole.extend_from_slice(line);
                 self.line(&whole)?;
             }
-            self.mark();
+            self.remember_mapping();
         }
         self.rest.extend_from_slice(&bytes[done..]);
         Ok(bytes.len())

@@ -51,13 +51,13 @@ export async function visit(browser, url, options, work) {
   return result;
 }
 
-/** Whether something was drawn on every canvas in an element: that many colours that are not see-through. */
+/** Whether something was drawn on every canvas in an element: that many colors that are not see-through. */
 export const painted = (page, selector) =>
   page.locator(`${selector} canvas`).evaluateAll((canvases) =>
     canvases.map((canvas) => {
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-      const colours = new Set();
-      for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) colours.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
-      return colours.size;
+      const colors = new Set();
+      for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) colors.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
+      return colors.size;
     }),
   );

@@ -26,8 +26,8 @@ async function chartsHaveData(page) {
   await page.waitForFunction(() => document.activeElement.id === "session-title");
   for (const host of ["#context", "#days", "#capture"]) {
     await page.waitForSelector(`${host} canvas`);
-    const [colours] = await painted(page, host);
-    assert(colours > 3, `${host} has ${colours} colours`);
+    const [colors] = await painted(page, host);
+    assert(colors > 3, `${host} has ${colors} colors`);
     await page.locator(`${host} summary`).click();
     assert((await rows(page, host)) > 3, `${host} has no rows`);
     const label = await page.locator(`${host} [role=img]`).getAttribute("aria-label");

@@ -1,36 +1,37 @@
-//! What is shown of an entry that was found: to read it from the archive would mean to unpack some megabytes for each hit.
+//! Excerpts: the text of a found entry that is shown. Reading it from the archive would mean to unpack some megabytes for each hit.
+//! That is done only if the excerpt does not show why the entry was found.
 
 use serde::{Deserialize, Serialize};
 
 use super::Document;
 use ctxbridge_common::digest;
 
-/// Characters that are kept of what a human typed, of what the model said, of what tools were told, and of what they returned.
-const CHARS: [usize; 4] = [1_000, 2_000, 500, 1_000];
+/// Characters that are kept of the prompt, the answer, the input of tools, and their output.
+const MAX_FIELD_CHARS: [usize; 4] = [1_000, 2_000, 500, 1_000];
 
 /// zstd's level: for texts this short, a higher one gains nothing.
-const LEVEL: i32 = 3;
-/// Bytes at most that an excerpt unpacks to.
-const MOST_BYTES: usize = 64 << 10;
+const EXCERPT_COMPRESSION_LEVEL: i32 = 3;
+/// Maximum number of bytes that an excerpt unpacks to.
+const MAX_EXCERPT_BYTES: usize = 64 << 10;
 
-/// The begin of everything that an entry says.
+/// The start of each text of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
-    /// What a human typed.
+    /// The prompt that a human typed.
     pub prompt: String,
-    /// What the model said.
+    /// The model's answer.
     pub answer: String,
-    /// What tools were called with.
+    /// The input of tools.
     pub input: String,
-    /// What they returned.
+    /// The output of tools.
     pub output: String,
     /// The text of a compaction's summary.
     pub summary: String,
-    /// What it was about, in one line.
+    /// A one-line summary.
     pub line: String,
-    /// Whether nothing was cut.
+    /// `true` if nothing was cut off.
     pub is_whole: bool,
-    /// Entries in which the same was asked and answered have the same; spaces do not count.
+    /// Hash of prompt, answer and summary. Entries with the same texts have the same hash; spaces do not count.
     pub said: u64,
 }
 
@@ -45,7 +46,7 @@ impl Excerpt {
                 text[..end].to_owned()
             }
         };
-        let [prompt, answer, input, output] = CHARS;
+        let [prompt, answer, input, output] = MAX_FIELD_CHARS;
         Self {
             prompt: begin(&fields.prompt, prompt),
             answer: begin(&fields.answer, answer),
@@ -53,29 +54,29 @@ impl Excerpt {
             output: begin(&fields.output, output),
             summary: begin(&document.summary, answer),
             line: document.line.clone(),
-            said: said(&[&fields.prompt, &fields.answer, &document.summary]),
+            said: normalized_hash(&[&fields.prompt, &fields.answer, &document.summary]),
             is_whole,
         }
     }
 
-    /// Whether it says nothing.
+    /// `true` if all its texts are empty.
     pub fn is_empty(&self) -> bool {
         [&self.prompt, &self.answer, &self.input, &self.output, &self.summary].into_iter().all(String::is_empty)
     }
 
-    /// As it is stored.
+    /// Encodes the excerpt for the database.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let json = serde_json::to_vec(self).unwrap_or_default();
-        zstd::bulk::compress(&json, LEVEL).unwrap_or_default()
+        zstd::bulk::compress(&json, EXCERPT_COMPRESSION_LEVEL).unwrap_or_default()
     }
 
-    /// From what was stored; nothing where that is damaged.
+    /// Decodes a stored excerpt; `None` if it is damaged.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(&zstd::bulk::decompress(bytes, MOST_BYTES).ok()?).ok()
+        serde_json::from_slice(&zstd::bulk::decompress(bytes, MAX_EXCERPT_BYTES).ok()?).ok()
     }
 }
 
-fn said(texts: &[&str]) -> u64 {
+fn normalized_hash(texts: &[&str]) -> u64 {
     let mut hasher = digest::Hasher::default();
     for text in texts {
         text.split_whitespace().for_each(|word| hasher.update(word.as_bytes()));
@@ -91,10 +92,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use ctxbridge_transcript::Fields;
+    use ctxbridge_transcript::SearchableText;
 
     fn document(prompt: &str, answer: &str) -> Document {
-        Document { fields: Fields { prompt: prompt.into(), answer: answer.into(), ..Fields::default() }, ..Document::default() }
+        Document {
+            fields: SearchableText { prompt: prompt.into(), answer: answer.into(), ..SearchableText::default() },
+            ..Document::default()
+        }
     }
 
     #[test]
@@ -110,14 +114,20 @@ mod tests {
         #[test]
         fn comes_back(prompt in ".{0,3000}", answer in "[a-z\n\\\\\"\u{1}]{0,300}") {
             let excerpt = Excerpt::of(&document(&prompt, &answer));
-            prop_assert_eq!(excerpt.is_whole, prompt.chars().count() <= CHARS[0]);
+            prop_assert_eq!(excerpt.is_whole, prompt.chars().count() <= MAX_FIELD_CHARS[0]);
             prop_assert!(prompt.starts_with(&excerpt.prompt) && excerpt.answer == answer);
             prop_assert_eq!(Excerpt::from_bytes(&excerpt.to_bytes()), Some(excerpt));
         }
 
         #[test]
-        fn damage_is_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            Excerpt::from_bytes(&bytes);
+        fn noise_is_no_excerpt(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(Excerpt::from_bytes(&bytes), None);
+        }
+
+        #[test]
+        fn what_is_cut_off_is_no_excerpt(prompt in ".{0,300}", cut in any::<prop::sample::Index>()) {
+            let bytes = Excerpt::of(&document(&prompt, "")).to_bytes();
+            prop_assert_eq!(Excerpt::from_bytes(&bytes[..cut.index(bytes.len())]), None);
         }
     }
 }

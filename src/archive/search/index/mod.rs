@@ -1,13 +1,13 @@
 /*!
-The index: `search.db` beside the archive. Everything in it can be made again from the archive, so it is thrown away where it is
+The index: `search.db` beside the archive. Everything in it can be made again from the archive, so it is thrown away if it is
 damaged or of another version.
 
-Words are in an FTS5 table without content (`words`); beside it stands how each entry is shown ([`excerpt`]), so that nothing has to be unpacked
-for that, and its vectors (`vectors`). An entry is indexed with the begin of its hash, so that one that grew since is noticed. Which entries may
-be found is decided where the archive's tables are, which are attached.
+Words are in an FTS5 table without content (`words`). The index also has an excerpt of each entry ([`excerpt`]), so nothing has to
+be unpacked to show it, and its vectors (`vectors`). An entry is indexed with the start of its hash, so growth is noticed. The
+filter is evaluated on the archive's tables, which are attached.
 */
 
-mod catalogue;
+mod candidate_source;
 pub mod excerpt;
 mod lexical;
 mod vectors;
@@ -21,50 +21,50 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ffi, params, params_from_iter};
 
 use super::SearchError;
+use super::ann::AnnFile;
 use super::filter::Filter;
-use super::nearest::Nearest;
 use super::tokens::Tokenizer;
 use super::vectors::Matrix;
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use ctxbridge_common::files;
-use ctxbridge_common::sqlite::{self, Manners};
-use ctxbridge_transcript::Fields;
+use ctxbridge_common::sqlite::{self, DatabaseOptions};
+use ctxbridge_transcript::SearchableText;
 use excerpt::Excerpt;
-pub use lexical::Asked;
-pub(super) use lexical::{K1, idf};
+pub use lexical::LexicalQuery;
+pub(super) use lexical::{BM25_K1, idf};
 
 /// The name of the file in the data folder.
 pub const FILE: &str = "search.db";
 
-/// Held while a broken index is put away.
-const LOCK: &str = "search.lock";
+/// Name of the lock that is held while a broken index is removed.
+const INDEX_LOCK_FILE: &str = "search.lock";
 
-/// How texts are cut and read. With another one, the index is made anew; so it is when its tables or weights are others.
+/// Version of the tokenization. A change rebuilds the index; so does a change of its tables or weights.
 const VERSION: u32 = 2;
 
-/// The columns, and how much a word in each of them weighs: chosen with `cargo xtask bench retrieval`.
+/// The columns, and the weight of a word in each of them: chosen with `cargo xtask bench retrieval`.
 pub(super) const COLUMNS: [(&str, f64); 7] =
     [("prompt", 2.0), ("answer", 2.0), ("input", 1.0), ("output", 1.0), ("files", 1.5), ("summary", 1.5), ("before", 0.3)];
 
-/// The columns with what an entry itself says.
-pub const OWN: [&str; 6] = ["prompt", "answer", "input", "output", "files", "summary"];
+/// The columns with an entry's own text.
+pub const OWN_COLUMNS: [&str; 6] = ["prompt", "answer", "input", "output", "files", "summary"];
 
-/// Bytes of an entry's hash that are kept.
+/// Number of bytes of an entry's hash that are kept.
 const HASH_BYTES: u8 = 8;
 
-/// How long to wait for another process that writes.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+/// Time to wait for another process that writes.
+pub const INDEX_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pages that are kept in memory, in KiB (SQLite's sign for that is the minus). A common word is in some thousand pages. To map the file
-/// instead gains nothing for a process that ends after one search: what it has touched has to be unmapped.
-const CACHE: i64 = -32_000;
+/// Size of SQLite's page cache, in KiB (which the minus says to SQLite). A common word is in some thousand pages. Mapping the file
+/// instead gains nothing for a process that ends after one search: the pages that it has touched have to be unmapped.
+const CACHE_SIZE: i64 = -32_000;
 
-/// Pages of the word index that are joined at once after something was added.
-const JOINED_PAGES: i64 = 500;
+/// Pages of the word index that are merged at once after something was added.
+const MERGED_PAGES: i64 = 500;
 
-/// Steps of SQLite's machine between two looks at the clock.
-const STEPS_BETWEEN_LOOKS: i32 = 2_000;
+/// Steps of SQLite's virtual machine between two checks of the deadline.
+const DEADLINE_CHECK_STEPS: i32 = 2_000;
 
 const SCHEMA: &str = "
 CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -86,43 +86,43 @@ CREATE TABLE vectors (id INTEGER PRIMARY KEY AUTOINCREMENT, entry INTEGER NOT NU
 CREATE INDEX vectors_by_entry ON vectors (entry);
 ";
 
-/// The entries that are not in the index as they are in the archive.
+/// SQL for the entries that are not in the index as they are in the archive.
 const MISSING: &str =
     "FROM archive.entries LEFT JOIN docs ON docs.entry = entries.id AND docs.sha256 = substr(entries.sha256, 1, ?1)
     WHERE docs.entry IS NULL";
 
-/// What is indexed of an entry.
+/// The indexed texts of an entry.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
     /// The entry.
     pub entry: i64,
     /// SHA-256 of its content.
     pub sha256: Vec<u8>,
-    /// What a turn says.
-    pub fields: Fields,
+    /// The texts of a turn.
+    pub fields: SearchableText,
     /// Its files.
     pub files: Vec<String>,
     /// The text, when it is a compaction's summary.
     pub summary: String,
-    /// What was said before it, where it says little itself.
+    /// The texts before a short turn.
     pub before: String,
-    /// What it was about, in one line.
+    /// A one-line summary.
     pub line: String,
-    /// Whether its bytes are damaged, so that nothing is known of what it says.
+    /// `true` if its bytes are damaged, so that its text is not known.
     pub is_unreadable: bool,
 }
 
 impl Document {
-    /// Its texts, in the order of the columns.
+    /// Returns its texts, in the order of the columns.
     pub(super) fn texts<'d>(&'d self, files: &'d str) -> [&'d str; COLUMNS.len()] {
-        let Fields { prompt, answer, input, output } = &self.fields;
+        let SearchableText { prompt, answer, input, output } = &self.fields;
         [prompt, answer, input, output, files, &self.summary, &self.before]
     }
 }
 
 /// An entry that is to be indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct UnindexedEntry {
     /// Its id.
     pub entry: i64,
     /// SHA-256 of its content.
@@ -131,23 +131,23 @@ pub struct Missing {
     pub summary: Option<String>,
 }
 
-impl Missing {
+impl UnindexedEntry {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self { entry: row.get(0)?, sha256: row.get(1)?, summary: row.get(2)? })
     }
 }
 
-/// What a filter lets through.
+/// The entries and turns that a filter lets through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
-    /// Entries of which at least one place is let through.
+pub struct AllowedIds {
+    /// Entries with at least one turn that is let through.
     pub entries: HashSet<i64>,
-    /// The turns ([`crate::store::Place::key`]).
+    /// The keys of the turns ([`crate::store::TurnLocation::key`]).
     pub turns: HashSet<i64>,
 }
 
-impl Allowed {
-    /// Its newest entries.
+impl AllowedIds {
+    /// Returns its newest entries.
     pub(super) fn newest(&self, most: usize) -> Vec<i64> {
         let mut newest: Vec<i64> = self.entries.iter().copied().collect();
         newest.sort_unstable_by(|one, other| other.cmp(one));
@@ -158,31 +158,31 @@ impl Allowed {
 
 /// An open index.
 #[derive(Debug)]
-pub struct Index {
+pub struct SearchIndex {
     db: Connection,
     path: PathBuf,
     tokenizer: Tokenizer,
     /// Vectors with an id above this, once they were read.
     matrix: Option<(i64, Matrix)>,
-    /// The others.
-    nearest: Option<Nearest>,
+    /// The vectors up to that id.
+    nearest: Option<AnnFile>,
     is_replaced: bool,
 }
 
-impl Index {
-    /// Opens the index of a data folder, or begins one; one that is damaged or of another version is thrown away.
+impl SearchIndex {
+    /// Opens the index of a data folder, or creates one. An index that is damaged or of another version is replaced.
     ///
     /// # Errors
-    /// When it cannot be opened, or the archive beside it cannot.
+    /// If it cannot be opened, or the archive beside it cannot.
     pub fn open(data: &Path) -> Result<Self, SearchError> {
-        match Self::attempt(data) {
+        match Self::try_open(data) {
             Err(error) if is_broken(&error) => {
                 let _alone = lock(data);
                 // Whoever had the lock before may have made a new one.
-                match Self::attempt(data) {
+                match Self::try_open(data) {
                     Err(error) if is_broken(&error) => {
                         remove(data);
-                        Self::attempt(data).map(|index| Self { is_replaced: true, ..index })
+                        Self::try_open(data).map(|index| Self { is_replaced: true, ..index })
                     }
                     opened => opened,
                 }
@@ -191,11 +191,11 @@ impl Index {
         }
     }
 
-    /// Opens the index of a data folder to look at, if there is one that can be used; nothing is written.
+    /// Opens the index of a data folder for reading, if there is a usable one; nothing is written.
     ///
     /// # Errors
-    /// When another process does not let anybody look at it.
-    pub fn existing(data: &Path, patience: Duration) -> Result<Option<Self>, SearchError> {
+    /// If another process has it locked.
+    pub fn open_existing(data: &Path, patience: Duration) -> Result<Option<Self>, SearchError> {
         let path = data.join(FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let work = || {
@@ -216,17 +216,17 @@ impl Index {
         Self { db, path, tokenizer: Tokenizer::default(), matrix: None, nearest: None, is_replaced: false }
     }
 
-    /// Whether there was one that had to be thrown away when this one was opened; said once.
-    pub fn take_replaced(&mut self) -> bool {
+    /// `true` if an unusable index was replaced when this one was opened; `true` only once.
+    pub fn take_is_replaced(&mut self) -> bool {
         std::mem::take(&mut self.is_replaced)
     }
 
-    /// After an error of this index: throws it away and begins a new one, if it is broken. Nothing where it is not, and something
-    /// else was in the way.
+    /// To be called after an error of this index: replaces it by a new one if it is broken. Returns `None` if it is not, and
+    /// something else failed.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn anew(self, data: &Path, error: &SearchError) -> Result<Option<Self>, SearchError> {
+    pub fn replace_if_broken(self, data: &Path, error: &SearchError) -> Result<Option<Self>, SearchError> {
         let is_broken = is_broken(error) && !(is_corrupt(error) && self.is_sound());
         let identity = self.note("identity").ok().flatten();
         drop(self);
@@ -234,7 +234,7 @@ impl Index {
             return Ok(None);
         }
         let alone = lock(data);
-        let now = Self::attempt(data).ok().and_then(|index| index.note("identity").ok().flatten());
+        let now = Self::try_open(data).ok().and_then(|index| index.note("identity").ok().flatten());
         // Another process has met the same, and was first.
         if now.is_none() || now == identity {
             remove(data);
@@ -243,14 +243,14 @@ impl Index {
         Self::open(data).map(Some)
     }
 
-    fn attempt(data: &Path) -> Result<Self, SearchError> {
+    fn try_open(data: &Path) -> Result<Self, SearchError> {
         let path = data.join(FILE);
         let failed = |cause| failed(&path, cause);
-        let manners = Manners { patience: PATIENCE, is_durable: false, checkpoint_pages: None };
+        let manners = DatabaseOptions { busy_timeout: INDEX_WRITE_TIMEOUT, is_durable: false, wal_autocheckpoint: None };
         let db = sqlite::open(&path, &[SCHEMA], manners).map_err(|error| match error {
-            sqlite::OpenError::Sqlite(cause) => failed(cause),
+            sqlite::DatabaseOpenError::Sqlite(cause) => failed(cause),
             // A newer version's index is no use to this one.
-            sqlite::OpenError::Newer { .. } => failed(damage()),
+            sqlite::DatabaseOpenError::Newer { .. } => failed(damage()),
         })?;
         let mut index = Self::of(db, &path);
         index.begin(data).map_err(failed)?;
@@ -258,7 +258,7 @@ impl Index {
     }
 
     fn begin(&mut self, data: &Path) -> rusqlite::Result<()> {
-        self.db.pragma_update(None, "cache_size", CACHE)?;
+        self.db.pragma_update(None, "cache_size", CACHE_SIZE)?;
         self.attach_archive(data)?;
         let weights: Vec<String> = COLUMNS.iter().map(|(_, weight)| format!("{weight:?}")).collect();
         let rank = format!("bm25({})", weights.join(", "));
@@ -282,49 +282,49 @@ impl Index {
         self.db.execute("ATTACH DATABASE ?1 AS archive", [archive.to_string_lossy()]).map(drop)
     }
 
-    /// Whether SQLite finds nothing wrong with the file; what is wrong then is another's.
+    /// `true` if SQLite finds nothing wrong with the file; the damage is then in the archive.
     fn is_sound(&self) -> bool {
         let checked = self.db.query_row("PRAGMA main.quick_check(1)", [], |row| row.get::<_, String>(0));
         checked.is_ok_and(|said| said == "ok")
     }
 
-    /// Looks at all of the word index.
+    /// Checks the integrity of the word index and of the file.
     ///
     /// # Errors
-    /// When it is damaged.
-    pub fn look_through(&mut self) -> Result<(), SearchError> {
+    /// If it is damaged.
+    pub fn check_integrity(&mut self) -> Result<(), SearchError> {
         let work = || {
             self.db.execute("INSERT INTO words (words) VALUES ('integrity-check')", [])?;
             if self.is_sound() { Ok(()) } else { Err(damage()) }
         };
-        self.try_to(work())
+        self.wrap_error(work())
     }
 
-    /// Lets go of the archive, for one who keeps the index open while nothing is asked: a damaged archive is only moved while nobody
-    /// has it open. Nothing but [`Self::attach`] makes sense then.
+    /// Detaches the archive, for a process that keeps the index open while it is idle: a damaged archive is only moved while nobody
+    /// has it open. Only [`Self::attach`] makes sense then.
     ///
     /// # Errors
-    /// As everything here: when the index cannot be read or written.
+    /// As everything here: if the index cannot be read or written.
     pub fn detach(&mut self) -> Result<(), SearchError> {
-        self.try_to(self.db.execute_batch("DETACH DATABASE archive"))
+        self.wrap_error(self.db.execute_batch("DETACH DATABASE archive"))
     }
 
-    /// Takes the archive up again, which may be another one now.
+    /// Attaches the archive again; it may be another one now.
     ///
     /// # Errors
     /// As [`Self::detach`].
     pub fn attach(&mut self, data: &Path) -> Result<(), SearchError> {
-        self.try_to(self.attach_archive(data))
+        self.wrap_error(self.attach_archive(data))
     }
 
-    /// From then on, whatever takes longer fails; for one who waits for nothing.
+    /// Sets a deadline for all later work, which fails after it; for a caller that cannot wait.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn give_up_at(&mut self, deadline: Option<Instant>) -> Result<(), SearchError> {
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) -> Result<(), SearchError> {
         let is_late = deadline.map(|deadline| move || Instant::now() > deadline);
-        let set = self.db.progress_handler(STEPS_BETWEEN_LOOKS, is_late);
-        self.try_to(set)
+        let set = self.db.progress_handler(DEADLINE_CHECK_STEPS, is_late);
+        self.wrap_error(set)
     }
 
     fn note(&self, key: &str) -> rusqlite::Result<Option<String>> {
@@ -335,58 +335,59 @@ impl Index {
         self.db.prepare_cached("INSERT OR REPLACE INTO main.notes (key, value) VALUES (?1, ?2)")?.execute([key, value]).map(drop)
     }
 
-    fn try_to<T>(&self, result: rusqlite::Result<T>) -> Result<T, SearchError> {
+    fn wrap_error<T>(&self, result: rusqlite::Result<T>) -> Result<T, SearchError> {
         result.map_err(|cause| failed(&self.path, cause))
     }
 
-    /// The cutter of texts that it was made with.
+    /// Returns the tokenizer that it was made with.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
 
-    /// The state of the archive ([`crate::store::Changes::mark`]) of which nothing is missing.
+    /// Returns the state of the archive ([`crate::store::Changes::revision`]) of which nothing is missing.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn mark(&self) -> Result<Option<String>, SearchError> {
-        self.try_to(self.note("mark"))
+    pub fn archive_revision(&self) -> Result<Option<String>, SearchError> {
+        self.wrap_error(self.note("mark"))
     }
 
-    /// Takes note that nothing of this state is missing.
+    /// Records that nothing of this state is missing.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn set_mark(&mut self, mark: &str) -> Result<(), SearchError> {
-        self.try_to(self.set_note("mark", mark))
+    pub fn set_archive_revision(&mut self, mark: &str) -> Result<(), SearchError> {
+        self.wrap_error(self.set_note("mark", mark))
     }
 
-    /// Entries below an id that are not in the index as they are in the archive, the newest first.
+    /// Returns entries below an id that are not in the index as they are in the archive, the newest first.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn missing(&mut self, below: i64, limit: usize) -> Result<Vec<Missing>, SearchError> {
-        let work = || -> rusqlite::Result<Vec<Missing>> {
+    pub fn missing(&mut self, below: i64, limit: usize) -> Result<Vec<UnindexedEntry>, SearchError> {
+        let work = || -> rusqlite::Result<Vec<UnindexedEntry>> {
             let sql = format!(
                 "SELECT entries.id, entries.sha256, text {MISSING} AND entries.id < ?2 ORDER BY entries.id DESC LIMIT ?3"
             );
-            self.db.prepare_cached(&sql)?.query_map(params![HASH_BYTES, below, limit as i64], Missing::read)?.collect()
+            self.db.prepare_cached(&sql)?.query_map(params![HASH_BYTES, below, limit as i64], UnindexedEntry::read)?.collect()
         };
-        self.try_to(work())
+        self.wrap_error(work())
     }
 
-    /// Those of these entries that are not in the index as they are in the archive. Those that the archive does not have are dropped.
+    /// Returns those of these entries that are not in the index as they are in the archive. Entries that the archive does not have
+    /// are dropped.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn missing_of(&mut self, entries: &[i64]) -> Result<Vec<Missing>, SearchError> {
+    pub fn missing_among(&mut self, entries: &[i64]) -> Result<Vec<UnindexedEntry>, SearchError> {
         let mut gone = Vec::new();
-        let mut work = || -> rusqlite::Result<Vec<Missing>> {
+        let mut work = || -> rusqlite::Result<Vec<UnindexedEntry>> {
             let mut exists = self.db.prepare_cached("SELECT 1 FROM archive.entries WHERE id = ?1")?;
             let sql = format!("SELECT entries.id, entries.sha256, text {MISSING} AND entries.id = ?2");
             let mut select = self.db.prepare_cached(&sql)?;
             let mut missing = Vec::new();
             for entry in entries {
-                match select.query_row(params![HASH_BYTES, entry], Missing::read).optional()? {
+                match select.query_row(params![HASH_BYTES, entry], UnindexedEntry::read).optional()? {
                     Some(one) => missing.push(one),
                     None if !exists.exists([entry])? => gone.push(*entry),
                     None => {}
@@ -395,21 +396,21 @@ impl Index {
             Ok(missing)
         };
         let missing = work();
-        let missing = self.try_to(missing)?;
+        let missing = self.wrap_error(missing)?;
         self.drop_entries(&gone)?;
         Ok(missing)
     }
 
-    /// How many there are of these.
+    /// Number of entries that are not in the index as they are in the archive.
     ///
     /// # Errors
     /// As [`Self::detach`].
     pub fn count_missing(&mut self) -> Result<u64, SearchError> {
         let counted = self.db.query_row(&format!("SELECT count(*) {MISSING}"), [HASH_BYTES], |row| row.get::<_, i64>(0));
-        Ok(self.try_to(counted)?.cast_unsigned())
+        Ok(self.wrap_error(counted)?.cast_unsigned())
     }
 
-    /// Drops what the archive no longer has.
+    /// Drops entries that the archive no longer has.
     ///
     /// # Errors
     /// As [`Self::detach`].
@@ -420,7 +421,7 @@ impl Index {
                 .query_map([], |row| row.get(0))?
                 .collect()
         };
-        let gone = self.try_to(work())?;
+        let gone = self.wrap_error(work())?;
         self.drop_entries(&gone)
     }
 
@@ -439,10 +440,10 @@ impl Index {
             transaction.commit()
         };
         let done = work();
-        self.try_to(done)
+        self.wrap_error(done)
     }
 
-    /// Adds entries, or replaces them, all or none.
+    /// Adds or replaces entries, all or none.
     ///
     /// # Errors
     /// As [`Self::detach`].
@@ -470,10 +471,10 @@ impl Index {
         if had_vectors > 0 {
             self.matrix = None;
         }
-        self.try_to(done)
+        self.wrap_error(done)
     }
 
-    /// How an entry is shown.
+    /// Returns the excerpt of an entry.
     ///
     /// # Errors
     /// As [`Self::detach`].
@@ -482,17 +483,17 @@ impl Index {
             self.db.prepare_cached("SELECT data FROM excerpts WHERE entry = ?1")?.query_row([entry], |row| row.get(0)).optional()
         };
         // One that cannot be read is as good as none.
-        Ok(self.try_to(work())?.and_then(|data| Excerpt::from_bytes(&data)))
+        Ok(self.wrap_error(work())?.and_then(|data| Excerpt::from_bytes(&data)))
     }
 
-    /// What a filter lets through; nothing when it lets all through.
+    /// Returns the set that a filter lets through; `None` if it lets everything through.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn allowed(&mut self, filter: &Filter) -> Result<Option<Allowed>, SearchError> {
-        let Some((condition, values)) = filter.condition() else { return Ok(None) };
-        let work = || -> rusqlite::Result<Allowed> {
-            let mut allowed = Allowed::default();
+    pub fn resolve_filter(&mut self, filter: &Filter) -> Result<Option<AllowedIds>, SearchError> {
+        let Some((condition, values)) = filter.to_sql_condition() else { return Ok(None) };
+        let work = || -> rusqlite::Result<AllowedIds> {
+            let mut allowed = AllowedIds::default();
             let mut statement = self.db.prepare_cached(&condition)?;
             let mut rows = statement.query(params_from_iter(values))?;
             while let Some(row) = rows.next()? {
@@ -501,41 +502,41 @@ impl Index {
             }
             Ok(allowed)
         };
-        self.try_to(work()).map(Some)
+        self.wrap_error(work()).map(Some)
     }
 
-    /// Puts what was written where it belongs, and joins some of the pieces of the word index; all of them if `thoroughly`, which
+    /// Moves the write-ahead log into the file and merges some segments of the word index. If `thoroughly`, all are merged, which
     /// writes as much as there is.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn settle(&mut self, thoroughly: bool) -> Result<(), SearchError> {
+    pub fn optimize(&mut self, thoroughly: bool) -> Result<(), SearchError> {
         let work = || {
             match thoroughly {
                 true => self.db.execute("INSERT INTO words (words) VALUES ('optimize')", [])?,
-                false => self.db.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [JOINED_PAGES])?,
+                false => self.db.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [MERGED_PAGES])?,
             };
             self.db.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         };
-        self.try_to(work())
+        self.wrap_error(work())
     }
 }
 
-/// Drops all that is known of an entry but that it is indexed; says how many vectors it had.
+/// Drops all data of an entry, except that it is indexed; returns the number of vectors it had.
 fn forget(db: &Connection, entry: i64) -> rusqlite::Result<usize> {
     db.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([entry])?;
     db.prepare_cached("DELETE FROM excerpts WHERE entry = ?1")?.execute([entry])?;
     db.prepare_cached("DELETE FROM vectors WHERE entry = ?1")?.execute([entry])
 }
 
-/// Where there can be no lock, there is none: two that begin at the same time make the same.
+/// Locks the index. Where locks are not possible, there is none: two processes that start at the same time make the same index.
 fn lock(data: &Path) -> Option<File> {
-    let file = files::private().create(true).append(true).open(data.join(LOCK)).ok()?;
-    files::lock_within(&file, File::try_lock, PATIENCE).ok()?;
+    let file = files::private().create(true).append(true).open(data.join(INDEX_LOCK_FILE)).ok()?;
+    files::lock_within(&file, File::try_lock, INDEX_WRITE_TIMEOUT).ok()?;
     Some(file)
 }
 
-/// What cannot be removed is said when it is opened again.
+/// Removes the index. If that fails, the error shows when it is opened again.
 fn remove(data: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         fs::remove_file(data.join(format!("{FILE}{suffix}"))).ok();
@@ -553,8 +554,8 @@ fn damage() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_NOTADB), None)
 }
 
-/// Whether an index that says this is good for nothing. All statements are fixed, so one that is not understood means that a table is
-/// not what it was.
+/// `true` if an index with this error has to be replaced. All statements are fixed, so one that is not understood means that a
+/// table has changed.
 fn is_broken(error: &SearchError) -> bool {
     let SearchError::Index { cause, .. } = error else { return false };
     match cause {
@@ -569,7 +570,7 @@ fn is_broken(error: &SearchError) -> bool {
     }
 }
 
-/// Whether the damage may be in the archive, which is attached. What the word index finds in itself is not.
+/// `true` if the damage may be in the archive, which is attached. Damage that the word index finds in itself is not.
 fn is_corrupt(error: &SearchError) -> bool {
     let SearchError::Index { cause: rusqlite::Error::SqliteFailure(code, _), .. } = error else { return false };
     code.code == ErrorCode::DatabaseCorrupt && code.extended_code != ffi::SQLITE_CORRUPT_VTAB

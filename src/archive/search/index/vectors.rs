@@ -1,4 +1,4 @@
-//! Which entries mean the same.
+//! Vectors in the index: entries with a similar meaning.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 
 use rusqlite::params;
 
-use super::{HASH_BYTES, Index, SearchError};
-use crate::search::nearest::{FEW, Identity, Nearest, Neighbour, Row, WriteError};
+use super::{HASH_BYTES, SearchError, SearchIndex};
+use crate::search::ann::{AnnFile, AnnIdentity, MAX_EXHAUSTIVE_VECTORS, Neighbor, VectorRow, WriteError};
 use crate::search::vectors::{Matrix, Quantized};
 use ctxbridge_common::digest;
 
-/// The file that makes it fast to find the nearest of many vectors.
-pub const NEAREST: &str = "search.nearest";
+/// Name of the file that makes it fast to find the nearest of many vectors.
+pub const ANN_FILE: &str = "search.nearest";
 
-/// Passages that are looked for, for each entry that is wanted.
-const PASSAGES: usize = 4;
+/// Number of passages that are looked for, for each requested entry.
+const PASSAGES_PER_ENTRY: usize = 4;
 
-/// Of all vectors, the part that may be missing in the file, or be in it in vain.
-const STALE: usize = 10;
+/// Divisor: one in this many vectors may be missing in the file, or be in it although it is gone.
+const STALE_SHARE_DIVISOR: usize = 10;
 
-/// What is given to the model, and what is made of its vectors: those of two versions cannot be compared, either.
+/// Version of the texts for the model and of the use of its vectors: vectors of two versions cannot be compared.
 const VERSION: u32 = 2;
 
 /// An entry, with the vectors of its passages.
@@ -30,10 +30,10 @@ fn made_by(model: &str) -> String {
     format!("{model} {VERSION}")
 }
 
-impl Index {
-    /// Makes sure that all vectors are of this model: those of two models cannot be compared.
-    fn begin_model(&mut self, model: &str) -> rusqlite::Result<()> {
-        if self.is_of(model)? {
+impl SearchIndex {
+    /// Makes sure that all vectors are of this model: vectors of two models cannot be compared.
+    fn switch_model(&mut self, model: &str) -> rusqlite::Result<()> {
+        if self.has_vectors_of(model)? {
             return Ok(());
         }
         self.matrix = None;
@@ -43,34 +43,34 @@ impl Index {
         transaction.commit()
     }
 
-    fn is_of(&self, model: &str) -> rusqlite::Result<bool> {
+    fn has_vectors_of(&self, model: &str) -> rusqlite::Result<bool> {
         Ok(self.note("model")? == Some(made_by(model)))
     }
 
-    /// Entries that have no vectors of this model, the newest first. Those of another model are dropped.
+    /// Returns entries that have no vectors of this model, the newest first. Vectors of another model are dropped.
     ///
     /// # Errors
     /// As [`Self::detach`].
     pub fn without_vectors(&mut self, model: &str, limit: usize) -> Result<Vec<i64>, SearchError> {
         let mut work = || -> rusqlite::Result<Vec<i64>> {
-            self.begin_model(model)?;
+            self.switch_model(model)?;
             self.db
                 .prepare_cached("SELECT entry FROM docs WHERE is_embedded = 0 ORDER BY entry DESC LIMIT ?1")?
                 .query_map([limit as i64], |row| row.get(0))?
                 .collect()
         };
         let found = work();
-        self.try_to(found)
+        self.wrap_error(found)
     }
 
-    /// How many entries have vectors of a model, and how many there are.
+    /// Returns the number of entries that have vectors of a model, and the number of all entries.
     ///
     /// # Errors
     /// As [`Self::detach`].
     pub fn coverage(&mut self, model: &str) -> Result<(u64, u64), SearchError> {
         let work = || -> rusqlite::Result<(u64, u64)> {
-            let is_of = self.is_of(model)?;
-            let all = self.all()?.cast_unsigned();
+            let is_of = self.has_vectors_of(model)?;
+            let all = self.document_count()?.cast_unsigned();
             if !is_of {
                 return Ok((0, all));
             }
@@ -79,16 +79,16 @@ impl Index {
             let without: i64 = without.query_row([], |row| row.get(0))?;
             Ok((all.saturating_sub(without.cast_unsigned()), all))
         };
-        self.try_to(work())
+        self.wrap_error(work())
     }
 
-    /// Keeps the vectors of an entry's passages; none is right for one that says nothing.
+    /// Stores the vectors of an entry's passages; an entry without text has none.
     ///
     /// # Errors
     /// As [`Self::detach`].
     pub fn set_vectors(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), SearchError> {
         let mut work = || -> rusqlite::Result<()> {
-            self.begin_model(model)?;
+            self.switch_model(model)?;
             let transaction = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             for (entry, vectors) in vectors {
                 // Another process may have dropped it meanwhile.
@@ -105,17 +105,17 @@ impl Index {
         };
         let done = work();
         self.matrix = None;
-        self.try_to(done)
+        self.wrap_error(done)
     }
 
-    /// The entry with this content, and its vectors of a model, one for each of its passages; nothing where there are none, or they are of
-    /// what it said before.
+    /// Returns the entry with this content and its vectors of a model, one for each of its passages. `None` if there are none, or
+    /// they are of older content.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn vectors_of(&mut self, model: &str, sha256: &digest::Bytes) -> Result<Option<WithVectors>, SearchError> {
+    pub fn vectors_of(&mut self, model: &str, sha256: &digest::Sha256Digest) -> Result<Option<WithVectors>, SearchError> {
         let work = || -> rusqlite::Result<Option<WithVectors>> {
-            if !self.is_of(model)? {
+            if !self.has_vectors_of(model)? {
                 return Ok(None);
             }
             let sql = "SELECT docs.entry, vectors.data FROM archive.entries
@@ -132,14 +132,14 @@ impl Index {
             }
             Ok(found)
         };
-        self.try_to(work())
+        self.wrap_error(work())
     }
 
-    /// The entries whose best passage is nearest to a vector, with the cosine.
+    /// Returns the entries whose best passage is nearest to a vector, with the cosine.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn dense(
+    pub fn search_dense(
         &mut self,
         model: &str,
         vector: &[f32],
@@ -172,64 +172,67 @@ impl Index {
         Ok(best)
     }
 
-    /// What the file of vectors finds, and up to which id it has them; nothing where there is none.
-    fn in_file(&mut self, model: &str, vector: &[f32], allowed: Option<&HashSet<i64>>, limit: usize) -> (i64, Vec<Neighbour>) {
+    /// Returns what the file of vectors finds, and the highest id in it; nothing if there is no file.
+    fn in_file(&mut self, model: &str, vector: &[f32], allowed: Option<&HashSet<i64>>, limit: usize) -> (i64, Vec<Neighbor>) {
         if self.nearest.is_none() {
-            self.nearest = self.identity(model, vector.len()).and_then(|identity| self.open_nearest(&identity));
+            self.nearest = self.identity(model, vector.len()).and_then(|identity| self.open_ann_file(&identity));
         }
         let Some(nearest) = &self.nearest else { return (0, Vec::new()) };
         // An entry has several passages, and some may be gone.
-        match nearest.search(vector, allowed, limit * PASSAGES) {
-            Ok(found) => (nearest.last(), found),
+        match nearest.search(vector, allowed, limit * PASSAGES_PER_ENTRY) {
+            Ok(found) => (nearest.last_id(), found),
             Err(_) => {
                 self.nearest = None;
-                fs::remove_file(self.nearest_path()).ok();
+                fs::remove_file(self.ann_path()).ok();
                 (0, Vec::new())
             }
         }
     }
 
-    /// One that is of another index, or damaged, is removed: the vectors in the database are as good, and slower.
-    fn open_nearest(&self, identity: &Identity) -> Option<Nearest> {
-        let path = self.nearest_path();
-        Nearest::open(&path, identity).unwrap_or_else(|_| {
+    /// Opens the file of vectors. A file that is damaged or of another index is removed: the vectors in the database are as good,
+    /// only slower.
+    fn open_ann_file(&self, identity: &AnnIdentity) -> Option<AnnFile> {
+        let path = self.ann_path();
+        AnnFile::open(&path, identity).unwrap_or_else(|_| {
             fs::remove_file(path).ok();
             None
         })
     }
 
-    fn nearest_path(&self) -> PathBuf {
-        self.path.with_file_name(NEAREST)
+    fn ann_path(&self) -> PathBuf {
+        self.path.with_file_name(ANN_FILE)
     }
 
-    fn identity(&self, model: &str, dimensions: usize) -> Option<Identity> {
+    fn identity(&self, model: &str, dimensions: usize) -> Option<AnnIdentity> {
         let note = self.note("identity").ok()??;
         let number = u128::from_str_radix(&note, 16).ok()?;
-        Some(Identity { model: model.to_owned(), dimensions, of: number.to_be_bytes() })
+        Some(AnnIdentity { model: model.to_owned(), dimensions, index_id: number.to_be_bytes() })
     }
 
     fn has_vector(&self, id: i64) -> Result<bool, SearchError> {
         let work = || self.db.prepare_cached("SELECT 1 FROM vectors WHERE id = ?1")?.exists([id]);
-        self.try_to(work())
+        self.wrap_error(work())
     }
 
-    /// Writes the file of vectors that makes it fast to find the nearest of many, where it is missing or out of date by much.
+    /// Writes the file of vectors that makes it fast to find the nearest of many, if it is missing or much out of date.
     ///
     /// # Errors
-    /// When the index cannot be read. A file that cannot be written is none: what it would find is found without it.
-    pub fn arrange(&mut self, model: &str, dimensions: usize) -> Result<bool, SearchError> {
+    /// If the index cannot be read. A file that cannot be written is not an error: its vectors are found without it.
+    pub fn refresh_ann_file(&mut self, model: &str, dimensions: usize) -> Result<bool, SearchError> {
         let counted = self.db.query_row("SELECT count(*) FROM vectors", [], |row| row.get::<_, i64>(0));
-        let all = self.try_to(counted)?.unsigned_abs() as usize;
-        let is_of = self.try_to(self.is_of(model))?;
-        let Some(identity) = self.identity(model, dimensions).filter(|_| is_of && all > FEW) else { return Ok(false) };
-        if let Some(nearest) = self.open_nearest(&identity) {
+        let all = self.wrap_error(counted)?.unsigned_abs() as usize;
+        let is_of = self.wrap_error(self.has_vectors_of(model))?;
+        let Some(identity) = self.identity(model, dimensions).filter(|_| is_of && all > MAX_EXHAUSTIVE_VECTORS) else {
+            return Ok(false);
+        };
+        if let Some(nearest) = self.open_ann_file(&identity) {
             let work = || {
                 let mut count = self.db.prepare_cached("SELECT count(*) FROM vectors WHERE id > ?1")?;
-                count.query_row([nearest.last()], |row| row.get::<_, i64>(0))
+                count.query_row([nearest.last_id()], |row| row.get::<_, i64>(0))
             };
-            let newer = self.try_to(work())?.unsigned_abs() as usize;
+            let newer = self.wrap_error(work())?.unsigned_abs() as usize;
             let gone = (nearest.len() + newer).saturating_sub(all);
-            if newer + gone <= FEW.max(all / STALE) {
+            if newer + gone <= MAX_EXHAUSTIVE_VECTORS.max(all / STALE_SHARE_DIVISOR) {
                 return Ok(false);
             }
         }
@@ -240,10 +243,10 @@ impl Index {
                 Ok((row.get(0)?, row.get(1)?, vector))
             })?;
             let rows = rows.filter_map(|row| match row {
-                Ok((id, entry, vector)) => vector.map(|vector| Ok(Row { id, entry, vector })),
+                Ok((id, entry, vector)) => vector.map(|vector| Ok(VectorRow { id, entry, vector })),
                 Err(error) => Some(Err(error)),
             });
-            match Nearest::write(&self.nearest_path(), &identity, rows) {
+            match AnnFile::write(&self.ann_path(), &identity, rows) {
                 Ok(_) => Ok(true),
                 Err(WriteError::Rows(error)) => Err(error),
                 Err(WriteError::Busy(_) | WriteError::File { .. }) => Ok(false),
@@ -252,17 +255,17 @@ impl Index {
         let written = work();
         self.nearest = None;
         self.matrix = None;
-        self.try_to(written)
+        self.wrap_error(written)
     }
 
-    /// The cosines of these entries, where they have vectors.
+    /// Returns the cosines of these entries, if they have vectors.
     ///
     /// # Errors
     /// As [`Self::detach`].
     pub fn cosines(&mut self, model: &str, vector: &[f32], entries: &[i64]) -> Result<Vec<(i64, f32)>, SearchError> {
         let work = || -> rusqlite::Result<Vec<(i64, f32)>> {
             let mut found = Vec::new();
-            if !self.is_of(model)? {
+            if !self.has_vectors_of(model)? {
                 return Ok(found);
             }
             let mut select = self.db.prepare_cached("SELECT data FROM vectors WHERE entry = ?1")?;
@@ -276,15 +279,15 @@ impl Index {
             }
             Ok(found)
         };
-        self.try_to(work())
+        self.wrap_error(work())
     }
 
-    /// All vectors with a higher id.
+    /// Returns all vectors with a higher id.
     fn vectors(&mut self, model: &str, dimensions: usize, above: i64) -> Result<&Matrix, SearchError> {
         let known = self.matrix.take().filter(|(from, matrix)| *from == above && matrix.dimensions() == dimensions);
         let read = || -> rusqlite::Result<Matrix> {
             let mut matrix = Matrix::new(dimensions);
-            if self.is_of(model)? {
+            if self.has_vectors_of(model)? {
                 let mut select = self.db.prepare_cached("SELECT entry, data FROM vectors WHERE id > ?1")?;
                 let mut rows = select.query([above])?;
                 while let Some(row) = rows.next()? {
@@ -295,7 +298,7 @@ impl Index {
         };
         let matrix = match known {
             Some((_, matrix)) => matrix,
-            None => self.try_to(read())?,
+            None => self.wrap_error(read())?,
         };
         Ok(&self.matrix.insert((above, matrix)).1)
     }

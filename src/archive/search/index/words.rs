@@ -1,8 +1,8 @@
-//! What goes into the word index, and how often words are in it.
+//! Content of the word index, and counts of words in it.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Document, Index, OWN, SearchError};
+use super::{Document, OWN_COLUMNS, SearchError, SearchIndex};
 use crate::search::tokens::Tokenizer;
 
 pub(super) fn add(db: &Connection, tokenizer: &Tokenizer, document: &Document) -> rusqlite::Result<()> {
@@ -16,17 +16,17 @@ pub(super) fn add(db: &Connection, tokenizer: &Tokenizer, document: &Document) -
     .map(drop)
 }
 
-impl Index {
-    /// How many entries there are.
+impl SearchIndex {
+    /// Number of entries.
     ///
     /// # Errors
     /// As [`Self::detach`].
     pub fn count(&self) -> Result<u64, SearchError> {
-        Ok(self.try_to(self.all())?.cast_unsigned())
+        Ok(self.wrap_error(self.document_count())?.cast_unsigned())
     }
 
-    /// How many entries have a word of their own, as the tokenizer cuts it, and not only in what stood before them; counted up to `most`, which
-    /// is faster for words that many have.
+    /// Number of entries that have a word in their own text, not only in the text before them. The word is given as the tokenizer
+    /// cuts it. Counting stops at `most`, which is faster for common words.
     ///
     /// # Errors
     /// As [`Self::detach`].
@@ -34,19 +34,19 @@ impl Index {
         let work = || -> rusqlite::Result<i64> {
             self.db
                 .prepare_cached("SELECT count(*) FROM (SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2)")?
-                .query_row(params![format!("{{{}}} : \"{word}\"", OWN.join(" ")), most as i64], |row| row.get(0))
+                .query_row(params![format!("{{{}}} : \"{word}\"", OWN_COLUMNS.join(" ")), most as i64], |row| row.get(0))
         };
-        Ok(self.try_to(work())? as usize)
+        Ok(self.wrap_error(work())? as usize)
     }
 
-    pub(super) fn all(&self) -> rusqlite::Result<i64> {
+    pub(super) fn document_count(&self) -> rusqlite::Result<i64> {
         self.db
             .prepare_cached("SELECT CAST(value AS INTEGER) FROM main.notes WHERE key = 'docs'")?
             .query_row([], |row| row.get(0))
     }
 
-    /// How many entries have a phrase of an expression.
-    pub(super) fn docs(&self, phrase: &str) -> rusqlite::Result<i64> {
+    /// Number of entries that have a phrase of an expression.
+    pub(super) fn count_with_phrase(&self, phrase: &str) -> rusqlite::Result<i64> {
         let word = phrase.strip_prefix('"').and_then(|phrase| phrase.strip_suffix('"')).filter(|word| !word.contains('"'));
         match word {
             // Four times as fast as to look for it.

@@ -1,28 +1,28 @@
 /*!
-What stands in quotes, which a text has to have as it was typed: the same words one behind the other, whatever is between them that is
-no letter or digit, in capitals or not.
+Text in quotes, which a turn must have as typed: the same words in sequence, with anything between them that is neither letter nor
+digit. Case does not matter.
 
-The index knows stems and parts of names, so it gives the texts that may have them; these are then read. A text with the name
-`mimeType: null` is one in which "type null" may stand, and it does not. What the index cannot give is a name that is written with other
-capitals, and so has other parts: "maxretries" is not looked for in `maxRetries`.
+The index knows stems and parts of names, so it gives the texts that may have the quote; these are then read. A text with the name
+`mimeType: null` may have "type null" by the index, but does not. The index cannot give names with other capitals, which have other
+parts: "maxretries" does not find `maxRetries`.
 */
 
 use super::super::tokens::{Tokenizer, is_unspaced};
-use super::begin::{Begin, Phrase};
+use super::prefix::{Phrase, WordPrefix};
 
 /// Words in quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quote {
     /// The words that the index has for them; names as their parts.
     pub words: Vec<String>,
-    /// The begin of a word that ends them, where it may go on.
-    pub begin: Option<Begin>,
+    /// Prefix of a word that ends them, if it may go on.
+    pub prefix: Option<WordPrefix>,
     /// The words themselves, in lower case.
     typed: Vec<String>,
 }
 
 impl Quote {
-    /// Reads what is between quotes; nothing where no word is.
+    /// Reads the text between quotes; `None` if it has no words.
     pub(super) fn of(text: &str, tokenizer: &Tokenizer) -> Option<Self> {
         let is_open = text.strip_suffix('*').is_some_and(|text| text.ends_with(char::is_alphanumeric));
         let mut words = Vec::new();
@@ -34,7 +34,7 @@ impl Quote {
                 words.push(token.word);
             }
         });
-        let begin = last.filter(|_| is_open).map(|letters| Begin::of(letters, tokenizer));
+        let begin = last.filter(|_| is_open).map(|letters| WordPrefix::of(letters, tokenizer));
         if begin.is_some() {
             words.pop();
         }
@@ -45,10 +45,10 @@ impl Quote {
         }
         let lower = text.to_lowercase();
         let typed = runs(&lower).into_iter().map(str::to_owned).collect();
-        (!words.is_empty() || begin.is_some()).then_some(Self { words, begin, typed })
+        (!words.is_empty() || begin.is_some()).then_some(Self { words, prefix: begin, typed })
     }
 
-    /// As FTS5 reads it: the texts that may have it, and perhaps others.
+    /// Returns the FTS5 expression for the texts that may have it, and perhaps for others.
     pub(super) fn expression(&self) -> String {
         let words: Vec<String> = self.words.iter().map(|word| format!("\"{word}\"")).collect();
         let words = match words.as_slice() {
@@ -57,24 +57,24 @@ impl Quote {
             // Behind each word the whole of a name may stand.
             several => Some(format!("NEAR({}, {})", several.join(" "), 2 * several.len())),
         };
-        let begin = self.begin.as_ref().map(|begin| format!("({})", expressions(begin).join(" OR ")));
+        let begin = self.prefix.as_ref().map(|begin| format!("({})", expressions(begin).join(" OR ")));
         words.into_iter().chain(begin).collect::<Vec<_>>().join(" AND ")
     }
 
-    /// Whether a text has it.
+    /// `true` if a text has it.
     pub(super) fn is_in(&self, runs: &[&str]) -> bool {
         let fits = |(at, (typed, run)): (usize, (&String, &&str))| {
-            if self.begin.is_some() && at + 1 == self.typed.len() { run.starts_with(typed.as_str()) } else { typed == run }
+            if self.prefix.is_some() && at + 1 == self.typed.len() { run.starts_with(typed.as_str()) } else { typed == run }
         };
         runs.windows(self.typed.len().max(1)).any(|window| self.typed.iter().zip(window).enumerate().all(fits))
     }
 }
 
-fn expressions(begin: &Begin) -> Vec<String> {
+fn expressions(begin: &WordPrefix) -> Vec<String> {
     begin.phrases().iter().map(Phrase::expression).collect()
 }
 
-/// The runs of letters and digits of a text; where a writing puts no spaces, each character.
+/// Returns the runs of letters and digits of a text; in scripts without spaces, each character.
 pub(super) fn runs(text: &str) -> Vec<&str> {
     let mut runs = Vec::new();
     for run in text.split(|c: char| !c.is_alphanumeric()) {

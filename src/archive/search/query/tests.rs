@@ -6,15 +6,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::search::index::Document;
-use crate::search::{Index, Kind, time};
-use crate::store::sqlite::{Patience, SqliteStore};
-use ctxbridge_transcript::Fields;
+use crate::search::{SearchIndex, TextKind, time};
+use crate::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge_transcript::SearchableText;
 
 /// A real index of these documents, the first of which is 1.
-fn index(documents: Vec<(Fields, Vec<String>)>) -> (tempfile::TempDir, Index) {
+fn index(documents: Vec<(SearchableText, Vec<String>)>) -> (tempfile::TempDir, SearchIndex) {
     let folder = tempfile::tempdir().expect("a folder");
-    SqliteStore::open(folder.path(), Patience::Patient).expect("an archive");
-    let mut index = Index::open(folder.path()).expect("an index");
+    SqliteStore::open(folder.path(), LockPolicy::Background).expect("an archive");
+    let mut index = SearchIndex::open(folder.path()).expect("an index");
     let documents = (1..).zip(documents);
     let documents: Vec<Document> =
         documents.map(|(entry, (fields, files))| Document { entry, fields, files, ..Document::default() }).collect();
@@ -22,16 +22,16 @@ fn index(documents: Vec<(Fields, Vec<String>)>) -> (tempfile::TempDir, Index) {
     (folder, index)
 }
 
-fn index_of(texts: &[String]) -> (tempfile::TempDir, Index) {
-    index(texts.iter().map(|text| (Fields { prompt: text.clone(), ..Fields::default() }, Vec::new())).collect())
+fn index_of(texts: &[String]) -> (tempfile::TempDir, SearchIndex) {
+    index(texts.iter().map(|text| (SearchableText { prompt: text.clone(), ..SearchableText::default() }, Vec::new())).collect())
 }
 
-/// What the words of the index give for a query.
-fn found(index: &mut Index, query: &str, kinds: &[Kind]) -> Vec<(i64, f64)> {
-    let terms = Terms::of(query, index.tokenizer());
+/// Returns what the words of the index give for a query.
+fn found(index: &mut SearchIndex, query: &str, kinds: &[TextKind]) -> Vec<(i64, f64)> {
+    let terms = QueryTerms::of(query, index.tokenizer());
     let columns: Vec<&str> = kinds.iter().flat_map(|kind| kind.columns()).copied().collect();
-    let asked = index.ask(&terms, &columns).expect("an answer");
-    index.lexical(&asked, None, 100, &[]).expect("an answer")
+    let asked = index.prepare(&terms, &columns).expect("an answer");
+    index.search_lexical(&asked, None, 100, &[]).expect("an answer")
 }
 
 #[test]
@@ -53,9 +53,10 @@ fn who_is_not_scored_would_not_be_among_the_best() {
         "gamm* beta",
         "\"alpha beta\"",
     ] {
-        let asked = index.ask(&Terms::of(query, index.tokenizer()), &[]).expect("an answer");
-        let lexical =
-            |allowed: Option<&HashSet<i64>>, limit, also: &[i64]| index.lexical(&asked, allowed, limit, also).expect("an answer");
+        let asked = index.prepare(&QueryTerms::of(query, index.tokenizer()), &[]).expect("an answer");
+        let lexical = |allowed: Option<&HashSet<i64>>, limit, also: &[i64]| {
+            index.search_lexical(&asked, allowed, limit, also).expect("an answer")
+        };
         let exact = lexical(None, usize::MAX, &[]);
         assert_eq!(lexical(None, 50, &[])[..10], exact[..10], "{query}");
         let allowed: HashSet<i64> = (1_000..4_000).collect();
@@ -70,14 +71,14 @@ fn who_is_not_scored_would_not_be_among_the_best() {
 }
 
 fn expression(query: &str) -> String {
-    Terms::of(query, &Tokenizer::default()).expression(&[]).unwrap_or_default()
+    QueryTerms::of(query, &Tokenizer::default()).expression(&[]).unwrap_or_default()
 }
 
 fn besides(query: &str) -> (String, bool) {
     let now: Timestamp = "2026-06-20T10:00:00Z".parse().expect("a time");
-    let named = time::named(query, now, &TimeZone::UTC).expect("a time");
-    let terms = Terms::besides(query, &named, &Tokenizer::default());
-    (terms.expression(&[]).unwrap_or_default(), terms.is_time_alone)
+    let named = time::find_time(query, now, &TimeZone::UTC).expect("a time");
+    let terms = QueryTerms::without_time(query, &named, &Tokenizer::default());
+    (terms.expression(&[]).unwrap_or_default(), terms.is_time_only)
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn queries() {
     ] {
         assert_eq!(expression(query), expected, "{query}");
     }
-    let terms = Terms::of("parser hang", &Tokenizer::default());
+    let terms = QueryTerms::of("parser hang", &Tokenizer::default());
     assert_eq!(terms.expression(&["prompt", "answer"]).as_deref(), Some(r#"{prompt answer} : ("parser" OR "hang")"#));
 }
 
@@ -132,9 +133,9 @@ fn a_word_in_quotes_is_required() {
     };
     // The stem is all that the index knows.
     assert_eq!(entries(found(&mut index, "\"parser\" lexer", &[])), [1, 2, 4]);
-    let terms = Terms::of("\"parser\" lexer", index.tokenizer());
-    assert!(terms.are_required());
-    assert_eq!(texts.each_ref().map(|text| terms.are_in([text.as_str()].into_iter())), [true, false, false, true]);
+    let terms = QueryTerms::of("\"parser\" lexer", index.tokenizer());
+    assert!(terms.has_quotes());
+    assert_eq!(texts.each_ref().map(|text| terms.quotes_are_in([text.as_str()].into_iter())), [true, false, false, true]);
 }
 
 #[test]
@@ -166,7 +167,7 @@ proptest! {
     fn sqlite_reads_every_expression(query in r#".{0,40}|["*a-z():^+ -]{0,40}"#) {
         let db = rusqlite::Connection::open_in_memory().expect("a database");
         db.execute_batch("CREATE VIRTUAL TABLE words USING fts5(prompt, content='', tokenize = \"ascii tokenchars '_'\")").expect("FTS5");
-        if let Some(expression) = Terms::of(&query, &Tokenizer::default()).expression(&["prompt"]) {
+        if let Some(expression) = QueryTerms::of(&query, &Tokenizer::default()).expression(&["prompt"]) {
             let found = db.query_row("SELECT count(*) FROM words WHERE words MATCH ?1", [&expression], |row| row.get::<_, i64>(0));
             prop_assert!(found.is_ok(), "{query:?}: {expression}: {found:?}");
         }
@@ -195,8 +196,8 @@ proptest! {
         let last = runs[(from % runs.len() + length).min(runs.len()) - 1];
         let at = |run: &str| run.as_ptr() as usize - lower.as_ptr() as usize;
         let quoted = format!("\"{}\"", &text[at(first)..at(last) + last.len()]);
-        let terms = Terms::of(&quoted, index.tokenizer());
-        prop_assert!(terms.are_in([text.as_str()].into_iter()), "{quoted} in {text}");
+        let terms = QueryTerms::of(&quoted, index.tokenizer());
+        prop_assert!(terms.quotes_are_in([text.as_str()].into_iter()), "{quoted} in {text}");
         // A single character of a writing without spaces is in the index where it stands alone.
         if !(first.len() == last.len() && quoted.chars().count() == 3 && !first.is_ascii()) {
             prop_assert!(found(&mut index, &quoted, &[]).iter().any(|(entry, _)| *entry == 1), "{quoted} in {text}");
@@ -207,10 +208,10 @@ proptest! {
     fn scores_are_parts_of_the_most_there_could_be(
         texts in proptest::collection::vec(proptest::collection::vec("(the |parse |parser |max_retries |type null |mimeType null |1.12 |lock |日本語 ){0,12}", 4), 1..12),
         query in proptest::collection::vec(QUERIES, 1..5),
-        kinds in proptest::sample::subsequence(vec![Kind::Prompt, Kind::Answer, Kind::Tool, Kind::File], 0..3),
+        kinds in proptest::sample::subsequence(vec![TextKind::Prompt, TextKind::Answer, TextKind::Tool, TextKind::File], 0..3),
     ) {
         let documents = texts.into_iter().map(|texts| {
-            let fields = Fields { prompt: texts[0].clone(), answer: texts[1].clone(), output: texts[2].clone(), ..Fields::default() };
+            let fields = SearchableText { prompt: texts[0].clone(), answer: texts[1].clone(), output: texts[2].clone(), ..SearchableText::default() };
             (fields, vec![texts[3].clone()])
         });
         let (_folder, mut index) = index(documents.collect());

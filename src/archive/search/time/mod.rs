@@ -1,12 +1,12 @@
 /*!
 Days and ranges that a query names: "yesterday", "in mid-March", "before 2026-05-04", "two weeks ago".
 
-Only what names a time beyond doubt counts: "may" and "march" are verbs and "dec 10" is a number unless something before or behind
-makes them dates, and what stands in quotes, in a path or at the begin of a log's line is looked for as it is.
+Only unambiguous times count: "may" and "march" are verbs and "dec 10" is a number, unless the words around them make them dates.
+Text in quotes, in a path or at the start of a log's line is searched as it is.
 */
 
-mod reader;
-mod words;
+mod parser;
+mod query_words;
 
 use std::ops::Range;
 
@@ -14,22 +14,22 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-use reader::{Days, Reader};
-use words::words;
+use parser::{Days, TimeParser};
+use query_words::words;
 
-/// A time that is named, and where.
+/// A time that a query names, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// First day; none where all before is meant.
+pub struct NamedTime {
+    /// First day; `None` if everything before is included.
     pub since: Option<Date>,
-    /// The first day that is no longer meant; none where all behind is meant.
+    /// First day after the range; `None` if everything after is included.
     pub until: Option<Date>,
     /// Its bytes in the query.
     pub range: Range<usize>,
 }
 
-impl Named {
-    /// The milliseconds since 1970 in which these days are, where the clock shows the time of `zone`.
+impl NamedTime {
+    /// Returns the range of these days in milliseconds since 1970, by the clock of `zone`.
     pub fn millis(&self, zone: &TimeZone) -> Range<i64> {
         let at = |day: Option<Date>| {
             let zoned = zone.to_zoned(day?.at(0, 0, 0, 0)).ok()?;
@@ -39,38 +39,38 @@ impl Named {
         at(self.since).unwrap_or(1)..at(self.until).unwrap_or(i64::MAX)
     }
 
-    /// Whether it is one day.
+    /// `true` if it is a single day.
     pub fn is_day(&self) -> bool {
         self.since.and_then(|day| day.checked_add(1.day()).ok()).is_some_and(|next| self.until == Some(next))
     }
 }
 
-/// The first time that a query names, seen from `now`.
-pub fn named(query: &str, now: Timestamp, zone: &TimeZone) -> Option<Named> {
+/// Returns the first time that a query names, relative to `now`.
+pub fn find_time(query: &str, now: Timestamp, zone: &TimeZone) -> Option<NamedTime> {
     let words = words(query);
     let today = now.to_zoned(zone.clone()).date();
     let (days, range) = (0..words.len()).find_map(|at| {
         let before = at.checked_sub(1).map(|at| words[at].text.as_str());
-        let (days, length) = Reader { words: &words[at..], before, today, is_time: false }.time()?;
+        let (days, length) = TimeParser { words: &words[at..], before, today, is_time: false }.time()?;
         Some((days, words[at].range.start..words[at + length - 1].range.end))
     })?;
     let (since, until): Days = days;
     let is_empty = since.zip(until).is_some_and(|(since, until)| since >= until);
-    (!is_empty).then_some(Named { since, until, range })
+    (!is_empty).then_some(NamedTime { since, until, range })
 }
 
-/// A text that is a time and nothing else, in milliseconds since 1970: of days, when the first one begins.
+/// Parses a text that is a time and nothing else, in milliseconds since 1970. For days it is the start of the first one.
 ///
 /// # Errors
-/// When it is none; says what would be one.
-pub fn moment(text: &str, now: Timestamp, zone: &TimeZone) -> Result<i64, String> {
+/// If it is not a time; the message says what would be one.
+pub fn parse_moment(text: &str, now: Timestamp, zone: &TimeZone) -> Result<i64, String> {
     let trimmed = text.trim();
     if let Ok(time) = trimmed.parse::<Timestamp>() {
         return Ok(time.as_millisecond());
     }
     let words = words(trimmed);
     let today = now.to_zoned(zone.clone()).date();
-    let day = Reader { words: &words, before: None, today, is_time: true }.days();
+    let day = TimeParser { words: &words, before: None, today, is_time: true }.days();
     let is_all = |length: usize| words[0].range.start == 0 && words[length - 1].range.end == trimmed.len();
     let named = day.filter(|(_, length)| *length == words.len() && is_all(*length)).map(|(days, _)| days.start.at(0, 0, 0, 0));
     let civil = named.or_else(|| trimmed.parse::<DateTime>().ok());
@@ -89,9 +89,9 @@ mod tests {
     fn read(query: &str) -> String {
         // A Saturday.
         let now: Timestamp = "2026-06-20T10:00:00Z".parse().expect("a time");
-        match named(query, now, &TimeZone::UTC) {
+        match find_time(query, now, &TimeZone::UTC) {
             None => "-".to_owned(),
-            Some(Named { since, until, range }) => {
+            Some(NamedTime { since, until, range }) => {
                 let edge = |day: Option<Date>| day.map_or_else(|| "…".to_owned(), |day| day.to_string());
                 format!("{} {} [{}]", edge(since), edge(until), &query[range])
             }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn an_open_end_is_where_times_end() {
         let now: Timestamp = "2026-06-20T10:00:00Z".parse().expect("a time");
-        let millis = |query| named(query, now, &TimeZone::UTC).expect("a time").millis(&TimeZone::UTC);
+        let millis = |query| find_time(query, now, &TimeZone::UTC).expect("a time").millis(&TimeZone::UTC);
         assert_eq!(millis("before 1970-01-02"), 1..86_400_000, "and without what has no time");
         assert_eq!(millis("since 1970-01-02"), 86_400_000..i64::MAX);
     }
@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn an_option_is_a_time_and_nothing_else() {
         let now: Timestamp = "2026-06-20T10:00:00Z".parse().expect("a time");
-        let at = |text| moment(text, now, &TimeZone::UTC).map(|ms| Timestamp::from_millisecond(ms).expect("a time").to_string());
+        let at =
+            |text| parse_moment(text, now, &TimeZone::UTC).map(|ms| Timestamp::from_millisecond(ms).expect("a time").to_string());
         for (text, expected) in [
             ("yesterday", "2026-06-19T00:00:00Z"),
             (" in March ", "2026-03-01T00:00:00Z"),
@@ -223,7 +224,7 @@ mod tests {
         )) {
             let query = words.join(" ");
             read(&query);
-            moment(&query, Timestamp::UNIX_EPOCH, &TimeZone::UTC).ok();
+            parse_moment(&query, Timestamp::UNIX_EPOCH, &TimeZone::UTC).ok();
         }
     }
 }

@@ -1,16 +1,18 @@
 /*!
-What can happen to an archive: a line of the journal each.
+Changes of an archive, each a line of the journal.
 
-Nothing is said by a key of the store that it happened to, since another version, or another store, may count otherwise: entries go by what they say,
-transcripts by their paths, turns by their ids.
+No change names a key of the store, since another version or another store may number its rows differently. Entries are named by the
+hash of their content, transcripts by their paths, turns by their ids.
 */
 
 use serde::{Deserialize, Serialize};
 
-use crate::cycle::{Plan, Run};
-use crate::learn::{Lesson, Progress};
+use crate::learn::{LearningBatch, LearningCursor};
+use crate::maintenance::{MaintenanceMode, MaintenancePlan};
 use crate::store::sqlite::SqliteStore;
-use crate::store::{Adopted, Appended, Batch, Compaction, Cursor, Rewritten, Segment, Snapshot, Store, StoreError, Transcript};
+use crate::store::{
+    AppendOutcome, Batch, Compaction, Cursor, ImportedUsage, Segment, SharedPrefix, Snapshot, Store, StoreError, Transcript,
+};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, Turn};
 
@@ -19,8 +21,8 @@ use super::journal::Extent;
 /// A change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Change {
-    /// What a pass over a transcript found.
+pub(super) enum JournalChange {
+    /// A pass over a transcript added segments and turns.
     Append(Box<Append>),
     /// A compaction is about to happen, or was blocked.
     Announce { session: String, compaction: Compaction },
@@ -30,28 +32,29 @@ pub(super) enum Change {
     End { session: String, reason: String, at_ms: i64 },
     /// Entries were restored or recalled, each as often as it is named.
     Touch { entries: Vec<Hash>, at_ms: i64 },
-    /// What another archive knows of entries was taken over; the entries go by their hashes.
-    Adopt { adopted: Vec<(Hash, Adopted)> },
-    /// An optimise cycle.
-    Cycle { plan: Plan },
-    /// A turn is kept, or kept no longer.
+    /// The usage of entries in another archive was merged; entries are named by their hashes.
+    Adopt { adopted: Vec<(Hash, ImportedUsage)> },
+    /// A maintenance run.
+    Cycle { plan: MaintenancePlan },
+    /// A turn was pinned or unpinned.
     Keep {
         #[serde(with = "digest::hexadecimal")]
         turn: [u8; 16],
         is_kept: bool,
         at_ms: i64,
     },
-    /// Where compactions were.
+    /// Positions of compactions.
     Place { path: String, summaries: Vec<CompactSummary>, contexts: Vec<FirstContext> },
-    /// What was said up to a compaction: its session, time, turns before it, and which one of these it is.
+    /// A snapshot of a compaction, which is named by session, time, turns before it, and its number among those that share all
+    /// three.
     Snapshot { compaction: (String, i64, u32, u32), snapshot: Snapshot },
-    /// What a piece of a transcript taught.
-    Learn { path: String, lesson: Lesson, progress: Box<Progress> },
+    /// Learnings from a piece of a transcript.
+    Learn { path: String, lesson: LearningBatch, progress: Box<LearningCursor> },
 }
 
-/// What an entry is known by.
+/// The hash that names an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Hash(#[serde(with = "digest::hexadecimal")] pub digest::Bytes);
+pub(super) struct Hash(#[serde(with = "digest::hexadecimal")] pub digest::Sha256Digest);
 
 /// A batch, whose bytes are in the file of the transcript.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,9 +62,9 @@ pub(super) struct Append {
     pub transcript: Transcript,
     pub follows: Option<(u32, u64)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rewritten: Option<Rewritten>,
+    pub rewritten: Option<SharedPrefix>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub segments: Vec<Piece>,
+    pub segments: Vec<SegmentRef>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<Turn>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +72,7 @@ pub(super) struct Append {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_contexts: Vec<FirstContext>,
     pub cursor: Cursor,
-    /// How much there was of the entries afterwards.
+    /// Extent of the entries file afterwards.
     pub entries: Extent,
     /// Bytes of the transcript's file afterwards.
     pub raw: u64,
@@ -77,19 +80,19 @@ pub(super) struct Append {
 
 /// A segment, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Piece {
+pub(super) struct SegmentRef {
     pub start: u64,
     pub bytes: u32,
     #[serde(with = "digest::hexadecimal")]
-    pub sha256: digest::Bytes,
+    pub sha256: digest::Sha256Digest,
 }
 
 impl Append {
     pub fn of(batch: &Batch) -> Self {
-        let piece = |segment: &Segment| Piece { start: segment.start, bytes: segment.bytes, sha256: segment.sha256 };
+        let piece = |segment: &Segment| SegmentRef { start: segment.start, bytes: segment.bytes, sha256: segment.sha256 };
         Self {
             transcript: batch.transcript.clone(),
-            follows: batch.follows,
+            follows: batch.expected_cursor,
             rewritten: batch.rewritten,
             segments: batch.segments.iter().map(piece).collect(),
             turns: batch.turns.clone(),
@@ -101,12 +104,12 @@ impl Append {
         }
     }
 
-    /// A batch that has no bytes.
+    /// Returns a batch without bytes.
     fn into_batch(self) -> Batch {
-        let segment = |Piece { start, bytes, sha256 }| Segment { start, bytes, sha256, data: Vec::new() };
+        let segment = |SegmentRef { start, bytes, sha256 }| Segment { start, bytes, sha256, data: Vec::new() };
         Batch {
             transcript: self.transcript,
-            follows: self.follows,
+            expected_cursor: self.follows,
             rewritten: self.rewritten,
             segments: self.segments.into_iter().map(segment).collect(),
             turns: self.turns,
@@ -117,24 +120,24 @@ impl Append {
     }
 }
 
-/// What a change came to.
+/// Outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// It happened.
-    Done,
-    /// It did not: a transcript is elsewhere by now.
-    Moved,
-    /// It happened, and so many learnings were new.
-    Learned(usize),
+pub(super) enum ChangeOutcome {
+    /// It was applied.
+    Applied,
+    /// It was not applied: the transcript's cursor is elsewhere by now.
+    Conflict,
+    /// It was applied, and added this number of learnings.
+    LearningsAdded(usize),
 }
 
-impl Change {
-    /// Whether entries may come, go or say something else by it.
+impl JournalChange {
+    /// `true` if it may add, remove or change entries.
     pub fn is_of_entries(&self) -> bool {
         matches!(self, Self::Append(_) | Self::Summary { .. } | Self::Place { .. })
     }
 
-    /// About how much there is to do, in turns.
+    /// Estimated work to replay it, in turns.
     pub fn steps(&self) -> u64 {
         match self {
             Self::Append(append) => 1 + append.turns.len() as u64,
@@ -142,48 +145,48 @@ impl Change {
         }
     }
 
-    /// Makes it happen. What it is about and is not there any more is passed over.
-    pub fn apply(self, to: &mut SqliteStore) -> Result<Came, StoreError> {
+    /// Applies it. Rows that it names but that no longer exist are skipped.
+    pub fn apply(self, to: &mut SqliteStore) -> Result<ChangeOutcome, StoreError> {
         match self {
             Self::Append(append) => {
                 return Ok(match to.append(&append.into_batch())? {
-                    Appended::Done => Came::Done,
-                    Appended::Moved => Came::Moved,
+                    AppendOutcome::Committed => ChangeOutcome::Applied,
+                    AppendOutcome::Conflict => ChangeOutcome::Conflict,
                 });
             }
-            Self::Announce { session, compaction } => to.announce(&session, &compaction)?,
+            Self::Announce { session, compaction } => to.record_compaction(&session, &compaction)?,
             Self::Summary { session, text, at_ms } => to.add_summary(&session, &text, at_ms)?,
             Self::End { session, reason, at_ms } => to.end_session(&session, &reason, at_ms)?,
             Self::Touch { entries, at_ms } => {
-                let hashes: Vec<digest::Bytes> = entries.into_iter().map(|hash| hash.0).collect();
+                let hashes: Vec<digest::Sha256Digest> = entries.into_iter().map(|hash| hash.0).collect();
                 let entries = to.entries(&hashes)?;
                 to.touch(&entries, at_ms)?;
             }
             Self::Adopt { adopted } => {
                 let mut known = Vec::new();
                 for (hash, one) in adopted {
-                    known.extend(to.entries(&[hash.0])?.first().map(|&entry| Adopted { entry, ..one }));
+                    known.extend(to.entries(&[hash.0])?.first().map(|&entry| ImportedUsage { entry, ..one }));
                 }
-                to.adopt(&known).map(drop)?;
+                to.merge_usage(&known).map(drop)?;
             }
-            Self::Cycle { plan } => to.cycle(Run::Real, &|_| plan).map(drop)?,
-            Self::Keep { turn, is_kept, at_ms } => to.keep(&turn, is_kept, at_ms)?,
+            Self::Cycle { plan } => to.run_maintenance(MaintenanceMode::Apply, &|_| plan).map(drop)?,
+            Self::Keep { turn, is_kept, at_ms } => to.set_pinned(&turn, is_kept, at_ms)?,
             Self::Place { path, summaries, contexts } => {
                 if let Some(transcript) = to.transcript_at(&path)? {
-                    to.place_compactions(transcript, &summaries, &contexts)?;
+                    to.locate_compactions(transcript, &summaries, &contexts)?;
                 }
             }
             Self::Snapshot { compaction, snapshot } => {
                 if let Some(compaction) = to.compaction(&compaction)? {
-                    to.keep_snapshot(compaction, &snapshot)?;
+                    to.save_snapshot(compaction, &snapshot)?;
                 }
             }
             Self::Learn { path, lesson, progress } => {
                 if let Some(transcript) = to.transcript_at(&path)? {
-                    return to.learn(transcript, &lesson, &progress).map(Came::Learned);
+                    return to.add_learnings(transcript, &lesson, &progress).map(ChangeOutcome::LearningsAdded);
                 }
             }
         }
-        Ok(Came::Done)
+        Ok(ChangeOutcome::Applied)
     }
 }

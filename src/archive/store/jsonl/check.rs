@@ -1,31 +1,31 @@
-//! Looking whether all of it is as it was written.
+//! Integrity check of the whole folder.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::folder::transcript_file;
-use super::journal::Journal;
-use super::replay::Replayed;
+use super::journal::ChangeJournal;
+use super::replay::ReplayedArchive;
 use super::{JsonlStore, entries};
 use crate::store::{EVERYTHING, StoreError};
 
-/// Something that is not as it should be.
+/// A problem that the check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// Bytes of a transcript are others, or not there.
+    /// Bytes of a transcript differ, or are missing.
     Transcript {
         /// The file.
         file: PathBuf,
         /// Offset of the piece.
         start: u64,
-        /// What is wrong.
+        /// The problem.
         cause: String,
     },
-    /// The journal is damaged, where somebody has read it before and noted down what it came to.
+    /// The journal is damaged, but a checkpoint has its result.
     Journal {
         /// The archive.
         folder: PathBuf,
-        /// What is wrong.
+        /// The problem.
         cause: String,
     },
     /// Lines of the entries cannot be read, or are missing.
@@ -61,11 +61,11 @@ impl fmt::Display for Finding {
 }
 
 impl JsonlStore {
-    /// Looks through all of it: the journal, every file of a transcript, and whether the entries say what they should.
+    /// Checks the journal, every transcript file, and the entries.
     ///
     /// # Errors
-    /// When something cannot be read at all.
-    pub fn look_through(&mut self) -> Result<Vec<Finding>, StoreError> {
+    /// If something cannot be read at all.
+    pub fn integrity_check(&mut self) -> Result<Vec<Finding>, StoreError> {
         self.refresh()?;
         let mut findings = Vec::new();
         match self.read_journal_again() {
@@ -94,11 +94,11 @@ impl JsonlStore {
         Ok(findings)
     }
 
-    /// From its first line on, as whoever opens it next.
+    /// Reads the journal from its first line, as the next process to open it would.
     fn read_journal_again(&mut self) -> Result<(), StoreError> {
-        let Some(mut journal) = Journal::open(&self.folder, false)? else {
+        let Some(mut journal) = ChangeJournal::open(&self.folder, false)? else {
             return Err(self.journal.damaged(1, "there is no begin any more"));
         };
-        Replayed::new(&self.folder, &journal.head)?.follow(&mut journal)
+        ReplayedArchive::new(&self.folder, &journal.head)?.follow(&mut journal)
     }
 }

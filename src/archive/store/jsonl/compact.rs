@@ -1,36 +1,36 @@
 /*!
-Making it small again: entries without versions that were replaced, and a journal that begins with what all of its changes came to.
+Compaction of the files: drops replaced versions of entries, and starts a new journal with the current rows.
 
-Both are written beside, synced and renamed while nobody else writes, entries first: a new journal never counts bytes of entries that an old
-file does not have. Who still reads the old journal goes on with it, until the next look at the folder. Where the process is killed, there is an old
-file or a new one, and what lies beside is written over the next time.
+Both are written to temporary files, synced and renamed while nobody else writes. Entries come first: a new journal never counts
+bytes that an old entries file does not have. Readers of the old journal continue with it until they next look at the folder. If
+the process is killed, each file is the old one or the new one, and the next run overwrites the temporary files.
 */
 
 use std::fs;
 
 use super::entries::{self, Rewriting};
 use super::folder::Folder;
-use super::journal::{self, Extent, FORMAT, Head, Journal};
-use super::{JsonlStore, image, new_id};
+use super::journal::{self, ChangeJournal, Extent, FORMAT, JournalHeader};
+use super::{JsonlStore, checkpoint, new_id};
 use crate::entry::Entry;
-use crate::store::sqlite::{Patience, SqliteStore};
+use crate::store::sqlite::{LockPolicy, SqliteStore};
 use crate::store::{Store, StoreError};
 use ctxbridge_common::digest;
 
-/// A journal, and entries, with fewer bytes are left as they are by who only adds something.
+/// A writer that only adds something leaves a journal or an entries file with fewer bytes as it is.
 const SMALL_JOURNAL: u64 = 4 << 20;
 const SMALL_ENTRIES: u64 = 8 << 20;
 
-/// About what a turn takes in a journal, where each is there once.
+/// Estimated bytes of a turn in a compacted journal.
 const BYTES_OF_A_TURN: u64 = 600;
 
 impl JsonlStore {
-    /// Makes it small, where more than half of a large file is of no use any more and nobody waits.
+    /// Compacts the files if more than half of a large one is dead and nobody waits.
     pub(super) fn compact_if_worthwhile(&mut self) -> Result<(), StoreError> {
-        if self.patience == Patience::Hurried || !(self.is_journal_half_dead()? || self.are_entries_half_dead()?) {
+        if self.lock_policy == LockPolicy::Interactive || !(self.is_journal_half_dead()? || self.are_entries_half_dead()?) {
             return Ok(());
         }
-        let _alone = self.alone()?;
+        let _alone = self.lock_and_refresh()?;
         // Somebody else may have done it.
         if self.is_journal_half_dead()? || self.are_entries_half_dead()? { self.compact() } else { Ok(()) }
     }
@@ -49,15 +49,15 @@ impl JsonlStore {
         Ok(bytes > SMALL_ENTRIES && lines > 2 * self.replayed.memory.contents()?.len() as u64)
     }
 
-    /// Makes it as small as it can be. The lock is held.
+    /// Compacts the files. The caller holds the lock.
     pub(super) fn compact(&mut self) -> Result<(), StoreError> {
         const NEW: &str = ".new";
         let (entries_file, journal_file) = (format!("{}{NEW}", entries::FILE), format!("{}{NEW}", journal::FILE));
         self.replayed.memory.forget_changes()?;
         let entries = self.rewrite_entries(&entries_file)?;
         let turns = self.replayed.memory.totals()?.turns;
-        let head = Head { format: FORMAT, schema: SqliteStore::SCHEMA, id: new_id()?, entries, turns };
-        let mut journal = Journal::create(&self.folder, &journal_file, head)?;
+        let head = JournalHeader { format: FORMAT, schema: SqliteStore::SCHEMA, id: new_id()?, entries, turns };
+        let mut journal = ChangeJournal::create(&self.folder, &journal_file, head)?;
         self.replayed.memory.write_rows(&mut |rows| {
             let mut line = Vec::with_capacity(rows.len() + 16);
             line.extend_from_slice(b"{\"rows\":");
@@ -71,10 +71,10 @@ impl JsonlStore {
         self.rename(&journal_file, journal::FILE)?;
         sync(&self.folder);
         self.replayed.entries = entries;
-        self.replayed.adopt(&journal.head);
+        self.replayed.switch_journal(&journal.head);
         self.journal = journal;
         // The one that there is, is of the journal before. That there is no room for it is no reason to say that this is not done.
-        image::write(&self.folder, &self.journal, &mut self.replayed).ok();
+        checkpoint::write(&self.folder, &self.journal, &mut self.replayed).ok();
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl JsonlStore {
         fs::rename(self.folder.file(from), self.folder.file(to)).map_err(|cause| self.folder.explain(to, cause))
     }
 
-    /// The lines that count, and those that should be there and are not.
+    /// Writes the current lines, and those that are missing, to a new file.
     fn rewrite_entries(&mut self, name: &str) -> Result<Extent, StoreError> {
         let folder = self.folder.clone();
         let wanted = self.replayed.memory.contents()?;
@@ -96,15 +96,15 @@ impl JsonlStore {
         rewriting.end()
     }
 
-    /// The line of a content; nothing where the bytes of all turns that say it are damaged.
-    fn entry_of(&mut self, content: &digest::Bytes) -> Result<Option<Entry>, StoreError> {
+    /// Returns the line of a content, or `None` if the bytes of all its turns are damaged.
+    fn entry_of(&mut self, content: &digest::Sha256Digest) -> Result<Option<Entry>, StoreError> {
         let entries = self.replayed.memory.entries(&[*content])?;
-        for place in self.replayed.memory.places(&entries)? {
-            let Some(stored) = self.replayed.memory.turn_of(&place)? else { continue };
+        for place in self.replayed.memory.turn_locations(&entries)? {
+            let Some(stored) = self.replayed.memory.turn_by_location(&place)? else { continue };
             let mut bytes = Vec::new();
-            match self.raw(stored.transcript, stored.generation, (stored.turn.start, stored.turn.end), &mut bytes) {
+            match self.read_bytes(stored.transcript, stored.generation, (stored.turn.start, stored.turn.end), &mut bytes) {
                 Ok(()) => return Ok(Some(Entry::of(&stored.session, stored.agent.as_deref(), &stored.turn, &bytes))),
-                Err(error) if error.is_of_one() => {}
+                Err(error) if error.is_session_local() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -112,7 +112,7 @@ impl JsonlStore {
     }
 }
 
-/// That files have other names now is on the disk as well, where that can be waited for.
+/// Syncs the folder, so that renames are on the disk too, where the system supports it.
 fn sync(folder: &Folder) {
     if let Ok(folder) = fs::File::open(folder.path()) {
         folder.sync_all().ok();

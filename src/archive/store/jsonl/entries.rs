@@ -1,8 +1,8 @@
 /*!
-`entries.jsonl`: what turns say, for people with `jq` and `grep`.
+`entries.jsonl`: the content of turns, for people with `jq` and `grep`.
 
-A line for each version of a turn; of those with the same key, the last one counts. What several turns say is there once. All of it can be made anew from the
-journal and the transcripts, and nothing reads it to answer for the archive.
+One line for each version of a turn; of lines with the same key, the last one counts. Content that several turns share is there
+once. The file can be rebuilt from the journal and the transcripts, and no query of the archive reads it.
 */
 
 use std::collections::HashSet;
@@ -22,12 +22,12 @@ use ctxbridge_common::files;
 /// The name of the file.
 pub(super) const FILE: &str = "entries.jsonl";
 
-/// Bytes that are read and written at once.
+/// Size of the read and write buffer, in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// The one thing that a line is asked for.
+/// The only field that is read from a line.
 #[derive(Deserialize)]
-struct Known {
+struct EntryLine {
     metadata: KnownMetadata,
 }
 
@@ -37,7 +37,7 @@ struct KnownMetadata {
     content_hash: Hash,
 }
 
-/// Adds lines behind those that the journal knows; says how much there is then.
+/// Adds lines after those that the journal knows, and returns the new extent.
 pub(super) fn add(folder: &Folder, known: Extent, entries: &[Entry]) -> Result<Extent, StoreError> {
     if entries.is_empty() {
         return Ok(known);
@@ -65,7 +65,7 @@ pub(super) fn add(folder: &Folder, known: Extent, entries: &[Entry]) -> Result<E
     Ok(Extent { bytes: begin + lines.len() as u64, lines: known.lines + entries.len() as u64 })
 }
 
-/// Takes back what was added behind a place.
+/// Removes everything after a known extent.
 pub(super) fn cut(folder: &Folder, known: Extent) {
     // Nobody is told: it makes room, and what stays is cut off by who writes next.
     if let Ok(file) = folder.open(FILE, &mut files::private())
@@ -75,7 +75,7 @@ pub(super) fn cut(folder: &Folder, known: Extent) {
     }
 }
 
-/// Where a file ends, or the last line of it that is whole before a byte.
+/// Returns the end of the last complete line before a byte, or the end of the file.
 fn end_of_line(file: &mut File, byte: u64) -> io::Result<u64> {
     const STEP: u64 = 64 << 10;
     let mut end = file.metadata()?.len().min(byte);
@@ -98,33 +98,33 @@ fn push(lines: &mut Vec<u8>, entry: &Entry) -> io::Result<()> {
     Ok(())
 }
 
-/// What the lines of a file say.
+/// Result of reading the lines of a file.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     /// Contents that are wanted and have no line.
-    pub missing: Vec<digest::Bytes>,
-    /// The number of each line that is none, from 1.
+    pub missing: Vec<digest::Sha256Digest>,
+    /// The number of each invalid line, from 1.
     pub bad: Vec<u64>,
     /// Whole lines.
     pub lines: u64,
 }
 
-/// Looks which of these contents have a line, as far as the journal knows the file; `keep` is handed the first line of each.
+/// Finds out which of these contents have a line within the extent that the journal knows. `keep` receives the first line of each.
 pub(super) fn survey(
     folder: &Folder,
     known: Extent,
-    wanted: &[digest::Bytes],
+    wanted: &[digest::Sha256Digest],
     keep: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<Survey, StoreError> {
     let failed = |cause| folder.explain(FILE, cause);
     let mut survey = Survey::default();
-    let mut left: HashSet<&digest::Bytes> = wanted.iter().collect();
+    let mut left: HashSet<&digest::Sha256Digest> = wanted.iter().collect();
     if let Some(file) = folder.open_if_there(FILE, File::options().read(true))? {
         let mut reader = BufReader::with_capacity(BUFFER, file.take(known.bytes));
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
             survey.lines += 1;
-            match serde_json::from_slice::<Known>(&line) {
+            match serde_json::from_slice::<EntryLine>(&line) {
                 Ok(known) if line.ends_with(b"\n") => {
                     if left.remove(&known.metadata.content_hash.0) {
                         keep(&line).map_err(failed)?;
@@ -139,7 +139,7 @@ pub(super) fn survey(
     Ok(survey)
 }
 
-/// A new file, line by line.
+/// Writer of a new file, line by line.
 pub(super) struct Rewriting<'a> {
     folder: &'a Folder,
     name: &'a str,
@@ -164,7 +164,7 @@ impl<'a> Rewriting<'a> {
         push(&mut line, entry).and_then(|()| self.line(&line)).map_err(|cause| self.folder.explain(self.name, cause))
     }
 
-    /// Waits until it is on the disk.
+    /// Finishes the file and waits until it is on the disk.
     pub fn end(self) -> Result<Extent, StoreError> {
         let failed = |cause| self.folder.explain(self.name, cause);
         let file = self.file.into_inner().map_err(|error| failed(error.into_error()))?;

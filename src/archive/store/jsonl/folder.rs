@@ -1,4 +1,4 @@
-//! The folder: files in it that only the user may read, and a lock.
+//! The folder: its files, which only the user may read, and its lock.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::store::StoreError;
-use crate::store::sqlite::Patience;
+use crate::store::sqlite::LockPolicy;
 use ctxbridge_common::digest;
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
-/// The lock: held by the one who writes.
+/// The lock file, held by the writer.
 const LOCK: &str = "lock";
 
-/// The folder in it that has what transcripts were, byte for byte.
+/// The subfolder with copies of the transcripts, byte for byte.
 pub(super) const TRANSCRIPTS: &str = "transcripts";
 
-/// Characters of a session's id that are in the name of a file.
+/// Characters of a session's id that go into a file name.
 const SESSION_CHARS: usize = 64;
 
-/// How long a writer waits for another, who may be tidying up.
-const HURRIED: Duration = Duration::from_millis(250);
-const PATIENT: Duration = Duration::from_secs(10);
+/// Time that a writer waits for another one, which may be compacting.
+const INTERACTIVE_LOCK_TIMEOUT: Duration = Duration::from_millis(250);
+const BACKGROUND_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A folder that an archive is in.
+/// A folder with an archive.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -35,7 +35,7 @@ impl Folder {
         Self { path: path.to_owned() }
     }
 
-    /// Makes it, where it is not there.
+    /// Creates the folder if it is missing.
     pub fn make(path: &Path) -> Result<Self, StoreError> {
         let folder = Self::at(path);
         paths::create_private_dir(path).map_err(|cause| explain(path, cause))?;
@@ -57,7 +57,7 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Opens a file of ours: it is in the folder, and nowhere that a link leads to.
+    /// Opens a file in the folder, without following links.
     pub fn open(&self, name: &str, options: &mut OpenOptions) -> Result<File, StoreError> {
         let path = self.file(name);
         #[cfg(unix)]
@@ -65,7 +65,7 @@ impl Folder {
         options.open(&path).map_err(|cause| explain(&path, cause))
     }
 
-    /// The same, where it may not be there.
+    /// Like [`open`](Self::open), but returns `None` for a missing file.
     pub fn open_if_there(&self, name: &str, options: &mut OpenOptions) -> Result<Option<File>, StoreError> {
         match self.open(name, options) {
             Ok(file) => Ok(Some(file)),
@@ -78,11 +78,11 @@ impl Folder {
         explain(&self.file(name), cause)
     }
 
-    /// Keeps others from writing, until what is handed over is dropped.
-    pub fn lock(&self, patience: Patience) -> Result<Option<File>, StoreError> {
+    /// Locks out other writers until the returned file is dropped.
+    pub fn lock(&self, patience: LockPolicy) -> Result<Option<File>, StoreError> {
         let patience = match patience {
-            Patience::Hurried => HURRIED,
-            Patience::Patient => PATIENT,
+            LockPolicy::Interactive => INTERACTIVE_LOCK_TIMEOUT,
+            LockPolicy::Background => BACKGROUND_LOCK_TIMEOUT,
         };
         loop {
             let file = self.open(LOCK, files::private().create(true).truncate(false))?;
@@ -97,7 +97,7 @@ impl Folder {
         }
     }
 
-    /// Whether a file is the lock of what is in the folder now.
+    /// `true` if a file is the current lock of the folder.
     #[cfg(unix)]
     fn is_lock(&self, file: &File) -> bool {
         use std::os::unix::fs::MetadataExt;
@@ -106,13 +106,13 @@ impl Folder {
         there.is_some() && there == file.metadata().map(of).ok()
     }
 
-    /// A folder with a file that is open is not moved there.
+    /// Always `true`: other systems do not move a folder that contains an open file.
     #[cfg(not(unix))]
     fn is_lock(&self, _: &File) -> bool {
         true
     }
 
-    /// Whether there are bytes of transcripts.
+    /// `true` if there are transcript files.
     pub fn has_transcripts(&self) -> Result<bool, StoreError> {
         match fs::read_dir(self.file(TRANSCRIPTS)) {
             Ok(listed) => {
@@ -123,19 +123,19 @@ impl Folder {
         }
     }
 
-    /// What is wrong when there are some, and nothing that says what they are.
+    /// The error for transcript files without a journal.
     pub fn without_journal(&self) -> StoreError {
         let cause = format!("{} is gone, or has no begin, though there are transcripts", super::journal::FILE);
         StoreError::Damaged { path: self.path.clone(), cause }
     }
 
-    /// The same, if nobody has it. Nothing where there can be no lock.
+    /// Takes the lock if it is free. Returns `None` if it is not, or if the file system has no locks.
     pub fn try_lock(&self) -> Result<Option<File>, StoreError> {
         let file = self.open(LOCK, files::private().create(true).truncate(false))?;
         Ok(file.try_lock().ok().map(|()| file))
     }
 
-    /// Bytes of all files of transcripts, and of all other files.
+    /// Returns the bytes of all transcript files, and of all other files.
     pub fn bytes(&self) -> (u64, u64) {
         let of = |folder: &Path| -> u64 {
             let Ok(entries) = fs::read_dir(folder) else { return 0 };
@@ -145,8 +145,8 @@ impl Folder {
     }
 }
 
-/// The file with a generation of a transcript. What people called their sessions leads nowhere else: all but the plainest characters are replaced, and
-/// transcripts are told apart by their paths.
+/// Returns the file of a transcript's generation. A session's name cannot lead out of the folder: all but the plainest characters
+/// are replaced, and a hash of the path keeps transcripts apart.
 pub(super) fn transcript_file(session: &str, path: &str, generation: u32) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = session.trim_start_matches('-').chars().map(plain).take(SESSION_CHARS).collect();

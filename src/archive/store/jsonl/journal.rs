@@ -1,8 +1,9 @@
 /*!
 The journal: one line for each change, in the order in which they happened.
 
-A line is there when its line break is; what stands behind the last one is of a write that did not finish. Each begins with a checksum of
-itself and of all lines before it, so that none can be damaged, lost, doubled or moved without being noticed: `{"crc":"0123abcd","touch":{…}}`.
+A line counts once its line break is written; anything after the last line break is from an unfinished write. Each line starts
+with a checksum of itself and of all lines before it: `{"crc":"0123abcd","touch":{…}}`. A damaged, lost, doubled or moved line is
+noticed.
 */
 
 use std::fs::{File, Metadata};
@@ -14,39 +15,39 @@ use super::folder::Folder;
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use ctxbridge_common::files;
-use ctxbridge_common::sqlite::OpenError;
+use ctxbridge_common::sqlite::DatabaseOpenError;
 
 /// The name of the file.
 pub(super) const FILE: &str = "journal.jsonl";
 
-/// The version of what may be in it. It changes when an older ctxbridge could not read a new journal.
+/// The format version. It changes when an older ctxbridge could not read a new journal.
 pub(super) const FORMAT: u32 = 1;
 
-/// What stands before the checksum, and behind it.
+/// The text before the checksum, and after it.
 const BEFORE: &[u8] = b"{\"crc\":\"";
 const BEHIND: &[u8] = b"\",";
 const DIGITS: usize = 8;
 const PREFIX: usize = BEFORE.len() + DIGITS + BEHIND.len();
 
-/// Bytes that are read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
+pub(super) struct JournalHeader {
     /// [`FORMAT`].
     pub format: u32,
     /// The version of the tables whose rows follow.
     pub schema: u32,
-    /// No other journal has the same.
+    /// Unique id of the journal.
     pub id: String,
-    /// How much there was of the entries when it was begun.
+    /// Extent of the entries file when the journal was started.
     pub entries: Extent,
-    /// Turns whose rows follow.
+    /// Number of turns whose rows follow.
     pub turns: u64,
 }
 
-/// How much there is of a file.
+/// Size of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Extent {
     pub bytes: u64,
@@ -55,29 +56,29 @@ pub(super) struct Extent {
 
 /// The first line, as it is written.
 #[derive(Serialize, Deserialize)]
-struct Headline {
-    journal: Head,
+struct JournalHeaderLine {
+    journal: JournalHeader,
 }
 
 /// A journal, up to where it was read.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct ChangeJournal {
     folder: Folder,
     file: File,
-    pub head: Head,
-    /// Where it was read to, and what all of that comes to.
+    pub head: JournalHeader,
+    /// Position up to which it was read.
     pub at: Position,
-    /// Bytes of the file when it was read; behind the position is what is no line.
+    /// Length of the file when it was read, in bytes; anything after the position is no complete line.
     seen: u64,
-    /// Bytes up to the last row of what it began with.
+    /// Bytes up to the last of its initial rows.
     pub begin: u64,
 }
 
-/// A place between two lines.
+/// A position between two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
     pub bytes: u64,
-    /// Where the last line before it begins.
+    /// Start of the last line before it.
     pub last: u64,
     /// Lines before it.
     pub lines: u64,
@@ -85,40 +86,42 @@ pub(super) struct Position {
     pub crc: u32,
 }
 
-/// What became of the file.
+/// State of the file since it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Nothing.
+pub(super) enum JournalState {
+    /// It is unchanged.
     Same,
-    /// There may be more of it, or less of what was no line.
+    /// It may have grown, or an unfinished line was cut off.
     Grown,
-    /// Another one is in its place.
+    /// Another file replaced it.
     Replaced,
-    /// None is.
+    /// It is gone.
     Gone,
 }
 
-/// What takes lines: where each one is, and what it says.
+/// Callback for lines: receives the position and the text of each.
 type Take<'t> = &'t mut dyn FnMut(&Position, &[u8]) -> Result<(), StoreError>;
 
-impl Journal {
-    /// Opens the journal of a folder; nothing where there is none, or nothing whole in it.
+impl ChangeJournal {
+    /// Opens the journal of a folder. Returns `None` if there is none, or no complete line in it.
     pub fn open(folder: &Folder, is_to_be_written: bool) -> Result<Option<Self>, StoreError> {
         let mut options = files::private();
         options.write(is_to_be_written).read(true);
         let Some(file) = folder.open_if_there(FILE, &mut options)? else { return Ok(None) };
-        let head = Head { format: FORMAT, schema: 0, id: String::new(), entries: Extent::default(), turns: 0 };
+        let head = JournalHeader { format: FORMAT, schema: 0, id: String::new(), entries: Extent::default(), turns: 0 };
         let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0 };
         let mut first = None;
         // Just the first line: the others are read by who knows what they mean.
         journal.read_some(1, &mut |_, line| {
-            first = serde_json::from_slice::<Headline>(line).ok();
+            first = serde_json::from_slice::<JournalHeaderLine>(line).ok();
             Ok(())
         })?;
         if journal.at == Position::default() {
             return Ok(None);
         }
-        let Some(Headline { journal: head }) = first else { return Err(journal.damaged(1, "it is not how a journal begins")) };
+        let Some(JournalHeaderLine { journal: head }) = first else {
+            return Err(journal.damaged(1, "it is not how a journal begins"));
+        };
         for (found, known) in [(head.format, FORMAT), (head.schema, SqliteStore::SCHEMA)] {
             if found > known {
                 return Err(journal.newer(found, known));
@@ -128,32 +131,32 @@ impl Journal {
         Ok(Some(Self { head, ..journal }))
     }
 
-    /// Begins one in a file, which is emptied.
-    pub fn create(folder: &Folder, name: &str, head: Head) -> Result<Self, StoreError> {
+    /// Creates a journal in a file, which is emptied.
+    pub fn create(folder: &Folder, name: &str, head: JournalHeader) -> Result<Self, StoreError> {
         let file = folder.open(name, files::private().read(true).create(true).truncate(true))?;
         let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0 };
-        let line = json(&Headline { journal: journal.head.clone() })?;
+        let line = json(&JournalHeaderLine { journal: journal.head.clone() })?;
         journal.append(&line)?;
         journal.begin = journal.at.bytes;
         Ok(journal)
     }
 
-    /// Whether it is still the same file, and has been added to.
-    pub fn state(&self) -> Result<State, StoreError> {
+    /// Compares the file on the disk with the one that was read.
+    pub fn state(&self) -> Result<JournalState, StoreError> {
         let failed = |cause| self.folder.explain(FILE, cause);
         let there = match std::fs::symlink_metadata(self.folder.file(FILE)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::Gone),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(JournalState::Gone),
             there => there.map_err(failed)?,
         };
         if !self.is_this(&there).map_err(failed)? || there.len() < self.at.bytes {
-            return Ok(State::Replaced);
+            return Ok(JournalState::Replaced);
         }
         // What was no line may have become one of the same length.
         let is_same = there.len() == self.seen && self.seen == self.at.bytes;
-        Ok(if is_same { State::Same } else { State::Grown })
+        Ok(if is_same { JournalState::Same } else { JournalState::Grown })
     }
 
-    /// Whether just these lines are before a place: the last of them says so for all.
+    /// `true` if exactly these lines precede a position; the checksum of the last one covers all.
     pub fn has(&self, at: &Position) -> bool {
         let mut begin = [0; PREFIX];
         let mut end = [0];
@@ -180,14 +183,16 @@ impl Journal {
     fn is_this(&self, _: &Metadata) -> io::Result<bool> {
         let mut line = Vec::new();
         BufReader::new(File::open(self.folder.file(FILE))?).read_until(b'\n', &mut line)?;
-        let head = line.get(PREFIX - 1..).and_then(|json| serde_json::from_slice::<Headline>(&[b"{", &json[1..]].concat()).ok());
+        let head = line
+            .get(PREFIX - 1..)
+            .and_then(|json| serde_json::from_slice::<JournalHeaderLine>(&[b"{", &json[1..]].concat()).ok());
         Ok(head.is_some_and(|head| head.journal == self.head))
     }
 
-    /// Reads what is new: the number of each line, from 1, and what it says.
+    /// Reads the new lines: the position and the text of each.
     ///
     /// # Errors
-    /// When a line is damaged that others follow. Where somebody may be writing just now, that has to be seen once more.
+    /// If a damaged line is followed by others. Where somebody may be writing just now, check once more.
     pub fn read(&mut self, take: Take<'_>) -> Result<(), StoreError> {
         self.read_some(u64::MAX, take)
     }
@@ -216,7 +221,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds a line; what is no line is cut off first. When it cannot be written, the file is as it was.
+    /// Adds a line, after cutting off an unfinished one. If it cannot be written, the file stays as it was.
     pub fn append(&mut self, said: &[u8]) -> Result<(), StoreError> {
         let body = said.strip_prefix(b"{").unwrap_or(said);
         let crc = sum(self.at.crc, body);
@@ -243,7 +248,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Waits until it is on the disk.
+    /// Waits until the journal is on the disk.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
@@ -254,11 +259,11 @@ impl Journal {
     }
 
     pub fn newer(&self, found: u32, known: u32) -> StoreError {
-        StoreError::Open { path: self.folder.file(FILE), cause: OpenError::Newer { found, known } }
+        StoreError::Open { path: self.folder.file(FILE), cause: DatabaseOpenError::Newer { found, known } }
     }
 }
 
-/// What a line says, if it is whole and follows what it should: without its checksum.
+/// Returns a line's checksum, and its text without it, if the checksum is right.
 fn checked(line: &mut [u8], before: u32) -> Option<(u32, &[u8])> {
     let end = line.len() - 1;
     let digits = line.get(BEFORE.len()..BEFORE.len() + DIGITS)?;
@@ -278,7 +283,7 @@ fn sum(before: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// A value as the text of an object.
+/// Serializes a value as JSON.
 pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     serde_json::to_vec(value).map_err(|error| StoreError::Sink(error.into()))
 }

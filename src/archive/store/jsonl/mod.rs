@@ -1,65 +1,65 @@
 /*!
 The archive in a folder of JSON Lines, for machines that can have no SQLite file: everything in it is text, and only ever grows.
 
-- `journal.jsonl`: what happened, a line each (`journal`). A change has happened when its line is whole.
-- `transcripts/`: what transcripts were, byte for byte, a file for each generation (`raw`).
-- `entries.jsonl`: what turns say, for `jq` and `grep` (`entries`).
-- `lock`: held by the one who writes.
-- `journal.image`: a cache of what the journal comes to (`image`).
+- `journal.jsonl`: the changes, a line each (`journal`). A change has happened once its line is complete.
+- `transcripts/`: copies of transcripts, byte for byte, a file for each generation (`transcript_files`).
+- `entries.jsonl`: the content of turns, for `jq` and `grep` (`entries`).
+- `lock`: held by the writer.
+- `journal.image`: a cache of the journal's result (`checkpoint`).
 
-To open it is to read the journal: its changes happen once more, to a [`SqliteStore`] in memory, whose own code answers every question. So this store cannot
-behave otherwise than that one. Readers need no lock, since the last whole line is what counts; a writer takes it, reads what others have added, makes
-its change in memory, writes bytes, entries and at last the line, and takes all of it back when that cannot be done.
+Opening it replays the journal into a [`SqliteStore`] in memory, which answers every query. So this store cannot behave
+differently from that one. Readers need no lock, since only complete lines count. A writer takes the lock, reads what others have
+added, and makes its change in memory. Then it writes bytes, entries and last the line; if that fails, it takes everything back.
 
-As in the database, writes are not synced, but for large pieces of transcripts by those whom nobody waits for: after a power failure, the last changes may be missing, and
-are made again by the next pass. The journal is made small by `compact`, which `archive optimize` does.
+As in the database, writes are not synced, except large pieces of transcripts when nobody waits. After a power failure the last
+changes may be missing; the next pass makes them again. `archive optimize` makes the journal small again (`compact`).
 */
 
-mod aside;
 mod change;
 mod check;
+mod checkpoint;
 mod compact;
 mod entries;
 mod folder;
-mod image;
 mod journal;
-mod raw;
+mod quarantine;
 mod replay;
 mod store;
+mod transcript_files;
 
-pub use aside::Mark;
 pub use check::Finding;
+pub use quarantine::ReadPosition;
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use change::Change;
+use change::JournalChange;
 use folder::{Folder, transcript_file};
-use journal::{Extent, FORMAT, Head, Journal, State, json};
-use replay::Replayed;
+use journal::{ChangeJournal, Extent, FORMAT, JournalHeader, JournalState, json};
+use replay::ReplayedArchive;
 
-use super::sqlite::{Patience, SqliteStore};
-use super::{Adopted, Batch, Store, StoreError, Transcript};
+use super::sqlite::{LockPolicy, SqliteStore};
+use super::{Batch, ImportedUsage, Store, StoreError, Transcript};
 use crate::entry::Entry;
 use ctxbridge_common::digest;
 
-/// Lines and turns to replay that are worth an image, and those that are even where a user waits: it saves more than it takes.
-const MUCH: u64 = 64;
-const TOO_MUCH: u64 = 256;
+/// Numbers of replayed lines and turns that are worth a checkpoint: when nobody waits, and when a user does.
+const BACKGROUND_CHECKPOINT_STEPS: u64 = 64;
+const INTERACTIVE_CHECKPOINT_STEPS: u64 = 256;
 
 /// An archive in a folder of JSON Lines.
 #[derive(Debug)]
 pub struct JsonlStore {
     folder: Folder,
-    patience: Patience,
-    /// Whether nothing is written.
+    lock_policy: LockPolicy,
+    /// `true` if nothing may be written.
     is_read_only: bool,
-    journal: Journal,
-    replayed: Replayed,
-    raw: raw::Files,
-    /// The file of a transcript that is being written, and what it had before.
+    journal: ChangeJournal,
+    replayed: ReplayedArchive,
+    raw: transcript_files::TranscriptFiles,
+    /// The transcript file that is being written, and its length before.
     writing: Option<(String, u64)>,
 }
 
@@ -70,8 +70,8 @@ impl JsonlStore {
     /// Opens or creates the archive in a folder.
     ///
     /// # Errors
-    /// When it cannot be opened, is damaged, or was written by a newer version.
-    pub fn open(folder: &Path, patience: Patience) -> Result<Self, StoreError> {
+    /// If it cannot be opened, is damaged, or was written by a newer version.
+    pub fn open(folder: &Path, patience: LockPolicy) -> Result<Self, StoreError> {
         match Self::open_once(folder, patience) {
             // It was moved away just then.
             Err(error) if is_not_there(&error) => Self::open_once(folder, patience),
@@ -79,9 +79,9 @@ impl JsonlStore {
         }
     }
 
-    fn open_once(folder: &Path, patience: Patience) -> Result<Self, StoreError> {
+    fn open_once(folder: &Path, patience: LockPolicy) -> Result<Self, StoreError> {
         let folder = Folder::make(folder)?;
-        let opened = Journal::open(&folder, true).and_then(|journal| match journal {
+        let opened = ChangeJournal::open(&folder, true).and_then(|journal| match journal {
             Some(journal) => Self::read(&folder, journal, patience, false),
             None => Self::create(&folder, patience),
         });
@@ -89,7 +89,7 @@ impl JsonlStore {
             // Somebody may have been writing just then.
             Err(error) if error.is_damage() => {
                 let _alone = folder.lock(patience)?;
-                match Journal::open(&folder, true)? {
+                match ChangeJournal::open(&folder, true)? {
                     Some(journal) => Self::read(&folder, journal, patience, false),
                     None => Err(error),
                 }
@@ -98,20 +98,20 @@ impl JsonlStore {
         }
     }
 
-    /// Opens the archive in a folder to look at, if there is one: nothing is written.
+    /// Opens the archive in a folder read-only, if there is one.
     ///
     /// # Errors
-    /// When it cannot be opened, is damaged, or is of a newer version.
+    /// If it cannot be opened, is damaged, or is of a newer version.
     pub fn open_read_only(folder: &Path) -> Result<Option<Self>, StoreError> {
         let folder = Folder::at(folder);
-        let read = || match Journal::open(&folder, false)? {
-            Some(journal) => Self::read(&folder, journal, Patience::Patient, true).map(Some),
+        let read = || match ChangeJournal::open(&folder, false)? {
+            Some(journal) => Self::read(&folder, journal, LockPolicy::Background, true).map(Some),
             None => Ok(None),
         };
         match read() {
             Err(error) if error.is_damage() => {
                 // Where there can be no lock, nobody writes.
-                let _alone = folder.lock(Patience::Patient).ok();
+                let _alone = folder.lock(LockPolicy::Background).ok();
                 read()
             }
             opened => opened,
@@ -123,30 +123,31 @@ impl JsonlStore {
         self.folder.path()
     }
 
-    /// How many learnings there are of each kind, the most first; those that were taken back do not count.
+    /// Number of learnings of each kind, largest first; superseded ones do not count.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
         self.now()?.learnings_by_kind()
     }
 
-    /// What is known of turns' entries that were restored, or are trusted otherwise than one that is new, by what they say.
-    pub(crate) fn uses(&mut self) -> Result<Vec<(digest::Bytes, Adopted)>, StoreError> {
-        self.now()?.uses()
+    /// Usage of the turns' entries that were restored, or whose confidence differs from that of a new one, by the hash of their
+    /// content.
+    pub(crate) fn entry_usage(&mut self) -> Result<Vec<(digest::Sha256Digest, ImportedUsage)>, StoreError> {
+        self.now()?.entry_usage()
     }
 
-    fn read(folder: &Folder, mut journal: Journal, patience: Patience, is_read_only: bool) -> Result<Self, StoreError> {
-        let mut replayed = match image::read(folder, &mut journal) {
+    fn read(folder: &Folder, mut journal: ChangeJournal, patience: LockPolicy, is_read_only: bool) -> Result<Self, StoreError> {
+        let mut replayed = match checkpoint::read(folder, &mut journal) {
             Some(replayed) => replayed,
-            None => Replayed::new(folder, &journal.head)?,
+            None => ReplayedArchive::new(folder, &journal.head)?,
         };
         replayed.follow(&mut journal)?;
-        let (folder, raw) = (folder.clone(), raw::Files::default());
-        let mut store = Self { folder, patience, is_read_only, journal, replayed, raw, writing: None };
+        let (folder, raw) = (folder.clone(), transcript_files::TranscriptFiles::default());
+        let mut store = Self { folder, lock_policy: patience, is_read_only, journal, replayed, raw, writing: None };
         let much = match patience {
-            Patience::Patient => MUCH,
-            Patience::Hurried => TOO_MUCH,
+            LockPolicy::Background => BACKGROUND_CHECKPOINT_STEPS,
+            LockPolicy::Interactive => INTERACTIVE_CHECKPOINT_STEPS,
         };
         if store.replayed.steps > much {
             store.take_image();
@@ -154,29 +155,30 @@ impl JsonlStore {
         Ok(store)
     }
 
-    /// Spares others what was replayed, where nobody writes just now. It is a cache: that there is no room for it is no reason not to go on.
+    /// Writes a checkpoint, if nobody else is writing. It is a cache, so a failure to write it is ignored.
     fn take_image(&mut self) {
         let Self { folder, journal, replayed, is_read_only: false, .. } = self else { return };
         if let Ok(Some(_alone)) = folder.try_lock() {
-            image::write(folder, journal, replayed).ok();
+            checkpoint::write(folder, journal, replayed).ok();
         }
     }
 
-    fn create(folder: &Folder, patience: Patience) -> Result<Self, StoreError> {
+    fn create(folder: &Folder, patience: LockPolicy) -> Result<Self, StoreError> {
         let _alone = folder.lock(patience)?;
-        if let Some(journal) = Journal::open(folder, true)? {
+        if let Some(journal) = ChangeJournal::open(folder, true)? {
             // Somebody else has.
             return Self::read(folder, journal, patience, false);
         }
         if folder.has_transcripts()? {
             return Err(folder.without_journal());
         }
-        let head = Head { format: FORMAT, schema: SqliteStore::SCHEMA, id: new_id()?, entries: Extent::default(), turns: 0 };
-        let journal = Journal::create(folder, journal::FILE, head)?;
+        let head =
+            JournalHeader { format: FORMAT, schema: SqliteStore::SCHEMA, id: new_id()?, entries: Extent::default(), turns: 0 };
+        let journal = ChangeJournal::create(folder, journal::FILE, head)?;
         Self::read(folder, journal, patience, false)
     }
 
-    /// The archive as it is now, whoever wrote it.
+    /// Returns the archive with all changes that others have written.
     fn now(&mut self) -> Result<&mut SqliteStore, StoreError> {
         self.refresh()?;
         Ok(&mut self.replayed.memory)
@@ -187,7 +189,7 @@ impl JsonlStore {
         match self.catch_up() {
             Err(error) if error.is_damage() => {
                 // Somebody may have been writing just then. Where there can be no lock, nobody is.
-                let _alone = self.folder.lock(self.patience).ok();
+                let _alone = self.folder.lock(self.lock_policy).ok();
                 self.catch_up()
             }
             done => done,
@@ -197,42 +199,46 @@ impl JsonlStore {
     fn catch_up(&mut self) -> Result<(), StoreError> {
         match self.journal.state()? {
             // One that was moved away is read on as it was.
-            State::Same | State::Gone => Ok(()),
-            State::Grown => self.replayed.follow(&mut self.journal),
-            State::Replaced => {
+            JournalState::Same | JournalState::Gone => Ok(()),
+            JournalState::Grown => self.replayed.follow(&mut self.journal),
+            JournalState::Replaced => {
                 // None that is whole, for the moment.
-                let Some(journal) = Journal::open(&self.folder, !self.is_read_only)? else { return Ok(()) };
-                *self = Self::read(&self.folder, journal, self.patience, self.is_read_only)?;
+                let Some(journal) = ChangeJournal::open(&self.folder, !self.is_read_only)? else { return Ok(()) };
+                *self = Self::read(&self.folder, journal, self.lock_policy, self.is_read_only)?;
                 Ok(())
             }
         }
     }
 
-    /// Keeps others from writing, and reads what they have written.
-    fn alone(&mut self) -> Result<Option<File>, StoreError> {
+    /// Locks out other writers, and reads what they have written.
+    fn lock_and_refresh(&mut self) -> Result<Option<File>, StoreError> {
         if self.is_read_only {
             let cause = io::ErrorKind::ReadOnlyFilesystem.into();
             return Err(StoreError::File { path: self.folder.path().to_owned(), cause });
         }
         loop {
-            if self.journal.state()? == State::Gone {
+            if self.journal.state()? == JournalState::Gone {
                 // Somebody has moved all of it away.
-                *self = Self::open(self.folder.path(), self.patience)?;
+                *self = Self::open(self.folder.path(), self.lock_policy)?;
             }
-            let alone = match self.folder.lock(self.patience) {
+            let alone = match self.folder.lock(self.lock_policy) {
                 // Just now.
                 Err(error) if is_not_there(&error) => continue,
                 locked => locked?,
             };
-            if self.journal.state()? != State::Gone {
+            if self.journal.state()? != JournalState::Gone {
                 return self.catch_up().map(|()| alone);
             }
         }
     }
 
-    /// Makes a change in memory and writes it down, or does neither. `work` says what its line is, if there is anything to be said.
-    fn change<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<(T, Option<Change>), StoreError>) -> Result<T, StoreError> {
-        let _alone = self.alone()?;
+    /// Makes a change in memory and writes it to the journal, or does neither. `work` returns the line, if there is anything to
+    /// write.
+    fn change<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(T, Option<JournalChange>), StoreError>,
+    ) -> Result<T, StoreError> {
+        let _alone = self.lock_and_refresh()?;
         let (at, entries) = (self.journal.at, self.replayed.entries);
         self.replayed.memory.begin()?;
         let done = work(self).and_then(|(value, change)| {
@@ -252,7 +258,7 @@ impl JsonlStore {
             if self.journal.at == at {
                 entries::cut(&self.folder, entries);
                 if let Some((name, known)) = writing {
-                    raw::cut(&self.folder, &name, known);
+                    transcript_files::cut(&self.folder, &name, known);
                 }
             }
             // Where the line was written, it has happened: it is read from there.
@@ -261,21 +267,24 @@ impl JsonlStore {
         done
     }
 
-    /// Writes what a batch has into the other files; says how long they are then.
+    /// Writes the content of a batch to the other files, and returns their new sizes.
     fn write_files(&mut self, batch: &Batch, known: u64, new: &[bool]) -> Result<(Extent, u64), StoreError> {
         let Transcript { path, session, agent } = &batch.transcript;
         let generation = batch.cursor.generation;
         let name = transcript_file(session, path, generation);
         let before = generation.checked_sub(1).map(|before| transcript_file(session, path, before));
         let shared = batch.rewritten.map_or(0, |rewritten| rewritten.shared);
-        if batch.follows.is_none() || batch.rewritten.is_some() {
+        if batch.expected_cursor.is_none() || batch.rewritten.is_some() {
             self.writing = Some((name.clone(), 0));
-            raw::begin(&self.folder, &name, before.as_deref().map(|before| (before, shared)))?;
+            transcript_files::begin(&self.folder, &name, before.as_deref().map(|before| (before, shared)))?;
         } else {
             self.writing = Some((name.clone(), known));
         }
-        let is_patient = self.patience == Patience::Patient;
-        let raw = raw::add(&self.folder, &raw::Addition { name: &name, known, segments: &batch.segments, is_patient })?;
+        let is_patient = self.lock_policy == LockPolicy::Background;
+        let raw = transcript_files::add(
+            &self.folder,
+            &transcript_files::Addition { name: &name, known, segments: &batch.segments, is_patient },
+        )?;
         self.raw.forget();
         let mut entries = Vec::new();
         for (turn, _) in batch.turns.iter().zip(new).filter(|(_, is_new)| **is_new) {
@@ -285,24 +294,25 @@ impl JsonlStore {
         Ok((entries::add(&self.folder, self.replayed.entries, &entries)?, raw))
     }
 
-    /// Bytes of a transcript's generation that are there before a batch.
+    /// Bytes of a transcript's generation before a batch.
     fn known_bytes(&mut self, batch: &Batch) -> Result<u64, StoreError> {
         if let Some(rewritten) = batch.rewritten {
             return Ok(rewritten.shared);
         }
-        let layout = self.replayed.memory.layout(&batch.transcript.path)?;
+        let layout = self.replayed.memory.segment_index(&batch.transcript.path)?;
         Ok(layout.last().map_or(0, |(start, bytes, _)| start + u64::from(*bytes)))
     }
 
-    /// Which of a batch's turns say what nobody has said yet.
+    /// For each turn of a batch, returns `true` if its content is new.
     fn new_turns(&mut self, batch: &Batch) -> Result<Vec<bool>, StoreError> {
         let mut seen = HashSet::new();
-        let is_new = |content: &digest::Bytes| Ok(seen.insert(*content) && self.replayed.memory.entries(&[*content])?.is_empty());
+        let is_new =
+            |content: &digest::Sha256Digest| Ok(seen.insert(*content) && self.replayed.memory.entries(&[*content])?.is_empty());
         batch.turns.iter().map(|turn| &turn.content_sha256).map(is_new).collect()
     }
 
     /// A piece of a transcript as it was archived.
-    fn piece(&mut self, transcript: i64, generation: u32, piece: (u64, u32, &digest::Bytes)) -> Result<&[u8], StoreError> {
+    fn piece(&mut self, transcript: i64, generation: u32, piece: (u64, u32, &digest::Sha256Digest)) -> Result<&[u8], StoreError> {
         let Some((path, session, _)) = self.replayed.memory.transcript_of(transcript)? else { return Ok(&[]) };
         let name = transcript_file(&session, &path, generation);
         let file = self.folder.file(&name);
@@ -311,12 +321,12 @@ impl JsonlStore {
     }
 }
 
-/// Whether the folder is gone.
+/// `true` if the folder is gone.
 fn is_not_there(error: &StoreError) -> bool {
     matches!(error, StoreError::File { cause, .. } if cause.kind() == io::ErrorKind::NotFound)
 }
 
-/// What no other journal has.
+/// Returns a random id for a journal.
 fn new_id() -> Result<String, StoreError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Sink(io::Error::other(error)))?;

@@ -1,14 +1,15 @@
-//! What any archive can do, done in a folder: a change goes through the journal, and the database in memory answers.
+//! [`Store`] for a folder: changes go through the journal, and the in-memory database answers queries.
 
 use std::io::Write;
 
-use super::change::{Append, Came, Change, Hash};
-use super::{JsonlStore, MUCH};
-use crate::cycle::{Facts, Outcome, Plan, Run, Usage};
-use crate::learn::{Lesson, Progress, Tally};
+use super::change::{Append, ChangeOutcome, Hash, JournalChange};
+use super::{BACKGROUND_CHECKPOINT_STEPS, JsonlStore};
+use crate::learn::{LearningBatch, LearningCursor, ToolStats};
+use crate::maintenance::{ArchiveStats, HotSetUsage, MaintenanceMode, MaintenancePlan, MaintenanceReport};
 use crate::store::{
-    Adopted, Appended, Batch, Changes, Compaction, Cursor, Place, Session, Size, Snapshot, Store, StoreError, StoredCompaction,
-    StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn, Totals, Turns, Wanted,
+    AppendOutcome, ArchiveTotals, Batch, Changes, Compaction, Cursor, ImportedUsage, LearningQuery, Session, SessionStats,
+    Snapshot, Store, StoreError, StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn,
+    TurnLocation, TurnSelection,
 };
 use ctxbridge_common::digest;
 use ctxbridge_config::StoreKind;
@@ -19,7 +20,7 @@ impl Store for JsonlStore {
         StoreKind::Jsonl
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.folder.path().display().to_string()
     }
 
@@ -30,40 +31,46 @@ impl Store for JsonlStore {
     fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         let memory = self.now()?;
         let (Some(cursor), Some(transcript)) = (memory.cursor(path)?, memory.transcript_at(path)?) else { return Ok(None) };
-        let last = memory.layout(path)?.pop().filter(|(_, bytes, _)| *bytes < below);
+        let last = memory.segment_index(path)?.pop().filter(|(_, bytes, _)| *bytes < below);
         let Some((start, bytes, sha256)) = last else { return Ok(None) };
         let piece = self.piece(transcript, cursor.generation, (start, bytes, &sha256))?;
         Ok(Some((start, piece.to_vec())))
     }
 
-    fn layout(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, StoreError> {
-        self.now()?.layout(path)
+    fn segment_index(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {
+        self.now()?.segment_index(path)
     }
 
     fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError> {
         self.now()?.turn_at(path, byte)
     }
 
-    fn append(&mut self, batch: &Batch) -> Result<Appended, StoreError> {
+    fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
         let appended = self.change(|store| {
             let known = store.known_bytes(batch)?;
             let new = store.new_turns(batch)?;
             let mut append = Box::new(Append::of(batch));
-            if Change::Append(append.clone()).apply(&mut store.replayed.memory)? == Came::Moved {
-                return Ok((Appended::Moved, None));
+            if JournalChange::Append(append.clone()).apply(&mut store.replayed.memory)? == ChangeOutcome::Conflict {
+                return Ok((AppendOutcome::Conflict, None));
             }
             (append.entries, append.raw) = store.write_files(batch, known, &new)?;
             store.replayed.entries = append.entries;
-            Ok((Appended::Done, Some(Change::Append(append))))
+            Ok((AppendOutcome::Committed, Some(JournalChange::Append(append))))
         })?;
-        if appended == Appended::Done {
+        if appended == AppendOutcome::Committed {
             // What was to be added is there. That the files are larger than they need be is no reason to say otherwise.
             self.compact_if_worthwhile().ok();
         }
         Ok(appended)
     }
 
-    fn raw(&mut self, transcript: i64, generation: u32, range: (u64, u64), sink: &mut dyn Write) -> Result<(), StoreError> {
+    fn read_bytes(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        range: (u64, u64),
+        sink: &mut dyn Write,
+    ) -> Result<(), StoreError> {
         for (start, bytes, sha256) in self.now()?.pieces(transcript, generation, range)? {
             let piece = self.piece(transcript, generation, (start, bytes, &sha256))?;
             let clamp = |byte: u64| byte.saturating_sub(start).min(piece.len() as u64) as usize;
@@ -72,18 +79,18 @@ impl Store for JsonlStore {
         Ok(())
     }
 
-    fn totals(&mut self) -> Result<Totals, StoreError> {
+    fn totals(&mut self) -> Result<ArchiveTotals, StoreError> {
         let totals = self.now()?.totals()?;
         let (transcripts, others) = self.folder.bytes();
-        Ok(Totals { bytes_segments: transcripts, bytes_stored: transcripts + others, ..totals })
+        Ok(ArchiveTotals { bytes_segments: transcripts, bytes_stored: transcripts + others, ..totals })
     }
 
     fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError> {
         self.now()?.session(session)
     }
 
-    fn size(&mut self, session: i64) -> Result<Size, StoreError> {
-        self.now()?.size(session)
+    fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError> {
+        self.now()?.session_stats(session)
     }
 
     fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError> {
@@ -94,7 +101,7 @@ impl Store for JsonlStore {
         self.now()?.transcripts(session)
     }
 
-    fn turns(&mut self, session: i64, which: Turns) -> Result<Vec<StoredTurn>, StoreError> {
+    fn turns(&mut self, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, StoreError> {
         self.now()?.turns(session, which)
     }
 
@@ -102,16 +109,16 @@ impl Store for JsonlStore {
         self.now()?.turns_by_id(prefix)
     }
 
-    fn places(&mut self, entries: &[i64]) -> Result<Vec<Place>, StoreError> {
-        self.now()?.places(entries)
+    fn turn_locations(&mut self, entries: &[i64]) -> Result<Vec<TurnLocation>, StoreError> {
+        self.now()?.turn_locations(entries)
     }
 
     fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError> {
         self.now()?.turn(transcript, index)
     }
 
-    fn turn_of(&mut self, place: &Place) -> Result<Option<StoredTurn>, StoreError> {
-        self.now()?.turn_of(place)
+    fn turn_by_location(&mut self, place: &TurnLocation) -> Result<Option<StoredTurn>, StoreError> {
+        self.now()?.turn_by_location(place)
     }
 
     fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError> {
@@ -126,46 +133,46 @@ impl Store for JsonlStore {
         self.now()?.compactions(session, since_ms)
     }
 
-    fn compactions_with(
+    fn search_compactions(
         &mut self,
         words: &str,
         project: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredCompaction>, StoreError> {
-        self.now()?.compactions_with(words, project, limit)
+        self.now()?.search_compactions(words, project, limit)
     }
 
-    fn place_compactions(
+    fn locate_compactions(
         &mut self,
         transcript: i64,
         summaries: &[CompactSummary],
         contexts: &[FirstContext],
     ) -> Result<(), StoreError> {
         self.change(|store| {
-            store.replayed.memory.place_compactions(transcript, summaries, contexts)?;
+            store.replayed.memory.locate_compactions(transcript, summaries, contexts)?;
             let of = store.replayed.memory.transcript_of(transcript)?;
             let (summaries, contexts) = (summaries.to_vec(), contexts.to_vec());
-            Ok(((), of.map(|(path, ..)| Change::Place { path, summaries, contexts })))
+            Ok(((), of.map(|(path, ..)| JournalChange::Place { path, summaries, contexts })))
         })
     }
 
-    fn keep_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
+    fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
         self.change(|store| {
-            store.replayed.memory.keep_snapshot(compaction, snapshot)?;
+            store.replayed.memory.save_snapshot(compaction, snapshot)?;
             let name = store.replayed.memory.compaction_name(compaction)?;
-            Ok(((), name.map(|compaction| Change::Snapshot { compaction, snapshot: snapshot.clone() })))
+            Ok(((), name.map(|compaction| JournalChange::Snapshot { compaction, snapshot: snapshot.clone() })))
         })
     }
 
-    fn keep(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
+    fn set_pinned(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
         self.change(|store| {
-            store.replayed.memory.keep(turn, is_kept, now_ms)?;
-            Ok(((), Some(Change::Keep { turn: *turn, is_kept, at_ms: now_ms })))
+            store.replayed.memory.set_pinned(turn, is_kept, now_ms)?;
+            Ok(((), Some(JournalChange::Keep { turn: *turn, is_kept, at_ms: now_ms })))
         })
     }
 
-    fn kept(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
-        self.now()?.kept(limit)
+    fn pinned(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.now()?.pinned(limit)
     }
 
     fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
@@ -187,60 +194,67 @@ impl Store for JsonlStore {
         self.change(|store| {
             store.replayed.memory.touch(entries, now_ms)?;
             let entries: Vec<Hash> = store.replayed.memory.hashes(entries)?.into_iter().map(Hash).collect();
-            Ok(((), (!entries.is_empty()).then_some(Change::Touch { entries, at_ms: now_ms })))
+            Ok(((), (!entries.is_empty()).then_some(JournalChange::Touch { entries, at_ms: now_ms })))
         })
     }
 
-    fn adopt(&mut self, adopted: &[Adopted]) -> Result<usize, StoreError> {
+    fn merge_usage(&mut self, adopted: &[ImportedUsage]) -> Result<usize, StoreError> {
         self.change(|store| {
-            let changed = store.replayed.memory.adopt(adopted)?;
+            let changed = store.replayed.memory.merge_usage(adopted)?;
             let entries: Vec<i64> = adopted.iter().map(|one| one.entry).collect();
             let known = store.replayed.memory.hashes(&entries)?;
             // Where one of them is not there, nobody can say which hash is whose.
             let pairs =
                 (known.len() == adopted.len()).then(|| known.into_iter().map(Hash).zip(adopted.iter().copied()).collect());
-            Ok((changed, pairs.filter(|_| changed > 0).map(|adopted| Change::Adopt { adopted })))
+            Ok((changed, pairs.filter(|_| changed > 0).map(|adopted| JournalChange::Adopt { adopted })))
         })
     }
 
-    fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
+    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
         self.change(|store| {
-            store.replayed.memory.announce(session, compaction)?;
-            Ok(((), Some(Change::Announce { session: session.to_owned(), compaction: compaction.clone() })))
+            store.replayed.memory.record_compaction(session, compaction)?;
+            Ok(((), Some(JournalChange::Announce { session: session.to_owned(), compaction: compaction.clone() })))
         })
     }
 
     fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
         self.change(|store| {
             store.replayed.memory.add_summary(session, text, now_ms)?;
-            Ok(((), Some(Change::Summary { session: session.to_owned(), text: text.to_owned(), at_ms: now_ms })))
+            Ok(((), Some(JournalChange::Summary { session: session.to_owned(), text: text.to_owned(), at_ms: now_ms })))
         })
     }
 
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
         self.change(|store| {
             store.replayed.memory.end_session(session, reason, now_ms)?;
-            Ok(((), Some(Change::End { session: session.to_owned(), reason: reason.to_owned(), at_ms: now_ms })))
+            Ok(((), Some(JournalChange::End { session: session.to_owned(), reason: reason.to_owned(), at_ms: now_ms })))
         })
     }
 
-    fn settle(&mut self) -> Result<(), StoreError> {
-        if self.replayed.steps > MUCH {
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
+        if self.replayed.steps > BACKGROUND_CHECKPOINT_STEPS {
             self.take_image();
         }
         Ok(())
     }
 
-    fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError> {
+    fn run_maintenance(
+        &mut self,
+        run: MaintenanceMode,
+        plan: &dyn Fn(&ArchiveStats) -> MaintenancePlan,
+    ) -> Result<MaintenanceReport, StoreError> {
         let work = |store: &mut Self| {
             let (transcripts, others) = store.folder.bytes();
-            let here = |facts: &Facts| Facts { usage: Usage { bytes: transcripts + others, ..facts.usage }, ..*facts };
-            let outcome = store.replayed.memory.cycle(run, &|facts| plan(&here(facts)))?;
-            Ok((outcome, Some(Change::Cycle { plan: outcome.plan })))
+            let here = |facts: &ArchiveStats| ArchiveStats {
+                usage: HotSetUsage { bytes: transcripts + others, ..facts.usage },
+                ..*facts
+            };
+            let outcome = store.replayed.memory.run_maintenance(run, &|facts| plan(&here(facts)))?;
+            Ok((outcome, Some(JournalChange::Cycle { plan: outcome.plan })))
         };
         match run {
-            Run::Real => self.change(work),
-            Run::Dry => {
+            MaintenanceMode::Apply => self.change(work),
+            MaintenanceMode::DryRun => {
                 self.refresh()?;
                 work(self).map(|(outcome, _)| outcome)
             }
@@ -251,29 +265,29 @@ impl Store for JsonlStore {
         self.now()?.changes(since)
     }
 
-    fn progress(&mut self, transcript: i64) -> Result<Option<Progress>, StoreError> {
-        self.now()?.progress(transcript)
+    fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError> {
+        self.now()?.learning_cursor(transcript)
     }
 
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
         self.now()?.learnings_by_kind()
     }
 
-    fn learn(&mut self, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, StoreError> {
+    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
         self.change(|store| {
-            let new = store.replayed.memory.learn(transcript, lesson, progress)?;
+            let new = store.replayed.memory.add_learnings(transcript, lesson, progress)?;
             let of = store.replayed.memory.transcript_of(transcript)?;
             let (lesson, progress) = (lesson.clone(), Box::new(progress.clone()));
-            Ok((new, of.map(|(path, ..)| Change::Learn { path, lesson, progress })))
+            Ok((new, of.map(|(path, ..)| JournalChange::Learn { path, lesson, progress })))
         })
     }
 
-    fn learnings(&mut self, wanted: &Wanted) -> Result<Vec<StoredLearning>, StoreError> {
+    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
         self.now()?.learnings(wanted)
     }
 
-    fn tallies(&mut self, session: i64) -> Result<Vec<(Option<String>, Tally)>, StoreError> {
-        self.now()?.tallies(session)
+    fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError> {
+        self.now()?.tool_stats(session)
     }
 
     fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
@@ -284,8 +298,8 @@ impl Store for JsonlStore {
         self.now()?.changed_files(project, limit)
     }
 
-    fn optimise(&mut self) -> Result<(), StoreError> {
-        let _alone = self.alone()?;
+    fn optimize(&mut self) -> Result<(), StoreError> {
+        let _alone = self.lock_and_refresh()?;
         self.compact()
     }
 }

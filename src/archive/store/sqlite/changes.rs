@@ -1,13 +1,13 @@
-//! Which entries changed, for those who keep something that is derived from them.
+//! Log of changed entries, for data that is derived from them.
 
 use rusqlite::{Connection, OptionalExtension, Result};
 
 use crate::store::Changes;
 
-/// Changes that are kept: who has missed more of them compares everything.
-const KEPT: i64 = 2_000;
+/// Maximum number of logged changes: a reader that has missed more compares everything.
+const MAX_KEPT_CHANGES: i64 = 2_000;
 
-/// What changed since a mark was given out: a mark is the last change at that time, and what only that one has.
+/// Returns the changes since a mark. A mark is the id of the last change at that time, and its salt.
 pub(super) fn since(db: &Connection, mark: Option<&str>) -> Result<Changes> {
     let (last, salt): (i64, i64) = db
         .prepare_cached("SELECT id, salt FROM changes ORDER BY id DESC LIMIT 1")?
@@ -29,10 +29,10 @@ pub(super) fn since(db: &Connection, mark: Option<&str>) -> Result<Changes> {
         ),
         None => None,
     };
-    Ok(Changes { mark: format!("{last}:{salt}"), entries })
+    Ok(Changes { revision: format!("{last}:{salt}"), entries })
 }
 
-/// Forgets the oldest, never the last.
+/// Deletes the oldest changes, never the last one.
 pub(super) fn forget(db: &Connection) -> Result<()> {
-    db.execute("DELETE FROM changes WHERE id <= (SELECT max(id) FROM changes) - ?1", [KEPT]).map(drop)
+    db.execute("DELETE FROM changes WHERE id <= (SELECT max(id) FROM changes) - ?1", [MAX_KEPT_CHANGES]).map(drop)
 }

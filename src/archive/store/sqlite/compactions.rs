@@ -1,25 +1,25 @@
-//! Compactions: what hooks and transcripts tell of them, each in its own way and in any order, is one row.
+//! Compactions: reports from hooks and transcripts, in any order, become one row, with the location in the transcript.
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
 use super::cycle;
 use super::learnings::{in_path, to_json};
 use super::read::{from_json, optional, unsigned};
-use super::write::known_session;
+use super::write::ensure_session;
 use crate::SUMMARY_CONFIDENCE;
 use crate::search::tokens::Tokenizer;
 use crate::store::{Compaction, Snapshot, StoredCompaction};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, summary};
 
-/// Who tells of a compaction may know a turn more or less than who tells of it later: an automatic one is made while a prompt waits, which the client
-/// writes down before or behind it.
-const APART: u32 = 1;
+/// Maximum difference in turns between two reports of the same compaction: an automatic one is made while a prompt waits, which
+/// the client writes before or after it.
+const MAX_TURN_DIFFERENCE: u32 = 1;
 
-/// A compaction took no longer than that: what was announced earlier is another one. In milliseconds.
-const LONGEST_MS: i64 = 60 * 60 * 1_000;
+/// Maximum duration of a compaction, in milliseconds: one announced earlier is another one.
+const MAX_DURATION_MS: i64 = 60 * 60 * 1_000;
 
-/// A summary that took the conversation's place. The hook and the transcript both tell of it, in their own wrapping and in any
+/// Adds a summary that replaced the conversation. The hook and the transcript both report it, in their own wrapping and in any
 /// order: the longer text is kept, once.
 pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, met: &CompactSummary) -> Result<()> {
     let core = summary::of_compaction(&met.text);
@@ -33,7 +33,7 @@ pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, me
          ORDER BY abs(turns - ?2), at_ms DESC LIMIT 8",
     )?;
     // A hook that tells of the same once more would tell of the same turns; the transcript knows them.
-    let apart = if start.is_some() { APART } else { 0 };
+    let apart = if start.is_some() { MAX_TURN_DIFFERENCE } else { 0 };
     let recent =
         recent.query_map(params![session, met.turns, apart, start], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut known: Option<i64> = None;
@@ -52,7 +52,7 @@ pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, me
         .prepare_cached(&format!(
             "INSERT INTO entries (sha256, chars, text, confidence) VALUES (?1, ?2, ?3, ?4 + {})
                  ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
-            cycle::LOST
+            cycle::TOTAL_LOSS
         ))?
         .query_row(params![digest_of(&core), core.chars().count() as i64, core, SUMMARY_CONFIDENCE], |row| row.get(0))?;
     if known.is_none() {
@@ -62,7 +62,7 @@ pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, me
                 "SELECT id FROM compactions WHERE session = ?1 AND turns BETWEEN ?2 AND ?3 AND summary IS NULL AND is_blocked = 0
                  ORDER BY at_ms DESC LIMIT 1",
             )?
-            .query_row(params![session, met.turns.saturating_sub(APART), met.turns], |row| row.get(0))
+            .query_row(params![session, met.turns.saturating_sub(MAX_TURN_DIFFERENCE), met.turns], |row| row.get(0))
             .optional()?;
     }
     let id = match known {
@@ -81,8 +81,8 @@ pub(super) fn summary(db: &Connection, session: i64, transcript: Option<i64>, me
     note(db, id, transcript, met)
 }
 
-/// What is known of a compaction besides its summary. Where the client does not say how long it took, the hooks before and after it do. A snapshot of
-/// other turns than the transcript has before it, or of none, is taken anew.
+/// Adds the details of a compaction. If the client gives no duration, the hooks before and after it do. A snapshot of other turns
+/// than the transcript has before it, or of none, is taken again.
 fn note(db: &Connection, id: i64, transcript: Option<i64>, met: &CompactSummary) -> Result<()> {
     db.prepare_cached(
         "UPDATE compactions SET cause = coalesce(cause, :cause), context_tokens = coalesce(context_tokens, :before),
@@ -94,13 +94,14 @@ fn note(db: &Connection, id: i64, transcript: Option<i64>, met: &CompactSummary)
     )?
     .execute(named_params! {
         ":id": id, ":cause": met.noted.cause, ":before": signed(met.noted.tokens_before), ":after": signed(met.noted.tokens_after),
-        ":took": signed(met.noted.took_ms), ":at": met.at_ms, ":turns": met.turns, ":longest": LONGEST_MS, ":transcript": transcript,
+        ":took": signed(met.noted.took_ms), ":at": met.at_ms, ":turns": met.turns, ":longest": MAX_DURATION_MS, ":transcript": transcript,
         ":start": signed(met.start.filter(|_| transcript.is_some())),
     })
     .map(drop)
 }
 
-/// What the model was given after compactions, as the API counted it: the client's own number is an estimate without its instructions and tools.
+/// Saves the context sizes after compactions, as the API counted them: the client's own number is an estimate without
+/// instructions and tools.
 pub(super) fn first_contexts(db: &Connection, transcript: i64, contexts: &[FirstContext]) -> Result<()> {
     for FirstContext { start, tokens } in contexts {
         db.prepare_cached("UPDATE compactions SET context_after = ?3 WHERE transcript = ?1 AND start = ?2")?.execute(params![
@@ -112,7 +113,7 @@ pub(super) fn first_contexts(db: &Connection, transcript: i64, contexts: &[First
     Ok(())
 }
 
-/// A rewritten transcript has them no more from a byte on, unless they are met again.
+/// Clears the positions of compactions from a byte on: a rewritten transcript no longer has them, unless they are read again.
 pub(super) fn forget_places(db: &Connection, transcript: i64, from: u64) -> Result<()> {
     db.execute(
         "UPDATE compactions SET transcript = NULL, start = NULL WHERE transcript = ?1 AND start >= ?2",
@@ -121,8 +122,13 @@ pub(super) fn forget_places(db: &Connection, transcript: i64, from: u64) -> Resu
     .map(drop)
 }
 
-/// Where compactions are that an earlier version knew by their summaries alone.
-pub(super) fn place(db: &Connection, transcript: i64, summaries: &[CompactSummary], contexts: &[FirstContext]) -> Result<()> {
+/// Adds the positions of compactions of which an earlier version stored only the summaries.
+pub(super) fn locate_compactions(
+    db: &Connection,
+    transcript: i64,
+    summaries: &[CompactSummary],
+    contexts: &[FirstContext],
+) -> Result<()> {
     let session = db.query_row("SELECT session FROM transcripts WHERE id = ?1", [transcript], |row| row.get(0))?;
     for met in summaries {
         summary(db, session, Some(transcript), met)?;
@@ -130,8 +136,8 @@ pub(super) fn place(db: &Connection, transcript: i64, summaries: &[CompactSummar
     first_contexts(db, transcript, contexts)
 }
 
-pub(super) fn announce(db: &Connection, session: &str, compaction: &Compaction) -> Result<()> {
-    let id = known_session(db, session, compaction.at_ms)?;
+pub(super) fn record_compaction(db: &Connection, session: &str, compaction: &Compaction) -> Result<()> {
+    let id = ensure_session(db, session, compaction.at_ms)?;
     db.execute(
         "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) SELECT ?1, ?2, ?3, ?4, ?5, ?6
          WHERE NOT EXISTS (SELECT 1 FROM compactions WHERE session = ?1 AND at_ms = ?2)",
@@ -148,7 +154,7 @@ pub(super) fn announce(db: &Connection, session: &str, compaction: &Compaction) 
 }
 
 pub(super) fn hooked_summary(db: &Connection, session: &str, text: &str, now_ms: i64) -> Result<()> {
-    let id = known_session(db, session, now_ms)?;
+    let id = ensure_session(db, session, now_ms)?;
     let met = CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)?, ..CompactSummary::default() };
     summary(db, id, None, &met)
 }
@@ -186,7 +192,7 @@ pub(super) fn compactions(db: &Connection, session: Option<i64>, since_ms: i64) 
     db.prepare_cached(&sql)?.query_map(params![session, since_ms], compaction)?.collect()
 }
 
-/// The topics count most: they are of all that was said.
+/// The topics count most, since they cover all messages.
 pub(super) fn compactions_with(
     db: &Connection,
     words: &str,
@@ -225,13 +231,13 @@ fn compaction(row: &Row<'_>) -> Result<StoredCompaction> {
         is_blocked: row.get(8)?,
         is_done: summary.is_some(),
         summary,
-        place: transcript.zip(optional(row, 11)?),
+        location: transcript.zip(optional(row, 11)?),
         snapshot: snapshot.transpose()?,
     })
 }
 
-/// A turn that says the same is another entry.
-fn digest_of(text: &str) -> digest::Bytes {
+/// Hash of a summary. A turn with the same text is another entry.
+fn digest_of(text: &str) -> digest::Sha256Digest {
     digest::sha256(&[b"summary\0", text.as_bytes()].concat())
 }
 

@@ -1,74 +1,86 @@
-//! Decay, pruning and reviving. What is to be done is decided by [`crate::cycle`]; the rows are gone through by the database.
+//! Decay, pruning and reviving. [`crate::maintenance`] makes the plan; the database processes the rows.
+//!
+//! The table `decays` has the confidence lost in all cycles together, so a cycle touches no entry. A pruned entry has confidence 0
+//! where a new one has NULL, which takes no room.
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, named_params, params};
 
-use super::kept::KEPT_TURNS;
+use super::pins::PINNED_TURNS;
 use super::read::unsigned;
-use crate::cycle::{Facts, Outcome, PRUNE_CONFIDENCE, Plan, Run, SPARED_NEWEST, TOLERANCE, Usage};
-use crate::{CONFIDENCE_BOOST, FIRST_CONFIDENCE, LEAST_CONFIDENCE};
+use crate::maintenance::{
+    ArchiveStats, CONFIDENCE_TOLERANCE, HotSetUsage, MaintenanceMode, MaintenancePlan, MaintenanceReport, PRUNE_CONFIDENCE,
+    SPARED_NEWEST,
+};
+use crate::{CONFIDENCE_BOOST, INITIAL_CONFIDENCE, MIN_CONFIDENCE};
 
-/// The note with the time of the last cycle.
-const LAST: &str = "last_optimise_ms";
+/// Key of the note with the time of the last maintenance run.
+const LAST_RUN_KEY: &str = "last_optimize_ms";
 
-/// What has been lost in all cycles: an expression.
-pub(super) const LOST: &str = "coalesce((SELECT lost FROM decays ORDER BY first_entry DESC LIMIT 1), 0.0)";
+/// SQL expression: the confidence lost in all maintenance runs together.
+pub(super) const TOTAL_LOSS: &str = "coalesce((SELECT lost FROM decays ORDER BY first_entry DESC LIMIT 1), 0.0)";
 
 /// Later than any turn.
 const NEVER: i64 = i64::MAX;
 
-/// The confidence of a row of `entries` after these losses: an expression. A pruned one has the least.
+/// SQL expression: the confidence of a row of `entries` after these losses. A pruned one has the minimum.
 pub(super) fn confidence(lost: &str) -> String {
     format!(
-        "max({LEAST_CONFIDENCE:?}, coalesce(entries.confidence, {FIRST_CONFIDENCE:?} + coalesce(
+        "max({MIN_CONFIDENCE:?}, coalesce(entries.confidence, {INITIAL_CONFIDENCE:?} + coalesce(
             (SELECT lost FROM decays WHERE first_entry <= entries.id ORDER BY first_entry DESC LIMIT 1), 0.0)) - {lost})"
     )
 }
 
-/// What a plan is made from.
-pub(super) fn facts(db: &Connection) -> Result<Facts> {
-    let last: Option<String> = db.query_row("SELECT value FROM notes WHERE key = ?1", [LAST], |row| row.get(0)).optional()?;
+/// Returns the facts that a plan is made from.
+pub(super) fn facts(db: &Connection) -> Result<ArchiveStats> {
+    let last: Option<String> =
+        db.query_row("SELECT value FROM notes WHERE key = ?1", [LAST_RUN_KEY], |row| row.get(0)).optional()?;
     let bytes =
         db.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| unsigned(row, 0))?;
     let usage = db.query_row(
         "SELECT count(*) FILTER (WHERE confidence IS NOT 0.0), count(*) FILTER (WHERE access_count > 0) FROM entries",
         [],
-        |row| Ok(Usage { bytes, hot: unsigned(row, 0)?, restored: unsigned(row, 1)? }),
+        |row| Ok(HotSetUsage { bytes, hot: unsigned(row, 0)?, restored: unsigned(row, 1)? }),
     )?;
-    Ok(Facts { last_ms: last.and_then(|last| last.parse().ok()), usage })
+    Ok(ArchiveStats { last_ms: last.and_then(|last| last.parse().ok()), usage })
 }
 
-/// Carries a plan out, or says what would be done.
-pub(super) fn run(db: &Connection, run: Run, facts: &Facts, plan: Plan) -> Result<Outcome> {
-    let before: f64 = db.query_row(&format!("SELECT {LOST}"), [], |row| row.get(0))?;
+/// Carries out a plan, or returns its outcome without changes.
+pub(super) fn run(
+    db: &Connection,
+    run: MaintenanceMode,
+    facts: &ArchiveStats,
+    plan: MaintenancePlan,
+) -> Result<MaintenanceReport> {
+    let before: f64 = db.query_row(&format!("SELECT {TOTAL_LOSS}"), [], |row| row.get(0))?;
     let lost = before + plan.loss;
     let decayed = if plan.loss > 0.0 { count_above_least(db, before)? } else { 0 };
-    if run == Run::Real {
+    if run == MaintenanceMode::Apply {
         decay(db, &plan, lost)?;
     }
     let (pruned_by_confidence, pruned_by_age) = match run {
-        Run::Real => prune(db, &plan, lost)?,
-        Run::Dry => count_prunable(db, &plan, lost)?,
+        MaintenanceMode::Apply => prune(db, &plan, lost)?,
+        MaintenanceMode::DryRun => count_prunable(db, &plan, lost)?,
     };
     let now_pruned = pruned_by_confidence + pruned_by_age;
-    if run == Run::Real && now_pruned > 0 {
+    if run == MaintenanceMode::Apply && now_pruned > 0 {
         move_hot_from(db)?;
     }
     let entries: u64 = db.query_row("SELECT count(*) FROM entries", [], |row| unsigned(row, 0))?;
     let hot = facts.usage.hot.saturating_sub(now_pruned);
-    Ok(Outcome { plan, decayed, pruned_by_confidence, pruned_by_age, hot, pruned: entries - hot })
+    Ok(MaintenanceReport { plan, decayed, pruned_by_confidence, pruned_by_age, hot, pruned: entries - hot })
 }
 
-/// Hot entries that have confidence to lose.
+/// Counts the hot entries that have confidence to lose.
 fn count_above_least(db: &Connection, lost: f64) -> Result<u64> {
     let sql = format!(
-        "SELECT count(*) FROM entries WHERE confidence IS NOT 0.0 AND {} > {LEAST_CONFIDENCE:?} + {TOLERANCE:?}",
+        "SELECT count(*) FROM entries WHERE confidence IS NOT 0.0 AND {} > {MIN_CONFIDENCE:?} + {CONFIDENCE_TOLERANCE:?}",
         confidence("?1")
     );
     db.query_row(&sql, [lost], |row| unsigned(row, 0))
 }
 
-/// Notes down what is lost, and when this was.
-fn decay(db: &Connection, plan: &Plan, lost: f64) -> Result<()> {
+/// Records the loss and its time.
+fn decay(db: &Connection, plan: &MaintenancePlan, lost: f64) -> Result<()> {
     if plan.loss > 0.0 {
         db.execute(
             "INSERT INTO decays (first_entry, lost) VALUES ((SELECT coalesce(max(id), 0) + 1 FROM entries), ?1)
@@ -76,16 +88,16 @@ fn decay(db: &Connection, plan: &Plan, lost: f64) -> Result<()> {
             [lost],
         )?;
         // Whatever came as early as that has nothing more to lose, as if it had been there from the begin.
-        db.execute("DELETE FROM decays WHERE lost <= ?1", [lost - (FIRST_CONFIDENCE - LEAST_CONFIDENCE)])?;
+        db.execute("DELETE FROM decays WHERE lost <= ?1", [lost - (INITIAL_CONFIDENCE - MIN_CONFIDENCE)])?;
     }
     db.execute(
         "INSERT INTO notes (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        params![LAST, plan.now_ms.to_string()],
+        params![LAST_RUN_KEY, plan.now_ms.to_string()],
     )
     .map(drop)
 }
 
-/// A statement on the entries that may be pruned: `spared` lists the others.
+/// Builds a statement on the entries that may be pruned; `spared` lists the others.
 fn on_prunable(statement: &str, condition: &str) -> String {
     format!(
         "WITH spared (entry) AS (
@@ -98,23 +110,23 @@ fn on_prunable(statement: &str, condition: &str) -> String {
                 SELECT transcripts.id FROM transcripts JOIN sessions ON sessions.id = transcripts.session
                 WHERE last_ms > :active_after AND (ended_ms IS NULL OR ended_ms < last_ms))
             UNION ALL
-            SELECT entry FROM {KEPT_TURNS}
+            SELECT entry FROM {PINNED_TURNS}
          )
          {statement}
          WHERE access_count = 0 AND text IS NULL AND confidence IS NOT 0.0 AND id NOT IN (SELECT entry FROM spared) {condition}"
     )
 }
 
-/// Whether an entry is hardly trusted, and whether it is old: expressions.
+/// SQL expressions: `true` if an entry has a low confidence, and `true` if it is old.
 fn reasons() -> (String, String) {
-    let is_low = format!("{} <= {PRUNE_CONFIDENCE:?} + {TOLERANCE:?}", confidence(":lost"));
+    let is_low = format!("{} <= {PRUNE_CONFIDENCE:?} + {CONFIDENCE_TOLERANCE:?}", confidence(":lost"));
     let is_old = "NOT EXISTS (SELECT 1 FROM turns WHERE turns.entry = entries.id
         AND NOT (started_ms > 0 AND started_ms < :old_before))";
     (is_low, is_old.to_owned())
 }
 
-/// How many entries a plan prunes by confidence, and how many others by age.
-fn count_prunable(db: &Connection, plan: &Plan, lost: f64) -> Result<(u64, u64)> {
+/// Counts the entries that a plan prunes by confidence, and the others that it prunes by age.
+fn count_prunable(db: &Connection, plan: &MaintenancePlan, lost: f64) -> Result<(u64, u64)> {
     let (is_low, is_old) = reasons();
     let sql = on_prunable(
         &format!("SELECT count(*) FILTER (WHERE {is_low}), count(*) FILTER (WHERE NOT {is_low} AND {is_old}) FROM entries"),
@@ -123,8 +135,8 @@ fn count_prunable(db: &Connection, plan: &Plan, lost: f64) -> Result<(u64, u64)>
     db.query_row(&sql, &parameters(plan, &lost)[..], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))
 }
 
-/// Prunes them.
-fn prune(db: &Connection, plan: &Plan, lost: f64) -> Result<(u64, u64)> {
+/// Prunes these entries.
+fn prune(db: &Connection, plan: &MaintenancePlan, lost: f64) -> Result<(u64, u64)> {
     let (is_low, is_old) = reasons();
     let prune = |sql: &str, parameters: &[(&str, &dyn ToSql)]| {
         db.execute(&on_prunable("UPDATE entries SET confidence = 0.0", &format!("AND {sql}")), parameters)
@@ -135,13 +147,13 @@ fn prune(db: &Connection, plan: &Plan, lost: f64) -> Result<(u64, u64)> {
     Ok((by_confidence, prune(&is_old, &[all[0], all[1], all[3]])?))
 }
 
-fn parameters<'a>(plan: &'a Plan, lost: &'a f64) -> [(&'static str, &'a dyn ToSql); 4] {
+fn parameters<'a>(plan: &'a MaintenancePlan, lost: &'a f64) -> [(&'static str, &'a dyn ToSql); 4] {
     const NEWEST: i64 = SPARED_NEWEST as i64;
     [(":newest", &NEWEST), (":active_after", &plan.active_after_ms), (":lost", lost), (":old_before", &plan.old_before_ms)]
 }
 
-/// Notes down for each conversation where its hot turns begin, so that looking for the best of them does not lead through all that
-/// were pruned.
+/// Records for each conversation the time of its first hot turn, so that ranking does not have to read all the
+/// pruned ones.
 fn move_hot_from(db: &Connection) -> Result<()> {
     db.execute(
         "UPDATE transcripts SET hot_from = found.ms FROM (
@@ -156,14 +168,14 @@ fn move_hot_from(db: &Connection) -> Result<()> {
     .map(drop)
 }
 
-/// Takes note of turns of a transcript that are hot, whenever they began.
+/// Records hot turns of a transcript, starting at this time.
 pub(super) fn hot_turns(db: &Connection, transcript: i64, started_ms: i64) -> Result<()> {
     db.prepare_cached("UPDATE transcripts SET hot_from = ?2 WHERE id = ?1 AND hot_from > ?2")?
         .execute([transcript, started_ms])
         .map(drop)
 }
 
-/// What is said again is hot again, and as old as it is: the next cycle that may prune it looks at it anew.
+/// Makes an entry hot again, since it was said again. Its age stays; the next maintenance run checks it again.
 pub(super) fn revive(db: &Connection, entry: i64) -> Result<()> {
     if db.prepare_cached("UPDATE entries SET confidence = NULL WHERE id = ?1 AND confidence = 0.0")?.execute([entry])? > 0 {
         db.prepare_cached(
@@ -175,13 +187,13 @@ pub(super) fn revive(db: &Connection, entry: i64) -> Result<()> {
     Ok(())
 }
 
-/// Counts a restore of entries and trusts them a little more.
+/// Counts a restore of entries and raises their confidence a little.
 pub(super) fn touch(db: &Connection, entries: &[i64], now_ms: i64) -> Result<()> {
     let sql = format!(
         "UPDATE entries SET access_count = access_count + 1, accessed_ms = ?3,
-            confidence = {LOST} + min(1.0, {} + ?2)
+            confidence = {TOTAL_LOSS} + min(1.0, {} + ?2)
          WHERE id = ?1",
-        confidence(LOST)
+        confidence(TOTAL_LOSS)
     );
     let mut update = db.prepare_cached(&sql)?;
     for entry in entries {

@@ -1,25 +1,25 @@
-//! What came with the archives of other tools: counts and trust of entries, and vectors.
+//! Data from other tools' archives: usage and confidence of entries, and vectors, which have a table of their own (`imported`).
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
-use super::cycle::{self, LOST};
-use crate::FIRST_CONFIDENCE;
-use crate::cycle::TOLERANCE;
-use crate::store::{Adopted, ImportedEmbedding};
+use super::cycle::{self, TOTAL_LOSS};
+use crate::INITIAL_CONFIDENCE;
+use crate::maintenance::CONFIDENCE_TOLERANCE;
+use crate::store::{ImportedEmbedding, ImportedUsage};
 use ctxbridge_common::digest;
 
-/// Whether a row of `transcripts` was made of the archive of another tool: an expression.
+/// SQL expression: `true` if a row of `transcripts` was made from the archive of another tool.
 pub(super) const IS_IMPORTED: &str = "transcripts.path GLOB 'claude-flow:*'";
 
-/// Raises what is known of entries; those that are new have it as it is said. One that was pruned here stays so, unless it was restored
+/// Raises the usage of entries; new ones take the given values. An entry that was pruned here stays pruned, unless it was restored
 /// there since.
-pub(super) fn adopt(db: &Connection, adopted: &[Adopted]) -> Result<usize> {
-    let known = cycle::confidence(LOST);
+pub(super) fn merge_usage(db: &Connection, adopted: &[ImportedUsage]) -> Result<usize> {
+    let known = cycle::confidence(TOTAL_LOSS);
     let sql = format!(
         "UPDATE entries SET access_count = max(access_count, :count), accessed_ms = coalesce(max(accessed_ms, :ms), accessed_ms, :ms),
-            confidence = {LOST} + iif(:is_new, :confidence, max({known}, :confidence))
+            confidence = {TOTAL_LOSS} + iif(:is_new, :confidence, max({known}, :confidence))
          WHERE id = :entry AND text IS NULL AND (access_count < :count OR entries.confidence IS NOT 0.0) AND (access_count < :count OR coalesce(accessed_ms, 0) < coalesce(:ms, 0)
-            OR {known} < :confidence - {TOLERANCE:?} OR (:is_new AND {known} > :confidence + {TOLERANCE:?}))"
+            OR {known} < :confidence - {CONFIDENCE_TOLERANCE:?} OR (:is_new AND {known} > :confidence + {CONFIDENCE_TOLERANCE:?}))"
     );
     let mut update = db.prepare_cached(&sql)?;
     let mut changed = 0;
@@ -35,26 +35,26 @@ pub(super) fn adopt(db: &Connection, adopted: &[Adopted]) -> Result<usize> {
     Ok(changed)
 }
 
-/// What is known of turns' entries that were restored, or are trusted otherwise than one that is new.
-pub(super) fn uses(db: &Connection) -> Result<Vec<(digest::Bytes, Adopted)>> {
-    let known = cycle::confidence(LOST);
+/// Returns the usage of turns' entries that were restored, or whose confidence differs from that of a new one.
+pub(super) fn entry_usage(db: &Connection) -> Result<Vec<(digest::Sha256Digest, ImportedUsage)>> {
+    let known = cycle::confidence(TOTAL_LOSS);
     let sql = format!(
         "SELECT sha256, id, access_count, accessed_ms, {known} FROM entries
-         WHERE text IS NULL AND confidence IS NOT 0.0 AND (access_count > 0 OR abs({known} - {FIRST_CONFIDENCE:?}) > {TOLERANCE:?})"
+         WHERE text IS NULL AND confidence IS NOT 0.0 AND (access_count > 0 OR abs({known} - {INITIAL_CONFIDENCE:?}) > {CONFIDENCE_TOLERANCE:?})"
     );
     db.prepare_cached(&sql)?.query_map([], |row| Ok((row.get(0)?, adopted(row)?)))?.collect()
 }
 
-/// The same of one entry, however it was used.
-pub(super) fn use_of(db: &Connection, content: &digest::Bytes) -> Result<Option<Adopted>> {
-    let known = cycle::confidence(LOST);
+/// Returns the usage of one entry, whatever it is.
+pub(super) fn usage_of(db: &Connection, content: &digest::Sha256Digest) -> Result<Option<ImportedUsage>> {
+    let known = cycle::confidence(TOTAL_LOSS);
     let sql = format!("SELECT sha256, id, access_count, accessed_ms, {known} FROM entries WHERE sha256 = ?1 AND text IS NULL");
     db.prepare_cached(&sql)?.query_row([content], adopted).optional()
 }
 
-fn adopted(row: &Row<'_>) -> Result<Adopted> {
+fn adopted(row: &Row<'_>) -> Result<ImportedUsage> {
     let (entry, access_count, accessed_ms) = (row.get(1)?, row.get(2)?, row.get(3)?);
-    Ok(Adopted { entry, access_count, accessed_ms, confidence: row.get(4)?, is_new: false })
+    Ok(ImportedUsage { entry, access_count, accessed_ms, confidence: row.get(4)?, is_new: false })
 }
 
 pub(super) fn keep(db: &Connection, embeddings: &[ImportedEmbedding]) -> Result<usize> {

@@ -1,16 +1,16 @@
-//! What was learned: kept once, with each place where it was said.
+//! Learnings: each is stored once, with every turn that said it.
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
 use super::read::{from_json, unsigned};
-use crate::learn::{Fix, Id, Kind, Learning, Lesson, Progress, Tally};
+use crate::learn::{Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind, ToolStats};
 use crate::search::tokens::Tokenizer;
-use crate::store::{StoredFix, StoredLearning, Wanted};
+use crate::store::{LearningQuery, StoredFix, StoredLearning};
 
-pub(super) fn progress(db: &Connection, transcript: i64) -> Result<Option<Progress>> {
+pub(super) fn progress(db: &Connection, transcript: i64) -> Result<Option<LearningCursor>> {
     db.prepare_cached("SELECT generation, bytes, patterns, watcher FROM learning_progress WHERE transcript = ?1")?
         .query_row([transcript], |row| {
-            Ok(Progress {
+            Ok(LearningCursor {
                 generation: row.get(0)?,
                 bytes: unsigned(row, 1)?,
                 patterns: row.get(2)?,
@@ -20,8 +20,13 @@ pub(super) fn progress(db: &Connection, transcript: i64) -> Result<Option<Progre
         .optional()
 }
 
-/// All of a lesson; what is known already is known once.
-pub(super) fn learn(db: &Connection, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize> {
+/// Adds a batch of learnings; known ones are not added again.
+pub(super) fn add_learnings(
+    db: &Connection,
+    transcript: i64,
+    lesson: &LearningBatch,
+    progress: &LearningCursor,
+) -> Result<usize> {
     let (session, folder): (i64, Option<String>) = db.query_row(
         "SELECT sessions.id, folder FROM transcripts JOIN sessions ON sessions.id = transcripts.session WHERE transcripts.id = ?1",
         [transcript],
@@ -65,7 +70,7 @@ pub(super) fn learn(db: &Connection, transcript: i64, lesson: &Lesson, progress:
     Ok(new)
 }
 
-/// Whether it was not known.
+/// Adds a learning, and returns `true` if it is new.
 fn add(db: &Connection, tokenizer: &Tokenizer, session: i64, folder: Option<&str>, learning: &Learning) -> Result<bool> {
     let Learning { id, kind, sentence, confidence, at_ms, turn, before, after, agent, tools } = learning;
     let added = db
@@ -112,7 +117,7 @@ const LEARNINGS: &str = "
         AND (:since IS NULL OR said.last_ms >= :since) AND substr(lower(hex(handle)), 1, length(:id)) = :id
         AND (:with_superseded OR superseded_by IS NULL)";
 
-pub(super) fn learnings(db: &Connection, wanted: &Wanted) -> Result<Vec<StoredLearning>> {
+pub(super) fn learnings(db: &Connection, wanted: &LearningQuery) -> Result<Vec<StoredLearning>> {
     let sql = match wanted.words {
         Some(_) => format!(
             "{LEARNINGS} AND learnings.id IN (SELECT rowid FROM learning_words WHERE learning_words MATCH :words)
@@ -126,7 +131,7 @@ pub(super) fn learnings(db: &Connection, wanted: &Wanted) -> Result<Vec<StoredLe
         .query_map(
             named_params! {
                 ":project": project,
-                ":session": wanted.session, ":kind": wanted.kind.map(Kind::name), ":folder": wanted.folder,
+                ":session": wanted.session, ":kind": wanted.kind.map(LearningKind::name), ":folder": wanted.folder,
                 ":since": wanted.since_ms, ":id": wanted.id.to_lowercase(), ":with_superseded": wanted.with_superseded,
                 ":words": wanted.words, ":limit": i64::try_from(wanted.limit).unwrap_or(i64::MAX),
             },
@@ -136,11 +141,11 @@ pub(super) fn learnings(db: &Connection, wanted: &Wanted) -> Result<Vec<StoredLe
         .collect()
 }
 
-/// None of a kind that this version does not know.
+/// Reads a learning; `None` if this version does not know its kind.
 fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
-    let Some(kind) = Kind::named(&row.get::<_, String>(1)?) else { return Ok(None) };
+    let Some(kind) = LearningKind::named(&row.get::<_, String>(1)?) else { return Ok(None) };
     Ok(Some(StoredLearning {
-        id: Id(row.get(0)?),
+        id: LearningId(row.get(0)?),
         kind,
         sentence: row.get(2)?,
         confidence: row.get(3)?,
@@ -148,7 +153,7 @@ fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
         first_ms: row.get(5)?,
         last_ms: row.get(6)?,
         said: row.get(7)?,
-        superseded_by: row.get::<_, Option<[u8; 8]>>(8)?.map(Id),
+        superseded_by: row.get::<_, Option<[u8; 8]>>(8)?.map(LearningId),
         session: row.get(9)?,
         turn: row.get(10)?,
         around: (row.get(11)?, row.get(12)?),
@@ -157,7 +162,7 @@ fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
     }))
 }
 
-pub(super) fn tallies(db: &Connection, session: i64) -> Result<Vec<(Option<String>, Tally)>> {
+pub(super) fn tallies(db: &Connection, session: i64) -> Result<Vec<(Option<String>, ToolStats)>> {
     db.prepare_cached(
         "SELECT agent, watcher FROM learning_progress JOIN transcripts ON transcripts.id = transcript
          WHERE session = ?1 ORDER BY agent IS NOT NULL, transcripts.id",
@@ -200,7 +205,7 @@ pub(super) fn changed_files(db: &Connection, project: Option<&str>, limit: usize
     .collect()
 }
 
-/// As it stands in a path between slashes.
+/// Normalizes a project for matching it between the slashes of a path.
 pub(super) fn in_path(project: &str) -> String {
     format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase())
 }

@@ -1,8 +1,8 @@
 /*!
-An archive in memory: what a store asks that keeps its archive in another form.
+An archive in memory, for a store that keeps its data in another form.
 
-It has the same tables, and so the same answers. Segments have no bytes here. Rows are keys of this store; what a journal says of them
-has to go by names that any store knows, and this is where one becomes the other.
+It has the same tables, and so the same answers. Segments have no bytes here. Keys of rows are valid only in this store, so a
+journal has to use names that every store knows. The functions here translate between the two.
 */
 
 use std::io::Read;
@@ -15,10 +15,10 @@ use super::{SqliteStore, explain, read, schema};
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
-/// Statements that are kept: all that replaying a journal needs.
+/// Capacity of the statement cache: all statements that replaying a journal needs.
 const STATEMENTS: usize = 128;
 
-/// What a compaction is known by outside of a store: session, time, turns before it, and which one it is of those that have all this in common.
+/// Name of a compaction outside of a store: session, time, turns before it, and its number among those that share all three.
 pub(in crate::store) type CompactionName = (String, i64, u32, u32);
 
 impl SqliteStore {
@@ -35,7 +35,7 @@ impl SqliteStore {
         Ok(Self { db, path: path.to_owned(), unpacked: None, unpacker: Unpacker::default(), _presence: None })
     }
 
-    /// An archive as [`with_image`](Self::with_image) had it.
+    /// Opens an archive from the pages that [`with_image`](Self::with_image) returned.
     pub(in crate::store) fn from_image(path: &Path, from: &mut dyn Read, bytes: usize) -> std::result::Result<Self, StoreError> {
         let open = || -> Result<Connection> {
             let mut db = Connection::open_in_memory_with_flags(OpenFlags::default() | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -66,18 +66,18 @@ impl SqliteStore {
     /// The newest version of the tables.
     pub(in crate::store) const SCHEMA: u32 = schema::MIGRATIONS.len() as u32;
 
-    /// Several changes that happen together: what follows is in one transaction, up to [`commit`](Self::commit) or
+    /// Begins one transaction for several changes, up to [`commit`](Self::commit) or
     /// [`roll_back`](Self::roll_back).
     pub(in crate::store) fn begin(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| db.execute_batch("BEGIN"))
     }
 
-    /// Keeps what happened since [`begin`](Self::begin).
+    /// Commits the changes since [`begin`](Self::begin).
     pub(in crate::store) fn commit(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| db.execute_batch("COMMIT"))
     }
 
-    /// Takes it back, if anything happened.
+    /// Rolls back the open transaction, if there is one.
     pub(in crate::store) fn roll_back(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| if db.is_autocommit() { Ok(()) } else { db.execute_batch("ROLLBACK") })
     }
@@ -88,7 +88,7 @@ impl SqliteStore {
         transcript: i64,
         generation: u32,
         range: (u64, u64),
-    ) -> std::result::Result<Vec<(u64, u32, digest::Bytes)>, StoreError> {
+    ) -> std::result::Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {
         self.read(|db| read::pieces(db, transcript, generation, range))
     }
 
@@ -126,23 +126,23 @@ impl SqliteStore {
         })
     }
 
-    /// What entries are known by; nothing of those that there are not.
-    pub(in crate::store) fn hashes(&mut self, entries: &[i64]) -> std::result::Result<Vec<digest::Bytes>, StoreError> {
+    /// Returns the hashes of entries; missing entries are left out.
+    pub(in crate::store) fn hashes(&mut self, entries: &[i64]) -> std::result::Result<Vec<digest::Sha256Digest>, StoreError> {
         self.read(|db| {
             let mut select = db.prepare_cached("SELECT sha256 FROM entries WHERE id = ?1")?;
             entries.iter().filter_map(|id| select.query_row([id], |row| row.get(0)).optional().transpose()).collect()
         })
     }
 
-    /// The entries that are known by these.
-    pub(in crate::store) fn entries(&mut self, hashes: &[digest::Bytes]) -> std::result::Result<Vec<i64>, StoreError> {
+    /// Returns the entries with these hashes.
+    pub(in crate::store) fn entries(&mut self, hashes: &[digest::Sha256Digest]) -> std::result::Result<Vec<i64>, StoreError> {
         self.read(|db| {
             let mut select = db.prepare_cached("SELECT id FROM entries WHERE sha256 = ?1")?;
             hashes.iter().filter_map(|hash| select.query_row([hash], |row| row.get(0)).optional().transpose()).collect()
         })
     }
 
-    /// What a compaction is known by.
+    /// Returns the name of a compaction.
     pub(in crate::store) fn compaction_name(
         &mut self,
         compaction: i64,
@@ -158,7 +158,7 @@ impl SqliteStore {
         })
     }
 
-    /// The compaction that is known by that.
+    /// Returns the compaction with this name.
     pub(in crate::store) fn compaction(
         &mut self,
         (session, at_ms, turns, number): &CompactionName,
@@ -178,18 +178,18 @@ impl SqliteStore {
         self.read(|db| db.prepare_cached("SELECT max(id) FROM changes")?.query_row([], |row| row.get(0)))
     }
 
-    /// Gives changes from one on a salt: not a random one, since whoever replays them has to come to the same.
+    /// Sets the salt of changes from one on. It is not random: every process that replays them must get the same.
     pub(in crate::store) fn salt_changes(&mut self, after: i64, salt: i64) -> std::result::Result<(), StoreError> {
         self.read(|db| db.prepare_cached("UPDATE changes SET salt = ?2 WHERE id > ?1")?.execute([after, salt]).map(drop))
     }
 
-    /// Forgets the oldest changes.
+    /// Deletes the oldest changes.
     pub(in crate::store) fn forget_changes(&mut self) -> std::result::Result<(), StoreError> {
         self.write(super::changes::forget)
     }
 
     /// SHA-256s of the entries that are turns' contents.
-    pub(in crate::store) fn contents(&mut self) -> std::result::Result<Vec<digest::Bytes>, StoreError> {
+    pub(in crate::store) fn contents(&mut self) -> std::result::Result<Vec<digest::Sha256Digest>, StoreError> {
         self.read(|db| {
             db.prepare_cached("SELECT sha256 FROM entries WHERE text IS NULL")?.query_map([], |row| row.get(0))?.collect()
         })

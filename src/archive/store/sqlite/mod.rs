@@ -2,16 +2,17 @@
 The archive in one SQLite file: `archive.db`, in WAL mode.
 
 Commits are not synced: after a power failure the last of them may be missing, but the cursor is missing with them, and the next
-pass reads the same bytes again. The log is moved into the database by hooks that nobody waits for.
+pass reads the same bytes again. Where a user waits, a lock is waited for at most a quarter of a second. Hooks that nobody waits
+for wait longer, and checkpoint the log into the database.
 */
 
 mod changes;
 mod compactions;
 mod cycle;
 mod imported;
-mod kept;
 mod learnings;
 mod memory;
+mod pins;
 mod read;
 mod rows;
 mod schema;
@@ -20,7 +21,7 @@ mod tiers;
 mod turns;
 mod write;
 
-pub use tiers::{Candidate, KnownSession, Repacked};
+pub use tiers::{KnownSession, RepackCandidate, Repacked};
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -29,21 +30,21 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{
-    Adopted, Appended, Batch, Changes, ColdFolder, Compaction, Cursor, EVERYTHING, ImportedEmbedding, Place, Session, Size,
-    Snapshot, Store, StoreError, StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn,
-    TierSize, Totals, Turns, Wanted,
+    AppendOutcome, ArchiveTotals, Batch, Changes, ColdFolder, Compaction, Cursor, EVERYTHING, ImportedEmbedding, ImportedUsage,
+    LearningQuery, Session, SessionStats, Snapshot, Store, StoreError, StoredCompaction, StoredFix, StoredLearning,
+    StoredSummary, StoredTranscript, StoredTurn, TierSize, TurnLocation, TurnSelection,
 };
-use crate::cycle::{Facts, Outcome, Plan, Run};
-use crate::learn::{Lesson, Progress, Tally};
-use crate::segment::Check;
+use crate::learn::{LearningBatch, LearningCursor, ToolStats};
+use crate::maintenance::{ArchiveStats, MaintenanceMode, MaintenancePlan, MaintenanceReport};
+use crate::segment::SegmentCheck;
 use crate::tier::Tier;
 use ctxbridge_common::digest;
-use ctxbridge_common::sqlite::{self, Manners, OpenError};
+use ctxbridge_common::sqlite::{self, DatabaseOpenError, DatabaseOptions};
 use ctxbridge_config::StoreKind;
 use ctxbridge_transcript::{CompactSummary, FirstContext};
-use segments::{Unpacker, Whereabouts};
+use segments::{SegmentPosition, Unpacker};
 
-/// Times that a write is tried again when another process was in the way for longer than its patience, and the first pause; each
+/// Number of retries of a write that was blocked by another process for longer than its timeout, and the first pause; each
 /// further one is twice as long.
 const RETRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -51,27 +52,27 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// Pages of the log (4 KiB each) after which a commit moves them into the database. Every process that is the only one at the time
 /// reads the log first, so it is kept short.
 const CHECKPOINT_PAGES: u32 = 200;
-/// The same where a user is waiting: only if nobody else ever does it.
+/// The same while a user waits: only in case nobody else ever does it.
 const LATE_CHECKPOINT_PAGES: u32 = 2_000;
 
-/// How long who only looks waits for who makes the log anew: nobody else is in the way of a reader.
-const READERS_PATIENCE: Duration = Duration::from_secs(1);
+/// Time that a reader waits while a writer restarts the log; nobody else blocks a reader.
+const READER_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Who uses the archive, and so how long it may take.
+/// Kind of use, which decides how long a lock is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    /// The user waits for the answer: what cannot be done soon is left to the next hook.
-    Hurried,
-    /// The client waits, but it is worth it: before something is lost.
-    Patient,
+pub enum LockPolicy {
+    /// The user waits for the answer: work that cannot be done soon is left to the next hook.
+    Interactive,
+    /// The client waits, but data would be lost otherwise.
+    Background,
 }
 
-impl Patience {
-    /// How long to wait for one who moves a damaged archive.
-    pub fn of_a_lock(self) -> Duration {
+impl LockPolicy {
+    /// Time to wait for a process that moves a damaged archive.
+    pub fn lock_timeout(self) -> Duration {
         match self {
-            Self::Hurried => Duration::from_millis(500),
-            Self::Patient => Duration::from_secs(30),
+            Self::Interactive => Duration::from_millis(500),
+            Self::Background => Duration::from_secs(30),
         }
     }
 }
@@ -81,10 +82,10 @@ impl Patience {
 pub struct SqliteStore {
     db: Connection,
     path: PathBuf,
-    /// The segment that was read last.
-    unpacked: Option<(digest::Bytes, Vec<u8>)>,
+    /// Cache of the last segment read.
+    unpacked: Option<(digest::Sha256Digest, Vec<u8>)>,
     unpacker: Unpacker,
-    /// Given back when the database is closed.
+    /// Released when the database is closed.
     _presence: Option<File>,
 }
 
@@ -95,30 +96,34 @@ impl SqliteStore {
     /// Opens or creates the archive in a folder.
     ///
     /// # Errors
-    /// When it cannot be opened, is damaged, or was written by a newer version.
-    pub fn open(folder: &Path, patience: Patience) -> Result<Self, StoreError> {
+    /// If it cannot be opened, is damaged, or was written by a newer version.
+    pub fn open(folder: &Path, patience: LockPolicy) -> Result<Self, StoreError> {
         let path = folder.join(Self::FILE);
         let manners = match patience {
-            Patience::Hurried => {
-                Manners { patience: Duration::from_millis(250), is_durable: false, checkpoint_pages: Some(LATE_CHECKPOINT_PAGES) }
-            }
-            Patience::Patient => {
-                Manners { patience: Duration::from_secs(1), is_durable: false, checkpoint_pages: Some(CHECKPOINT_PAGES) }
-            }
+            LockPolicy::Interactive => DatabaseOptions {
+                busy_timeout: Duration::from_millis(250),
+                is_durable: false,
+                wal_autocheckpoint: Some(LATE_CHECKPOINT_PAGES),
+            },
+            LockPolicy::Background => DatabaseOptions {
+                busy_timeout: Duration::from_secs(1),
+                is_durable: false,
+                wal_autocheckpoint: Some(CHECKPOINT_PAGES),
+            },
         };
         let opened = retrying(|| {
             sqlite::open(&path, schema::MIGRATIONS, manners).map_err(|cause| match cause {
-                OpenError::Sqlite(cause) => explain(&path, cause),
-                newer @ OpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
+                DatabaseOpenError::Sqlite(cause) => explain(&path, cause),
+                newer @ DatabaseOpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
             })
         });
         Ok(Self { db: opened?, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })
     }
 
-    /// Opens the archive in a folder to look at, if there is one: nothing is written, not even a newer schema.
+    /// Opens the archive in a folder read-only, if there is one: nothing is written, not even a newer schema.
     ///
     /// # Errors
-    /// When it cannot be opened, is damaged, or is of another version.
+    /// If it cannot be opened, is damaged, or is of another version.
     pub fn open_read_only(folder: &Path) -> Result<Option<Self>, StoreError> {
         let path = folder.join(Self::FILE);
         if !path.exists() {
@@ -126,7 +131,7 @@ impl SqliteStore {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(&path, flags).and_then(|db| {
-            db.busy_timeout(READERS_PATIENCE)?;
+            db.busy_timeout(READER_BUSY_TIMEOUT)?;
             let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))?;
             Ok((db, version))
         });
@@ -136,17 +141,17 @@ impl SqliteStore {
             // Nobody has written anything.
             0 => Ok(None),
             older if older < known => Err(StoreError::Older { path }),
-            newer if newer > known => Err(StoreError::Open { path, cause: OpenError::Newer { found, known } }),
+            newer if newer > known => Err(StoreError::Open { path, cause: DatabaseOpenError::Newer { found, known } }),
             _ => Ok(Some(Self { db, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })),
         }
     }
 
-    /// Holds a lock for as long as the archive is open.
+    /// Holds a lock while the archive is open.
     pub fn holding(self, presence: Option<File>) -> Self {
         Self { _presence: presence, ..self }
     }
 
-    /// Leaves cold files alone: what is in them cannot be read, as if they were not there. For hooks: a mounted bucket may be slow.
+    /// Skips cold files, as if they were missing. For hooks: a mounted bucket may be slow.
     pub fn leaving_cold(mut self) -> Self {
         self.unpacker.leaves_cold = true;
         self
@@ -157,39 +162,40 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Looks for damage in the whole file.
+    /// Checks the whole file for damage.
     ///
     /// # Errors
-    /// When there is some.
-    pub fn look_through(&mut self) -> Result<(), StoreError> {
+    /// If there is some.
+    pub fn integrity_check(&mut self) -> Result<(), StoreError> {
         let found: String = self.read(|db| db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)))?;
         if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
     }
 
-    /// Looks for damage faster: whether indexes and tables say the same is left out.
+    /// Checks the file for damage, but does not compare indexes with tables, which is faster.
     ///
     /// # Errors
-    /// When there is some.
+    /// If there is some.
     pub fn quick_check(&mut self) -> Result<(), StoreError> {
         let found: String = self.read(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
         if found == "ok" { Ok(()) } else { Err(StoreError::Damaged { path: self.path.clone(), cause: found }) }
     }
 
-    /// What is known of turns' entries that were restored, or are trusted otherwise than one that is new, by what they say.
-    pub(crate) fn uses(&mut self) -> Result<Vec<(digest::Bytes, Adopted)>, StoreError> {
-        self.read(imported::uses)
+    /// Returns the usage of turns' entries that were restored, or whose confidence differs from that of a new one, by the hash of
+    /// their content.
+    pub(crate) fn entry_usage(&mut self) -> Result<Vec<(digest::Sha256Digest, ImportedUsage)>, StoreError> {
+        self.read(imported::entry_usage)
     }
 
-    /// What is known of the turns' entry that says this.
-    pub(crate) fn use_of(&mut self, content: &digest::Bytes) -> Result<Option<Adopted>, StoreError> {
-        self.read(|db| imported::use_of(db, content))
+    /// Returns the usage of the turns' entry with this content.
+    pub(crate) fn usage_of(&mut self, content: &digest::Sha256Digest) -> Result<Option<ImportedUsage>, StoreError> {
+        self.read(|db| imported::usage_of(db, content))
     }
 
     fn read<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         work(&self.db).map_err(|cause| explain(&self.path, cause))
     }
 
-    /// One immediate transaction, tried again when another process is in the way; or a part of the one that goes on.
+    /// Runs an immediate transaction, and retries it if another process is in the way; or joins the open one.
     fn write<T>(&mut self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let Self { db, path, .. } = self;
         if !db.is_autocommit() {
@@ -237,7 +243,7 @@ impl Store for SqliteStore {
         StoreKind::Sqlite
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.path.display().to_string()
     }
 
@@ -250,12 +256,12 @@ impl Store for SqliteStore {
             return Ok(None);
         };
         let Self { db, path, unpacker, .. } = self;
-        let at = Whereabouts { transcript, start };
+        let at = SegmentPosition { transcript, start };
         let bytes = unpacker.unpack((db, path), (&data, bytes, &sha256), dictionary, at)?;
         Ok(Some((start, bytes)))
     }
 
-    fn layout(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>, StoreError> {
+    fn segment_index(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {
         self.read(|db| read::layout(db, path))
     }
 
@@ -263,27 +269,27 @@ impl Store for SqliteStore {
         self.read(|db| read::turn_at(db, path, byte))
     }
 
-    fn append(&mut self, batch: &Batch) -> Result<Appended, StoreError> {
+    fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
         self.write(|db| write::append(db, batch))
     }
 
-    fn raw(
+    fn read_bytes(
         &mut self,
         transcript: i64,
         generation: u32,
         range: (u64, u64),
         sink: &mut dyn std::io::Write,
     ) -> Result<(), StoreError> {
-        let check = if range == EVERYTHING { Check::Sha256 } else { Check::Checksum };
+        let check = if range == EVERYTHING { SegmentCheck::Sha256 } else { SegmentCheck::Checksum };
         let Self { db, path, unpacked, unpacker, .. } = self;
         let failed = |cause| explain(path, cause);
         // All of it as it is now: another process may join the last piece with what follows it.
         let mut snapshot = db.unchecked_transaction().map_err(failed)?;
         for (start, id, sha256) in read::segments(&snapshot, transcript, generation, range).map_err(failed)? {
-            let at = Whereabouts { transcript, start };
+            let at = SegmentPosition { transcript, start };
             // Turns come one after the other, and many of them are in one segment.
             let bytes = match unpacked.take() {
-                Some((known, bytes)) if known == sha256 && check == Check::Checksum => bytes,
+                Some((known, bytes)) if known == sha256 && check == SegmentCheck::Checksum => bytes,
                 _ => match unpacker.segment((&snapshot, path), id, check, at) {
                     // It may have come back meanwhile. What is cold is not joined with anything, so it is the same segment.
                     Err(cold) if cold.is_cold() => {
@@ -304,7 +310,7 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn totals(&mut self) -> Result<Totals, StoreError> {
+    fn totals(&mut self) -> Result<ArchiveTotals, StoreError> {
         self.read(read::totals)
     }
 
@@ -312,7 +318,7 @@ impl Store for SqliteStore {
         self.read(|db| read::session(db, session))
     }
 
-    fn size(&mut self, session: i64) -> Result<Size, StoreError> {
+    fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError> {
         self.read(|db| read::size(db, session))
     }
 
@@ -324,7 +330,7 @@ impl Store for SqliteStore {
         self.read(|db| read::transcripts(db, session))
     }
 
-    fn turns(&mut self, session: i64, which: Turns) -> Result<Vec<StoredTurn>, StoreError> {
+    fn turns(&mut self, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, StoreError> {
         self.read(|db| turns::turns(db, session, which))
     }
 
@@ -332,7 +338,7 @@ impl Store for SqliteStore {
         self.read(|db| turns::turns_by_id(db, prefix))
     }
 
-    fn places(&mut self, entries: &[i64]) -> Result<Vec<Place>, StoreError> {
+    fn turn_locations(&mut self, entries: &[i64]) -> Result<Vec<TurnLocation>, StoreError> {
         self.read(|db| turns::places(db, entries))
     }
 
@@ -340,7 +346,7 @@ impl Store for SqliteStore {
         self.read(|db| turns::turn(db, transcript, index))
     }
 
-    fn turn_of(&mut self, place: &Place) -> Result<Option<StoredTurn>, StoreError> {
+    fn turn_by_location(&mut self, place: &TurnLocation) -> Result<Option<StoredTurn>, StoreError> {
         self.read(|db| turns::turn_of(db, place.key))
     }
 
@@ -356,7 +362,7 @@ impl Store for SqliteStore {
         self.read(|db| compactions::compactions(db, session, since_ms))
     }
 
-    fn compactions_with(
+    fn search_compactions(
         &mut self,
         words: &str,
         project: Option<&str>,
@@ -365,25 +371,25 @@ impl Store for SqliteStore {
         self.read(|db| compactions::compactions_with(db, words, project, limit))
     }
 
-    fn place_compactions(
+    fn locate_compactions(
         &mut self,
         transcript: i64,
         summaries: &[CompactSummary],
         contexts: &[FirstContext],
     ) -> Result<(), StoreError> {
-        self.write(|db| compactions::place(db, transcript, summaries, contexts))
+        self.write(|db| compactions::locate_compactions(db, transcript, summaries, contexts))
     }
 
-    fn keep_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
+    fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
         self.write(|db| compactions::keep_snapshot(db, compaction, snapshot))
     }
 
-    fn keep(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
-        self.write(|db| kept::keep(db, turn, is_kept, now_ms))
+    fn set_pinned(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| pins::set_pinned(db, turn, is_kept, now_ms))
     }
 
-    fn kept(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
-        self.read(|db| turns::kept(db, limit))
+    fn pinned(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| turns::pinned(db, limit))
     }
 
     fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
@@ -403,8 +409,8 @@ impl Store for SqliteStore {
         self.write(|db| cycle::touch(db, entries, now_ms))
     }
 
-    fn adopt(&mut self, adopted: &[Adopted]) -> Result<usize, StoreError> {
-        self.write(|db| imported::adopt(db, adopted))
+    fn merge_usage(&mut self, adopted: &[ImportedUsage]) -> Result<usize, StoreError> {
+        self.write(|db| imported::merge_usage(db, adopted))
     }
 
     fn keep_embeddings(&mut self, embeddings: &[ImportedEmbedding]) -> Result<usize, StoreError> {
@@ -415,8 +421,8 @@ impl Store for SqliteStore {
         self.read(|db| imported::list(db, after, limit))
     }
 
-    fn announce(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
-        self.write(|db| compactions::announce(db, session, compaction))
+    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
+        self.write(|db| compactions::record_compaction(db, session, compaction))
     }
 
     fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
@@ -427,20 +433,24 @@ impl Store for SqliteStore {
         self.write(|db| write::end_session(db, session, reason, now_ms))
     }
 
-    fn settle(&mut self) -> Result<(), StoreError> {
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
         // Readers may be in the way of the last pages: that is no error, and the next time gets them.
         self.read(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
     }
 
-    fn cycle(&mut self, run: Run, plan: &dyn Fn(&Facts) -> Plan) -> Result<Outcome, StoreError> {
+    fn run_maintenance(
+        &mut self,
+        run: MaintenanceMode,
+        plan: &dyn Fn(&ArchiveStats) -> MaintenancePlan,
+    ) -> Result<MaintenanceReport, StoreError> {
         let work = |db: &Connection| {
             let facts = cycle::facts(db)?;
             cycle::run(db, run, &facts, plan(&facts))
         };
         match run {
-            Run::Real => self.write(work),
+            MaintenanceMode::Apply => self.write(work),
             // All of it as it is now; what is begun here is never committed.
-            Run::Dry => self.read(|db| work(&*db.unchecked_transaction()?)),
+            MaintenanceMode::DryRun => self.read(|db| work(&*db.unchecked_transaction()?)),
         }
     }
 
@@ -449,19 +459,19 @@ impl Store for SqliteStore {
         self.read(|db| changes::since(&*db.unchecked_transaction()?, since))
     }
 
-    fn progress(&mut self, transcript: i64) -> Result<Option<Progress>, StoreError> {
+    fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError> {
         self.read(|db| learnings::progress(db, transcript))
     }
 
-    fn learn(&mut self, transcript: i64, lesson: &Lesson, progress: &Progress) -> Result<usize, StoreError> {
-        self.write(|db| learnings::learn(db, transcript, lesson, progress))
+    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
+        self.write(|db| learnings::add_learnings(db, transcript, lesson, progress))
     }
 
-    fn learnings(&mut self, wanted: &Wanted) -> Result<Vec<StoredLearning>, StoreError> {
+    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
         self.read(|db| learnings::learnings(db, wanted))
     }
 
-    fn tallies(&mut self, session: i64) -> Result<Vec<(Option<String>, Tally)>, StoreError> {
+    fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError> {
         self.read(|db| learnings::tallies(db, session))
     }
 
@@ -489,9 +499,9 @@ impl Store for SqliteStore {
         self.read(tiers::cold_folders)
     }
 
-    fn optimise(&mut self) -> Result<(), StoreError> {
+    fn optimize(&mut self) -> Result<(), StoreError> {
         self.write(changes::forget)?;
-        self.settle()?;
+        self.checkpoint()?;
         self.read(|db| db.execute_batch("PRAGMA optimize"))
     }
 }

@@ -1,11 +1,11 @@
-//! What is asked of the archive.
+//! Queries of the archive.
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::imported::IS_IMPORTED;
-use crate::store::{Cursor, Session, Size, StoredSummary, StoredTranscript, Totals};
+use crate::store::{ArchiveTotals, Cursor, Session, SessionStats, StoredSummary, StoredTranscript};
 use ctxbridge_common::digest;
 
 pub(super) fn cursor(db: &Connection, path: &str) -> Result<Option<Cursor>> {
@@ -22,7 +22,7 @@ const CURRENT_LAYOUT: &str = "
     JOIN segments ON segments.id = layout.segment WHERE transcripts.path = ?1";
 
 /// Transcript, start, length, hash, data and dictionary.
-pub(super) type Packed = (i64, u64, u32, digest::Bytes, Vec<u8>, Option<i64>);
+pub(super) type Packed = (i64, u64, u32, digest::Sha256Digest, Vec<u8>, Option<i64>);
 
 pub(super) fn tail(db: &Connection, path: &str, below: u32) -> Result<Option<Packed>> {
     let sql = format!(
@@ -40,7 +40,7 @@ pub(super) fn tail(db: &Connection, path: &str, below: u32) -> Result<Option<Pac
     Ok(last.filter(|(_, _, bytes, _, data, _): &Packed| *bytes < below && !data.is_empty()))
 }
 
-pub(super) fn layout(db: &Connection, path: &str) -> Result<Vec<(u64, u32, digest::Bytes)>> {
+pub(super) fn layout(db: &Connection, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>> {
     let sql = format!("SELECT layout.start, segments.bytes, sha256 {CURRENT_LAYOUT} ORDER BY layout.start");
     db.prepare_cached(&sql)?.query_map([path], |row| Ok((unsigned(row, 0)?, row.get(1)?, row.get(2)?)))?.collect()
 }
@@ -51,7 +51,7 @@ pub(super) fn segments(
     transcript: i64,
     generation: u32,
     range: (u64, u64),
-) -> Result<Vec<(u64, i64, digest::Bytes)>> {
+) -> Result<Vec<(u64, i64, digest::Sha256Digest)>> {
     db.prepare_cached(
         "SELECT start, segment, sha256 FROM layout JOIN segments ON segments.id = segment
          WHERE transcript = ?1 AND generation = ?2 AND start < ?4 AND start + bytes > ?3 ORDER BY start",
@@ -62,13 +62,13 @@ pub(super) fn segments(
     .collect()
 }
 
-/// Start, length and hash of them.
+/// Start, length and hash of the segments that a range touches.
 pub(super) fn pieces(
     db: &Connection,
     transcript: i64,
     generation: u32,
     range: (u64, u64),
-) -> Result<Vec<(u64, u32, digest::Bytes)>> {
+) -> Result<Vec<(u64, u32, digest::Sha256Digest)>> {
     db.prepare_cached(
         "SELECT start, bytes, sha256 FROM layout JOIN segments ON segments.id = segment
          WHERE transcript = ?1 AND generation = ?2 AND start < ?4 AND start + bytes > ?3 ORDER BY start",
@@ -88,9 +88,9 @@ pub(super) fn turn_at(db: &Connection, path: &str, byte: u64) -> Result<Option<(
     .optional()
 }
 
-pub(super) fn totals(db: &Connection) -> Result<Totals> {
+pub(super) fn totals(db: &Connection) -> Result<ArchiveTotals> {
     let count = |sql: &str| db.query_row(sql, [], |row| unsigned(row, 0));
-    Ok(Totals {
+    Ok(ArchiveTotals {
         sessions: count("SELECT count(DISTINCT session) FROM transcripts")?,
         transcripts: count("SELECT count(*) FROM transcripts")?,
         turns: count(
@@ -140,7 +140,7 @@ pub(super) fn sessions(db: &Connection, prefix: &str, folder: Option<&str>, limi
     db.prepare_cached(&sql)?.query_map(params![prefix, folder, limit], session_of)?.collect()
 }
 
-pub(super) fn size(db: &Connection, session: i64) -> Result<Size> {
+pub(super) fn size(db: &Connection, session: i64) -> Result<SessionStats> {
     let turns = db
         .prepare_cached(
             "SELECT count(DISTINCT uuid) FROM turns WHERE superseded IS NULL
@@ -152,7 +152,7 @@ pub(super) fn size(db: &Connection, session: i64) -> Result<Size> {
          FROM transcripts WHERE session = ?1",
     )?
     .query_row([session], |row| {
-        Ok(Size {
+        Ok(SessionStats {
             turns,
             bytes: unsigned(row, 0)?,
             agents: unsigned(row, 1)?,
@@ -205,7 +205,7 @@ pub(super) fn summary_of(db: &Connection, entry: i64) -> Result<Option<(String, 
     .optional()
 }
 
-/// A turn that several files of the session have counts once.
+/// A turn that is in several files of the session counts once.
 pub(super) fn contexts(db: &Connection, session: i64) -> Result<Vec<(i64, u64)>> {
     db.prepare_cached(
         "SELECT min(started_ms) AS begin, max(turns.context_tokens) FROM turns
@@ -243,7 +243,7 @@ pub(super) fn session_cleared(db: &Connection, transcripts_in: &str, but: &str, 
     .optional()
 }
 
-/// What a column holds as JSON.
+/// Parses a JSON column.
 pub(super) fn from_json<T: DeserializeOwned>(index: usize, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into()))
 }

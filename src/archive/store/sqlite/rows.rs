@@ -1,9 +1,9 @@
 /*!
 All rows of all tables as lines of JSON, and back, whatever the tables are.
 
-`{"table":"entries","columns":["id",…],"rows":[[1,…],…]}`: as many lines as it takes. What a column holds is known by its type: bytes
-are hexadecimal digits, and a number with a fraction is the bits of a double, so that it comes back as it was. Tables of words are made
-anew from what they are of. Values go from the text right into the statement: an archive of 50,000 turns is half a million of them.
+`{"table":"entries","columns":["id",…],"rows":[[1,…],…]}`: as many lines as it takes. The type of a column decides its form: bytes
+are hexadecimal digits, and a fraction is the bits of a double, so that it comes back unchanged. Tables of words are rebuilt from
+their sources. Values go from the text right into the statement: an archive of 50,000 turns is half a million of them.
 */
 
 use std::fmt;
@@ -19,15 +19,15 @@ use crate::search::tokens::Tokenizer;
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
-/// Bytes of a line from which on another one is begun.
+/// Size of a line, in bytes, after which another one is started.
 const LINE_BYTES: usize = 256 << 10;
 
-/// Tables of words, and those behind them, are made by what puts a row into the others.
+/// Tables of words, with their shadow tables: they are derived from other tables.
 const DERIVED: [&str; 2] = ["learning_words", "snapshot_words"];
 
-/// What a column holds.
+/// Kind of data in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ColumnKind {
     Bytes,
     Fraction,
     Other,
@@ -51,11 +51,11 @@ impl SqliteStore {
     /// [`end_rows`](Self::end_rows).
     pub(in crate::store) fn read_rows(&mut self, line: &[u8]) -> std::result::Result<(), serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_slice(line);
-        Rows { db: &self.db }.deserialize(&mut deserializer)?;
+        TableRows { db: &self.db }.deserialize(&mut deserializer)?;
         deserializer.end()
     }
 
-    /// Rows come as they were: nothing is derived from them, and they refer to what comes later.
+    /// Prepares for rows: triggers and foreign keys are off, since nothing is derived from them and they may refer to later rows.
     pub(in crate::store) fn begin_rows(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| {
             db.pragma_update(None, "foreign_keys", false)?;
@@ -66,7 +66,7 @@ impl SqliteStore {
         })
     }
 
-    /// All rows are there.
+    /// Ends the rows, and turns triggers and foreign keys on again.
     pub(in crate::store) fn end_rows(&mut self) -> std::result::Result<(), StoreError> {
         self.read(|db| {
             words(db)?;
@@ -86,15 +86,15 @@ fn tables(db: &Connection) -> Result<Vec<String>> {
     Ok(names.into_iter().filter(|name| !is_derived(name)).collect())
 }
 
-/// Names of a table's columns, and what they hold.
-fn columns(db: &Connection, table: &str) -> Result<Vec<(String, Kind)>> {
+/// Names and kinds of a table's columns.
+fn columns(db: &Connection, table: &str) -> Result<Vec<(String, ColumnKind)>> {
     let mut select = db.prepare("SELECT name, type FROM pragma_table_info(?1) ORDER BY cid")?;
     select
         .query_map([table], |row| {
             let kind = match row.get_ref(1)?.as_str()? {
-                "BLOB" => Kind::Bytes,
-                "REAL" => Kind::Fraction,
-                _ => Kind::Other,
+                "BLOB" => ColumnKind::Bytes,
+                "REAL" => ColumnKind::Fraction,
+                _ => ColumnKind::Other,
             };
             Ok((row.get(0)?, kind))
         })?
@@ -151,7 +151,7 @@ fn push(line: &mut String, value: ValueRef<'_>) {
     }
 }
 
-/// Words that are looked for, as those who wrote them put them there.
+/// Rebuilds the tables of words, as the writers of the rows filled them.
 fn words(db: &Connection) -> Result<()> {
     let tokenizer = Tokenizer::default();
     let mut insert = db.prepare("INSERT INTO learning_words (rowid, text) VALUES (?1, ?2)")?;
@@ -173,11 +173,11 @@ fn words(db: &Connection) -> Result<()> {
 }
 
 /// The rows of a line.
-struct Rows<'a> {
+struct TableRows<'a> {
     db: &'a Connection,
 }
 
-impl<'de> DeserializeSeed<'de> for Rows<'_> {
+impl<'de> DeserializeSeed<'de> for TableRows<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<(), D::Error> {
@@ -185,7 +185,7 @@ impl<'de> DeserializeSeed<'de> for Rows<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Rows<'_> {
+impl<'de> Visitor<'de> for TableRows<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,7 +201,8 @@ impl<'de> Visitor<'de> for Rows<'_> {
             return Err(Error::custom(format!("there is no table {table}")));
         }
         let known = columns(self.db, &table).map_err(Error::custom)?;
-        let kinds: Option<Vec<Kind>> = listed.iter().map(|name| Some(known.iter().find(|(known, _)| known == name)?.1)).collect();
+        let kinds: Option<Vec<ColumnKind>> =
+            listed.iter().map(|name| Some(known.iter().find(|(known, _)| known == name)?.1)).collect();
         let Some(kinds) = kinds.filter(|kinds| !kinds.is_empty()) else {
             return Err(Error::custom(format!("{table} has no such columns: {}", listed.join(", "))));
         };
@@ -225,7 +226,7 @@ fn field<'de, A: MapAccess<'de>, T: Deserialize<'de>>(map: &mut A, name: &'stati
 /// A list of rows.
 struct Each<'a, 'db> {
     insert: &'a mut Statement<'db>,
-    kinds: &'a [Kind],
+    kinds: &'a [ColumnKind],
 }
 
 impl<'de> DeserializeSeed<'de> for Each<'_, '_> {
@@ -254,7 +255,7 @@ impl<'de> Visitor<'de> for Each<'_, '_> {
 /// A row, of which the values are bound one by one.
 struct OneRow<'a, 'db> {
     insert: &'a mut Statement<'db>,
-    kinds: &'a [Kind],
+    kinds: &'a [ColumnKind],
 }
 
 impl<'de> DeserializeSeed<'de> for OneRow<'_, '_> {
@@ -284,11 +285,11 @@ impl<'de> Visitor<'de> for OneRow<'_, '_> {
     }
 }
 
-/// A value, bound at its place.
+/// A value, bound to its parameter.
 struct One<'a, 'db> {
     insert: &'a mut Statement<'db>,
     at: usize,
-    kind: Kind,
+    kind: ColumnKind,
 }
 
 impl One<'_, '_> {
@@ -318,14 +319,14 @@ impl Visitor<'_> for One<'_, '_> {
 
     fn visit_i64<E: Error>(self, number: i64) -> std::result::Result<(), E> {
         match self.kind {
-            Kind::Fraction => self.bind(f64::from_bits(number.cast_unsigned())),
+            ColumnKind::Fraction => self.bind(f64::from_bits(number.cast_unsigned())),
             _ => self.bind(number),
         }
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> std::result::Result<(), E> {
         match self.kind {
-            Kind::Fraction => self.bind(f64::from_bits(number)),
+            ColumnKind::Fraction => self.bind(f64::from_bits(number)),
             _ => match i64::try_from(number) {
                 Ok(number) => self.bind(number),
                 Err(error) => Err(E::custom(error)),
@@ -334,7 +335,7 @@ impl Visitor<'_> for One<'_, '_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> std::result::Result<(), E> {
-        if self.kind != Kind::Bytes {
+        if self.kind != ColumnKind::Bytes {
             return self.bind(text);
         }
         let mut bytes = vec![0; text.len() / 2];

@@ -101,7 +101,7 @@ CREATE TABLE compactions (
 ) STRICT;
 CREATE INDEX compactions_by_session ON compactions (session, at_ms);
 
--- Single values: when the last optimise cycle was.
+-- Single values: when the last optimize cycle was.
 CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 ", "
 -- How much confidence was lost in all cycles together, up to each of them; `first_entry`: what was added afterwards begins here.

@@ -1,4 +1,4 @@
-//! The bytes of a segment, wherever they are: in the database, with or without a dictionary, or in a cold file.
+//! Reads the bytes of a segment from the database, with or without a dictionary, or from a cold file.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,37 +8,37 @@ use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::explain;
 use super::read::unsigned;
-use crate::segment::{self, Check, Dictionary};
+use crate::segment::{self, Dictionary, SegmentCheck};
 use crate::store::StoreError;
 use crate::tier::cold_file;
 use ctxbridge_common::digest;
 
-/// What is needed to unpack segments, besides them.
+/// Unpacks segments, and caches the dictionaries for it.
 #[derive(Debug, Default)]
 pub(super) struct Unpacker {
-    /// Those that were needed so far.
+    /// Dictionaries that were needed so far.
     dictionaries: HashMap<i64, Dictionary>,
-    /// Whether cold files are left alone.
+    /// `true` if cold files are skipped.
     pub leaves_cold: bool,
 }
 
-/// Where a segment is in a transcript, for messages.
+/// Position of a segment in a transcript, for messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whereabouts {
+pub(super) struct SegmentPosition {
     pub transcript: i64,
     pub start: u64,
 }
 
-/// A segment as it is kept.
-struct Kept {
+/// A segment as it is stored.
+struct StoredSegment {
     bytes: u32,
-    sha256: digest::Bytes,
+    sha256: digest::Sha256Digest,
     data: Vec<u8>,
     dictionary: Option<i64>,
 }
 
-/// Where in which file a segment is.
-struct Place {
+/// Location of a segment in a cold file.
+struct FrameLocation {
     file: PathBuf,
     start: u64,
     bytes: u64,
@@ -50,8 +50,8 @@ impl Unpacker {
         &mut self,
         (db, path): (&Connection, &Path),
         id: i64,
-        check: Check,
-        at: Whereabouts,
+        check: SegmentCheck,
+        at: SegmentPosition,
     ) -> Result<Vec<u8>, StoreError> {
         let failed = |cause| explain(path, cause);
         let kept = kept(db, id).map_err(failed)?;
@@ -66,30 +66,37 @@ impl Unpacker {
         segment::unpack(&kept.data, kept.bytes, &kept.sha256, dictionary, check).map_err(wrong)
     }
 
-    /// Unpacks what was read from the database before.
+    /// Unpacks data that was already read from the database.
     pub fn unpack(
         &mut self,
         (db, path): (&Connection, &Path),
-        (data, bytes, sha256): (&[u8], u32, &digest::Bytes),
+        (data, bytes, sha256): (&[u8], u32, &digest::Sha256Digest),
         dictionary: Option<i64>,
-        at: Whereabouts,
+        at: SegmentPosition,
     ) -> Result<Vec<u8>, StoreError> {
         let dictionary = match dictionary {
             Some(id) => Some(self.dictionary((db, path), id, at)?),
             None => None,
         };
-        segment::unpack(data, bytes, sha256, dictionary, Check::Sha256).map_err(|cause| wrong(path, at, cause))
+        segment::unpack(data, bytes, sha256, dictionary, SegmentCheck::Sha256).map_err(|cause| wrong(path, at, cause))
     }
 
-    /// From the first of these files that has it. Files outside of the database are anybody's, so the hash is always checked.
-    fn cold(&self, places: &[Place], kept: &Kept, path: &Path, at: Whereabouts) -> Result<Vec<u8>, StoreError> {
+    /// Reads a segment from the first of these files that has it. Others can change files outside of the database, so the hash is
+    /// always checked.
+    fn cold(
+        &self,
+        places: &[FrameLocation],
+        kept: &StoredSegment,
+        path: &Path,
+        at: SegmentPosition,
+    ) -> Result<Vec<u8>, StoreError> {
         let mut first = None;
         for place in places {
             let cause = if self.leaves_cold {
                 "hooks leave it alone, so that nobody waits for it".to_owned()
             } else {
                 let read = cold_file::frame(&place.file, place.start, place.bytes).map_err(|error| error.to_string());
-                match read.and_then(|data| segment::unpack(&data, kept.bytes, &kept.sha256, None, Check::Sha256)) {
+                match read.and_then(|data| segment::unpack(&data, kept.bytes, &kept.sha256, None, SegmentCheck::Sha256)) {
                     Ok(bytes) => return Ok(bytes),
                     Err(cause) => cause,
                 }
@@ -99,7 +106,7 @@ impl Unpacker {
         Err(first.unwrap_or_else(|| wrong(path, at, "it has no bytes, and is in no cold file".to_owned())))
     }
 
-    fn dictionary(&mut self, (db, path): (&Connection, &Path), id: i64, at: Whereabouts) -> Result<&Dictionary, StoreError> {
+    fn dictionary(&mut self, (db, path): (&Connection, &Path), id: i64, at: SegmentPosition) -> Result<&Dictionary, StoreError> {
         match self.dictionaries.entry(id) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(place) => {
@@ -112,31 +119,31 @@ impl Unpacker {
     }
 }
 
-fn wrong(path: &Path, at: Whereabouts, cause: String) -> StoreError {
+fn wrong(path: &Path, at: SegmentPosition, cause: String) -> StoreError {
     StoreError::Segment { path: path.to_owned(), transcript: at.transcript, start: at.start, cause }
 }
 
-fn kept(db: &Connection, id: i64) -> Result<Kept> {
+fn kept(db: &Connection, id: i64) -> Result<StoredSegment> {
     db.prepare_cached(
         "SELECT bytes, sha256, data, dictionary FROM segments LEFT JOIN warm ON warm.segment = segments.id WHERE segments.id = ?1",
     )?
-    .query_row([id], |row| Ok(Kept { bytes: row.get(0)?, sha256: row.get(1)?, data: row.get(2)?, dictionary: row.get(3)? }))
+    .query_row([id], |row| Ok(StoredSegment { bytes: row.get(0)?, sha256: row.get(1)?, data: row.get(2)?, dictionary: row.get(3)? }))
 }
 
-fn places(db: &Connection, segment: i64) -> Result<Vec<Place>> {
+fn places(db: &Connection, segment: i64) -> Result<Vec<FrameLocation>> {
     db.prepare_cached(
         "SELECT folder, name, start, cold.bytes FROM cold JOIN cold_files ON cold_files.id = file WHERE segment = ?1 ORDER BY file DESC",
     )?
     .query_map([segment], |row| {
         let file = PathBuf::from(row.get::<_, String>(0)?).join(row.get::<_, String>(1)?);
-        Ok(Place { file, start: unsigned(row, 2)?, bytes: unsigned(row, 3)? })
+        Ok(FrameLocation { file, start: unsigned(row, 2)?, bytes: unsigned(row, 3)? })
     })?
     .collect()
 }
 
-/// A segment's hash, if it is still there.
-pub(super) fn is_there(db: &Connection, id: i64, sha256: &digest::Bytes) -> Result<bool> {
-    let found: Option<digest::Bytes> =
+/// `true` if a segment with this hash is still there.
+pub(super) fn is_there(db: &Connection, id: i64, sha256: &digest::Sha256Digest) -> Result<bool> {
+    let found: Option<digest::Sha256Digest> =
         db.prepare_cached("SELECT sha256 FROM segments WHERE id = ?1")?.query_row([id], |row| row.get(0)).optional()?;
     Ok(found.as_ref() == Some(sha256))
 }

@@ -1,61 +1,63 @@
-//! Where the bytes of segments are, and moving them. What is moved is decided by [`crate::tier`].
+//! Locations of segments' bytes, and moving them between tiers. [`crate::tier`] decides what is moved.
+//!
+//! They are in tables of their own. A column of `segments` after its data would be read through all pages of that data.
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::kept::KEPT_TURNS;
+use super::pins::PINNED_TURNS;
 use super::read::unsigned;
-use super::segments::{self, Whereabouts};
+use super::segments::{self, SegmentPosition};
 use super::{SqliteStore, explain};
-use crate::segment::Check;
+use crate::segment::SegmentCheck;
 use crate::store::{ColdFile, ColdFolder, StoreError, TierSize};
-use crate::tier::cold_file::{Frame, Generation, Wanted};
-use crate::tier::{Known, Tier};
+use crate::tier::cold_file::{Frame, Generation, StoredSegmentRef};
+use crate::tier::{SessionUsage, Tier};
 use ctxbridge_common::digest;
 
-/// Whether a row of `segments` has its bytes in the database, as hooks put them there: an expression.
+/// SQL expression: `true` if a row of `segments` has its bytes in the database, as hooks put them there.
 const IS_HOT: &str = "length(data) > 0 AND NOT EXISTS (SELECT 1 FROM warm WHERE warm.segment = segments.id)";
 
-/// Whether a session that is not cold needs a row of `segments`: an expression.
+/// SQL expression: `true` if a session that is not cold needs a row of `segments`.
 const IS_NEEDED: &str = "EXISTS (SELECT 1 FROM layout JOIN transcripts ON transcripts.id = layout.transcript
     WHERE layout.segment = segments.id AND transcripts.session NOT IN (SELECT session FROM cold_files))";
 
-/// A session, and what is known of it.
+/// A session, and its usage.
 #[derive(Clone, Debug)]
 pub struct KnownSession {
-    /// In the store.
+    /// Key in the store.
     pub key: i64,
     /// The client's id.
     pub session: String,
-    /// What its tier is decided by.
-    pub known: Known,
+    /// Data that decides its tier.
+    pub known: SessionUsage,
 }
 
-/// A segment that may be compressed anew.
+/// A segment that may be recompressed.
 #[derive(Clone, Debug)]
-pub struct Candidate {
-    /// In the store.
+pub struct RepackCandidate {
+    /// Key in the store.
     pub id: i64,
     /// SHA-256 of its bytes.
-    pub sha256: digest::Bytes,
-    /// Bytes, and bytes of these when compressed.
+    pub sha256: digest::Sha256Digest,
+    /// Bytes, uncompressed.
     pub bytes: u64,
-    /// The latter.
+    /// Bytes, compressed.
     pub packed: u64,
 }
 
-/// What a segment is replaced by.
+/// Replacement of a segment.
 #[derive(Clone, Debug)]
 pub struct Repacked {
-    /// Which one.
+    /// Key of the segment in the store.
     pub id: i64,
     /// SHA-256 of its bytes.
-    pub sha256: digest::Bytes,
-    /// A zstd frame, and the dictionary that it needs; nothing where what there is is as good.
+    pub sha256: digest::Sha256Digest,
+    /// A zstd frame, and the dictionary that it needs; `None` if the stored one is as good.
     pub data: Option<(Vec<u8>, Option<i64>)>,
 }
 
 impl SqliteStore {
-    /// All sessions, with what their tiers are decided by.
+    /// Returns all sessions, with the data that decides their tiers.
     ///
     /// # Errors
     /// As every function here: when the database cannot be read or written.
@@ -63,18 +65,18 @@ impl SqliteStore {
         self.read(known_sessions)
     }
 
-    /// Segments of which each has bytes in the database, is not compressed anew yet, and belongs to no other session than these.
-    pub fn warm_candidates(&mut self, sessions: &[i64]) -> Result<Vec<Candidate>, StoreError> {
+    /// Returns the segments that have bytes in the database, are not recompressed yet, and belong to no other session than these.
+    pub fn warm_candidates(&mut self, sessions: &[i64]) -> Result<Vec<RepackCandidate>, StoreError> {
         self.read(|db| candidates(db, sessions, IS_HOT))
     }
 
-    /// The same, with those that are compressed anew already.
-    pub fn idle_segments(&mut self, sessions: &[i64]) -> Result<Vec<Candidate>, StoreError> {
+    /// Like [`warm_candidates`](Self::warm_candidates), but includes segments that are recompressed already.
+    pub fn idle_segments(&mut self, sessions: &[i64]) -> Result<Vec<RepackCandidate>, StoreError> {
         self.read(|db| candidates(db, sessions, "length(data) > 0"))
     }
 
-    /// The bytes of a segment, checked against its SHA-256; nothing when it is gone.
-    pub fn segment_bytes(&mut self, id: i64, sha256: &digest::Bytes) -> Result<Option<Vec<u8>>, StoreError> {
+    /// Returns the bytes of a segment, checked against its SHA-256, or `None` if it is gone.
+    pub fn segment_bytes(&mut self, id: i64, sha256: &digest::Sha256Digest) -> Result<Option<Vec<u8>>, StoreError> {
         let Self { db, path, unpacker, .. } = self;
         let failed = |cause| explain(path, cause);
         let snapshot = db.unchecked_transaction().map_err(failed)?;
@@ -82,10 +84,10 @@ impl SqliteStore {
             return Ok(None);
         }
         let at = whereabouts(&snapshot, id).map_err(failed)?;
-        unpacker.segment((&snapshot, path), id, Check::Sha256, at).map(Some)
+        unpacker.segment((&snapshot, path), id, SegmentCheck::Sha256, at).map(Some)
     }
 
-    /// The newest dictionary: its id, what it is, and how many bytes of segments there were when it was made.
+    /// Returns the newest dictionary: its id, its data, and the bytes of segments there were when it was made.
     pub fn dictionary(&mut self) -> Result<Option<(i64, Vec<u8>, u64)>, StoreError> {
         self.read(|db| {
             db.query_row("SELECT id, data, seen FROM dictionaries ORDER BY id DESC LIMIT 1", [], |row| {
@@ -95,7 +97,7 @@ impl SqliteStore {
         })
     }
 
-    /// Keeps a dictionary.
+    /// Saves a dictionary.
     pub fn add_dictionary(&mut self, data: &[u8], seen: u64) -> Result<i64, StoreError> {
         self.write(|db| {
             db.query_row(
@@ -106,12 +108,12 @@ impl SqliteStore {
         })
     }
 
-    /// Notes down that the newest dictionary will do for so many bytes of segments as well.
+    /// Records that the newest dictionary is good enough for `seen` bytes of segments as well.
     pub fn dictionary_will_do(&mut self, id: i64, seen: u64) -> Result<(), StoreError> {
         self.write(|db| db.execute("UPDATE dictionaries SET seen = ?2 WHERE id = ?1", params![id, seen.cast_signed()]).map(drop))
     }
 
-    /// Forgets dictionaries that nothing needs, but for the newest.
+    /// Deletes dictionaries that nothing needs, except the newest.
     pub fn forget_dictionaries(&mut self) -> Result<(), StoreError> {
         let old =
             "id < (SELECT max(id) FROM dictionaries) AND NOT EXISTS (SELECT 1 FROM warm WHERE dictionary = dictionaries.id)";
@@ -123,7 +125,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Replaces segments by the same, compressed otherwise, as far as they are still as they were; says of each whether it is.
+    /// Replaces segments by recompressed ones, if they have not changed since. Returns for each `true` if it was replaced.
     pub fn repack(&mut self, repacked: &[Repacked]) -> Result<Vec<bool>, StoreError> {
         self.write(|db| repacked.iter().map(|segment| repack(db, segment)).collect())
     }
@@ -133,7 +135,7 @@ impl SqliteStore {
         self.read(|db| generations(&*db.unchecked_transaction()?, session))
     }
 
-    /// Bytes that the segments of a session take in the database.
+    /// Returns the bytes that the segments of a session take in the database.
     pub fn packed_bytes(&mut self, session: i64) -> Result<u64, StoreError> {
         self.read(|db| {
             db.prepare_cached(
@@ -149,12 +151,13 @@ impl SqliteStore {
         self.read(|db| Ok(cold_files(db, Some(session))?.pop()))
     }
 
-    /// All of them.
+    /// Returns the cold files of all sessions.
     pub fn cold_files(&mut self) -> Result<Vec<ColdFile>, StoreError> {
         self.read(|db| cold_files(db, None))
     }
 
-    /// Takes note that a session is in a file, if it still has just these generations: its segments can be read from there now.
+    /// Records that a session is in a cold file, if it still has exactly these generations. Its segments can then be read from
+    /// there.
     pub fn add_cold_file(
         &mut self,
         session: i64,
@@ -181,9 +184,9 @@ impl SqliteStore {
         })
     }
 
-    /// Segments of a session's cold file whose bytes are still in the database, though no session that is not cold needs them; with
-    /// SHA-256, length, compressed bytes, and the place in the file.
-    pub fn to_empty(&mut self, session: i64) -> Result<Vec<(Wanted, u64, Frame)>, StoreError> {
+    /// Returns the segments of a session's cold file whose bytes are still in the database, though only cold sessions need them;
+    /// with SHA-256, length, compressed bytes, and the position in the file.
+    pub fn evictable_segments(&mut self, session: i64) -> Result<Vec<(StoredSegmentRef, u64, Frame)>, StoreError> {
         self.read(|db| {
             db.prepare_cached(&format!(
                 "SELECT segments.id, segments.bytes, sha256, length(data), cold.start, cold.bytes
@@ -192,15 +195,15 @@ impl SqliteStore {
             ))?
             .query_map([session], |row| {
                 let segment = row.get(0)?;
-                let wanted = Wanted { id: segment, start: 0, bytes: row.get(1)?, sha256: row.get(2)? };
+                let wanted = StoredSegmentRef { id: segment, start: 0, bytes: row.get(1)?, sha256: row.get(2)? };
                 Ok((wanted, unsigned(row, 3)?, Frame { segment, start: unsigned(row, 4)?, bytes: unsigned(row, 5)? }))
             })?
             .collect()
         })
     }
 
-    /// Takes the bytes of these segments out of the database, as far as they are in a cold file and nobody needs them here.
-    pub fn empty(&mut self, segments: &[i64]) -> Result<(), StoreError> {
+    /// Removes the bytes of these segments from the database, if they are in a cold file and no session needs them here.
+    pub fn evict_segments(&mut self, segments: &[i64]) -> Result<(), StoreError> {
         let sql = format!(
             "UPDATE segments SET data = x'' WHERE id = ?1 AND length(data) > 0 AND NOT {IS_NEEDED}
              AND EXISTS (SELECT 1 FROM cold WHERE cold.segment = segments.id)"
@@ -215,22 +218,24 @@ impl SqliteStore {
         })
     }
 
-    /// Segments that have to be in the database for a session not to be cold, and are not: all of its own, and all that are nowhere else
-    /// than in its file.
-    pub fn away(&mut self, session: i64) -> Result<Vec<Wanted>, StoreError> {
+    /// Returns the segments that are missing in the database for a session to leave the cold tier: its own, and those that are only
+    /// in its file.
+    pub fn missing_segments(&mut self, session: i64) -> Result<Vec<StoredSegmentRef>, StoreError> {
         self.read(|db| {
             db.prepare_cached(
                 "SELECT id, bytes, sha256 FROM segments WHERE length(data) = 0 AND id IN (
                     SELECT segment FROM layout WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1)
                     UNION SELECT segment FROM cold WHERE file IN (SELECT id FROM cold_files WHERE session = ?1))",
             )?
-            .query_map([session], |row| Ok(Wanted { id: row.get(0)?, start: 0, bytes: row.get(1)?, sha256: row.get(2)? }))?
+            .query_map([session], |row| {
+                Ok(StoredSegmentRef { id: row.get(0)?, start: 0, bytes: row.get(1)?, sha256: row.get(2)? })
+            })?
             .collect()
         })
     }
 
     /// Puts the bytes of segments back into the database.
-    pub fn fill(&mut self, segments: &[(Wanted, Vec<u8>)]) -> Result<(), StoreError> {
+    pub fn restore_segments(&mut self, segments: &[(StoredSegmentRef, Vec<u8>)]) -> Result<(), StoreError> {
         self.write(|db| {
             for (wanted, data) in segments {
                 db.prepare_cached("UPDATE segments SET data = ?3 WHERE id = ?1 AND sha256 = ?2 AND length(data) = 0")?
@@ -240,7 +245,7 @@ impl SqliteStore {
         })
     }
 
-    /// Takes note that a session is cold no longer, if all of it is in the database.
+    /// Records that a session is no longer cold, if all of it is in the database.
     pub fn remove_cold_file(&mut self, session: i64) -> Result<bool, StoreError> {
         let is_whole = "SELECT NOT EXISTS (SELECT 1 FROM segments WHERE length(data) = 0 AND id IN (
             SELECT segment FROM layout WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1)
@@ -253,12 +258,12 @@ impl SqliteStore {
         })
     }
 
-    /// Takes note that a cold file is in another folder now.
+    /// Records that a cold file is in another folder now.
     pub fn move_cold_file(&mut self, session: i64, folder: &str) -> Result<(), StoreError> {
         self.write(|db| db.execute("UPDATE cold_files SET folder = ?2 WHERE session = ?1", params![session, folder]).map(drop))
     }
 
-    /// Bytes of the database, and those of them that nothing is in.
+    /// Returns the bytes of the database, and the free bytes among them.
     pub fn free_bytes(&mut self) -> Result<(u64, u64), StoreError> {
         self.read(|db| {
             db.query_row(
@@ -270,7 +275,7 @@ impl SqliteStore {
         })
     }
 
-    /// Makes the file as small as what is in it. All others wait for as long as that takes.
+    /// Shrinks the file to its content. All other processes wait meanwhile.
     pub fn shrink(&mut self) -> Result<(), StoreError> {
         self.read(|db| db.execute_batch("VACUUM"))
     }
@@ -286,20 +291,21 @@ fn known_sessions(db: &Connection) -> Result<Vec<KnownSession>> {
             cold_files.id IS NOT NULL AND EXISTS (
                 SELECT 1 FROM transcripts JOIN layout ON layout.transcript = transcripts.id WHERE transcripts.session = sessions.id
                 AND NOT EXISTS (SELECT 1 FROM cold WHERE cold.segment = layout.segment AND cold.file = cold_files.id)),
-            sessions.id IN (SELECT transcripts.session FROM {KEPT_TURNS} JOIN transcripts ON transcripts.id = turns.transcript)
+            sessions.id IN (SELECT transcripts.session FROM {PINNED_TURNS} JOIN transcripts ON transcripts.id = turns.transcript)
          FROM sessions LEFT JOIN restored ON restored.session = sessions.id LEFT JOIN cold_files ON cold_files.session = sessions.id
          WHERE EXISTS (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id) ORDER BY last_ms"
     );
     db.prepare_cached(&sql)?
         .query_map([], |row| {
-            let known = Known { used_ms: row.get(2)?, moved_ms: row.get(3)?, has_grown: row.get(4)?, has_kept: row.get(5)? };
+            let known =
+                SessionUsage { used_ms: row.get(2)?, moved_ms: row.get(3)?, has_grown: row.get(4)?, has_kept: row.get(5)? };
             Ok(KnownSession { key: row.get(0)?, session: row.get(1)?, known })
         })?
         .collect()
 }
 
-/// Segments of no other sessions than these, of which a condition holds.
-fn candidates(db: &Connection, sessions: &[i64], condition: &'static str) -> Result<Vec<Candidate>> {
+/// Returns segments that belong to no other sessions than these, and meet a condition.
+fn candidates(db: &Connection, sessions: &[i64], condition: &'static str) -> Result<Vec<RepackCandidate>> {
     let sql = format!(
         "SELECT id, sha256, bytes, length(data) FROM segments WHERE {condition} AND NOT EXISTS (
             SELECT 1 FROM layout JOIN transcripts ON transcripts.id = layout.transcript
@@ -309,21 +315,21 @@ fn candidates(db: &Connection, sessions: &[i64], condition: &'static str) -> Res
     let sessions = serde_json::Value::from(sessions).to_string();
     db.prepare_cached(&sql)?
         .query_map([sessions], |row| {
-            Ok(Candidate { id: row.get(0)?, sha256: row.get(1)?, bytes: unsigned(row, 2)?, packed: unsigned(row, 3)? })
+            Ok(RepackCandidate { id: row.get(0)?, sha256: row.get(1)?, bytes: unsigned(row, 2)?, packed: unsigned(row, 3)? })
         })?
         .collect()
 }
 
-/// Any transcript that has a segment.
-fn whereabouts(db: &Connection, segment: i64) -> Result<Whereabouts> {
+/// Returns the position of a segment in any transcript that has it.
+fn whereabouts(db: &Connection, segment: i64) -> Result<SegmentPosition> {
     let found = db
         .prepare_cached("SELECT transcript, start FROM layout WHERE segment = ?1 LIMIT 1")?
-        .query_row([segment], |row| Ok(Whereabouts { transcript: row.get(0)?, start: unsigned(row, 1)? }))
+        .query_row([segment], |row| Ok(SegmentPosition { transcript: row.get(0)?, start: unsigned(row, 1)? }))
         .optional()?;
-    Ok(found.unwrap_or(Whereabouts { transcript: 0, start: 0 }))
+    Ok(found.unwrap_or(SegmentPosition { transcript: 0, start: 0 }))
 }
 
-/// The same content is the same segment, however it is compressed: only that it is there, and not yet warm, has to be seen to.
+/// The same content is the same segment, however it is compressed. So only its presence, and that it is not yet warm, is checked.
 fn repack(db: &Connection, segment: &Repacked) -> Result<bool> {
     let is_hot = format!("SELECT 1 FROM segments WHERE id = ?1 AND sha256 = ?2 AND {IS_HOT}");
     if !db.prepare_cached(&is_hot)?.exists(params![segment.id, segment.sha256])? {
@@ -337,7 +343,7 @@ fn repack(db: &Connection, segment: &Repacked) -> Result<bool> {
     Ok(true)
 }
 
-/// The current generation of the transcript that has most first, then those of others, then what they were before.
+/// The current generation of the largest transcript first, then those of others, then earlier generations.
 fn generations(db: &Connection, session: i64) -> Result<Vec<Generation>> {
     let mut found: Vec<Generation> = Vec::new();
     let mut select = db.prepare_cached(
@@ -353,7 +359,7 @@ fn generations(db: &Connection, session: i64) -> Result<Vec<Generation>> {
         if found.last().is_none_or(|last| (last.transcript, last.number) != (transcript, number)) {
             found.push(Generation { transcript, path: row.get(1)?, agent: row.get(2)?, number, segments: Vec::new() });
         }
-        let wanted = Wanted { start: unsigned(row, 4)?, id: row.get(5)?, bytes: row.get(6)?, sha256: row.get(7)? };
+        let wanted = StoredSegmentRef { start: unsigned(row, 4)?, id: row.get(5)?, bytes: row.get(6)?, sha256: row.get(7)? };
         if let Some(last) = found.last_mut() {
             last.segments.push(wanted);
         }
@@ -361,7 +367,7 @@ fn generations(db: &Connection, session: i64) -> Result<Vec<Generation>> {
     Ok(found)
 }
 
-/// All of them, or that of a session.
+/// Returns the cold files of all sessions, or of one.
 fn cold_files(db: &Connection, session: Option<i64>) -> Result<Vec<ColdFile>> {
     let condition = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
     let sql = format!(
@@ -380,7 +386,7 @@ fn cold_files(db: &Connection, session: Option<i64>) -> Result<Vec<ColdFile>> {
         .collect()
 }
 
-/// How much is in each tier: hot, warm, cold.
+/// Returns the size of each tier: hot, warm, cold.
 pub(super) fn tiers(db: &Connection) -> Result<Vec<TierSize>> {
     let mut sizes = Tier::ALL.map(|tier| TierSize { tier, sessions: 0, segments: 0, bytes_raw: 0, bytes_stored: 0 });
     let sql = "SELECT iif(length(data) = 0, 2, EXISTS (SELECT 1 FROM warm WHERE warm.segment = segments.id)) AS place,

@@ -8,9 +8,9 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
 use super::cycle;
 use super::imported::IS_IMPORTED;
-use super::kept::{IS_KEPT, KEPT_TURNS};
+use super::pins::{IS_PINNED, PINNED_TURNS};
 use super::read::{from_json, optional, unsigned};
-use crate::store::{Place, StoredTurn, Turns};
+use crate::store::{StoredTurn, TurnLocation, TurnSelection};
 use ctxbridge_transcript::Turn;
 
 /// Columns of a [`StoredTurn`].
@@ -19,23 +19,23 @@ static COLUMNS: LazyLock<String> = LazyLock::new(|| {
         "SELECT turns.entry, turns.transcript, turns.generation, superseded, sessions.session, transcripts.agent,
         access_count, {}, idx, start, start + turns.bytes, turns.uuid, started_ms, started_ms + took_ms, sha256, chars,
         tools, files, agents, turns.context_tokens, output_tokens, is_answered, open_work,
-        entries.confidence IS 0.0, {IS_KEPT}",
-        cycle::confidence(cycle::LOST)
+        entries.confidence IS 0.0, {IS_PINNED}",
+        cycle::confidence(cycle::TOTAL_LOSS)
     )
 });
 
-/// The [`Place`]s of an entry. What an imported transcript no longer has is in the session's own.
+/// The [`TurnLocation`]s of an entry. Turns that an imported transcript no longer has are in the session's own.
 static PLACES: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT turns.entry, turns.id, transcript, idx, transcripts.session, folder, started_ms, access_count, {}, richness,
             superseded IS NOT NULL
          FROM turns JOIN entries ON entries.id = turns.entry {AROUND}
          WHERE turns.entry = ?1 AND NOT (superseded IS NOT NULL AND {IS_IMPORTED})",
-        cycle::confidence(cycle::LOST)
+        cycle::confidence(cycle::TOTAL_LOSS)
     )
 });
 
-/// Where those come from that are no turn's.
+/// Joins for the columns that are not of the turn itself.
 const AROUND: &str = "JOIN transcripts ON transcripts.id = turns.transcript JOIN sessions ON sessions.id = transcripts.session";
 
 /// Turns of a transcript.
@@ -46,9 +46,9 @@ fn of_transcript(condition: &str) -> String {
     )
 }
 
-/// Turns that are kept.
+/// Turns that are pinned.
 fn of_kept(condition: &str) -> String {
-    format!("{} FROM {KEPT_TURNS} CROSS JOIN entries ON entries.id = turns.entry {AROUND} {condition}", *COLUMNS)
+    format!("{} FROM {PINNED_TURNS} CROSS JOIN entries ON entries.id = turns.entry {AROUND} {condition}", *COLUMNS)
 }
 
 fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
@@ -64,7 +64,7 @@ fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
         access_count: row.get(6)?,
         confidence: row.get(7)?,
         is_pruned: row.get(23)?,
-        is_kept: row.get(24)?,
+        is_pinned: row.get(24)?,
         turn: Turn {
             index: row.get(8)?,
             start: unsigned(row, 9)?,
@@ -90,26 +90,26 @@ fn names(row: &Row<'_>, index: usize) -> Result<Vec<String>> {
     row.get::<_, Option<String>>(index)?.map_or(Ok(Vec::new()), |text| from_json(index, &text))
 }
 
-pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<StoredTurn>> {
+pub(super) fn turns(db: &Connection, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>> {
     let mut found = Vec::new();
     // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
     let transcripts = transcripts(db, session)?;
-    for &Listed { transcript, is_agent, hot_from } in &transcripts {
+    for &SessionTranscript { transcript, is_agent, hot_from } in &transcripts {
         match which {
-            Turns::Agents | Turns::All if is_agent != (which == Turns::Agents) => {}
-            Turns::All | Turns::Agents => {
+            TurnSelection::Agents | TurnSelection::All if is_agent != (which == TurnSelection::Agents) => {}
+            TurnSelection::All | TurnSelection::Agents => {
                 found.extend(list(db, &of_transcript("superseded IS NULL ORDER BY idx"), [transcript])?);
             }
-            Turns::Superseded => {
+            TurnSelection::Superseded => {
                 found.extend(list(db, &of_transcript("superseded IS NOT NULL ORDER BY idx"), [transcript])?);
             }
-            Turns::Newest(_) | Turns::Candidates(_) | Turns::Kept if is_agent => {}
-            Turns::Newest(count) => {
+            TurnSelection::Newest(_) | TurnSelection::Candidates(_) | TurnSelection::Pinned if is_agent => {}
+            TurnSelection::Newest(count) => {
                 let sql = of_transcript("superseded IS NULL ORDER BY idx DESC LIMIT ?2");
                 found.extend(list(db, &sql, params![transcript, limit(count)])?);
             }
-            Turns::Candidates(count) => candidates(db, transcript, hot_from, count, &mut found)?,
-            Turns::Kept => {
+            TurnSelection::Candidates(count) => candidates(db, transcript, hot_from, count, &mut found)?,
+            TurnSelection::Pinned => {
                 let sql = of_kept("WHERE turns.transcript = ?1 AND superseded IS NULL ORDER BY idx DESC");
                 found.extend(list(db, &sql, [transcript])?);
             }
@@ -119,7 +119,7 @@ pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<S
         // A copy elsewhere, a folder that was renamed: what several files have is one turn.
         let mut seen = HashSet::new();
         found.retain(|turn| turn.agent.is_some() || turn.is_superseded || seen.insert(turn.turn.id));
-        if let Turns::Newest(count) = which {
+        if let TurnSelection::Newest(count) = which {
             found.sort_by_key(|turn| Reverse(turn.turn.started_ms));
             found.truncate(count);
         }
@@ -128,22 +128,22 @@ pub(super) fn turns(db: &Connection, session: i64, which: Turns) -> Result<Vec<S
 }
 
 /// A file of a session.
-struct Listed {
+struct SessionTranscript {
     transcript: i64,
     is_agent: bool,
-    /// Turns that began earlier are pruned, or were restored.
+    /// Turns that started earlier are pruned, or were restored.
     hot_from: i64,
 }
 
-/// Files of a session, the one that has most first, those of other tools' archives last.
-fn transcripts(db: &Connection, session: i64) -> Result<Vec<Listed>> {
+/// Files of a session, the largest first, those of other tools' archives last.
+fn transcripts(db: &Connection, session: i64) -> Result<Vec<SessionTranscript>> {
     let sql = format!(
         "SELECT id, agent IS NOT NULL, hot_from FROM transcripts WHERE session = ?1 ORDER BY {IS_IMPORTED}, bytes DESC, id DESC"
     );
     db.prepare_cached(&sql)?
         .query_map([session], |row| {
             let hot_from = row.get::<_, Option<i64>>(2)?.unwrap_or(i64::MIN);
-            Ok(Listed { transcript: row.get(0)?, is_agent: row.get(1)?, hot_from })
+            Ok(SessionTranscript { transcript: row.get(0)?, is_agent: row.get(1)?, hot_from })
         })?
         .collect()
 }
@@ -166,8 +166,8 @@ fn candidates(db: &Connection, transcript: i64, hot_from: i64, count: usize, fou
     Ok(())
 }
 
-/// One that several sessions have is shown once.
-pub(super) fn kept(db: &Connection, limit: usize) -> Result<Vec<StoredTurn>> {
+/// A turn that several sessions have is listed once.
+pub(super) fn pinned(db: &Connection, limit: usize) -> Result<Vec<StoredTurn>> {
     let sql = of_kept("ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC");
     let mut found = list(db, &sql, [])?;
     let mut seen = HashSet::new();
@@ -192,15 +192,15 @@ pub(super) fn turns_by_id(db: &Connection, prefix: &str) -> Result<Vec<StoredTur
     list(db, &sql, params![low, high])
 }
 
-/// One after the other, since most are looked up by an index, and an entry is mostly in one place.
-pub(super) fn places(db: &Connection, entries: &[i64]) -> Result<Vec<Place>> {
+/// One query for each entry: the lookup uses an index, and an entry mostly has one location.
+pub(super) fn places(db: &Connection, entries: &[i64]) -> Result<Vec<TurnLocation>> {
     let mut select = db.prepare_cached(&PLACES)?;
     let mut found = Vec::new();
     for entry in entries {
         let mut rows = select.query([entry])?;
         while let Some(row) = rows.next()? {
             let richness: u8 = row.get(9)?;
-            found.push(Place {
+            found.push(TurnLocation {
                 entry: row.get(0)?,
                 key: row.get(1)?,
                 transcript: row.get(2)?,

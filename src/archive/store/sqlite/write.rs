@@ -1,20 +1,20 @@
-//! What changes the archive. Every function runs inside one transaction.
+//! Changes of the archive. Every function runs inside one transaction.
 
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
-use super::{compactions, cycle, kept};
-use crate::store::{Appended, Batch, Rewritten};
+use super::{compactions, cycle, pins};
+use crate::store::{AppendOutcome, Batch, SharedPrefix};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::Turn;
 
-/// Adds what a pass found, if nobody was there in between.
-pub(super) fn append(db: &Connection, batch: &Batch) -> Result<Appended> {
+/// Adds a batch, if no other process was first.
+pub(super) fn append(db: &Connection, batch: &Batch) -> Result<AppendOutcome> {
     let known: Option<(i64, u32, u64)> = db
         .prepare_cached("SELECT id, generation, bytes FROM transcripts WHERE path = ?1")?
         .query_row([&batch.transcript.path], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.cast_unsigned())))
         .optional()?;
-    if known.map(|(_, generation, bytes)| (generation, bytes)) != batch.follows {
-        return Ok(Appended::Moved);
+    if known.map(|(_, generation, bytes)| (generation, bytes)) != batch.expected_cursor {
+        return Ok(AppendOutcome::Conflict);
     }
     let session = session(db, batch)?;
     let transcript = transcript(db, batch, session)?;
@@ -32,12 +32,12 @@ pub(super) fn append(db: &Connection, batch: &Batch) -> Result<Appended> {
         compactions::summary(db, session, Some(transcript), met)?;
     }
     compactions::first_contexts(db, transcript, &batch.first_contexts)?;
-    Ok(Appended::Done)
+    Ok(AppendOutcome::Committed)
 }
 
-/// A sub-agent knows nothing of the conversation's model, window and size.
+/// Adds or updates the session. A sub-agent's transcript does not set the model, window and size of the conversation.
 fn session(db: &Connection, batch: &Batch) -> Result<i64> {
-    let seen = batch.cursor.interpreter.seen();
+    let seen = batch.cursor.interpreter.session_metadata();
     let is_main = batch.transcript.agent.is_none();
     let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
     db.prepare_cached(
@@ -86,7 +86,7 @@ fn transcript(db: &Connection, batch: &Batch, session: i64) -> Result<i64> {
             batch.transcript.agent,
             cursor.generation,
             cursor.bytes.cast_signed(),
-            cursor.interpreter.seen().bad_lines.cast_signed(),
+            cursor.interpreter.session_metadata().bad_lines.cast_signed(),
             cursor.check,
             interpreter,
         ],
@@ -94,8 +94,8 @@ fn transcript(db: &Connection, batch: &Batch, session: i64) -> Result<i64> {
     )
 }
 
-/// The new generation begins with the segments and turns that it shares with the one before.
-fn begin_generation(db: &Connection, transcript: i64, generation: u32, rewritten: Rewritten) -> Result<()> {
+/// Starts a generation with the segments and turns that it shares with the previous one.
+fn begin_generation(db: &Connection, transcript: i64, generation: u32, rewritten: SharedPrefix) -> Result<()> {
     db.execute(
         "INSERT INTO layout (transcript, generation, start, segment)
          SELECT transcript, ?2, start, segment FROM layout WHERE transcript = ?1 AND generation = ?2 - 1 AND start < ?3",
@@ -133,9 +133,9 @@ fn segments(db: &Connection, batch: &Batch, transcript: i64) -> Result<()> {
     Ok(())
 }
 
-/// A turn that is new, or has grown since it was stored.
+/// Adds a turn, or updates one that has grown since it was stored.
 fn turn(db: &Connection, transcript: i64, generation: u32, turn: &Turn) -> Result<()> {
-    let stored: Option<(i64, i64, digest::Bytes)> = db
+    let stored: Option<(i64, i64, digest::Sha256Digest)> = db
         .prepare_cached(
             "SELECT turns.id, entry, sha256 FROM turns JOIN entries ON entries.id = entry
              WHERE transcript = ?1 AND idx = ?2 AND superseded IS NULL",
@@ -174,7 +174,7 @@ fn turn(db: &Connection, transcript: i64, generation: u32, turn: &Turn) -> Resul
         ":agents": list(&turn.agents),
         ":open_work": list(&turn.open_work),
     })?;
-    if turn.is_kept { kept::asked(db, turn) } else { Ok(()) }
+    if turn.is_kept { pins::pin_from_prompt(db, turn) } else { Ok(()) }
 }
 
 fn new_entry(db: &Connection, turn: &Turn) -> Result<i64> {
@@ -191,8 +191,8 @@ fn new_entry(db: &Connection, turn: &Turn) -> Result<i64> {
     Ok(entry)
 }
 
-/// The entry of a turn that has other content now. What was restored of it stays counted, unless the old content is that of
-/// another turn as well, or the new one is known already.
+/// Returns the entry of a turn whose content has changed. Its restores stay counted, unless another turn has the old content as
+/// well, or the new content is known already.
 fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64> {
     let exists = |sql: &str, params: &[&dyn rusqlite::ToSql]| db.prepare_cached(sql)?.exists(params);
     if exists("SELECT 1 FROM turns WHERE entry = ?1 AND id <> ?2", &[&entry, &id])? {
@@ -217,8 +217,8 @@ fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64>
     Ok(entry)
 }
 
-/// The row of a session that a hook speaks of, made when its transcript has not been seen yet.
-pub(super) fn known_session(db: &Connection, session: &str, now_ms: i64) -> Result<i64> {
+/// Returns the row of a session that a hook names, and creates it if its transcript has not been seen yet.
+pub(super) fn ensure_session(db: &Connection, session: &str, now_ms: i64) -> Result<i64> {
     db.prepare_cached(
         "INSERT INTO sessions (session, first_ms, last_ms) VALUES (?1, ?2, ?2)
          ON CONFLICT (session) DO UPDATE SET session = excluded.session RETURNING id",
@@ -227,11 +227,11 @@ pub(super) fn known_session(db: &Connection, session: &str, now_ms: i64) -> Resu
 }
 
 pub(super) fn end_session(db: &Connection, session: &str, reason: &str, now_ms: i64) -> Result<()> {
-    let id = known_session(db, session, now_ms)?;
+    let id = ensure_session(db, session, now_ms)?;
     db.execute("UPDATE sessions SET ended_ms = ?2, end_reason = ?3 WHERE id = ?1", params![id, now_ms, reason]).map(drop)
 }
 
-/// None of them is nothing.
+/// Serializes names as JSON; `None` for an empty list.
 pub(super) fn list(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
 }

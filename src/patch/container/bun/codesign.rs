@@ -1,8 +1,8 @@
 /*!
-The code signature of a Mach-O executable: reads the one there is and makes an ad-hoc one in its likeness.
+The code signature of a Mach-O executable: reads the existing one and makes an ad-hoc one with the same properties.
 
-An ad-hoc signature names no signer. It says that these are the bytes that were meant, and that is what macOS demands of
-everything it runs on arm64. It is a table of blobs, in Apple's words a SuperBlob; all numbers are big-endian:
+An ad-hoc signature names no signer. It has hashes of the file's bytes, and macOS on arm64 runs nothing without them. It is a
+table of blobs, in Apple's words a SuperBlob; all numbers are big-endian:
 
 ```text
 magic, length, count, then for each blob: slot, offset
@@ -12,9 +12,9 @@ entitlements      slots 5, 7    what the program may do, as XML and as DER
 CMS               slot 0x10000  who signed: empty
 ```
 
-This is what `codesign --sign -` writes. The format is that of `cs_blobs.h` in Apple's kernel sources. It is our own code, as no
-crate does this: `apple_codesign_adhoc` is for arm64, names every program `a.out` and leaves entitlements out; `apple-codesign`
-takes the whole file into memory and brings some hundred crates for certificates and notarisation.
+`codesign --sign -` writes the same. The format is described in `cs_blobs.h` of Apple's kernel sources. No crate fits:
+`apple_codesign_adhoc` is for arm64 only, names every program `a.out` and leaves entitlements out. `apple-codesign` reads the
+whole file into memory and adds some hundred crates for certificates and notarization.
 */
 
 mod entitlements;
@@ -33,16 +33,16 @@ const CODE_DIRECTORY: u32 = 0xfade_0c02;
 const REQUIREMENTS: u32 = 0xfade_0c01;
 const CMS: u32 = 0xfade_0b01;
 
-/// Slots of the table. Those from 1 to 11 have a hash in the code directory.
+/// Slots of the table. Slots 1 to 11 have a hash in the code directory.
 mod slot {
     use std::ops::Range;
 
     pub const CODE_DIRECTORY: u32 = 0;
-    /// Has no blob: the hash is of a property list in the program, or beside it.
+    /// Has no blob: the hash is of a property list in the program, or next to it.
     pub const INFO_PLIST: u32 = 1;
     pub const REQUIREMENTS: u32 = 2;
-    /// Hashes of what belongs to a bundle of files, or to a disk image.
-    pub const OUTSIDE: [u32; 3] = [3, 4, 6];
+    /// Hashes of parts of a bundle of files, or of a disk image.
+    pub const EXTERNAL: [u32; 3] = [3, 4, 6];
     pub const ENTITLEMENTS_XML: u32 = 5;
     pub const ENTITLEMENTS_DER: u32 = 7;
     pub const ALTERNATE_CODE_DIRECTORIES: Range<u32> = 0x1000..0x1005;
@@ -52,31 +52,31 @@ mod slot {
 const ADHOC: u32 = 0x2;
 /// The hardened runtime.
 const RUNTIME: u32 = 0x10000;
-/// What else is taken over: HARD, KILL, EXPIRATION, RESTRICT, ENFORCEMENT, all of which only make the system stricter. What is
-/// left out says something about the signer: that libraries have to be of the same one (REQUIRE_LV, FORCED_LV), which an ad-hoc
-/// signature has not got, or that it was a linker (LINKER_SIGNED), whose signatures have no entitlements.
+/// Other flags that are kept: HARD, KILL, EXPIRATION, RESTRICT, ENFORCEMENT. They only make the system stricter. The flags that are
+/// dropped are about the signer: libraries must have the same one (REQUIRE_LV, FORCED_LV), but an ad-hoc signature has none; or it
+/// was a linker (LINKER_SIGNED), whose signatures have no entitlements.
 const STRICTER: u32 = 0x1f00;
 
 const EXECUTABLE_IS_MAIN: u64 = 1;
 const SHA256: u8 = 2;
 const HASH: usize = 32;
-/// The fixed part of a code directory of version 0x20400, and of 0x20500, which adds the version of the hardened runtime.
+/// Version and length of a code directory's fixed part: 0x20400, and 0x20500, which adds the version of the hardened runtime.
 const PLAIN: (u32, usize) = (0x20400, 88);
 const HARDENED: (u32, usize) = (0x20500, 96);
-/// What signatures are aligned to, and Apple's tools pad them to.
+/// Alignment of signatures, to which Apple's tools also pad them.
 const ALIGNMENT: usize = 16;
-/// More than any signature has: what is larger is no signature, and not worth the memory.
-const MOST_BLOBS: usize = 64;
-const LONGEST_ENTITLEMENTS: usize = 1 << 20;
+/// Upper limits, more than any signature has: anything larger is not a signature, and not worth the memory.
+const MAX_BLOBS: usize = 64;
+const MAX_ENTITLEMENTS_BYTES: usize = 1 << 20;
 
 /// Makes ad-hoc signatures for one program.
 #[derive(Clone, Debug)]
 pub struct Signer {
     identifier: Vec<u8>,
     flags: u32,
-    /// The version of the hardened runtime, of which `flags` says whether it is on.
+    /// Version of the hardened runtime, which `flags` turns on or off.
     runtime: u32,
-    /// The base-2 logarithm of the size of what gets a hash of its own.
+    /// Base-2 logarithm of the page size. Each page has its own hash.
     page: u8,
     /// The segment `__TEXT` in the file.
     text: Range<u64>,
@@ -91,23 +91,23 @@ fn refuse(what: &str) -> LayoutError {
 }
 
 impl Signer {
-    /// A signer that takes over what an ad-hoc signature can have of the original one: identifier, page size, the hardened
+    /// A signer that keeps everything of the original signature that an ad-hoc one can have: identifier, page size, the hardened
     /// runtime, entitlements. `text` is the segment `__TEXT` in the file.
     ///
-    /// The hardened runtime refuses libraries of another signer, and all are others to a program without one. The client has
-    /// add-ons (`.node`) within it, so it stays hardened only when its entitlements allow them, as those of 2.1.330 do.
+    /// The hardened runtime refuses libraries of another signer; for a program without a signer, that is every library. The client
+    /// has add-ons (`.node`) inside, so it stays hardened only if its entitlements allow them, as those of 2.1.330 do.
     ///
-    /// What names the signer is gone: team, requirements, certificates, and launch constraints (slots 8 to 11).
+    /// Parts that name the signer are dropped: team, requirements, certificates, and launch constraints (slots 8 to 11).
     ///
     /// # Errors
-    /// When the signature cannot be read, or is one for more than this file.
+    /// If the signature cannot be read, or is one for more than this file.
     pub fn like(original: &[u8], text: Range<u64>) -> Result<Self, LayoutError> {
         let index = index(original).ok_or_else(|| refuse("cannot be read"))?;
         let directories =
             index.iter().filter(|(slot, _)| *slot == slot::CODE_DIRECTORY || slot::ALTERNATE_CODE_DIRECTORIES.contains(slot));
         let directory = directories.filter_map(|(_, blob)| Directory::read(blob)).next();
         let directory = directory.ok_or_else(|| refuse("has no code directory with SHA-256 that ctxbridge can read"))?;
-        if slot::OUTSIDE.iter().any(|slot| directory.special(*slot).is_some()) {
+        if slot::EXTERNAL.iter().any(|slot| directory.special(*slot).is_some()) {
             return Err(refuse("is one for a bundle of files"));
         }
         if ![12, 14].contains(&directory.page) {
@@ -116,8 +116,8 @@ impl Signer {
         let mut blobs = BTreeMap::new();
         let mut open = true;
         for (slot, blob) in &index {
-            if let Some(form) = entitlements::Form::of_slot(*slot) {
-                let kept = Some(*blob).filter(|blob| blob.len() <= LONGEST_ENTITLEMENTS);
+            if let Some(form) = entitlements::EntitlementsFormat::of_slot(*slot) {
+                let kept = Some(*blob).filter(|blob| blob.len() <= MAX_ENTITLEMENTS_BYTES);
                 let kept = kept.and_then(|blob| entitlements::without_restricted(form, blob));
                 let kept = kept.ok_or_else(|| refuse("has entitlements in a form that ctxbridge does not know"))?;
                 open &= entitlements::allow_foreign_libraries(form, &kept);
@@ -141,17 +141,17 @@ impl Signer {
         })
     }
 
-    /// How many bytes the signature takes of a program that ends at `limit`, in bytes, and at which it starts.
+    /// Size of the signature for a program that ends at `limit`, in bytes. The signature starts there.
     pub fn size(&self, limit: usize) -> usize {
         self.length(limit).next_multiple_of(ALIGNMENT)
     }
 
-    /// What takes the hashes of the file's pages, up to the signature.
+    /// Creates the collector for the hashes of the file's pages, up to the signature.
     pub fn pages(&self) -> Pages {
         Pages { hasher: Sha256::new(), size: 1 << self.page, room: 1 << self.page, hashes: Vec::new() }
     }
 
-    /// The signature of a file that ends at `limit`, all of which `pages` was given.
+    /// The signature of a file that ends at `limit`; `pages` must have received all bytes before.
     pub fn sign(&self, limit: usize, pages: Pages) -> Vec<u8> {
         let mut blobs = BTreeMap::from([(slot::CODE_DIRECTORY, self.directory(limit, pages))]);
         blobs.extend(self.blobs.clone());
@@ -176,7 +176,7 @@ impl Signer {
         limit.div_ceil(1 << self.page)
     }
 
-    /// How many hashes there are of anything but pages: one for each slot up to the last that has one.
+    /// Number of hashes that are not of pages: one for each slot up to the last used one.
     fn specials(&self) -> u32 {
         self.blobs.keys().rev().find(|slot| **slot < slot::CMS).copied().unwrap_or_default()
     }
@@ -185,7 +185,7 @@ impl Signer {
         if self.flags & RUNTIME != 0 && self.runtime != 0 { HARDENED } else { PLAIN }
     }
 
-    /// Where in the code directory the hashes of the pages begin; those of the slots stand before them, the last one first.
+    /// Offset of the page hashes in the code directory. The hashes of the slots come before them, the last one first.
     fn hashes_at(&self) -> usize {
         self.layout().1 + self.identifier.len() + 1 + HASH * self.specials() as usize
     }
@@ -227,7 +227,7 @@ impl Signer {
     }
 }
 
-/// The hashes of a file's pages, in the making. The last page ends with the file; it is not filled up, as macOS does not either.
+/// Collects the hashes of a file's pages. The last page ends with the file; it is not padded, and macOS does not pad it, either.
 pub struct Pages {
     hasher: Sha256,
     size: usize,
@@ -258,7 +258,7 @@ impl Pages {
     }
 }
 
-/// What a code directory says that is taken over.
+/// The fields of a code directory that are kept.
 struct Directory<'file> {
     blob: &'file [u8],
     flags: u32,
@@ -285,7 +285,7 @@ impl<'file> Directory<'file> {
         Some(Self { blob, flags: u32_at(blob, 12)?, identifier, page: *kinds.last()?, text_flags, runtime })
     }
 
-    /// The hash of a slot, when it has one.
+    /// The hash of a slot, if it has one.
     fn special(&self, slot: u32) -> Option<[u8; HASH]> {
         let slot = (slot <= u32_at(self.blob, 24)?).then_some(slot as usize)?;
         let at = (u32_at(self.blob, 16)? as usize).checked_sub(HASH * slot)?;
@@ -298,7 +298,7 @@ fn index(signature: &[u8]) -> Option<Vec<(u32, &[u8])>> {
     let signature = signature.get(..u32_at(signature, 4)? as usize)?;
     let count = u32_at(signature, 8)? as usize;
     let rows = signature.get(12..12usize.checked_add(count.checked_mul(8)?)?)?;
-    if u32_at(signature, 0)? != SUPER_BLOB || count > MOST_BLOBS {
+    if u32_at(signature, 0)? != SUPER_BLOB || count > MAX_BLOBS {
         return None;
     }
     let blob = |row: &[u8]| {
@@ -312,7 +312,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// A number of a signature. All that are written count bytes of a file whose size is below 4 GiB.
+/// A number as a signature has it. All written numbers count bytes of a file smaller than 4 GiB.
 fn word(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,8 @@
 /*!
-Are two executables the same but for the code of some modules?
+Compares two executables, except for the code of some modules.
 
-The check of a file that cannot be run here. It goes by what the new file says, not by what the writer meant: sections are those that
-the `object` crate's reader finds, modules and ranges those of the new table.
+This checks a file that cannot be run here. It uses the contents of the new file, not the intention of the writer: sections are
+those that the `object` crate's reader finds, modules and ranges those of the new table.
 */
 
 use std::collections::BTreeMap;
@@ -11,18 +11,18 @@ use std::ops::Range;
 
 use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 
-use super::graph::{Entry, Graph};
+use super::graph::{Graph, GraphEntry};
 use super::{Bun, Executable};
-use crate::container::Source;
+use crate::container::FileBytes;
 
-/// How much is compared at once.
+/// Number of bytes compared at once.
 const WINDOW: usize = 1 << 20;
 
-/// One of two files that are compared.
+/// One of the two compared files.
 #[derive(Clone, Copy)]
 pub(in crate::container) struct Side<'a> {
     pub bun: &'a Bun,
-    pub file: &'a Source,
+    pub file: &'a FileBytes,
 }
 
 impl Side<'_> {
@@ -36,8 +36,8 @@ impl Side<'_> {
     }
 }
 
-/// Compares all of two executables but the contents of these modules (indices among those of JavaScript). Says what was compared, or
-/// what differs.
+/// Compares all of two executables except the contents of these modules (indices among those of JavaScript). Returns a description
+/// of the compared parts, or of the difference.
 pub(in crate::container) fn compare(old: Side<'_>, new: Side<'_>, edited: &[usize]) -> Result<String, String> {
     let edited: Vec<usize> = edited.iter().map(|module| old.bun.scripts[*module]).collect();
     let sections = sections(old, new)?;
@@ -60,7 +60,7 @@ pub(in crate::container) fn compare(old: Side<'_>, new: Side<'_>, edited: &[usiz
     Ok(format!("{modules} other modules and {sections} other sections are the original's{signature}"))
 }
 
-/// The sections besides the one with the graph: same names, addresses, bytes. Returns how many there are.
+/// Compares names, addresses and bytes of all sections but the one with the graph. Returns their number.
 fn sections(old: Side<'_>, new: Side<'_>) -> Result<usize, String> {
     let (before, after) = (list(old)?, list(new)?);
     if before.len() != after.len() {
@@ -103,7 +103,7 @@ fn list(side: Side<'_>) -> Result<Vec<Section>, String> {
     file.sections().map(section).collect()
 }
 
-/// The modules that were not edited, and what the table says of them. Returns how many there are.
+/// Compares the modules that were not edited, and their table entries. Returns their number.
 fn modules(old: Side<'_>, new: Side<'_>, edited: &[usize]) -> Result<usize, String> {
     let (before, after) = (old.graph(), new.graph());
     let shape = |graph: &Graph| (graph.entries.len(), graph.entry_point, graph.flags);
@@ -115,7 +115,7 @@ fn modules(old: Side<'_>, new: Side<'_>, edited: &[usize]) -> Result<usize, Stri
     let mut shared: BTreeMap<i64, Vec<Range<usize>>> = BTreeMap::new();
     for (index, (one, other)) in before.entries.iter().zip(&after.entries).enumerate() {
         let name = String::from_utf8_lossy(&old.file[old.blob(one.name())]).into_owned();
-        let kinds = |entry: &Entry| (entry.encoding, entry.loader, entry.format, entry.side);
+        let kinds = |entry: &GraphEntry| (entry.encoding, entry.loader, entry.format, entry.side);
         if kinds(one) != kinds(other) {
             return Err(format!("the module {name} has another format"));
         }
@@ -143,7 +143,7 @@ fn modules(old: Side<'_>, new: Side<'_>, edited: &[usize]) -> Result<usize, Stri
     Ok(before.entries.len() - edited.len())
 }
 
-/// Ranges without what they have in common.
+/// Merges ranges that overlap.
 fn union(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut union: Vec<Range<usize>> = Vec::new();
@@ -156,7 +156,7 @@ fn union(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     union
 }
 
-fn same(old: &Source, one: Range<usize>, new: &Source, other: Range<usize>, what: &str) -> Result<(), String> {
+fn same(old: &FileBytes, one: Range<usize>, new: &FileBytes, other: Range<usize>, what: &str) -> Result<(), String> {
     if one.len() != other.len() {
         return Err(format!("{what}: {} bytes became {}", one.len(), other.len()));
     }

@@ -1,11 +1,12 @@
 /*!
-A Bun executable for Linux: the graph is the section `.bun`, the last thing in the last writable `PT_LOAD`, or alone in one of its own.
+A Bun executable for Linux: the graph is the section `.bun`, the last thing in the last writable `PT_LOAD`, or alone in one of its
+own.
 
-Behind that segment the file has only what is not loaded: symbols, comments, the section headers. So the section can grow where it
-is: the segment grows with it, and what is behind moves. Nothing that is loaded gets another address.
+After that segment the file has only parts that are not loaded: symbols, comments, the section headers. So the section can grow in
+place: the segment grows with it, and the parts after it move. Nothing that is loaded gets another address.
 
-Releases fill the segment up with zeros to the next page, have each part of the file in one place, and no other segment that
-reaches as far as `.bun` (2.1.110 to 2.1.330, all architectures). What is otherwise is refused.
+Releases pad the segment with zeros to the next page, have each part of the file in one place, and no other segment that
+reaches as far as `.bun` (2.1.110 to 2.1.330, all architectures). Any other layout is refused.
 */
 
 use std::ops::Range;
@@ -15,14 +16,14 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
 
 use super::LayoutError;
-use crate::container::Pieces;
+use crate::container::PiecewiseFile;
 
 #[cfg(test)]
 mod tests;
 
-type Header = FileHeader64<Endianness>;
+type ElfHeader = FileHeader64<Endianness>;
 
-/// Where fields are that change, in bytes; the ELF specification's names.
+/// Offsets of the fields that change, in bytes; the names are those of the ELF specification.
 const E_SHOFF: usize = 40;
 const P_FILESZ: usize = 32;
 const P_MEMSZ: usize = 40;
@@ -32,7 +33,7 @@ const SH_SIZE: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Elf {
     section: Range<usize>,
-    /// The index of the segment that the section ends.
+    /// Index of the segment at whose end the section is.
     segment: usize,
     segment_end: usize,
 }
@@ -40,7 +41,7 @@ pub struct Elf {
 impl Elf {
     pub fn parse(file: &[u8]) -> Result<Self, LayoutError> {
         let refuse = |what: &str| LayoutError::new(format!("the ELF file {what}"));
-        let header = Header::parse(file).map_err(|error| refuse(&format!("is not one for 64 bits: {error}")))?;
+        let header = ElfHeader::parse(file).map_err(|error| refuse(&format!("is not one for 64 bits: {error}")))?;
         let endian = header.endian().map_err(|error| refuse(&format!("has no known byte order: {error}")))?;
         if endian != Endianness::Little {
             return Err(refuse("is big-endian"));
@@ -80,7 +81,7 @@ impl Elf {
         let segments_end = table_end(header.e_phoff(endian), segments.len(), header.e_phentsize(endian));
         let (shoff, headers) = (header.e_shoff(endian) as usize, sections.len());
         let headers_end = table_end(header.e_shoff(endian), headers, header.e_shentsize(endian));
-        if segments_end.max(size_of::<Header>()) > section.start || (shoff < bytes.end && headers_end > section.start) {
+        if segments_end.max(size_of::<ElfHeader>()) > section.start || (shoff < bytes.end && headers_end > section.start) {
             return Err(refuse("has its headers in `.bun`"));
         }
         let address = segment.p_vaddr(endian).checked_add((section.start - bytes.start) as u64);
@@ -93,7 +94,7 @@ impl Elf {
             in_file && offset < part.end as u64 && offset.saturating_add(size) > part.start as u64
         };
         let (phoff, whole) = (header.e_phoff(endian) as usize, section.start..bytes.end);
-        let rewritten = [0..size_of::<Header>(), phoff..segments_end, shoff..headers_end];
+        let rewritten = [0..size_of::<ElfHeader>(), phoff..segments_end, shoff..headers_end];
         for other in sections.iter().filter(|other| !std::ptr::eq(*other, bun)) {
             let (offset, size) = (other.sh_offset(endian), other.sh_size(endian));
             if other.sh_type(endian) != elf::SHT_NOBITS && size > 0 && range(offset, size, file).is_none() {
@@ -117,17 +118,17 @@ impl Elf {
     }
 
     /// The file with another section; it has grown by whole pages.
-    pub fn with_section(&self, file: &[u8], section: Pieces) -> Result<Pieces, LayoutError> {
+    pub fn with_section(&self, file: &[u8], section: PiecewiseFile) -> Result<PiecewiseFile, LayoutError> {
         let endian = Endianness::Little;
         let broken = |error: object::read::Error| LayoutError::new(format!("the ELF file cannot be read any more: {error}"));
-        let header = Header::parse(file).map_err(broken)?;
+        let header = ElfHeader::parse(file).map_err(broken)?;
         let (phoff, phentsize) = (header.e_phoff(endian) as usize, usize::from(header.e_phentsize(endian)));
         let (shoff, shentsize) = (header.e_shoff(endian), usize::from(header.e_shentsize(endian)));
         let sections = header.section_headers(endian, file).map_err(broken)?;
         let segment = &header.program_headers(endian, file).map_err(broken)?[self.segment];
         let grown = section.len() - self.section.len();
 
-        let mut new = Pieces::kept(0..self.section.start);
+        let mut new = PiecewiseFile::kept(0..self.section.start);
         new.append(section);
         new.keep(self.section.end..file.len());
         // Of a section that takes nothing in the file, the offset may be any.

@@ -1,5 +1,5 @@
 /*!
-Bun's module graph: what the `.bun` section of an executable holds.
+Bun's module graph: the contents of the `.bun` section of an executable.
 
 ```text
 u64 length                    of the blob that follows; all numbers are little-endian
@@ -8,42 +8,41 @@ blob: data                    names, contents, bytecode, the module table, argum
       "\n---- Bun! ----\n"
 ```
 
-The table has an entry for each module: pairs of `u32 offset, u32 length` into the blob (name, contents, source map, bytecode, and in
-entries of 52 bytes also module info and the path that the bytecode was made from), then four bytes: encoding (0 binary, 1 Latin-1,
-2 UTF-8), loader (1 JavaScript), format (1 ES module, 2 CommonJS) and side. Contents and names end in a NUL that their lengths leave
-out. Ranges of bytecode may be shared and may overlap. Offsets, as read off releases 2.1.110 to 2.1.330; Bun's own description is
-`StandaloneModuleGraph` in its source.
+The table has an entry for each module: pairs of `u32 offset, u32 length` into the blob (name, contents, source map, bytecode, and
+in entries of 52 bytes also module info and the path that the bytecode was made from), then four bytes: encoding (0 binary, 1
+Latin-1, 2 UTF-8), loader (1 JavaScript), format (1 ES module, 2 CommonJS) and side. Contents and names end in a NUL that their
+lengths leave out. Ranges of bytecode may be shared and may overlap. Offsets, as read off releases 2.1.110 to 2.1.330; Bun's own
+description is `StandaloneModuleGraph` in its source.
 
-Since 2.1.246 more follows the table, up to the arguments: a hash of each module's source, and offsets of string tables among the
-bytecode. What it is made of differs from release to release, and so it is left as it is, which is right as long as nothing it points
-to moves.
+Since 2.1.246 more data follows the table, up to the arguments: a hash of each module's source, and offsets of string tables in the
+bytecode. Its layout differs from release to release, so it is left as it is. That is right as long as nothing it points to moves.
 
-A module is edited where it stands. What comes behind it moves by whole pages, so that nothing loses an alignment it has, and every
-offset that points there moves with it. Whatever is in between, understood or not, stays as it is.
+A module is edited in place. The parts after it move by whole pages, so that nothing loses its alignment, and every offset that
+points there moves with them. Everything in between, understood or not, stays as it is.
 */
 
 use std::ops::Range;
 
 use super::LayoutError;
-use crate::container::Pieces;
+use crate::container::PiecewiseFile;
 
 #[cfg(test)]
 mod tests;
 
 const TRAILER: &[u8] = b"\n---- Bun! ----\n";
 const OFFSETS: usize = 32;
-/// What moves, moves by a multiple of this: the largest alignment that Bun asks of anything in the blob divides it, and so do the
-/// blocks of the file systems that can share ranges of files.
+/// Unit by which parts move. It is a multiple of the largest alignment that Bun requires in the blob, and of the block size of file
+/// systems that can share ranges of files.
 const PAGE: usize = 4096;
 
 /// A range of the blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct BlobSpan {
     pub offset: u32,
     pub length: u32,
 }
 
-impl Span {
+impl BlobSpan {
     pub fn range(self) -> Range<usize> {
         self.offset as usize..self.offset as usize + self.length as usize
     }
@@ -53,14 +52,14 @@ impl Span {
     }
 }
 
-/// A module, as the table has it.
+/// A module's entry in the table.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// Name, contents, source map, bytecode, and what newer versions add.
-    spans: Vec<Span>,
-    /// How the contents are to be read: 0 binary, 1 Latin-1, 2 UTF-8.
+pub struct GraphEntry {
+    /// Name, contents, source map, bytecode, and the additions of newer versions.
+    spans: Vec<BlobSpan>,
+    /// Encoding of the contents: 0 binary, 1 Latin-1, 2 UTF-8.
     pub encoding: u8,
-    /// What Bun makes of it: 1 is JavaScript.
+    /// Loader that Bun uses: 1 is JavaScript.
     pub loader: u8,
     /// 1 ES module, 2 CommonJS.
     pub format: u8,
@@ -73,7 +72,7 @@ const CONTENTS: usize = 1;
 const BYTECODE: usize = 3;
 const MODULE_INFO: usize = 4;
 
-impl Entry {
+impl GraphEntry {
     pub fn name(&self) -> Range<usize> {
         self.spans[NAME].range()
     }
@@ -82,13 +81,13 @@ impl Entry {
         self.spans[CONTENTS].range()
     }
 
-    /// A range that is not empty.
-    fn span(&self, field: usize) -> Option<Span> {
+    /// The range of a field, if it is not empty.
+    fn span(&self, field: usize) -> Option<BlobSpan> {
         self.spans.get(field).copied().filter(|span| span.length > 0)
     }
 
-    /// Everything the table says of it, and what stays when it is edited.
-    pub fn spans(&self) -> impl Iterator<Item = (Span, bool)> {
+    /// All ranges of the entry, each with `true` if it stays when the module is edited.
+    pub fn spans(&self) -> impl Iterator<Item = (BlobSpan, bool)> {
         self.spans.iter().enumerate().map(|(field, span)| (*span, ![CONTENTS, BYTECODE, MODULE_INFO].contains(&field)))
     }
 }
@@ -96,23 +95,23 @@ impl Entry {
 /// The graph of one executable. All positions count from the start of the blob.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<GraphEntry>,
     /// The index of the module that runs first.
     pub entry_point: usize,
-    /// Whatever they mean.
+    /// Flags, kept as they are.
     pub flags: u32,
     blob_length: usize,
     byte_count: usize,
-    table: Span,
+    table: BlobSpan,
     entry_size: usize,
-    argv: Span,
-    /// Whether something follows the table that is not known.
+    argv: BlobSpan,
+    /// `true` if unknown data follows the table.
     appendix: bool,
 }
 
 /// New contents of a module.
 #[derive(Clone, Debug)]
-pub struct Edit {
+pub struct ModuleEdit {
     /// The module's index in the table.
     pub index: usize,
     /// Its whole contents.
@@ -120,7 +119,7 @@ pub struct Edit {
 }
 
 impl Graph {
-    /// Reads the graph in a section: its length, the blob, and what may follow.
+    /// Reads the graph in a section: its length, the blob, and data that may follow.
     pub fn parse(section: &[u8]) -> Result<Self, LayoutError> {
         let refuse = |what: &str| Err(LayoutError::new(format!("the module graph {what}")));
         let Some((head, rest)) = section.split_first_chunk::<8>() else { return refuse("is missing: the section is empty") };
@@ -133,7 +132,8 @@ impl Graph {
         if byte_count != data.len() {
             return refuse("counts other bytes than it has");
         }
-        let (table, argv) = (Span { offset: u32_at(8), length: u32_at(12) }, Span { offset: u32_at(20), length: u32_at(24) });
+        let (table, argv) =
+            (BlobSpan { offset: u32_at(8), length: u32_at(12) }, BlobSpan { offset: u32_at(20), length: u32_at(24) });
         if data.get(argv.range()).is_none() {
             return refuse("has arguments outside of itself");
         }
@@ -144,7 +144,7 @@ impl Graph {
                 if entry_point >= entries.len() {
                     return refuse("starts with a module that it does not have");
                 }
-                // The table is written anew when a module is edited.
+                // The table is written again when a module is edited.
                 let spans = entries.iter().flat_map(|entry| &entry.spans);
                 if spans.chain([&argv]).any(|span| span.overlaps(&table.range())) {
                     return refuse("has something else in its module table");
@@ -169,29 +169,30 @@ impl Graph {
         refuse("has a module table in a form that ctxbridge does not know")
     }
 
-    /// The section with these modules changed: its used part, `8 + blob` bytes, becomes what is returned. Longer contents move what
-    /// is behind them by whole pages.
+    /// The section with these modules changed. The result replaces its used part, `8 + blob` bytes. Longer contents move the parts
+    /// after them by whole pages.
     ///
-    /// The modules lose their bytecode, which is that of other code, and their module info; the bytes of both stay where they are,
-    /// since other modules may share them.
-    pub fn edit(&self, section: &[u8], mut edits: Vec<Edit>) -> Result<Pieces, LayoutError> {
+    /// The modules lose their bytecode, which belongs to the old code, and their module info. The bytes of both stay where they
+    /// are, since other modules may share them.
+    pub fn edit(&self, section: &[u8], mut edits: Vec<ModuleEdit>) -> Result<PiecewiseFile, LayoutError> {
         edits.sort_by_key(|edit| self.entries[edit.index].contents().start);
         // Where old contents end, and how far everything from there on has moved.
         let mut moves: Vec<(usize, usize)> = Vec::new();
-        let mut blob = Pieces::default();
+        let mut blob = PiecewiseFile::default();
         let mut done = 0;
         let mut moved = 0;
         for edit in &edits {
             let old = self.entries[edit.index].contents();
-            // The NUL behind the contents belongs to them.
+            // The NUL after the contents belongs to them.
             let end = old.end + 1;
             if old.start < done {
                 return Err(LayoutError::new("two modules that are to be edited share their contents".to_owned()));
             }
             self.refuse_shared(section, edit.index)?;
             let loaded = [BYTECODE, MODULE_INFO].into_iter();
-            let behind =
-                |entry: &Entry| loaded.clone().any(|field| entry.span(field).is_some_and(|span| span.offset as usize >= end));
+            let behind = |entry: &GraphEntry| {
+                loaded.clone().any(|field| entry.span(field).is_some_and(|span| span.offset as usize >= end))
+            };
             if self.appendix && self.entries.iter().any(behind) {
                 return Err(LayoutError::new(
                     "bytecode behind the module to be edited may be pointed to from where is not known".to_owned(),
@@ -231,7 +232,7 @@ impl Graph {
         blob.overwrite(byte_count, &(byte_count as u64).to_le_bytes());
         blob.overwrite(byte_count + 8, &table.to_le_bytes());
         blob.overwrite(byte_count + 20, &shift(self.argv.offset)?.to_le_bytes());
-        let mut section = Pieces::default();
+        let mut section = PiecewiseFile::default();
         section.insert((blob.len() as u64).to_le_bytes());
         section.append(blob);
         Ok(section)
@@ -243,9 +244,9 @@ impl Graph {
         let own = own.start..own.end + 1;
         for (other, entry) in self.entries.iter().enumerate() {
             for (field, span) in entry.spans.iter().enumerate() {
-                // The NUL behind a text belongs to it, and may be all there is of it.
+                // The NUL after a text belongs to it, and may be all there is of it.
                 let is_text = field == NAME || (field == CONTENTS && entry.encoding != 0);
-                let span = Span { length: span.length + u32::from(is_text), ..*span };
+                let span = BlobSpan { length: span.length + u32::from(is_text), ..*span };
                 let goes = other == index && [CONTENTS, BYTECODE, MODULE_INFO].contains(&field);
                 if !goes && span.overlaps(&own) {
                     let name = String::from_utf8_lossy(&section[8..][entry.name()]).into_owned();
@@ -259,33 +260,34 @@ impl Graph {
         Ok(())
     }
 
-    /// The arguments that the program was given when it was made.
+    /// The arguments that were built into the program.
     pub fn argv(&self) -> Range<usize> {
         self.argv.range()
     }
 
-    /// The bytes of the section that the graph takes.
+    /// Number of bytes of the section that the graph uses.
     pub fn used(&self) -> usize {
         8 + self.blob_length
     }
 }
 
-/// The entries of a table, when it can be read with entries of this size.
-fn entries(data: &[u8], rows: &[u8], entry_size: usize) -> Option<Vec<Entry>> {
+/// The entries of a table, if it can be read with entries of this size.
+fn entries(data: &[u8], rows: &[u8], entry_size: usize) -> Option<Vec<GraphEntry>> {
     if rows.is_empty() || !rows.len().is_multiple_of(entry_size) {
         return None;
     }
     rows.chunks_exact(entry_size).map(|row| entry(data, row)).collect()
 }
 
-fn entry(data: &[u8], row: &[u8]) -> Option<Entry> {
+fn entry(data: &[u8], row: &[u8]) -> Option<GraphEntry> {
     let (spans, kinds) = row.split_last_chunk::<4>()?;
-    let spans: Vec<Span> = spans.chunks_exact(8).map(|pair| Span { offset: u32_at(pair, 0), length: u32_at(pair, 4) }).collect();
+    let spans: Vec<BlobSpan> =
+        spans.chunks_exact(8).map(|pair| BlobSpan { offset: u32_at(pair, 0), length: u32_at(pair, 4) }).collect();
     let [encoding, loader, format, side] = *kinds;
     let inside = spans.iter().all(|span| data.get(span.range()).is_some());
-    let entry = Entry { spans, encoding, loader, format, side };
+    let entry = GraphEntry { spans, encoding, loader, format, side };
     let name = data.get(entry.name()).filter(|name| !name.is_empty() && std::str::from_utf8(name).is_ok());
-    // What is text ends in a NUL; the byte is there, since the table comes behind it.
+    // Text ends in a NUL; the byte is there, since the table comes after it.
     let terminated = |range: Range<usize>| data.get(range.end) == Some(&0);
     let sound = inside && name.is_some() && terminated(entry.name()) && encoding <= 2 && format <= 2;
     (sound && (encoding == 0 || terminated(entry.contents()))).then_some(entry)

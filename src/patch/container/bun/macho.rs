@@ -7,12 +7,11 @@ __BUN               the section, then zeros up to the end of the page
 __LINKEDIT          tables for dyld and the symbols, then the code signature, with which the file ends
 ```
 
-`__LINKEDIT` comes behind `__BUN` in the file and in memory. Nobody knows what is in it by its address: dyld and the kernel find
-its tables by the file offsets in the load commands. So the section can grow: first into what is left of its page, then
-`__LINKEDIT` moves by whole pages, and those file offsets with it. Everything that has an address in the program stays where it
-is.
+`__LINKEDIT` comes after `__BUN` in the file and in memory. Nothing uses addresses in it: dyld and the kernel find its tables by
+the file offsets in the load commands. So the section can grow: first into the rest of its page, then `__LINKEDIT` moves by whole
+pages, and those file offsets with it. Everything that has an address in the program stays where it is.
 
-The signature has a hash of each page, so it is made anew: [`Signer`] knows how. Apple's `<mach-o/loader.h>` describes the format.
+The signature has a hash of each page, so [`Signer`] makes a new one. Apple's `<mach-o/loader.h>` describes the format.
 */
 
 use std::ops::Range;
@@ -23,23 +22,23 @@ use object::read::macho::MachHeader as _;
 
 use super::LayoutError;
 use super::codesign::Signer;
-use crate::container::{Pieces, Source};
-use commands::{Pointer, Segment, check_fixups, field, file_offsets, name, section, segment, signature};
+use crate::container::{FileBytes, PiecewiseFile};
+use commands::{MachoSegment, Pointer, check_fixups, field, file_offsets, name, section, segment, signature};
 
 mod commands;
 #[cfg(test)]
 mod tests;
 
-type Header = MachHeader64<Endianness>;
+type MachoHeader = MachHeader64<Endianness>;
 
 const ENDIAN: Endianness = Endianness::Little;
 
-/// What `__BUN` grows by, and the unit of sizes in memory: the page of arm64. That of x86-64 is a quarter of it; but in
-/// 2.1.330 for x86-64, too, `__BUN` and `__LINKEDIT` are at multiples of this in memory, and stay so.
-const GROWTH: usize = 16 << 10;
+/// Unit by which `__BUN` grows, and of sizes in memory: the page of arm64. The page of x86-64 is a quarter of it; but in 2.1.330
+/// for x86-64, too, `__BUN` and `__LINKEDIT` are at multiples of this in memory, and stay so.
+const GROWTH_UNIT: usize = 16 << 10;
 
-/// How long the header and the load commands may be: that of the client has 3 KB.
-const LONGEST_HEAD: usize = 64 << 10;
+/// Maximum length of the header and the load commands in bytes; the client's have 3 KB.
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// A Mach-O executable whose layout is understood.
 #[derive(Clone, Debug)]
@@ -47,11 +46,11 @@ pub struct Macho {
     /// The length of the header and the load commands.
     head: usize,
     section: Range<usize>,
-    bun: Segment,
-    linkedit: Segment,
-    /// What points into `__LINKEDIT`.
+    bun: MachoSegment,
+    linkedit: MachoSegment,
+    /// The file offsets that point into `__LINKEDIT`.
     pointers: Vec<Pointer>,
-    /// Where the load command of the signature is.
+    /// Position of the load command of the signature.
     signature_command: usize,
     signature: Range<usize>,
     signer: Signer,
@@ -69,12 +68,12 @@ impl Macho {
     /// Reads the layout of a file.
     ///
     /// # Errors
-    /// When it is not a signed executable for one 64-bit architecture of a Mac, or something in it is not known to
+    /// If it is not a signed executable for one 64-bit architecture of a Mac, or something in it is not known to
     /// stay right when `__BUN` grows.
     pub fn parse(file: &[u8]) -> Result<Self, LayoutError> {
         let (header, page) = header(file)?;
-        let head = size_of::<Header>() + header.sizeofcmds(ENDIAN) as usize;
-        if head > LONGEST_HEAD {
+        let head = size_of::<MachoHeader>() + header.sizeofcmds(ENDIAN) as usize;
+        if head > MAX_HEAD_BYTES {
             return Err(refuse("has more load commands than any linker writes"));
         }
         let mut commands = Vec::new();
@@ -141,18 +140,19 @@ impl Macho {
         self.linkedit.file.start..self.signature.start
     }
 
-    /// The bytes of the code signature, with which the file ends. In what [`Self::finish`] returns, all the rest determines them.
+    /// The bytes of the code signature, at the end of the file. In the result of [`Self::finish`], the rest of the file determines
+    /// them.
     pub fn signature(&self) -> Range<usize> {
         self.signature.clone()
     }
 
-    /// The file with another section, whose kept pieces are ranges of the file. In the place of the signature are zeros.
+    /// The file with another section, whose kept pieces are ranges of the file. The signature is replaced by zeros.
     ///
     /// # Errors
-    /// When the new file would be too large for the format.
-    pub fn with_section(&self, file: &[u8], section: Pieces) -> Result<Pieces, LayoutError> {
+    /// If the new file would be too large for the format.
+    pub fn with_section(&self, file: &[u8], section: PiecewiseFile) -> Result<PiecewiseFile, LayoutError> {
         let room = self.bun.file.end - self.section.start;
-        let grown = section.len().saturating_sub(room).next_multiple_of(GROWTH);
+        let grown = section.len().saturating_sub(room).next_multiple_of(GROWTH_UNIT);
         let slack = room + grown - section.len();
         let signed = self.signature.start + grown;
         let signature = self.signer.size(signed);
@@ -162,14 +162,14 @@ impl Macho {
             return Err(too_large());
         }
 
-        let mut head = Head(file.get(..self.head).ok_or_else(|| refuse("has become shorter"))?.to_vec());
+        let mut head = HeadBuffer(file.get(..self.head).ok_or_else(|| refuse("has become shorter"))?.to_vec());
         let row = self.bun.command;
         head.put_u64(row + field::SEGMENT_VMSIZE, self.bun.memory.end - self.bun.memory.start + grown as u64);
         head.put_u64(row + field::SEGMENT_FILESIZE, (self.bun.file.len() + grown) as u64);
         head.put_u64(row + field::SECTIONS + field::SECTION_SIZE, section.len() as u64);
         let row = self.linkedit.command;
         head.put_u64(row + field::SEGMENT_VMADDR, self.linkedit.memory.start + grown as u64);
-        head.put_u64(row + field::SEGMENT_VMSIZE, linkedit.next_multiple_of(GROWTH) as u64);
+        head.put_u64(row + field::SEGMENT_VMSIZE, linkedit.next_multiple_of(GROWTH_UNIT) as u64);
         head.put_u64(row + field::SEGMENT_FILEOFF, (self.linkedit.file.start + grown) as u64);
         head.put_u64(row + field::SEGMENT_FILESIZE, linkedit as u64);
         for pointer in &self.pointers {
@@ -181,7 +181,7 @@ impl Macho {
         }
         head.put_u32(self.signature_command + field::DATA_SIZE, u32::try_from(signature).map_err(|_| too_large())?);
 
-        let mut new = Pieces::default();
+        let mut new = PiecewiseFile::default();
         new.insert(head.0);
         new.keep(self.head..self.section.start);
         new.append(section);
@@ -191,13 +191,13 @@ impl Macho {
         Ok(new)
     }
 
-    /// Signs a file that [`Self::with_section`] made: computes the signature from all the rest and puts it into its place. A file
-    /// in which nothing was changed keeps the signature it has, which is better than any of ours.
+    /// Signs a file that [`Self::with_section`] made: computes the signature from the rest of the file and inserts it. An unchanged
+    /// file keeps its signature, which is better than any of ours.
     ///
     /// # Errors
-    /// When `new` does not come from this file, or that cannot be read any more.
-    pub fn finish(&self, file: &Source, new: Pieces) -> Result<Pieces, LayoutError> {
-        if new == Pieces::kept(0..file.len()) {
+    /// If `new` does not come from this file, or if the file cannot be read any more.
+    pub fn finish(&self, file: &FileBytes, new: PiecewiseFile) -> Result<PiecewiseFile, LayoutError> {
+        if new == PiecewiseFile::kept(0..file.len()) {
             return Ok(new);
         }
         let foreign = || refuse("is not the one that is to be signed");
@@ -219,12 +219,12 @@ impl Macho {
 }
 
 /// The header, and the page size of its architecture.
-fn header(file: &[u8]) -> Result<(&Header, usize), LayoutError> {
+fn header(file: &[u8]) -> Result<(&MachoHeader, usize), LayoutError> {
     let magic = file.first_chunk().map_or(0, |magic| u32::from_be_bytes(*magic));
     if [macho::FAT_MAGIC, macho::FAT_MAGIC_64].contains(&magic) {
         return Err(refuse("is a universal (fat) one, for several architectures"));
     }
-    let header = Header::parse(file, 0).map_err(|error| refuse(&format!("is not one for 64 bits: {error}")))?;
+    let header = MachoHeader::parse(file, 0).map_err(|error| refuse(&format!("is not one for 64 bits: {error}")))?;
     if !header.is_little_endian() {
         return Err(refuse("is big-endian"));
     }
@@ -238,8 +238,14 @@ fn header(file: &[u8]) -> Result<(&Header, usize), LayoutError> {
     }
 }
 
-/// Refuses segments that overlap, and any but `__LINKEDIT` behind `__BUN`, which has to fill whole pages.
-fn check_order(segments: &[Segment], bun: &Segment, linkedit: &Segment, page: usize, file: &[u8]) -> Result<(), LayoutError> {
+/// Refuses segments that overlap, and any but `__LINKEDIT` after `__BUN`, which must fill whole pages.
+fn check_order(
+    segments: &[MachoSegment],
+    bun: &MachoSegment,
+    linkedit: &MachoSegment,
+    page: usize,
+    file: &[u8],
+) -> Result<(), LayoutError> {
     let mut in_file: Vec<_> = segments.iter().filter(|segment| !segment.file.is_empty()).collect();
     in_file.sort_by_key(|segment| segment.file.start);
     let mut in_memory: Vec<_> = segments.iter().filter(|segment| !segment.memory.is_empty()).collect();
@@ -249,8 +255,7 @@ fn check_order(segments: &[Segment], bun: &Segment, linkedit: &Segment, page: us
     if overlap {
         return Err(refuse("has segments that overlap"));
     }
-    let last =
-        |ordered: &[&Segment]| matches!(ordered, [.., one, two] if one.command == bun.command && two.command == linkedit.command);
+    let last = |ordered: &[&MachoSegment]| matches!(ordered, [.., one, two] if one.command == bun.command && two.command == linkedit.command);
     if !last(&in_file) || !last(&in_memory) {
         return Err(refuse("does not have `__BUN` and `__LINKEDIT` as its last segments"));
     }
@@ -269,10 +274,10 @@ fn check_order(segments: &[Segment], bun: &Segment, linkedit: &Segment, page: us
     }
 }
 
-/// The header and the load commands of the new file. That what is written lies within, `parse` has seen.
-struct Head(Vec<u8>);
+/// The header and the load commands of the new file. `parse` has checked that all writes are within.
+struct HeadBuffer(Vec<u8>);
 
-impl Head {
+impl HeadBuffer {
     fn put_u32(&mut self, at: usize, value: u32) {
         self.put(at, &value.to_le_bytes());
     }

@@ -1,8 +1,8 @@
 /*!
 Executables made by Bun: the client since 2.1.113.
 
-Bun puts a module graph into a section of its own executable. [`graph`] reads and edits that section; [`elf`], [`macho`] and [`pe`]
-know where it is in a file, and what else has to change when it grows.
+Bun puts a module graph into a section of its own executable. [`graph`] reads and edits that section. [`elf`], [`macho`] and [`pe`]
+find it in a file, and change the other parts of the file when it grows.
 */
 
 mod codesign;
@@ -18,11 +18,11 @@ mod builder;
 
 use std::ops::Range;
 
-use super::{Encoding, Kind, ModuleEntry, Pieces, Source};
+use super::{ContainerKind, Encoding, FileBytes, ModuleEntry, PiecewiseFile};
 use ctxbridge_syntax::Goal;
 use graph::Graph;
 
-/// A layout that is not understood. Nothing is guessed: a file is patched when all of it is known, or not at all.
+/// A layout that is not understood. Nothing is guessed: a file is only patched if all of its layout is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LayoutError(String);
@@ -42,16 +42,16 @@ enum Executable {
 }
 
 impl Executable {
-    fn parse(kind: Kind, file: &[u8]) -> Result<Self, LayoutError> {
+    fn parse(kind: ContainerKind, file: &[u8]) -> Result<Self, LayoutError> {
         match kind {
-            Kind::BunElf => elf::Elf::parse(file).map(Self::Elf),
-            Kind::BunMacho => macho::Macho::parse(file).map(|macho| Self::Macho(Box::new(macho))),
-            Kind::BunPe => pe::Pe::parse(file).map(Self::Pe),
-            Kind::Script => Err(LayoutError::new("a script is no executable".to_owned())),
+            ContainerKind::BunElf => elf::Elf::parse(file).map(Self::Elf),
+            ContainerKind::BunMacho => macho::Macho::parse(file).map(|macho| Self::Macho(Box::new(macho))),
+            ContainerKind::BunPe => pe::Pe::parse(file).map(Self::Pe),
+            ContainerKind::Script => Err(LayoutError::new("a script is no executable".to_owned())),
         }
     }
 
-    /// Where the section with the graph is, in the file.
+    /// Range of the section with the graph, in the file.
     fn section(&self) -> Range<usize> {
         match self {
             Self::Elf(elf) => elf.section(),
@@ -60,9 +60,9 @@ impl Executable {
         }
     }
 
-    /// The whole new file, when the section becomes `section`, whose kept pieces are ranges of the file. Where there is a signature
-    /// or a checksum, its place is there, and [`Self::finish`] fills it.
-    fn with_section(&self, file: &[u8], section: Pieces) -> Result<Pieces, LayoutError> {
+    /// The whole new file with this `section`, whose kept pieces are ranges of the file. It has room for its signature or checksum,
+    /// which [`Self::finish`] fills in.
+    fn with_section(&self, file: &[u8], section: PiecewiseFile) -> Result<PiecewiseFile, LayoutError> {
         match self {
             Self::Elf(elf) => elf.with_section(file, section),
             Self::Macho(macho) => macho.with_section(file, section),
@@ -72,8 +72,8 @@ impl Executable {
 }
 
 impl Executable {
-    /// Fills in what is computed from all the rest of the file.
-    fn finish(&self, file: &Source, new: Pieces) -> Result<Pieces, LayoutError> {
+    /// Fills in the signature or checksum, which is computed from the rest of the file.
+    fn finish(&self, file: &FileBytes, new: PiecewiseFile) -> Result<PiecewiseFile, LayoutError> {
         match self {
             Self::Elf(_) => Ok(new),
             Self::Macho(macho) => macho.finish(file, new),
@@ -87,22 +87,22 @@ impl Executable {
 pub(super) struct Bun {
     executable: Executable,
     graph: Graph,
-    /// The index in the graph of each module that is JavaScript.
+    /// Index in the graph of each JavaScript module.
     scripts: Vec<usize>,
 }
 
-/// What Bun calls JavaScript, and the formats it has.
+/// Bun's numbers for JavaScript and for the CommonJS format.
 const JAVASCRIPT: u8 = 1;
 const COMMON_JS: u8 = 2;
 
-/// What stands around the code of a CommonJS module: the head up to here, and this at the end.
+/// The text around the code of a CommonJS module: the end of its head, and its tail.
 const WRAPPER: (&[u8], &[u8]) = (b"(function(exports, require, module, __filename, __dirname) {", b"})");
-/// The longest head: a line of comments for Bun stands before the wrapper.
-const LONGEST_HEAD: usize = 256;
+/// Maximum length of a head in bytes: a line of comments for Bun comes before the wrapper.
+const MAX_WRAPPER_HEAD_BYTES: usize = 256;
 
 impl Bun {
-    /// Reads an executable; also returns its modules of JavaScript, in the order of the graph.
-    pub(super) fn open(kind: Kind, file: &[u8]) -> Result<(Self, Vec<ModuleEntry>), LayoutError> {
+    /// Reads an executable; also returns its JavaScript modules, in the order of the graph.
+    pub(super) fn open(kind: ContainerKind, file: &[u8]) -> Result<(Self, Vec<ModuleEntry>), LayoutError> {
         let executable = Executable::parse(kind, file)?;
         let section = executable.section();
         let graph = Graph::parse(&file[section.clone()])?;
@@ -136,15 +136,15 @@ impl Bun {
         Ok((Self { executable, graph, scripts }, modules))
     }
 
-    /// The index of the module that runs first, among those of JavaScript.
+    /// Index of the module that runs first, among the JavaScript modules.
     pub(super) fn entry_point(&self) -> Option<usize> {
         self.scripts.iter().position(|index| *index == self.graph.entry_point)
     }
 
-    /// The file with other code in these modules: index among the modules of JavaScript, where the old code was, the new code.
-    pub(super) fn rewrite(&self, file: &[u8], code: Vec<(usize, Range<usize>, Vec<u8>)>) -> Result<Pieces, LayoutError> {
+    /// The file with other code in these modules: index among the JavaScript modules, range of the old code, new code.
+    pub(super) fn rewrite(&self, file: &[u8], code: Vec<(usize, Range<usize>, Vec<u8>)>) -> Result<PiecewiseFile, LayoutError> {
         if code.is_empty() {
-            return Ok(Pieces::kept(0..file.len()));
+            return Ok(PiecewiseFile::kept(0..file.len()));
         }
         let section = self.executable.section();
         let blob = section.start + 8;
@@ -152,7 +152,7 @@ impl Bun {
             let index = self.scripts[module];
             let contents = self.graph.entries[index].contents();
             let (head, tail) = (&file[blob + contents.start..old.start], &file[old.end..blob + contents.end]);
-            graph::Edit { index, contents: [head, &new, tail].concat() }
+            graph::ModuleEdit { index, contents: [head, &new, tail].concat() }
         });
         let bytes = &file[section.clone()];
         let mut new = self.graph.edit(bytes, edits.collect())?;
@@ -160,8 +160,8 @@ impl Bun {
         self.executable.with_section(file, new.within(section.start))
     }
 
-    /// Where the file's own checksum or signature is.
-    pub(super) fn made_last(&self) -> Vec<Range<usize>> {
+    /// Range of the file's own checksum or signature.
+    pub(super) fn checksum_ranges(&self) -> Vec<Range<usize>> {
         match &self.executable {
             Executable::Elf(_) => Vec::new(),
             Executable::Macho(macho) => vec![macho.signature()],
@@ -169,20 +169,21 @@ impl Bun {
         }
     }
 
-    /// Whether this executable and another are the same but for these modules; says what was compared, or what differs.
-    pub(super) fn compare(&self, file: &Source, new: &Self, new_file: &Source, edited: &[usize]) -> Result<String, String> {
+    /// Compares this executable with another, except for these modules. Returns a description of the compared parts, or of the
+    /// difference.
+    pub(super) fn compare(&self, file: &FileBytes, new: &Self, new_file: &FileBytes, edited: &[usize]) -> Result<String, String> {
         compare::compare(compare::Side { bun: self, file }, compare::Side { bun: new, file: new_file }, edited)
     }
 
-    /// Fills in what is computed from all the rest of the file.
-    pub(super) fn finish(&self, file: &Source, new: Pieces) -> Result<Pieces, LayoutError> {
+    /// Fills in the signature or checksum, which is computed from the rest of the file.
+    pub(super) fn finish(&self, file: &FileBytes, new: PiecewiseFile) -> Result<PiecewiseFile, LayoutError> {
         self.executable.finish(file, new)
     }
 }
 
 /// The code within the wrapper of a CommonJS module.
 fn unwrap(contents: &[u8]) -> Option<Range<usize>> {
-    let head = &contents[..contents.len().min(LONGEST_HEAD)];
+    let head = &contents[..contents.len().min(MAX_WRAPPER_HEAD_BYTES)];
     let start = memchr::memmem::find(head, WRAPPER.0)? + WRAPPER.0.len();
     let end = contents.trim_ascii_end().len().checked_sub(WRAPPER.1.len()).filter(|end| *end >= start)?;
     contents[end..].starts_with(WRAPPER.1).then_some(start..end)

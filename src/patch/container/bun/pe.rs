@@ -1,14 +1,14 @@
 /*!
 A Bun executable for Windows: the graph is the section `.bun`, the last one in the file and in memory.
 
-Behind it the file has only the table of Authenticode certificates, which is not loaded. So the section can grow where it is, and
+After it the file has only the table of Authenticode certificates, which is not loaded. So the section can grow in place, and
 nothing that is loaded gets another address.
 
-At run time Bun looks through the section headers of its own image for the name `.bun`, and reads the length and the blob at that
-section's address (`initializePESection` in its c-bindings.cpp). It does not look at the section's sizes; Windows does, and maps as
-much as `VirtualSize` says. Bun's own writer (`addBunSection` in its pe.zig) makes `VirtualSize` what is used and `SizeOfRawData`
-that, filled up with zeros to the next multiple of `FileAlignment`. Releases have that layout (2.1.330 for x64 and ARM64), a
-rewritten file keeps it, and any other is refused. Names of fields are those of Microsoft's "PE Format".
+At run time Bun searches the section headers of its own image for the name `.bun`, and reads the length and the blob at that
+section's address (`initializePESection` in its c-bindings.cpp). It ignores the section's sizes; Windows maps `VirtualSize` bytes.
+Bun's own writer (`addBunSection` in its pe.zig) sets `VirtualSize` to the used size, and `SizeOfRawData` to the same, padded with
+zeros to the next multiple of `FileAlignment`. Releases have that layout (2.1.330 for x64 and ARM64), a rewritten file keeps it,
+and any other is refused. Names of fields are those of Microsoft's "PE Format".
 */
 
 use std::ops::Range;
@@ -18,11 +18,11 @@ use object::pe::{self, ImageDosHeader, ImageNtHeaders64, ImageSectionHeader};
 use object::read::pe::{DataDirectories, ImageNtHeaders as _, ImageOptionalHeader as _};
 
 use super::LayoutError;
-use crate::container::{Pieces, Source};
+use crate::container::{FileBytes, PiecewiseFile};
 
 const NAME: [u8; 8] = *b".bun\0\0\0\0";
 
-/// Where fields are that change, in bytes from the start of the optional header …
+/// Offsets of the fields that change, in bytes from the start of the optional header …
 const SIZE_OF_INITIALIZED_DATA: usize = 8;
 const SIZE_OF_IMAGE: usize = 56;
 const CHECK_SUM: usize = 64;
@@ -33,28 +33,28 @@ const SIZE_OF_RAW_DATA: usize = 16;
 
 /// From the start of the PE headers: the signature and the file header come first.
 const OPTIONAL_HEADER: usize = 24;
-/// The smallest `FileAlignment` of an executable; also a multiple of what certificates are aligned to.
+/// The smallest `FileAlignment` of an executable; also a multiple of the alignment of certificates.
 const SECTOR: u32 = 512;
 /// The smallest `SectionAlignment` of an image whose sections are mapped one by one, on both architectures.
 const PAGE: u32 = 4096;
-/// Certificates start and end at multiples of this; the size in the directory may leave the last filling out.
+/// Certificates start and end at multiples of this; the size in the directory may leave the last padding out.
 const CERTIFICATE_ALIGNMENT: u64 = 8;
 
-/// Where everything is that changes when `.bun` does.
+/// Positions of everything that changes with `.bun`.
 #[derive(Clone, Debug)]
 pub struct Pe {
-    /// As much of the file as is mapped for the section.
+    /// Range of the file that is mapped for the section.
     section: Range<usize>,
-    /// Where the section ends in the file, zeros up to the alignment included.
+    /// End of the section in the file, zeros up to the alignment included.
     raw_end: usize,
-    /// Where the section's address is in memory.
+    /// Address of the section in memory.
     address: u32,
     file_alignment: u32,
     section_alignment: u32,
     size_of_initialized_data: u32,
-    /// Where the optional header starts.
+    /// Start of the optional header.
     optional: usize,
-    /// Where the section's header starts.
+    /// Start of the section's header.
     row: usize,
 }
 
@@ -62,8 +62,8 @@ impl Pe {
     /// Reads the headers of an executable for x86-64 or ARM64.
     ///
     /// # Errors
-    /// A file that is none, one that is cut short, and one that has anything behind `.bun` but its certificates, or in an order or
-    /// with sizes that Bun and the linkers of its releases do not give it.
+    /// If the file is not such an executable or is cut short, if it has anything but certificates after `.bun`, or if its order or
+    /// sizes are not those of Bun and of the linkers of its releases.
     pub fn parse(file: &[u8]) -> Result<Self, LayoutError> {
         let dos = ImageDosHeader::parse(file).map_err(|error| refuse(format!("has no readable DOS header: {error}")))?;
         let start = u64::from(dos.nt_headers_offset());
@@ -139,12 +139,12 @@ impl Pe {
         })
     }
 
-    /// Where the section is in the file: the part that is mapped, without the zeros behind it.
+    /// Range of the section in the file: the part that is mapped, without the zeros after it.
     pub fn section(&self) -> Range<usize> {
         self.section.clone()
     }
 
-    /// Where the checksum is, in the old file as in a new one.
+    /// Range of the checksum, both in the old file and in a new one.
     pub fn checksum(&self) -> Range<usize> {
         let start = self.optional + CHECK_SUM;
         start..start + size_of::<u32>()
@@ -153,13 +153,13 @@ impl Pe {
     /// The file with another section, whose kept pieces are ranges of the file. The section may have grown, by a multiple of
     /// `FileAlignment`, which is at most 4096. The checksum is zero until [`Self::finish`].
     ///
-    /// The certificates are left out. Their signature is for the old bytes and cannot be made for the new ones; kept, it would turn
-    /// a file that is not signed into one that was tampered with, and that is what Windows and virus scanners would report. Bun
-    /// drops them, too, when it makes an executable out of its own.
+    /// The certificates are left out. Their signature is for the old bytes and cannot be made for the new ones. If they were kept,
+    /// Windows and virus scanners would report a file that was tampered with, instead of one that is not signed. Bun drops them,
+    /// too, when it makes an executable out of its own.
     ///
     /// # Errors
-    /// A section that is smaller or has grown by something else, and a file that gets too large for the format.
-    pub fn with_section(&self, _file: &[u8], section: Pieces) -> Result<Pieces, LayoutError> {
+    /// If the section is smaller or has grown by another amount, or if the file gets too large for the format.
+    pub fn with_section(&self, _file: &[u8], section: PiecewiseFile) -> Result<PiecewiseFile, LayoutError> {
         let large = || LayoutError::new("the PE file would be larger than the format allows".to_owned());
         let alignment = self.file_alignment as usize;
         let grown = section.len().checked_sub(self.section.len()).filter(|grown| grown.is_multiple_of(alignment));
@@ -172,7 +172,7 @@ impl Pe {
         let initialized = u32::try_from(grown).ok().and_then(|grown| self.size_of_initialized_data.checked_add(grown));
         let initialized = initialized.ok_or_else(large)?;
 
-        let mut new = Pieces::kept(0..self.section.start);
+        let mut new = PiecewiseFile::kept(0..self.section.start);
         let mut set = |at: usize, value: u32| new.overwrite(at, &value.to_le_bytes());
         // Linkers count every section of data here, as large as it is in the file, and so do the releases for `.bun`.
         set(self.optional + SIZE_OF_INITIALIZED_DATA, initialized);
@@ -187,19 +187,19 @@ impl Pe {
         Ok(new)
     }
 
-    /// The new file with its checksum; one that is the old file, unchanged, keeps what it has.
+    /// The new file with its checksum; an unchanged file keeps the checksum it has.
     ///
     /// # Errors
-    /// A file that is too large for the checksum, which includes the length, or that cannot be read any more.
-    pub fn finish(&self, file: &Source, mut new: Pieces) -> Result<Pieces, LayoutError> {
-        if new == Pieces::kept(0..file.len()) {
+    /// If the file is too large for the checksum, which includes the length, or cannot be read any more.
+    pub fn finish(&self, file: &FileBytes, mut new: PiecewiseFile) -> Result<PiecewiseFile, LayoutError> {
+        if new == PiecewiseFile::kept(0..file.len()) {
             return Ok(new);
         }
         let place = self.checksum();
         let length = u32::try_from(new.len()).ok().filter(|_| new.len() >= place.end);
         let length = length.ok_or_else(|| LayoutError::new(format!("a PE file cannot have {} bytes", new.len())))?;
         new.overwrite(place.start, &[0; size_of::<u32>()]);
-        let mut words = Words::default();
+        let mut words = WordSum::default();
         let read = new.stream(file, 0, &mut |chunk| words.add(chunk));
         read.map_err(|error| refuse(format!("cannot be read: {error}")))?;
         let checksum = words.folded().checked_add(length);
@@ -213,8 +213,8 @@ fn refuse(what: impl AsRef<str>) -> LayoutError {
     LayoutError::new(format!("the PE file {}", what.as_ref()))
 }
 
-/// Refuses sections that are not in the order of their header table, in the file and in memory, one behind the other: so nothing but
-/// what is behind `.bun` in the table can be behind it elsewhere.
+/// Refuses sections that do not follow each other in the order of their header table, in the file and in memory. So only sections
+/// after `.bun` in the table can be after it elsewhere.
 fn refuse_disorder(sections: &[ImageSectionHeader], headers_end: u64, alignment: u64) -> Result<(), LayoutError> {
     let (mut file_end, mut memory_end) = (headers_end, headers_end);
     for section in sections {
@@ -235,7 +235,7 @@ fn refuse_disorder(sections: &[ImageSectionHeader], headers_end: u64, alignment:
     Ok(())
 }
 
-/// Refuses data directories that reach into `.bun`: what they point to might move within it.
+/// Refuses data directories that reach into `.bun`: their targets might move within it.
 fn refuse_pointers(directories: &DataDirectories<'_>, address: u64) -> Result<(), LayoutError> {
     let loaded = directories.enumerate().filter(|(index, _)| *index != pe::IMAGE_DIRECTORY_ENTRY_SECURITY);
     for (_, directory) in loaded {
@@ -247,8 +247,8 @@ fn refuse_pointers(directories: &DataDirectories<'_>, address: u64) -> Result<()
     Ok(())
 }
 
-/// Where the certificates end in the file, or the sections where there are none. The directory of certificates is the only one that
-/// has a place in the file, not an address.
+/// End of the certificates in the file, or of the sections if there are none. The directory of certificates is the only one that
+/// has a file offset, not an address.
 fn certificates_end(directories: &DataDirectories<'_>, sections_end: u64) -> Result<u64, LayoutError> {
     let directory =
         directories.iter().nth(pe::IMAGE_DIRECTORY_ENTRY_SECURITY).ok_or_else(|| refuse("has too few data directories"))?;
@@ -260,18 +260,18 @@ fn certificates_end(directories: &DataDirectories<'_>, sections_end: u64) -> Res
     }
 }
 
-/// The sum of a file's 16-bit words, little-endian, as ImageHlp's `CheckSumMappedFile` makes it: each carry is added again at the
-/// lower end. A file of an odd length is filled up with a zero. The field of the checksum counts as zero, and the file's length is
+/// The sum of a file's 16-bit words, little-endian, as ImageHlp's `CheckSumMappedFile` computes it: each carry is added again at
+/// the lower end. A file of an odd length is padded with a zero. The field of the checksum counts as zero, and the file's length is
 /// added to the sum.
 #[derive(Default)]
-struct Words {
+struct WordSum {
     /// Carries not yet added, and so congruent to the sum modulo 65535. Files shorter than 4 GiB cannot make it overflow.
     sum: u64,
-    /// Whether a word has been begun: runs of a file can have odd lengths.
+    /// `true` if a word is half complete: runs of a file can have odd lengths.
     odd: bool,
 }
 
-impl Words {
+impl WordSum {
     fn add(&mut self, mut run: &[u8]) {
         if self.odd
             && let Some((high, rest)) = run.split_first()
@@ -298,11 +298,11 @@ impl Words {
     }
 }
 
-/// Checks the checksum of a PE file, as an independent reader would: of what made it, nothing is used here.
+/// Checks the checksum of a PE file as an independent reader: it shares no code with the writer.
 ///
 /// # Errors
-/// What is wrong with it, and what would be right.
-pub fn verify_checksum(file: &Source) -> Result<(), String> {
+/// A description of the problem, with the right checksum.
+pub fn verify_checksum(file: &FileBytes) -> Result<(), String> {
     let number = |at: usize| file.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
     let headers = number(0x3c).map(|headers| headers as usize).filter(|headers| number(*headers) == Some(0x4550));
     let place = headers.filter(|_| file.starts_with(b"MZ")).map(|headers| headers + 0x58);

@@ -1,29 +1,29 @@
 use proptest::prelude::*;
 
-use super::super::conversation::{Call, Message};
+use super::super::conversation::{ReplayCall, ReplayMessage};
 use super::super::prices::Prices;
 use super::*;
-use crate::{Scope, Settings, Step};
+use crate::{PruneScope, PruneSettings, Step};
 
-/// A message of so many tokens by the estimate, from the user or the model.
-fn message(at: usize, kind: &str, tokens: usize) -> Message {
+/// A message of `tokens` estimated tokens, from the user or the model.
+fn message(at: usize, kind: &str, tokens: usize) -> ReplayMessage {
     let block = match kind {
         "result" => json!({ "type": "tool_result", "tool_use_id": "t", "content": "abcdefg".repeat(tokens / 2) }),
         _ => json!({ "type": "text", "text": "abcdefg".repeat(tokens / 2) }),
     };
     let role = if kind == "assistant" { "assistant" } else { "user" };
     let value = json!({ "type": role, "uuid": format!("{at:08x}-0"), "message": { "role": role, "content": [block] } });
-    Message { line: at + 1, value, at_ms: at as i64 * 1_000, is_summary: false }
+    ReplayMessage { line: at + 1, value, at_ms: at as i64 * 1_000, is_summary: false }
 }
 
 /// A conversation of these messages, with a call before each answer; 2,000 tokens of tools and system.
-fn conversation(messages: &[(&str, usize)]) -> Conversation {
-    let mut conversation = Conversation::default();
+fn conversation(messages: &[(&str, usize)]) -> ReplayConversation {
+    let mut conversation = ReplayConversation::default();
     let mut context = 2_000;
     for (at, (kind, tokens)) in messages.iter().enumerate() {
         if *kind == "assistant" {
             let at_ms = at.saturating_sub(1) as i64 * 1_000;
-            let call = Call { messages_before: at, context_tokens: Some(context), output_tokens: 100, at_ms };
+            let call = ReplayCall { messages_before: at, context_tokens: Some(context), output_tokens: 100, at_ms };
             conversation.calls.push(call);
         }
         context += *tokens as u64;
@@ -32,16 +32,16 @@ fn conversation(messages: &[(&str, usize)]) -> Conversation {
     conversation
 }
 
-fn terms(threshold: u64, cache: cache::Kind) -> Terms {
-    Terms { threshold, cache, price: Prices::built_in().unwrap().of("claude-sonnet-4-5", false) }
+fn terms(threshold: u64, cache: cache::CacheModel) -> ReplayTerms {
+    ReplayTerms { threshold, cache, price: Prices::built_in().unwrap().of("claude-sonnet-4-5", false) }
 }
 
-fn run(conversation: &Conversation, policy: &Policy, threshold: u64, cache: cache::Kind) -> Outcome {
-    replay(conversation, &Weighed::new(conversation), policy, &terms(threshold, cache))
+fn run(conversation: &ReplayConversation, policy: &Policy, threshold: u64, cache: cache::CacheModel) -> ReplayOutcome {
+    replay(conversation, &WeighedConversation::new(conversation), policy, &terms(threshold, cache))
 }
 
-fn ours(scope: Scope) -> Policy {
-    let settings = Settings {
+fn ours(scope: PruneScope) -> Policy {
+    let settings = PruneSettings {
         keep_turns: 1,
         threshold_tokens: 0,
         max_chars: 0,
@@ -49,7 +49,7 @@ fn ours(scope: Scope) -> Policy {
         step: Step::Tokens(4_000),
         scope,
         handles: false,
-        ..Settings::default()
+        ..PruneSettings::default()
     };
     Policy::Ours(Box::new(settings))
 }
@@ -57,9 +57,10 @@ fn ours(scope: Scope) -> Policy {
 #[test]
 fn without_pruning_each_request_reads_the_one_before() {
     let conversation = conversation(&[("user", 1_000), ("assistant", 200), ("result", 800), ("assistant", 0)]);
-    let found = run(&conversation, &Policy::None, 100_000, cache::Kind::Api);
+    let found = run(&conversation, &Policy::None, 100_000, cache::CacheModel::Api);
     assert_eq!(found.contexts, [(0, 3_000), (1, 4_000)]);
-    let Totals { calls, input_tokens, cache_read_tokens, cache_write_tokens, uncached_tokens, output_tokens, .. } = found.totals;
+    let ReplayTotals { calls, input_tokens, cache_read_tokens, cache_write_tokens, uncached_tokens, output_tokens, .. } =
+        found.totals;
     assert_eq!((calls, input_tokens, output_tokens), (2, 7_000, 200));
     assert_eq!((cache_read_tokens, cache_write_tokens, uncached_tokens), (3_000, 4_000, 0));
     // 3,000 read at 0.30 and 4,000 written at 3.75 a million, 200 answered at 15.
@@ -74,8 +75,8 @@ fn a_boundary_that_moves_costs_what_is_behind_it() {
     let messages =
         [("user", 1_000), ("assistant", 500), ("result", 3_000), ("assistant", 0), ("result", 1_000), ("assistant", 0)];
     let conversation = conversation(&messages);
-    for (cache, read) in [(cache::Kind::Api, 3_000), (cache::Kind::Exact, 3_500)] {
-        let found = run(&conversation, &ours(Scope::All), 100_000, cache);
+    for (cache, read) in [(cache::CacheModel::Api, 3_000), (cache::CacheModel::Exact, 3_500)] {
+        let found = run(&conversation, &ours(PruneScope::All), 100_000, cache);
         assert_eq!((found.totals.prefix_changes, found.totals.compactions), (1, 0), "{cache:?}");
         let [(_, first), (_, second), (_, third)] = found.contexts[..] else { panic!("{:?}", found.contexts) };
         assert_eq!((first, second), (3_000, 6_500));
@@ -83,14 +84,14 @@ fn a_boundary_that_moves_costs_what_is_behind_it() {
         assert!((4_500..4_520).contains(&third), "{third}");
         assert_eq!(found.totals.cache_read_tokens, 3_000 + read, "{cache:?}");
     }
-    let unpruned = run(&conversation, &ours(Scope::Text), 100_000, cache::Kind::Api);
-    assert_eq!(unpruned, run(&conversation, &Policy::None, 100_000, cache::Kind::Api));
+    let unpruned = run(&conversation, &ours(PruneScope::Text), 100_000, cache::CacheModel::Api);
+    assert_eq!(unpruned, run(&conversation, &Policy::None, 100_000, cache::CacheModel::Api));
 }
 
 #[test]
 fn a_full_window_is_compacted_and_charged() {
     let messages = [("user", 1_000), ("assistant", 0), ("result", 7_000), ("assistant", 0), ("result", 500), ("assistant", 0)];
-    let found = run(&conversation(&messages), &Policy::None, 10_000, cache::Kind::Api);
+    let found = run(&conversation(&messages), &Policy::None, 10_000, cache::CacheModel::Api);
     // Before and after; the summary is all that is left.
     assert_eq!(found.contexts, [(0, 3_000), (1, 10_000), (1, 4_000), (2, 4_500)]);
     assert_eq!((found.totals.calls, found.totals.compactions, found.totals.peak_tokens), (4, 1, 10_000));
@@ -103,7 +104,8 @@ fn a_full_window_is_compacted_and_charged() {
 
 #[test]
 fn a_summary_that_does_not_fit_is_not_compacted_for_ever() {
-    let found = run(&conversation(&[("user", 10), ("assistant", 0), ("assistant", 0)]), &Policy::None, 100, cache::Kind::Api);
+    let found =
+        run(&conversation(&[("user", 10), ("assistant", 0), ("assistant", 0)]), &Policy::None, 100, cache::CacheModel::Api);
     // The second answer follows the first, which is something new.
     assert_eq!((found.totals.calls, found.totals.compactions), (4, 2));
 }
@@ -114,7 +116,7 @@ fn recorded_compactions_cut_nothing() {
     recorded.messages[2].is_summary = true;
     recorded.resets.push(2);
     recorded.calls[1].context_tokens = Some(3_300);
-    let found = run(&recorded, &Policy::None, 100_000, cache::Kind::Api);
+    let found = run(&recorded, &Policy::None, 100_000, cache::CacheModel::Api);
     assert_eq!(found.contexts, [(0, 3_000), (1, 3_800)]);
 }
 
@@ -129,11 +131,11 @@ proptest! {
         let mut conversation = conversation(&messages);
         conversation.calls.iter_mut().for_each(|call| call.at_ms *= gap);
         let recorded: u64 = conversation.calls.iter().filter_map(|call| call.context_tokens).sum();
-        let whole = run(&conversation, &Policy::None, u64::MAX, cache::Kind::Api).totals;
+        let whole = run(&conversation, &Policy::None, u64::MAX, cache::CacheModel::Api).totals;
         prop_assert_eq!(whole.input_tokens, recorded);
-        for policy in [Policy::None, Policy::Reference, ours(Scope::Text), ours(Scope::All)] {
-            let api = run(&conversation, &policy, threshold, cache::Kind::Api).totals;
-            let exact = run(&conversation, &policy, threshold, cache::Kind::Exact).totals;
+        for policy in [Policy::None, Policy::Reference, ours(PruneScope::Text), ours(PruneScope::All)] {
+            let api = run(&conversation, &policy, threshold, cache::CacheModel::Api).totals;
+            let exact = run(&conversation, &policy, threshold, cache::CacheModel::Exact).totals;
             for totals in [&api, &exact] {
                 let sum = totals.cache_read_tokens + totals.cache_write_tokens + totals.uncached_tokens;
                 prop_assert_eq!(sum, totals.input_tokens);
@@ -142,7 +144,7 @@ proptest! {
             }
             prop_assert_eq!(api.input_tokens, exact.input_tokens);
             prop_assert!(exact.cost_usd <= api.cost_usd + 1e-9, "{} {}", exact.cost_usd, api.cost_usd);
-            let unlimited = run(&conversation, &policy, u64::MAX, cache::Kind::Api).totals;
+            let unlimited = run(&conversation, &policy, u64::MAX, cache::CacheModel::Api).totals;
             prop_assert!(unlimited.input_tokens <= whole.input_tokens);
         }
     }

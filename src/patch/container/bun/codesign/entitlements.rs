@@ -1,18 +1,18 @@
 /*!
-Entitlements: what a program may do, as the signature has it, once as a property list in XML and once in DER.
+Entitlements: permissions of a program. The signature has them twice, as a property list in XML and in DER.
 
-macOS does not start a program whose entitlements need the permission of a provisioning profile, unless its signer has one; an
-ad-hoc signature has no signer. Those are taken out: one function less is better than a client that does not start. The ones
-that Claude Code 2.1.330 has need none, and then the blobs stay as they are, byte for byte.
+macOS does not start a program with entitlements that need a provisioning profile, unless its signer has one; an ad-hoc signature
+has no signer. Such entitlements are removed: a missing function is better than a client that does not start. Those of Claude Code
+2.1.330 need no profile, and then the blobs stay as they are, byte for byte.
 */
 
 use std::ops::Range;
 
 use super::slot;
 
-/// How entitlements are written.
+/// Format of entitlements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum EntitlementsFormat {
     Xml,
     Der,
 }
@@ -24,7 +24,7 @@ const HEAD: usize = 8;
 
 const FOREIGN_LIBRARIES: &[u8] = b"com.apple.security.cs.disable-library-validation";
 
-impl Form {
+impl EntitlementsFormat {
     pub(super) fn of_slot(slot: u32) -> Option<Self> {
         match slot {
             slot::ENTITLEMENTS_XML => Some(Self::Xml),
@@ -45,28 +45,28 @@ impl Form {
     }
 }
 
-/// Whether everybody may have an entitlement. Of the families that Apple documents, it is that of the sandbox and the hardened
-/// runtime, but for groups, which are those of a team. `keychain-access-groups`, `com.apple.application-identifier`,
+/// `true` if everybody may have an entitlement. Of the families that Apple documents, this is the one of the sandbox and the
+/// hardened runtime, except for groups, which belong to a team. `keychain-access-groups`, `com.apple.application-identifier`,
 /// `com.apple.developer.*` and `com.apple.private.*` are not free.
 fn is_free(key: &[u8]) -> bool {
     key.starts_with(b"com.apple.security.") && key != b"com.apple.security.application-groups"
 }
 
-/// The blob without those entitlements that an ad-hoc signature cannot have; none when it cannot be read.
-pub(super) fn without_restricted(form: Form, blob: &[u8]) -> Option<Vec<u8>> {
+/// The blob without the entitlements that an ad-hoc signature cannot have; `None` if it cannot be read.
+pub(super) fn without_restricted(form: EntitlementsFormat, blob: &[u8]) -> Option<Vec<u8>> {
     let entries = entries(form, blob)?;
     if entries.iter().all(|entry| is_free(entry.key)) {
         return Some(blob.to_vec());
     }
     let payload = match form {
-        Form::Xml => {
+        EntitlementsFormat::Xml => {
             let mut kept = blob.to_vec();
             for entry in entries.iter().rev().filter(|entry| !is_free(entry.key)) {
                 kept.drain(entry.range.clone());
             }
             kept.split_off(HEAD)
         }
-        Form::Der => {
+        EntitlementsFormat::Der => {
             let kept = entries.iter().filter(|entry| is_free(entry.key)).filter_map(|entry| blob.get(entry.range.clone()));
             let dictionary = der(DICTIONARY, &kept.collect::<Vec<_>>().concat());
             der(ENTITLEMENTS, &[&VERSION[..], &dictionary].concat())
@@ -76,33 +76,33 @@ pub(super) fn without_restricted(form: Form, blob: &[u8]) -> Option<Vec<u8>> {
     Some([&form.magic().to_be_bytes()[..], &length.to_be_bytes(), &payload].concat())
 }
 
-/// Whether the program may load libraries that its signer has not signed.
-pub(super) fn allow_foreign_libraries(form: Form, blob: &[u8]) -> bool {
+/// `true` if the program may load libraries that its signer has not signed.
+pub(super) fn allow_foreign_libraries(form: EntitlementsFormat, blob: &[u8]) -> bool {
     let entries = entries(form, blob).unwrap_or_default();
     entries.iter().any(|entry| entry.key == FOREIGN_LIBRARIES && form.is_true(entry.value))
 }
 
-/// An entitlement: its range in the blob, its name, and what it is set to, as it is written there.
+/// An entitlement: its range in the blob, its name, and its value as written there.
 #[derive(Debug)]
-struct Entry<'blob> {
+struct Entitlement<'blob> {
     range: Range<usize>,
     key: &'blob [u8],
     value: &'blob [u8],
 }
 
-fn entries(form: Form, blob: &[u8]) -> Option<Vec<Entry<'_>>> {
+fn entries(form: EntitlementsFormat, blob: &[u8]) -> Option<Vec<Entitlement<'_>>> {
     let (head, _) = blob.split_first_chunk::<4>()?;
     if u32::from_be_bytes(*head) != form.magic() {
         return None;
     }
     match form {
-        Form::Xml => xml_entries(blob),
-        Form::Der => der_entries(blob),
+        EntitlementsFormat::Xml => xml_entries(blob),
+        EntitlementsFormat::Der => der_entries(blob),
     }
 }
 
 /// The entries of a property list's outermost dictionary.
-fn xml_entries(blob: &[u8]) -> Option<Vec<Entry<'_>>> {
+fn xml_entries(blob: &[u8]) -> Option<Vec<Entitlement<'_>>> {
     let mut xml = Xml { blob, at: HEAD };
     loop {
         match xml.tag()? {
@@ -126,26 +126,26 @@ fn xml_entries(blob: &[u8]) -> Option<Vec<Entry<'_>>> {
                 if key.contains(&b'&') {
                     return None;
                 }
-                entries.push(Entry { range: start..xml.at, key, value: blob.get(value..xml.at)? });
+                entries.push(Entitlement { range: start..xml.at, key, value: blob.get(value..xml.at)? });
             }
             _ => return None,
         }
     }
 }
 
-/// Reads property lists tag by tag: as much of XML as those that `codesign` takes have.
+/// Reads property lists tag by tag: the part of XML that `codesign` accepts.
 struct Xml<'blob> {
     blob: &'blob [u8],
     at: usize,
 }
 
 impl<'blob> Xml<'blob> {
-    /// Where the next tag is.
+    /// Position of the next tag.
     fn next_tag(&self) -> Option<usize> {
         Some(self.at + self.blob.get(self.at..)?.iter().position(|byte| *byte == b'<')?)
     }
 
-    /// What is between the brackets of the next tag. Comments are stepped over; sections of CDATA are not understood.
+    /// The text between the brackets of the next tag. Comments are skipped; CDATA sections are not supported.
     fn tag(&mut self) -> Option<&'blob [u8]> {
         loop {
             let start = self.next_tag()? + 1;
@@ -162,7 +162,7 @@ impl<'blob> Xml<'blob> {
         }
     }
 
-    /// Steps over an element and everything in it.
+    /// Skips an element and everything in it.
     fn skip_element(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {
@@ -182,13 +182,13 @@ impl<'blob> Xml<'blob> {
 const BOOLEAN: u8 = 0x01;
 const TEXT: u8 = 0x0c;
 const SEQUENCE: u8 = 0x30;
-/// What the whole is, and what the entries are in: tags of Apple's own.
+/// Apple's own tags: of the whole, and of the list of entries.
 const ENTITLEMENTS: u8 = 0x70;
 const DICTIONARY: u8 = 0xb0;
 /// The integer 1.
 const VERSION: [u8; 3] = [0x02, 1, 1];
 
-fn der_entries(blob: &[u8]) -> Option<Vec<Entry<'_>>> {
+fn der_entries(blob: &[u8]) -> Option<Vec<Entitlement<'_>>> {
     let whole = Der::read(blob, HEAD..blob.len(), ENTITLEMENTS)?;
     let version = blob.get(whole.contents.clone())?.starts_with(&VERSION);
     let dictionary = Der::read(blob, whole.contents.start + VERSION.len()..whole.contents.end, DICTIONARY)?;
@@ -201,19 +201,19 @@ fn der_entries(blob: &[u8]) -> Option<Vec<Entry<'_>>> {
         let pair = Der::read(blob, at..dictionary.end(), SEQUENCE)?;
         let key = Der::read(blob, pair.contents.clone(), TEXT)?;
         let value = blob.get(key.end()..pair.end())?;
-        entries.push(Entry { range: at..pair.end(), key: blob.get(key.contents)?, value });
+        entries.push(Entitlement { range: at..pair.end(), key: blob.get(key.contents)?, value });
         at = pair.end();
     }
     Some(entries)
 }
 
-/// A value in DER: where its contents are.
+/// A value in DER: the range of its contents.
 struct Der {
     contents: Range<usize>,
 }
 
 impl Der {
-    /// The value of this type at the start of a part of the blob.
+    /// Reads the value of this type at the start of a part of the blob.
     fn read(blob: &[u8], part: Range<usize>, tag: u8) -> Option<Self> {
         let [found, length, rest @ ..] = blob.get(part.clone())? else { return None };
         // Up to 127 the length itself, else how many bytes have it.
@@ -253,19 +253,19 @@ fn der(tag: u8, contents: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn blob(form: Form, payload: &[u8]) -> Vec<u8> {
+    fn blob(form: EntitlementsFormat, payload: &[u8]) -> Vec<u8> {
         [&form.magic().to_be_bytes()[..], &(payload.len() as u32 + 8).to_be_bytes(), payload].concat()
     }
 
     fn plist(inner: &str) -> Vec<u8> {
         let head = "<?xml version=\"1.0\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"\">\n<!-- <dict> -->";
-        blob(Form::Xml, format!("{head}<plist version=\"1.0\">{inner}</plist>\n").as_bytes())
+        blob(EntitlementsFormat::Xml, format!("{head}<plist version=\"1.0\">{inner}</plist>\n").as_bytes())
     }
 
     fn dictionary(pairs: &[(&str, &[u8])]) -> Vec<u8> {
         let pairs: Vec<_> =
             pairs.iter().map(|(key, value)| der(SEQUENCE, &[&der(TEXT, key.as_bytes())[..], value].concat())).collect();
-        blob(Form::Der, &der(ENTITLEMENTS, &[&VERSION[..], &der(DICTIONARY, &pairs.concat())].concat()))
+        blob(EntitlementsFormat::Der, &der(ENTITLEMENTS, &[&VERSION[..], &der(DICTIONARY, &pairs.concat())].concat()))
     }
 
     const TRUE: &[u8] = &[BOOLEAN, 1, 0xff];
@@ -280,24 +280,33 @@ mod tests {
         let team = "<key>com.apple.developer.team-identifier</key>\n<string>TEAM</string>";
         let groups = "<key>com.apple.security.application-groups</key><array/>";
         let xml = plist(&format!("<dict>{restricted}{jit}{groups}{loading}{team}</dict>"));
-        let kept = without_restricted(Form::Xml, &xml).expect("readable");
+        let kept = without_restricted(EntitlementsFormat::Xml, &xml).expect("readable");
         assert_eq!(kept, plist(&format!("<dict>{jit}{loading}</dict>")));
-        assert_eq!(without_restricted(Form::Xml, &kept), Some(kept));
+        assert_eq!(without_restricted(EntitlementsFormat::Xml, &kept), Some(kept));
 
         let long = der(SEQUENCE, &[7; 300]);
         let all = [("com.apple.security.cs.allow-jit", TRUE), ("keychain-access-groups", &long), (LOADING, TRUE)];
-        let kept = without_restricted(Form::Der, &dictionary(&all)).expect("readable");
+        let kept = without_restricted(EntitlementsFormat::Der, &dictionary(&all)).expect("readable");
         assert_eq!(kept, dictionary(&[all[0], all[2]]));
-        assert_eq!(without_restricted(Form::Der, &kept), Some(kept));
+        assert_eq!(without_restricted(EntitlementsFormat::Der, &kept), Some(kept));
     }
 
     #[test]
     fn only_what_is_true_is_allowed() {
         let xml = |value: &str| plist(&format!("<dict><key>{LOADING}</key>{value}</dict>"));
-        assert!(allow_foreign_libraries(Form::Xml, &xml(" <true/> ")) && !allow_foreign_libraries(Form::Xml, &xml("<false/>")));
+        assert!(
+            allow_foreign_libraries(EntitlementsFormat::Xml, &xml(" <true/> "))
+                && !allow_foreign_libraries(EntitlementsFormat::Xml, &xml("<false/>"))
+        );
         let der = |value| dictionary(&[(LOADING, value)]);
-        assert!(allow_foreign_libraries(Form::Der, &der(TRUE)) && !allow_foreign_libraries(Form::Der, &der(FALSE)));
-        assert!(!allow_foreign_libraries(Form::Xml, &plist("<dict/>")) && !allow_foreign_libraries(Form::Der, &dictionary(&[])));
+        assert!(
+            allow_foreign_libraries(EntitlementsFormat::Der, &der(TRUE))
+                && !allow_foreign_libraries(EntitlementsFormat::Der, &der(FALSE))
+        );
+        assert!(
+            !allow_foreign_libraries(EntitlementsFormat::Xml, &plist("<dict/>"))
+                && !allow_foreign_libraries(EntitlementsFormat::Der, &dictionary(&[]))
+        );
     }
 
     #[test]
@@ -314,18 +323,18 @@ mod tests {
             "<array/>",
         ];
         for inner in inner {
-            assert_eq!(without_restricted(Form::Xml, &plist(inner)), None, "{inner}");
+            assert_eq!(without_restricted(EntitlementsFormat::Xml, &plist(inner)), None, "{inner}");
         }
         let sound = dictionary(&[("a", TRUE)]);
         for length in 0..sound.len() {
-            assert_eq!(without_restricted(Form::Der, &sound[..length]), None);
+            assert_eq!(without_restricted(EntitlementsFormat::Der, &sound[..length]), None);
         }
         for (at, byte) in [(0, 0), (8, 0x71), (9, 0x80), (9, 0x8f), (9, 0), (12, 2), (13, 0x30), (15, 0x31), (17, 4), (18, 9)] {
             let mut broken = sound.clone();
             broken[at] = byte;
-            assert_eq!(without_restricted(Form::Der, &broken), None, "{at}");
+            assert_eq!(without_restricted(EntitlementsFormat::Der, &broken), None, "{at}");
         }
-        assert_eq!(without_restricted(Form::Xml, &sound), None);
-        assert_eq!(without_restricted(Form::Der, &plist("<dict/>")), None);
+        assert_eq!(without_restricted(EntitlementsFormat::Xml, &sound), None);
+        assert_eq!(without_restricted(EntitlementsFormat::Der, &plist("<dict/>")), None);
     }
 }

@@ -1,36 +1,36 @@
 /*!
-Checks a code signature the way macOS does: every page and every blob has the hash that the code directory gives it.
+Checks a code signature as macOS does: every page and every blob must have the hash that is in the code directory.
 
-A reader of its own, from the bytes of the file alone. It shares no arithmetic with the writer next to it, so that a mistake
-there is not one here, too; nor does it ask who signed.
+The reader uses the bytes of the file alone. It shares no arithmetic with the writer, so that a mistake there is not repeated
+here. The signer is not checked.
 */
 
 use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
-use crate::container::Source;
+use crate::container::FileBytes;
 
-/// Checks the signature of a thin 64-bit Mach-O file: of its pages, and of what else has a hash in its code directories.
+/// Checks the signature of a thin 64-bit Mach-O file: the hashes of pages and of blobs in all its code directories.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn verify_signature(file: &Source) -> Result<(), String> {
-    let program = Program::read(file)?;
+/// A description of the first problem.
+pub fn verify_signature(file: &FileBytes) -> Result<(), String> {
+    let program = SignedProgram::read(file)?;
     let signature = &program.signature;
     if signature.end != file.len() || program.linkedit != Some(signature.end) {
         return Err("the signature is not the end of the file and of `__LINKEDIT`".to_owned());
     }
     let bytes = part(file, signature.start, signature.end - signature.start)?;
-    let total = big(bytes, 4)?;
-    if big(bytes, 0)? != 0xfade_0cc0 || total > bytes.len() {
+    let total = read_be_u32(bytes, 4)?;
+    if read_be_u32(bytes, 0)? != 0xfade_0cc0 || total > bytes.len() {
         return Err("the signature does not begin as one".to_owned());
     }
     let bytes = part(bytes, 0, total)?;
     let mut blobs = Vec::new();
-    for row in 0..big(bytes, 8)? {
-        let (slot, offset) = (big(bytes, 12 + row * 8)?, big(bytes, 16 + row * 8)?);
-        let length = big(bytes, offset + 4)?;
+    for row in 0..read_be_u32(bytes, 8)? {
+        let (slot, offset) = (read_be_u32(bytes, 12 + row * 8)?, read_be_u32(bytes, 16 + row * 8)?);
+        let length = read_be_u32(bytes, offset + 4)?;
         blobs.push((slot, part(bytes, offset, length)?));
     }
     let directories: Vec<_> = blobs.iter().filter(|(slot, _)| *slot == 0 || (0x1000..0x1005).contains(slot)).collect();
@@ -44,46 +44,46 @@ pub fn verify_signature(file: &Source) -> Result<(), String> {
     Ok(())
 }
 
-/// What of a program the signature is about.
-struct Program {
+/// The parts of a program that the signature refers to.
+struct SignedProgram {
     signature: Range<usize>,
-    /// Where `__LINKEDIT` ends.
+    /// End of `__LINKEDIT` in the file.
     linkedit: Option<usize>,
     text: Option<Range<usize>>,
     info_plist: Option<Range<usize>>,
 }
 
-impl Program {
+impl SignedProgram {
     fn read(file: &[u8]) -> Result<Self, String> {
-        if little(file, 0)? != 0xfeed_facf {
+        if read_le_u32(file, 0)? != 0xfeed_facf {
             return Err("this is no Mach-O file for one 64-bit architecture".to_owned());
         }
         let (mut linkedit, mut text, mut info_plist, mut signature) = (None, None, None, None);
         let mut at = 32;
-        for _ in 0..little(file, 16)? {
-            let (command, size) = (little(file, at)?, little(file, at + 4)?);
+        for _ in 0..read_le_u32(file, 16)? {
+            let (command, size) = (read_le_u32(file, at)?, read_le_u32(file, at + 4)?);
             if size < 8 {
                 return Err("a load command has no size".to_owned());
             }
             let bytes = part(file, at, size)?;
             if command == 0x19 {
-                let (start, length) = (huge(bytes, 40)?, huge(bytes, 48)?);
+                let (start, length) = (read_le_u64(bytes, 40)?, read_le_u64(bytes, 48)?);
                 let range = start..start.saturating_add(length);
                 match label(bytes, 8)? {
                     b"__LINKEDIT" => linkedit = Some(range.end),
                     b"__TEXT" => text = Some(range),
                     _ => (),
                 }
-                for row in bytes.get(72..).unwrap_or_default().chunks_exact(80).take(little(bytes, 64)?) {
+                for row in bytes.get(72..).unwrap_or_default().chunks_exact(80).take(read_le_u32(bytes, 64)?) {
                     if label(row, 0)? == b"__info_plist" && label(row, 16)? == b"__TEXT" {
-                        let start = little(row, 48)?;
-                        info_plist = Some(start..start.saturating_add(huge(row, 40)?));
+                        let start = read_le_u32(row, 48)?;
+                        info_plist = Some(start..start.saturating_add(read_le_u64(row, 40)?));
                     }
                 }
             }
             if command == 0x1d {
-                let start = little(bytes, 8)?;
-                signature = Some(start..start + little(bytes, 12)?);
+                let start = read_le_u32(bytes, 8)?;
+                signature = Some(start..start + read_le_u32(bytes, 12)?);
             }
             at += size;
         }
@@ -92,13 +92,13 @@ impl Program {
     }
 }
 
-fn check_pages(file: &Source, program: &Program, directory: &[u8]) -> Result<(), String> {
-    let (hashes, count, limit) = (big(directory, 16)?, big(directory, 28)?, big(directory, 32)?);
+fn check_pages(file: &FileBytes, program: &SignedProgram, directory: &[u8]) -> Result<(), String> {
+    let (hashes, count, limit) = (read_be_u32(directory, 16)?, read_be_u32(directory, 28)?, read_be_u32(directory, 32)?);
     let &[size, kind, _, page] = part(directory, 36, 4)? else { return Err("the code directory is too short".to_owned()) };
-    if big(directory, 0)? != 0xfade_0c02 || (size, kind) != (32, 2) || !(12..=16).contains(&page) {
+    if read_be_u32(directory, 0)? != 0xfade_0c02 || (size, kind) != (32, 2) || !(12..=16).contains(&page) {
         return Err("a code directory is of a kind that is not known".to_owned());
     }
-    if big(directory, 8)? >= 0x20400 {
+    if read_be_u32(directory, 8)? >= 0x20400 {
         let text = program.text.clone().ok_or("there is no segment `__TEXT`")?;
         let base = u64::from_be_bytes(*part(directory, 64, 8)?.first_chunk().ok_or("too short")?);
         let length = u64::from_be_bytes(*part(directory, 72, 8)?.first_chunk().ok_or("too short")?);
@@ -137,8 +137,8 @@ fn check_pages(file: &Source, program: &Program, directory: &[u8]) -> Result<(),
     }
 }
 
-fn check_specials(file: &[u8], program: &Program, directory: &[u8], blobs: &[(usize, &[u8])]) -> Result<(), String> {
-    let (hashes, count) = (big(directory, 16)?, big(directory, 24)?);
+fn check_specials(file: &[u8], program: &SignedProgram, directory: &[u8], blobs: &[(usize, &[u8])]) -> Result<(), String> {
+    let (hashes, count) = (read_be_u32(directory, 16)?, read_be_u32(directory, 24)?);
     // Certificates, tickets and other code directories are not among what is signed.
     let signed = |slot: usize| (1..0x1000).contains(&slot);
     if let Some((slot, _)) = blobs.iter().find(|(slot, _)| signed(*slot) && *slot > count) {
@@ -177,16 +177,16 @@ fn label(bytes: &[u8], at: usize) -> Result<&[u8], String> {
     part(bytes, at, 16).map(|name| name.split(|byte| *byte == 0).next().unwrap_or_default())
 }
 
-fn little(bytes: &[u8], at: usize) -> Result<usize, String> {
+fn read_le_u32(bytes: &[u8], at: usize) -> Result<usize, String> {
     part(bytes, at, 4).map(|bytes| bytes.iter().rev().fold(0, |number, byte| number << 8 | *byte as usize))
 }
 
-fn big(bytes: &[u8], at: usize) -> Result<usize, String> {
+fn read_be_u32(bytes: &[u8], at: usize) -> Result<usize, String> {
     part(bytes, at, 4).map(|bytes| bytes.iter().fold(0, |number, byte| number << 8 | *byte as usize))
 }
 
 /// A little-endian number of 64 bits: an offset or a size in a file.
-fn huge(bytes: &[u8], at: usize) -> Result<usize, String> {
+fn read_le_u64(bytes: &[u8], at: usize) -> Result<usize, String> {
     let number = part(bytes, at, 8)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
     usize::try_from(number).map_err(|_| "a size is larger than memory".to_owned())
 }

@@ -41,7 +41,7 @@ fn put(file: &mut [u8], at: usize, value: u64) {
     file[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Where the header of a section is.
+/// Position of a section's header.
 fn header(file: &[u8], index: usize) -> usize {
     get(file, E_SHOFF) as usize + 64 * index
 }
@@ -57,10 +57,10 @@ fn set_byte(file: &mut [u8], section: usize, field: usize, value: u8) {
     file[at] = value;
 }
 
-/// The section with this many bytes put in at a place of it.
-fn with_bytes(elf: &Elf, at: usize, count: usize) -> Pieces {
+/// The section with this many bytes inserted at a position.
+fn with_bytes(elf: &Elf, at: usize, count: usize) -> PiecewiseFile {
     let section = elf.section();
-    let mut new = Pieces::kept(section.start..section.start + at);
+    let mut new = PiecewiseFile::kept(section.start..section.start + at);
     new.insert(vec![0xab; count]);
     new.keep(section.start + at..section.end);
     new
@@ -72,10 +72,10 @@ proptest! {
         let file = made.build(&section(length));
         let elf = Elf::parse(&file).unwrap();
         prop_assert_eq!(elf.section(), bun_of_elf(&file));
-        prop_assert_eq!(elf.with_section(&file, Pieces::kept(elf.section())).unwrap().to_bytes(&file), file);
+        prop_assert_eq!(elf.with_section(&file, PiecewiseFile::kept(elf.section())).unwrap().to_bytes(&file), file);
     }
 
-    /// A section that has grown gives the file that would have been made with it, up to where the pages of its segment end.
+    /// A section that has grown gives the file that would have been made with it, up to the end of its segment's pages.
     #[test]
     fn only_what_must_change_changes((made, length) in files(), at in any::<Index>(), pages in 0..6_usize) {
         let file = made.build(&section(length));
@@ -88,7 +88,7 @@ proptest! {
         prop_assert_eq!(Elf::parse(&new).unwrap().section().len(), length + grown);
     }
 
-    /// Pages of other files are larger: what is behind the section moves as far as it has to all the same.
+    /// Pages of other files are larger: the parts after the section still move as far as they must.
     #[test]
     fn growth_by_small_pages_keeps_everything_in_place((made, length) in files(), pages in 1..20_usize) {
         let file = made.build(&section(length));
@@ -98,7 +98,7 @@ proptest! {
         prop_assert_eq!(new.len(), file.len() + grown);
         let read = Elf::parse(&new).unwrap();
         prop_assert_eq!((read.section().start, read.section().end), (elf.section().start, elf.section().end + grown));
-        // What is loaded besides is where it was; what is not loaded has moved.
+        // Other loaded parts are where they were; parts that are not loaded have moved.
         for index in (0..8).filter(|index| *index != BUN) {
             let (old, new_row) = (header(&file, index), header(&new, index));
             let (range, moved) = (get(&file, old + SH_OFFSET) as usize, get(&new, new_row + SH_OFFSET) as usize);
@@ -111,9 +111,9 @@ proptest! {
         }
     }
 
-    /// Whatever is done to a file, it is refused, or can be rewritten into one that is not; nothing panics.
+    /// After any change to a file, it is refused, or can be rewritten into one that is not refused; nothing panics.
     #[test]
-    fn broken_files_are_refused(
+    fn changed_files_are_refused_or_rewritten_soundly(
         (made, length) in files(),
         changes in prop::collection::vec((any::<Index>(), any::<bool>(), value(), prop::sample::select(vec![1, 2, 4, 8])), 0..4),
         cut in prop::option::weighted(0.2, any::<Index>()),
@@ -130,8 +130,9 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), magic in any::<bool>()) {
+    fn noise_is_refused_or_rewritten_soundly(bytes in prop::collection::vec(any::<u8>(), 0..400), magic in any::<bool>()) {
         let file = if magic { [&b"\x7fELF\x02\x01\x01"[..], &bytes].concat() } else { bytes };
+        prop_assert!(magic || Elf::parse(&file).is_err(), "a file without the magic bytes");
         survives(&file)?;
     }
 }
@@ -145,7 +146,7 @@ fn value() -> impl Strategy<Value = u64> {
 fn survives(file: &[u8]) -> Result<(), TestCaseError> {
     let Ok(elf) = Elf::parse(file) else { return Ok(()) };
     prop_assert!(elf.section().end <= file.len());
-    prop_assert_eq!(&elf.with_section(file, Pieces::kept(elf.section())).unwrap().to_bytes(file), file);
+    prop_assert_eq!(&elf.with_section(file, PiecewiseFile::kept(elf.section())).unwrap().to_bytes(file), file);
     let Ok(new) = elf.with_section(file, with_bytes(&elf, 0, 4096)) else { return Ok(()) };
     let new = new.to_bytes(file);
     let again = Elf::parse(&new).map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -164,9 +165,9 @@ fn files_that_end_too_soon_are_refused() {
     }
 }
 
-type Case = (&'static str, fn(&mut Vec<u8>));
+type ElfCase = (&'static str, fn(&mut Vec<u8>));
 
-const CASES: &[Case] = &[
+const CASES: &[ElfCase] = &[
     ("is not one for 64 bits", |file| file[0] = 0),
     ("is not one for 64 bits", |file| file[4] = 1),
     ("is not one for 64 bits", |file| file.truncate(63)),

@@ -50,15 +50,15 @@ prop_compose! {
     }
 }
 
-/// Edits of some modules of text: those whose turn it is.
-fn edits(graph: &Graph, chosen: &[(bool, Vec<u8>)]) -> Vec<Edit> {
+/// Edits of the chosen modules of text.
+fn edits(graph: &Graph, chosen: &[(bool, Vec<u8>)]) -> Vec<ModuleEdit> {
     let texts = graph.entries.iter().enumerate().filter(|(_, entry)| entry.encoding != 0);
     let chosen = texts.zip(chosen).filter(|(_, (edited, _))| *edited);
-    chosen.map(|((index, _), (_, contents))| Edit { index, contents: contents.clone() }).collect()
+    chosen.map(|((index, _), (_, contents))| ModuleEdit { index, contents: contents.clone() }).collect()
 }
 
-/// What must be true of a section in which modules were edited.
-fn check_edited(section: &[u8], graph: &Graph, edits: &[Edit], new: &[u8]) -> Result<(), TestCaseError> {
+/// Checks the properties of a section in which modules were edited.
+fn check_edited(section: &[u8], graph: &Graph, edits: &[ModuleEdit], new: &[u8]) -> Result<(), TestCaseError> {
     let read = |section: &[u8]| Reading::of(section, graph.entry_size);
     let (before, after) = (read(section), read(new));
     let again = Graph::parse(new).map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -141,13 +141,13 @@ proptest! {
         prop_assert_eq!(between(&new, &Reading::of(&new, made.entry_size)), made.junk);
         // And a second time, back to what it was.
         let again = Graph::parse(&new).unwrap();
-        let back: Vec<Edit> =
-            edits.iter().map(|edit| Edit { contents: made.modules[edit.index].contents.clone(), ..edit.clone() }).collect();
+        let back: Vec<ModuleEdit> =
+            edits.iter().map(|edit| ModuleEdit { contents: made.modules[edit.index].contents.clone(), ..edit.clone() }).collect();
         let restored = again.edit(&new, back.clone()).unwrap().to_bytes(&new);
         check_edited(&new, &again, &back, &restored)?;
     }
 
-    /// Whatever is done to a graph, it is refused, or editing it keeps everything else as it is.
+    /// After any change to a graph, it is refused, or editing it keeps everything else as it is.
     #[test]
     fn a_broken_graph_is_refused_or_understood(
         made in graph(),
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused(mut bytes in bytes(300), framed in any::<bool>(), chosen in prop::collection::vec((any::<bool>(), contents()), 7)) {
+    fn noise_is_refused_or_edited_soundly(mut bytes in bytes(300), framed in any::<bool>(), chosen in prop::collection::vec((any::<bool>(), contents()), 7)) {
         if framed {
             let length = bytes.len() as u64 + 48;
             bytes.splice(0..0, length.to_le_bytes());
@@ -183,6 +183,7 @@ proptest! {
             bytes.extend([0; 24]);
             bytes.extend(TRAILER);
         }
+        prop_assert!(framed || Graph::parse(&bytes).is_err(), "bytes without the trailer");
         survives(&bytes, &chosen)?;
     }
 }
@@ -206,7 +207,7 @@ fn survives(section: &[u8], chosen: &[(bool, Vec<u8>)]) -> Result<(), TestCaseEr
     check_edited(section, &graph, &edits, &new.to_bytes(section))
 }
 
-/// Three modules, all that a graph can have, and where its numbers are in the section.
+/// Three modules, everything that a graph can have, and the positions of its numbers in the section.
 struct Sound {
     section: Vec<u8>,
     table: usize,
@@ -229,7 +230,7 @@ fn sound() -> Sound {
 }
 
 impl Sound {
-    /// Where the offset of a module's field is in the section; its length comes behind it.
+    /// Position of the offset of a module's field in the section; its length follows.
     fn field(&self, module: usize, field: usize) -> usize {
         self.table + 52 * module + 8 * field
     }
@@ -250,9 +251,9 @@ impl Sound {
     }
 }
 
-type Case = (&'static str, fn(&mut Sound));
+type GraphCase = (&'static str, fn(&mut Sound));
 
-const CASES: &[Case] = &[
+const CASES: &[GraphCase] = &[
     ("is missing: the section is empty", |sound| sound.section.clear()),
     ("is longer than its section", |sound| sound.section[0] += 1),
     ("is longer than its section", |sound| sound.section[..8].fill(0xff)),
@@ -316,7 +317,7 @@ fn a_graph_that_ends_too_soon_is_refused() {
     }
 }
 
-const EDIT_CASES: &[Case] = &[
+const EDIT_CASES: &[GraphCase] = &[
     ("are part of `/$bunfs/root/two.js`", |sound| sound.point(1, CONTENTS, sound.span(0, CONTENTS))),
     // The end of it; a byte more than nothing of it.
     ("are part of `/$bunfs/root/two.js`", |sound| {
@@ -339,7 +340,7 @@ const EDIT_CASES: &[Case] = &[
         let [at, length] = sound.span(0, CONTENTS);
         sound.point(1, CONTENTS, [at + length, 0]);
     }),
-    // What is behind the table may point to bytecode, where there are arguments and where there are none.
+    // Data after the table may point to bytecode, with or without arguments.
     ("may be pointed to from where is not known", |sound| sound.point(2, BYTECODE, sound.span(0, NAME))),
     ("may be pointed to from where is not known", |sound| {
         sound.point(2, MODULE_INFO, sound.span(0, NAME));
@@ -359,14 +360,14 @@ fn modules_that_share_their_bytes_are_not_edited() {
         change(&mut sound);
         let graph = Graph::parse(&sound.section).unwrap();
         for contents in [vec![b'x'; 30], vec![b'x'; 5000], Vec::new()] {
-            let refused = graph.edit(&sound.section, vec![Edit { index: 0, contents }]);
+            let refused = graph.edit(&sound.section, vec![ModuleEdit { index: 0, contents }]);
             let error = refused.map(|new| new.len()).expect_err(said).to_string();
             assert!(error.contains(said), "case {index}, {said}: {error}");
         }
     }
 }
 
-/// The first byte of the table may be the NUL behind the last text.
+/// The first byte of the table may be the NUL after the last text.
 #[test]
 fn a_module_that_ends_in_the_table_is_not_edited() {
     let mut sound = sound();
@@ -382,7 +383,7 @@ fn a_module_that_ends_in_the_table_is_not_edited() {
     let zero = (0..52 * 3).find(|at| sound.section[sound.table + at] == 0).unwrap() as u32;
     sound.point(0, CONTENTS, [table + zero, 0]);
     let graph = Graph::parse(&sound.section).unwrap();
-    let refused = graph.edit(&sound.section, vec![Edit { index: 0, contents: b"longer".to_vec() }]);
+    let refused = graph.edit(&sound.section, vec![ModuleEdit { index: 0, contents: b"longer".to_vec() }]);
     let error = refused.map(|new| new.len()).unwrap_err().to_string();
     assert!(error.contains("overlap the module table"), "{error}");
 }
@@ -391,7 +392,7 @@ fn a_module_that_ends_in_the_table_is_not_edited() {
 fn a_module_is_edited_once() {
     let Sound { section, .. } = sound();
     let graph = Graph::parse(&section).unwrap();
-    let edit = Edit { index: 1, contents: b"c()".to_vec() };
+    let edit = ModuleEdit { index: 1, contents: b"c()".to_vec() };
     let error = graph.edit(&section, vec![edit.clone(), edit]).map(|new| new.len()).unwrap_err().to_string();
     assert_eq!(error, "two modules that are to be edited share their contents");
 }
@@ -401,9 +402,9 @@ fn a_module_is_edited_once() {
 fn what_did_not_change_is_a_range_of_the_old_section() {
     let Sound { section, .. } = sound();
     let graph = Graph::parse(&section).unwrap();
-    let new = graph.edit(&section, vec![Edit { index: 0, contents: vec![b'x'; 1000] }]).unwrap();
+    let new = graph.edit(&section, vec![ModuleEdit { index: 0, contents: vec![b'x'; 1000] }]).unwrap();
     let written: usize =
-        new.iter().map(|piece| if let crate::container::Piece::New(bytes) = piece { bytes.len() } else { 0 }).sum();
+        new.iter().map(|piece| if let crate::container::FilePiece::New(bytes) = piece { bytes.len() } else { 0 }).sum();
     // The blob's length; old contents, their NUL and a page; the table; three numbers of the offsets.
     assert_eq!(written, 8 + (10 + 1 + 4096) + 3 * 52 + (8 + 4 + 4));
 }

@@ -1,6 +1,5 @@
 /*!
-What the load commands of a Mach-O file say that matters when `__BUN` grows: its segments, and where the offsets into the file
-are.
+The contents of a Mach-O file's load commands that matter when `__BUN` grows: the segments, and the positions of file offsets.
 */
 
 use std::ops::Range;
@@ -12,9 +11,9 @@ use object::read::macho::{LoadCommandData, Section as _, Segment as _};
 use super::{ENDIAN, refuse, unreadable};
 use crate::container::bun::LayoutError;
 
-pub type Command<'file> = LoadCommandData<'file, Endianness>;
+pub type MachoCommand<'file> = LoadCommandData<'file, Endianness>;
 
-/// Where fields are that change, in bytes, counted from the start of their load command or section header.
+/// Offsets of the fields that change, in bytes from the start of their load command or section header.
 pub mod field {
     pub const SEGMENT_VMADDR: usize = 24;
     pub const SEGMENT_VMSIZE: usize = 32;
@@ -31,9 +30,9 @@ pub mod field {
     pub const NOTE_OFFSET: usize = 24;
 }
 
-/// A segment: where its load command is, and its bytes in the file and in memory.
+/// A segment: the position of its load command, and its bytes in the file and in memory.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub struct MachoSegment {
     pub name: String,
     pub command: usize,
     pub file: Range<usize>,
@@ -44,7 +43,7 @@ pub struct Segment {
 #[derive(Clone, Copy, Debug)]
 pub struct Pointer {
     pub at: usize,
-    /// Of 64 bits, not 32.
+    /// `true` if it has 64 bits, not 32.
     pub wide: bool,
 }
 
@@ -53,7 +52,7 @@ impl Pointer {
         if self.wide { 8 } else { 4 }
     }
 
-    /// What it points to.
+    /// The file offset it holds.
     pub fn read(self, head: &[u8]) -> Option<u64> {
         let bytes = head.get(self.at..)?;
         match self.wide {
@@ -64,7 +63,7 @@ impl Pointer {
 }
 
 /// The segment that a load command describes, if it describes one.
-pub fn segment(command: &Command, file: &[u8]) -> Result<Option<Segment>, LayoutError> {
+pub fn segment(command: &MachoCommand, file: &[u8]) -> Result<Option<MachoSegment>, LayoutError> {
     let Some((segment, _)) = command.segment_64().map_err(unreadable)? else { return Ok(None) };
     let name = String::from_utf8_lossy(segment.name()).into_owned();
     let file_end = segment.fileoff(ENDIAN).checked_add(segment.filesize(ENDIAN)).filter(|end| *end <= file.len() as u64);
@@ -73,11 +72,11 @@ pub fn segment(command: &Command, file: &[u8]) -> Result<Option<Segment>, Layout
         return Err(refuse(&format!("ends within the segment `{name}`")));
     };
     let file = segment.fileoff(ENDIAN) as usize..file_end as usize;
-    Ok(Some(Segment { name, command: command.offset() as usize, file, memory: segment.vmaddr(ENDIAN)..memory_end }))
+    Ok(Some(MachoSegment { name, command: command.offset() as usize, file, memory: segment.vmaddr(ENDIAN)..memory_end }))
 }
 
 /// The bytes of the section `__bun`.
-pub fn section(commands: &[Command], bun: &Segment) -> Result<Range<usize>, LayoutError> {
+pub fn section(commands: &[MachoCommand], bun: &MachoSegment) -> Result<Range<usize>, LayoutError> {
     let command = commands.iter().find(|command| command.offset() as usize == bun.command);
     let parsed = command.map(|command| command.segment_64()).transpose().map_err(unreadable)?.flatten();
     let (segment, data): (&SegmentCommand64<_>, _) = parsed.ok_or_else(|| refuse("has no segment `__BUN`"))?;
@@ -96,8 +95,8 @@ pub fn section(commands: &[Command], bun: &Segment) -> Result<Range<usize>, Layo
     Ok(offset as usize..(offset + size) as usize)
 }
 
-/// The file offsets in a load command, with places that count from its start.
-pub fn file_offsets(command: &Command) -> Result<Vec<Pointer>, LayoutError> {
+/// The file offsets in a load command, with positions from its start.
+pub fn file_offsets(command: &MachoCommand) -> Result<Vec<Pointer>, LayoutError> {
     let narrow = |at: &[usize]| at.iter().map(|at| Pointer { at: *at, wide: false }).collect();
     let pointers: Vec<Pointer> = match command.cmd() {
         macho::LC_SEGMENT_64 => section_offsets(command)?,
@@ -115,7 +114,7 @@ pub fn file_offsets(command: &Command) -> Result<Vec<Pointer>, LayoutError> {
     }
 }
 
-fn section_offsets(command: &Command) -> Result<Vec<Pointer>, LayoutError> {
+fn section_offsets(command: &MachoCommand) -> Result<Vec<Pointer>, LayoutError> {
     let Some((segment, data)) = command.segment_64().map_err(unreadable)? else { return Ok(Vec::new()) };
     let sections = segment.sections(ENDIAN, data).map_err(unreadable)?;
     match segment.name() {
@@ -132,7 +131,7 @@ fn section_offsets(command: &Command) -> Result<Vec<Pointer>, LayoutError> {
     }
 }
 
-/// Where the file offsets of 32 bits are in a load command of this kind, when it is known.
+/// Positions of 32-bit file offsets in a load command of this kind, if it is known.
 fn data_offsets(command: LoadCommandType) -> Option<&'static [usize]> {
     Some(match command {
         macho::LC_SYMTAB => &[8, 16],
@@ -170,8 +169,8 @@ fn data_offsets(command: LoadCommandType) -> Option<&'static [usize]> {
     })
 }
 
-/// Refuses pointers that dyld adjusts when it loads the file, in the segments that are marked: what they are in would move.
-/// `LC_DYLD_CHAINED_FIXUPS` has, for each segment in the order of the load commands, the place of a list of its pages, or 0.
+/// Refuses pointers that dyld adjusts when it loads the file, in the marked segments, since these would move.
+/// `LC_DYLD_CHAINED_FIXUPS` has, for each segment in the order of the load commands, the position of a list of its pages, or 0.
 pub fn check_fixups(file: &[u8], command: usize, marked: impl Iterator<Item = bool>) -> Result<(), LayoutError> {
     let lists = || {
         let fixups = u32_at(file, command + field::DATA_OFFSET)? as usize;
@@ -187,7 +186,7 @@ pub fn check_fixups(file: &[u8], command: usize, marked: impl Iterator<Item = bo
     }
 }
 
-/// Where the load command at this place says the signature is.
+/// The range of the signature, according to the load command at this position.
 pub fn signature(head: &[u8], command: usize) -> Option<Range<usize>> {
     let start = u32_at(head, command + field::DATA_OFFSET)? as usize;
     Some(start..start.checked_add(u32_at(head, command + field::DATA_SIZE)? as usize)?)

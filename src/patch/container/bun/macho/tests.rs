@@ -1,4 +1,4 @@
-//! A small program in the shape of the client's, for both architectures, and what becomes of it.
+//! Tests with a small program in the shape of the client's, for both architectures.
 
 use proptest::prelude::*;
 
@@ -7,12 +7,12 @@ use sha2::{Digest, Sha256};
 
 use super::super::codesign::verify_signature;
 use super::*;
-use crate::container::Source;
+use crate::container::FileBytes;
 
 const ARM64: Arch = Arch { cpu: 0x0100_000c, page: 0x4000, shift: 14 };
 const X86_64: Arch = Arch { cpu: 0x0100_0007, page: 0x1000, shift: 12 };
 
-/// What the section has, and what is left of its last page.
+/// Length of the section, and the rest of its last page.
 const SECTION: usize = 0x5100;
 const SLACK: usize = 0x2f00;
 const TEXT: usize = 0x4000;
@@ -32,15 +32,15 @@ struct Arch {
 
 /// The options of a program, and then the program.
 #[derive(Clone, Debug)]
-struct Program {
+struct MachoFixture {
     arch: Arch,
     xml: Option<String>,
-    /// Of `__BUN`: whether dyld adjusts a pointer in it.
+    /// 1 if dyld adjusts a pointer in `__BUN`.
     fixups: u32,
     more: Vec<u8>,
 }
 
-impl Program {
+impl MachoFixture {
     fn new(arch: Arch) -> Self {
         Self { arch, xml: Some(XML.to_owned()), fixups: 0, more: Vec::new() }
     }
@@ -117,7 +117,7 @@ impl Program {
         file
     }
 
-    /// A signature as a company makes it: with a team, requirements, certificates, and room for more of them.
+    /// A signature like that of a company: with a team, requirements, certificates, and room for more of them.
     fn signature(&self, code: &[u8]) -> Vec<u8> {
         let hash = |bytes: &[u8]| Sha256::digest(bytes).to_vec();
         let blob = |magic: u32, bytes: &[u8]| [&magic.to_be_bytes()[..], &(bytes.len() as u32 + 8).to_be_bytes(), bytes].concat();
@@ -198,7 +198,7 @@ fn segment(name: &str, file: Range<usize>, memory: Range<u64>, sections: &[(&str
 
 /// The bytes that each load command points to, read with the offsets and sizes of `object`.
 fn tables(file: &[u8]) -> Vec<(u32, Vec<u8>)> {
-    let header = Header::parse(file, 0).expect("a header");
+    let header = MachoHeader::parse(file, 0).expect("a header");
     let mut commands = header.load_commands(ENDIAN, file, 0).expect("load commands");
     let mut tables = Vec::new();
     while let Some(command) = commands.next().expect("a load command") {
@@ -223,9 +223,9 @@ fn tables(file: &[u8]) -> Vec<(u32, Vec<u8>)> {
     tables
 }
 
-fn grown(file: &[u8], by: usize) -> (Macho, Pieces) {
+fn grown(file: &[u8], by: usize) -> (Macho, PiecewiseFile) {
     let macho = Macho::parse(file).expect("a program");
-    let mut section = Pieces::default();
+    let mut section = PiecewiseFile::default();
     section.insert(b"new head");
     section.keep(8..macho.section().len());
     section.insert(vec![b'+'; by]);
@@ -244,20 +244,20 @@ fn change(file: &mut [u8], at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Where a segment's load command is, or that of another kind.
+/// Position of a segment's load command, or of one of another kind.
 fn command(file: &[u8], kind: u32, name: &str) -> usize {
-    let header = Header::parse(file, 0).expect("a header");
+    let header = MachoHeader::parse(file, 0).expect("a header");
     let commands = header.load_commands(ENDIAN, file, 0).expect("load commands");
     let mut commands = commands.map(|command| command.expect("a load command"));
     let named = |bytes: &[u8]| name.is_empty() || bytes[8..].starts_with(&label(name));
     commands.find(|command| command.cmd().0 == kind && named(command.raw_data())).expect("such a command").offset() as usize
 }
 
-fn programs() -> impl Strategy<Value = Program> {
-    prop_oneof![Just(Program::new(ARM64)), Just(Program::new(X86_64))]
+fn programs() -> impl Strategy<Value = MachoFixture> {
+    prop_oneof![Just(MachoFixture::new(ARM64)), Just(MachoFixture::new(X86_64))]
 }
 
-fn source(bytes: &[u8]) -> Source {
+fn source(bytes: &[u8]) -> FileBytes {
     bytes.to_vec().into()
 }
 
@@ -280,7 +280,7 @@ proptest! {
         prop_assert_eq!(&new[section.start + 8..][..old.len() - 8], &file[old.start + 8..old.end]);
         prop_assert!(new[section.end - by..section.end].iter().all(|byte| *byte == b'+'));
         prop_assert!(new[section.end..read.linkedit.file.start].iter().all(|byte| *byte == 0));
-        // The load commands end before 0x2000, and behind them nothing changes.
+        // The load commands end before 0x2000, and after them nothing changes.
         prop_assert_eq!(&new[0x2000..section.start], &file[0x2000..section.start]);
         prop_assert_eq!(tables(&new), tables(&file));
         let moved = read.linkedit.file.start - macho.linkedit.file.start;
@@ -292,7 +292,7 @@ proptest! {
         prop_assert_eq!(verify_signature(&source(&again.finish(&source(&new), pieces).expect("signed").to_bytes(&new))), Ok(()));
     }
 
-    /// No byte of what is signed can change without its being noticed.
+    /// Every change of a signed byte is noticed.
     #[test]
     fn a_changed_byte_is_noticed(program in programs(), at in any::<prop::sample::Index>(), flip in 1u8..) {
         let file = program.build();
@@ -304,7 +304,7 @@ proptest! {
         prop_assert!(verify_signature(&source(&new)).is_err());
     }
 
-    /// Bytes that nobody would write are an error, or a program; never a panic.
+    /// Arbitrary bytes give an error or a program, never a panic.
     #[test]
     fn never_panics(
         program in programs(),
@@ -327,7 +327,7 @@ proptest! {
         let _ = verify_signature(&source(&file));
         if let Ok(macho) = Macho::parse(&file) {
             prop_assert!(file.get(macho.section()).is_some() && file.get(macho.signature()).is_some());
-            let mut section = Pieces::kept(macho.section());
+            let mut section = PiecewiseFile::kept(macho.section());
             section.insert(vec![1; 5000]);
             let new = macho.with_section(&file, section).and_then(|new| macho.finish(&source(&file), new));
             if let Ok(new) = new {
@@ -349,7 +349,7 @@ proptest! {
 #[test]
 fn keeps_what_is_kept_of_the_signature() {
     for arch in [ARM64, X86_64] {
-        let file = Program::new(arch).build();
+        let file = MachoFixture::new(arch).build();
         let (macho, pieces) = grown(&file, 4096);
         let new = macho.finish(&source(&file), pieces).expect("signed").to_bytes(&file);
         // KILL and RUNTIME stay, REQUIRE_LV goes, ADHOC comes.
@@ -365,7 +365,7 @@ fn keeps_what_is_kept_of_the_signature() {
 fn is_not_hardened_when_add_ons_could_not_be_loaded() {
     let without = XML.replace("<true/></dict>", "<false/></dict>");
     for xml in [Some(without), None] {
-        let file = Program { xml, ..Program::new(ARM64) }.build();
+        let file = MachoFixture { xml, ..MachoFixture::new(ARM64) }.build();
         assert_eq!(verify_signature(&source(&file)), Ok(()));
         let (macho, pieces) = grown(&file, 4096);
         let new = macho.finish(&source(&file), pieces).expect("signed").to_bytes(&file);
@@ -376,19 +376,19 @@ fn is_not_hardened_when_add_ons_could_not_be_loaded() {
 
 #[test]
 fn an_unchanged_file_keeps_its_signature() {
-    let file = Program::new(ARM64).build();
+    let file = MachoFixture::new(ARM64).build();
     let macho = Macho::parse(&file).expect("a program");
-    let whole = Pieces::kept(0..file.len());
+    let whole = PiecewiseFile::kept(0..file.len());
     assert_eq!(macho.finish(&source(&file), whole.clone()), Ok(whole));
     // And what is not of this program is not signed.
-    for foreign in [Pieces::default(), Pieces::kept(0..file.len() - 16), Pieces::kept(0..40)] {
+    for foreign in [PiecewiseFile::default(), PiecewiseFile::kept(0..file.len() - 16), PiecewiseFile::kept(0..40)] {
         assert!(macho.finish(&source(&file), foreign).is_err());
     }
 }
 
 #[test]
 fn refuses_by_name() {
-    let sound = Program::new(ARM64).build();
+    let sound = MachoFixture::new(ARM64).build();
     let bun = command(&sound, 0x19, "__BUN");
     let linkedit = command(&sound, 0x19, "__LINKEDIT");
     let data = command(&sound, 0x19, "__DATA");
@@ -430,8 +430,8 @@ fn refuses_by_name() {
         let refused = Macho::parse(&file).expect_err(reason).to_string();
         assert!(refused.contains(reason), "{refused}, and not {reason}");
     }
-    let with = |more: &[u32]| Program { more: words(more), ..Program::new(ARM64) }.build();
-    let fixups = Program { fixups: 28, ..Program::new(ARM64) }.build();
+    let with = |more: &[u32]| MachoFixture { more: words(more), ..MachoFixture::new(ARM64) }.build();
+    let fixups = MachoFixture { fixups: 28, ..MachoFixture::new(ARM64) }.build();
     let unsigned = {
         let mut file = sound.clone();
         change(&mut file, signature, &[0x2b]);

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::container::Piece;
+use crate::container::FilePiece;
 
-/// Where the synthetic files have their headers, and sizes of these.
+/// Positions and sizes of the headers in the synthetic files.
 const HEADERS: usize = 0x80;
 const OPTIONAL: usize = HEADERS + 24;
 const DIRECTORIES: usize = OPTIONAL + 112;
@@ -16,11 +16,11 @@ struct Image {
     machine: u16,
     file_alignment: u32,
     section_alignment: u32,
-    /// What is mapped of `.bun`.
+    /// The mapped part of `.bun`.
     bun: Vec<u8>,
-    /// How long the table of certificates is; 0: there is none.
+    /// Length of the table of certificates; 0 if there is none.
     certificates: usize,
-    /// How large the section before `.bun` is in memory: more than in the file.
+    /// Size in memory of the section before `.bun`: more than in the file.
     before: u32,
 }
 
@@ -39,7 +39,7 @@ const BUN: usize = TABLE + 3 * ROW;
 impl Image {
     fn build(&self) -> Vec<u8> {
         let sections = [
-            // `.bunid` stands in real files: the name is compared whole.
+            // Real files have a `.bunid`: the whole name is compared.
             (*b".text\0\0\0", 0x60000020_u32, vec![0xcc; 5000], 5000),
             (*b".data\0\0\0", 0xc0000040, vec![0xdd; 300], self.before),
             (*b".bunid\0\0", 0x40000040, vec![0xee; 32], 32),
@@ -103,7 +103,7 @@ fn add(file: &mut [u8], at: usize, value: u32) {
     put(file, at, get(file, at) + value);
 }
 
-/// The checksum, word by word, as the specification of ImageHlp has it.
+/// The checksum, word by word, as in the specification of ImageHlp.
 fn textbook(file: &[u8]) -> u32 {
     let mut sum = 0;
     for (index, word) in file.chunks(2).enumerate() {
@@ -119,10 +119,10 @@ fn refusal(file: &[u8]) -> String {
     Pe::parse(file).map(|pe| pe.section()).expect_err("it should be refused").to_string()
 }
 
-/// The section with this many bytes put in at a place of it.
-fn with_bytes(pe: &Pe, at: usize, count: usize) -> Pieces {
+/// The section with this many bytes inserted at a position.
+fn with_bytes(pe: &Pe, at: usize, count: usize) -> PiecewiseFile {
     let section = pe.section();
-    let mut new = Pieces::kept(section.start..section.start + at);
+    let mut new = PiecewiseFile::kept(section.start..section.start + at);
     new.insert((0..count).map(|byte| (byte % 255) as u8).collect::<Vec<_>>());
     new.keep(section.start + at..section.end);
     new
@@ -149,13 +149,13 @@ fn image() -> impl Strategy<Value = Image> {
     )
 }
 
-fn source(bytes: &[u8]) -> Source {
+fn source(bytes: &[u8]) -> FileBytes {
     bytes.to_vec().into()
 }
 
 proptest! {
-    /// What a rewritten file has, is what the old one had, but for the section, the sizes that follow from it, the checksum and
-    /// the certificates; and it is a file like the old one: it can be rewritten again.
+    /// A rewritten file equals the old one, except for the section, the sizes that follow from it, the checksum and the
+    /// certificates. It is a file like the old one: it can be rewritten again.
     #[test]
     fn only_what_must_change_changes(image in image(), at in any::<prop::sample::Index>(), blocks in 0..20_usize) {
         let file = image.build();
@@ -181,7 +181,7 @@ proptest! {
         prop_assert_eq!(rewritten(&new, 0, 4096).len(), new.len() + 4096);
     }
 
-    /// However a file is cut into runs, its sum is that of its words; and the two ways to make it agree.
+    /// However a file is cut into runs, its sum is that of its words, and both ways to compute it agree.
     #[test]
     fn runs_of_any_length_have_the_same_sum(
         cuts in prop::collection::vec(0..9_usize, 0..40),
@@ -191,7 +191,7 @@ proptest! {
         file.extend(&bytes);
         let length = file.len();
         put(&mut file, OPTIONAL + 64, 0);
-        let mut words = Words::default();
+        let mut words = WordSum::default();
         let mut rest = &file[..];
         for cut in cuts.into_iter().chain([length]) {
             let (run, behind) = rest.split_at(cut.min(rest.len()));
@@ -206,9 +206,9 @@ proptest! {
         prop_assert!(verify_checksum(&source(&file)).is_err());
     }
 
-    /// Whatever is done to a file, it is refused, or can be rewritten into one that is not; nothing panics.
+    /// After any change to a file, it is refused, or can be rewritten into one that is not refused; nothing panics.
     #[test]
-    fn broken_files_are_refused(
+    fn changed_files_are_refused_or_rewritten_soundly(
         image in image(),
         changes in prop::collection::vec((0..TABLE / 4 + 40, value(), any::<bool>()), 0..4),
         cut in prop::option::weighted(0.3, any::<prop::sample::Index>()),
@@ -224,12 +224,13 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..700), headers in prop::option::of(0..300_u32)) {
+    fn noise_is_refused_or_rewritten_soundly(mut bytes in prop::collection::vec(any::<u8>(), 0..700), headers in prop::option::of(0..300_u32)) {
         if let Some(headers) = headers.filter(|headers| bytes.len() >= *headers as usize + 4 && *headers >= 0x40) {
             bytes[..2].copy_from_slice(b"MZ");
             put(&mut bytes, 0x3c, headers);
             bytes[headers as usize..headers as usize + 4].copy_from_slice(b"PE\0\0");
         }
+        prop_assert!(bytes.starts_with(b"MZ") || Pe::parse(&bytes).is_err(), "a file without the magic bytes");
         survives(&bytes)?;
     }
 }
@@ -267,7 +268,7 @@ fn an_untouched_file_keeps_its_checksum_and_certificates() {
         let mut file = Image::default().build();
         put(&mut file, OPTIONAL + 64, checksum);
         let pe = Pe::parse(&file).unwrap();
-        let same = Pieces::kept(0..file.len());
+        let same = PiecewiseFile::kept(0..file.len());
         assert_eq!(pe.finish(&source(&file), same.clone()).unwrap(), same);
     }
 }
@@ -294,7 +295,7 @@ fn what_did_not_change_is_a_range_of_the_old_file() {
     let file = Image::default().build();
     let pe = Pe::parse(&file).unwrap();
     let new = pe.finish(&source(&file), pe.with_section(&file, with_bytes(&pe, 77, 4096)).unwrap()).unwrap();
-    let written: usize = new.iter().map(|piece| if let Piece::New(bytes) = piece { bytes.len() } else { 0 }).sum();
+    let written: usize = new.iter().map(|piece| if let FilePiece::New(bytes) = piece { bytes.len() } else { 0 }).sum();
     // Three sizes, the checksum and the directory's two numbers, and `SizeOfRawData`.
     assert_eq!(written, 4096 + 7 * 4);
 }
@@ -303,10 +304,10 @@ fn what_did_not_change_is_a_range_of_the_old_file() {
 fn sections_that_the_format_cannot_hold_are_refused() {
     let file = Image::default().build();
     let pe = Pe::parse(&file).unwrap();
-    let resized = |section: Pieces| pe.with_section(&file, section).map(|new| new.len()).unwrap_err().to_string();
+    let resized = |section: PiecewiseFile| pe.with_section(&file, section).map(|new| new.len()).unwrap_err().to_string();
     assert_eq!(resized(with_bytes(&pe, 0, 100)), "`.bun` of a PE file can only grow by whole blocks");
-    assert_eq!(resized(Pieces::kept(0..10)), "`.bun` of a PE file can only grow by whole blocks");
-    assert_eq!(pe.finish(&source(&file), Pieces::kept(0..10)).unwrap_err().to_string(), "a PE file cannot have 10 bytes");
+    assert_eq!(resized(PiecewiseFile::kept(0..10)), "`.bun` of a PE file can only grow by whole blocks");
+    assert_eq!(pe.finish(&source(&file), PiecewiseFile::kept(0..10)).unwrap_err().to_string(), "a PE file cannot have 10 bytes");
 
     let file = Image { before: 0xffff_9000, ..Image::default() };
     let file = file.build();
@@ -335,7 +336,7 @@ fn a_sum_that_is_all_ones_is_not_zero() {
     let checksum = file.len() as u32 + 0xffff;
     assert_eq!(textbook(&file), checksum);
     put(&mut file, OPTIONAL + 64, 0);
-    let mut words = Words::default();
+    let mut words = WordSum::default();
     words.add(&file);
     assert_eq!(words.folded(), 0xffff);
     put(&mut file, OPTIONAL + 64, checksum);
@@ -346,7 +347,7 @@ fn a_sum_that_is_all_ones_is_not_zero() {
 fn files_that_end_too_soon_are_refused() {
     let file = Image::default().build();
     let pe = Pe::parse(&file).unwrap();
-    // Each of them: within the headers, the sections, the zeros behind `.bun` and the certificates.
+    // Each of them: within the headers, the sections, the zeros after `.bun` and the certificates.
     for end in 0..file.len() {
         let error = refusal(&file[..end]);
         if end >= pe.raw_end {
@@ -357,10 +358,10 @@ fn files_that_end_too_soon_are_refused() {
     }
 }
 
-/// A change to the synthetic file, and what is said of the file then.
-type Case = (&'static str, fn(&mut Vec<u8>));
+/// A change to the synthetic file, and the error it causes.
+type PeCase = (&'static str, fn(&mut Vec<u8>));
 
-const CASES: &[Case] = &[
+const CASES: &[PeCase] = &[
     ("has no readable DOS header", |file| file[0] = b'N'),
     ("has no readable headers for 64 bits", |file| put(file, 0x3c, u32::MAX)),
     ("has no readable headers for 64 bits", |file| file[HEADERS] = 0),

@@ -1,0 +1,210 @@
+//! The search of commands and servers: it keeps the index up to date, repairs it, and holds the model.
+//!
+//! A broken index is made again from the archive. While another process writes the index, a search uses what is there.
+
+use std::path::PathBuf;
+
+use super::remote::RemoteCandidates;
+use super::scan::FullScan;
+use super::{SearchError, SearchIndex, SearchRequest, SearchResults, embed_missing, index, refresh, search};
+use crate::embed::EmbeddingModel;
+use crate::store::Store;
+use ctxbridge_common::files::{self, FileStamp};
+use ctxbridge_config::StoreKind;
+
+/// Progress of the work before a search.
+#[derive(Debug)]
+pub enum IndexingProgress {
+    /// Number of entries that are in the index now.
+    Words(usize),
+    /// Number of entries that have vectors now, and number of all that get them.
+    Vectors(usize, u64),
+    /// The index is optimized.
+    Optimizing,
+}
+
+/// Report of the work that was done for the index, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexingReport {
+    /// Entries that were indexed.
+    pub entries: usize,
+    /// Entries that got vectors.
+    pub embedded: usize,
+    /// Entries that have no vectors.
+    pub not_embedded: usize,
+    /// `true` if there is a model.
+    pub has_model: bool,
+    /// The error, if the model that is there cannot be used.
+    pub model_error: Option<String>,
+}
+
+/// Searches the archive of a data folder. Index, vectors and model take long to load, so they stay open until another process has
+/// written to the index.
+pub struct Searcher {
+    data: PathBuf,
+    model: EmbeddingModel,
+    index: Option<(SearchIndex, [FileStamp; 2])>,
+}
+
+impl Searcher {
+    /// Creates a searcher; nothing is opened yet.
+    pub fn new(data: PathBuf) -> Self {
+        Self { model: EmbeddingModel::installed(&data), data, index: None }
+    }
+
+    /// Searches. Before that, at most `most` entries that the index does not have yet are indexed; `progress` receives their
+    /// number.
+    ///
+    /// # Errors
+    /// If the archive or the index cannot be read.
+    pub fn search(
+        &mut self,
+        store: &mut dyn Store,
+        request: &SearchRequest,
+        most: usize,
+        progress: &mut dyn FnMut(IndexingProgress),
+    ) -> Result<SearchResults, SearchError> {
+        match store.kind() {
+            StoreKind::Sqlite => self.search_index(store, request, most, progress),
+            StoreKind::Jsonl => search(store, &mut FullScan::default(), &mut self.model, request),
+            StoreKind::Postgres => search(store, &mut RemoteCandidates::default(), &mut self.model, request),
+        }
+    }
+
+    fn search_index(
+        &mut self,
+        store: &mut dyn Store,
+        request: &SearchRequest,
+        most: usize,
+        progress: &mut dyn FnMut(IndexingProgress),
+    ) -> Result<SearchResults, SearchError> {
+        self.with_index(&mut |index, model, is_new| {
+            let mut notes = Vec::new();
+            match refresh(store, index, most, &mut |done| progress(IndexingProgress::Words(done))) {
+                Ok(refreshed) if refreshed.is_complete => {}
+                Ok(_) => notes.push(
+                    "older turns are not in the search index yet; each search takes in some, `ctxbridge archive optimize` all"
+                        .to_owned(),
+                ),
+                // What it has may be enough.
+                Err(SearchError::Busy { .. }) => {
+                    notes.push("another ctxbridge is writing the search index, so the newest turns may not be found".to_owned())
+                }
+                Err(error) => match error.unwritable_cause() {
+                    Some(why) => {
+                        notes.push(format!("the search index cannot be written ({why}), so the newest turns may not be found"));
+                    }
+                    None => return Err(error),
+                },
+            }
+            if index.take_is_replaced() || is_new {
+                notes.push("the search index was damaged, or of another version, and has been made anew".to_owned());
+            }
+            let mut found = search(store, index, model, request)?;
+            found.notes.splice(..0, notes);
+            Ok(found)
+        })
+    }
+
+    /// Brings the index up to date, and makes vectors of at most `most_vectors` entries. If that is limited, nothing else that
+    /// takes long is done.
+    ///
+    /// # Errors
+    /// If the archive or the index cannot be read or written.
+    pub fn catch_up(
+        &mut self,
+        store: &mut dyn Store,
+        most_vectors: usize,
+        progress: &mut dyn FnMut(IndexingProgress),
+    ) -> Result<IndexingReport, SearchError> {
+        let thoroughly = most_vectors == usize::MAX;
+        self.with_index(&mut |index, model, _| {
+            if thoroughly {
+                index.check_integrity()?;
+            }
+            let refreshed = refresh(store, index, usize::MAX, &mut |done| progress(IndexingProgress::Words(done)))?;
+            let mut done = IndexingReport { entries: refreshed.entries, ..IndexingReport::default() };
+            if thoroughly {
+                model.use_threads(std::thread::available_parallelism().map_or(1, usize::from));
+            }
+            if model.is_present() {
+                let (with, all) = index.coverage(model.id())?;
+                match model.get() {
+                    Ok(embedder) => {
+                        done.has_model = true;
+                        let mut step = |entries| progress(IndexingProgress::Vectors(entries, all.saturating_sub(with)));
+                        done.embedded = embed_missing(store, index, embedder, most_vectors, &mut step)?.entries;
+                        index.refresh_ann_file(embedder.id(), embedder.dimensions())?;
+                    }
+                    Err(error) => done.model_error = Some(error.to_string()),
+                }
+            }
+            if thoroughly || done.entries > 0 {
+                progress(IndexingProgress::Optimizing);
+                index.optimize(thoroughly)?;
+            }
+            let (with, all) = index.coverage(model.id())?;
+            Ok(IndexingReport { not_embedded: (all - with) as usize, ..done })
+        })
+    }
+
+    /// Returns what [`Self::catch_up`] would do without a limit. Nothing is written.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub fn backlog(&self, store: &mut dyn Store) -> Result<IndexingReport, SearchError> {
+        let (entries, without) = match SearchIndex::open_existing(&self.data, index::INDEX_WRITE_TIMEOUT)? {
+            Some(mut index) => {
+                let entries = index.count_missing()?;
+                let (with, all) = index.coverage(self.model.id())?;
+                (entries, all - with + entries)
+            }
+            None => {
+                let all = store.totals()?.entries;
+                (all, all)
+            }
+        };
+        let has_model = self.model.is_present();
+        let (embedded, not_embedded) = if has_model { (without, 0) } else { (0, without) };
+        Ok(IndexingReport {
+            entries: entries as usize,
+            embedded: embedded as usize,
+            not_embedded: not_embedded as usize,
+            has_model,
+            model_error: None,
+        })
+    }
+
+    /// Works with the index. If it turns out to be broken, the work is done again with a new one.
+    fn with_index<T>(
+        &mut self,
+        work: &mut dyn FnMut(&mut SearchIndex, &mut EmbeddingModel, bool) -> Result<T, SearchError>,
+    ) -> Result<T, SearchError> {
+        // Taken out, so that one that was in use when something went wrong is not used again.
+        let mut index = match self.index.take().filter(|(_, stamp)| *stamp == self.stamp()) {
+            Some((mut index, _)) => {
+                index.attach(&self.data)?;
+                index
+            }
+            None => SearchIndex::open(&self.data)?,
+        };
+        let done = match work(&mut index, &mut self.model, false) {
+            Ok(done) => done,
+            Err(error) => match index.replace_if_broken(&self.data, &error)? {
+                Some(new) => {
+                    index = new;
+                    work(&mut index, &mut self.model, true)?
+                }
+                None => return Err(error),
+            },
+        };
+        index.detach()?;
+        self.index = Some((index, self.stamp()));
+        Ok(done)
+    }
+
+    /// Stamps of the index and of its log.
+    fn stamp(&self) -> [FileStamp; 2] {
+        ["", "-wal"].map(|suffix| files::stamp(&self.data.join(format!("{}{suffix}", index::FILE))))
+    }
+}

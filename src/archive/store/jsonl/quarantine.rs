@@ -1,0 +1,115 @@
+/*!
+Quarantine: moves the whole folder out of the way, when it is damaged or when another archive has all of it.
+
+It is moved under the writers' lock. A process that waited for this lock then sees that it is no longer the folder's, and starts
+over.
+*/
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::JsonlStore;
+use super::folder::Folder;
+use super::journal::{self, ChangeJournal};
+use crate::store::StoreError;
+use crate::store::sqlite::LockPolicy;
+
+/// Part of a quarantined folder's name: another archive has all of it.
+const MERGED: &str = "merged";
+
+/// Position up to which an archive was read. It changes as soon as anything is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPosition {
+    journal: String,
+    bytes: u64,
+}
+
+impl JsonlStore {
+    /// `true` if a folder contains an archive.
+    pub fn is_in(folder: &Path) -> bool {
+        Self::journal_in(folder).exists()
+    }
+
+    /// The journal file of a folder; it grows with every change.
+    pub fn journal_in(folder: &Path) -> PathBuf {
+        folder.join(journal::FILE)
+    }
+
+    /// Folders that were moved aside because another archive has all of them.
+    pub fn merged_beside(folder: &Path) -> Vec<PathBuf> {
+        let begin = format!("{}.{MERGED}-", name_of(folder));
+        let listed = folder.parent().and_then(|parent| fs::read_dir(parent).ok());
+        let entries = listed.into_iter().flatten().flatten();
+        let mut found: Vec<_> =
+            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&begin)).map(|entry| entry.path()).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Moves a damaged archive aside, and returns its new path. Returns `None` if it is not damaged, or was moved already.
+    /// The caller has closed it.
+    ///
+    /// # Errors
+    /// If it cannot be moved, or others do not stop writing.
+    pub fn move_damaged_aside(folder: &Path) -> Result<Option<PathBuf>, StoreError> {
+        let at = Folder::at(folder);
+        let _alone = at.lock(LockPolicy::Background)?;
+        let read = ChangeJournal::open(&at, false).and_then(|journal| match journal {
+            Some(journal) => Self::read(&at, journal, LockPolicy::Background, true).map(drop),
+            None if at.has_transcripts()? => Err(at.without_journal()),
+            None => Ok(()),
+        });
+        match read {
+            Err(error) if error.is_damage() => {
+                let failed = |cause| StoreError::Quarantine { path: folder.to_owned(), cause };
+                rename(folder, "damaged").map(Some).map_err(failed)
+            }
+            other => other.map(|()| None),
+        }
+    }
+
+    /// Refreshes the archive, and returns the position up to which it is read.
+    ///
+    /// # Errors
+    /// If what others have written cannot be read.
+    pub fn read_position(&mut self) -> Result<ReadPosition, StoreError> {
+        self.refresh()?;
+        Ok(self.marked())
+    }
+
+    /// Moves the archive aside as merged, if nothing was written since `mark`. Returns its new path.
+    /// Nobody can write while `last` does the remaining work.
+    ///
+    /// # Errors
+    /// If it cannot be moved, others do not stop writing, or `last` fails.
+    pub fn move_merged_aside(
+        &mut self,
+        mark: &ReadPosition,
+        last: &mut dyn FnMut(&mut Self) -> Result<(), StoreError>,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        let _alone = self.lock_and_refresh()?;
+        if self.marked() != *mark {
+            return Ok(None);
+        }
+        last(self)?;
+        let path = self.folder.path();
+        rename(path, MERGED).map(Some).map_err(|cause| StoreError::File { path: path.to_owned(), cause })
+    }
+
+    fn marked(&self) -> ReadPosition {
+        ReadPosition { journal: self.journal.head.id.clone(), bytes: self.journal.at.bytes }
+    }
+}
+
+/// Renames a folder to a name that is not taken yet.
+fn rename(folder: &Path, why: &str) -> io::Result<PathBuf> {
+    let name = name_of(folder);
+    let beside = |number: u32| folder.with_file_name(format!("{name}.{why}-{number}"));
+    let aside = (1..u32::MAX).map(beside).find(|aside| fs::symlink_metadata(aside).is_err()).unwrap_or_else(|| beside(0));
+    fs::rename(folder, &aside).map(|()| aside)
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,87 @@
+//! History of a session's recalls, so that nothing is added twice, and its last prompt.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::bundle::{BundleLine, sanitize_session_id};
+use ctxbridge_common::files;
+use ctxbridge_common::paths;
+
+/// Name of the folder in the data folder.
+const FOLDER: &str = "recalled";
+
+/// Time that the history of an inactive session is kept.
+const RECALL_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Newest prompt of a session, for lines of its work that end up in another file.
+#[derive(Debug)]
+pub struct LastPrompt(PathBuf);
+
+impl LastPrompt {
+    /// Opens the prompt of a session.
+    pub fn of(data: &Path, session: &str) -> Self {
+        Self(data.join(FOLDER).join(sanitize_session_id(session)).with_extension("prompt"))
+    }
+
+    /// Reads the prompt, if there is one.
+    pub fn get(&self) -> Option<BundleLine> {
+        BundleLine::parse(&fs::read_to_string(&self.0).ok()?)
+    }
+
+    /// Stores the prompt. If that fails, some lines have no prompt before them.
+    pub fn put(&self, line: &BundleLine) {
+        let write = || {
+            self.0.parent().map_or(Ok(()), paths::create_private_dir)?;
+            files::private().create(true).truncate(true).open(&self.0)?.write_all(line.to_json().as_bytes())
+        };
+        write().ok();
+    }
+}
+
+/// Keys of the turns and episodes that were added to one session.
+#[derive(Debug)]
+pub struct AlreadyRecalled {
+    path: PathBuf,
+    known: HashSet<String>,
+}
+
+impl AlreadyRecalled {
+    /// Reads the history of a session; an unreadable one counts as empty.
+    pub fn of(data: &Path, session: &str) -> Self {
+        let path = data.join(FOLDER).join(sanitize_session_id(session));
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        Self { path, known: text.lines().map(str::to_owned).collect() }
+    }
+
+    /// `true` if something with one of these keys was added already.
+    pub fn has_any(&self, keys: &[String]) -> bool {
+        keys.iter().any(|key| self.known.contains(key))
+    }
+
+    /// Adds keys. If that fails, the same text may be added again, which is better than not at all.
+    pub fn add(&mut self, keys: impl IntoIterator<Item = String>) {
+        let new: Vec<String> = keys.into_iter().filter(|key| self.known.insert(key.clone())).collect();
+        if new.is_empty() {
+            return;
+        }
+        let write = || {
+            self.path.parent().map_or(Ok(()), paths::create_private_dir)?;
+            files::private().create(true).append(true).open(&self.path)?.write_all((new.join("\n") + "\n").as_bytes())
+        };
+        write().ok();
+    }
+
+    /// Removes the histories of inactive sessions.
+    pub fn forget_old(data: &Path) {
+        let Some(oldest) = SystemTime::now().checked_sub(RECALL_RETENTION) else { return };
+        for entry in fs::read_dir(data.join(FOLDER)).into_iter().flatten().flatten() {
+            let is_old = entry.metadata().and_then(|metadata| metadata.modified()).is_ok_and(|changed| changed < oldest);
+            if is_old {
+                fs::remove_file(entry.path()).ok();
+            }
+        }
+    }
+}

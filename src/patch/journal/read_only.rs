@@ -1,0 +1,73 @@
+//! Reads the journal in a millisecond, without writing: nothing is created, repaired or waited for.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+
+use super::{Journal, JournalError, text};
+use crate::swap::Fingerprint;
+
+/// Maximum time to wait for a command that writes.
+const JOURNAL_READ_TIMEOUT: Duration = Duration::from_millis(5);
+
+/// An application that was not reverted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActivePatch {
+    /// The patched file.
+    pub path: PathBuf,
+    /// The npm package it belongs to.
+    pub package: Option<String>,
+    /// The client's version at that time.
+    pub version: Option<String>,
+    /// The hash of the written file.
+    pub patched_sha256: String,
+    /// Fingerprint of the patched file, if known.
+    pub placed: Option<Fingerprint>,
+}
+
+impl Journal {
+    /// Opens the journal for reading; `None` if there is none, or if it cannot be opened like that.
+    pub fn open_read_only(data_dir: &Path) -> Option<Self> {
+        let path = data_dir.join("state.db");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(&path, flags).ok()?;
+        db.busy_timeout(JOURNAL_READ_TIMEOUT).ok()?;
+        Some(Self { db, path })
+    }
+
+    /// Every application that was not reverted, the newest first.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn active_patches(&self) -> Result<Vec<ActivePatch>, JournalError> {
+        let work = || {
+            let sql = "SELECT i.path, i.package, a.version, a.patched_sha256, a.placed FROM applications a
+                       JOIN installations i ON i.id = a.installation WHERE a.ended_at IS NULL ORDER BY a.id DESC";
+            let mut statement = self.db.prepare(sql)?;
+            let rows = statement.query_map([], |row| {
+                let placed: Option<String> = row.get(4)?;
+                Ok(ActivePatch {
+                    path: PathBuf::from(row.get::<_, String>(0)?),
+                    package: row.get(1)?,
+                    version: row.get(2)?,
+                    patched_sha256: row.get(3)?,
+                    placed: placed.and_then(|json| serde_json::from_str(&json).ok()),
+                })
+            })?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        work().map_err(|cause| self.fail(cause))
+    }
+
+    /// `true` if the user reverted this client, and did not patch it again.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn is_reverted(&self, target: &Path) -> Result<bool, JournalError> {
+        let sql = "SELECT a.ended_by = 'revert' FROM applications a JOIN installations i ON i.id = a.installation
+                   WHERE i.path = ?1 ORDER BY a.id DESC LIMIT 1";
+        let last = self.db.query_row(sql, [text(target)], |row| row.get::<_, Option<bool>>(0)).optional();
+        last.map(|last| last.flatten().unwrap_or_default()).map_err(|cause| self.fail(cause))
+    }
+}
