@@ -55,8 +55,8 @@ fn cycles_that_are_killed() {
     assert_eq!(all.len() as u64, expected);
     let mut dice = Rng::new(3);
     let (mut hits, mut before, mut shots) = (0, 0, 0);
-    while hits < kills {
-        assert!(shots < 20 * kills, "most kills come too late: {hits} of {shots}");
+    while hits < kills || before == 0 {
+        assert!(shots < 600, "most kills come too late: {hits} of {shots}");
         shots += 1;
         reset();
         let mut child = optimize().spawn().unwrap();

@@ -227,7 +227,12 @@ fn as_soon_as_the_new_file_appears() {
 #[test]
 fn as_soon_as_the_target_is_replaced() {
     let mut range = Range::new(Sandbox::new(Bundle::new()));
-    for _ in 0..6 {
+    let is_hit = |range: &Range| range.tally.after_the_swap + range.tally.at_the_very_end > 0;
+    // What comes after the swap is over in a moment: it may take a few more until a kill comes in time.
+    for _ in 0..100 {
+        if is_hit(&range) && range.tally.alive() >= 3 {
+            break;
+        }
         for arguments in [&["apply", "--no-smoke"][..], &["revert"]] {
             range.shoot(arguments, |sandbox, victim| {
                 let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(sandbox.target()).unwrap());
@@ -237,7 +242,7 @@ fn as_soon_as_the_target_is_replaced() {
         }
     }
     println!("{:?}", range.tally);
-    assert!(range.tally.after_the_swap + range.tally.at_the_very_end > 0, "{:?}", range.tally);
+    assert!(is_hit(&range), "{:?}", range.tally);
 }
 
 /// A range whose client has a gate in it.

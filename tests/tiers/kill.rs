@@ -48,8 +48,10 @@ fn killed_at_any_moment() {
     place.optimize();
     let idle = begun.elapsed();
     let mut dice = Rng::new(5);
-    let mut hits = 0;
-    for shot in 0..shots {
+    let (mut hits, mut shot) = (0, 0);
+    // Enough of them, and one at least that comes in time.
+    while shot < shots || hits == 0 {
+        assert!(shot < 200, "all kills come too late");
         // To and fro.
         used(&place, shot % 2 == 0);
         let mut child = moving(&place);
@@ -63,9 +65,9 @@ fn killed_at_any_moment() {
             place.sandbox.assert_sound();
             assert!(place.sandbox.restored(&talks[0].id, &[]) == talks[0].bytes(), "after shot {shot}");
         }
+        shot += 1;
     }
-    println!("{hits} of {shots} were alive");
-    assert!(hits > 0);
+    println!("{hits} of {shot} were alive");
     used(&place, false);
     place.optimize();
     assert_eq!(place.kept(), 0, "in the end, all is where it belongs");
