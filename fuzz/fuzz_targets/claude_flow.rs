@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(read_origin(&lines).entries, known);
     let mut interpreter = Interpreter::default();
     interpreter.feed(&lines);
-    assert_eq!(interpreter.seen().bad_lines, 0);
+    assert_eq!(interpreter.session_metadata().bad_lines, 0);
     let turns = interpreter.take_turns();
     let covered: u64 = turns.iter().map(|turn| turn.end - turn.start).sum();
     assert_eq!(covered, lines.len() as u64);

@@ -46,6 +46,6 @@ fuzz_target!(|input: (bool, Vec<(u16, bool)>, &[u8])| {
     interpreter.feed(&bytes[from..]);
     take(&mut in_pieces, &mut interpreter);
     assert_eq!(in_pieces, turns);
-    assert_eq!(interpreter.seen(), whole.seen());
+    assert_eq!(interpreter.session_metadata(), whole.session_metadata());
     assert_eq!(interpreter.context_tokens(), whole.context_tokens());
 });
