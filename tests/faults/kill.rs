@@ -229,8 +229,8 @@ fn as_soon_as_the_target_is_replaced() {
     let mut range = Range::new(Sandbox::new(Bundle::new()));
     let is_hit = |range: &Range| range.tally.after_the_swap + range.tally.at_the_very_end > 0;
     // What comes after the swap is over in a moment: it may take a few more until a kill comes in time.
-    for _ in 0..100 {
-        if is_hit(&range) && range.tally.alive() >= 3 {
+    for round in 0..100 {
+        if round >= 6 && is_hit(&range) {
             break;
         }
         for arguments in [&["apply", "--no-smoke"][..], &["revert"]] {
