@@ -12,7 +12,7 @@ mod turns;
 use std::path::{Path, PathBuf};
 
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge::archive::store::{Store, StoredTurn, TurnSelection};
+use ctxbridge::archive::store::{SessionReader, StoredTurn, TurnReader, TurnSelection};
 use sandbox::Sandbox;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ mod revoke;
 mod trouble;
 mod vectors;
 
-use ctxbridge::archive::store::{EVERYTHING, Store, TurnSelection};
+use ctxbridge::archive::store::{EVERYTHING, SegmentReader, SessionReader, TurnReader, TurnSelection};
 use ctxbridge::team::postgres::PostgresStore;
 use lines::{says, text, user};
 use member::{Member, Team, id};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::store::{Compaction, Session, Store, StoreError, StoredCompaction, TurnSelection};
+use crate::store::{Compaction, Session, Store, StoreError, StoreReader, StoredCompaction, TurnSelection};
 use ctxbridge_common::digest;
 use ctxbridge_redact::{RedactionCounts, Redactor};
 use ctxbridge_transcript::{CompactSummary, CompactionDetails};
@@ -50,7 +50,7 @@ impl SessionAnnotations {
     /// # Errors
     /// If it cannot be read.
     pub fn of(
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         session: &Session,
         redactor: Option<&Redactor>,
         found: &mut RedactionCounts,

@@ -4,14 +4,15 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use super::store::{Store, StoreError};
+use super::store::StoreError;
+use crate::store::SegmentReader;
 
 /// Finds the first of some generations of a transcript that begins with these bytes; it may be longer.
 ///
 /// # Errors
 /// If the archive or the bytes cannot be read.
 pub fn find_matching_generation<B: Read + Seek>(
-    store: &mut dyn Store,
+    store: &mut dyn SegmentReader,
     transcript: i64,
     generations: impl IntoIterator<Item = u32>,
     (bytes, length): (&mut B, u64),

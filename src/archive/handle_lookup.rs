@@ -15,8 +15,9 @@ use std::time::SystemTime;
 use memchr::{memchr, memmem, memrchr};
 use serde_json::Value;
 
-use super::store::{Store, StoreError};
+use super::store::StoreError;
 use super::transcript_paths;
+use crate::store::StoreReader;
 use ctxbridge_prune::{self as prune, Handle};
 use ctxbridge_transcript::replace_lone_surrogates;
 
@@ -56,7 +57,7 @@ pub fn find_in_transcripts(handle: &Handle, paths: &[PathBuf]) -> Option<Origina
 ///
 /// # Errors
 /// If the archive cannot be read.
-pub fn find_in_archive(handle: &Handle, store: &mut dyn Store) -> Result<Option<OriginalText>, StoreError> {
+pub fn find_in_archive(handle: &Handle, store: &mut dyn StoreReader) -> Result<Option<OriginalText>, StoreError> {
     // One that is in cold storage, and not there, may be the one that has it: that is said only when nobody else does.
     let mut unreadable = None;
     for session in store.sessions("", None, MAX_SEARCHED_SESSIONS)? {

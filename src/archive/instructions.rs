@@ -5,9 +5,10 @@ Instructions to the client before it summarizes: files, tools, decisions and rec
 use super::handle;
 use super::quote::{self, Budget};
 use super::restore;
-use super::store::{Session, Store, StoreError, StoredTurn, TurnSelection};
+use super::store::{Session, StoreError, StoredTurn, TurnSelection};
 use super::turn_text;
 use crate::learn::{LearningKind, LearningPatterns, extract};
+use crate::store::{SegmentReader, StoreReader};
 use ctxbridge_transcript::summary;
 
 /// Maximum number of turns to read: the client's own summary is based on the whole conversation.
@@ -27,7 +28,7 @@ const MAX_DECISION_LINES: usize = 6;
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn instructions(store: &mut dyn Store, session: &Session, budget: usize) -> Result<String, StoreError> {
+pub fn instructions(store: &mut dyn StoreReader, session: &Session, budget: usize) -> Result<String, StoreError> {
     let turns = store.turns(session.key, TurnSelection::Newest(MAX_TURNS_READ))?;
     if turns.is_empty() {
         return Ok(String::new());
@@ -61,7 +62,7 @@ pub fn instructions(store: &mut dyn Store, session: &Session, budget: usize) -> 
 }
 
 /// A turn in one line; of one in cold storage, its handle and time.
-fn line(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, StoreError> {
+fn line(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<String, StoreError> {
     match turn_text::summary(store, turn) {
         Err(error) if error.is_cold() => Ok(restore::turn_line(turn, "")),
         summary => Ok(restore::turn_line(turn, &summary?)),

@@ -23,8 +23,9 @@ use super::open::{Location, has_no_database};
 use super::reader::{Comparison, ReadError, TranscriptSource};
 use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{LockPolicy, SqliteStore};
-use super::store::{EVERYTHING, ImportedUsage, Session, Store, StoreError, StoredTranscript, Transcript};
+use super::store::{EVERYTHING, ImportedUsage, Session, StoreError, StoredTranscript, Transcript};
 use super::{INITIAL_CONFIDENCE, recovery};
+use crate::store::{MaintenanceStore, SegmentReader, SessionReader, TranscriptAppender, UsageWriter};
 use ctxbridge_common::files;
 
 /// Lock file in the data folder: held by the merging process.

@@ -15,7 +15,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::segment;
-use super::store::{Batch, Cursor, SharedPrefix, Store, StoreError, Transcript};
+use super::store::{Batch, Cursor, SharedPrefix, StoreError, Transcript};
+use crate::store::{CursorReader, StoreReader};
 use ctxbridge_common::digest;
 use ctxbridge_common::parallel::join;
 use ctxbridge_transcript::{Interpreter, SessionMetadata};
@@ -95,7 +96,12 @@ impl<'s> TranscriptReader<'s> {
     ///
     /// # Errors
     /// If it is no file or cannot be read, or the store cannot be.
-    pub fn open(store: &mut dyn Store, transcript: &Transcript, path: &Path, comparison: Comparison) -> Result<Self, ReadError> {
+    pub fn open(
+        store: &mut dyn StoreReader,
+        transcript: &Transcript,
+        path: &Path,
+        comparison: Comparison,
+    ) -> Result<Self, ReadError> {
         let failed = |cause| ReadError::Io { path: path.to_owned(), cause };
         // Before the file's length: else it may have grown, and another process archived that, and then it would seem to have shrunk.
         let stored = store.cursor(&transcript.path)?;
@@ -113,7 +119,7 @@ impl<'s> TranscriptReader<'s> {
     /// # Errors
     /// If they cannot be read, or the store cannot be.
     pub fn from_source(
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         transcript: &Transcript,
         source: (Box<dyn TranscriptSource + 's>, u64),
         comparison: Comparison,
@@ -123,7 +129,7 @@ impl<'s> TranscriptReader<'s> {
     }
 
     fn at(
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         stored: Option<Cursor>,
         transcript: &Transcript,
         (source, length): (Box<dyn TranscriptSource + 's>, u64),
@@ -203,7 +209,7 @@ impl<'s> TranscriptReader<'s> {
     }
 
     /// Finds where to continue: at the cursor, or where a rewritten file begins to differ.
-    fn locate_start(&mut self, store: &mut dyn Store, comparison: Comparison) -> Result<(), ReadError> {
+    fn locate_start(&mut self, store: &mut dyn StoreReader, comparison: Comparison) -> Result<(), ReadError> {
         if self.expected_cursor.is_none() {
             return Ok(());
         }
@@ -241,7 +247,7 @@ impl<'s> TranscriptReader<'s> {
     }
 
     /// Start and index of the last turn whose first line, which makes it a turn, is unchanged.
-    fn last_unchanged_turn(&mut self, store: &mut dyn Store, shared: u64) -> Result<(u64, u32), ReadError> {
+    fn last_unchanged_turn(&mut self, store: &mut dyn CursorReader, shared: u64) -> Result<(u64, u32), ReadError> {
         let mut before = Some(shared);
         while let Some(byte) = before
             && let Some((start, index)) = store.turn_at(&self.transcript.path, byte)?
@@ -264,7 +270,7 @@ impl<'s> TranscriptReader<'s> {
     }
 
     /// Bytes at the start that are still those of the stored segments.
-    fn unchanged_bytes(&mut self, store: &mut dyn Store) -> Result<u64, ReadError> {
+    fn unchanged_bytes(&mut self, store: &mut dyn CursorReader) -> Result<u64, ReadError> {
         let mut shared = 0;
         for (start, bytes, sha256) in store.segment_index(&self.transcript.path)? {
             let piece = self.piece(start, bytes.into())?;

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use super::handle_lookup::{self, OriginalText};
-use super::store::{Store, StoreError, StoredTurn};
+use super::store::{StoreError, StoredTurn};
 use super::transcript_paths::client_folder;
+use crate::store::TurnReader;
 use ctxbridge_prune::Handle;
 
 /// Finds the newest turn whose id begins with these digits; `true` if turns with another content match too.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn find_turn(store: &mut dyn Store, digits: &str) -> Result<Option<(StoredTurn, bool)>, StoreError> {
+pub fn find_turn(store: &mut dyn TurnReader, digits: &str) -> Result<Option<(StoredTurn, bool)>, StoreError> {
     let mut found = store.turns_by_id(digits)?.into_iter();
     let Some(newest) = found.next() else { return Ok(None) };
     let is_ambiguous = found.any(|other| other.entry != newest.entry);

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::maintenance::{self, MaintenanceMode, MaintenanceReport, RetentionSettings};
+use super::store::StoreError;
 use super::store::jsonl::{Finding, JsonlStore};
 use super::store::sqlite::{LockPolicy, SqliteStore};
-use super::store::{Store, StoreError};
+use crate::store::MaintenanceStore;
 use ctxbridge_common::files;
 
 /// Lock file: shared by users of the archive, exclusive while it is moved.
@@ -199,7 +200,7 @@ fn beside(path: &Path, number: u32) -> PathBuf {
 /// # Errors
 /// If the store cannot be read or written.
 pub fn run_maintenance(
-    store: &mut dyn Store,
+    store: &mut dyn MaintenanceStore,
     settings: &RetentionSettings,
     run: MaintenanceMode,
     now_ms: i64,

@@ -15,9 +15,10 @@ use super::handle::turn_handle;
 use super::maintenance::SPARED_NEWEST;
 use super::quote::{self, Budget};
 use super::search::RelatedTurn;
-use super::store::{LearningQuery, Session, Store, StoreError, StoredTurn, TurnSelection};
+use super::store::{LearningQuery, Session, StoreError, StoredTurn, TurnSelection};
 use super::{ImportanceFactors, importance, turn_text};
 use crate::learn::LearningKind;
+use crate::store::{LearningReader, StoreReader};
 
 /// Turns of other sessions get at most a quarter of a restore's budget.
 const RELATED_BUDGET_DIVISOR: usize = 4;
@@ -48,7 +49,7 @@ pub struct RestoredContext {
 /// # Errors
 /// If the store cannot be read.
 pub fn restore(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     session: &Session,
     why: &str,
     budget: usize,
@@ -83,7 +84,7 @@ pub fn restore(
 }
 
 /// Learnings of this session, newest first. Decisions come before all others, since they stay in force.
-fn learned(store: &mut dyn Store, session: &Session, budget: usize) -> Result<String, StoreError> {
+fn learned(store: &mut dyn LearningReader, session: &Session, budget: usize) -> Result<String, StoreError> {
     const MAX_LEARNINGS_READ: usize = 40;
     // The line break behind it.
     let mut text = Budget::new(budget.saturating_sub(1));

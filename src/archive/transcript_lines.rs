@@ -1,6 +1,7 @@
 //! Whole lines of an archived transcript.
 
-use super::store::{Store, StoreError, StoredTranscript};
+use super::store::{StoreError, StoredTranscript};
+use crate::store::SegmentReader;
 
 /// Number of bytes to read at once.
 const LINE_CHUNK_BYTES: u64 = 4 << 20;
@@ -9,7 +10,12 @@ const LINE_CHUNK_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn next_lines(store: &mut dyn Store, transcript: &StoredTranscript, from: u64, to: u64) -> Result<Vec<u8>, StoreError> {
+pub fn next_lines(
+    store: &mut dyn SegmentReader,
+    transcript: &StoredTranscript,
+    from: u64,
+    to: u64,
+) -> Result<Vec<u8>, StoreError> {
     let to = to.min(transcript.bytes);
     let mut bytes = Vec::new();
     let mut end = from;

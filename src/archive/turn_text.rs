@@ -1,13 +1,14 @@
 //! Texts of turns, read from the bytes of their transcript, the only place that has them.
 
-use super::store::{Store, StoreError, StoredTurn};
+use super::store::{StoreError, StoredTurn};
+use crate::store::SegmentReader;
 use ctxbridge_transcript::{SearchableText, answers_of, summary, text_of};
 
 /// Text of a turn.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn content(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, StoreError> {
+pub fn content(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<String, StoreError> {
     Ok(text_of(&bytes(store, turn)?))
 }
 
@@ -15,7 +16,7 @@ pub fn content(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, Store
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn answers(store: &mut dyn Store, turn: &StoredTurn) -> Result<Vec<String>, StoreError> {
+pub fn answers(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<Vec<String>, StoreError> {
     Ok(answers_of(&bytes(store, turn)?))
 }
 
@@ -23,7 +24,7 @@ pub fn answers(store: &mut dyn Store, turn: &StoredTurn) -> Result<Vec<String>, 
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn summary(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, StoreError> {
+pub fn summary(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<String, StoreError> {
     Ok(summary::of_turn(&turn.turn, &bytes(store, turn)?))
 }
 
@@ -32,7 +33,7 @@ pub fn summary(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, Store
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn summary_or_cold(store: &mut dyn Store, turn: &StoredTurn) -> Result<String, StoreError> {
+pub fn summary_or_cold(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<String, StoreError> {
     match summary(store, turn) {
         Err(StoreError::Cold { file, .. }) => {
             let known = summary::of_turn(&turn.turn, &[]);
@@ -47,11 +48,11 @@ pub fn summary_or_cold(store: &mut dyn Store, turn: &StoredTurn) -> Result<Strin
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn fields(store: &mut dyn Store, turn: &StoredTurn) -> Result<SearchableText, StoreError> {
+pub fn fields(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<SearchableText, StoreError> {
     Ok(SearchableText::of(&bytes(store, turn)?, turn.agent.is_some()))
 }
 
-fn bytes(store: &mut dyn Store, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {
+fn bytes(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
     store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
     Ok(bytes)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::entry::content_of;
 use super::transcripts::own;
-use ctxbridge_archive::store::{Store, StoreError, StoredTurn, TurnSelection};
+use ctxbridge_archive::store::{SegmentReader, StoreError, StoreReader, StoredTurn, TurnSelection};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{Content, records};
 
@@ -18,7 +18,7 @@ impl ArchivedMessages {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn in_session(store: &mut dyn Store, session: i64) -> Result<Self, StoreError> {
+    pub fn in_session(store: &mut dyn StoreReader, session: i64) -> Result<Self, StoreError> {
         let own: Vec<i64> = own(&store.transcripts(session)?).map(|transcript| transcript.key).collect();
         let mut said = Self::default();
         if own.is_empty() {
@@ -52,7 +52,7 @@ impl ArchivedMessages {
 
     /// Adds a turn. Their hook takes a user's message and the newest message of the model after it, from any line with one except
     /// tool results. If it sees only the end of a session, the prompt may be missing.
-    fn turn(&mut self, store: &mut dyn Store, turn: &StoredTurn) -> Result<(), StoreError> {
+    fn turn(&mut self, store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<(), StoreError> {
         let mut bytes = Vec::new();
         store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
         let mut asked = String::new();

@@ -10,7 +10,7 @@ use super::source::{FlowSource, ListedEntry, project_of, transcript_name};
 use super::supersede::supersede_imported;
 use super::transcripts::{archive, bytes_of, imported, turns_of};
 use super::{EntryImportReport, Failed, ImportError, NAME, lines};
-use ctxbridge_archive::store::{ImportedEmbedding, ImportedUsage, Store, TurnLocation};
+use ctxbridge_archive::store::{ImportedEmbedding, ImportedUsage, Store, StoreReader, TurnLocation};
 use ctxbridge_archive::{INITIAL_CONFIDENCE, MIN_CONFIDENCE};
 use ctxbridge_common::paths;
 
@@ -163,7 +163,7 @@ fn highest(adopted: Vec<ImportedUsage>) -> Vec<ImportedUsage> {
 }
 
 /// Returns the entries of a transcript's turns by their keys, and `true` for each that only this transcript has.
-fn entries_of(store: &mut dyn Store, session: &str, name: &str) -> Result<HashMap<EntryKey, (i64, bool)>, ImportError> {
+fn entries_of(store: &mut dyn StoreReader, session: &str, name: &str) -> Result<HashMap<EntryKey, (i64, bool)>, ImportError> {
     let mut entries = HashMap::new();
     let Some(session) = store.session(session)? else { return Ok(entries) };
     let transcripts = store.transcripts(session.key)?;

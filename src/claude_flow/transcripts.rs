@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{ImportError, lines};
 use ctxbridge_archive::ingest;
 use ctxbridge_archive::reader::{Comparison, ReadError};
-use ctxbridge_archive::store::{Store, StoreError, StoredTranscript, StoredTurn, Transcript};
+use ctxbridge_archive::store::{SegmentReader, Store, StoreError, StoredTranscript, StoredTurn, Transcript, TurnReader};
 use ctxbridge_archive::transcript_paths::transcripts_below;
 
 /// Returns the client's own transcripts of a session.
@@ -57,7 +57,7 @@ pub(super) fn archive(store: &mut dyn Store, name: &str, session: &str, file: &P
 }
 
 /// Returns the turns of a transcript's current generation.
-pub(super) fn turns_of(store: &mut dyn Store, transcript: &StoredTranscript) -> Result<Vec<StoredTurn>, StoreError> {
+pub(super) fn turns_of(store: &mut dyn TurnReader, transcript: &StoredTranscript) -> Result<Vec<StoredTurn>, StoreError> {
     let mut turns = Vec::new();
     for index in 0.. {
         let Some(turn) = store.turn(transcript.key, index)? else { break };
@@ -67,7 +67,7 @@ pub(super) fn turns_of(store: &mut dyn Store, transcript: &StoredTranscript) -> 
 }
 
 /// Reads the bytes of a turn.
-pub(super) fn bytes_of(store: &mut dyn Store, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {
+pub(super) fn bytes_of(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
     store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
     Ok(bytes)

@@ -18,7 +18,7 @@ use ctxbridge_archive::search::Searcher;
 use ctxbridge_archive::search::index;
 use ctxbridge_archive::store::jsonl::JsonlStore;
 use ctxbridge_archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge_archive::store::{Store, StoreError};
+use ctxbridge_archive::store::{StoreError, StoreReader};
 use ctxbridge_config::{Config, StoreKind};
 use ctxbridge_patch::catalogue::Catalogue;
 use ctxbridge_patch::inspect::TargetState;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{HealthCheck, HealthStatus};
 use ctxbridge_archive::quote;
-use ctxbridge_archive::store::StoreError;
+use ctxbridge_archive::store::{SearchBackend, StoreError};
 use ctxbridge_common::files;
 use ctxbridge_config::{Config, SettingSource};
 use ctxbridge_team::postgres::{ConnectionSettings, PostgresStore};
@@ -23,7 +23,7 @@ pub(super) fn check_server(data: &Path, config: &Config) -> Option<HealthCheck> 
             return check(HealthStatus::Failed, error.to_string(), Some("`ctxbridge config show -v` says what is set where"));
         }
     };
-    let store = match server.open() {
+    let mut store = match server.open() {
         Ok(store) => store,
         // What is to be sent waits here meanwhile. Of what does not pass by itself, the error says what to do.
         Err(error) => {
@@ -31,7 +31,7 @@ pub(super) fn check_server(data: &Path, config: &Config) -> Option<HealthCheck> 
             return check(HealthStatus::Failed, error.to_string(), Some(next).filter(|_| error.is_transient()));
         }
     };
-    let told = match describe(&store) {
+    let told = match describe(&mut store) {
         Ok(told) => format!("{} {told}", server.address()),
         Err(error) => return check(HealthStatus::Failed, error.to_string(), None),
     };
@@ -74,7 +74,7 @@ fn open_to_others(config: &Config) -> Option<PathBuf> {
     })
 }
 
-fn describe(store: &PostgresStore) -> Result<String, StoreError> {
+fn describe(store: &mut PostgresStore) -> Result<String, StoreError> {
     let words = if store.has_vectors()? { "" } else { ", without pgvector: keyword search only" };
     Ok(format!("answers as PostgreSQL {}, to {}{words}", store.server_version()?, store.user()))
 }

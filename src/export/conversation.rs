@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::visible;
-use ctxbridge_archive::store::{Session, Store, StoreError, StoredTurn, TurnSelection};
+use ctxbridge_archive::store::{SegmentReader, Session, StoreError, StoreReader, StoredTurn, TurnSelection};
 use ctxbridge_archive::{handle, quote};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{Content, MessageBlock, Record, RecordKind, as_typed, records};
@@ -161,7 +161,7 @@ impl ExportedConversation {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn read(store: &mut dyn Store, session: &Session, thinking: bool) -> Result<Self, StoreError> {
+    pub fn read(store: &mut dyn StoreReader, session: &Session, thinking: bool) -> Result<Self, StoreError> {
         let turns = store.turns(session.key, TurnSelection::All)?;
         Self::of_turns(store, session, &turns, thinking)
     }
@@ -170,7 +170,12 @@ impl ExportedConversation {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn of_turns(store: &mut dyn Store, session: &Session, turns: &[StoredTurn], thinking: bool) -> Result<Self, StoreError> {
+    pub fn of_turns(
+        store: &mut dyn StoreReader,
+        session: &Session,
+        turns: &[StoredTurn],
+        thinking: bool,
+    ) -> Result<Self, StoreError> {
         let mut before = Vec::new();
         if let Some(first) = turns.first() {
             let bytes = bytes(store, first, (0, first.turn.start))?;
@@ -284,7 +289,7 @@ impl BlockPlaceholder {
     }
 }
 
-fn bytes(store: &mut dyn Store, turn: &StoredTurn, range: (u64, u64)) -> Result<Vec<u8>, StoreError> {
+fn bytes(store: &mut dyn SegmentReader, turn: &StoredTurn, range: (u64, u64)) -> Result<Vec<u8>, StoreError> {
     let mut bytes = Vec::new();
     store.read_bytes(turn.transcript, turn.generation, range, &mut bytes)?;
     Ok(bytes)
@@ -292,7 +297,7 @@ fn bytes(store: &mut dyn Store, turn: &StoredTurn, range: (u64, u64)) -> Result<
 
 /// Reads the messages of each of these turns. The archive is read one turn at a time; lines are parsed in parallel.
 fn read_all(
-    store: &mut dyn Store,
+    store: &mut dyn SegmentReader,
     turns: &[StoredTurn],
     of_agent: bool,
     thinking: bool,

@@ -20,7 +20,9 @@ use super::conversation::{Agent, ExportedConversation, ExportedMessage, MessageB
 use super::format_timestamp;
 use ctxbridge_archive::search::time;
 use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::{Session, Store, StoreError, StoredCompaction, StoredTurn, TurnSelection};
+use ctxbridge_archive::store::{
+    SegmentReader, Session, Store, StoreError, StoredCompaction, StoredTurn, TurnReader, TurnSelection,
+};
 use ctxbridge_transcript::Record;
 
 /// A session by a prefix of its id, and a state of it.
@@ -192,7 +194,7 @@ pub fn session_snapshot(store: &mut dyn Store, session: &Session, when: &Revisio
 }
 
 /// Cuts a turn off before the first line that was written later. Returns `true` if there is one.
-fn cut_at(store: &mut dyn Store, turn: &mut StoredTurn, ms: i64) -> Result<bool, StoreError> {
+fn cut_at(store: &mut dyn SegmentReader, turn: &mut StoredTurn, ms: i64) -> Result<bool, StoreError> {
     let mut bytes = Vec::new();
     store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
     let mut at = turn.turn.start;
@@ -210,7 +212,7 @@ fn cut_at(store: &mut dyn Store, turn: &mut StoredTurn, ms: i64) -> Result<bool,
 /// The turns that a session had at a time. If its transcript was rewritten later, these include turns that it lost.
 ///
 /// The time of the rewrite is not known, but the turns that are there now started after it.
-fn turns_at(store: &mut dyn Store, session: &Session, ms: i64) -> Result<Vec<StoredTurn>, StoreError> {
+fn turns_at(store: &mut dyn TurnReader, session: &Session, ms: i64) -> Result<Vec<StoredTurn>, StoreError> {
     let mut turns = store.turns(session.key, TurnSelection::All)?;
     let mut lost = store.turns(session.key, TurnSelection::Superseded)?;
     lost.retain(|turn| turn.agent.is_none());

@@ -20,7 +20,7 @@ use ctxbridge_archive::quote::{self, Budget, head};
 use ctxbridge_archive::restore;
 use ctxbridge_archive::search::keywords::dedup_prefix;
 use ctxbridge_archive::search::{RelatedQuery, RelatedTurn, SearchIndex, related};
-use ctxbridge_archive::store::{Session, Store};
+use ctxbridge_archive::store::{Session, Store, StoreReader};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::is_typed;
 
@@ -49,7 +49,7 @@ const TURNS_KEPT_BY_CLIENT: u32 = 10;
 /// Finds turns in these folders of the project that are related to a text; `None` if they cannot be found in time.
 pub(super) fn related_turns(
     scene: &HookContext,
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     folders: &[String],
     session: Option<&Session>,
     window: WindowContent,

@@ -8,7 +8,7 @@ use super::recall_history::AlreadyRecalled;
 use super::{HookReply, bundle_recorder, recall};
 use ctxbridge_archive::search::RelatedTurn;
 use ctxbridge_archive::store::sqlite::LockPolicy;
-use ctxbridge_archive::store::{Session, Store, TurnSelection};
+use ctxbridge_archive::store::{Session, Store, StoreReader, TurnSelection};
 use ctxbridge_archive::{restore, turn_text};
 use ctxbridge_patch::notice;
 use ctxbridge_transcript::SearchableText;
@@ -40,7 +40,7 @@ pub(super) fn run(scene: &HookContext) -> Result<HookReply, HookError> {
 }
 
 /// Finds turns of other sessions in the project that are related to the newest turn of this one.
-fn turns_of_other_sessions(scene: &HookContext, store: &mut dyn Store, session: &Session) -> Option<Vec<RelatedTurn>> {
+fn turns_of_other_sessions(scene: &HookContext, store: &mut dyn StoreReader, session: &Session) -> Option<Vec<RelatedTurn>> {
     let newest = store.turns(session.key, TurnSelection::Newest(1)).ok()?.pop()?;
     let SearchableText { prompt, answer, .. } = turn_text::fields(store, &newest).ok()?;
     session.folder.as_ref()?;

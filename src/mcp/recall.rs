@@ -9,7 +9,7 @@ use super::library::LibraryArchive;
 use super::page;
 use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
-use ctxbridge_archive::store::{Store, StoreError, StoredSummary, StoredTurn};
+use ctxbridge_archive::store::{StoreError, StoreReader, StoredSummary, StoredTurn};
 use ctxbridge_archive::{handle::Reference, recall};
 use ctxbridge_archive::{handle_lookup, quote, turn_text};
 use ctxbridge_common::digest;
@@ -152,7 +152,7 @@ fn find(library: &Library, opened: Option<&mut LibraryArchive>, reference: &Refe
 }
 
 /// Finds a turn or a summary in an archive.
-fn in_store(store: &mut dyn Store, reference: &Reference) -> Result<Option<RecalledText>, StoreError> {
+fn in_store(store: &mut dyn StoreReader, reference: &Reference) -> Result<Option<RecalledText>, StoreError> {
     match reference {
         Reference::Turn(digits) => {
             let Some((turn, is_ambiguous)) = recall::find_turn(store, digits)? else { return Ok(None) };

@@ -11,7 +11,7 @@ use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, when};
 use ctxbridge_archive::quote::{self, cut};
 use ctxbridge_archive::search::{self, Filter, Mode, SearchRequest};
-use ctxbridge_archive::store::Store;
+use ctxbridge_archive::store::SessionReader;
 
 /// Default and maximum number of hits on a page.
 const DEFAULT_PAGE_HITS: u32 = 10;
@@ -145,7 +145,7 @@ fn head(frame: &SearchOutput, is_empty: bool) -> String {
     head
 }
 
-fn shown(store: &mut dyn Store, hit: &search::Hit) -> Result<SearchItem, ToolError> {
+fn shown(store: &mut dyn SessionReader, hit: &search::Hit) -> Result<SearchItem, ToolError> {
     let (handle, at_ms, session) = hit.identity();
     Ok(SearchItem {
         handle,

@@ -9,7 +9,7 @@ use super::page::{self, ResultPage};
 use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
 use ctxbridge_archive::quote;
-use ctxbridge_archive::store::{Session, Store};
+use ctxbridge_archive::store::{Session, SessionReader, StoreReader};
 
 /// Maximum number of sessions that are named if an id is ambiguous.
 const MAX_AMBIGUOUS_IDS: usize = 5;
@@ -67,7 +67,7 @@ pub(super) struct SessionItem {
 
 impl SessionItem {
     /// Looks up the metadata of a session.
-    pub fn of(store: &mut dyn Store, session: &Session) -> Result<Self, ToolError> {
+    pub fn of(store: &mut dyn StoreReader, session: &Session) -> Result<Self, ToolError> {
         let size = store.session_stats(session.key)?;
         let quoted = |text: &Option<String>| text.as_deref().map(quote::line);
         Ok(Self {
@@ -151,7 +151,7 @@ fn is_below(folder: &str, project: &str) -> bool {
 }
 
 /// Finds the only session whose id begins with `prefix`.
-pub(super) fn find_session(store: &mut dyn Store, name: &str, prefix: &str) -> Result<Session, ToolError> {
+pub(super) fn find_session(store: &mut dyn SessionReader, name: &str, prefix: &str) -> Result<Session, ToolError> {
     let prefix = prefix.trim();
     if prefix.is_empty() {
         return Err(ToolError::invalid_argument(name, "it is empty; the tool `session` lists ids"));

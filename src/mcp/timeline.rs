@@ -10,7 +10,7 @@ use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, session, when};
 use ctxbridge_archive::handle::Reference;
 use ctxbridge_archive::quote::{self, cut};
-use ctxbridge_archive::store::{Store, StoredCompaction, StoredSummary, StoredTurn, TurnSelection};
+use ctxbridge_archive::store::{SegmentReader, StoredCompaction, StoredSummary, StoredTurn, TurnSelection};
 use ctxbridge_archive::{handle, turn_text};
 
 /// Maximum characters of the summary of a turn or compaction.
@@ -160,7 +160,7 @@ fn in_order(
 }
 
 impl TimelineItem {
-    fn of(store: &mut dyn Store, found: &TimelineEntry) -> Result<Self, ToolError> {
+    fn of(store: &mut dyn SegmentReader, found: &TimelineEntry) -> Result<Self, ToolError> {
         let short = |text: &str| cut(&quote::line(text), SUMMARY_CHARS);
         Ok(match found {
             TimelineEntry::Turn(turn) => Self {

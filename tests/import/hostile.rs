@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::sandbox::{Sandbox, run};
 use super::theirs::{NOW, Theirs, open, put};
 use super::{counts, database, import, project, store, turns_of};
-use ctxbridge::archive::store::Store;
+use ctxbridge::archive::store::{SearchStore, SessionReader};
 
 fn failure(told: &Value, id: &str) -> String {
     let failed = told["failed"].as_array().unwrap().iter().find(|failed| failed["id"] == id);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ctxbridge::archive::store::Store;
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use serde_json::Value;
 
 use super::sandbox::{FOLDER, Sandbox, run};
 use super::theirs::{NOW, Theirs, database as write, json_file, of_transcript, open, put};
 use super::{counts, database, found, import, project, store, turns_of};
+use ctxbridge::archive::store::{SearchStore, SessionReader, UsageWriter};
 
 /// What their hook keeps of a generated session, somewhere where its transcript is not found.
 fn generated(sandbox: &Sandbox, kind: Kind, seed: u64) -> (String, Vec<Theirs>) {

@@ -4,7 +4,9 @@ use ctxbridge::archive::ingest::NO_FOLLOW_UP;
 use ctxbridge::archive::merge::merge;
 use ctxbridge::archive::open::Location;
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge::archive::store::{ImportedUsage, Store, StoredTurn, TurnSelection};
+use ctxbridge::archive::store::{
+    ImportedUsage, PinWriter, SessionReader, Store, StoredTurn, TranscriptAppender, TurnSelection, UsageWriter,
+};
 
 use super::lines::{says, user};
 use super::place::{HOUR, NOW, Place};

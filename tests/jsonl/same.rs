@@ -7,7 +7,7 @@ use ctxbridge::archive::maintenance::{MaintenanceMode, RetentionSettings};
 use ctxbridge::archive::recovery::run_maintenance;
 use ctxbridge::archive::snapshot;
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge::archive::store::{Changes, Compaction, Store, TurnSelection};
+use ctxbridge::archive::store::{Changes, Compaction, MaintenanceStore, SearchStore, Store, TurnSelection};
 use ctxbridge::config;
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use ctxbridge::archive::store::jsonl::JsonlStore;
 use ctxbridge::archive::store::sqlite::LockPolicy;
-use ctxbridge::archive::store::{Compaction, Snapshot, Store, TurnSelection};
+use ctxbridge::archive::store::{
+    Compaction, SessionReader, Snapshot, Store, TranscriptAppender, TurnReader, TurnSelection, UsageWriter,
+};
 use ctxbridge_testkit::share_of;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! What the tools say.
 
 use ctxbridge::archive::handle::turn_handle;
-use ctxbridge::archive::store::{Store, TurnSelection};
+use ctxbridge::archive::store::{CompactionReader, SessionReader, TurnReader, TurnSelection};
 use ctxbridge::archive::{quote, turn_text};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ctxbridge::archive::ingest::ingest_from;
 use ctxbridge::archive::reader::{Comparison, TranscriptSource};
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::store::{Store, Transcript};
+use ctxbridge::archive::store::{MaintenanceStore, SearchBackend, StoreReader, Transcript};
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore};
 use serde_json::json;
 
@@ -128,7 +128,7 @@ fn four_write_and_one_reads() {
     for session in [0, 7, WRITERS * SESSIONS - 1] {
         for turn in [0, TURNS / 2, TURNS - 1] {
             let word = format!("\"prompt{session:02}x{turn:06}\"");
-            assert_eq!(store.search_words(&word, &Filter::default(), 9).unwrap().len(), 1, "{word}");
+            assert_eq!(store.search_text(&word, &Filter::default(), 9).unwrap().len(), 1, "{word}");
         }
     }
 }

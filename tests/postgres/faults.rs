@@ -8,7 +8,9 @@ use ctxbridge::archive::reader::ReadError;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::tokens::Tokenizer;
-use ctxbridge::archive::store::{EVERYTHING, Store, Transcript, TurnSelection};
+use ctxbridge::archive::store::{
+    EVERYTHING, SearchBackend, SegmentReader, SessionReader, Transcript, TurnReader, TurnSelection, VectorStore,
+};
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
 use ctxbridge_testkit::postgres::{Database, Server};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
@@ -144,9 +146,9 @@ fn without_vectors_there_are_words() {
     assert!(!store.has_vectors().unwrap());
     let vector = vec![0.5; 384];
     for error in [
-        store.search_nearest("minilm-384", &vector, &Filter::default(), 9).unwrap_err(),
-        store.put_vectors("minilm-384", &[(1, vec![vector.clone()])]).unwrap_err(),
-        store.without_vectors("minilm-384", 384, i64::MAX, 9).unwrap_err(),
+        store.search_vectors("minilm-384", &vector, &Filter::default(), 9).unwrap_err(),
+        store.save_vectors("minilm-384", &[(1, vec![vector.clone()])]).unwrap_err(),
+        store.entries_without_vectors("minilm-384", 384, i64::MAX, 9).unwrap_err(),
     ] {
         assert!(matches!(PostgresError::of(&error), Some(PostgresError::NoVectors { .. })) && !error.is_transient(), "{error:?}");
     }
@@ -155,7 +157,7 @@ fn without_vectors_there_are_words() {
     let text = store.texts_of(&[entry], 2_000).unwrap().remove(0).text;
     let word = text.split_whitespace().find(|word| word.len() > 6 && word.bytes().all(|byte| byte.is_ascii_lowercase())).unwrap();
     let asked = QueryTerms::of(word, &Tokenizer::default()).expression(&[]).unwrap();
-    assert!(!store.search_words(&asked, &Filter::default(), 99).unwrap().is_empty(), "{asked} in {text}");
+    assert!(!store.search_text(&asked, &Filter::default(), 99).unwrap().is_empty(), "{asked} in {text}");
 }
 
 #[test]

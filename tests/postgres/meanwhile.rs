@@ -4,11 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::store::Store;
 use ctxbridge::config::Visibility;
 
 use super::lines::{says, user};
 use super::people::{MODEL, People, vector};
+use ctxbridge::archive::store::{SearchBackend, SessionReader};
 
 /// Until so many connections wait for another one.
 fn await_waiting(people: &People, count: i64) {
@@ -32,7 +32,7 @@ fn two_sessions_that_are_hidden_at_once_are_hidden() {
     for session in sessions {
         alice.set_visibility(session, Visibility::Team).unwrap();
     }
-    let found = || people.store(&people.carol).search_words("\"zzyzx\"", &Filter::default(), 9).unwrap().len();
+    let found = || people.store(&people.carol).search_text("\"zzyzx\"", &Filter::default(), 9).unwrap().len();
     assert_eq!(found(), 1);
     // Both have begun before one of them is done.
     let mut admin = people.database.admin().unwrap();
@@ -72,8 +72,8 @@ fn a_vector_tells_nobody_of_what_is_hidden_meanwhile() {
     alice.set_visibility(session, Visibility::Team).unwrap();
     let entry = alice.first_entry(session).unwrap().unwrap();
     let near = || {
-        let hits = people.store(&people.carol).search_nearest(MODEL, &vector("zzyzx"), &Filter::default(), 99).unwrap();
-        hits.iter().filter(|hit| hit.entry == entry).count()
+        let hits = people.store(&people.carol).search_vectors(MODEL, &vector("zzyzx"), &Filter::default(), 99).unwrap();
+        hits.iter().filter(|hit| hit.0 == entry).count()
     };
     let mut client = people.client(&people.alice);
     let mut writing = client.transaction().unwrap();

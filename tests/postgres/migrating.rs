@@ -4,6 +4,7 @@ use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore
 use ctxbridge_testkit::postgres::Database;
 
 use super::{database, refused, settings, settings_of};
+use ctxbridge::archive::store::SearchBackend;
 
 fn version(database: &Database) -> i32 {
     database.admin().unwrap().query_one("SELECT max(version) FROM ctxbridge.migrations", &[]).unwrap().get(0)
@@ -38,7 +39,7 @@ fn by_an_ordinary_role_that_may_create_schemas() {
     let owner = database.role("owner", "").unwrap();
     let sql = format!("GRANT CREATE ON DATABASE {} TO {}", database.name, owner.name);
     database.admin().unwrap().batch_execute(&sql).unwrap();
-    let store = PostgresStore::connect(settings_of(&database, &owner)).unwrap();
+    let mut store = PostgresStore::connect(settings_of(&database, &owner)).unwrap();
     assert!(!store.is_row_security_exempt().unwrap());
     // The extension is nobody's to create but a superuser's: all works without it.
     assert!(!store.has_vectors().unwrap());
@@ -46,7 +47,7 @@ fn by_an_ordinary_role_that_may_create_schemas() {
     database.admin().unwrap().batch_execute("CREATE EXTENSION vector").unwrap();
     assert!(!store.has_vectors().unwrap());
     let user = database.role("user", "").unwrap();
-    let store =
+    let mut store =
         PostgresStore::connect(ConnectionSettings { tenant: "another".to_owned(), ..settings_of(&database, &user) }).unwrap();
     assert!(store.has_vectors().unwrap());
 }

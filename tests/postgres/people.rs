@@ -2,7 +2,10 @@
 
 use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::learn::{Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind, Watcher};
-use ctxbridge::archive::store::{Compaction, Snapshot, Store, Transcript};
+use ctxbridge::archive::store::{
+    Compaction, CompactionReader, CompactionWriter, LearningWriter, MaintenanceStore, SessionReader, Snapshot, Transcript,
+    TranscriptAppender, TurnReader, VectorStore,
+};
 use ctxbridge::config::Visibility;
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore};
 use ctxbridge_testkit::postgres::{Database, Role};
@@ -148,7 +151,7 @@ impl People {
         let entries: Vec<i64> =
             store.turns(key, ctxbridge::archive::store::TurnSelection::All).unwrap().iter().map(|turn| turn.entry).collect();
         let vectors: Vec<(i64, Vec<Vec<f32>>)> = entries.iter().map(|entry| (*entry, vec![vector(word)])).collect();
-        store.put_vectors(MODEL, &vectors).unwrap();
+        store.save_vectors(MODEL, &vectors).unwrap();
     }
 }
 

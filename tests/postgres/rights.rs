@@ -1,12 +1,12 @@
 //! Who may read what, whatever he asks with: plain SQL on a connection of his own.
 
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::store::Store;
 use ctxbridge_testkit::postgres::Role;
 use postgres::error::SqlState;
 use postgres::types::ToSql;
 
 use super::people::{MODEL, OF_PROJECT, OF_TEAM, People, SECRET, vector};
+use ctxbridge::archive::store::{SearchBackend, SessionReader, TranscriptAppender, TurnReader};
 
 /// All relations of the schema that can be read from, with their kinds.
 const RELATIONS: &str = "SELECT relname::text, relispartition FROM pg_class
@@ -78,7 +78,7 @@ fn no_function_tells() {
     let people = People::new();
     let mut alice = people.store(&people.alice);
     let entries: Vec<i64> =
-        alice.search_words("\"xyzzyprivate1\"", &Filter::default(), 9).unwrap().iter().map(|hit| hit.entry).collect();
+        alice.search_text("\"xyzzyprivate1\"", &Filter::default(), 9).unwrap().iter().map(|hit| hit.0).collect();
     assert_eq!(entries.len(), 3, "two turns and a summary");
     let vector: String = format!("[{}]", vector(SECRET).iter().map(f32::to_string).collect::<Vec<_>>().join(","));
     for role in [&people.bob, &people.carol, &people.mallory] {
@@ -288,15 +288,10 @@ fn nothing_of_ones_own_gets_into_what_belongs_to_another() {
     client.execute("SELECT ctxbridge.forget_vectors('acme', ARRAY[$1::bigint, $2])", &[&secret, &entry]).unwrap();
     client.execute("SELECT ctxbridge.forget_texts('acme', $1, ARRAY[$2::bigint, $3])", &[&session, &secret, &entry]).unwrap();
     assert!(!format!("{:?}", bob.turns(his, ctxbridge::archive::store::TurnSelection::All).unwrap()).contains(SECRET));
-    assert!(bob.search_words("\"fake\"", &Filter::default(), 9).unwrap().is_empty());
+    assert!(bob.search_text("\"fake\"", &Filter::default(), 9).unwrap().is_empty());
     assert!(bob.texts_of(&[secret], 99).unwrap().is_empty() && bob.turn_locations(&[secret]).unwrap().is_empty());
     let mine: Vec<f32> = vec![0.1; 384];
-    assert!(
-        bob.search_nearest(MODEL, &mine, &Filter::default(), 99)
-            .unwrap()
-            .iter()
-            .all(|hit| hit.entry != secret && hit.score < 0.99)
-    );
+    assert!(bob.search_vectors(MODEL, &mine, &Filter::default(), 99).unwrap().iter().all(|hit| hit.0 != secret && hit.1 < 0.99));
     assert_eq!(alice_sees(&people), before.0);
     assert_eq!(rows_of_alice(&people), before.1);
 }
@@ -313,8 +308,8 @@ fn alice_sees(people: &People) -> String {
     for word in [SECRET, OF_PROJECT, OF_TEAM] {
         let key = alice.session(word).unwrap().unwrap().key;
         all += &format!("{:?}\n", alice.turns(key, ctxbridge::archive::store::TurnSelection::All).unwrap());
-        all += &format!("{:?}\n", alice.search_words(&format!("\"{word}\""), &Filter::default(), 99).unwrap());
-        all += &format!("{:?}\n", alice.search_nearest(MODEL, &vector(word), &Filter::default(), 99).unwrap());
+        all += &format!("{:?}\n", alice.search_text(&format!("\"{word}\""), &Filter::default(), 99).unwrap());
+        all += &format!("{:?}\n", alice.search_vectors(MODEL, &vector(word), &Filter::default(), 99).unwrap());
     }
     all
 }

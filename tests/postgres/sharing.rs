@@ -3,7 +3,10 @@
 use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::maintenance::{ArchiveStats, MaintenanceMode};
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge::archive::store::{EVERYTHING, LearningQuery, Store, Transcript, TurnSelection};
+use ctxbridge::archive::store::{
+    CompactionReader, CompactionWriter, EVERYTHING, LearningQuery, LearningReader, MaintenanceStore, ProjectStore, SearchBackend,
+    SegmentReader, SessionReader, Transcript, TranscriptAppender, TurnReader, TurnSelection, UsageWriter,
+};
 use ctxbridge::config::Visibility;
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
 
@@ -50,12 +53,12 @@ fn readable(store: &mut PostgresStore) -> String {
             "{:?}\n",
             store.learnings(&LearningQuery { words: Some(words.clone()), ..LearningQuery::default() }).unwrap()
         );
-        let mut hits = store.search_words(&words, &Filter::default(), 99).unwrap();
+        let mut hits = store.search_text(&words, &Filter::default(), 99).unwrap();
         let found = hits.len();
-        hits.extend(store.search_nearest(MODEL, &vector(word), &Filter::default(), 99).unwrap());
-        let entries: Vec<i64> = hits.iter().map(|hit| hit.entry).collect();
+        hits.extend(store.search_vectors(MODEL, &vector(word), &Filter::default(), 99).unwrap());
+        let entries: Vec<i64> = hits.iter().map(|hit| hit.0).collect();
         let texts = store.texts_of(&entries, 999).unwrap();
-        assert!(hits.iter().all(|hit| texts.iter().any(|text| text.entry == hit.entry)), "{word}: found, and not to be read");
+        assert!(hits.iter().all(|hit| texts.iter().any(|text| text.entry == hit.0)), "{word}: found, and not to be read");
         all += &format!("{texts:?} {}\n", if found > 0 { word } else { "" });
     }
     all
@@ -81,9 +84,9 @@ fn each_reads_what_is_meant_for_him() {
     // By way of search alone as well.
     let found = |role, word: &str| {
         let mut store = people.store(role);
-        let near = store.search_nearest(MODEL, &vector(word), &Filter::default(), 99).unwrap();
-        let near = near.iter().filter(|hit| hit.score > 0.999).count();
-        (store.search_words(&format!("\"{word}\""), &Filter::default(), 99).unwrap().len(), near)
+        let near = store.search_vectors(MODEL, &vector(word), &Filter::default(), 99).unwrap();
+        let near = near.iter().filter(|hit| hit.1 > 0.999).count();
+        (store.search_text(&format!("\"{word}\""), &Filter::default(), 99).unwrap().len(), near)
     };
     assert_eq!((found(&people.alice, SECRET), found(&people.bob, SECRET)), ((3, 2), (0, 0)));
     assert_eq!((found(&people.bob, OF_PROJECT), found(&people.carol, OF_PROJECT)), ((3, 2), (0, 0)));
@@ -155,7 +158,7 @@ fn an_entry_is_seen_by_whoever_sees_one_session_with_it() {
         alice.set_visibility(private, visibility_of_first).unwrap();
         alice.set_visibility(shown, visibility_of_second).unwrap();
         let mut carol = people.store(&people.carol);
-        let found = carol.search_words("\"zzyzx\"", &Filter::default(), 9).unwrap().len();
+        let found = carol.search_text("\"zzyzx\"", &Filter::default(), 9).unwrap().len();
         assert_eq!(carol.texts_of(&[entry], 9).unwrap().len(), found);
         (found, carol.turn_locations(&[entry]).unwrap().len())
     };
@@ -184,8 +187,8 @@ fn a_new_session_is_as_visible_as_is_set() {
     assert!(bob.session("of project").unwrap().is_some() && carol.session("of project").unwrap().is_none());
     // What comes to it later is seen by the same.
     people.archive(&mut alice, "of project", &[user(1, "For some."), says(2, "Yes."), user(3, "More zzyzx.")]);
-    assert_eq!(bob.search_words("\"zzyzx\"", &Filter::default(), 9).unwrap().len(), 1);
-    assert!(carol.search_words("\"zzyzx\"", &Filter::default(), 9).unwrap().is_empty());
+    assert_eq!(bob.search_text("\"zzyzx\"", &Filter::default(), 9).unwrap().len(), 1);
+    assert!(carol.search_text("\"zzyzx\"", &Filter::default(), 9).unwrap().is_empty());
 }
 
 #[test]
@@ -312,9 +315,9 @@ fn found_by_what_is_asked_besides_words() {
     let people = People::new();
     let mut store = people.store(&people.bob);
     let mut found = |filter: Filter| {
-        let near = store.search_nearest(MODEL, &vector(OF_TEAM), &filter, 99).unwrap().len();
+        let near = store.search_vectors(MODEL, &vector(OF_TEAM), &filter, 99).unwrap().len();
         let words = format!("\"{OF_TEAM}\" OR \"{OF_PROJECT}\"");
-        (store.search_words(&words, &filter, 99).unwrap().len(), near)
+        (store.search_text(&words, &filter, 99).unwrap().len(), near)
     };
     // A turn has a vector, a summary has none.
     let all = (6, 4);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ctxbridge::archive::store::{Store, TurnSelection};
+use ctxbridge::archive::store::{LearningReader, SessionReader, TurnReader, TurnSelection};
 use serde_json::{Value, json};
 
 use super::lines::{boundary, compact_summary, says, text, user};

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use ctxbridge::archive::store::{Store, TurnSelection};
+use ctxbridge::archive::store::{SessionReader, StoreReader, TurnReader, TurnSelection};
 use ctxbridge_testkit::postgres::{Database, Server};
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use ctxbridge::archive::learn::LearningPatterns;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::search::{self, SearchIndex};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge::archive::store::{ImportedEmbedding, Store, TurnSelection};
+use ctxbridge::archive::store::{ImportedEmbedding, SearchBackend, SessionReader, TurnReader, TurnSelection, UsageWriter};
 use ctxbridge::redact::Redactor;
 use ctxbridge::team::sync::{RetryPolicy, SyncReport, SyncRun};
 
@@ -109,8 +109,8 @@ fn near(member: &Member, text: &str) -> Vec<Option<f32>> {
     let mut store = member.store();
     let session = store.session(&id(1)).unwrap().unwrap();
     let turns = store.turns(session.key, TurnSelection::All).unwrap();
-    let hits = store.search_nearest(MODEL, &Counts::vector(text), &Filter::default(), 99).unwrap();
-    turns.iter().map(|turn| hits.iter().find(|hit| hit.entry == turn.entry).map(|hit| hit.score)).collect()
+    let hits = store.search_vectors(MODEL, &Counts::vector(text), &Filter::default(), 99).unwrap();
+    turns.iter().map(|turn| hits.iter().find(|hit| hit.0 == turn.entry).map(|hit| hit.1)).collect()
 }
 
 /// The passage of the long turn.
@@ -222,6 +222,6 @@ fn a_server_without_the_extension_has_words() {
     assert_eq!(said.stderr.matches("has no extension `vector`").count(), 1, "{}", said.stderr);
     let sent = ann.json(&["archive", "sync", "--json", "--full"]);
     assert!(sent["no_vectors"].as_str().is_some_and(|reason| reason.contains("words alone")), "{sent}");
-    let hits = ann.store().search_words("\"apple7\"", &Filter::default(), 9).unwrap();
+    let hits = ann.store().search_text("\"apple7\"", &Filter::default(), 9).unwrap();
     assert_eq!(hits.len(), 1);
 }

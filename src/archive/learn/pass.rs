@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::watch::RecordOrigin;
 use super::{DecisionWords, LearningBatch, LearningCursor, LearningKind, LearningPatterns, Watcher};
 use crate::search::tokens::Tokenizer;
-use crate::store::{LearningQuery, Session, Store, StoreError, StoredTranscript};
+use crate::store::{LearningQuery, LearningReader, SegmentReader, Session, Store, StoreError, StoredTranscript, TurnReader};
 use crate::transcript_lines;
 use ctxbridge_transcript::{Record, replace_lone_surrogates};
 
@@ -97,7 +97,11 @@ pub fn learn_from_all(
 }
 
 /// Start bytes of a transcript's turns, and their ids.
-fn starts(store: &mut dyn Store, session: &Session, transcript: &StoredTranscript) -> Result<Vec<(u64, [u8; 16])>, StoreError> {
+fn starts(
+    store: &mut dyn TurnReader,
+    session: &Session,
+    transcript: &StoredTranscript,
+) -> Result<Vec<(u64, [u8; 16])>, StoreError> {
     let starts = store.turn_offsets(session.key, transcript.agent.is_some())?.into_iter();
     let of_transcript = starts.filter(|start| start.transcript == transcript.key);
     let mut starts: Vec<(u64, [u8; 16])> = of_transcript.map(|start| (start.at, start.id)).collect();
@@ -106,7 +110,7 @@ fn starts(store: &mut dyn Store, session: &Session, transcript: &StoredTranscrip
 }
 
 fn step(
-    store: &mut dyn Store,
+    store: &mut dyn SegmentReader,
     session: &Session,
     transcript: &StoredTranscript,
     patterns: &LearningPatterns,
@@ -136,7 +140,7 @@ fn step(
 
 /// Earlier decisions of the project that are superseded.
 fn superseded(
-    store: &mut dyn Store,
+    store: &mut dyn LearningReader,
     session: &Session,
     lesson: &LearningBatch,
 ) -> Result<Vec<(super::LearningId, super::LearningId)>, StoreError> {

@@ -4,7 +4,7 @@ use super::index::excerpt::Excerpt;
 use super::query::QueryTerms;
 use super::tokens::Tokenizer;
 use super::{Filter, SearchError, refresh};
-use crate::store::{Store, TurnLocation};
+use crate::store::{StoreReader, TurnLocation};
 
 /// Coverage of entries by vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub trait CandidateSource {
     ///
     /// # Errors
     /// If it cannot be read.
-    fn coverage(&mut self, store: &mut dyn Store, model: &str) -> Result<Coverage, SearchError>;
+    fn coverage(&mut self, store: &mut dyn StoreReader, model: &str) -> Result<Coverage, SearchError>;
 
     /// Looks up the entries with these terms in these columns (in any column if there are none).
     ///
@@ -42,7 +42,7 @@ pub trait CandidateSource {
     /// If it cannot be read.
     fn prepare(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         terms: &QueryTerms,
         columns: &[&str],
     ) -> Result<Self::PreparedQuery, SearchError>;
@@ -56,7 +56,11 @@ pub trait CandidateSource {
     ///
     /// # Errors
     /// If it cannot be read.
-    fn resolve_filter(&mut self, store: &mut dyn Store, filter: &Filter) -> Result<Option<Self::ResolvedFilter>, SearchError>;
+    fn resolve_filter(
+        &mut self,
+        store: &mut dyn StoreReader,
+        filter: &Filter,
+    ) -> Result<Option<Self::ResolvedFilter>, SearchError>;
 
     /// `true` if `allowed` contains a turn, of an entry that was found with the same set.
     fn is_allowed(&self, allowed: &Self::ResolvedFilter, place: &TurnLocation) -> bool;
@@ -65,7 +69,12 @@ pub trait CandidateSource {
     ///
     /// # Errors
     /// If it cannot be read.
-    fn newest(&mut self, store: &mut dyn Store, allowed: &Self::ResolvedFilter, most: usize) -> Result<Vec<i64>, SearchError>;
+    fn newest(
+        &mut self,
+        store: &mut dyn StoreReader,
+        allowed: &Self::ResolvedFilter,
+        most: usize,
+    ) -> Result<Vec<i64>, SearchError>;
 
     /// Returns the best entries by words, with their BM25 as a share of the maximum that these terms could give. Also returns those
     /// entries of `also` that have some of the words, where that is known.
@@ -74,7 +83,7 @@ pub trait CandidateSource {
     /// If it cannot be read.
     fn search_lexical(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         asked: &Self::PreparedQuery,
         allowed: Option<&Self::ResolvedFilter>,
         limit: usize,
@@ -87,7 +96,7 @@ pub trait CandidateSource {
     /// If it cannot be read.
     fn search_dense(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         vector: (&str, &[f32]),
         allowed: Option<&Self::ResolvedFilter>,
         limit: usize,
@@ -108,7 +117,7 @@ pub trait CandidateSource {
     ///
     /// # Errors
     /// If it cannot be read.
-    fn excerpt(&mut self, store: &mut dyn Store, entry: i64) -> Result<Option<Excerpt>, SearchError> {
+    fn excerpt(&mut self, store: &mut dyn StoreReader, entry: i64) -> Result<Option<Excerpt>, SearchError> {
         refresh::read_excerpt(store, entry)
     }
 }

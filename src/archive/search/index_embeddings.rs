@@ -4,7 +4,7 @@ use super::passages::PassageTexts;
 use super::refresh::turn_with_fields;
 use super::{SearchError, SearchIndex, neighbor_context};
 use crate::embed::Embedder;
-use crate::store::Store;
+use crate::store::StoreReader;
 use ctxbridge_transcript::SearchableText;
 
 /// Entries between two writes: an interruption loses at most these.
@@ -26,7 +26,7 @@ pub struct EmbedReport {
 /// # Errors
 /// If the archive or the index cannot be read or written, or the model cannot be run.
 pub fn embed_missing(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     index: &mut SearchIndex,
     embedder: &mut dyn Embedder,
     most: usize,
@@ -69,7 +69,7 @@ pub fn embed_missing(
 ///
 /// # Errors
 /// If the archive or the index cannot be read.
-pub fn passage_texts_of(store: &mut dyn Store, index: &SearchIndex, entry: i64) -> Result<PassageTexts, SearchError> {
+pub fn passage_texts_of(store: &mut dyn StoreReader, index: &SearchIndex, entry: i64) -> Result<PassageTexts, SearchError> {
     match turn_with_fields(store, entry)? {
         Some((place, _, fields)) => {
             PassageTexts::of(&fields.unwrap_or_default(), || neighbor_context::adjacent_contexts(store, index, &place))

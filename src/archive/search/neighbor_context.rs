@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::{SearchError, SearchIndex};
 use crate::quote::head;
-use crate::store::{Store, TurnLocation};
+use crate::store::{StoreReader, TurnLocation};
 use crate::turn_text;
 use ctxbridge_transcript::SearchableText;
 
@@ -37,7 +37,7 @@ pub fn context_text(prompt: &str, answer: &str) -> String {
 /// # Errors
 /// If the archive or the index cannot be read.
 pub fn context_before(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     index: Option<&SearchIndex>,
     place: &TurnLocation,
     known: &HashMap<i64, String>,
@@ -53,7 +53,11 @@ pub fn context_before(
 ///
 /// # Errors
 /// As [`context_before`].
-pub fn adjacent_contexts(store: &mut dyn Store, index: &SearchIndex, place: &TurnLocation) -> Result<[String; 2], SearchError> {
+pub fn adjacent_contexts(
+    store: &mut dyn StoreReader,
+    index: &SearchIndex,
+    place: &TurnLocation,
+) -> Result<[String; 2], SearchError> {
     let known = HashMap::new();
     let before = at(store, Some(index), place, place.index.checked_sub(1), &known)?;
     let after = at(store, Some(index), place, place.index.checked_add(1), &known)?;
@@ -61,7 +65,7 @@ pub fn adjacent_contexts(store: &mut dyn Store, index: &SearchIndex, place: &Tur
 }
 
 fn at(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     index: Option<&SearchIndex>,
     place: &TurnLocation,
     number: Option<u32>,

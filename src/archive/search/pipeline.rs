@@ -11,7 +11,7 @@ use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, ran
 use crate::SUMMARY_CONFIDENCE;
 use crate::embed::EmbeddingModel;
 use crate::quote::head;
-use crate::store::{Store, StoredSummary, TurnLocation};
+use crate::store::{Store, StoreReader, StoredSummary, TurnLocation};
 
 /// Maximum number of candidates by words, and of those by vectors.
 const MAX_CANDIDATES: usize = 100;
@@ -125,7 +125,7 @@ fn columns(request: &SearchRequest) -> Vec<&'static str> {
 
 /// Returns the model's name and the query's vector; `None` if only words are compared.
 fn embed_query<C: CandidateSource>(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     catalogue: &mut C,
     model: &mut EmbeddingModel,
     request: &SearchRequest,
@@ -221,7 +221,7 @@ impl CandidatePool {
 /// Locates the entries. Of several places that are let through, takes the one that is still part of a conversation, then the
 /// newest.
 fn candidates<C: CandidateSource>(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     catalogue: &C,
     pool: &CandidatePool,
     allowed: Option<&C::ResolvedFilter>,

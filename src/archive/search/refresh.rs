@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::index::excerpt::Excerpt;
 use super::index::{Document, UnindexedEntry};
 use super::{SearchError, SearchIndex, neighbor_context};
-use crate::store::{Store, StoredTurn, TurnLocation};
+use crate::store::{StoreReader, StoredTurn, TurnLocation};
 use crate::{quote, turn_text};
 use ctxbridge_transcript::SearchableText;
 
@@ -30,7 +30,7 @@ pub struct RefreshReport {
 /// # Errors
 /// If the archive or the index cannot be read or written.
 pub fn refresh(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     index: &mut SearchIndex,
     most: usize,
     progress: &mut dyn FnMut(usize),
@@ -72,7 +72,7 @@ pub fn refresh(
 
 /// Adds missing entries; returns `true` if all of them could be read. Entries in cold storage that is not available have to be
 /// tried again.
-fn add(store: &mut dyn Store, index: &mut SearchIndex, missing: Vec<UnindexedEntry>) -> Result<bool, SearchError> {
+fn add(store: &mut dyn StoreReader, index: &mut SearchIndex, missing: Vec<UnindexedEntry>) -> Result<bool, SearchError> {
     let (documents, is_complete) = read_documents(store, Some(index), missing)?;
     index.add(&documents)?;
     Ok(is_complete)
@@ -81,7 +81,7 @@ fn add(store: &mut dyn Store, index: &mut SearchIndex, missing: Vec<UnindexedEnt
 /// Reads the texts of entries, except those that cannot be read now; the second value is `true` if there are none of these. An
 /// index may know the texts before them.
 pub(super) fn read_documents(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     index: Option<&SearchIndex>,
     missing: Vec<UnindexedEntry>,
 ) -> Result<(Vec<Document>, bool), SearchError> {
@@ -127,7 +127,7 @@ pub(super) fn read_documents(
 }
 
 /// Returns the excerpt of an entry without using an index; `None` if there is no such entry.
-pub(super) fn read_excerpt(store: &mut dyn Store, entry: i64) -> Result<Option<Excerpt>, SearchError> {
+pub(super) fn read_excerpt(store: &mut dyn StoreReader, entry: i64) -> Result<Option<Excerpt>, SearchError> {
     let summary = store.summary_of(entry)?.map(|(_, summary)| summary.text);
     let (mut documents, _) = read_documents(store, None, vec![UnindexedEntry { entry, sha256: Vec::new(), summary }])?;
     Ok(documents.pop().map(|document| Excerpt::of(&document)))
@@ -136,7 +136,7 @@ pub(super) fn read_excerpt(store: &mut dyn Store, entry: i64) -> Result<Option<E
 /// Returns a turn of an entry, its location, and its text; `None` if the entry is not a turn's. All turns of an entry have the same
 /// text. It is an error if the text is in cold storage that is not available.
 pub(super) fn turn_with_fields(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     entry: i64,
 ) -> Result<Option<(TurnLocation, StoredTurn, Option<SearchableText>)>, SearchError> {
     let mut places = store.turn_locations(&[entry])?;

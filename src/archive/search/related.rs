@@ -12,7 +12,7 @@ use super::index::OWN_COLUMNS;
 use super::keywords::{Keywords, dedup_prefix, is_relevant};
 use super::query::QueryTerms;
 use super::{SearchError, SearchIndex};
-use crate::store::{Store, StoredTurn, TurnLocation};
+use crate::store::{StoreReader, StoredTurn, TurnLocation};
 
 /// Number of entries whose locations are looked up at once: those of other projects may come first.
 const LOCATION_BATCH_ENTRIES: usize = 24;
@@ -54,7 +54,7 @@ pub struct RelatedTurn {
 /// # Errors
 /// If the archive or the index cannot be read in time.
 pub fn related(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     index: &mut SearchIndex,
     about: &RelatedQuery<'_>,
 ) -> Result<Vec<RelatedTurn>, SearchError> {
@@ -69,7 +69,7 @@ pub fn related(
 }
 
 fn find_related(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     index: &mut SearchIndex,
     about: &RelatedQuery<'_>,
 ) -> Result<Vec<RelatedTurn>, SearchError> {

@@ -6,7 +6,7 @@ use super::candidate_source::{CandidateSource, Coverage};
 use super::query::QueryTerms;
 use super::tokens::Tokenizer;
 use super::{Filter, SearchError};
-use crate::store::{SearchBackend, Store, StoreError, TurnLocation, TurnSelection};
+use crate::store::{SearchBackend, StoreError, StoreReader, TurnLocation, TurnSelection};
 
 /// Maximum number of sessions that are looked up for a filter, and that are searched for the newest turns.
 const MAX_FILTERED_SESSIONS: usize = 1_000;
@@ -29,7 +29,7 @@ pub struct RemoteFilter {
     sessions: Option<HashSet<i64>>,
 }
 
-fn search_backend(store: &mut dyn Store) -> Result<&mut dyn SearchBackend, SearchError> {
+fn search_backend(store: &mut dyn StoreReader) -> Result<&mut dyn SearchBackend, SearchError> {
     let place = store.location();
     let none = || StoreError::Sink(std::io::Error::other(format!("{place} does not search by itself")));
     Ok(store.as_search_backend().ok_or_else(none)?)
@@ -44,18 +44,18 @@ impl CandidateSource for RemoteCandidates {
         &self.tokenizer
     }
 
-    fn coverage(&mut self, store: &mut dyn Store, _: &str) -> Result<Coverage, SearchError> {
+    fn coverage(&mut self, store: &mut dyn StoreReader, _: &str) -> Result<Coverage, SearchError> {
         Ok(match search_backend(store)?.has_vectors()? {
             true => Coverage::Uncounted,
             false => Coverage::Never("the server has no extension `vector`".to_owned()),
         })
     }
 
-    fn prepare(&mut self, _: &mut dyn Store, terms: &QueryTerms, columns: &[&str]) -> Result<Option<String>, SearchError> {
+    fn prepare(&mut self, _: &mut dyn StoreReader, terms: &QueryTerms, columns: &[&str]) -> Result<Option<String>, SearchError> {
         Ok(terms.expression(columns))
     }
 
-    fn resolve_filter(&mut self, store: &mut dyn Store, filter: &Filter) -> Result<Option<RemoteFilter>, SearchError> {
+    fn resolve_filter(&mut self, store: &mut dyn StoreReader, filter: &Filter) -> Result<Option<RemoteFilter>, SearchError> {
         if *filter == Filter::default() {
             return Ok(None);
         }
@@ -75,7 +75,7 @@ impl CandidateSource for RemoteCandidates {
             && allowed.sessions.as_ref().is_none_or(|sessions| sessions.contains(&place.session))
     }
 
-    fn newest(&mut self, store: &mut dyn Store, allowed: &RemoteFilter, most: usize) -> Result<Vec<i64>, SearchError> {
+    fn newest(&mut self, store: &mut dyn StoreReader, allowed: &RemoteFilter, most: usize) -> Result<Vec<i64>, SearchError> {
         let filter = &allowed.filter;
         let begin = filter.session.as_deref().unwrap_or_default();
         let is_of_time = |first: Option<i64>, last: Option<i64>| {
@@ -98,7 +98,7 @@ impl CandidateSource for RemoteCandidates {
 
     fn search_lexical(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         asked: &Option<String>,
         allowed: Option<&RemoteFilter>,
         limit: usize,
@@ -112,7 +112,7 @@ impl CandidateSource for RemoteCandidates {
 
     fn search_dense(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         (model, vector): (&str, &[f32]),
         allowed: Option<&RemoteFilter>,
         limit: usize,

@@ -13,7 +13,7 @@ use super::query::{Phrase, QueryTerms};
 use super::refresh::read_documents;
 use super::tokens::Tokenizer;
 use super::{Filter, SearchError};
-use crate::store::{Store, TurnLocation};
+use crate::store::{StoreReader, TurnLocation};
 
 /// BM25's constant for the influence of a text's length: that of FTS5.
 const BM25_B: f64 = 0.75;
@@ -40,11 +40,11 @@ impl CandidateSource for FullScan {
         &self.tokenizer
     }
 
-    fn coverage(&mut self, _: &mut dyn Store, _: &str) -> Result<Coverage, SearchError> {
+    fn coverage(&mut self, _: &mut dyn StoreReader, _: &str) -> Result<Coverage, SearchError> {
         Ok(Coverage::Never("an archive in JSON Lines has no vectors".to_owned()))
     }
 
-    fn prepare(&mut self, store: &mut dyn Store, terms: &QueryTerms, columns: &[&str]) -> Result<Scored, SearchError> {
+    fn prepare(&mut self, store: &mut dyn StoreReader, terms: &QueryTerms, columns: &[&str]) -> Result<Scored, SearchError> {
         if terms.is_empty() {
             return Ok(Vec::new());
         }
@@ -69,7 +69,7 @@ impl CandidateSource for FullScan {
         )]
     }
 
-    fn resolve_filter(&mut self, store: &mut dyn Store, filter: &Filter) -> Result<Option<AllowedIds>, SearchError> {
+    fn resolve_filter(&mut self, store: &mut dyn StoreReader, filter: &Filter) -> Result<Option<AllowedIds>, SearchError> {
         if *filter == Filter::default() {
             return Ok(None);
         }
@@ -103,13 +103,13 @@ impl CandidateSource for FullScan {
         allowed.turns.contains(&place.key)
     }
 
-    fn newest(&mut self, _: &mut dyn Store, allowed: &AllowedIds, most: usize) -> Result<Vec<i64>, SearchError> {
+    fn newest(&mut self, _: &mut dyn StoreReader, allowed: &AllowedIds, most: usize) -> Result<Vec<i64>, SearchError> {
         Ok(allowed.newest(most))
     }
 
     fn search_lexical(
         &mut self,
-        _: &mut dyn Store,
+        _: &mut dyn StoreReader,
         asked: &Scored,
         allowed: Option<&AllowedIds>,
         limit: usize,
@@ -121,7 +121,7 @@ impl CandidateSource for FullScan {
 
     fn search_dense(
         &mut self,
-        _: &mut dyn Store,
+        _: &mut dyn StoreReader,
         _: (&str, &[f32]),
         _: Option<&AllowedIds>,
         _: usize,
@@ -135,7 +135,7 @@ impl CandidateSource for FullScan {
 }
 
 /// Returns all entries: of turns, and of summaries.
-fn entries(store: &mut dyn Store) -> Result<Vec<UnindexedEntry>, SearchError> {
+fn entries(store: &mut dyn StoreReader) -> Result<Vec<UnindexedEntry>, SearchError> {
     let mut entries: Vec<UnindexedEntry> = Vec::new();
     let mut seen = HashSet::new();
     for turn in store.turns_by_id("")? {

@@ -8,7 +8,7 @@ use super::remote::RemoteCandidates;
 use super::scan::FullScan;
 use super::{SearchError, SearchIndex, SearchRequest, SearchResults, embed_missing, index, refresh, search};
 use crate::embed::EmbeddingModel;
-use crate::store::Store;
+use crate::store::{Store, StoreReader};
 use ctxbridge_common::files::{self, FileStamp};
 use ctxbridge_config::StoreKind;
 
@@ -113,7 +113,7 @@ impl Searcher {
     /// If the archive or the index cannot be read or written.
     pub fn catch_up(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut dyn StoreReader,
         most_vectors: usize,
         progress: &mut dyn FnMut(IndexingProgress),
     ) -> Result<IndexingReport, SearchError> {
@@ -152,7 +152,7 @@ impl Searcher {
     ///
     /// # Errors
     /// If the archive cannot be read.
-    pub fn backlog(&self, store: &mut dyn Store) -> Result<IndexingReport, SearchError> {
+    pub fn backlog(&self, store: &mut dyn StoreReader) -> Result<IndexingReport, SearchError> {
         let (entries, without) = match SearchIndex::open_existing(&self.data, index::INDEX_WRITE_TIMEOUT)? {
             Some(mut index) => {
                 let entries = index.count_missing()?;

@@ -17,6 +17,7 @@ pub use topics::{MAX_TOPIC_TEXT_BYTES, topics};
 
 use super::store::{Session, Snapshot, Store, StoreError, StoredCompaction, StoredTranscript, TurnSelection};
 use super::transcript_lines;
+use crate::store::TurnReader;
 use ctxbridge_transcript::Interpreter;
 use window::CompactionWindow;
 
@@ -148,7 +149,7 @@ fn locate_missing_compactions(store: &mut dyn Store, transcript: &StoredTranscri
 struct TurnEnds(Vec<(i64, u64)>);
 
 impl TurnEnds {
-    fn of(store: &mut dyn Store, session: &Session) -> Result<Self, StoreError> {
+    fn of(store: &mut dyn TurnReader, session: &Session) -> Result<Self, StoreError> {
         let turns = store.turns(session.key, TurnSelection::All)?;
         Ok(Self(turns.iter().map(|turn| (turn.transcript, turn.turn.end)).collect()))
     }

@@ -1,7 +1,7 @@
 //! Messages since the last compaction.
 
 use super::topics::{MAX_TOPIC_TEXT_BYTES, topics};
-use crate::store::{Snapshot, Store, StoreError, StoredTranscript};
+use crate::store::{SegmentReader, Snapshot, StoreError, StoredTranscript};
 use crate::{quote, transcript_lines};
 use ctxbridge_transcript::{Record, RecordKind, as_typed, is_typed, records};
 
@@ -25,7 +25,11 @@ pub(super) struct CompactionWindow {
 
 impl CompactionWindow {
     /// Reads a range of a transcript.
-    pub fn read(store: &mut dyn Store, transcript: &StoredTranscript, (from, to): (u64, u64)) -> Result<Self, StoreError> {
+    pub fn read(
+        store: &mut dyn SegmentReader,
+        transcript: &StoredTranscript,
+        (from, to): (u64, u64),
+    ) -> Result<Self, StoreError> {
         let mut window = Self::default();
         let mut at = from;
         while at < to.min(transcript.bytes) {

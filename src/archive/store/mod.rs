@@ -6,6 +6,9 @@ cursor has moved since. So any number of processes may read the same file at onc
 
 An entry is the content of a turn. A turn that several sessions have, because they were resumed or forked, is one entry. Restores
 and confidence are recorded for the entry.
+
+The interface is cut by what a caller needs: reading sessions, turns, bytes, compactions or learnings, adding to them, search,
+maintenance. [`Store`] is all of it. Every function fails if the store cannot be read or written.
 */
 
 mod error;
@@ -22,7 +25,7 @@ pub use learnings::{LearningQuery, StoredFix, StoredLearning};
 pub use records::{
     AppendOutcome, ArchiveTotals, Batch, Changes, ColdFile, ColdFolder, Compaction, Cursor, RemovalReport, RetainOnRemove,
     Segment, Session, SessionStats, SharedPrefix, Snapshot, StoredCompaction, StoredSummary, StoredTranscript, StoredTurn,
-    TierSize, Transcript, TurnLocation, TurnOffset, TurnSelection,
+    TierSize, Transcript, TurnLocation, TurnOffset, TurnSelection, first_of_each, turn_id_range,
 };
 pub use vectors::VectorStore;
 
@@ -61,57 +64,73 @@ pub trait SearchBackend {
 }
 
 /// An archive. It can be sent to another thread, and is used by one at a time.
-pub trait Store: Send {
+pub trait Store:
+    StoreReader
+    + TranscriptAppender
+    + CompactionWriter
+    + LearningWriter
+    + PinWriter
+    + UsageWriter
+    + ProjectStore
+    + MaintenanceStore
+    + Send
+{
+}
+
+impl<S> Store for S where
+    S: StoreReader
+        + TranscriptAppender
+        + CompactionWriter
+        + LearningWriter
+        + PinWriter
+        + UsageWriter
+        + ProjectStore
+        + MaintenanceStore
+        + Send
+{
+}
+
+/// Everything that can be read from an archive.
+pub trait StoreReader:
+    SessionReader + TurnReader + CursorReader + SegmentReader + CompactionReader + LearningReader + TierReader + SearchStore
+{
     /// Kind of storage.
     fn kind(&self) -> StoreKind;
 
     /// Location: a path, or the address of a server without the password.
     fn location(&self) -> String;
 
-    /// Returns the store's own search backend; a file has none.
-    fn as_search_backend(&mut self) -> Option<&mut dyn SearchBackend> {
-        None
-    }
-
-    /// Returns how far a transcript is archived, or `None` if it is new.
-    ///
-    /// # Errors
-    /// As every function here: if the store cannot be read or written.
-    fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError>;
-
-    /// Returns start and bytes of the last segment, if it has fewer than `below` bytes and so must be joined with the bytes that
-    /// follow.
-    fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
-
-    /// Start, length and SHA-256 of each segment of the current generation.
-    fn segment_index(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError>;
-
-    /// The last turn that starts at or before a byte of the current generation: its start and index.
-    fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError>;
-
-    /// Adds a batch, whole or not at all.
-    fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError>;
-
-    /// Writes bytes of a transcript; of [`EVERYTHING`], each segment checked against its SHA-256. `generation` counts from 0,
-    /// `range` in bytes.
-    fn read_bytes(&mut self, transcript: i64, generation: u32, range: (u64, u64), sink: &mut dyn Write)
-    -> Result<(), StoreError>;
-
     /// Returns the totals of the archive.
     fn totals(&mut self) -> Result<ArchiveTotals, StoreError>;
+}
 
+/// Sessions: who said something, where, and in which files.
+pub trait SessionReader {
     /// Returns a session by its full id.
     fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError>;
-
-    /// Returns the statistics of a session.
-    fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError>;
 
     /// Sessions, the newest first; only those whose id starts with `prefix`, only in this folder, at most `limit`.
     fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError>;
 
+    /// Returns the statistics of a session.
+    fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError>;
+
+    /// Returns the session in a folder of transcripts that was cleared last, if that was not before `since_ms`; never `but`.
+    fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError>;
+
     /// The files of a session, its own first.
     fn transcripts(&mut self, session: i64) -> Result<Vec<StoredTranscript>, StoreError>;
 
+    /// Returns the start (milliseconds since 1970) and the context size (tokens) of each turn of the current conversation, in
+    /// order of time. Turns without a recorded context size are left out.
+    fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError>;
+
+    /// Returns the entry of the first turn of a session's conversation.
+    fn first_entry(&mut self, session: i64) -> Result<Option<i64>, StoreError>;
+}
+
+/// Turns, by session, id or location.
+pub trait TurnReader {
     /// Turns of a session.
     fn turns(&mut self, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, StoreError>;
 
@@ -131,13 +150,43 @@ pub trait Store: Send {
     fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError>;
 
     /// Returns a turn by its location, even one that a rewritten transcript no longer has.
-    fn turn_by_location(&mut self, place: &TurnLocation) -> Result<Option<StoredTurn>, StoreError>;
+    fn turn_by_location(&mut self, location: &TurnLocation) -> Result<Option<StoredTurn>, StoreError>;
+
+    /// Returns the turns that the user pinned, newest first, at most `limit`.
+    fn pinned(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError>;
+}
+
+/// Progress of archiving a transcript.
+pub trait CursorReader {
+    /// Returns how far a transcript is archived, or `None` if it is new.
+    fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError>;
+
+    /// Start, length and SHA-256 of each segment of the current generation.
+    fn segment_index(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError>;
+
+    /// The last turn that starts at or before a byte of the current generation: its start and index.
+    fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError>;
+}
+
+/// Bytes of transcripts.
+pub trait SegmentReader {
+    /// Returns start and bytes of the last segment, if it has fewer than `below` bytes and so must be joined with the bytes that
+    /// follow.
+    fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
+
+    /// Writes bytes of a transcript; of [`EVERYTHING`], each segment checked against its SHA-256. `generation` counts from 0,
+    /// `range` in bytes.
+    fn read_bytes(&mut self, transcript: i64, generation: u32, range: (u64, u64), sink: &mut dyn Write)
+    -> Result<(), StoreError>;
+}
+
+/// Compactions and their summaries.
+pub trait CompactionReader {
+    /// Summaries of a session's compactions, the newest first.
+    fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError>;
 
     /// Returns the summary of an entry, and its session.
     fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError>;
-
-    /// Summaries of a session's compactions, the newest first.
-    fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError>;
 
     /// Compactions of a session, or of all, not before `since_ms`, in order of time.
     fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError>;
@@ -149,101 +198,15 @@ pub trait Store: Send {
         project: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredCompaction>, StoreError>;
+}
 
-    /// Records the positions of compactions whose summaries are known already, and the context size after them.
-    fn locate_compactions(
-        &mut self,
-        transcript: i64,
-        summaries: &[CompactSummary],
-        contexts: &[FirstContext],
-    ) -> Result<(), StoreError>;
-
-    /// Saves a snapshot of the messages before a compaction.
-    fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError>;
-
-    /// Pins or unpins the turns with this id. Pinned turns are hot and stay hot.
-    fn set_pinned(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError>;
-
-    /// Returns the turns that the user pinned, newest first, at most `limit`.
-    fn pinned(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError>;
-
-    /// Returns the start (milliseconds since 1970) and the context size (tokens) of each turn of the current conversation, in
-    /// order of time. Turns without a recorded context size are left out.
-    fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError>;
-
-    /// Returns the entry of the first turn of a session's conversation.
-    fn first_entry(&mut self, session: i64) -> Result<Option<i64>, StoreError>;
-
-    /// Returns the session in a folder of transcripts that was cleared last, if that was not before `since_ms`; never `but`.
-    fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError>;
-
-    /// Counts a restore or recall of entries; pruned ones become hot again.
-    fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError>;
-
-    /// Merges the usage of entries in another archive. Values here are never lowered, except those of entries that came with it.
-    /// Returns the number of changed entries.
-    fn merge_usage(&mut self, adopted: &[ImportedUsage]) -> Result<usize, StoreError>;
-
-    /// Saves vectors that came with another archive, one for each id there. Returns the number of new or changed ones. A store
-    /// without vectors saves none.
-    fn keep_embeddings(&mut self, _embeddings: &[ImportedEmbedding]) -> Result<usize, StoreError> {
-        Ok(0)
-    }
-
-    /// Returns at most `limit` imported vectors with a key greater than `after`, in order of keys; 0 is before all of them.
-    fn imported_embeddings(&mut self, _after: i64, _limit: usize) -> Result<Vec<(i64, ImportedEmbedding)>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    /// Returns its vector store, if it has one of its own.
-    fn as_vector_store(&mut self) -> Option<&mut dyn VectorStore> {
-        None
-    }
-
-    /// Records a compaction that is about to happen, or was blocked. Recording it again changes nothing.
-    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError>;
-
-    /// Saves the summary that the client made of a session.
-    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError>;
-
-    /// Assigns a session to its project, unless it has one: the readers of the session may depend on that. Returns `true` if the
-    /// session stays private because this user is not a member of the project. A store with one user does nothing.
-    fn assign_project(&mut self, _session: &str, _project: &str) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    /// Returns the project that a session is shown to, if this user is no longer a member: nothing can be added to the session
-    /// then. Always `None` in a store with one user.
-    fn revoked_project(&mut self, _session: &str) -> Result<Option<String>, StoreError> {
-        Ok(None)
-    }
-
-    /// Records that the client ended a session.
-    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError>;
-
-    /// Checkpoints after many writes, so that no later process has to pay for it.
-    fn checkpoint(&mut self) -> Result<(), StoreError>;
-
-    /// Runs decay and pruning in one transaction, with a plan made from the store's facts. A dry run writes nothing, waits for no
-    /// writer, and returns the outcome of a real one.
-    fn run_maintenance(
-        &mut self,
-        run: MaintenanceMode,
-        plan: &dyn Fn(&ArchiveStats) -> MaintenancePlan,
-    ) -> Result<MaintenanceReport, StoreError>;
-
-    /// Returns the entries that were added, changed or removed since an earlier mark. Ranking data (restores, confidence,
-    /// pruning) does not count as a change.
-    fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError>;
+/// Learnings, and the facts that they were drawn from.
+pub trait LearningReader {
+    /// Returns the learnings that match a query.
+    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError>;
 
     /// Returns how far a transcript was searched for learnings, or `None` if it never was.
     fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError>;
-
-    /// Adds the learnings from a piece of a transcript, and records how far it was searched. Returns the number of new learnings.
-    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError>;
-
-    /// Returns the learnings that match a query.
-    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError>;
 
     /// Returns the tool statistics of a session: of its own transcript first, then of each sub-agent's.
     fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError>;
@@ -256,7 +219,10 @@ pub trait Store: Send {
 
     /// Returns the number of learnings of each kind, largest first; superseded ones do not count.
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError>;
+}
 
+/// Storage tiers. A store without tiers keeps every session hot.
+pub trait TierReader {
     /// Returns the size of each tier; empty if the store has no tiers.
     fn tiers(&mut self) -> Result<Vec<TierSize>, StoreError> {
         Ok(Vec::new())
@@ -271,6 +237,114 @@ pub trait Store: Send {
     fn cold_folders(&mut self) -> Result<Vec<ColdFolder>, StoreError> {
         Ok(Vec::new())
     }
+}
+
+/// Data that a search index is derived from, or the index of the store itself.
+pub trait SearchStore {
+    /// Returns the entries that were added, changed or removed since an earlier mark. Ranking data (restores, confidence,
+    /// pruning) does not count as a change.
+    fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError>;
+
+    /// Returns at most `limit` imported vectors with a key greater than `after`, in order of keys; 0 is before all of them.
+    fn imported_embeddings(&mut self, _after: i64, _limit: usize) -> Result<Vec<(i64, ImportedEmbedding)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Returns the store's own search backend; a file has none.
+    fn as_search_backend(&mut self) -> Option<&mut dyn SearchBackend> {
+        None
+    }
+
+    /// Returns its vector store, if it has one of its own.
+    fn as_vector_store(&mut self) -> Option<&mut dyn VectorStore> {
+        None
+    }
+}
+
+/// Adding what was said.
+pub trait TranscriptAppender {
+    /// Adds a batch, whole or not at all.
+    fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError>;
+
+    /// Records that the client ended a session.
+    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError>;
+}
+
+/// Adding compactions, before or after the client has made them.
+pub trait CompactionWriter {
+    /// Records a compaction that is about to happen, or was blocked. Recording it again changes nothing.
+    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError>;
+
+    /// Records the positions of compactions whose summaries are known already, and the context size after them.
+    fn locate_compactions(
+        &mut self,
+        transcript: i64,
+        summaries: &[CompactSummary],
+        contexts: &[FirstContext],
+    ) -> Result<(), StoreError>;
+
+    /// Saves the summary that the client made of a session.
+    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError>;
+
+    /// Saves a snapshot of the messages before a compaction.
+    fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError>;
+}
+
+/// Adding learnings.
+pub trait LearningWriter {
+    /// Adds the learnings from a piece of a transcript, and records how far it was searched. Returns the number of new learnings.
+    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError>;
+}
+
+/// Pins of the user.
+pub trait PinWriter {
+    /// Pins or unpins the turns with this id. Pinned turns are hot and stay hot.
+    fn set_pinned(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError>;
+}
+
+/// Usage of entries: it ranks them, and decides which are pruned.
+pub trait UsageWriter {
+    /// Counts a restore or recall of entries; pruned ones become hot again.
+    fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError>;
+
+    /// Merges the usage of entries in another archive. Values here are never lowered, except those of entries that came with it.
+    /// Returns the number of changed entries.
+    fn merge_usage(&mut self, adopted: &[ImportedUsage]) -> Result<usize, StoreError>;
+
+    /// Saves vectors that came with another archive, one for each id there. Returns the number of new or changed ones. A store
+    /// without vectors saves none.
+    fn keep_embeddings(&mut self, _embeddings: &[ImportedEmbedding]) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+}
+
+/// Projects that share sessions. A store with one user has none.
+pub trait ProjectStore {
+    /// Assigns a session to its project, unless it has one: the readers of the session may depend on that. Returns `true` if the
+    /// session stays private because this user is not a member of the project. A store with one user does nothing.
+    fn assign_project(&mut self, _session: &str, _project: &str) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    /// Returns the project that a session is shown to, if this user is no longer a member: nothing can be added to the session
+    /// then. Always `None` in a store with one user.
+    fn revoked_project(&mut self, _session: &str) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// Pruning, and tidying up the storage itself.
+pub trait MaintenanceStore {
+    /// Runs decay and pruning in one transaction, with a plan made from the store's facts. A dry run writes nothing, waits for no
+    /// writer, and returns the outcome of a real one.
+    fn run_maintenance(
+        &mut self,
+        mode: MaintenanceMode,
+        plan: &dyn Fn(&ArchiveStats) -> MaintenancePlan,
+    ) -> Result<MaintenanceReport, StoreError>;
+
+    /// Checkpoints after many writes, so that no later process has to pay for it.
+    fn checkpoint(&mut self) -> Result<(), StoreError>;
 
     /// Tidies up the storage itself, after a maintenance run.
     fn optimize(&mut self) -> Result<(), StoreError>;

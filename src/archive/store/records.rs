@@ -1,5 +1,7 @@
 //! Records that an archive stores and returns.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -317,6 +319,40 @@ pub enum TurnSelection {
     Agents,
     /// Those that the user pinned, newest first.
     Pinned,
+}
+
+impl TurnSelection {
+    /// Drops the copies from turns that were read one transcript after the other. After a copy elsewhere, or a renamed folder, a
+    /// session has several main transcripts (`mains`); what several of them have is one turn.
+    pub fn drop_copies(self, mains: usize, turns: &mut Vec<StoredTurn>) {
+        if mains < 2 {
+            return;
+        }
+        let mut seen = HashSet::new();
+        turns.retain(|turn| turn.agent.is_some() || turn.is_superseded || seen.insert(turn.turn.id));
+        if let Self::Newest(count) = self {
+            turns.sort_by_key(|turn| Reverse(turn.turn.started_ms));
+            turns.truncate(count);
+        }
+    }
+}
+
+/// The first `limit` turns, each once: several sessions may have it.
+pub fn first_of_each(mut turns: Vec<StoredTurn>, limit: usize) -> Vec<StoredTurn> {
+    let mut seen = HashSet::new();
+    turns.retain(|turn| seen.insert(turn.turn.id));
+    turns.truncate(limit);
+    turns
+}
+
+/// The first and the last turn id that starts with these hexadecimal digits; `None` if they are no such digits.
+pub fn turn_id_range(prefix: &str) -> Option<([u8; 16], [u8; 16])> {
+    const DIGITS: usize = 32;
+    let padded = |digit: &str| {
+        let digits = prefix.to_owned() + &digit.repeat(DIGITS.saturating_sub(prefix.len()));
+        u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
+    };
+    Some((padded("0")?, padded("f")?))
 }
 
 /// Totals of the archive.

@@ -8,7 +8,7 @@ use super::cold::FolderError;
 use super::cold_file::FileError;
 use super::{TierDecision, TierSettings, cold, decide_tier, may_be_warm, warm};
 use crate::store::sqlite::{KnownSession, SqliteStore};
-use crate::store::{Store, StoreError};
+use crate::store::{MaintenanceStore, StoreError};
 use ctxbridge_common::files;
 
 /// Lock file: one process moves at a time, since two would write the same files.

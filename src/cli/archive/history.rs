@@ -12,7 +12,7 @@ use ctxbridge_archive::quote::{self, cut};
 use ctxbridge_archive::search::query::QueryTerms;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::{Session, Store, StoreError, StoredCompaction};
+use ctxbridge_archive::store::{CompactionReader, Session, Store, StoreError, StoredCompaction};
 
 /// Maximum number of characters shown of a message.
 const MESSAGE_CHARS: usize = 160;
@@ -90,7 +90,7 @@ impl HistoryArgs {
         Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 
-    fn of_session(&self, store: &mut dyn Store, session: &Session) -> anyhow::Result<Vec<StoredCompaction>> {
+    fn of_session(&self, store: &mut dyn CompactionReader, session: &Session) -> anyhow::Result<Vec<StoredCompaction>> {
         if self.search.is_empty() {
             return Ok(store.compactions(Some(session.key), i64::MIN)?);
         }
@@ -99,7 +99,7 @@ impl HistoryArgs {
         Ok(found)
     }
 
-    fn found(&self, store: &mut dyn Store, session: Option<&str>) -> anyhow::Result<Vec<StoredCompaction>> {
+    fn found(&self, store: &mut dyn CompactionReader, session: Option<&str>) -> anyhow::Result<Vec<StoredCompaction>> {
         let Some(words) = QueryTerms::of(&self.search.join(" "), &Tokenizer::default()).expression(&[]) else {
             return Err(UsageError("--search names no word to look for".to_owned()).into());
         };

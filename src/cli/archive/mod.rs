@@ -29,7 +29,7 @@ use super::{CommandOutcome, server};
 use ctxbridge_archive::merge::{MergeReport, merge};
 use ctxbridge_archive::open::{Location, OpenedArchive};
 use ctxbridge_archive::store::sqlite::LockPolicy;
-use ctxbridge_archive::store::{Session, Store};
+use ctxbridge_archive::store::{Session, SessionReader, Store};
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources, StoreKind};
 
@@ -168,7 +168,7 @@ fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -
 }
 
 /// Finds the session with this id or prefix.
-pub(super) fn find(store: &mut dyn Store, prefix: &str) -> anyhow::Result<Option<Session>> {
+pub(super) fn find(store: &mut dyn SessionReader, prefix: &str) -> anyhow::Result<Option<Session>> {
     const MAX_SHOWN_SESSIONS: usize = 5;
     if let Some(exact) = store.session(prefix)? {
         return Ok(Some(exact));
@@ -211,7 +211,7 @@ fn find_anywhere(prefix: &str, owner: Option<&str>, output: &Output) -> anyhow::
 }
 
 /// Finds the session with this id or prefix on a server; with `owner`, only that colleague's.
-fn find_of(server: &mut dyn Store, prefix: &str, owner: Option<&str>) -> anyhow::Result<Option<Session>> {
+fn find_of(server: &mut dyn SessionReader, prefix: &str, owner: Option<&str>) -> anyhow::Result<Option<Session>> {
     if owner.is_none() {
         let found = find(server, prefix)?;
         found.iter().try_for_each(|session| check_sole(server, session))?;
@@ -227,7 +227,7 @@ fn find_of(server: &mut dyn Store, prefix: &str, owner: Option<&str>) -> anyhow:
 }
 
 /// Fails if several people have a session with this id: anybody can send one with any id, so it could be mistaken for another's.
-fn check_sole(store: &mut dyn Store, session: &Session) -> anyhow::Result<()> {
+fn check_sole(store: &mut dyn SessionReader, session: &Session) -> anyhow::Result<()> {
     let Some(owner) = &session.owner else { return Ok(()) };
     let mut owners: Vec<String> = store
         .sessions(&session.session, None, usize::MAX)?

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{stamp, time};
 use crate::cli::output::{DIM, Output, styled};
 use crate::cli::{CommandOutcome, UsageError};
-use ctxbridge_archive::store::{Store, StoredTurn};
+use ctxbridge_archive::store::{SegmentReader, StoredTurn};
 use ctxbridge_archive::{handle, quote, turn_text};
 use ctxbridge_archive::{handle::turn_digits, recall};
 
@@ -65,7 +65,7 @@ impl PinArgs {
     }
 }
 
-fn tell(store: &mut dyn Store, turns: &[StoredTurn], output: &mut Output) -> anyhow::Result<CommandOutcome> {
+fn tell(store: &mut dyn SegmentReader, turns: &[StoredTurn], output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let mut listed = Vec::new();
     for turn in turns {
         let handle = handle::turn_handle(&turn.turn.id);

@@ -10,7 +10,7 @@ use super::sync::audience_text;
 use crate::cli::config::load;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::cli::{CommandOutcome, UsageError};
-use ctxbridge_archive::store::{RemovalReport, Store, StoreError};
+use ctxbridge_archive::store::{RemovalReport, SessionReader, StoreError};
 use ctxbridge_common::paths;
 use ctxbridge_redact::Redactor;
 use ctxbridge_team::postgres::PostgresStore;
@@ -135,7 +135,7 @@ impl RevokeArgs {
     /// Resolves the ids that the user named; `None` if one of them matches no session.
     fn meant(
         &self,
-        here: &mut dyn Store,
+        here: &mut dyn SessionReader,
         mut there: Option<&mut PostgresStore>,
         withheld: &SyncExclusions,
         output: &Output,

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{stamp, time};
 use crate::cli::CommandOutcome;
 use crate::cli::output::{self, DIM, Output, styled};
-use ctxbridge_archive::store::{Session, Store, StoreError};
+use ctxbridge_archive::store::{Session, StoreError, StoreReader};
 use ctxbridge_archive::tier::Tier;
 
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ impl SessionsArgs {
 }
 
 /// Formats a session as JSON.
-pub(super) fn as_json(store: &mut dyn Store, session: &Session) -> Result<serde_json::Value, StoreError> {
+pub(super) fn as_json(store: &mut dyn StoreReader, session: &Session) -> Result<serde_json::Value, StoreError> {
     let size = store.session_stats(session.key)?;
     Ok(json!({
         "session": session.session, "folder": session.folder, "turns": size.turns, "bytes": size.bytes,

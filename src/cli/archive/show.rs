@@ -9,7 +9,7 @@ use crate::cli::output::{BOLD, DIM, Output, styled};
 use crate::cli::{CommandOutcome, UsageError, server};
 use crate::export::session_ref::{self, Revision, RevisionError, SessionRef};
 use ctxbridge_archive::quote::printable;
-use ctxbridge_archive::store::{Session, Store, StoredSummary, StoredTurn, TurnSelection};
+use ctxbridge_archive::store::{SegmentReader, Session, StoreReader, StoredSummary, StoredTurn, TurnSelection};
 use ctxbridge_archive::{handle, quote, snapshot, turn_text};
 use ctxbridge_archive::{handle::turn_digits, recall};
 use ctxbridge_transcript::summary::MAX_CHARS;
@@ -158,7 +158,7 @@ pub(in crate::cli) fn note_owner(owner: Option<&str>, output: &Output) {
     }
 }
 
-fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+fn in_full(store: &mut dyn SegmentReader, turn: &StoredTurn, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let text = turn_text::content(store, turn)?;
     if output.json {
         let mut value = turn_json(store, turn)?;
@@ -172,7 +172,7 @@ fn in_full(store: &mut dyn Store, turn: &StoredTurn, output: &mut Output) -> any
 }
 
 fn as_json(
-    store: &mut dyn Store,
+    store: &mut dyn StoreReader,
     session: &Session,
     (turns, summaries): (&[StoredTurn], &[StoredSummary]),
     state: Option<String>,
@@ -199,7 +199,7 @@ fn as_json(
     Ok(CommandOutcome::Yes)
 }
 
-fn turn_json(store: &mut dyn Store, turn: &StoredTurn) -> anyhow::Result<Value> {
+fn turn_json(store: &mut dyn SegmentReader, turn: &StoredTurn) -> anyhow::Result<Value> {
     let StoredTurn { turn: inner, .. } = turn;
     let summary = turn_text::summary_or_cold(store, turn)?;
     Ok(json!({

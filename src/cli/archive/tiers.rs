@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::output::{Output, count, size};
 use ctxbridge_archive::store::sqlite::SqliteStore;
-use ctxbridge_archive::store::{Store, StoreError};
+use ctxbridge_archive::store::{MaintenanceStore, StoreError};
 use ctxbridge_archive::tier::{TierMoves, TierReport};
 
 /// Free bytes in a database from which rewriting it is worthwhile, if they are also a quarter of it.

@@ -28,7 +28,7 @@ use ctxbridge_archive::quote;
 use ctxbridge_archive::search::{SearchError, Searcher};
 use ctxbridge_archive::store::jsonl::JsonlStore;
 use ctxbridge_archive::store::sqlite::LockPolicy;
-use ctxbridge_archive::store::{Store, StoreError};
+use ctxbridge_archive::store::{SessionReader, Store, StoreError};
 use ctxbridge_common::files;
 use ctxbridge_prune as prune;
 use ctxbridge_prune::simulate::prices::PricesError;
@@ -174,6 +174,6 @@ fn one_line(text: &str, chars: usize) -> String {
 }
 
 /// Returns the session with this id.
-fn session(store: &mut dyn Store, id: &str) -> Result<ctxbridge_archive::store::Session, DataError> {
+fn session(store: &mut dyn SessionReader, id: &str) -> Result<ctxbridge_archive::store::Session, DataError> {
     store.session(id)?.ok_or(DataError::UnknownSession)
 }

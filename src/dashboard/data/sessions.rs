@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{DashboardService, DataError, one_line};
 use crate::autopilot;
 use ctxbridge_archive::search::SearchIndex;
-use ctxbridge_archive::store::{Session, Store};
+use ctxbridge_archive::store::{Session, SessionReader};
 
 /// Maximum number of listed sessions, the newest. Search finds the others.
 const MAX_LISTED_SESSIONS: usize = 100;
@@ -61,7 +61,7 @@ impl DashboardService {
         Ok(SessionList { sessions, has_more })
     }
 
-    pub(super) fn titles(&self, store: &mut dyn Store, sessions: &[Session]) -> Result<Vec<Option<String>>, DataError> {
+    pub(super) fn titles(&self, store: &mut dyn SessionReader, sessions: &[Session]) -> Result<Vec<Option<String>>, DataError> {
         // A title is no reason to show nothing.
         let index = SearchIndex::open_existing(&self.source.data, INDEX_BUSY_TIMEOUT).ok().flatten();
         let title = |session: &Session| {

@@ -1,8 +1,9 @@
 //! Log of changed entries of this user, for keeping derived data up to date.
 
+use super::PostgresStore;
 use super::connection::Connection;
 use super::error::PostgresError;
-use ctxbridge_archive::store::Changes;
+use ctxbridge_archive::store::{Changes, SearchBackend, SearchStore, StoreError, VectorStore};
 
 /// Changed entries that are kept in the log. A reader that missed more compares everything.
 const MAX_KEPT_CHANGES: i64 = 2_000;
@@ -28,8 +29,10 @@ fn salt() -> i64 {
     getrandom::u64().unwrap_or_default().cast_signed()
 }
 
-/// Entries that changed since a mark was issued. A mark is the number of the last change at that time, with its salt.
-pub(super) fn changes_since(db: &mut Connection, mark: Option<&str>) -> Result<Changes, PostgresError> {
+impl SearchStore for PostgresStore {
+    /// Entries that changed since a mark was issued. A mark is the number of the last change at that time, with its salt.
+    fn changes(&mut self, mark: Option<&str>) -> Result<Changes, StoreError> {
+        self.write(|db| {
     let newest =
         "SELECT id, salt FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text ORDER BY id DESC LIMIT 1";
     let row = match db.first(newest, &[])? {
@@ -66,6 +69,16 @@ pub(super) fn changes_since(db: &mut Connection, mark: Option<&str>) -> Result<C
         None => None,
     };
     Ok(Changes { revision: format!("{last}:{salt}"), entries })
+})
+    }
+
+    fn as_search_backend(&mut self) -> Option<&mut dyn SearchBackend> {
+        Some(self)
+    }
+
+    fn as_vector_store(&mut self) -> Option<&mut dyn VectorStore> {
+        Some(self)
+    }
 }
 
 /// Deletes the oldest changes, never the last.

@@ -5,10 +5,12 @@ use super::error::PostgresError;
 use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit};
 use super::tsvector::{TsVector, Weight, to_tsquery};
 use super::write::{SessionRow, delete_entry, ensure_session, share_entries};
-use super::{changes, maintenance, search};
+use super::{PostgresStore, changes, maintenance, search};
 use ctxbridge_archive::SUMMARY_CONFIDENCE;
 use ctxbridge_archive::search::tokens::Tokenizer;
-use ctxbridge_archive::store::{Compaction, Snapshot, StoredCompaction};
+use ctxbridge_archive::store::{
+    Compaction, CompactionReader, CompactionWriter, Snapshot, StoreError, StoredCompaction, StoredSummary,
+};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, summary};
 
@@ -185,30 +187,6 @@ pub(super) fn locate_compactions(
     first_contexts(db, session.id, transcript, contexts)
 }
 
-pub(super) fn record_compaction(db: &mut Connection, session: &str, compaction: &Compaction) -> Result<(), PostgresError> {
-    let session = ensure_session(db, session, compaction.at_ms)?;
-    let turns = compaction.turns.map_or_else(|| turns_of(db, session.id), |turns| Ok(turns.cast_signed()))?;
-    let known =
-        "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
-    if db.first(known, &[&session.id, &compaction.at_ms])?.is_some() {
-        return Ok(());
-    }
-    db.execute(
-        "INSERT INTO ctxbridge.compactions (tenant, session, audience, at_ms, cause, turns, context_tokens, is_blocked)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        &[
-            &session.id,
-            &session.audience,
-            &compaction.at_ms,
-            &escape_nul_in(compaction.cause.as_deref()),
-            &turns,
-            &signed(compaction.context_tokens),
-            &compaction.is_blocked,
-        ],
-    )
-    .map(drop)
-}
-
 pub(super) fn record_hook_summary(db: &mut Connection, session: &str, text: &str, now_ms: i64) -> Result<(), PostgresError> {
     let session = ensure_session(db, session, now_ms)?;
     let turns = turns_of(db, session.id)?.cast_unsigned();
@@ -222,30 +200,6 @@ fn turns_of(db: &mut Connection, session: i64) -> Result<i32, PostgresError> {
     db.one(sql, &[&session])?.get(0)
 }
 
-pub(super) fn save_snapshot(db: &mut Connection, compaction: i64, snapshot: &Snapshot) -> Result<(), PostgresError> {
-    let Snapshot { messages, first, last, topics } = snapshot;
-    let topics_text = topics.join(" ");
-    let tokenizer = Tokenizer::default();
-    let mut words = TsVector::default();
-    // The topics count most: they are of all that was said.
-    for (text, weight) in [(topics_text.as_str(), Weight::A), (first, Weight::B), (last, Weight::B)] {
-        words.add(&tokenizer, text, weight, MAX_SNAPSHOT_POSITIONS);
-    }
-    db.execute(
-        "UPDATE ctxbridge.compactions SET messages = $3, first_message = $4, last_message = $5, topics = $6, words = $7
-         WHERE tenant = $1 AND id = $2 AND owner = session_user::text",
-        &[
-            &compaction,
-            &messages.cast_signed(),
-            &escape_nul(first),
-            &escape_nul(last),
-            &serde_json::Value::from(topics.as_slice()).to_string(),
-            &words,
-        ],
-    )
-    .map(drop)
-}
-
 const COMPACTIONS: &str = "
     SELECT c.id, s.session, c.at_ms, c.cause, c.turns, c.context_tokens, c.context_after, c.took_ms, c.is_blocked,
         c.summary, c.transcript, c.start, c.messages, c.first_message, c.last_message, c.topics,
@@ -256,31 +210,6 @@ const COMPACTIONS: &str = "
     FROM ctxbridge.compactions c
     JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
     WHERE c.tenant = $1";
-
-pub(super) fn compactions(
-    db: &mut Connection,
-    session: Option<i64>,
-    since_ms: i64,
-) -> Result<Vec<StoredCompaction>, PostgresError> {
-    let of_one = if session.is_some() { "c.session = $2" } else { "$2::bigint IS NULL" };
-    let sql = format!("{COMPACTIONS} AND {of_one} AND c.at_ms >= $3 ORDER BY c.at_ms, c.id");
-    db.all(&sql, &[&session, &since_ms])?.iter().map(compaction).collect()
-}
-
-pub(super) fn search_compactions(
-    db: &mut Connection,
-    words: &str,
-    project: Option<&str>,
-    count: usize,
-) -> Result<Vec<StoredCompaction>, PostgresError> {
-    let Some(query) = to_tsquery(words) else { return Ok(Vec::new()) };
-    let sql = format!(
-        "{COMPACTIONS} AND c.words @@ $2::text::tsquery AND ($3::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $3) > 0)
-         ORDER BY ts_rank('{{0.1, 0.4, 0.5, 1.0}}', c.words, $2::text::tsquery, 1) DESC, c.at_ms DESC LIMIT $4"
-    );
-    let project = project.map(project_with_slashes);
-    db.all(&sql, &[&query, &project, &row_limit(count)])?.iter().map(compaction).collect()
-}
 
 /// SQL expression: a session's folder, normalized and enclosed in slashes.
 pub(super) const FOLDER_WITH_SLASHES: &str = r"'/' || btrim(lower(replace(coalesce(s.folder, ''), '\', '/')), '/') || '/'";
@@ -321,4 +250,136 @@ fn digest_of(text: &str) -> digest::Sha256Digest {
 
 fn signed(value: Option<u64>) -> Option<i64> {
     value.map(u64::cast_signed)
+}
+
+const SELECT_SUMMARIES: &str = "
+    SELECT e.id, e.summary, c.at_ms, c.turns, s.session, CASE WHEN c.owner <> session_user::text THEN c.owner END
+    FROM ctxbridge.compactions c
+    JOIN ctxbridge.entries e ON e.tenant = c.tenant AND e.id = c.summary AND e.owner = c.owner
+    JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
+    WHERE c.tenant = $1";
+
+fn summary_from(row: &PostgresRow) -> Result<StoredSummary, PostgresError> {
+    Ok(StoredSummary {
+        entry: row.get(0)?,
+        text: row.text(1)?,
+        at_ms: row.get(2)?,
+        turns: row.unsigned_32(3)?,
+        owner: row.get(5)?,
+    })
+}
+
+impl CompactionReader for PostgresStore {
+    fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError> {
+        self.read(|db| {
+            let sql = format!("{SELECT_SUMMARIES} AND c.session = $2 ORDER BY c.at_ms DESC, c.id DESC");
+            db.all(&sql, &[&session])?.iter().map(summary_from).collect()
+        })
+    }
+
+    /// A summary by its entry, with the id of the session that it was first made of.
+    fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError> {
+        self.read(|db| {
+            let sql = format!("{SELECT_SUMMARIES} AND c.summary = $2 AND e.summary IS NOT NULL ORDER BY c.at_ms LIMIT 1");
+            db.first(&sql, &[&entry])?.map(|row| Ok((row.text(4)?, summary_from(&row)?))).transpose()
+        })
+    }
+
+    fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError> {
+        self.read(|db| {
+            let of_one = if session.is_some() { "c.session = $2" } else { "$2::bigint IS NULL" };
+            let sql = format!("{COMPACTIONS} AND {of_one} AND c.at_ms >= $3 ORDER BY c.at_ms, c.id");
+            db.all(&sql, &[&session, &since_ms])?.iter().map(compaction).collect()
+        })
+    }
+
+    fn search_compactions(
+        &mut self,
+        words: &str,
+        project: Option<&str>,
+        count: usize,
+    ) -> Result<Vec<StoredCompaction>, StoreError> {
+        self.read(|db| {
+            let Some(query) = to_tsquery(words) else { return Ok(Vec::new()) };
+            let sql = format!(
+                "{COMPACTIONS} AND c.words @@ $2::text::tsquery AND ($3::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $3) > 0)
+         ORDER BY ts_rank('{{0.1, 0.4, 0.5, 1.0}}', c.words, $2::text::tsquery, 1) DESC, c.at_ms DESC LIMIT $4"
+            );
+            let project = project.map(project_with_slashes);
+            db.all(&sql, &[&query, &project, &row_limit(count)])?.iter().map(compaction).collect()
+        })
+    }
+}
+
+impl CompactionWriter for PostgresStore {
+    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
+        self.write(|db| {
+    let session = ensure_session(db, session, compaction.at_ms)?;
+    let turns = compaction.turns.map_or_else(|| turns_of(db, session.id), |turns| Ok(turns.cast_signed()))?;
+    let known =
+        "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
+    if db.first(known, &[&session.id, &compaction.at_ms])?.is_some() {
+        return Ok(());
+    }
+    db.execute(
+        "INSERT INTO ctxbridge.compactions (tenant, session, audience, at_ms, cause, turns, context_tokens, is_blocked)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        &[
+            &session.id,
+            &session.audience,
+            &compaction.at_ms,
+            &escape_nul_in(compaction.cause.as_deref()),
+            &turns,
+            &signed(compaction.context_tokens),
+            &compaction.is_blocked,
+        ],
+    )
+    .map(drop)
+})
+    }
+
+    fn locate_compactions(
+        &mut self,
+        transcript: i64,
+        summaries: &[CompactSummary],
+        contexts: &[FirstContext],
+    ) -> Result<(), StoreError> {
+        self.write(|db| {
+            maintenance::lock_shared(db)?;
+            locate_compactions(db, transcript, summaries, contexts)
+        })
+    }
+
+    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| {
+            maintenance::lock_shared(db)?;
+            record_hook_summary(db, session, text, now_ms)
+        })
+    }
+
+    fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.write(|db| {
+            let Snapshot { messages, first, last, topics } = snapshot;
+            let topics_text = topics.join(" ");
+            let tokenizer = Tokenizer::default();
+            let mut words = TsVector::default();
+            // The topics count most: they are of all that was said.
+            for (text, weight) in [(topics_text.as_str(), Weight::A), (first, Weight::B), (last, Weight::B)] {
+                words.add(&tokenizer, text, weight, MAX_SNAPSHOT_POSITIONS);
+            }
+            db.execute(
+                "UPDATE ctxbridge.compactions SET messages = $3, first_message = $4, last_message = $5, topics = $6, words = $7
+         WHERE tenant = $1 AND id = $2 AND owner = session_user::text",
+                &[
+                    &compaction,
+                    &messages.cast_signed(),
+                    &escape_nul(first),
+                    &escape_nul(last),
+                    &serde_json::Value::from(topics.as_slice()).to_string(),
+                    &words,
+                ],
+            )
+            .map(drop)
+        })
+    }
 }

@@ -1,29 +1,12 @@
 //! Reading learnings: each with the turn where it was said last.
 
+use super::PostgresStore;
 use super::compactions::{FOLDER_WITH_SLASHES, project_with_slashes};
-use super::connection::Connection;
 use super::error::PostgresError;
 use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit};
 use super::tsvector::to_tsquery;
 use ctxbridge_archive::learn::{Fix, LearningCursor, LearningId, LearningKind, ToolStats, Watcher};
-use ctxbridge_archive::store::{LearningQuery, StoredFix, StoredLearning};
-
-pub(super) fn learning_cursor(db: &mut Connection, transcript: i64) -> Result<Option<LearningCursor>, PostgresError> {
-    let sql =
-        "SELECT p.generation, p.bytes, p.patterns, p.watcher FROM ctxbridge.transcripts t JOIN ctxbridge.learning_progress p
-            ON p.tenant = t.tenant AND p.session = t.session AND p.owner = t.owner AND p.transcript = t.id
-        WHERE t.tenant = $1 AND t.id = $2";
-    let found = db.first(sql, &[&transcript])?;
-    let progress = |row: PostgresRow| {
-        Ok(LearningCursor {
-            generation: row.unsigned_32(0)?,
-            bytes: row.unsigned(1)?,
-            patterns: row.text(2)?,
-            watcher: row.json(3)?,
-        })
-    };
-    found.map(progress).transpose()
-}
+use ctxbridge_archive::store::{LearningQuery, LearningReader, StoreError, StoredFix, StoredLearning};
 
 /// Start of the query for learnings: selects the best, and then the turn where each was said last.
 const SELECT_LEARNINGS: &str = "
@@ -48,7 +31,31 @@ const ORDER_LEARNINGS: &str = "
     JOIN ctxbridge.sessions told ON told.tenant = $1 AND told.owner = l.owner AND told.id = last.session
     ORDER BY l.rank DESC, l.last_ms DESC, l.id DESC";
 
-pub(super) fn learnings(db: &mut Connection, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, PostgresError> {
+/// A learning from a row; `None` if this version does not know its kind.
+fn learning(row: &PostgresRow) -> Result<Option<StoredLearning>, PostgresError> {
+    let Some(kind) = LearningKind::named(&row.get::<String>(1)?) else { return Ok(None) };
+    let superseded_by: Option<Vec<u8>> = row.get(8)?;
+    Ok(Some(StoredLearning {
+        id: LearningId(row.byte_array(0)?),
+        kind,
+        sentence: row.text(2)?,
+        confidence: row.get(3)?,
+        folder: row.optional_text(4)?,
+        first_ms: row.get(5)?,
+        last_ms: row.get(6)?,
+        said: u32::try_from(row.unsigned(7)?).unwrap_or(u32::MAX),
+        superseded_by: superseded_by.map(|_| row.byte_array(8)).transpose()?.map(LearningId),
+        session: row.text(9)?,
+        turn: row.byte_array(10)?,
+        around: (row.text(11)?, row.text(12)?),
+        agent: row.optional_text(13)?,
+        tools: row.json(14)?,
+    }))
+}
+
+impl LearningReader for PostgresStore {
+    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
+        self.read(|db| {
     let words = wanted.words.as_deref().map(to_tsquery);
     // What asks for words, and says none, finds nothing.
     if words == Some(None) {
@@ -78,74 +85,81 @@ pub(super) fn learnings(db: &mut Connection, wanted: &LearningQuery) -> Result<V
         ],
     )?;
     found.iter().filter_map(|row| learning(row).transpose()).collect()
-}
+})
+    }
 
-/// A learning from a row; `None` if this version does not know its kind.
-fn learning(row: &PostgresRow) -> Result<Option<StoredLearning>, PostgresError> {
-    let Some(kind) = LearningKind::named(&row.get::<String>(1)?) else { return Ok(None) };
-    let superseded_by: Option<Vec<u8>> = row.get(8)?;
-    Ok(Some(StoredLearning {
-        id: LearningId(row.byte_array(0)?),
-        kind,
-        sentence: row.text(2)?,
-        confidence: row.get(3)?,
-        folder: row.optional_text(4)?,
-        first_ms: row.get(5)?,
-        last_ms: row.get(6)?,
-        said: u32::try_from(row.unsigned(7)?).unwrap_or(u32::MAX),
-        superseded_by: superseded_by.map(|_| row.byte_array(8)).transpose()?.map(LearningId),
-        session: row.text(9)?,
-        turn: row.byte_array(10)?,
-        around: (row.text(11)?, row.text(12)?),
-        agent: row.optional_text(13)?,
-        tools: row.json(14)?,
-    }))
-}
+    fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError> {
+        self.read(|db| {
+            let sql =
+        "SELECT p.generation, p.bytes, p.patterns, p.watcher FROM ctxbridge.transcripts t JOIN ctxbridge.learning_progress p
+            ON p.tenant = t.tenant AND p.session = t.session AND p.owner = t.owner AND p.transcript = t.id
+        WHERE t.tenant = $1 AND t.id = $2";
+            let found = db.first(sql, &[&transcript])?;
+            let progress = |row: PostgresRow| {
+                Ok(LearningCursor {
+                    generation: row.unsigned_32(0)?,
+                    bytes: row.unsigned(1)?,
+                    patterns: row.text(2)?,
+                    watcher: row.json(3)?,
+                })
+            };
+            found.map(progress).transpose()
+        })
+    }
 
-pub(super) fn tool_stats(db: &mut Connection, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, PostgresError> {
-    let sql = "SELECT agent, watcher FROM ctxbridge.learning_progress WHERE tenant = $1 AND session = $2
+    fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT agent, watcher FROM ctxbridge.learning_progress WHERE tenant = $1 AND session = $2
         ORDER BY agent IS NOT NULL, transcript";
-    let found = db.all(sql, &[&session])?;
-    let tally = |row: &PostgresRow| Ok((row.optional_text(0)?, row.json::<Watcher>(1)?.tally().clone()));
-    found.iter().map(tally).collect()
-}
+            let found = db.all(sql, &[&session])?;
+            let tally = |row: &PostgresRow| Ok((row.optional_text(0)?, row.json::<Watcher>(1)?.tally().clone()));
+            found.iter().map(tally).collect()
+        })
+    }
 
-pub(super) fn fixes(db: &mut Connection, project: Option<&str>, count: usize) -> Result<Vec<StoredFix>, PostgresError> {
-    let sql = format!(
-        "SELECT s.session, f.uuid, f.tool, f.call, f.error, f.changed, f.failed_ms, f.fixed_ms FROM ctxbridge.fixes f
+    fn fixes(&mut self, project: Option<&str>, count: usize) -> Result<Vec<StoredFix>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "SELECT s.session, f.uuid, f.tool, f.call, f.error, f.changed, f.failed_ms, f.fixed_ms FROM ctxbridge.fixes f
             JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
          WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
          ORDER BY f.fixed_ms DESC, f.session, f.uuid, f.tool, f.call LIMIT $3"
-    );
-    let fix = |row: &PostgresRow| {
-        Ok(StoredFix {
-            session: row.text(0)?,
-            fix: Fix {
-                turn: row.byte_array(1)?,
-                tool: row.text(2)?,
-                call: row.text(3)?,
-                error: row.text(4)?,
-                changed: row.json(5)?,
-                failed_ms: row.get(6)?,
-                fixed_ms: row.get(7)?,
-            },
+            );
+            let fix = |row: &PostgresRow| {
+                Ok(StoredFix {
+                    session: row.text(0)?,
+                    fix: Fix {
+                        turn: row.byte_array(1)?,
+                        tool: row.text(2)?,
+                        call: row.text(3)?,
+                        error: row.text(4)?,
+                        changed: row.json(5)?,
+                        failed_ms: row.get(6)?,
+                        fixed_ms: row.get(7)?,
+                    },
+                })
+            };
+            db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(fix).collect()
         })
-    };
-    db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(fix).collect()
-}
+    }
 
-pub(super) fn changed_files(db: &mut Connection, project: Option<&str>, count: usize) -> Result<Vec<Vec<String>>, PostgresError> {
-    let sql = format!(
-        "SELECT f.files FROM ctxbridge.changed_files f
+    fn changed_files(&mut self, project: Option<&str>, count: usize) -> Result<Vec<Vec<String>>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "SELECT f.files FROM ctxbridge.changed_files f
             JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
          WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
          ORDER BY s.last_ms DESC NULLS LAST, f.session, f.uuid LIMIT $3"
-    );
-    db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(|row| row.json(0)).collect()
-}
+            );
+            db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(|row| row.json(0)).collect()
+        })
+    }
 
-pub(super) fn count_by_kind(db: &mut Connection) -> Result<Vec<(String, u64)>, PostgresError> {
-    let sql = "SELECT kind, count(*) AS number FROM ctxbridge.learnings
+    fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT kind, count(*) AS number FROM ctxbridge.learnings
         WHERE tenant = $1 AND owner = session_user::text AND superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
-    db.all(sql, &[])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
+            db.all(sql, &[])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
+        })
+    }
 }

@@ -8,59 +8,17 @@ use std::collections::{HashMap, HashSet};
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::maintenance;
 use super::row::{escape_nul, escape_nul_in};
 use super::tsvector::{TsVector, Weight};
 use super::write::SessionRow;
+use super::{PostgresStore, maintenance};
 use ctxbridge_archive::learn::{Fix, Learning, LearningBatch, LearningCursor, LearningId};
 use ctxbridge_archive::search::tokens::Tokenizer;
+use ctxbridge_archive::store::{LearningWriter, StoreError};
 use ctxbridge_common::digest;
 
 /// Maximum number of word positions of a sentence.
 const MAX_SENTENCE_POSITIONS: u16 = 2_000;
-
-/// Writes a batch of learnings. Returns the number of new ones.
-pub(super) fn add_learnings(
-    db: &mut Connection,
-    transcript: i64,
-    lesson: &LearningBatch,
-    progress: &LearningCursor,
-) -> Result<usize, PostgresError> {
-    maintenance::lock_shared(db)?;
-    let row = db.first(
-        "SELECT s.id, s.audience, s.folder, t.agent FROM ctxbridge.transcripts t
-            JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
-         WHERE t.tenant = $1 AND t.id = $2 AND t.owner = session_user::text FOR UPDATE OF s",
-        &[&transcript],
-    )?;
-    // It was taken back.
-    let Some(row) = row else { return Ok(0) };
-    let session = SessionRow { id: row.get(0)?, audience: row.get(1)? };
-    let (folder, agent): (Option<String>, Option<String>) = (row.optional_text(2)?, row.optional_text(3)?);
-    let new = insert_learnings(db, &session, folder.as_deref(), &lesson.learnings)?;
-    let keys = learning_rows(db, lesson)?;
-    insert_occurrences(db, &session, &lesson.learnings, &keys)?;
-    mark_superseded(db, &lesson.superseded, &keys)?;
-    fixes(db, &session, &lesson.fixes)?;
-    insert_changed_files(db, &session, &lesson.changed)?;
-    db.execute(
-        "INSERT INTO ctxbridge.learning_progress (tenant, session, audience, transcript, agent, generation, bytes, patterns, watcher)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-         ON CONFLICT (tenant, session, owner, transcript) DO UPDATE SET generation = excluded.generation, bytes = excluded.bytes,
-            patterns = excluded.patterns, watcher = excluded.watcher",
-        &[
-            &session.id,
-            &session.audience,
-            &transcript,
-            &escape_nul_in(agent.as_deref()),
-            &progress.generation.cast_signed(),
-            &progress.bytes.cast_signed(),
-            &escape_nul(&progress.patterns),
-            &to_json(&progress.watcher),
-        ],
-    )?;
-    Ok(new)
-}
 
 /// Inserts learnings, and returns the number of new ones. Known ones become visible to the audience of this session as well.
 fn insert_learnings(
@@ -222,4 +180,46 @@ fn insert_changed_files(
 
 fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
+}
+
+impl LearningWriter for PostgresStore {
+    /// Writes a batch of learnings. Returns the number of new ones.
+    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
+        self.write(|db| {
+    maintenance::lock_shared(db)?;
+    let row = db.first(
+        "SELECT s.id, s.audience, s.folder, t.agent FROM ctxbridge.transcripts t
+            JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
+         WHERE t.tenant = $1 AND t.id = $2 AND t.owner = session_user::text FOR UPDATE OF s",
+        &[&transcript],
+    )?;
+    // It was taken back.
+    let Some(row) = row else { return Ok(0) };
+    let session = SessionRow { id: row.get(0)?, audience: row.get(1)? };
+    let (folder, agent): (Option<String>, Option<String>) = (row.optional_text(2)?, row.optional_text(3)?);
+    let new = insert_learnings(db, &session, folder.as_deref(), &lesson.learnings)?;
+    let keys = learning_rows(db, lesson)?;
+    insert_occurrences(db, &session, &lesson.learnings, &keys)?;
+    mark_superseded(db, &lesson.superseded, &keys)?;
+    fixes(db, &session, &lesson.fixes)?;
+    insert_changed_files(db, &session, &lesson.changed)?;
+    db.execute(
+        "INSERT INTO ctxbridge.learning_progress (tenant, session, audience, transcript, agent, generation, bytes, patterns, watcher)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+         ON CONFLICT (tenant, session, owner, transcript) DO UPDATE SET generation = excluded.generation, bytes = excluded.bytes,
+            patterns = excluded.patterns, watcher = excluded.watcher",
+        &[
+            &session.id,
+            &session.audience,
+            &transcript,
+            &escape_nul_in(agent.as_deref()),
+            &progress.generation.cast_signed(),
+            &progress.bytes.cast_signed(),
+            &escape_nul(&progress.patterns),
+            &to_json(&progress.watcher),
+        ],
+    )?;
+    Ok(new)
+})
+    }
 }

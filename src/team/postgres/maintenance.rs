@@ -1,8 +1,11 @@
 //! Decay, pruning and reviving of this user's entries. [`ctxbridge_archive::maintenance`]
 //! makes the decisions; the database applies them to the rows.
 
+use std::time::Duration;
+
 use std::collections::{BTreeMap, HashSet};
 
+use super::PostgresStore;
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::row::PostgresRow;
@@ -10,8 +13,11 @@ use ctxbridge_archive::maintenance::{
     ArchiveStats, CONFIDENCE_TOLERANCE, HotSetUsage, MaintenanceMode, MaintenancePlan, MaintenanceReport, PRUNE_CONFIDENCE,
     SPARED_NEWEST,
 };
-use ctxbridge_archive::store::ImportedUsage;
+use ctxbridge_archive::store::{ImportedUsage, MaintenanceStore, StoreError, UsageWriter};
 use ctxbridge_archive::{CONFIDENCE_BOOST, INITIAL_CONFIDENCE, MIN_CONFIDENCE};
+
+/// Longest time for the server to put written rows in order: minutes after millions of rows.
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Key of the note with the time of the last cycle.
 const LAST_CYCLE_NOTE: &str = "last_optimize_ms";
@@ -254,38 +260,6 @@ pub(super) fn revive(db: &mut Connection, entries: &[i64]) -> Result<(), Postgre
     .map(drop)
 }
 
-/// Counts a restore of entries and raises their confidence a little. An entry that is listed twice was restored twice.
-pub(super) fn touch(db: &mut Connection, entries: &[i64], now_ms: i64) -> Result<(), PostgresError> {
-    lock_shared(db)?;
-    let mut known = lock_usage(db, entries)?;
-    for entry in entries {
-        if let Some(known) = known.get_mut(entry) {
-            known.access_count = known.access_count.saturating_add(1);
-            known.accessed_ms = Some(now_ms);
-            known.confidence = (known.confidence + CONFIDENCE_BOOST).min(1.0);
-        }
-    }
-    write(db, &known.into_iter().collect::<Vec<_>>())
-}
-
-/// Raises the usage of this user's entries to the given values; new entries take them as they are. A pruned
-/// entry stays pruned, unless it was restored elsewhere since. Returns the number of changed entries.
-pub(super) fn merge_usage(db: &mut Connection, adopted: &[ImportedUsage]) -> Result<usize, PostgresError> {
-    let entries: Vec<i64> = adopted.iter().map(|one| one.entry).collect();
-    lock_shared(db)?;
-    let mut known = lock_usage(db, &entries)?;
-    let mut raised = BTreeMap::new();
-    let mut changed = 0;
-    for one in adopted {
-        if let Some(known) = known.get_mut(&one.entry).filter(|known| known.is_raised_by(one)) {
-            known.raise(one);
-            raised.insert(one.entry, known.clone());
-            changed += 1;
-        }
-    }
-    write(db, &raised.into_iter().collect::<Vec<_>>()).map(|()| changed)
-}
-
 /// Usage of an entry of this user.
 #[derive(Clone, Debug)]
 struct StoredUsage {
@@ -358,4 +332,69 @@ fn write(db: &mut Connection, known: &[(i64, StoredUsage)]) -> Result<(), Postgr
         &[&entries, &counts, &times, &confidences],
     )
     .map(drop)
+}
+
+impl UsageWriter for PostgresStore {
+    /// Counts a restore of entries and raises their confidence a little. An entry that is listed twice was restored twice.
+    fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| {
+            lock_shared(db)?;
+            let mut known = lock_usage(db, entries)?;
+            for entry in entries {
+                if let Some(known) = known.get_mut(entry) {
+                    known.access_count = known.access_count.saturating_add(1);
+                    known.accessed_ms = Some(now_ms);
+                    known.confidence = (known.confidence + CONFIDENCE_BOOST).min(1.0);
+                }
+            }
+            write(db, &known.into_iter().collect::<Vec<_>>())
+        })
+    }
+
+    /// Raises the usage of this user's entries to the given values; new entries take them as they are. A pruned
+    /// entry stays pruned, unless it was restored elsewhere since. Returns the number of changed entries.
+    fn merge_usage(&mut self, adopted: &[ImportedUsage]) -> Result<usize, StoreError> {
+        self.write(|db| {
+            let entries: Vec<i64> = adopted.iter().map(|one| one.entry).collect();
+            lock_shared(db)?;
+            let mut known = lock_usage(db, &entries)?;
+            let mut raised = BTreeMap::new();
+            let mut changed = 0;
+            for one in adopted {
+                if let Some(known) = known.get_mut(&one.entry).filter(|known| known.is_raised_by(one)) {
+                    known.raise(one);
+                    raised.insert(one.entry, known.clone());
+                    changed += 1;
+                }
+            }
+            write(db, &raised.into_iter().collect::<Vec<_>>()).map(|()| changed)
+        })
+    }
+}
+
+impl MaintenanceStore for PostgresStore {
+    fn run_maintenance(
+        &mut self,
+        run: MaintenanceMode,
+        plan: &dyn Fn(&ArchiveStats) -> MaintenancePlan,
+    ) -> Result<MaintenanceReport, StoreError> {
+        match run {
+            MaintenanceMode::Apply => self.write(|db| run_maintenance(db, run, plan)),
+            // All of it as it is now; nothing is written.
+            MaintenanceMode::DryRun => self.read(|db| db.snapshot(|db| run_maintenance(db, run, plan))),
+        }
+    }
+
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
+        self.read(|db| {
+            db.transaction(|db| {
+                db.extend_timeouts(CHECKPOINT_TIMEOUT)?;
+                db.one_without_tenant("SELECT ctxbridge.settle()", &[]).map(drop)
+            })
+        })
+    }
+
+    fn optimize(&mut self) -> Result<(), StoreError> {
+        self.write(super::changes::trim_changes)
+    }
 }

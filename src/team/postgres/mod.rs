@@ -36,16 +36,14 @@ mod write;
 
 pub use error::{PostgresError, literal};
 pub use pool::ConnectionPool;
-pub use search::{EntryHit, EntryText};
+pub use search::EntryText;
 pub use settings::{
     CONNECT_TIMEOUT, ConnectionSettings, ConnectionSettingsError, DEFAULT_PORT, DEFAULT_TENANT, STATEMENT_TIMEOUT, TlsMode,
     UrlDefaults,
 };
 
 use connection::Connection;
-use ctxbridge_archive::search::filter::Filter;
 use ctxbridge_archive::store::{RemovalReport, RetainOnRemove, StoreError};
-use ctxbridge_common::digest;
 use ctxbridge_config::Visibility;
 use segments::SegmentCache;
 
@@ -99,14 +97,6 @@ impl PostgresStore {
     /// If the server does not answer.
     pub fn server_version(&self) -> Result<String, PostgresError> {
         self.pool.with(|db| db.one_without_tenant("SELECT current_setting('server_version')", &[])?.get(0))
-    }
-
-    /// `true` if semantic search is available: the server has pgvector, and the tables for it.
-    ///
-    /// # Errors
-    /// If the server does not answer.
-    pub fn has_vectors(&self) -> Result<bool, PostgresError> {
-        self.pool.with(|db| db.one_without_tenant("SELECT to_regclass('ctxbridge.embeddings') IS NOT NULL", &[])?.get(0))
     }
 
     /// `true` if this user sees everything, whoever wrote it: row-level security does not apply to superusers.
@@ -173,67 +163,12 @@ impl PostgresStore {
         self.read(removal::own_sessions)
     }
 
-    /// The best matches of an expression in the index's language ([`QueryTerms::expression`]), among all that this user may read.
-    ///
-    /// [`QueryTerms::expression`]: ctxbridge_archive::search::query::QueryTerms::expression
-    ///
-    /// # Errors
-    /// If the server does not answer.
-    pub fn search_words(&mut self, words: &str, filter: &Filter, most: usize) -> Result<Vec<EntryHit>, StoreError> {
-        self.read(|db| search::words(db, words, filter, most))
-    }
-
-    /// The entries nearest to a vector of a model, among all that this user may read.
-    ///
-    /// # Errors
-    /// If the server has no vectors, or does not answer.
-    pub fn search_nearest(
-        &mut self,
-        model: &str,
-        vector: &[f32],
-        filter: &Filter,
-        most: usize,
-    ) -> Result<Vec<EntryHit>, StoreError> {
-        self.require_vectors()?;
-        // What is set for a search holds as long as its transaction.
-        self.read(|db| db.transaction(|db| search::search_nearest(db, model, vector, filter, most)))
-    }
-
-    /// Stores vectors of this user's entries, one per passage. They replace those of the same model.
-    ///
-    /// # Errors
-    /// If the server has no vectors, or refuses them: they must have 384 or 768 dimensions.
-    pub fn put_vectors(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), StoreError> {
-        self.require_vectors()?;
-        self.write(|db| search::put_vectors(db, model, vectors))
-    }
-
-    /// This user's entries without vectors of a model: the newest ones
-    /// below an id, at most `most`. Each has the SHA-256 of its content.
-    ///
-    /// # Errors
-    /// If the server has no vectors, or does not answer.
-    pub fn without_vectors(
-        &mut self,
-        model: &str,
-        dimensions: usize,
-        below: i64,
-        most: usize,
-    ) -> Result<Vec<(i64, digest::Sha256Digest)>, StoreError> {
-        self.require_vectors()?;
-        self.read(|db| search::without_vectors(db, (model, dimensions), below, most))
-    }
-
     /// Texts of entries, in the given order, each cut at `chars` characters. Entries that this user may not read are left out.
     ///
     /// # Errors
     /// If the server does not answer.
     pub fn texts_of(&mut self, entries: &[i64], chars: usize) -> Result<Vec<EntryText>, StoreError> {
         self.read(|db| search::texts_of(db, entries, chars))
-    }
-
-    fn require_vectors(&self) -> Result<(), StoreError> {
-        if self.has_vectors()? { Ok(()) } else { Err(PostgresError::NoVectors { server: self.pool.settings().server() }.into()) }
     }
 }
 

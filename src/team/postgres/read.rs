@@ -1,30 +1,16 @@
 //! Queries for reading the archive.
 
+use super::PostgresStore;
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit, saturating_i64};
-use ctxbridge_archive::store::{ArchiveTotals, Cursor, Session, SessionStats, StoredSummary, StoredTranscript};
+use ctxbridge_archive::store::{
+    ArchiveTotals, Cursor, CursorReader, Session, SessionReader, SessionStats, StoreError, StoredTranscript,
+};
 use ctxbridge_common::digest;
 
 /// SQL expression: `true` if a row belongs to this user. Lookups by path need it, since other users have other files.
 pub(super) const IS_OWN_SQL: &str = "owner = session_user::text";
-
-pub(super) fn cursor(db: &mut Connection, path: &str) -> Result<Option<Cursor>, PostgresError> {
-    let sql = format!(
-        "SELECT generation, bytes, checked, interpreter FROM ctxbridge.transcripts WHERE tenant = $1 AND {IS_OWN_SQL} AND path = $2"
-    );
-    let found = db.first(&sql, &[&escape_nul(path)])?;
-    found
-        .map(|row| {
-            Ok(Cursor {
-                generation: row.unsigned_32(0)?,
-                bytes: row.unsigned(1)?,
-                check: row.byte_array(2)?,
-                interpreter: row.json(3)?,
-            })
-        })
-        .transpose()
-}
 
 /// `FROM` clause for the segments of a transcript's current generation.
 const CURRENT_LAYOUT: &str = "
@@ -41,12 +27,6 @@ pub(super) fn tail(db: &mut Connection, path: &str, below: u32) -> Result<Option
     let Some(row) = db.first(&sql, &[&escape_nul(path)])? else { return Ok(None) };
     let last = (row.get(0)?, row.get(1)?, row.unsigned(2)?, row.unsigned_32(3)?, row.byte_array(4)?);
     Ok(Some(last).filter(|(.., bytes, _)| *bytes < below))
-}
-
-pub(super) fn segment_index(db: &mut Connection, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, PostgresError> {
-    let sql = format!("SELECT l.start, l.bytes, l.sha256 {CURRENT_LAYOUT} ORDER BY l.start");
-    let found = db.all(&sql, &[&escape_nul(path)])?;
-    found.iter().map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?, row.byte_array(2)?))).collect()
 }
 
 /// The session of a transcript.
@@ -75,15 +55,6 @@ pub(super) fn pieces(
 pub(super) fn packed(db: &mut Connection, session: i64, sha256: &digest::Sha256Digest) -> Result<Option<Vec<u8>>, PostgresError> {
     let sql = "SELECT data FROM ctxbridge.segments WHERE tenant = $1 AND session = $2 AND sha256 = $3";
     db.first(sql, &[&session, &&sha256[..]])?.map(|row| row.get(0)).transpose()
-}
-
-pub(super) fn turn_at(db: &mut Connection, path: &str, byte: u64) -> Result<Option<(u64, u32)>, PostgresError> {
-    let sql = "SELECT u.start, u.idx FROM ctxbridge.transcripts t JOIN ctxbridge.turns u
-            ON u.tenant = t.tenant AND u.session = t.session AND u.transcript = t.id
-        WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2 AND u.superseded IS NULL AND u.start <= $3
-        ORDER BY u.idx DESC LIMIT 1";
-    let found = db.first(sql, &[&escape_nul(path), &saturating_i64(byte)])?;
-    found.map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?))).transpose()
 }
 
 /// Totals of this user's data. The size on disk is that of all users, since it is not known per user.
@@ -139,26 +110,29 @@ fn session_from(row: &PostgresRow) -> Result<Session, PostgresError> {
     })
 }
 
-/// A session by its id. This user's own takes precedence where several users have one.
-pub(super) fn session(db: &mut Connection, session: &str) -> Result<Option<Session>, PostgresError> {
-    let sql = format!("{SELECT_SESSION} AND session = $2 ORDER BY ({IS_OWN_SQL}) DESC, last_ms DESC NULLS LAST, id DESC LIMIT 1");
-    db.first(&sql, &[&escape_nul(session)])?.as_ref().map(session_from).transpose()
-}
+impl SessionReader for PostgresStore {
+    /// A session by its id. This user's own takes precedence where several users have one.
+    fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "{SELECT_SESSION} AND session = $2 ORDER BY ({IS_OWN_SQL}) DESC, last_ms DESC NULLS LAST, id DESC LIMIT 1"
+            );
+            db.first(&sql, &[&escape_nul(session)])?.as_ref().map(session_from).transpose()
+        })
+    }
 
-pub(super) fn sessions(
-    db: &mut Connection,
-    prefix: &str,
-    folder: Option<&str>,
-    count: usize,
-) -> Result<Vec<Session>, PostgresError> {
-    let sql = format!(
-        "{SELECT_SESSION} AND starts_with(session, $2) AND ($3::text IS NULL OR folder = $3)
+    fn sessions(&mut self, prefix: &str, folder: Option<&str>, count: usize) -> Result<Vec<Session>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "{SELECT_SESSION} AND starts_with(session, $2) AND ($3::text IS NULL OR folder = $3)
          ORDER BY last_ms DESC NULLS LAST, id DESC LIMIT $4"
-    );
-    db.all(&sql, &[&escape_nul(prefix), &escape_nul_in(folder), &row_limit(count)])?.iter().map(session_from).collect()
-}
+            );
+            db.all(&sql, &[&escape_nul(prefix), &escape_nul_in(folder), &row_limit(count)])?.iter().map(session_from).collect()
+        })
+    }
 
-pub(super) fn session_stats(db: &mut Connection, session: i64) -> Result<SessionStats, PostgresError> {
+    fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError> {
+        self.read(|db| {
     let sql = "SELECT (SELECT count(DISTINCT uuid) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
             AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)),
         coalesce(sum(bytes), 0)::bigint, count(agent), coalesce(sum(bad_lines), 0)::bigint, coalesce(sum(generation), 0)::bigint
@@ -171,80 +145,98 @@ pub(super) fn session_stats(db: &mut Connection, session: i64) -> Result<Session
         bad_lines: row.unsigned(3)?,
         rewritten: row.unsigned(4)?,
     })
-}
+})
+    }
 
-pub(super) fn transcripts(db: &mut Connection, session: i64) -> Result<Vec<StoredTranscript>, PostgresError> {
-    let sql = "SELECT id, path, agent, generation, bytes FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2
-        ORDER BY agent IS NOT NULL, bytes DESC, id";
-    let transcript = |row: &PostgresRow| {
-        Ok(StoredTranscript {
-            key: row.get(0)?,
-            path: row.text(1)?,
-            agent: row.optional_text(2)?,
-            generation: row.unsigned_32(3)?,
-            bytes: row.unsigned(4)?,
-        })
-    };
-    db.all(sql, &[&session])?.iter().map(transcript).collect()
-}
-
-const SELECT_SUMMARIES: &str = "
-    SELECT e.id, e.summary, c.at_ms, c.turns, s.session, CASE WHEN c.owner <> session_user::text THEN c.owner END
-    FROM ctxbridge.compactions c
-    JOIN ctxbridge.entries e ON e.tenant = c.tenant AND e.id = c.summary AND e.owner = c.owner
-    JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
-    WHERE c.tenant = $1";
-
-fn summary_from(row: &PostgresRow) -> Result<StoredSummary, PostgresError> {
-    Ok(StoredSummary {
-        entry: row.get(0)?,
-        text: row.text(1)?,
-        at_ms: row.get(2)?,
-        turns: row.unsigned_32(3)?,
-        owner: row.get(5)?,
-    })
-}
-
-pub(super) fn summaries(db: &mut Connection, session: i64) -> Result<Vec<StoredSummary>, PostgresError> {
-    let sql = format!("{SELECT_SUMMARIES} AND c.session = $2 ORDER BY c.at_ms DESC, c.id DESC");
-    db.all(&sql, &[&session])?.iter().map(summary_from).collect()
-}
-
-/// A summary by its entry, with the id of the session that it was first made of.
-pub(super) fn summary_of(db: &mut Connection, entry: i64) -> Result<Option<(String, StoredSummary)>, PostgresError> {
-    let sql = format!("{SELECT_SUMMARIES} AND c.summary = $2 AND e.summary IS NOT NULL ORDER BY c.at_ms LIMIT 1");
-    db.first(&sql, &[&entry])?.map(|row| Ok((row.text(4)?, summary_from(&row)?))).transpose()
-}
-
-/// Start times and context sizes of the session's turns. A turn that is in several files counts once.
-pub(super) fn contexts(db: &mut Connection, session: i64) -> Result<Vec<(i64, u64)>, PostgresError> {
-    let sql = "SELECT min(started_ms) AS begin, max(context_tokens) FROM ctxbridge.turns
-        WHERE tenant = $1 AND session = $2
-        AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)
-        AND superseded IS NULL AND context_tokens IS NOT NULL GROUP BY uuid ORDER BY begin";
-    db.all(sql, &[&session])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
-}
-
-pub(super) fn first_entry(db: &mut Connection, session: i64) -> Result<Option<i64>, PostgresError> {
-    let sql = "SELECT entry FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL AND transcript =
-            (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL
-             ORDER BY bytes DESC, id DESC LIMIT 1)
-        ORDER BY idx LIMIT 1";
-    db.first(sql, &[&session])?.map(|row| row.get(0)).transpose()
-}
-
-/// The last session that ended with `/clear` since a time and whose transcript is in a folder.
-pub(super) fn session_cleared(
-    db: &mut Connection,
-    transcripts_in: &str,
-    but: &str,
-    since_ms: i64,
-) -> Result<Option<Session>, PostgresError> {
-    let sql = format!(
-        "{SELECT_SESSION} AND {IS_OWN_SQL} AND session <> $3 AND end_reason = 'clear' AND ended_ms >= $4 AND EXISTS
+    /// The last session that ended with `/clear` since a time and whose transcript is in a folder.
+    fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "{SELECT_SESSION} AND {IS_OWN_SQL} AND session <> $3 AND end_reason = 'clear' AND ended_ms >= $4 AND EXISTS
             (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner AND agent IS NULL
              AND starts_with(path, $2))
          ORDER BY ended_ms DESC LIMIT 1"
+            );
+            db.first(&sql, &[&escape_nul(transcripts_in), &escape_nul(but), &since_ms])?.as_ref().map(session_from).transpose()
+        })
+    }
+
+    fn transcripts(&mut self, session: i64) -> Result<Vec<StoredTranscript>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT id, path, agent, generation, bytes FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2
+        ORDER BY agent IS NOT NULL, bytes DESC, id";
+            let transcript = |row: &PostgresRow| {
+                Ok(StoredTranscript {
+                    key: row.get(0)?,
+                    path: row.text(1)?,
+                    agent: row.optional_text(2)?,
+                    generation: row.unsigned_32(3)?,
+                    bytes: row.unsigned(4)?,
+                })
+            };
+            db.all(sql, &[&session])?.iter().map(transcript).collect()
+        })
+    }
+
+    /// Start times and context sizes of the session's turns. A turn that is in several files counts once.
+    fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT min(started_ms) AS begin, max(context_tokens) FROM ctxbridge.turns
+        WHERE tenant = $1 AND session = $2
+        AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)
+        AND superseded IS NULL AND context_tokens IS NOT NULL GROUP BY uuid ORDER BY begin";
+            db.all(sql, &[&session])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
+        })
+    }
+
+    fn first_entry(&mut self, session: i64) -> Result<Option<i64>, StoreError> {
+        self.read(|db| {
+            let sql =
+                "SELECT entry FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL AND transcript =
+            (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL
+             ORDER BY bytes DESC, id DESC LIMIT 1)
+        ORDER BY idx LIMIT 1";
+            db.first(sql, &[&session])?.map(|row| row.get(0)).transpose()
+        })
+    }
+}
+
+impl CursorReader for PostgresStore {
+    fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError> {
+        self.read(|db| {
+    let sql = format!(
+        "SELECT generation, bytes, checked, interpreter FROM ctxbridge.transcripts WHERE tenant = $1 AND {IS_OWN_SQL} AND path = $2"
     );
-    db.first(&sql, &[&escape_nul(transcripts_in), &escape_nul(but), &since_ms])?.as_ref().map(session_from).transpose()
+    let found = db.first(&sql, &[&escape_nul(path)])?;
+    found
+        .map(|row| {
+            Ok(Cursor {
+                generation: row.unsigned_32(0)?,
+                bytes: row.unsigned(1)?,
+                check: row.byte_array(2)?,
+                interpreter: row.json(3)?,
+            })
+        })
+        .transpose()
+})
+    }
+
+    fn segment_index(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {
+        self.read(|db| {
+            let sql = format!("SELECT l.start, l.bytes, l.sha256 {CURRENT_LAYOUT} ORDER BY l.start");
+            let found = db.all(&sql, &[&escape_nul(path)])?;
+            found.iter().map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?, row.byte_array(2)?))).collect()
+        })
+    }
+
+    fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT u.start, u.idx FROM ctxbridge.transcripts t JOIN ctxbridge.turns u
+            ON u.tenant = t.tenant AND u.session = t.session AND u.transcript = t.id
+        WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2 AND u.superseded IS NULL AND u.start <= $3
+        ORDER BY u.idx DESC LIMIT 1";
+            let found = db.first(sql, &[&escape_nul(path), &saturating_i64(byte)])?;
+            found.map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?))).transpose()
+        })
+    }
 }

@@ -3,27 +3,20 @@
 //! Words and vectors are in tables that only SQL functions read, since no index serves a search below row-level security.
 
 use super::compactions::project_with_slashes;
-use super::connection::Connection;
+use tokio_postgres::types::ToSql;
+
+use super::PostgresStore;
+use super::connection::{Connection, Params};
 use super::content::TurnContent;
 use super::error::PostgresError;
 use super::row::{PostgresRow, escape_nul, escape_nul_in};
 use super::tsvector::{TsVector, alternatives, to_tsquery};
 use ctxbridge_archive::search::filter::Filter;
-use ctxbridge_archive::store::Batch;
+use ctxbridge_archive::store::{Batch, SearchBackend, StoreError, VectorStore};
 use ctxbridge_common::digest;
 
 /// Vectors that are sent to the server at once: each takes it about a millisecond.
 const VECTOR_BATCH_SIZE: usize = 500;
-
-/// An entry that was found, and its score; higher is better.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EntryHit {
-    /// The entry.
-    pub entry: i64,
-    /// For words, the server's rank, comparable only within one
-    /// query. For vectors, 1 for equal and 0 for unrelated.
-    pub score: f32,
-}
 
 /// The text of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,91 +117,110 @@ impl FilterParams {
             file: escape_nul_in(filter.file.as_deref()),
         }
     }
+
+    /// The parameters of a search: those before the filter, the filter, and those after it.
+    fn between<'p>(&'p self, before: Params<'p>, after: Params<'p>) -> Vec<&'p (dyn ToSql + Sync)> {
+        let filter: [&(dyn ToSql + Sync); 7] =
+            [&self.session, &self.below_folder, &self.in_folder, &self.since_ms, &self.until_ms, &self.tool, &self.file];
+        [before, &filter, after].concat()
+    }
 }
 
-/// The best entries that match an expression in the index's language.
-pub(super) fn words(db: &mut Connection, words: &str, filter: &Filter, most: usize) -> Result<Vec<EntryHit>, PostgresError> {
-    let Some(query) = to_tsquery(words) else { return Ok(Vec::new()) };
-    let terms = alternatives(words);
-    let limits = FilterParams::of(filter);
-    let sql = "SELECT entry, score FROM ctxbridge.find_words($1, $2::text::tsquery, $3, $4, $5, $6, $7, $8, $9, $10,
-        $11::text[]::tsquery[])";
-    let found = db.all(
-        sql,
-        &[
-            &query,
-            &small(most),
-            &limits.session,
-            &limits.below_folder,
-            &limits.in_folder,
-            &limits.since_ms,
-            &limits.until_ms,
-            &limits.tool,
-            &limits.file,
-            &terms,
-        ],
-    )?;
-    found.iter().map(hit).collect()
+impl SearchBackend for PostgresStore {
+    fn has_vectors(&mut self) -> Result<bool, StoreError> {
+        self.read(has_vectors)
+    }
+
+    fn search_text(&mut self, expression: &str, filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
+        let Some(query) = to_tsquery(expression) else { return Ok(Vec::new()) };
+        let terms = alternatives(expression);
+        let limits = FilterParams::of(filter);
+        let sql = "SELECT entry, score FROM ctxbridge.find_words($1, $2::text::tsquery, $3, $4, $5, $6, $7, $8, $9, $10,
+            $11::text[]::tsquery[])";
+        let most = small(most);
+        self.read(|db| hits(&db.all(sql, &limits.between(&[&query, &most], &[&terms]))?))
+    }
+
+    fn search_vectors(
+        &mut self,
+        model: &str,
+        vector: &[f32],
+        filter: &Filter,
+        most: usize,
+    ) -> Result<Vec<(i64, f32)>, StoreError> {
+        self.require_vectors()?;
+        let vector = vector_literal(vector);
+        let limits = FilterParams::of(filter);
+        let sql = "SELECT entry, score FROM ctxbridge.find_near($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        let most = small(most);
+        // What is set for a search holds as long as its transaction.
+        self.read(|db| db.transaction(|db| hits(&db.all(sql, &limits.between(&[&model, &vector, &most], &[]))?)))
+    }
 }
 
-/// The entries nearest to a vector of a model.
-pub(super) fn search_nearest(
-    db: &mut Connection,
-    model: &str,
-    vector: &[f32],
-    filter: &Filter,
-    most: usize,
-) -> Result<Vec<EntryHit>, PostgresError> {
-    let limits = FilterParams::of(filter);
-    let sql = "SELECT entry, score FROM ctxbridge.find_near($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-    let found = db.all(
-        sql,
-        &[
-            &model,
-            &vector_literal(vector),
-            &small(most),
-            &limits.session,
-            &limits.below_folder,
-            &limits.in_folder,
-            &limits.since_ms,
-            &limits.until_ms,
-            &limits.tool,
-            &limits.file,
-        ],
-    )?;
-    found.iter().map(hit).collect()
-}
-
-fn hit(row: &PostgresRow) -> Result<EntryHit, PostgresError> {
-    Ok(EntryHit { entry: row.get(0)?, score: row.get(1)? })
-}
-
-/// Stores vectors of entries. They replace those of the same model.
-pub(super) fn put_vectors(db: &mut Connection, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), PostgresError> {
-    for some in vectors.chunks(VECTOR_BATCH_SIZE) {
-        let all = || {
-            some.iter().flat_map(|(entry, passages)| passages.iter().enumerate().map(move |(at, vector)| (*entry, at, vector)))
-        };
-        let entries: Vec<i64> = all().map(|(entry, ..)| entry).collect();
-        let passages: Vec<i16> = all().map(|(_, at, _)| i16::try_from(at).unwrap_or(i16::MAX)).collect();
-        let texts: Vec<String> = all().map(|(.., vector)| vector_literal(vector)).collect();
-        if !entries.is_empty() {
-            db.all("SELECT ctxbridge.put_vectors($1, $2, $3, $4, $5)", &[&model, &entries, &passages, &texts])?;
+impl VectorStore for PostgresStore {
+    fn unavailable_reason(&mut self) -> Result<Option<String>, StoreError> {
+        match self.require_vectors() {
+            Ok(()) => Ok(None),
+            Err(error) if matches!(PostgresError::of(&error), Some(PostgresError::NoVectors { .. })) => {
+                Ok(Some(error.to_string()))
+            }
+            Err(error) => Err(error),
         }
     }
-    Ok(())
+
+    fn entries_without_vectors(
+        &mut self,
+        model: &str,
+        dimensions: usize,
+        below: i64,
+        most: usize,
+    ) -> Result<Vec<(i64, digest::Sha256Digest)>, StoreError> {
+        self.require_vectors()?;
+        let sql = "SELECT e.entry, e.sha256 FROM ctxbridge.without_vectors($1, $2, $3, $4, $5) AS e";
+        self.read(|db| {
+            let found = db.all(sql, &[&model, &small(dimensions), &below, &small(most)])?;
+            found.iter().map(|row| Ok((row.get(0)?, row.byte_array(1)?))).collect()
+        })
+    }
+
+    fn save_vectors(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), StoreError> {
+        self.require_vectors()?;
+        self.write(|db| {
+            for some in vectors.chunks(VECTOR_BATCH_SIZE) {
+                let all = || {
+                    some.iter()
+                        .flat_map(|(entry, passages)| passages.iter().enumerate().map(move |(at, vector)| (*entry, at, vector)))
+                };
+                let entries: Vec<i64> = all().map(|(entry, ..)| entry).collect();
+                let passages: Vec<i16> = all().map(|(_, at, _)| i16::try_from(at).unwrap_or(i16::MAX)).collect();
+                let texts: Vec<String> = all().map(|(.., vector)| vector_literal(vector)).collect();
+                if !entries.is_empty() {
+                    db.all("SELECT ctxbridge.put_vectors($1, $2, $3, $4, $5)", &[&model, &entries, &passages, &texts])?;
+                }
+            }
+            Ok(())
+        })
+    }
 }
 
-/// This user's entries below an id without vectors of a model, the newest first, each with its content hash.
-pub(super) fn without_vectors(
-    db: &mut Connection,
-    (model, dimensions): (&str, usize),
-    below: i64,
-    most: usize,
-) -> Result<Vec<(i64, digest::Sha256Digest)>, PostgresError> {
-    let sql = "SELECT e.entry, e.sha256 FROM ctxbridge.without_vectors($1, $2, $3, $4, $5) AS e";
-    let found = db.all(sql, &[&model, &small(dimensions), &below, &small(most)])?;
-    found.iter().map(|row| Ok((row.get(0)?, row.byte_array(1)?))).collect()
+impl PostgresStore {
+    fn require_vectors(&self) -> Result<(), StoreError> {
+        if self.read(has_vectors)? {
+            return Ok(());
+        }
+        Err(PostgresError::NoVectors { server: self.pool.settings().server() }.into())
+    }
+}
+
+/// `true` if semantic search is available: the server has pgvector, and the tables for it.
+fn has_vectors(db: &mut Connection) -> Result<bool, PostgresError> {
+    db.one_without_tenant("SELECT to_regclass('ctxbridge.embeddings') IS NOT NULL", &[])?.get(0)
+}
+
+/// Entries with their scores.
+fn hits(rows: &[PostgresRow]) -> Result<Vec<(i64, f32)>, PostgresError> {
+    rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
 }
 
 /// Texts of entries, each cut at `chars` characters.

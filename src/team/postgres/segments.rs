@@ -5,9 +5,9 @@ use std::io::Write;
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::read;
+use super::{PostgresStore, read};
 use ctxbridge_archive::segment::{self, SegmentCheck};
-use ctxbridge_archive::store::{EVERYTHING, StoreError};
+use ctxbridge_archive::store::{EVERYTHING, SegmentReader, StoreError};
 use ctxbridge_common::digest;
 
 /// Maximum reads of the segment list: another process may join the last one with the next. The result has the same bytes.
@@ -79,6 +79,24 @@ impl SegmentCache {
             }
         }
         Ok(None)
+    }
+}
+
+impl SegmentReader for PostgresStore {
+    fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let Self { pool, remembered, .. } = self;
+        pool.with(|db| remembered.tail(db, path, below))
+    }
+
+    fn read_bytes(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        range: (u64, u64),
+        sink: &mut dyn Write,
+    ) -> Result<(), StoreError> {
+        let Self { pool, remembered, .. } = self;
+        pool.with(|db| remembered.read_bytes(db, transcript, generation, range, sink))
     }
 }
 

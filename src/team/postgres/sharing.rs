@@ -4,8 +4,9 @@
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::maintenance;
 use super::row::escape_nul;
+use super::{PostgresStore, maintenance};
+use ctxbridge_archive::store::{ProjectStore, StoreError};
 use ctxbridge_config::Visibility;
 
 /// Tables whose rows belong to one session. Shared tables are updated by SQL functions.
@@ -91,16 +92,6 @@ fn session_without_project(db: &mut Connection, session: &str) -> Result<Option<
     db.first(sql, &[&escape_nul(session)])?.map(|row| row.get(0)).transpose()
 }
 
-/// The project that this user's session is shown to, if the user is no longer its member: then nothing can be added to the session.
-pub(super) fn revoked_project(db: &mut Connection, session: &str) -> Result<Option<String>, PostgresError> {
-    let sql = "SELECT project FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text
-        AND visibility = 'project' AND NOT ctxbridge.may_write(tenant, audience)";
-    match db.first(sql, &[&escape_nul(session)])? {
-        Some(row) => row.optional_text(0),
-        None => Ok(None),
-    }
-}
-
 /// Visibility and project of a session.
 pub(super) struct SessionSharing {
     pub visibility: Visibility,
@@ -159,4 +150,26 @@ pub(super) fn write_audience(
     db.one("SELECT ctxbridge.share_texts($1, $2)", &[&session])?;
     // What several sessions have is seen by those who may read one of them.
     db.one("SELECT ctxbridge.share_entries($1, $2)", &[&session]).map(drop)
+}
+
+impl ProjectStore for PostgresStore {
+    fn assign_project(&mut self, session: &str, project: &str) -> Result<bool, StoreError> {
+        if !self.write(|db| assign_unshown(db, session, project))? {
+            return Ok(false);
+        }
+        self.write(|db| join_project(db, project))?;
+        self.write(|db| assign_shown(db, session, project))
+    }
+
+    /// The project that this user's session is shown to, if the user is no longer its member: then nothing can be added to the session.
+    fn revoked_project(&mut self, session: &str) -> Result<Option<String>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT project FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text
+        AND visibility = 'project' AND NOT ctxbridge.may_write(tenant, audience)";
+            match db.first(sql, &[&escape_nul(session)])? {
+                Some(row) => row.optional_text(0),
+                None => Ok(None),
+            }
+        })
+    }
 }

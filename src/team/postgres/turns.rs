@@ -1,14 +1,15 @@
 //! Queries for turns.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::connection::{Connection, Params};
 use super::error::PostgresError;
-use super::maintenance;
 use super::row::{PostgresRow, row_limit};
-use ctxbridge_archive::store::{StoredTurn, TurnLocation, TurnOffset, TurnSelection};
+use super::{PostgresStore, maintenance};
+use ctxbridge_archive::store::{
+    StoreError, StoredTurn, TurnLocation, TurnOffset, TurnReader, TurnSelection, first_of_each, turn_id_range,
+};
 use ctxbridge_transcript::Turn;
 
 /// SQL expression: `true` if this user pinned a row of `turns`.
@@ -91,70 +92,9 @@ fn list(db: &mut Connection, sql: &str, params: Params<'_>) -> Result<Vec<Stored
     db.all(sql, params)?.iter().map(stored_turn).collect()
 }
 
-pub(super) fn turns(db: &mut Connection, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, PostgresError> {
-    let mut found = Vec::new();
-    // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
-    let transcripts = transcripts(db, session)?;
-    // They are few, mostly none: to look at all turns for that would take longer than to send them.
-    let kept = if which == TurnSelection::Pinned { pinned_ids(db)? } else { Vec::new() };
-    for &TranscriptFile { transcript, is_agent, hot_from } in &transcripts {
-        match which {
-            TurnSelection::Agents | TurnSelection::All if is_agent != (which == TurnSelection::Agents) => {}
-            TurnSelection::All | TurnSelection::Agents => {
-                let sql = of_transcript("superseded IS NULL ORDER BY idx");
-                found.extend(list(db, &sql, &[&session, &transcript])?);
-            }
-            TurnSelection::Superseded => {
-                let sql = of_transcript("superseded IS NOT NULL ORDER BY idx, turns.id");
-                found.extend(list(db, &sql, &[&session, &transcript])?);
-            }
-            TurnSelection::Newest(_) | TurnSelection::Candidates(_) | TurnSelection::Pinned if is_agent => {}
-            TurnSelection::Newest(count) => {
-                let sql = of_transcript("superseded IS NULL ORDER BY idx DESC LIMIT $4");
-                found.extend(list(db, &sql, &[&session, &transcript, &row_limit(count)])?);
-            }
-            TurnSelection::Candidates(count) => candidates(db, session, transcript, hot_from, count, &mut found)?,
-            TurnSelection::Pinned if kept.is_empty() => {}
-            TurnSelection::Pinned => {
-                let sql = of_transcript("superseded IS NULL AND turns.uuid = ANY ($4) ORDER BY idx DESC");
-                found.extend(list(db, &sql, &[&session, &transcript, &kept])?);
-            }
-        }
-    }
-    if has_copies(&transcripts) {
-        let mut seen = HashSet::new();
-        found.retain(|turn| turn.agent.is_some() || turn.is_superseded || seen.insert(turn.turn.id));
-        if let TurnSelection::Newest(count) = which {
-            found.sort_by_key(|turn| Reverse(turn.turn.started_ms));
-            found.truncate(count);
-        }
-    }
-    Ok(found)
-}
-
-/// `true` if a session has several main transcripts, after a copy or a renamed folder: turns in several files count once.
-fn has_copies(transcripts: &[TranscriptFile]) -> bool {
-    transcripts.iter().filter(|listed| !listed.is_agent).count() > 1
-}
-
-/// Only the start offsets of [`turns`]. This is cheaper: half of a turn's
-/// data is in its entry, which takes a lookup in an index of the whole table.
-pub(super) fn turn_offsets(db: &mut Connection, session: i64, of_agents: bool) -> Result<Vec<TurnOffset>, PostgresError> {
-    let transcripts = transcripts(db, session)?;
-    let sql =
-        "SELECT start, uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND transcript = $3 AND superseded IS NULL
-        ORDER BY idx";
-    let mut found = Vec::new();
-    for &TranscriptFile { transcript, .. } in transcripts.iter().filter(|listed| listed.is_agent == of_agents) {
-        for row in db.all(sql, &[&session, &transcript])? {
-            found.push(TurnOffset { transcript, at: row.unsigned(0)?, id: row.byte_array(1)? });
-        }
-    }
-    if !of_agents && has_copies(&transcripts) {
-        let mut seen = HashSet::new();
-        found.retain(|start| seen.insert(start.id));
-    }
-    Ok(found)
+/// Number of a session's main transcripts.
+fn mains(transcripts: &[TranscriptFile]) -> usize {
+    transcripts.iter().filter(|listed| !listed.is_agent).count()
 }
 
 /// The ids of all turns that this user pinned.
@@ -202,60 +142,128 @@ fn candidates(
     Ok(())
 }
 
-/// Pinned turns, the newest first. One that is in several sessions is listed once.
-pub(super) fn pinned(db: &mut Connection, count: usize) -> Result<Vec<StoredTurn>, PostgresError> {
-    let sql = format!(
-        "{} AND turns.uuid IN (SELECT k.uuid FROM ctxbridge.kept k WHERE k.tenant = $1 AND k.owner = session_user::text AND k.is_kept)
-         ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC",
-        *SELECT_TURNS
-    );
-    let mut found = list(db, &sql, &[])?;
-    let mut seen = HashSet::new();
-    found.retain(|turn| seen.insert(turn.turn.id));
-    found.truncate(count);
-    Ok(found)
-}
-
-pub(super) fn turns_by_id(db: &mut Connection, prefix: &str) -> Result<Vec<StoredTurn>, PostgresError> {
-    const DIGITS: usize = 32;
-    let padded = |digit: &str| {
-        let digits = prefix.to_owned() + &digit.repeat(DIGITS.saturating_sub(prefix.len()));
-        u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
-    };
-    let (Some(low), Some(high)) = (padded("0"), padded("f")) else { return Ok(Vec::new()) };
-    let sql = format!(
-        "{} AND turns.uuid BETWEEN $2 AND $3 ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC",
-        *SELECT_TURNS
-    );
-    list(db, &sql, &[&&low[..], &&high[..]])
-}
-
-pub(super) fn turn_locations(db: &mut Connection, entries: &[i64]) -> Result<Vec<TurnLocation>, PostgresError> {
-    let place = |row: &PostgresRow| {
-        let richness: i16 = row.get(9)?;
-        Ok(TurnLocation {
-            entry: row.get(0)?,
-            key: row.get(1)?,
-            transcript: row.get(2)?,
-            index: row.unsigned_32(3)?,
-            session: row.get(4)?,
-            folder: row.optional_text(5)?,
-            started_ms: row.get(6)?,
-            access_count: row.unsigned_32(7)?,
-            confidence: row.get(8)?,
-            richness: (richness & 1 != 0, richness & 2 != 0),
-            is_superseded: row.get(10)?,
-        })
-    };
-    db.all(&SELECT_LOCATIONS, &[&entries])?.iter().map(place).collect()
-}
-
 pub(super) fn turn(db: &mut Connection, session: i64, transcript: i64, index: u32) -> Result<Option<StoredTurn>, PostgresError> {
     let sql = of_transcript("superseded IS NULL AND idx = $4");
     Ok(list(db, &sql, &[&session, &transcript, &index.cast_signed()])?.pop())
 }
 
-pub(super) fn turn_by_location(db: &mut Connection, place: &TurnLocation) -> Result<Option<StoredTurn>, PostgresError> {
-    let sql = format!("{} AND turns.session = $2 AND turns.id = $3", *SELECT_TURNS);
-    Ok(list(db, &sql, &[&place.session, &place.key])?.pop())
+impl TurnReader for PostgresStore {
+    fn turns(&mut self, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| {
+            let mut found = Vec::new();
+            // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
+            let transcripts = transcripts(db, session)?;
+            // They are few, mostly none: to look at all turns for that would take longer than to send them.
+            let kept = if which == TurnSelection::Pinned { pinned_ids(db)? } else { Vec::new() };
+            for &TranscriptFile { transcript, is_agent, hot_from } in &transcripts {
+                match which {
+                    TurnSelection::Agents | TurnSelection::All if is_agent != (which == TurnSelection::Agents) => {}
+                    TurnSelection::All | TurnSelection::Agents => {
+                        let sql = of_transcript("superseded IS NULL ORDER BY idx");
+                        found.extend(list(db, &sql, &[&session, &transcript])?);
+                    }
+                    TurnSelection::Superseded => {
+                        let sql = of_transcript("superseded IS NOT NULL ORDER BY idx, turns.id");
+                        found.extend(list(db, &sql, &[&session, &transcript])?);
+                    }
+                    TurnSelection::Newest(_) | TurnSelection::Candidates(_) | TurnSelection::Pinned if is_agent => {}
+                    TurnSelection::Newest(count) => {
+                        let sql = of_transcript("superseded IS NULL ORDER BY idx DESC LIMIT $4");
+                        found.extend(list(db, &sql, &[&session, &transcript, &row_limit(count)])?);
+                    }
+                    TurnSelection::Candidates(count) => candidates(db, session, transcript, hot_from, count, &mut found)?,
+                    TurnSelection::Pinned if kept.is_empty() => {}
+                    TurnSelection::Pinned => {
+                        let sql = of_transcript("superseded IS NULL AND turns.uuid = ANY ($4) ORDER BY idx DESC");
+                        found.extend(list(db, &sql, &[&session, &transcript, &kept])?);
+                    }
+                }
+            }
+            which.drop_copies(mains(&transcripts), &mut found);
+            Ok(found)
+        })
+    }
+
+    /// Only the start offsets of [`turns`]. This is cheaper: half of a turn's
+    /// data is in its entry, which takes a lookup in an index of the whole table.
+    fn turn_offsets(&mut self, session: i64, of_agents: bool) -> Result<Vec<TurnOffset>, StoreError> {
+        self.read(|db| {
+            let transcripts = transcripts(db, session)?;
+            let sql =
+        "SELECT start, uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND transcript = $3 AND superseded IS NULL
+        ORDER BY idx";
+            let mut found = Vec::new();
+            for &TranscriptFile { transcript, .. } in transcripts.iter().filter(|listed| listed.is_agent == of_agents) {
+                for row in db.all(sql, &[&session, &transcript])? {
+                    found.push(TurnOffset { transcript, at: row.unsigned(0)?, id: row.byte_array(1)? });
+                }
+            }
+            if !of_agents && mains(&transcripts) > 1 {
+                let mut seen = HashSet::new();
+                found.retain(|start| seen.insert(start.id));
+            }
+            Ok(found)
+        })
+    }
+
+    fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| {
+            let Some((low, high)) = turn_id_range(prefix) else { return Ok(Vec::new()) };
+            let sql = format!(
+                "{} AND turns.uuid BETWEEN $2 AND $3 ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC",
+                *SELECT_TURNS
+            );
+            list(db, &sql, &[&&low[..], &&high[..]])
+        })
+    }
+
+    fn turn_locations(&mut self, entries: &[i64]) -> Result<Vec<TurnLocation>, StoreError> {
+        self.read(|db| {
+            let place = |row: &PostgresRow| {
+                let richness: i16 = row.get(9)?;
+                Ok(TurnLocation {
+                    entry: row.get(0)?,
+                    key: row.get(1)?,
+                    transcript: row.get(2)?,
+                    index: row.unsigned_32(3)?,
+                    session: row.get(4)?,
+                    folder: row.optional_text(5)?,
+                    started_ms: row.get(6)?,
+                    access_count: row.unsigned_32(7)?,
+                    confidence: row.get(8)?,
+                    richness: (richness & 1 != 0, richness & 2 != 0),
+                    is_superseded: row.get(10)?,
+                })
+            };
+            db.all(&SELECT_LOCATIONS, &[&entries])?.iter().map(place).collect()
+        })
+    }
+
+    fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError> {
+        let Self { pool, remembered, .. } = self;
+        let found = pool.with(|db| match remembered.session_of(db, transcript)? {
+            Some(session) => turn(db, session, transcript, index),
+            None => Ok(None),
+        });
+        Ok(found?)
+    }
+
+    fn turn_by_location(&mut self, place: &TurnLocation) -> Result<Option<StoredTurn>, StoreError> {
+        self.read(|db| {
+            let sql = format!("{} AND turns.session = $2 AND turns.id = $3", *SELECT_TURNS);
+            Ok(list(db, &sql, &[&place.session, &place.key])?.pop())
+        })
+    }
+
+    /// Pinned turns, the newest first. One that is in several sessions is listed once.
+    fn pinned(&mut self, count: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| {
+    let sql = format!(
+        "{} AND turns.uuid IN (SELECT k.uuid FROM ctxbridge.kept k WHERE k.tenant = $1 AND k.owner = session_user::text AND k.is_kept)
+         ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC",
+        *SELECT_TURNS
+    );
+    Ok(first_of_each(list(db, &sql, &[])?, count))
+})
+    }
 }

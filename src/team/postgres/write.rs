@@ -15,9 +15,9 @@ use super::content::{self, BatchBytes, TurnContent};
 use super::error::PostgresError;
 use super::row::{escape_nul, escape_nul_in, names_to_json};
 use super::segments::SegmentCache;
-use super::{changes, compactions, maintenance, pins, search};
+use super::{PostgresStore, changes, compactions, maintenance, pins, search};
 use ctxbridge_archive::search::tokens::Tokenizer;
-use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError};
+use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
 use ctxbridge_common::digest;
 use ctxbridge_config::Visibility;
 use ctxbridge_transcript::Turn;
@@ -511,8 +511,16 @@ pub(super) fn ensure_session(db: &mut Connection, session: &str, now_ms: i64) ->
     Ok(SessionRow { id: row.get(0)?, audience: row.get(1)? })
 }
 
-pub(super) fn end_session(db: &mut Connection, session: &str, reason: &str, now_ms: i64) -> Result<(), PostgresError> {
+impl TranscriptAppender for PostgresStore {
+    fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
+        super::store::retry_conflicts(|| self.pool.with(|db| append(db, batch)))
+    }
+
+    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| {
     let session = ensure_session(db, session, now_ms)?;
     let sql = "UPDATE ctxbridge.sessions SET ended_ms = $3, end_reason = $4 WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
     db.execute(sql, &[&session.id, &now_ms, &escape_nul(reason)]).map(drop)
+})
+    }
 }

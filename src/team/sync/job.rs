@@ -13,7 +13,7 @@ use ctxbridge_archive::ingest::{IngestReport, ingest_from};
 use ctxbridge_archive::learn;
 use ctxbridge_archive::reader::Comparison;
 use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::{Session, Store, StoreError, StoredTranscript, Transcript};
+use ctxbridge_archive::store::{Session, SessionReader, Store, StoreError, StoreReader, StoredTranscript, Transcript};
 use ctxbridge_claude_flow as claude_flow;
 use ctxbridge_redact::RedactionCounts;
 
@@ -111,7 +111,7 @@ impl SessionSync<'_> {
     }
 
     /// Keeps the full path of a transcript that was sent under it: under another name, an older copy of it would stay there.
-    fn keep_known_paths(&self, to: &mut dyn Store, transcripts: &mut [OutgoingTranscript]) -> Result<(), StoreError> {
+    fn keep_known_paths(&self, to: &mut dyn SessionReader, transcripts: &mut [OutgoingTranscript]) -> Result<(), StoreError> {
         if transcripts.iter().all(|outgoing| outgoing.path == outgoing.transcript.path) {
             return Ok(());
         }
@@ -171,7 +171,7 @@ impl SessionSync<'_> {
 
     fn find_remote_transcript(
         &self,
-        to: &mut dyn Store,
+        to: &mut dyn SessionReader,
         outgoing: &OutgoingTranscript,
     ) -> Result<Option<StoredTranscript>, StoreError> {
         let Some(session) = to.session(&self.session.session)? else { return Ok(None) };
@@ -182,7 +182,7 @@ impl SessionSync<'_> {
     fn find_remote_generation(
         &self,
         from: &mut dyn Store,
-        to: &mut dyn Store,
+        to: &mut dyn StoreReader,
         (outgoing, generation): (&OutgoingTranscript, u32),
         at_least: u32,
     ) -> Result<Option<u32>, StoreError> {

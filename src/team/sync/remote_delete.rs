@@ -11,7 +11,7 @@ use super::outgoing::{OutgoingTranscript, outgoing_transcripts};
 use super::state::SyncState;
 use super::{SyncError, lock};
 use crate::postgres::PostgresStore;
-use ctxbridge_archive::store::{RemovalReport, RetainOnRemove, Store, StoreError};
+use ctxbridge_archive::store::{RemovalReport, RetainOnRemove, SessionReader, Store, StoreError};
 use ctxbridge_redact::Redactor;
 
 /// Longest wait for a running sync: it may be sending the session that is to be deleted.
@@ -81,7 +81,7 @@ impl RemoteDelete<'_> {
 
 /// Forgets that a session was sent. The record is kept by path: where the local archive does not have the session, all of the
 /// record is forgotten and rebuilt.
-fn forget_sent(from: &mut dyn Store, state: &mut SyncState, session: &str) -> Result<io::Result<()>, StoreError> {
+fn forget_sent(from: &mut dyn SessionReader, state: &mut SyncState, session: &str) -> Result<io::Result<()>, StoreError> {
     let Some(here) = from.session(session)? else { return Ok(state.forget()) };
     let paths: Vec<String> = from.transcripts(here.key)?.into_iter().map(|transcript| transcript.path).collect();
     Ok(state.forget_session(session, &paths))

@@ -10,7 +10,7 @@ use tempfile::SpooledTempFile;
 
 use ctxbridge_archive::generation_match;
 use ctxbridge_archive::reader::{CHECKED_BYTES, TranscriptSource};
-use ctxbridge_archive::store::{Store, StoreError, StoredTranscript};
+use ctxbridge_archive::store::{SegmentReader, StoreError, StoredTranscript};
 use ctxbridge_redact::{RedactionCounts, Redactor};
 
 /// Bytes of one transcript that are held in memory; larger ones are spooled to an unnamed file.
@@ -45,7 +45,7 @@ impl RedactedStream {
     /// # Errors
     /// If it cannot be read, or there is no space to spool it.
     pub fn read(
-        store: &mut dyn Store,
+        store: &mut dyn SegmentReader,
         (transcript, generation): (i64, u32),
         (from, to): (OffsetMapping, u64),
         redactor: &Redactor,
@@ -80,7 +80,7 @@ impl RedactedStream {
     /// If the other store cannot be read.
     pub fn find_matching_generation_in(
         &mut self,
-        store: &mut dyn Store,
+        store: &mut dyn SegmentReader,
         there: &StoredTranscript,
         from: u32,
     ) -> Result<Option<u32>, StoreError> {

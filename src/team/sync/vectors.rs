@@ -9,7 +9,7 @@ use super::{SyncError, SyncReport, SyncWork, WorkerStores};
 use ctxbridge_archive::embed::EmbeddingModel;
 use ctxbridge_archive::search::passages::PassageTexts;
 use ctxbridge_archive::search::{SearchIndex, context_text, is_short_turn};
-use ctxbridge_archive::store::{ImportedEmbedding, Store, StoreError, StoredTurn, TurnLocation, VectorStore};
+use ctxbridge_archive::store::{ImportedEmbedding, Store, StoreError, StoreReader, StoredTurn, TurnLocation, VectorStore};
 use ctxbridge_archive::turn_text;
 use ctxbridge_common::digest;
 use ctxbridge_config::StoreKind;
@@ -134,7 +134,7 @@ impl SyncWork<'_> {
     }
 
     /// Sends vectors that came from other tools, of entries without secrets.
-    fn imported(&self, from: &mut dyn Store, open: &mut WorkerStores) -> Result<bool, SyncError> {
+    fn imported(&self, from: &mut dyn StoreReader, open: &mut WorkerStores) -> Result<bool, SyncError> {
         for (model, mut entries) in imported(from, self.sync.redactor)? {
             let mut below = i64::MAX;
             while !entries.is_empty() {
@@ -219,7 +219,7 @@ struct EntryTexts {
 }
 
 impl EntryTexts {
-    fn of(store: &mut dyn Store, entry: i64) -> Result<Self, StoreError> {
+    fn of(store: &mut dyn StoreReader, entry: i64) -> Result<Self, StoreError> {
         let mut places = store.turn_locations(&[entry])?;
         places.sort_by_cached_key(|place| Reverse(place.rank()));
         for place in places {
@@ -236,7 +236,7 @@ impl EntryTexts {
         Ok(Self { texts, is_short: false })
     }
 
-    fn of_turn(store: &mut dyn Store, place: &TurnLocation, turn: &StoredTurn) -> Result<Self, StoreError> {
+    fn of_turn(store: &mut dyn StoreReader, place: &TurnLocation, turn: &StoredTurn) -> Result<Self, StoreError> {
         let fields = turn_text::fields(store, turn)?;
         let texts = PassageTexts::of(&fields, || {
             let mut said_in = |index: Option<u32>| -> Result<String, StoreError> {
@@ -269,7 +269,7 @@ impl EntryTexts {
 /// Keys of vectors that may be sent, by model and by content hash.
 type ImportedVectorKeys = HashMap<String, HashMap<digest::Sha256Digest, Vec<i64>>>;
 
-fn imported(from: &mut dyn Store, redactor: &Redactor) -> Result<ImportedVectorKeys, StoreError> {
+fn imported(from: &mut dyn StoreReader, redactor: &Redactor) -> Result<ImportedVectorKeys, StoreError> {
     let mut found = ImportedVectorKeys::new();
     let mut after = 0;
     loop {
@@ -287,7 +287,11 @@ fn imported(from: &mut dyn Store, redactor: &Redactor) -> Result<ImportedVectorK
 }
 
 /// The hash of an entry's content, if none of its lines has a secret.
-fn secret_free_hash(from: &mut dyn Store, entry: i64, redactor: &Redactor) -> Result<Option<digest::Sha256Digest>, StoreError> {
+fn secret_free_hash(
+    from: &mut dyn StoreReader,
+    entry: i64,
+    redactor: &Redactor,
+) -> Result<Option<digest::Sha256Digest>, StoreError> {
     let mut sha256 = None;
     for place in from.turn_locations(&[entry])? {
         let Some(turn) = from.turn_by_location(&place)? else { continue };

@@ -7,7 +7,7 @@ use anyhow::Result;
 use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::store::jsonl::JsonlStore;
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge::archive::store::{Store, Transcript, TurnSelection};
+use ctxbridge::archive::store::{MaintenanceStore, Store, Transcript, TurnSelection};
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]

@@ -11,8 +11,8 @@ use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::tokens::Tokenizer;
-use ctxbridge::archive::store::Store as _;
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::store::{SearchBackend, StoreReader};
 use ctxbridge::redact::Redactor;
 use ctxbridge::team::postgres::{ConnectionPool, ConnectionSettings, PostgresStore, TlsMode};
 use ctxbridge::team::sync::{RetryPolicy, SyncRun};
@@ -175,7 +175,7 @@ fn search(args: &PostgresArgs, server: &Server, database: &Database, store: &mut
     let meaning = |rng: &mut Rng| (0..384).map(|_| rng.roll() as f32 - 0.5).collect::<Vec<f32>>();
     // A server that is used has its index in memory; one that was just filled reads it from the disk.
     for _ in 0..WARMING {
-        store.search_nearest(MODEL, &meaning(&mut rng), &Filter::default(), 100)?;
+        store.search_vectors(MODEL, &meaning(&mut rng), &Filter::default(), 100)?;
     }
     for (name, low, high) in
         [("words that few turns have", 0.0001, 0.002), ("usual words", 0.002, 0.03), ("words of every tenth turn", 0.08, 1.0)]
@@ -192,8 +192,8 @@ fn search(args: &PostgresArgs, server: &Server, database: &Database, store: &mut
             let query: Vec<&str> = (0..3).map(|_| known[(rng.roll() * known.len() as f64) as usize].as_str()).collect();
             let expression = QueryTerms::of(&query.join(" "), &tokenizer).expression(&[]).unwrap_or_default();
             let vector = meaning(&mut rng);
-            found += store.search_words(&expression, &Filter::default(), 100)?.len();
-            store.search_nearest(MODEL, &vector, &Filter::default(), 100)?;
+            found += store.search_text(&expression, &Filter::default(), 100)?.len();
+            store.search_vectors(MODEL, &vector, &Filter::default(), 100)?;
         }
         let [mut by_words, mut near] = times();
         by_words.drain(..before[0]);

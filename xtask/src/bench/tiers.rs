@@ -58,7 +58,7 @@ pub fn run(args: &TiersArgs) -> Result<bool> {
         println!("| {name} | {} | {from:.1} MB | {to:.1} MB | {took:.1} s |", moved.sessions);
         let begun = Instant::now();
         store.shrink()?;
-        ctxbridge::archive::store::Store::checkpoint(&mut store)?;
+        ctxbridge::archive::store::MaintenanceStore::checkpoint(&mut store)?;
         drop(store);
         let (before, after, took) = (mb(before), mb(scratch.archive_bytes()?), begun.elapsed().as_secs_f64());
         println!("| the database afterwards, `VACUUM` | | {before:.1} MB | {after:.1} MB | {took:.1} s |");

@@ -6,7 +6,7 @@ use crate::search::candidate_source::{CandidateSource, Coverage};
 use crate::search::query::QueryTerms;
 use crate::search::tokens::Tokenizer;
 use crate::search::{Filter, SearchError};
-use crate::store::{Store, TurnLocation};
+use crate::store::{StoreReader, TurnLocation};
 
 impl CandidateSource for SearchIndex {
     type PreparedQuery = LexicalQuery;
@@ -16,16 +16,16 @@ impl CandidateSource for SearchIndex {
         &self.tokenizer
     }
 
-    fn coverage(&mut self, _: &mut dyn Store, model: &str) -> Result<Coverage, SearchError> {
+    fn coverage(&mut self, _: &mut dyn StoreReader, model: &str) -> Result<Coverage, SearchError> {
         let (with, all) = SearchIndex::coverage(self, model)?;
         Ok(Coverage::Counted(with, all))
     }
 
-    fn prepare(&mut self, _: &mut dyn Store, terms: &QueryTerms, columns: &[&str]) -> Result<LexicalQuery, SearchError> {
+    fn prepare(&mut self, _: &mut dyn StoreReader, terms: &QueryTerms, columns: &[&str]) -> Result<LexicalQuery, SearchError> {
         SearchIndex::prepare(self, terms, columns)
     }
 
-    fn resolve_filter(&mut self, _: &mut dyn Store, filter: &Filter) -> Result<Option<AllowedIds>, SearchError> {
+    fn resolve_filter(&mut self, _: &mut dyn StoreReader, filter: &Filter) -> Result<Option<AllowedIds>, SearchError> {
         SearchIndex::resolve_filter(self, filter)
     }
 
@@ -33,13 +33,13 @@ impl CandidateSource for SearchIndex {
         allowed.turns.contains(&place.key)
     }
 
-    fn newest(&mut self, _: &mut dyn Store, allowed: &AllowedIds, most: usize) -> Result<Vec<i64>, SearchError> {
+    fn newest(&mut self, _: &mut dyn StoreReader, allowed: &AllowedIds, most: usize) -> Result<Vec<i64>, SearchError> {
         Ok(allowed.newest(most))
     }
 
     fn search_lexical(
         &mut self,
-        _: &mut dyn Store,
+        _: &mut dyn StoreReader,
         asked: &LexicalQuery,
         allowed: Option<&AllowedIds>,
         limit: usize,
@@ -50,7 +50,7 @@ impl CandidateSource for SearchIndex {
 
     fn search_dense(
         &mut self,
-        _: &mut dyn Store,
+        _: &mut dyn StoreReader,
         (model, vector): (&str, &[f32]),
         allowed: Option<&AllowedIds>,
         limit: usize,
@@ -62,7 +62,7 @@ impl CandidateSource for SearchIndex {
         SearchIndex::cosines(self, model, vector, entries)
     }
 
-    fn excerpt(&mut self, _: &mut dyn Store, entry: i64) -> Result<Option<Excerpt>, SearchError> {
+    fn excerpt(&mut self, _: &mut dyn StoreReader, entry: i64) -> Result<Option<Excerpt>, SearchError> {
         SearchIndex::excerpt(self, entry)
     }
 }

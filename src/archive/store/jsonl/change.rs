@@ -11,7 +11,8 @@ use crate::learn::{LearningBatch, LearningCursor};
 use crate::maintenance::{MaintenanceMode, MaintenancePlan};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{
-    AppendOutcome, Batch, Compaction, Cursor, ImportedUsage, Segment, SharedPrefix, Snapshot, Store, StoreError, Transcript,
+    AppendOutcome, Batch, Compaction, CompactionWriter, Cursor, ImportedUsage, LearningWriter, MaintenanceStore, PinWriter,
+    Segment, SharedPrefix, Snapshot, StoreError, Transcript, TranscriptAppender, UsageWriter,
 };
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, Turn};

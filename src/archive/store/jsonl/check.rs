@@ -76,7 +76,7 @@ impl JsonlStore {
             let (key, path, session, newest) = session;
             for generation in 0..=newest {
                 let name = transcript_file(&session, &path, generation);
-                for (start, bytes, sha256) in self.replayed.memory.pieces(key, generation, EVERYTHING)? {
+                for (start, bytes, sha256) in self.replayed.memory.segments_of(key, generation, EVERYTHING)? {
                     self.raw.forget();
                     if let Err(cause) = self.raw.piece(&self.folder, &name, (start, bytes, &sha256)) {
                         findings.push(Finding::Transcript { file: self.folder.file(&name), start, cause });

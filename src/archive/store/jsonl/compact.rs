@@ -14,7 +14,7 @@ use super::journal::{self, ChangeJournal, Extent, FORMAT, JournalHeader};
 use super::{JsonlStore, checkpoint, new_id};
 use crate::entry::Entry;
 use crate::store::sqlite::{LockPolicy, SqliteStore};
-use crate::store::{Store, StoreError};
+use crate::store::{SegmentReader, StoreError, StoreReader, TurnReader};
 use ctxbridge_common::digest;
 
 /// A writer that only adds something leaves a journal or an entries file with fewer bytes as it is.

@@ -41,8 +41,9 @@ use journal::{ChangeJournal, Extent, FORMAT, JournalHeader, JournalState, json};
 use replay::ReplayedArchive;
 
 use super::sqlite::{LockPolicy, SqliteStore};
-use super::{Batch, ImportedUsage, Store, StoreError, Transcript};
+use super::{Batch, ImportedUsage, StoreError, Transcript};
 use crate::entry::Entry;
+use crate::store::{CursorReader, LearningReader};
 use ctxbridge_common::digest;
 
 /// Numbers of replayed lines and turns that are worth a checkpoint: when nobody waits, and when a user does.

@@ -2,20 +2,32 @@
 
 use std::io::Write;
 
+use rusqlite::Connection;
+
 use super::change::{Append, ChangeOutcome, Hash, JournalChange};
 use super::{BACKGROUND_CHECKPOINT_STEPS, JsonlStore};
-use crate::learn::{LearningBatch, LearningCursor, ToolStats};
+use crate::learn::{LearningBatch, LearningCursor};
 use crate::maintenance::{ArchiveStats, HotSetUsage, MaintenanceMode, MaintenancePlan, MaintenanceReport};
+use crate::store::sqlite::SqliteQueries;
 use crate::store::{
-    AppendOutcome, ArchiveTotals, Batch, Changes, Compaction, Cursor, ImportedUsage, LearningQuery, Session, SessionStats,
-    Snapshot, Store, StoreError, StoredCompaction, StoredFix, StoredLearning, StoredSummary, StoredTranscript, StoredTurn,
-    TurnLocation, TurnSelection,
+    AppendOutcome, ArchiveTotals, Batch, Compaction, CompactionWriter, CursorReader, ImportedUsage, LearningWriter,
+    MaintenanceStore, PinWriter, ProjectStore, SegmentReader, Snapshot, StoreError, StoreReader, TierReader, TranscriptAppender,
+    UsageWriter,
 };
-use ctxbridge_common::digest;
 use ctxbridge_config::StoreKind;
 use ctxbridge_transcript::{CompactSummary, FirstContext};
 
-impl Store for JsonlStore {
+impl SqliteQueries for JsonlStore {
+    fn query<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.now()?.query(work)
+    }
+}
+
+impl TierReader for JsonlStore {}
+
+impl ProjectStore for JsonlStore {}
+
+impl StoreReader for JsonlStore {
     fn kind(&self) -> StoreKind {
         StoreKind::Jsonl
     }
@@ -24,10 +36,14 @@ impl Store for JsonlStore {
         self.folder.path().display().to_string()
     }
 
-    fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError> {
-        self.now()?.cursor(path)
+    fn totals(&mut self) -> Result<ArchiveTotals, StoreError> {
+        let totals = self.now()?.totals()?;
+        let (transcripts, others) = self.folder.bytes();
+        Ok(ArchiveTotals { bytes_segments: transcripts, bytes_stored: transcripts + others, ..totals })
     }
+}
 
+impl SegmentReader for JsonlStore {
     fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         let memory = self.now()?;
         let (Some(cursor), Some(transcript)) = (memory.cursor(path)?, memory.transcript_at(path)?) else { return Ok(None) };
@@ -37,14 +53,23 @@ impl Store for JsonlStore {
         Ok(Some((start, piece.to_vec())))
     }
 
-    fn segment_index(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {
-        self.now()?.segment_index(path)
+    fn read_bytes(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        range: (u64, u64),
+        sink: &mut dyn Write,
+    ) -> Result<(), StoreError> {
+        for (start, bytes, sha256) in self.now()?.segments_of(transcript, generation, range)? {
+            let piece = self.piece(transcript, generation, (start, bytes, &sha256))?;
+            let clamp = |byte: u64| byte.saturating_sub(start).min(piece.len() as u64) as usize;
+            sink.write_all(piece.get(clamp(range.0)..clamp(range.1)).unwrap_or_default())?;
+        }
+        Ok(())
     }
+}
 
-    fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError> {
-        self.now()?.turn_at(path, byte)
-    }
-
+impl TranscriptAppender for JsonlStore {
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
         let appended = self.change(|store| {
             let known = store.known_bytes(batch)?;
@@ -64,82 +89,20 @@ impl Store for JsonlStore {
         Ok(appended)
     }
 
-    fn read_bytes(
-        &mut self,
-        transcript: i64,
-        generation: u32,
-        range: (u64, u64),
-        sink: &mut dyn Write,
-    ) -> Result<(), StoreError> {
-        for (start, bytes, sha256) in self.now()?.pieces(transcript, generation, range)? {
-            let piece = self.piece(transcript, generation, (start, bytes, &sha256))?;
-            let clamp = |byte: u64| byte.saturating_sub(start).min(piece.len() as u64) as usize;
-            sink.write_all(piece.get(clamp(range.0)..clamp(range.1)).unwrap_or_default())?;
-        }
-        Ok(())
+    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.end_session(session, reason, now_ms)?;
+            Ok(((), Some(JournalChange::End { session: session.to_owned(), reason: reason.to_owned(), at_ms: now_ms })))
+        })
     }
+}
 
-    fn totals(&mut self) -> Result<ArchiveTotals, StoreError> {
-        let totals = self.now()?.totals()?;
-        let (transcripts, others) = self.folder.bytes();
-        Ok(ArchiveTotals { bytes_segments: transcripts, bytes_stored: transcripts + others, ..totals })
-    }
-
-    fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError> {
-        self.now()?.session(session)
-    }
-
-    fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError> {
-        self.now()?.session_stats(session)
-    }
-
-    fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError> {
-        self.now()?.sessions(prefix, folder, limit)
-    }
-
-    fn transcripts(&mut self, session: i64) -> Result<Vec<StoredTranscript>, StoreError> {
-        self.now()?.transcripts(session)
-    }
-
-    fn turns(&mut self, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, StoreError> {
-        self.now()?.turns(session, which)
-    }
-
-    fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError> {
-        self.now()?.turns_by_id(prefix)
-    }
-
-    fn turn_locations(&mut self, entries: &[i64]) -> Result<Vec<TurnLocation>, StoreError> {
-        self.now()?.turn_locations(entries)
-    }
-
-    fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError> {
-        self.now()?.turn(transcript, index)
-    }
-
-    fn turn_by_location(&mut self, place: &TurnLocation) -> Result<Option<StoredTurn>, StoreError> {
-        self.now()?.turn_by_location(place)
-    }
-
-    fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError> {
-        self.now()?.summary_of(entry)
-    }
-
-    fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError> {
-        self.now()?.summaries(session)
-    }
-
-    fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError> {
-        self.now()?.compactions(session, since_ms)
-    }
-
-    fn search_compactions(
-        &mut self,
-        words: &str,
-        project: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<StoredCompaction>, StoreError> {
-        self.now()?.search_compactions(words, project, limit)
+impl CompactionWriter for JsonlStore {
+    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.record_compaction(session, compaction)?;
+            Ok(((), Some(JournalChange::Announce { session: session.to_owned(), compaction: compaction.clone() })))
+        })
     }
 
     fn locate_compactions(
@@ -156,6 +119,13 @@ impl Store for JsonlStore {
         })
     }
 
+    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.add_summary(session, text, now_ms)?;
+            Ok(((), Some(JournalChange::Summary { session: session.to_owned(), text: text.to_owned(), at_ms: now_ms })))
+        })
+    }
+
     fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
         self.change(|store| {
             store.replayed.memory.save_snapshot(compaction, snapshot)?;
@@ -163,30 +133,29 @@ impl Store for JsonlStore {
             Ok(((), name.map(|compaction| JournalChange::Snapshot { compaction, snapshot: snapshot.clone() })))
         })
     }
+}
 
+impl LearningWriter for JsonlStore {
+    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
+        self.change(|store| {
+            let new = store.replayed.memory.add_learnings(transcript, lesson, progress)?;
+            let of = store.replayed.memory.transcript_of(transcript)?;
+            let (lesson, progress) = (lesson.clone(), Box::new(progress.clone()));
+            Ok((new, of.map(|(path, ..)| JournalChange::Learn { path, lesson, progress })))
+        })
+    }
+}
+
+impl PinWriter for JsonlStore {
     fn set_pinned(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
         self.change(|store| {
             store.replayed.memory.set_pinned(turn, is_kept, now_ms)?;
             Ok(((), Some(JournalChange::Keep { turn: *turn, is_kept, at_ms: now_ms })))
         })
     }
+}
 
-    fn pinned(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
-        self.now()?.pinned(limit)
-    }
-
-    fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
-        self.now()?.contexts(session)
-    }
-
-    fn first_entry(&mut self, session: i64) -> Result<Option<i64>, StoreError> {
-        self.now()?.first_entry(session)
-    }
-
-    fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError> {
-        self.now()?.session_cleared(transcripts_in, but, since_ms)
-    }
-
+impl UsageWriter for JsonlStore {
     fn touch(&mut self, entries: &[i64], now_ms: i64) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
@@ -209,35 +178,9 @@ impl Store for JsonlStore {
             Ok((changed, pairs.filter(|_| changed > 0).map(|adopted| JournalChange::Adopt { adopted })))
         })
     }
+}
 
-    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
-        self.change(|store| {
-            store.replayed.memory.record_compaction(session, compaction)?;
-            Ok(((), Some(JournalChange::Announce { session: session.to_owned(), compaction: compaction.clone() })))
-        })
-    }
-
-    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
-        self.change(|store| {
-            store.replayed.memory.add_summary(session, text, now_ms)?;
-            Ok(((), Some(JournalChange::Summary { session: session.to_owned(), text: text.to_owned(), at_ms: now_ms })))
-        })
-    }
-
-    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
-        self.change(|store| {
-            store.replayed.memory.end_session(session, reason, now_ms)?;
-            Ok(((), Some(JournalChange::End { session: session.to_owned(), reason: reason.to_owned(), at_ms: now_ms })))
-        })
-    }
-
-    fn checkpoint(&mut self) -> Result<(), StoreError> {
-        if self.replayed.steps > BACKGROUND_CHECKPOINT_STEPS {
-            self.take_image();
-        }
-        Ok(())
-    }
-
+impl MaintenanceStore for JsonlStore {
     fn run_maintenance(
         &mut self,
         run: MaintenanceMode,
@@ -261,41 +204,11 @@ impl Store for JsonlStore {
         }
     }
 
-    fn changes(&mut self, since: Option<&str>) -> Result<Changes, StoreError> {
-        self.now()?.changes(since)
-    }
-
-    fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError> {
-        self.now()?.learning_cursor(transcript)
-    }
-
-    fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
-        self.now()?.learnings_by_kind()
-    }
-
-    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
-        self.change(|store| {
-            let new = store.replayed.memory.add_learnings(transcript, lesson, progress)?;
-            let of = store.replayed.memory.transcript_of(transcript)?;
-            let (lesson, progress) = (lesson.clone(), Box::new(progress.clone()));
-            Ok((new, of.map(|(path, ..)| JournalChange::Learn { path, lesson, progress })))
-        })
-    }
-
-    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
-        self.now()?.learnings(wanted)
-    }
-
-    fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError> {
-        self.now()?.tool_stats(session)
-    }
-
-    fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
-        self.now()?.fixes(project, limit)
-    }
-
-    fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError> {
-        self.now()?.changed_files(project, limit)
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
+        if self.replayed.steps > BACKGROUND_CHECKPOINT_STEPS {
+            self.take_image();
+        }
+        Ok(())
     }
 
     fn optimize(&mut self) -> Result<(), StoreError> {

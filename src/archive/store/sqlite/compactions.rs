@@ -2,13 +2,13 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
-use super::cycle;
 use super::learnings::{in_path, to_json};
 use super::read::{from_json, optional, unsigned};
 use super::write::ensure_session;
+use super::{SqliteQueries, SqliteStore, cycle};
 use crate::SUMMARY_CONFIDENCE;
 use crate::search::tokens::Tokenizer;
-use crate::store::{Compaction, Snapshot, StoredCompaction};
+use crate::store::{Compaction, CompactionReader, CompactionWriter, Snapshot, StoreError, StoredCompaction, StoredSummary};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, summary};
 
@@ -122,60 +122,12 @@ pub(super) fn forget_places(db: &Connection, transcript: i64, from: u64) -> Resu
     .map(drop)
 }
 
-/// Adds the positions of compactions of which an earlier version stored only the summaries.
-pub(super) fn locate_compactions(
-    db: &Connection,
-    transcript: i64,
-    summaries: &[CompactSummary],
-    contexts: &[FirstContext],
-) -> Result<()> {
-    let session = db.query_row("SELECT session FROM transcripts WHERE id = ?1", [transcript], |row| row.get(0))?;
-    for met in summaries {
-        summary(db, session, Some(transcript), met)?;
-    }
-    first_contexts(db, transcript, contexts)
-}
-
-pub(super) fn record_compaction(db: &Connection, session: &str, compaction: &Compaction) -> Result<()> {
-    let id = ensure_session(db, session, compaction.at_ms)?;
-    db.execute(
-        "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) SELECT ?1, ?2, ?3, ?4, ?5, ?6
-         WHERE NOT EXISTS (SELECT 1 FROM compactions WHERE session = ?1 AND at_ms = ?2)",
-        params![
-            id,
-            compaction.at_ms,
-            compaction.cause,
-            compaction.turns.map_or_else(|| turns_of(db, id), Ok)?,
-            signed(compaction.context_tokens),
-            compaction.is_blocked
-        ],
-    )
-    .map(drop)
-}
-
-pub(super) fn hooked_summary(db: &Connection, session: &str, text: &str, now_ms: i64) -> Result<()> {
-    let id = ensure_session(db, session, now_ms)?;
-    let met = CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)?, ..CompactSummary::default() };
-    summary(db, id, None, &met)
-}
-
 fn turns_of(db: &Connection, session: i64) -> Result<u32> {
     db.prepare_cached(
         "SELECT coalesce(max(idx) + 1, 0) FROM turns JOIN transcripts ON transcripts.id = transcript
          WHERE session = ?1 AND agent IS NULL AND superseded IS NULL",
     )?
     .query_row([session], |row| row.get(0))
-}
-
-pub(super) fn keep_snapshot(db: &Connection, compaction: i64, snapshot: &Snapshot) -> Result<()> {
-    let Snapshot { messages, first, last, topics } = snapshot;
-    db.prepare_cached("UPDATE compactions SET messages = ?2, first_message = ?3, last_message = ?4, topics = ?5 WHERE id = ?1")?
-        .execute(params![compaction, messages.cast_signed(), first, last, to_json(topics)])?;
-    let tokenizer = Tokenizer::default();
-    db.prepare_cached("DELETE FROM snapshot_words WHERE rowid = ?1")?.execute([compaction])?;
-    db.prepare_cached("INSERT INTO snapshot_words (rowid, first, last, topics) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![compaction, tokenizer.join(first), tokenizer.join(last), tokenizer.join(&topics.join(" "))])
-        .map(drop)
 }
 
 const COMPACTIONS: &str = "
@@ -185,31 +137,6 @@ const COMPACTIONS: &str = "
             AND learned.at_ms > coalesce((SELECT max(earlier.at_ms) FROM compactions AS earlier
                 WHERE earlier.session = compactions.session AND earlier.start IS NOT NULL AND earlier.summary IS NOT NULL AND earlier.at_ms < compactions.at_ms), -1))
     FROM compactions JOIN sessions ON sessions.id = compactions.session";
-
-pub(super) fn compactions(db: &Connection, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>> {
-    let sql =
-        format!("{COMPACTIONS} WHERE (?1 IS NULL OR compactions.session = ?1) AND at_ms >= ?2 ORDER BY at_ms, compactions.id");
-    db.prepare_cached(&sql)?.query_map(params![session, since_ms], compaction)?.collect()
-}
-
-/// The topics count most, since they cover all messages.
-pub(super) fn compactions_with(
-    db: &Connection,
-    words: &str,
-    project: Option<&str>,
-    limit: usize,
-) -> Result<Vec<StoredCompaction>> {
-    let sql = format!(
-        "{COMPACTIONS} JOIN snapshot_words ON snapshot_words.rowid = compactions.id
-         WHERE snapshot_words MATCH :words
-            AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', :project) > 0)
-         ORDER BY bm25(snapshot_words, 1.0, 1.0, 2.0), at_ms DESC LIMIT :limit"
-    );
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    db.prepare_cached(&sql)?
-        .query_map(named_params! { ":words": words, ":project": project.map(in_path), ":limit": limit }, compaction)?
-        .collect()
-}
 
 fn compaction(row: &Row<'_>) -> Result<StoredCompaction> {
     let summary: Option<i64> = row.get(9)?;
@@ -243,4 +170,126 @@ fn digest_of(text: &str) -> digest::Sha256Digest {
 
 fn signed(value: Option<u64>) -> Option<i64> {
     value.map(u64::cast_signed)
+}
+
+impl<S: SqliteQueries> CompactionReader for S {
+    fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError> {
+        self.query(|db| {
+            db.prepare_cached(
+                "SELECT entries.id, text, at_ms, turns FROM compactions JOIN entries ON entries.id = compactions.summary
+         WHERE session = ?1 ORDER BY at_ms DESC, compactions.id DESC",
+            )?
+            .query_map([session], |row| {
+                Ok(StoredSummary { entry: row.get(0)?, text: row.get(1)?, at_ms: row.get(2)?, turns: row.get(3)?, owner: None })
+            })?
+            .collect()
+        })
+    }
+
+    /// A summary by its entry, with the id of the session that it was first made of.
+    fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError> {
+        self.query(|db| {
+    db.prepare_cached(
+        "SELECT sessions.session, entries.id, text, at_ms, turns FROM entries JOIN compactions ON compactions.summary = entries.id
+            JOIN sessions ON sessions.id = compactions.session
+         WHERE entries.id = ?1 AND text IS NOT NULL ORDER BY at_ms LIMIT 1",
+    )?
+    .query_row([entry], |row| {
+        let summary = StoredSummary { entry: row.get(1)?, text: row.get(2)?, at_ms: row.get(3)?, turns: row.get(4)?, owner: None };
+        Ok((row.get(0)?, summary))
+    })
+    .optional()
+})
+    }
+
+    fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError> {
+        self.query(|db| {
+            let sql = format!(
+                "{COMPACTIONS} WHERE (?1 IS NULL OR compactions.session = ?1) AND at_ms >= ?2 ORDER BY at_ms, compactions.id"
+            );
+            db.prepare_cached(&sql)?.query_map(params![session, since_ms], compaction)?.collect()
+        })
+    }
+
+    /// The topics count most, since they cover all messages.
+    fn search_compactions(
+        &mut self,
+        words: &str,
+        project: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredCompaction>, StoreError> {
+        self.query(|db| {
+    let sql = format!(
+        "{COMPACTIONS} JOIN snapshot_words ON snapshot_words.rowid = compactions.id
+         WHERE snapshot_words MATCH :words
+            AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', :project) > 0)
+         ORDER BY bm25(snapshot_words, 1.0, 1.0, 2.0), at_ms DESC LIMIT :limit"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.prepare_cached(&sql)?
+        .query_map(named_params! { ":words": words, ":project": project.map(in_path), ":limit": limit }, compaction)?
+        .collect()
+})
+    }
+}
+
+impl CompactionWriter for SqliteStore {
+    fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
+        self.write(|db| {
+            let id = ensure_session(db, session, compaction.at_ms)?;
+            db.execute(
+                "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+         WHERE NOT EXISTS (SELECT 1 FROM compactions WHERE session = ?1 AND at_ms = ?2)",
+                params![
+                    id,
+                    compaction.at_ms,
+                    compaction.cause,
+                    compaction.turns.map_or_else(|| turns_of(db, id), Ok)?,
+                    signed(compaction.context_tokens),
+                    compaction.is_blocked
+                ],
+            )
+            .map(drop)
+        })
+    }
+
+    /// Adds the positions of compactions of which an earlier version stored only the summaries.
+    fn locate_compactions(
+        &mut self,
+        transcript: i64,
+        summaries: &[CompactSummary],
+        contexts: &[FirstContext],
+    ) -> Result<(), StoreError> {
+        self.write(|db| {
+            let session = db.query_row("SELECT session FROM transcripts WHERE id = ?1", [transcript], |row| row.get(0))?;
+            for met in summaries {
+                summary(db, session, Some(transcript), met)?;
+            }
+            first_contexts(db, transcript, contexts)
+        })
+    }
+
+    fn add_summary(&mut self, session: &str, text: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| {
+            let id = ensure_session(db, session, now_ms)?;
+            let met =
+                CompactSummary { text: text.to_owned(), at_ms: now_ms, turns: turns_of(db, id)?, ..CompactSummary::default() };
+            summary(db, id, None, &met)
+        })
+    }
+
+    fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.write(|db| {
+            let Snapshot { messages, first, last, topics } = snapshot;
+            db.prepare_cached(
+                "UPDATE compactions SET messages = ?2, first_message = ?3, last_message = ?4, topics = ?5 WHERE id = ?1",
+            )?
+            .execute(params![compaction, messages.cast_signed(), first, last, to_json(topics)])?;
+            let tokenizer = Tokenizer::default();
+            db.prepare_cached("DELETE FROM snapshot_words WHERE rowid = ?1")?.execute([compaction])?;
+            db.prepare_cached("INSERT INTO snapshot_words (rowid, first, last, topics) VALUES (?1, ?2, ?3, ?4)")?
+                .execute(params![compaction, tokenizer.join(first), tokenizer.join(last), tokenizer.join(&topics.join(" "))])
+                .map(drop)
+        })
+    }
 }

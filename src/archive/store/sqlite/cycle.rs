@@ -7,11 +7,13 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, named_params, param
 
 use super::pins::PINNED_TURNS;
 use super::read::unsigned;
+use super::{SqliteQueries, SqliteStore};
 use crate::maintenance::{
     ArchiveStats, CONFIDENCE_TOLERANCE, HotSetUsage, MaintenanceMode, MaintenancePlan, MaintenanceReport, PRUNE_CONFIDENCE,
     SPARED_NEWEST,
 };
-use crate::{CONFIDENCE_BOOST, INITIAL_CONFIDENCE, MIN_CONFIDENCE};
+use crate::store::{MaintenanceStore, StoreError};
+use crate::{INITIAL_CONFIDENCE, MIN_CONFIDENCE};
 
 /// Key of the note with the time of the last maintenance run.
 const LAST_RUN_KEY: &str = "last_optimize_ms";
@@ -31,7 +33,7 @@ pub(super) fn confidence(lost: &str) -> String {
 }
 
 /// Returns the facts that a plan is made from.
-pub(super) fn facts(db: &Connection) -> Result<ArchiveStats> {
+fn facts(db: &Connection) -> Result<ArchiveStats> {
     let last: Option<String> =
         db.query_row("SELECT value FROM notes WHERE key = ?1", [LAST_RUN_KEY], |row| row.get(0)).optional()?;
     let bytes =
@@ -45,24 +47,19 @@ pub(super) fn facts(db: &Connection) -> Result<ArchiveStats> {
 }
 
 /// Carries out a plan, or returns its outcome without changes.
-pub(super) fn run(
-    db: &Connection,
-    run: MaintenanceMode,
-    facts: &ArchiveStats,
-    plan: MaintenancePlan,
-) -> Result<MaintenanceReport> {
+fn apply_plan(db: &Connection, mode: MaintenanceMode, facts: &ArchiveStats, plan: MaintenancePlan) -> Result<MaintenanceReport> {
     let before: f64 = db.query_row(&format!("SELECT {TOTAL_LOSS}"), [], |row| row.get(0))?;
     let lost = before + plan.loss;
     let decayed = if plan.loss > 0.0 { count_above_least(db, before)? } else { 0 };
-    if run == MaintenanceMode::Apply {
+    if mode == MaintenanceMode::Apply {
         decay(db, &plan, lost)?;
     }
-    let (pruned_by_confidence, pruned_by_age) = match run {
+    let (pruned_by_confidence, pruned_by_age) = match mode {
         MaintenanceMode::Apply => prune(db, &plan, lost)?,
         MaintenanceMode::DryRun => count_prunable(db, &plan, lost)?,
     };
     let now_pruned = pruned_by_confidence + pruned_by_age;
-    if run == MaintenanceMode::Apply && now_pruned > 0 {
+    if mode == MaintenanceMode::Apply && now_pruned > 0 {
         move_hot_from(db)?;
     }
     let entries: u64 = db.query_row("SELECT count(*) FROM entries", [], |row| unsigned(row, 0))?;
@@ -187,17 +184,31 @@ pub(super) fn revive(db: &Connection, entry: i64) -> Result<()> {
     Ok(())
 }
 
-/// Counts a restore of entries and raises their confidence a little.
-pub(super) fn touch(db: &Connection, entries: &[i64], now_ms: i64) -> Result<()> {
-    let sql = format!(
-        "UPDATE entries SET access_count = access_count + 1, accessed_ms = ?3,
-            confidence = {TOTAL_LOSS} + min(1.0, {} + ?2)
-         WHERE id = ?1",
-        confidence(TOTAL_LOSS)
-    );
-    let mut update = db.prepare_cached(&sql)?;
-    for entry in entries {
-        update.execute(params![entry, CONFIDENCE_BOOST, now_ms])?;
+impl MaintenanceStore for SqliteStore {
+    fn run_maintenance(
+        &mut self,
+        mode: MaintenanceMode,
+        plan: &dyn Fn(&ArchiveStats) -> MaintenancePlan,
+    ) -> Result<MaintenanceReport, StoreError> {
+        let work = |db: &Connection| {
+            let facts = facts(db)?;
+            apply_plan(db, mode, &facts, plan(&facts))
+        };
+        match mode {
+            MaintenanceMode::Apply => self.write(work),
+            // All of it as it is now; what is begun here is never committed.
+            MaintenanceMode::DryRun => self.query(|db| work(&*db.unchecked_transaction()?)),
+        }
     }
-    Ok(())
+
+    fn checkpoint(&mut self) -> Result<(), StoreError> {
+        // Readers may be in the way of the last pages: that is no error, and the next time gets them.
+        self.query(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+    }
+
+    fn optimize(&mut self) -> Result<(), StoreError> {
+        self.write(super::changes::forget)?;
+        self.checkpoint()?;
+        self.query(|db| db.execute_batch("PRAGMA optimize"))
+    }
 }

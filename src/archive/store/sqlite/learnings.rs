@@ -3,72 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
 use super::read::{from_json, unsigned};
+use super::{SqliteQueries, SqliteStore};
 use crate::learn::{Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind, ToolStats};
 use crate::search::tokens::Tokenizer;
-use crate::store::{LearningQuery, StoredFix, StoredLearning};
-
-pub(super) fn progress(db: &Connection, transcript: i64) -> Result<Option<LearningCursor>> {
-    db.prepare_cached("SELECT generation, bytes, patterns, watcher FROM learning_progress WHERE transcript = ?1")?
-        .query_row([transcript], |row| {
-            Ok(LearningCursor {
-                generation: row.get(0)?,
-                bytes: unsigned(row, 1)?,
-                patterns: row.get(2)?,
-                watcher: from_json(3, &row.get::<_, String>(3)?)?,
-            })
-        })
-        .optional()
-}
-
-/// Adds a batch of learnings; known ones are not added again.
-pub(super) fn add_learnings(
-    db: &Connection,
-    transcript: i64,
-    lesson: &LearningBatch,
-    progress: &LearningCursor,
-) -> Result<usize> {
-    let (session, folder): (i64, Option<String>) = db.query_row(
-        "SELECT sessions.id, folder FROM transcripts JOIN sessions ON sessions.id = transcripts.session WHERE transcripts.id = ?1",
-        [transcript],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let tokenizer = Tokenizer::default();
-    let mut new = 0;
-    for learning in &lesson.learnings {
-        new += usize::from(add(db, &tokenizer, session, folder.as_deref(), learning)?);
-    }
-    for (old, by) in &lesson.superseded {
-        db.prepare_cached(
-            "UPDATE learnings SET superseded_by = (SELECT id FROM learnings WHERE handle = ?2) WHERE handle = ?1 AND handle <> ?2",
-        )?
-        .execute(params![old.0, by.0])?;
-    }
-    for Fix { tool, call, error, changed, failed_ms, fixed_ms, turn } in &lesson.fixes {
-        db.prepare_cached(
-            "INSERT INTO fixes (session, uuid, tool, call, error, changed, failed_ms, fixed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![session, turn, tool, call, error, to_json(changed), failed_ms, fixed_ms])?;
-    }
-    for (turn, files) in &lesson.changed {
-        db.prepare_cached(
-            "INSERT INTO changed_files (session, uuid, files) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET files = excluded.files",
-        )?
-        .execute(params![session, turn, to_json(files)])?;
-    }
-    db.prepare_cached(
-        "INSERT INTO learning_progress (transcript, generation, bytes, patterns, watcher) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO UPDATE SET generation = ?2, bytes = ?3, patterns = ?4, watcher = ?5",
-    )?
-    .execute(params![
-        transcript,
-        progress.generation,
-        progress.bytes.cast_signed(),
-        progress.patterns,
-        to_json(&progress.watcher)
-    ])?;
-    Ok(new)
-}
+use crate::store::{LearningQuery, LearningReader, LearningWriter, StoreError, StoredFix, StoredLearning};
 
 /// Adds a learning, and returns `true` if it is new.
 fn add(db: &Connection, tokenizer: &Tokenizer, session: i64, folder: Option<&str>, learning: &Learning) -> Result<bool> {
@@ -117,30 +55,6 @@ const LEARNINGS: &str = "
         AND (:since IS NULL OR said.last_ms >= :since) AND substr(lower(hex(handle)), 1, length(:id)) = :id
         AND (:with_superseded OR superseded_by IS NULL)";
 
-pub(super) fn learnings(db: &Connection, wanted: &LearningQuery) -> Result<Vec<StoredLearning>> {
-    let sql = match wanted.words {
-        Some(_) => format!(
-            "{LEARNINGS} AND learnings.id IN (SELECT rowid FROM learning_words WHERE learning_words MATCH :words)
-             ORDER BY (SELECT rank FROM learning_words WHERE learning_words MATCH :words AND rowid = learnings.id), said.last_ms DESC
-             LIMIT :limit"
-        ),
-        None => format!("{LEARNINGS} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit"),
-    };
-    let project = wanted.project.as_deref().map(in_path);
-    db.prepare_cached(&sql)?
-        .query_map(
-            named_params! {
-                ":project": project,
-                ":session": wanted.session, ":kind": wanted.kind.map(LearningKind::name), ":folder": wanted.folder,
-                ":since": wanted.since_ms, ":id": wanted.id.to_lowercase(), ":with_superseded": wanted.with_superseded,
-                ":words": wanted.words, ":limit": i64::try_from(wanted.limit).unwrap_or(i64::MAX),
-            },
-            learning,
-        )?
-        .filter_map(Result::transpose)
-        .collect()
-}
-
 /// Reads a learning; `None` if this version does not know its kind.
 fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
     let Some(kind) = LearningKind::named(&row.get::<_, String>(1)?) else { return Ok(None) };
@@ -162,19 +76,73 @@ fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
     }))
 }
 
-pub(super) fn tallies(db: &Connection, session: i64) -> Result<Vec<(Option<String>, ToolStats)>> {
-    db.prepare_cached(
-        "SELECT agent, watcher FROM learning_progress JOIN transcripts ON transcripts.id = transcript
-         WHERE session = ?1 ORDER BY agent IS NOT NULL, transcripts.id",
-    )?
-    .query_map([session], |row| {
-        let watcher: crate::learn::Watcher = from_json(1, &row.get::<_, String>(1)?)?;
-        Ok((row.get(0)?, watcher.tally().clone()))
-    })?
-    .collect()
+/// Normalizes a project for matching it between the slashes of a path.
+pub(super) fn in_path(project: &str) -> String {
+    format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase())
 }
 
-pub(super) fn fixes(db: &Connection, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>> {
+pub(super) fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+impl<S: SqliteQueries> LearningReader for S {
+    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
+        self.query(|db| {
+    let sql = match wanted.words {
+        Some(_) => format!(
+            "{LEARNINGS} AND learnings.id IN (SELECT rowid FROM learning_words WHERE learning_words MATCH :words)
+             ORDER BY (SELECT rank FROM learning_words WHERE learning_words MATCH :words AND rowid = learnings.id), said.last_ms DESC
+             LIMIT :limit"
+        ),
+        None => format!("{LEARNINGS} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit"),
+    };
+    let project = wanted.project.as_deref().map(in_path);
+    db.prepare_cached(&sql)?
+        .query_map(
+            named_params! {
+                ":project": project,
+                ":session": wanted.session, ":kind": wanted.kind.map(LearningKind::name), ":folder": wanted.folder,
+                ":since": wanted.since_ms, ":id": wanted.id.to_lowercase(), ":with_superseded": wanted.with_superseded,
+                ":words": wanted.words, ":limit": i64::try_from(wanted.limit).unwrap_or(i64::MAX),
+            },
+            learning,
+        )?
+        .filter_map(Result::transpose)
+        .collect()
+})
+    }
+
+    fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError> {
+        self.query(|db| {
+            db.prepare_cached("SELECT generation, bytes, patterns, watcher FROM learning_progress WHERE transcript = ?1")?
+                .query_row([transcript], |row| {
+                    Ok(LearningCursor {
+                        generation: row.get(0)?,
+                        bytes: unsigned(row, 1)?,
+                        patterns: row.get(2)?,
+                        watcher: from_json(3, &row.get::<_, String>(3)?)?,
+                    })
+                })
+                .optional()
+        })
+    }
+
+    fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError> {
+        self.query(|db| {
+            db.prepare_cached(
+                "SELECT agent, watcher FROM learning_progress JOIN transcripts ON transcripts.id = transcript
+         WHERE session = ?1 ORDER BY agent IS NOT NULL, transcripts.id",
+            )?
+            .query_map([session], |row| {
+                let watcher: crate::learn::Watcher = from_json(1, &row.get::<_, String>(1)?)?;
+                Ok((row.get(0)?, watcher.tally().clone()))
+            })?
+            .collect()
+        })
+    }
+
+    fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
+        self.query(|db| {
     db.prepare_cached(
         "SELECT sessions.session, uuid, tool, call, error, changed, failed_ms, fixed_ms FROM fixes
          JOIN sessions ON sessions.id = fixes.session WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY fixed_ms DESC LIMIT ?2",
@@ -194,22 +162,74 @@ pub(super) fn fixes(db: &Connection, project: Option<&str>, limit: usize) -> Res
         })
     })?
     .collect()
-}
+})
+    }
 
-pub(super) fn changed_files(db: &Connection, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>> {
+    fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError> {
+        self.query(|db| {
     db.prepare_cached(
         "SELECT files FROM changed_files JOIN sessions ON sessions.id = changed_files.session
          WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY last_ms DESC LIMIT ?2",
     )?
     .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| from_json(0, &row.get::<_, String>(0)?))?
     .collect()
+})
+    }
+
+    fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
+        self.query(|db| {
+    let sql =
+        "SELECT kind, count(*) AS number FROM learnings WHERE superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
+    db.prepare_cached(sql)?.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
+})
+    }
 }
 
-/// Normalizes a project for matching it between the slashes of a path.
-pub(super) fn in_path(project: &str) -> String {
-    format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase())
-}
-
-pub(super) fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+impl LearningWriter for SqliteStore {
+    /// Adds a batch of learnings; known ones are not added again.
+    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
+        self.write(|db| {
+    let (session, folder): (i64, Option<String>) = db.query_row(
+        "SELECT sessions.id, folder FROM transcripts JOIN sessions ON sessions.id = transcripts.session WHERE transcripts.id = ?1",
+        [transcript],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let tokenizer = Tokenizer::default();
+    let mut new = 0;
+    for learning in &lesson.learnings {
+        new += usize::from(add(db, &tokenizer, session, folder.as_deref(), learning)?);
+    }
+    for (old, by) in &lesson.superseded {
+        db.prepare_cached(
+            "UPDATE learnings SET superseded_by = (SELECT id FROM learnings WHERE handle = ?2) WHERE handle = ?1 AND handle <> ?2",
+        )?
+        .execute(params![old.0, by.0])?;
+    }
+    for Fix { tool, call, error, changed, failed_ms, fixed_ms, turn } in &lesson.fixes {
+        db.prepare_cached(
+            "INSERT INTO fixes (session, uuid, tool, call, error, changed, failed_ms, fixed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![session, turn, tool, call, error, to_json(changed), failed_ms, fixed_ms])?;
+    }
+    for (turn, files) in &lesson.changed {
+        db.prepare_cached(
+            "INSERT INTO changed_files (session, uuid, files) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET files = excluded.files",
+        )?
+        .execute(params![session, turn, to_json(files)])?;
+    }
+    db.prepare_cached(
+        "INSERT INTO learning_progress (transcript, generation, bytes, patterns, watcher) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET generation = ?2, bytes = ?3, patterns = ?4, watcher = ?5",
+    )?
+    .execute(params![
+        transcript,
+        progress.generation,
+        progress.bytes.cast_signed(),
+        progress.patterns,
+        to_json(&progress.watcher)
+    ])?;
+    Ok(new)
+})
+    }
 }

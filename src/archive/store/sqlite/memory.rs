@@ -11,7 +11,7 @@ use std::path::Path;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension, Result, params};
 
 use super::segments::Unpacker;
-use super::{SqliteStore, explain, read, schema};
+use super::{SqliteQueries, SqliteStore, explain, read, schema};
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
@@ -60,7 +60,7 @@ impl SqliteStore {
 
     /// Brings the tables from some version to the newest.
     pub(in crate::store) fn migrate(&mut self, from: u32) -> std::result::Result<(), StoreError> {
-        self.read(|db| migrate(db, from, Self::SCHEMA))
+        self.query(|db| migrate(db, from, Self::SCHEMA))
     }
 
     /// The newest version of the tables.
@@ -69,27 +69,28 @@ impl SqliteStore {
     /// Begins one transaction for several changes, up to [`commit`](Self::commit) or
     /// [`roll_back`](Self::roll_back).
     pub(in crate::store) fn begin(&mut self) -> std::result::Result<(), StoreError> {
-        self.read(|db| db.execute_batch("BEGIN"))
+        self.query(|db| db.execute_batch("BEGIN"))
     }
 
     /// Commits the changes since [`begin`](Self::begin).
     pub(in crate::store) fn commit(&mut self) -> std::result::Result<(), StoreError> {
-        self.read(|db| db.execute_batch("COMMIT"))
+        self.query(|db| db.execute_batch("COMMIT"))
     }
 
     /// Rolls back the open transaction, if there is one.
     pub(in crate::store) fn roll_back(&mut self) -> std::result::Result<(), StoreError> {
-        self.read(|db| if db.is_autocommit() { Ok(()) } else { db.execute_batch("ROLLBACK") })
+        self.query(|db| if db.is_autocommit() { Ok(()) } else { db.execute_batch("ROLLBACK") })
     }
 
     /// Start, length and SHA-256 of the segments that a range of a generation touches.
-    pub(in crate::store) fn pieces(
+    pub(in crate::store) fn segments_of(
         &mut self,
         transcript: i64,
         generation: u32,
         range: (u64, u64),
     ) -> std::result::Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {
-        self.read(|db| read::pieces(db, transcript, generation, range))
+        let found = self.query(|db| read::segments(db, transcript, generation, range))?;
+        Ok(found.into_iter().map(|(start, _, bytes, sha256)| (start, bytes, sha256)).collect())
     }
 
     /// Path, session and newest generation of a transcript.
@@ -97,7 +98,7 @@ impl SqliteStore {
         &mut self,
         transcript: i64,
     ) -> std::result::Result<Option<(String, String, u32)>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached(
                 "SELECT path, sessions.session, generation FROM transcripts JOIN sessions ON sessions.id = transcripts.session
                  WHERE transcripts.id = ?1",
@@ -109,7 +110,7 @@ impl SqliteStore {
 
     /// All transcripts: each with its path, session and newest generation.
     pub(in crate::store) fn all_transcripts(&mut self) -> std::result::Result<Vec<(i64, String, String, u32)>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached(
                 "SELECT transcripts.id, path, sessions.session, generation FROM transcripts
                  JOIN sessions ON sessions.id = transcripts.session ORDER BY transcripts.id",
@@ -121,14 +122,14 @@ impl SqliteStore {
 
     /// The transcript with a path.
     pub(in crate::store) fn transcript_at(&mut self, path: &str) -> std::result::Result<Option<i64>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached("SELECT id FROM transcripts WHERE path = ?1")?.query_row([path], |row| row.get(0)).optional()
         })
     }
 
     /// Returns the hashes of entries; missing entries are left out.
     pub(in crate::store) fn hashes(&mut self, entries: &[i64]) -> std::result::Result<Vec<digest::Sha256Digest>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             let mut select = db.prepare_cached("SELECT sha256 FROM entries WHERE id = ?1")?;
             entries.iter().filter_map(|id| select.query_row([id], |row| row.get(0)).optional().transpose()).collect()
         })
@@ -136,7 +137,7 @@ impl SqliteStore {
 
     /// Returns the entries with these hashes.
     pub(in crate::store) fn entries(&mut self, hashes: &[digest::Sha256Digest]) -> std::result::Result<Vec<i64>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             let mut select = db.prepare_cached("SELECT id FROM entries WHERE sha256 = ?1")?;
             hashes.iter().filter_map(|hash| select.query_row([hash], |row| row.get(0)).optional().transpose()).collect()
         })
@@ -147,7 +148,7 @@ impl SqliteStore {
         &mut self,
         compaction: i64,
     ) -> std::result::Result<Option<CompactionName>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached(
                 "SELECT sessions.session, at_ms, turns, (SELECT count(*) FROM compactions AS same WHERE same.session = compactions.session
                     AND same.at_ms = compactions.at_ms AND same.turns = compactions.turns AND same.id < compactions.id)
@@ -163,7 +164,7 @@ impl SqliteStore {
         &mut self,
         (session, at_ms, turns, number): &CompactionName,
     ) -> std::result::Result<Option<i64>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached(
                 "SELECT compactions.id FROM compactions JOIN sessions ON sessions.id = compactions.session
                  WHERE sessions.session = ?1 AND at_ms = ?2 AND turns = ?3 ORDER BY compactions.id LIMIT 1 OFFSET ?4",
@@ -175,12 +176,12 @@ impl SqliteStore {
 
     /// The newest change.
     pub(in crate::store) fn last_change(&mut self) -> std::result::Result<i64, StoreError> {
-        self.read(|db| db.prepare_cached("SELECT max(id) FROM changes")?.query_row([], |row| row.get(0)))
+        self.query(|db| db.prepare_cached("SELECT max(id) FROM changes")?.query_row([], |row| row.get(0)))
     }
 
     /// Sets the salt of changes from one on. It is not random: every process that replays them must get the same.
     pub(in crate::store) fn salt_changes(&mut self, after: i64, salt: i64) -> std::result::Result<(), StoreError> {
-        self.read(|db| db.prepare_cached("UPDATE changes SET salt = ?2 WHERE id > ?1")?.execute([after, salt]).map(drop))
+        self.query(|db| db.prepare_cached("UPDATE changes SET salt = ?2 WHERE id > ?1")?.execute([after, salt]).map(drop))
     }
 
     /// Deletes the oldest changes.
@@ -190,7 +191,7 @@ impl SqliteStore {
 
     /// SHA-256s of the entries that are turns' contents.
     pub(in crate::store) fn contents(&mut self) -> std::result::Result<Vec<digest::Sha256Digest>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached("SELECT sha256 FROM entries WHERE text IS NULL")?.query_map([], |row| row.get(0))?.collect()
         })
     }

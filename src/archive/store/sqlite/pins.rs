@@ -5,7 +5,8 @@
 
 use rusqlite::{Connection, Result, params};
 
-use super::cycle;
+use super::{SqliteStore, cycle};
+use crate::store::{PinWriter, StoreError};
 use ctxbridge_transcript::Turn;
 
 /// SQL row source: the turns of `kept`, by the index on their handles.
@@ -23,15 +24,6 @@ pub(super) fn pin_from_prompt(db: &Connection, turn: &Turn) -> Result<()> {
     if is_new > 0 { revive(db, &turn.id) } else { Ok(()) }
 }
 
-pub(super) fn set_pinned(db: &Connection, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<()> {
-    db.execute(
-        "INSERT INTO kept (uuid, is_kept, at_ms) VALUES (?1, ?2, ?3)
-         ON CONFLICT DO UPDATE SET is_kept = excluded.is_kept, at_ms = excluded.at_ms",
-        params![turn, is_kept, now_ms],
-    )?;
-    if is_kept { revive(db, turn) } else { Ok(()) }
-}
-
 /// Makes pruned entries of a turn hot again.
 fn revive(db: &Connection, turn: &[u8; 16]) -> Result<()> {
     let entries: Vec<i64> = db
@@ -39,4 +31,17 @@ fn revive(db: &Connection, turn: &[u8; 16]) -> Result<()> {
         .query_map([turn], |row| row.get(0))?
         .collect::<Result<_>>()?;
     entries.into_iter().try_for_each(|entry| cycle::revive(db, entry))
+}
+
+impl PinWriter for SqliteStore {
+    fn set_pinned(&mut self, turn: &[u8; 16], is_kept: bool, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| {
+            db.execute(
+                "INSERT INTO kept (uuid, is_kept, at_ms) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO UPDATE SET is_kept = excluded.is_kept, at_ms = excluded.at_ms",
+                params![turn, is_kept, now_ms],
+            )?;
+            if is_kept { revive(db, turn) } else { Ok(()) }
+        })
+    }
 }

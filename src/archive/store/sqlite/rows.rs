@@ -14,7 +14,7 @@ use rusqlite::{Connection, Result, Statement, params};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{SqliteStore, explain};
+use super::{SqliteQueries, SqliteStore, explain};
 use crate::search::tokens::Tokenizer;
 use crate::store::StoreError;
 use ctxbridge_common::digest;
@@ -57,7 +57,7 @@ impl SqliteStore {
 
     /// Prepares for rows: triggers and foreign keys are off, since nothing is derived from them and they may refer to later rows.
     pub(in crate::store) fn begin_rows(&mut self) -> std::result::Result<(), StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.pragma_update(None, "foreign_keys", false)?;
             db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
             db.execute_batch("BEGIN")?;
@@ -68,7 +68,7 @@ impl SqliteStore {
 
     /// Ends the rows, and turns triggers and foreign keys on again.
     pub(in crate::store) fn end_rows(&mut self) -> std::result::Result<(), StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             words(db)?;
             db.execute_batch("COMMIT")?;
             db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, true)?;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Result};
 
-use super::explain;
-use super::read::unsigned;
+use super::read::{self, unsigned};
+use super::{SqliteQueries, SqliteStore, explain};
 use crate::segment::{self, Dictionary, SegmentCheck};
-use crate::store::StoreError;
+use crate::store::{EVERYTHING, SegmentReader, StoreError};
 use crate::tier::cold_file;
 use ctxbridge_common::digest;
 
@@ -146,4 +146,53 @@ pub(super) fn is_there(db: &Connection, id: i64, sha256: &digest::Sha256Digest) 
     let found: Option<digest::Sha256Digest> =
         db.prepare_cached("SELECT sha256 FROM segments WHERE id = ?1")?.query_row([id], |row| row.get(0)).optional()?;
     Ok(found.as_ref() == Some(sha256))
+}
+
+impl SegmentReader for SqliteStore {
+    fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let Some((transcript, start, bytes, sha256, data, dictionary)) = self.query(|db| read::tail(db, path, below))? else {
+            return Ok(None);
+        };
+        let Self { db, path, unpacker, .. } = self;
+        let at = SegmentPosition { transcript, start };
+        let bytes = unpacker.unpack((db, path), (&data, bytes, &sha256), dictionary, at)?;
+        Ok(Some((start, bytes)))
+    }
+
+    fn read_bytes(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        range: (u64, u64),
+        sink: &mut dyn std::io::Write,
+    ) -> Result<(), StoreError> {
+        let check = if range == EVERYTHING { SegmentCheck::Sha256 } else { SegmentCheck::Checksum };
+        let Self { db, path, unpacked, unpacker, .. } = self;
+        let failed = |cause| explain(path, cause);
+        // All of it as it is now: another process may join the last piece with what follows it.
+        let mut snapshot = db.unchecked_transaction().map_err(failed)?;
+        for (start, id, _, sha256) in read::segments(&snapshot, transcript, generation, range).map_err(failed)? {
+            let at = SegmentPosition { transcript, start };
+            // Turns come one after the other, and many of them are in one segment.
+            let bytes = match unpacked.take() {
+                Some((known, bytes)) if known == sha256 && check == SegmentCheck::Checksum => bytes,
+                _ => match unpacker.segment((&snapshot, path), id, check, at) {
+                    // It may have come back meanwhile. What is cold is not joined with anything, so it is the same segment.
+                    Err(cold) if cold.is_cold() => {
+                        drop(snapshot);
+                        snapshot = db.unchecked_transaction().map_err(failed)?;
+                        if !is_there(&snapshot, id, &sha256).map_err(failed)? {
+                            return Err(cold);
+                        }
+                        unpacker.segment((&snapshot, path), id, check, at)?
+                    }
+                    read => read?,
+                },
+            };
+            let clamp = |byte: u64| byte.saturating_sub(start).min(bytes.len() as u64) as usize;
+            sink.write_all(bytes.get(clamp(range.0)..clamp(range.1)).unwrap_or_default())?;
+            *unpacked = Some((sha256, bytes));
+        }
+        Ok(())
+    }
 }

@@ -7,9 +7,9 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use super::pins::PINNED_TURNS;
 use super::read::unsigned;
 use super::segments::{self, SegmentPosition};
-use super::{SqliteStore, explain};
+use super::{SqliteQueries, SqliteStore, explain};
 use crate::segment::SegmentCheck;
-use crate::store::{ColdFile, ColdFolder, StoreError, TierSize};
+use crate::store::{ColdFile, ColdFolder, StoreError, TierReader, TierSize};
 use crate::tier::cold_file::{Frame, Generation, StoredSegmentRef};
 use crate::tier::{SessionUsage, Tier};
 use ctxbridge_common::digest;
@@ -62,17 +62,17 @@ impl SqliteStore {
     /// # Errors
     /// As every function here: when the database cannot be read or written.
     pub fn known_sessions(&mut self) -> Result<Vec<KnownSession>, StoreError> {
-        self.read(known_sessions)
+        self.query(known_sessions)
     }
 
     /// Returns the segments that have bytes in the database, are not recompressed yet, and belong to no other session than these.
     pub fn warm_candidates(&mut self, sessions: &[i64]) -> Result<Vec<RepackCandidate>, StoreError> {
-        self.read(|db| candidates(db, sessions, IS_HOT))
+        self.query(|db| candidates(db, sessions, IS_HOT))
     }
 
     /// Like [`warm_candidates`](Self::warm_candidates), but includes segments that are recompressed already.
     pub fn idle_segments(&mut self, sessions: &[i64]) -> Result<Vec<RepackCandidate>, StoreError> {
-        self.read(|db| candidates(db, sessions, "length(data) > 0"))
+        self.query(|db| candidates(db, sessions, "length(data) > 0"))
     }
 
     /// Returns the bytes of a segment, checked against its SHA-256, or `None` if it is gone.
@@ -89,7 +89,7 @@ impl SqliteStore {
 
     /// Returns the newest dictionary: its id, its data, and the bytes of segments there were when it was made.
     pub fn dictionary(&mut self) -> Result<Option<(i64, Vec<u8>, u64)>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.query_row("SELECT id, data, seen FROM dictionaries ORDER BY id DESC LIMIT 1", [], |row| {
                 Ok((row.get(0)?, row.get(1)?, unsigned(row, 2)?))
             })
@@ -119,7 +119,7 @@ impl SqliteStore {
             "id < (SELECT max(id) FROM dictionaries) AND NOT EXISTS (SELECT 1 FROM warm WHERE dictionary = dictionaries.id)";
         // To look costs no lock.
         let is_there = format!("SELECT EXISTS (SELECT 1 FROM dictionaries WHERE {old})");
-        if self.read(|db| db.query_row(&is_there, [], |row| row.get(0)))? {
+        if self.query(|db| db.query_row(&is_there, [], |row| row.get(0)))? {
             self.write(|db| db.execute(&format!("DELETE FROM dictionaries WHERE {old}"), []).map(drop))?;
         }
         Ok(())
@@ -132,12 +132,12 @@ impl SqliteStore {
 
     /// All generations of all transcripts of a session, in the order of a cold file.
     pub fn generations(&mut self, session: i64) -> Result<Vec<Generation>, StoreError> {
-        self.read(|db| generations(&*db.unchecked_transaction()?, session))
+        self.query(|db| generations(&*db.unchecked_transaction()?, session))
     }
 
     /// Returns the bytes that the segments of a session take in the database.
     pub fn packed_bytes(&mut self, session: i64) -> Result<u64, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached(
                 "SELECT coalesce(sum(length(data)), 0) FROM segments WHERE id IN
                     (SELECT segment FROM layout WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1))",
@@ -148,12 +148,12 @@ impl SqliteStore {
 
     /// The file that a session was moved to.
     pub fn cold_file(&mut self, session: i64) -> Result<Option<ColdFile>, StoreError> {
-        self.read(|db| Ok(cold_files(db, Some(session))?.pop()))
+        self.query(|db| Ok(cold_files(db, Some(session))?.pop()))
     }
 
     /// Returns the cold files of all sessions.
     pub fn cold_files(&mut self) -> Result<Vec<ColdFile>, StoreError> {
-        self.read(|db| cold_files(db, None))
+        self.query(|db| cold_files(db, None))
     }
 
     /// Records that a session is in a cold file, if it still has exactly these generations. Its segments can then be read from
@@ -187,7 +187,7 @@ impl SqliteStore {
     /// Returns the segments of a session's cold file whose bytes are still in the database, though only cold sessions need them;
     /// with SHA-256, length, compressed bytes, and the position in the file.
     pub fn evictable_segments(&mut self, session: i64) -> Result<Vec<(StoredSegmentRef, u64, Frame)>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached(&format!(
                 "SELECT segments.id, segments.bytes, sha256, length(data), cold.start, cold.bytes
                  FROM cold_files JOIN cold ON cold.file = cold_files.id JOIN segments ON segments.id = cold.segment
@@ -221,7 +221,7 @@ impl SqliteStore {
     /// Returns the segments that are missing in the database for a session to leave the cold tier: its own, and those that are only
     /// in its file.
     pub fn missing_segments(&mut self, session: i64) -> Result<Vec<StoredSegmentRef>, StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.prepare_cached(
                 "SELECT id, bytes, sha256 FROM segments WHERE length(data) = 0 AND id IN (
                     SELECT segment FROM layout WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1)
@@ -265,7 +265,7 @@ impl SqliteStore {
 
     /// Returns the bytes of the database, and the free bytes among them.
     pub fn free_bytes(&mut self) -> Result<(u64, u64), StoreError> {
-        self.read(|db| {
+        self.query(|db| {
             db.query_row(
                 "SELECT page_count * page_size, freelist_count * page_size
                  FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
@@ -277,7 +277,7 @@ impl SqliteStore {
 
     /// Shrinks the file to its content. All other processes wait meanwhile.
     pub fn shrink(&mut self) -> Result<(), StoreError> {
-        self.read(|db| db.execute_batch("VACUUM"))
+        self.query(|db| db.execute_batch("VACUUM"))
     }
 }
 
@@ -419,8 +419,20 @@ pub(super) fn tier(db: &Connection, session: i64) -> Result<Tier> {
     Ok(if all > 0 && hot == 0 { Tier::Warm } else { Tier::Hot })
 }
 
-pub(super) fn cold_folders(db: &Connection) -> Result<Vec<ColdFolder>> {
-    db.prepare_cached("SELECT folder, count(*), sum(bytes) FROM cold_files GROUP BY folder ORDER BY folder")?
-        .query_map([], |row| Ok(ColdFolder { folder: row.get(0)?, files: unsigned(row, 1)?, bytes: unsigned(row, 2)? }))?
-        .collect()
+impl TierReader for SqliteStore {
+    fn tiers(&mut self) -> Result<Vec<TierSize>, StoreError> {
+        self.query(|db| tiers(&*db.unchecked_transaction()?))
+    }
+
+    fn tier(&mut self, session: i64) -> Result<Tier, StoreError> {
+        self.query(|db| tier(db, session))
+    }
+
+    fn cold_folders(&mut self) -> Result<Vec<ColdFolder>, StoreError> {
+        self.query(|db| {
+            db.prepare_cached("SELECT folder, count(*), sum(bytes) FROM cold_files GROUP BY folder ORDER BY folder")?
+                .query_map([], |row| Ok(ColdFolder { folder: row.get(0)?, files: unsigned(row, 1)?, bytes: unsigned(row, 2)? }))?
+                .collect()
+        })
+    }
 }

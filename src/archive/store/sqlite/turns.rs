@@ -1,16 +1,14 @@
 //! Lists of turns.
 
-use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
-use super::cycle;
 use super::imported::IS_IMPORTED;
 use super::pins::{IS_PINNED, PINNED_TURNS};
 use super::read::{from_json, optional, unsigned};
-use crate::store::{StoredTurn, TurnLocation, TurnSelection};
+use super::{SqliteQueries, cycle};
+use crate::store::{StoreError, StoredTurn, TurnLocation, TurnReader, TurnSelection, first_of_each, turn_id_range};
 use ctxbridge_transcript::Turn;
 
 /// Columns of a [`StoredTurn`].
@@ -90,43 +88,6 @@ fn names(row: &Row<'_>, index: usize) -> Result<Vec<String>> {
     row.get::<_, Option<String>>(index)?.map_or(Ok(Vec::new()), |text| from_json(index, &text))
 }
 
-pub(super) fn turns(db: &Connection, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>> {
-    let mut found = Vec::new();
-    // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
-    let transcripts = transcripts(db, session)?;
-    for &SessionTranscript { transcript, is_agent, hot_from } in &transcripts {
-        match which {
-            TurnSelection::Agents | TurnSelection::All if is_agent != (which == TurnSelection::Agents) => {}
-            TurnSelection::All | TurnSelection::Agents => {
-                found.extend(list(db, &of_transcript("superseded IS NULL ORDER BY idx"), [transcript])?);
-            }
-            TurnSelection::Superseded => {
-                found.extend(list(db, &of_transcript("superseded IS NOT NULL ORDER BY idx"), [transcript])?);
-            }
-            TurnSelection::Newest(_) | TurnSelection::Candidates(_) | TurnSelection::Pinned if is_agent => {}
-            TurnSelection::Newest(count) => {
-                let sql = of_transcript("superseded IS NULL ORDER BY idx DESC LIMIT ?2");
-                found.extend(list(db, &sql, params![transcript, limit(count)])?);
-            }
-            TurnSelection::Candidates(count) => candidates(db, transcript, hot_from, count, &mut found)?,
-            TurnSelection::Pinned => {
-                let sql = of_kept("WHERE turns.transcript = ?1 AND superseded IS NULL ORDER BY idx DESC");
-                found.extend(list(db, &sql, [transcript])?);
-            }
-        }
-    }
-    if transcripts.iter().filter(|listed| !listed.is_agent).count() > 1 {
-        // A copy elsewhere, a folder that was renamed: what several files have is one turn.
-        let mut seen = HashSet::new();
-        found.retain(|turn| turn.agent.is_some() || turn.is_superseded || seen.insert(turn.turn.id));
-        if let TurnSelection::Newest(count) = which {
-            found.sort_by_key(|turn| Reverse(turn.turn.started_ms));
-            found.truncate(count);
-        }
-    }
-    Ok(found)
-}
-
 /// A file of a session.
 struct SessionTranscript {
     transcript: i64,
@@ -166,72 +127,106 @@ fn candidates(db: &Connection, transcript: i64, hot_from: i64, count: usize, fou
     Ok(())
 }
 
-/// A turn that several sessions have is listed once.
-pub(super) fn pinned(db: &Connection, limit: usize) -> Result<Vec<StoredTurn>> {
-    let sql = of_kept("ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC");
-    let mut found = list(db, &sql, [])?;
-    let mut seen = HashSet::new();
-    found.retain(|turn| seen.insert(turn.turn.id));
-    found.truncate(limit);
-    Ok(found)
-}
-
-pub(super) fn turns_by_id(db: &Connection, prefix: &str) -> Result<Vec<StoredTurn>> {
-    const DIGITS: usize = 32;
-    let padded = |digit: &str| {
-        let digits = prefix.to_owned() + &digit.repeat(DIGITS.saturating_sub(prefix.len()));
-        u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
-    };
-    let (Some(low), Some(high)) = (padded("0"), padded("f")) else { return Ok(Vec::new()) };
-    let sql = format!(
-        "{} FROM turns JOIN entries ON entries.id = turns.entry {AROUND}
-         WHERE substr(uuid, 1, 4) BETWEEN substr(?1, 1, 4) AND substr(?2, 1, 4) AND uuid BETWEEN ?1 AND ?2
-         ORDER BY superseded IS NOT NULL, started_ms DESC",
-        *COLUMNS
-    );
-    list(db, &sql, params![low, high])
-}
-
-/// One query for each entry: the lookup uses an index, and an entry mostly has one location.
-pub(super) fn places(db: &Connection, entries: &[i64]) -> Result<Vec<TurnLocation>> {
-    let mut select = db.prepare_cached(&PLACES)?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let mut rows = select.query([entry])?;
-        while let Some(row) = rows.next()? {
-            let richness: u8 = row.get(9)?;
-            found.push(TurnLocation {
-                entry: row.get(0)?,
-                key: row.get(1)?,
-                transcript: row.get(2)?,
-                index: row.get(3)?,
-                session: row.get(4)?,
-                folder: row.get(5)?,
-                started_ms: row.get(6)?,
-                access_count: row.get(7)?,
-                confidence: row.get(8)?,
-                richness: (richness & 1 != 0, richness & 2 != 0),
-                is_superseded: row.get(10)?,
-            });
-        }
-    }
-    Ok(found)
-}
-
-pub(super) fn turn(db: &Connection, transcript: i64, index: u32) -> Result<Option<StoredTurn>> {
-    let sql = of_transcript("superseded IS NULL AND idx = ?2");
-    db.prepare_cached(&sql)?.query_row(params![transcript, index], stored_turn).optional()
-}
-
-pub(super) fn turn_of(db: &Connection, key: i64) -> Result<Option<StoredTurn>> {
-    let sql = format!("{} FROM turns JOIN entries ON entries.id = turns.entry {AROUND} WHERE turns.id = ?1", *COLUMNS);
-    db.prepare_cached(&sql)?.query_row([key], stored_turn).optional()
-}
-
 fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<StoredTurn>> {
     db.prepare_cached(sql)?.query_map(params, stored_turn)?.collect()
 }
 
 fn limit(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+impl<S: SqliteQueries> TurnReader for S {
+    fn turns(&mut self, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, StoreError> {
+        self.query(|db| {
+            let mut found = Vec::new();
+            // One transcript at a time, so that the index on its turns gives them in order; most sessions have just one.
+            let transcripts = transcripts(db, session)?;
+            for &SessionTranscript { transcript, is_agent, hot_from } in &transcripts {
+                match which {
+                    TurnSelection::Agents | TurnSelection::All if is_agent != (which == TurnSelection::Agents) => {}
+                    TurnSelection::All | TurnSelection::Agents => {
+                        found.extend(list(db, &of_transcript("superseded IS NULL ORDER BY idx"), [transcript])?);
+                    }
+                    TurnSelection::Superseded => {
+                        found.extend(list(db, &of_transcript("superseded IS NOT NULL ORDER BY idx"), [transcript])?);
+                    }
+                    TurnSelection::Newest(_) | TurnSelection::Candidates(_) | TurnSelection::Pinned if is_agent => {}
+                    TurnSelection::Newest(count) => {
+                        let sql = of_transcript("superseded IS NULL ORDER BY idx DESC LIMIT ?2");
+                        found.extend(list(db, &sql, params![transcript, limit(count)])?);
+                    }
+                    TurnSelection::Candidates(count) => candidates(db, transcript, hot_from, count, &mut found)?,
+                    TurnSelection::Pinned => {
+                        let sql = of_kept("WHERE turns.transcript = ?1 AND superseded IS NULL ORDER BY idx DESC");
+                        found.extend(list(db, &sql, [transcript])?);
+                    }
+                }
+            }
+            which.drop_copies(transcripts.iter().filter(|listed| !listed.is_agent).count(), &mut found);
+            Ok(found)
+        })
+    }
+
+    fn turns_by_id(&mut self, prefix: &str) -> Result<Vec<StoredTurn>, StoreError> {
+        self.query(|db| {
+            let Some((low, high)) = turn_id_range(prefix) else { return Ok(Vec::new()) };
+            let sql = format!(
+                "{} FROM turns JOIN entries ON entries.id = turns.entry {AROUND}
+         WHERE substr(uuid, 1, 4) BETWEEN substr(?1, 1, 4) AND substr(?2, 1, 4) AND uuid BETWEEN ?1 AND ?2
+         ORDER BY superseded IS NOT NULL, started_ms DESC",
+                *COLUMNS
+            );
+            list(db, &sql, params![low, high])
+        })
+    }
+
+    /// One query for each entry: the lookup uses an index, and an entry mostly has one location.
+    fn turn_locations(&mut self, entries: &[i64]) -> Result<Vec<TurnLocation>, StoreError> {
+        self.query(|db| {
+            let mut select = db.prepare_cached(&PLACES)?;
+            let mut found = Vec::new();
+            for entry in entries {
+                let mut rows = select.query([entry])?;
+                while let Some(row) = rows.next()? {
+                    let richness: u8 = row.get(9)?;
+                    found.push(TurnLocation {
+                        entry: row.get(0)?,
+                        key: row.get(1)?,
+                        transcript: row.get(2)?,
+                        index: row.get(3)?,
+                        session: row.get(4)?,
+                        folder: row.get(5)?,
+                        started_ms: row.get(6)?,
+                        access_count: row.get(7)?,
+                        confidence: row.get(8)?,
+                        richness: (richness & 1 != 0, richness & 2 != 0),
+                        is_superseded: row.get(10)?,
+                    });
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn turn(&mut self, transcript: i64, index: u32) -> Result<Option<StoredTurn>, StoreError> {
+        self.query(|db| {
+            let sql = of_transcript("superseded IS NULL AND idx = ?2");
+            db.prepare_cached(&sql)?.query_row(params![transcript, index], stored_turn).optional()
+        })
+    }
+
+    fn turn_by_location(&mut self, location: &TurnLocation) -> Result<Option<StoredTurn>, StoreError> {
+        self.query(|db| {
+            let sql = format!("{} FROM turns JOIN entries ON entries.id = turns.entry {AROUND} WHERE turns.id = ?1", *COLUMNS);
+            db.prepare_cached(&sql)?.query_row([location.key], stored_turn).optional()
+        })
+    }
+
+    /// A turn that several sessions have is listed once.
+    fn pinned(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.query(|db| {
+            let sql = of_kept("ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC");
+            Ok(first_of_each(list(db, &sql, [])?, limit))
+        })
+    }
 }

@@ -2,38 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
-use super::{compactions, cycle, pins};
-use crate::store::{AppendOutcome, Batch, SharedPrefix};
+use super::{SqliteStore, compactions, cycle, pins};
+use crate::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::Turn;
-
-/// Adds a batch, if no other process was first.
-pub(super) fn append(db: &Connection, batch: &Batch) -> Result<AppendOutcome> {
-    let known: Option<(i64, u32, u64)> = db
-        .prepare_cached("SELECT id, generation, bytes FROM transcripts WHERE path = ?1")?
-        .query_row([&batch.transcript.path], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.cast_unsigned())))
-        .optional()?;
-    if known.map(|(_, generation, bytes)| (generation, bytes)) != batch.expected_cursor {
-        return Ok(AppendOutcome::Conflict);
-    }
-    let session = session(db, batch)?;
-    let transcript = transcript(db, batch, session)?;
-    if let Some(rewritten) = batch.rewritten {
-        begin_generation(db, transcript, batch.cursor.generation, rewritten)?;
-    }
-    segments(db, batch, transcript)?;
-    for turn in &batch.turns {
-        self::turn(db, transcript, batch.cursor.generation, turn)?;
-    }
-    if let Some(first_ms) = batch.turns.iter().map(|turn| turn.started_ms).min() {
-        cycle::hot_turns(db, transcript, first_ms)?;
-    }
-    for met in &batch.summaries {
-        compactions::summary(db, session, Some(transcript), met)?;
-    }
-    compactions::first_contexts(db, transcript, &batch.first_contexts)?;
-    Ok(AppendOutcome::Committed)
-}
 
 /// Adds or updates the session. A sub-agent's transcript does not set the model, window and size of the conversation.
 fn session(db: &Connection, batch: &Batch) -> Result<i64> {
@@ -226,12 +198,46 @@ pub(super) fn ensure_session(db: &Connection, session: &str, now_ms: i64) -> Res
     .query_row(params![session, now_ms], |row| row.get(0))
 }
 
-pub(super) fn end_session(db: &Connection, session: &str, reason: &str, now_ms: i64) -> Result<()> {
-    let id = ensure_session(db, session, now_ms)?;
-    db.execute("UPDATE sessions SET ended_ms = ?2, end_reason = ?3 WHERE id = ?1", params![id, now_ms, reason]).map(drop)
-}
-
 /// Serializes names as JSON; `None` for an empty list.
 pub(super) fn list(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
+}
+
+impl TranscriptAppender for SqliteStore {
+    /// Adds a batch, if no other process was first.
+    fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
+        self.write(|db| {
+            let known: Option<(i64, u32, u64)> = db
+                .prepare_cached("SELECT id, generation, bytes FROM transcripts WHERE path = ?1")?
+                .query_row([&batch.transcript.path], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.cast_unsigned())))
+                .optional()?;
+            if known.map(|(_, generation, bytes)| (generation, bytes)) != batch.expected_cursor {
+                return Ok(AppendOutcome::Conflict);
+            }
+            let session = session(db, batch)?;
+            let transcript = transcript(db, batch, session)?;
+            if let Some(rewritten) = batch.rewritten {
+                begin_generation(db, transcript, batch.cursor.generation, rewritten)?;
+            }
+            segments(db, batch, transcript)?;
+            for turn in &batch.turns {
+                self::turn(db, transcript, batch.cursor.generation, turn)?;
+            }
+            if let Some(first_ms) = batch.turns.iter().map(|turn| turn.started_ms).min() {
+                cycle::hot_turns(db, transcript, first_ms)?;
+            }
+            for met in &batch.summaries {
+                compactions::summary(db, session, Some(transcript), met)?;
+            }
+            compactions::first_contexts(db, transcript, &batch.first_contexts)?;
+            Ok(AppendOutcome::Committed)
+        })
+    }
+
+    fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
+        self.write(|db| {
+            let id = ensure_session(db, session, now_ms)?;
+            db.execute("UPDATE sessions SET ended_ms = ?2, end_reason = ?3 WHERE id = ?1", params![id, now_ms, reason]).map(drop)
+        })
+    }
 }

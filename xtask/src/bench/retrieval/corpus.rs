@@ -10,7 +10,7 @@ use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::passages::PassageTexts;
 use ctxbridge::archive::search::{self, Filter, HitContent, RelatedQuery, SearchIndex, SearchRequest};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge::archive::store::{Store as _, TurnSelection};
+use ctxbridge::archive::store::{SessionReader, TurnReader, TurnSelection};
 use jiff::tz::TimeZone;
 use tempfile::TempDir;
 
