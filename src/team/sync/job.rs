@@ -1,13 +1,12 @@
 //! Sending one session.
 
 use std::cell::RefCell;
-use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::outgoing::{OutgoingTranscript, outgoing_transcripts};
-use super::state::{SentProgress, SyncState};
+use super::state::SentProgress;
 use super::stream::{OffsetMapping, RedactedStream, SharedStream};
-use super::{SyncError, SyncReport, SyncRun, project};
+use super::worker::{SharedState, WorkerStores};
+use super::{SyncError, SyncReport, project};
 use ctxbridge_archive::annotations::{PinPolicy, SessionAnnotations};
 use ctxbridge_archive::ingest::{IngestReport, ingest_from};
 use ctxbridge_archive::learn;
@@ -19,41 +18,36 @@ use ctxbridge_redact::RedactionCounts;
 
 /// Sends a session that may have something new.
 pub(super) struct SessionSync<'j> {
-    pub sync: &'j SyncRun<'j>,
-    pub state: &'j Mutex<SyncState>,
+    pub shared: &'j SharedState<'j>,
     pub session: &'j Session,
 }
 
 impl SessionSync<'_> {
     /// Sends what is new. Returns the report and a hash of the session's facts; `None` where nothing is new.
     /// The other store is opened only where something is.
-    pub fn send_all(
-        &self,
-        from: &mut dyn Store,
-        to: &mut Option<Box<dyn Store>>,
-    ) -> Result<Option<(SyncReport, String)>, SyncError> {
+    pub fn send_all(&self, from: &mut dyn Store, open: &mut WorkerStores) -> Result<Option<(SyncReport, String)>, SyncError> {
         let mut done = SyncReport { sessions: 1, ..SyncReport::default() };
         let all = from.transcripts(self.session.key)?;
         let is_new = all.iter().any(|transcript| !self.is_sent(transcript));
         // Mostly there is nothing to be named.
         let mut transcripts =
-            if is_new { outgoing_transcripts(all, &self.session.session, self.sync.redactor) } else { Vec::new() };
+            if is_new { outgoing_transcripts(all, &self.session.session, self.shared.sync.redactor) } else { Vec::new() };
         transcripts.retain(|outgoing| !self.is_sent(&outgoing.transcript));
-        let facts = SessionAnnotations::of(from, self.session, Some(self.sync.redactor), &mut done.secrets)?;
+        let facts = SessionAnnotations::of(from, self.session, Some(self.shared.sync.redactor), &mut done.secrets)?;
         let hash = facts.hash();
-        if transcripts.is_empty() && self.state().has_facts(&self.session.session, &hash) {
+        if transcripts.is_empty() && self.shared.lock().has_facts(&self.session.session, &hash) {
             return Ok(None);
         }
-        let to = self.opened(to)?;
-        self.note(self.state().record_vectors(None))?;
-        facts.record_compactions(&mut **to, &self.session.session)?;
-        self.keep_known_paths(&mut **to, &mut transcripts)?;
+        let to = open.target(self.shared.sync)?;
+        self.shared.record(|state| state.record_vectors(None))?;
+        facts.record_compactions(to, &self.session.session)?;
+        self.keep_known_paths(to, &mut transcripts)?;
         let mut is_placed = false;
         for outgoing in &transcripts {
-            if self.state().sent(&outgoing.transcript.path).is_none() {
-                self.count(self.sync.redactor.redact(&outgoing.transcript.path).found, &mut done.secrets);
+            if self.shared.lock().sent(&outgoing.transcript.path).is_none() {
+                self.count(self.shared.sync.redactor.redact(&outgoing.transcript.path).found, &mut done.secrets);
             }
-            let pass = self.send(from, &mut **to, outgoing, &mut done.secrets)?;
+            let pass = self.send(from, to, outgoing, &mut done.secrets)?;
             done.transcripts += 1;
             done.bytes += pass.bytes;
             done.turns += pass.turns;
@@ -62,52 +56,37 @@ impl SessionSync<'_> {
                 && let Some(project) = self.session.folder.as_deref().and_then(project::project_name)
             {
                 // Projects of which nothing is left but that they are secret would be one, and so have each other's members.
-                if self.sync.redactor.has_secret(&project) {
+                if self.shared.sync.redactor.has_secret(&project) {
                     done.unnamed += 1;
                 } else if to.assign_project(&self.session.session, &project)? {
                     *done.hidden.entry(project).or_default() += 1;
                 }
             }
         }
-        facts.apply_to(&mut **to, &self.session.session, self.sync.now_ms, PinPolicy::Mirror)?;
+        facts.apply_to(to, &self.session.session, self.shared.sync.now_ms, PinPolicy::Mirror)?;
         Ok(Some((done, hash)))
     }
 
     /// Derives snapshots and learnings in the other store, from the session as it is there now.
-    pub fn derive(&self, to: &mut Option<Box<dyn Store>>, hash: &str) -> Result<SyncReport, SyncError> {
+    pub fn derive(&self, open: &mut WorkerStores, hash: &str) -> Result<SyncReport, SyncError> {
         let mut done = SyncReport::default();
-        let to = self.opened(to)?;
+        let to = open.target(self.shared.sync)?;
         if let Some(session) = to.session(&self.session.session)? {
-            let taken = snapshot::take_snapshots(&mut **to, &session, self.sync.deadline)?;
-            let learned = learn::learn_from_session(&mut **to, &session, self.sync.patterns, self.sync.deadline)?;
+            let taken = snapshot::take_snapshots(to, &session, self.shared.sync.deadline)?;
+            let learned = learn::learn_from_session(to, &session, self.shared.sync.patterns, self.shared.sync.deadline)?;
             done.learnings = learned.learnings;
             done.is_cut = taken.is_cut || learned.is_cut;
         }
         // What was cut short is looked at again.
         if !done.is_cut {
-            self.note(self.state().record_facts(&self.session.session, hash))?;
+            self.shared.record(|state| state.record_facts(&self.session.session, hash))?;
         }
         Ok(done)
     }
 
-    fn opened<'t>(&self, to: &'t mut Option<Box<dyn Store>>) -> Result<&'t mut Box<dyn Store>, StoreError> {
-        Ok(match to {
-            Some(to) => to,
-            closed => closed.insert((self.sync.to)()?),
-        })
-    }
-
-    fn state(&self) -> MutexGuard<'_, SyncState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, written: io::Result<()>) -> Result<(), SyncError> {
-        written.map_err(|cause| SyncError::State { folder: self.sync.data.to_owned(), cause })
-    }
-
     fn is_sent(&self, transcript: &StoredTranscript) -> bool {
         let is_all = |sent: SentProgress| (sent.generation, sent.bytes) == (transcript.generation, transcript.bytes);
-        self.state().sent(&transcript.path).is_some_and(is_all)
+        self.shared.lock().sent(&transcript.path).is_some_and(is_all)
     }
 
     /// Keeps the full path of a transcript that was sent under it: under another name, an older copy of it would stay there.
@@ -139,7 +118,7 @@ impl SessionSync<'_> {
         secrets: &mut RedactionCounts,
     ) -> Result<IngestReport, SyncError> {
         let transcript = &outgoing.transcript;
-        let known = self.state().sent(&transcript.path).filter(|sent| sent.generation <= transcript.generation);
+        let known = self.shared.lock().sent(&transcript.path).filter(|sent| sent.generation <= transcript.generation);
         let mut passed = IngestReport::default();
         let mut there = 0;
         for generation in known.map_or(0, |sent| sent.generation)..=transcript.generation {
@@ -161,7 +140,7 @@ impl SessionSync<'_> {
             passed.bytes += pass.bytes;
             passed.turns += pass.turns;
             self.count(found, secrets);
-            self.note(self.state().record_sent(&transcript.path, SentProgress { generation, bytes, again }))?;
+            self.shared.record(|state| state.record_sent(&transcript.path, SentProgress { generation, bytes, again }))?;
             if is_rewritten {
                 there = self.find_remote_transcript(to, outgoing)?.map_or(there, |transcript| transcript.generation);
             }
@@ -190,7 +169,7 @@ impl SessionSync<'_> {
         // What was taken out of it is counted when it is sent.
         let (whole, mut found) = ((OffsetMapping::default(), u64::MAX), RedactionCounts::new());
         let mut stream =
-            RedactedStream::read(from, (outgoing.transcript.key, generation), whole, self.sync.redactor, &mut found)?;
+            RedactedStream::read(from, (outgoing.transcript.key, generation), whole, self.shared.sync.redactor, &mut found)?;
         stream.find_matching_generation_in(to, &there, at_least)
     }
 
@@ -203,7 +182,7 @@ impl SessionSync<'_> {
         range: (OffsetMapping, u64),
         found: &mut RedactionCounts,
     ) -> Result<Option<(IngestReport, OffsetMapping)>, SyncError> {
-        let redactor = self.sync.redactor;
+        let redactor = self.shared.sync.redactor;
         let stream = RefCell::new(RedactedStream::read(from, (outgoing.transcript.key, generation), range, redactor, found)?);
         let OutgoingTranscript { transcript, path } = outgoing;
         let named = Transcript { path: path.clone(), session: self.session.session.clone(), agent: transcript.agent.clone() };

@@ -20,13 +20,14 @@ mod retry;
 mod state;
 mod stream;
 mod vectors;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use exclusions::SyncExclusions;
@@ -42,6 +43,7 @@ use ctxbridge_common::paths;
 use ctxbridge_redact::{RedactionCounts, Redactor};
 use job::SessionSync;
 use state::SyncState;
+use worker::{SharedState, WorkerStores};
 
 /// Maximum number of workers: a team's server does not have more connections for everybody.
 const MAX_WORKERS: usize = 2;
@@ -168,9 +170,8 @@ impl SyncRun<'_> {
         let all = sessions.len();
         sessions.retain(|session| !withheld.has(&session.session));
         let work = SyncWork {
-            sync: self,
+            shared: SharedState::new(self, state),
             sessions: &sessions,
-            state: Mutex::new(state),
             stop: AtomicBool::new(false),
             sent: Mutex::default(),
             done: Mutex::new(SyncReport { total: sessions.len(), withheld: all - sessions.len(), ..SyncReport::default() }),
@@ -189,22 +190,14 @@ impl SyncRun<'_> {
 
 /// State that the workers share.
 struct SyncWork<'w> {
-    sync: &'w SyncRun<'w>,
+    shared: SharedState<'w>,
     /// Newest first: today's sessions are searched for first.
     sessions: &'w [Session],
-    state: Mutex<SyncState>,
     stop: AtomicBool,
     /// Indices of the sessions that were sent, with the hashes of their facts.
     sent: Mutex<Vec<(usize, String)>>,
     done: Mutex<SyncReport>,
     progress: &'w (dyn Fn(&SyncReport) + Sync),
-}
-
-/// The stores that one worker has open.
-#[derive(Default)]
-struct WorkerStores {
-    from: Option<Box<dyn Store>>,
-    to: Option<Box<dyn Store>>,
 }
 
 impl SyncWork<'_> {
@@ -222,7 +215,7 @@ impl SyncWork<'_> {
                 if number >= limit || self.stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                if self.sync.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                if self.shared.sync.deadline.is_some_and(|deadline| Instant::now() > deadline) {
                     self.done.lock().unwrap_or_else(PoisonError::into_inner).is_cut = true;
                     return Ok(());
                 }
@@ -242,12 +235,12 @@ impl SyncWork<'_> {
     /// Sends one session.
     fn send(&self, open: &mut WorkerStores, number: usize) -> Result<(), SyncError> {
         let session = &self.sessions[number];
-        let job = SessionSync { sync: self.sync, state: &self.state, session };
+        let job = SessionSync { shared: &self.shared, session };
         let mut from = match open.from.take() {
             Some(from) => from,
-            None => (self.sync.from)()?,
+            None => (self.shared.sync.from)()?,
         };
-        let sent = self.with_retries(open, |open| job.send_all(&mut *from, &mut open.to));
+        let sent = self.with_retries(open, |open| job.send_all(&mut *from, open));
         open.from = Some(from);
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.looked_at += 1;
@@ -273,7 +266,8 @@ impl SyncWork<'_> {
         match error {
             SyncError::Store(error) if error.is_session_local() => Ok(error.to_string()),
             SyncError::Store(error) if error.is_denied() => {
-                let left = self.with_retries(open, |open| Ok(self.opened(open)?.revoked_project(&session.session)?))?;
+                let left =
+                    self.with_retries(open, |open| Ok(open.target(self.shared.sync)?.revoked_project(&session.session)?))?;
                 let Some(project) = left else { return Err(error.into()) };
                 Ok(format!(
                     "it is shown to the project {project}, which you are no member of any more there; `ctxbridge archive share {} private` \
@@ -291,7 +285,7 @@ impl SyncWork<'_> {
         if self.sent.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return Ok(());
         }
-        self.with_retries(&mut open, |open| Ok(self.opened(open)?.checkpoint()?))?;
+        self.with_retries(&mut open, |open| Ok(open.target(self.shared.sync)?.checkpoint()?))?;
         (self.progress)(&self.done.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }
@@ -299,8 +293,8 @@ impl SyncWork<'_> {
     /// Derives snapshots and learnings in the other store for a session that was sent.
     fn derive(&self, open: &mut WorkerStores, number: usize) -> Result<(), SyncError> {
         let (number, hash) = self.sent.lock().unwrap_or_else(PoisonError::into_inner)[number].clone();
-        let job = SessionSync { sync: self.sync, state: &self.state, session: &self.sessions[number] };
-        let derived = match self.with_retries(open, |open| job.derive(&mut open.to, &hash)) {
+        let job = SessionSync { shared: &self.shared, session: &self.sessions[number] };
+        let derived = match self.with_retries(open, |open| job.derive(open, &hash)) {
             Ok(derived) => derived,
             Err(error) => {
                 let reason = self.session_failure_reason(open, job.session, error)?;
@@ -315,28 +309,13 @@ impl SyncWork<'_> {
         Ok(())
     }
 
-    fn opened<'o>(&self, open: &'o mut WorkerStores) -> Result<&'o mut Box<dyn Store>, StoreError> {
-        Ok(match &mut open.to {
-            Some(to) => to,
-            closed => closed.insert((self.sync.to)()?),
-        })
-    }
-
-    fn state(&self) -> MutexGuard<'_, SyncState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, written: io::Result<()>) -> Result<(), SyncError> {
-        written.map_err(|cause| SyncError::State { folder: self.sync.data.to_owned(), cause })
-    }
-
     /// Repeats an operation after transient errors.
     fn with_retries<T>(
         &self,
         open: &mut WorkerStores,
         mut work: impl FnMut(&mut WorkerStores) -> Result<T, SyncError>,
     ) -> Result<T, SyncError> {
-        let mut attempts = self.sync.retries.begin();
+        let mut attempts = self.shared.sync.retries.begin();
         loop {
             match work(open) {
                 Err(SyncError::Store(error)) if error.is_transient() && !self.stop.load(Ordering::Relaxed) => {

@@ -40,12 +40,12 @@ enum VectorSource {
 impl SyncWork<'_> {
     /// Sends the vectors that the other store lacks, as far as the index or the model provides them.
     pub(super) fn vectors(&self) -> Result<(), SyncError> {
-        let Some(model) = self.sync.model else { return Ok(()) };
-        if self.state().has_vectors(model_id(model)) {
+        let Some(model) = self.shared.sync.model else { return Ok(()) };
+        if self.shared.lock().has_vectors(model_id(model)) {
             return Ok(());
         }
         let mut open = WorkerStores::default();
-        let refusal = self.with_retries(&mut open, |open| match self.opened(open)?.as_vector_store() {
+        let refusal = self.with_retries(&mut open, |open| match open.target(self.shared.sync)?.as_vector_store() {
             Some(vectors) => Ok(Some(vectors.unavailable_reason()?)),
             None => Ok(None),
         })?;
@@ -57,16 +57,16 @@ impl SyncWork<'_> {
             }
             Some(None) => {}
         }
-        let mut from = (self.sync.from)()?;
+        let mut from = (self.shared.sync.from)()?;
         // An index that cannot be read is made anew by the next search; until then the model does it.
         let index = if from.kind() == StoreKind::Sqlite {
-            SearchIndex::open_existing(self.sync.data, INDEX_LOCK_TIMEOUT).ok().flatten()
+            SearchIndex::open_existing(self.shared.sync.data, INDEX_LOCK_TIMEOUT).ok().flatten()
         } else {
             None
         };
         let is_all = self.of_model(model, &mut *from, index, &mut open)? & self.imported(&mut *from, &mut open)?;
         if is_all {
-            self.note(self.state().record_vectors(Some(model_id(model))))?;
+            self.shared.record(|state| state.record_vectors(Some(model_id(model))))?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl SyncWork<'_> {
                     is_all = false;
                     continue;
                 }
-                let there = match self.with_retries(open, |open| Ok(EntryTexts::of(&mut **self.opened(open)?, *entry)?)) {
+                let there = match self.with_retries(open, |open| Ok(EntryTexts::of(open.target(self.shared.sync)?, *entry)?)) {
                     Err(SyncError::Store(error)) if error.is_session_local() => continue,
                     there => there?,
                 };
@@ -135,7 +135,7 @@ impl SyncWork<'_> {
 
     /// Sends vectors that came from other tools, of entries without secrets.
     fn imported(&self, from: &mut dyn StoreReader, open: &mut WorkerStores) -> Result<bool, SyncError> {
-        for (model, mut entries) in imported(from, self.sync.redactor)? {
+        for (model, mut entries) in imported(from, self.shared.sync.redactor)? {
             let mut below = i64::MAX;
             while !entries.is_empty() {
                 if self.is_late() {
@@ -162,7 +162,7 @@ impl SyncWork<'_> {
         below: i64,
         most: usize,
     ) -> Result<Vec<(i64, digest::Sha256Digest)>, SyncError> {
-        self.with_retries(open, |open| match self.opened(open)?.as_vector_store() {
+        self.with_retries(open, |open| match open.target(self.shared.sync)?.as_vector_store() {
             Some(vectors) => Ok(vectors.entries_without_vectors(model, dimensions, below, most)?),
             None => Ok(Vec::new()),
         })
@@ -170,7 +170,7 @@ impl SyncWork<'_> {
 
     fn keep(&self, open: &mut WorkerStores, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), SyncError> {
         self.with_retries(open, |open| {
-            self.opened(open)?
+            open.target(self.shared.sync)?
                 .as_vector_store()
                 .map_or(Ok(()), |place: &mut dyn VectorStore| place.save_vectors(model, vectors))?;
             Ok(())
@@ -182,7 +182,7 @@ impl SyncWork<'_> {
     }
 
     fn is_late(&self) -> bool {
-        self.sync.deadline.is_some_and(|deadline| Instant::now() > deadline)
+        self.shared.sync.deadline.is_some_and(|deadline| Instant::now() > deadline)
     }
 
     fn done(&self) -> MutexGuard<'_, SyncReport> {
