@@ -17,6 +17,7 @@ mod importance;
 pub mod ingest;
 pub mod instructions;
 pub mod learn;
+pub mod maintain;
 pub mod maintenance;
 pub mod merge;
 pub mod open;

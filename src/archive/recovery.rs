@@ -11,11 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::maintenance::{self, MaintenanceMode, MaintenanceReport, RetentionSettings};
 use super::store::StoreError;
-use super::store::jsonl::{Finding, JsonlStore};
 use super::store::sqlite::{LockPolicy, SqliteStore};
-use crate::store::MaintenanceStore;
 use ctxbridge_common::files;
 
 /// Lock file: shared by users of the archive, exclusive while it is moved.
@@ -72,95 +69,6 @@ pub fn quarantine_message(aside: &Path) -> String {
     )
 }
 
-/// Result of an optimization.
-#[derive(Clone, Debug, Default)]
-pub struct OptimizeReport {
-    /// Result of the optimize cycle; `None` if the archive is damaged or missing.
-    pub outcome: Option<MaintenanceReport>,
-    /// Path of a damaged archive, now.
-    pub damaged: Option<PathBuf>,
-    /// Damage in a JSON Lines archive, which goes on without the damaged parts.
-    pub findings: Vec<Finding>,
-}
-
-/// Checks for damage, runs an optimize cycle and cleans up.
-///
-/// # Errors
-/// If it cannot be opened or written, or a damaged one cannot be moved.
-pub fn optimize_archive(data: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<OptimizeReport, StoreError> {
-    let (mut store, aside) = open_or_recover(data, LockPolicy::Background)?;
-    let mut work = || {
-        store.integrity_check()?;
-        let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;
-        store.optimize().map(|()| outcome)
-    };
-    match work() {
-        Err(error) if error.is_damage() => {
-            drop(store);
-            quarantine_if_damaged(data).map(|damaged| OptimizeReport { damaged, ..OptimizeReport::default() })
-        }
-        done => done.map(|outcome| OptimizeReport { outcome: Some(outcome), damaged: aside, ..OptimizeReport::default() }),
-    }
-}
-
-/// Reports the effects of [`optimize_archive`]. Nothing is written; a damaged archive stays in place.
-///
-/// # Errors
-/// If it cannot be opened or read.
-pub fn preview_optimize(data: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<OptimizeReport, StoreError> {
-    let path = data.join(SqliteStore::FILE);
-    if !path.exists() {
-        return Ok(OptimizeReport::default());
-    }
-    let _presence = lock_in_use(data, LockPolicy::Background)?;
-    let work = || {
-        let Some(mut store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
-        store.integrity_check()?;
-        run_maintenance(&mut store, settings, MaintenanceMode::DryRun, now_ms).map(Some)
-    };
-    match work() {
-        Err(error) if error.is_damage() => Ok(OptimizeReport { damaged: Some(path), ..OptimizeReport::default() }),
-        done => done.map(|outcome| OptimizeReport { outcome, ..OptimizeReport::default() }),
-    }
-}
-
-/// Like [`optimize_archive`], for an archive in JSON Lines.
-///
-/// # Errors
-/// As [`optimize_archive`].
-pub fn optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<OptimizeReport, StoreError> {
-    let work = || {
-        let mut store = JsonlStore::open(folder, LockPolicy::Background)?;
-        let findings = store.integrity_check()?;
-        let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;
-        store.optimize().map(|()| OptimizeReport { outcome: Some(outcome), damaged: None, findings })
-    };
-    match work() {
-        Err(error) if error.is_damage() => {
-            let damaged = JsonlStore::move_damaged_aside(folder)?;
-            Ok(OptimizeReport { outcome: None, damaged, findings: Vec::new() })
-        }
-        done => done,
-    }
-}
-
-/// Reports the effects of [`optimize_jsonl`].
-///
-/// # Errors
-/// As [`preview_optimize`].
-pub fn preview_optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<OptimizeReport, StoreError> {
-    let work = || -> Result<OptimizeReport, StoreError> {
-        let Some(mut store) = JsonlStore::open_read_only(folder)? else { return Ok(OptimizeReport::default()) };
-        let findings = store.integrity_check()?;
-        let outcome = run_maintenance(&mut store, settings, MaintenanceMode::DryRun, now_ms)?;
-        Ok(OptimizeReport { outcome: Some(outcome), damaged: None, findings })
-    };
-    match work() {
-        Err(error) if error.is_damage() => Ok(OptimizeReport { damaged: Some(folder.to_owned()), ..OptimizeReport::default() }),
-        done => done,
-    }
-}
-
 /// Takes the shared lock that marks the archive as in use. It is not moved until the returned file is dropped.
 ///
 /// # Errors
@@ -193,17 +101,4 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 fn beside(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(format!("{}.damaged-{number}", SqliteStore::FILE))
-}
-
-/// Runs one cycle: decay and pruning in one transaction.
-///
-/// # Errors
-/// If the store cannot be read or written.
-pub fn run_maintenance(
-    store: &mut dyn MaintenanceStore,
-    settings: &RetentionSettings,
-    run: MaintenanceMode,
-    now_ms: i64,
-) -> Result<MaintenanceReport, StoreError> {
-    store.run_maintenance(run, &|facts| maintenance::plan(facts, settings, now_ms))
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::lines::Lines;
 use super::place::HOUR;
-use super::sandbox::{Sandbox, Talk, run};
 
 /// A session of ten turns from a year that is long over.
 fn archived() -> (Sandbox, Talk) {

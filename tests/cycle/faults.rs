@@ -6,12 +6,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk};
 use ctxbridge_testkit::transcript::Kind;
 use ctxbridge_testkit::{Rng, share_of};
 use rusqlite::Connection;
 
 use super::place::DAY;
-use super::sandbox::{Sandbox, Talk};
 
 /// SIGKILL at random moments.
 #[test]

@@ -1,7 +1,7 @@
 //! What leaves the hot set, what does not, and what brings it back.
 
+use ctxbridge::archive::maintain::run_maintenance;
 use ctxbridge::archive::maintenance::{MaintenanceMode, Reason};
-use ctxbridge::archive::recovery::run_maintenance;
 use ctxbridge::archive::store::TurnSelection;
 use ctxbridge::transcript::CompactSummary;
 

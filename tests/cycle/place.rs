@@ -1,7 +1,7 @@
 //! An archive of turns that have nothing but an age and a content.
 
+use ctxbridge::archive::maintain::run_maintenance;
 use ctxbridge::archive::maintenance::{MaintenanceMode, MaintenanceReport, RetentionSettings};
-use ctxbridge::archive::recovery::run_maintenance;
 use ctxbridge::archive::store::{AppendOutcome, ArchiveTotals, Batch, Cursor, Store, StoredTurn, Transcript, TurnSelection};
 use ctxbridge::config;
 use ctxbridge::transcript::{CompactSummary, Interpreter, Turn};

@@ -1,7 +1,7 @@
 //! What the database does for that.
 
+use ctxbridge::archive::maintain::run_maintenance;
 use ctxbridge::archive::maintenance::MaintenanceMode;
-use ctxbridge::archive::recovery::run_maintenance;
 
 use super::hot::over;
 use super::kinds::{self, Kind};

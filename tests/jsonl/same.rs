@@ -3,8 +3,8 @@
 use std::fs;
 
 use ctxbridge::archive::learn::{self, LearningPatterns};
+use ctxbridge::archive::maintain::run_maintenance;
 use ctxbridge::archive::maintenance::{MaintenanceMode, RetentionSettings};
-use ctxbridge::archive::recovery::run_maintenance;
 use ctxbridge::archive::snapshot;
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{Changes, Compaction, MaintenanceStore, SearchStore, Store, TurnSelection};

@@ -1,7 +1,7 @@
 //! Confidence and access: the figures of the design.
 
+use ctxbridge::archive::maintain::run_maintenance;
 use ctxbridge::archive::maintenance::{MaintenanceMode, RetentionSettings};
-use ctxbridge::archive::recovery::run_maintenance;
 use ctxbridge::archive::store::Store;
 use ctxbridge::config;
 

@@ -2,6 +2,7 @@
 //!
 //! A broken index is made again from the archive. While another process writes the index, a search uses what is there.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use super::remote::RemoteCandidates;
@@ -21,6 +22,16 @@ pub enum IndexingProgress {
     Vectors(usize, u64),
     /// The index is optimized.
     Optimizing,
+}
+
+impl fmt::Display for IndexingProgress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(done) => write!(formatter, "indexing, {done} entries so far"),
+            Self::Vectors(done, missing) => write!(formatter, "making vectors, {done} of {missing} entries"),
+            Self::Optimizing => formatter.write_str("tidying the index"),
+        }
+    }
 }
 
 /// Report of the work that was done for the index, or would be.

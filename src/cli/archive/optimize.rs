@@ -3,27 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::entries;
-use super::tiers::{self, Tiers};
+use super::{entries, tiers};
 use crate::cli::CommandOutcome;
 use crate::cli::config::load;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
-use crate::cli::search_shared;
 use crate::hook;
-use ctxbridge_archive::import::{ImportReport, import_to};
-use ctxbridge_archive::learn::{self, LearningPatterns, LearningReport};
+use ctxbridge_archive::learn::LearningPatterns;
+use ctxbridge_archive::maintain::{Maintain, MaintainReport};
 use ctxbridge_archive::maintenance::{MaintenanceReport, Reason, RetentionSettings};
+use ctxbridge_archive::merge::MergeReport;
 use ctxbridge_archive::open::Location;
-use ctxbridge_archive::reader::Comparison;
-use ctxbridge_archive::recovery::{self, OptimizeReport};
+use ctxbridge_archive::recovery;
 use ctxbridge_archive::search::IndexingReport;
-use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge_archive::tier;
+use ctxbridge_archive::tier::TierSettings;
 use ctxbridge_common::paths;
-use ctxbridge_config::StoreKind;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -48,18 +43,8 @@ pub(super) struct OptimizeArgs {
     background: bool,
 }
 
-/// Time limit for extracting learnings in the background; the next run resumes.
-const LEARNING_IN_BACKGROUND: Duration = Duration::from_secs(60);
-
 /// Time limit for merging JSON Lines into the database in the background.
-const MERGING_IN_BACKGROUND: Duration = Duration::from_secs(5 * 60);
-
-/// Time limit for moving unused sessions in the background.
-const MOVING_IN_BACKGROUND: Duration = Duration::from_secs(60);
-
-/// Maximum number of entries that get embeddings in the background (archive.md, "Self-learning"): it runs often, during the user's
-/// work.
-const EMBEDDED_IN_BACKGROUND: usize = 20;
+const BACKGROUND_MERGING: Duration = Duration::from_secs(5 * 60);
 
 impl OptimizeArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
@@ -67,151 +52,85 @@ impl OptimizeArgs {
             hook::detach_and_renice();
         }
         let config = load(output).archive;
-        let settings = RetentionSettings::from(&config);
+        let retention = RetentionSettings::from(&config);
         let data = paths::data_dir()?;
         let location = Location::of(&data, &config);
-        let now_ms = jiff::Timestamp::now().as_millisecond();
-        let (mut is_lines, mut merged) = (location.kind() == StoreKind::Jsonl, None);
-        let (compared, mut tidied) = if self.dry_run {
-            output.progress("looking for damage");
-            let tidied = match is_lines {
-                true => recovery::preview_optimize_jsonl(location.folder(), &settings, now_ms)?,
-                false => recovery::preview_optimize(&data, &settings, now_ms)?,
-            };
-            (ImportReport::default(), tidied)
+        let (patterns, problem) = LearningPatterns::of_user();
+        let run = Maintain {
+            location: &location,
+            transcripts: &self.paths,
+            retention: &retention,
+            tiers: &TierSettings::from(&config),
+            patterns: &patterns,
+            after_pass: &ctxbridge_claude_flow::supersede_imported_after,
+            drain: &|store| hook::Spool::in_dir(&data).drain_into(store).map(drop),
+            is_background: self.background,
+            now_ms: jiff::Timestamp::now().as_millisecond(),
+            progress: &|step| output.progress(step),
+        };
+        let (merged, done) = if self.dry_run {
+            (None, run.preview()?)
         } else {
-            let deadline = self.background.then(|| Instant::now() + MERGING_IN_BACKGROUND);
-            merged = super::merge_back(&location, deadline, output);
-            output.progress("comparing with the transcripts");
-            let compared =
-                import_to(&location, &self.paths, Comparison::Whole, &ctxbridge_claude_flow::supersede_imported_after, &|_| {})?;
-            is_lines |= compared.fallback_reason.is_some();
-            output.progress("looking for damage");
-            let tidied = match is_lines {
-                true => recovery::optimize_jsonl(location.folder(), &settings, now_ms)?,
-                false => recovery::optimize_archive(&data, &settings, now_ms)?,
-            };
-            (compared, tidied)
-        };
-        let indexed = match &tidied.outcome {
-            // The index is made by who searches.
-            Some(_) if is_lines => IndexingReport::default(),
-            Some(_) if self.dry_run => search_shared::index_backlog(&data)?,
-            Some(_) => search_shared::catch_up(&data, if self.background { EMBEDDED_IN_BACKGROUND } else { usize::MAX }, output)?,
-            None => IndexingReport::default(),
-        };
-        let learned = if self.dry_run || tidied.outcome.is_none() { None } else { self.learn(&location, output)? };
-        // Last of all: what was just looked at need not be read from elsewhere.
-        let tiers = match &tidied.outcome {
-            // Tiers are of a database.
-            Some(_) if !is_lines => Some(self.tiers(&data, &tier::TierSettings::from(&config), now_ms, output)?),
-            _ => None,
+            if let Some(problem) = problem {
+                output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
+            }
+            let deadline = self.background.then(|| Instant::now() + BACKGROUND_MERGING);
+            (super::merge_back(&location, deadline, output), run.run()?)
         };
         output.clear_progress();
-        tidied.damaged = tidied.damaged.or_else(|| compared.quarantined.clone());
-        if let Some(aside) = tidied.damaged.as_ref().filter(|_| self.background) {
+        let damaged = done.cycle.damaged.as_deref().or(done.compared.quarantined.as_deref());
+        if let Some(aside) = damaged.filter(|_| self.background) {
             hook::start_reimport(&data, &std::env::current_exe()?, aside);
         }
-        if let Some(instead) = &compared.fallback_reason {
+        if let Some(instead) = &done.compared.fallback_reason {
             output.note(instead);
         }
-        for finding in &tidied.findings {
+        for finding in &done.cycle.findings {
             output.note(&format!("{} {finding}", styled(BAD, "damaged:")));
         }
-        for (path, error) in &compared.failed {
+        for (path, error) in &done.compared.failed {
             output.note(&format!("{}: {error}", path.display()));
         }
         if output.json {
-            let mut value = self.as_json(&compared, &tidied, &settings);
-            if let Some(learned) = &learned {
-                value["learned"] = learned.learnings.into();
-                value["fixes"] = learned.fixes.into();
-            }
-            value["merged"] = merged.as_ref().map(|merged| {
-                json!({ "sessions": merged.sessions, "turns": merged.turns, "bytes": merged.bytes, "folder": merged.moved_to })
-            }).into();
-            value["indexed"] = indexed.entries.into();
-            value["embedded"] = indexed.embedded.into();
-            value["not_embedded"] = indexed.not_embedded.into();
-            value["tiers"] = tiers.as_ref().map(tiers::as_json).into();
+            let value = self.as_json(&done, damaged, merged.as_ref(), &retention);
             output.value(&value)?;
         } else {
-            self.tell(&tidied, (!is_lines).then_some(&indexed), learned.as_ref(), tiers.as_ref(), &settings, output)?;
+            self.tell(&done, damaged, &retention, output)?;
         }
-        let has_failed = tiers.as_ref().is_some_and(|tiers| !tiers.moves.failed.is_empty());
-        let is_whole = tidied.damaged.is_none() && tidied.findings.is_empty();
+        let has_failed = done.tiers.as_ref().is_some_and(|moves| !moves.failed.is_empty());
+        let is_whole = damaged.is_none() && done.cycle.findings.is_empty();
         Ok(if is_whole && !has_failed { CommandOutcome::Yes } else { CommandOutcome::No })
-    }
-
-    /// Extracts learnings from new turns.
-    fn learn(&self, location: &Location, output: &Output) -> anyhow::Result<Option<LearningReport>> {
-        let (patterns, problem) = LearningPatterns::of_user();
-        if let Some(problem) = problem {
-            output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
-        }
-        // Whatever is to be said of it was said.
-        let mut store = location.open_for_writing(LockPolicy::Background)?.store;
-        let deadline = self.background.then(|| Instant::now() + LEARNING_IN_BACKGROUND);
-        // What hooks could not write is new as well.
-        hook::Spool::in_dir(location.data()).drain_into(&mut *store)?;
-        snapshot::take_all_snapshots(&mut *store, deadline, &mut |done| {
-            output.progress(&format!("looking for compactions: {done} sessions"))
-        })?;
-        Ok(Some(learn::learn_from_all(&mut *store, &patterns, deadline, &mut |done| {
-            output.progress(&format!("learning: {done} sessions"))
-        })?))
-    }
-
-    /// Moves unused sessions to colder tiers, and sessions that are used again back.
-    fn tiers(&self, data: &Path, settings: &tier::TierSettings, now_ms: i64, output: &Output) -> anyhow::Result<Tiers> {
-        if self.dry_run {
-            let _presence = recovery::lock_in_use(data, LockPolicy::Background)?;
-            let moves = match SqliteStore::open_read_only(data)? {
-                Some(mut store) => tier::preview(&mut store, settings, now_ms)?,
-                None => tier::TierReport::default(),
-            };
-            return Ok(Tiers { moves, ..Tiers::default() });
-        }
-        let (mut store, _) = recovery::open_or_recover(data, LockPolicy::Background)?;
-        let deadline = self.background.then(|| Instant::now() + MOVING_IN_BACKGROUND);
-        let moves = tier::run(&mut store, data, settings, deadline, now_ms, &mut |doing| output.progress(doing))?;
-        output.clear_progress();
-        // All others wait for that, so it is only done while somebody looks on.
-        let shrunk = if self.background { None } else { tiers::shrink(&mut store, output)? };
-        Ok(Tiers { moves, shrunk })
     }
 
     fn tell(
         &self,
-        tidied: &OptimizeReport,
-        indexed: Option<&IndexingReport>,
-        learned: Option<&LearningReport>,
-        tiers: Option<&Tiers>,
-        settings: &RetentionSettings,
+        done: &MaintainReport,
+        damaged: Option<&Path>,
+        retention: &RetentionSettings,
         output: &mut Output,
     ) -> anyhow::Result<()> {
-        if let Some(outcome) = &tidied.outcome {
-            tell_cycle(outcome, settings, self.dry_run, output)?;
-            if let Some(indexed) = indexed {
-                tell_index(indexed, self.dry_run, output)?;
-            }
-            if let Some(learned) = learned.filter(|learned| learned.bytes > 0) {
-                let fixes = count(learned.fixes as u64, "call");
-                output.line(format!(
-                    "{} new; {fixes} found that failed and passed after a change",
-                    count(learned.learnings as u64, "learning")
-                ))?;
-            }
+        if let Some(outcome) = &done.cycle.outcome {
+            tell_cycle(outcome, retention, self.dry_run, output)?;
         }
-        if let Some(tiers) = tiers {
-            tiers::tell(tiers, self.dry_run, output)?;
+        if let Some(indexed) = &done.indexed {
+            tell_index(indexed, self.dry_run, output)?;
         }
-        match &tidied.damaged {
-            None if tidied.outcome.is_none() => {
+        if let Some(learned) = done.learned.as_ref().filter(|learned| learned.bytes > 0) {
+            let fixes = count(learned.fixes as u64, "call");
+            output.line(format!(
+                "{} new; {fixes} found that failed and passed after a change",
+                count(learned.learnings as u64, "learning")
+            ))?;
+        }
+        if let Some(moves) = &done.tiers {
+            tiers::tell(moves, done.shrunk.as_ref(), self.dry_run, output)?;
+        }
+        match damaged {
+            None if done.cycle.outcome.is_none() => {
                 output.line("there is no archive yet; `ctxbridge archive import` begins one")?;
             }
             // Each was said.
-            None if !tidied.findings.is_empty() => {
+            None if !done.cycle.findings.is_empty() => {
                 output.line(styled(BAD, "done; what is damaged was said above, all else is whole"))?
             }
             None if self.dry_run => output.line("a dry run: nothing was changed; no damage found")?,
@@ -225,25 +144,44 @@ impl OptimizeArgs {
         Ok(())
     }
 
-    fn as_json(&self, compared: &ImportReport, tidied: &OptimizeReport, settings: &RetentionSettings) -> serde_json::Value {
-        let cycle = tidied.outcome.as_ref();
+    fn as_json(
+        &self,
+        done: &MaintainReport,
+        damaged: Option<&Path>,
+        merged: Option<&MergeReport>,
+        retention: &RetentionSettings,
+    ) -> Value {
+        let cycle = done.cycle.outcome.as_ref();
+        let indexed = done.indexed.clone().unwrap_or_default();
         let number = |of: fn(&MaintenanceReport) -> u64| cycle.map(of);
-        json!({
-            "dry_run": self.dry_run, "transcripts": compared.transcripts, "rewritten": compared.rewritten,
-            "damaged": tidied.damaged,
+        let mut value = json!({
+            "dry_run": self.dry_run, "transcripts": done.compared.transcripts, "rewritten": done.compared.rewritten,
+            "damaged": damaged,
             "elapsed_hours": cycle.map(|cycle| cycle.plan.elapsed_hours()),
             "decayed": number(|cycle| cycle.decayed),
             "pruned_by_confidence": number(|cycle| cycle.pruned_by_confidence),
             "pruned_by_age": number(|cycle| cycle.pruned_by_age),
             "retention_days": number(|cycle| cycle.plan.retention.days.into()),
-            "retention_days_set": settings.retention_days,
+            "retention_days_set": retention.retention_days,
             "retention_reason": cycle.map(|cycle| match cycle.plan.retention.reason {
                 Reason::AsSet => "as_set",
                 Reason::Size => "size",
                 Reason::Use => "use",
             }),
             "hot": number(|cycle| cycle.hot), "pruned": number(|cycle| cycle.pruned),
-        })
+        });
+        if let Some(learned) = &done.learned {
+            value["learned"] = learned.learnings.into();
+            value["fixes"] = learned.fixes.into();
+        }
+        value["merged"] = merged.map_or(Value::Null, |merged| {
+            json!({ "sessions": merged.sessions, "turns": merged.turns, "bytes": merged.bytes, "folder": merged.moved_to })
+        });
+        value["indexed"] = indexed.entries.into();
+        value["embedded"] = indexed.embedded.into();
+        value["not_embedded"] = indexed.not_embedded.into();
+        value["tiers"] = done.tiers.as_ref().map(|moves| tiers::as_json(moves, done.shrunk.as_ref())).into();
+        value
     }
 }
 

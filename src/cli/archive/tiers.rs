@@ -3,42 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::cli::output::{Output, count, size};
-use ctxbridge_archive::store::sqlite::SqliteStore;
-use ctxbridge_archive::store::{MaintenanceStore, StoreError};
+use ctxbridge_archive::maintain::Shrunk;
 use ctxbridge_archive::tier::{TierMoves, TierReport};
 
-/// Free bytes in a database from which rewriting it is worthwhile, if they are also a quarter of it.
-const MIN_FREE_BYTES_TO_SHRINK: u64 = 8 << 20;
-
-/// Sessions moved between tiers, and the space that was freed.
-#[derive(Debug, Default)]
-pub(super) struct Tiers {
-    pub moves: TierReport,
-    /// Bytes of the database before and after it was rewritten.
-    pub shrunk: Option<(u64, u64)>,
-}
-
-/// Returns free space of the database to the disk, if it is worthwhile.
-pub(super) fn shrink(store: &mut SqliteStore, output: &Output) -> Result<Option<(u64, u64)>, StoreError> {
-    let (before, free) = store.free_bytes()?;
-    if free < MIN_FREE_BYTES_TO_SHRINK || free < before / 4 {
-        return Ok(None);
-    }
-    output.progress("giving room back to the disk");
-    let shrunk = store.shrink().and_then(|()| store.checkpoint());
-    output.clear_progress();
-    match shrunk {
-        Ok(()) => Ok(Some((before, store.free_bytes()?.0))),
-        // It works as it is: what is free is filled by what comes.
-        Err(error) => {
-            output.note(&format!("the database keeps {} that nothing is in: {error}", size(free.cast_signed())));
-            Ok(None)
-        }
-    }
-}
-
-pub(super) fn tell(tiers: &Tiers, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
-    let Tiers { moves, shrunk } = tiers;
+pub(super) fn tell(moves: &TierReport, shrunk: Option<&Shrunk>, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let bytes = |bytes: u64| size(bytes.cast_signed());
     let sizes = |moved: &TierMoves| match is_dry {
         true => bytes(moved.before),
@@ -57,8 +25,15 @@ pub(super) fn tell(tiers: &Tiers, is_dry: bool, output: &mut Output) -> anyhow::
         let pieces = count(moves.warm.segments, "piece");
         output.line(format!("{pieces} of old transcripts {}: {}", would("compressed anew"), sizes(&moves.warm)))?;
     }
-    if let Some((before, after)) = shrunk {
-        output.line(format!("the database is smaller: {} before, {} now", bytes(*before), bytes(*after)))?;
+    match shrunk {
+        Some(Shrunk::Done { before, after }) => {
+            output.line(format!("the database is smaller: {} before, {} now", bytes(*before), bytes(*after)))?;
+        }
+        // It works as it is: what is free is filled by what comes.
+        Some(Shrunk::Failed { free, error }) => {
+            output.note(&format!("the database keeps {} that nothing is in: {error}", bytes(*free)));
+        }
+        None => {}
     }
     if moves.is_elsewhere {
         output.line("another ctxbridge is moving old sessions; nothing else was moved")?;
@@ -75,8 +50,12 @@ pub(super) fn tell(tiers: &Tiers, is_dry: bool, output: &mut Output) -> anyhow::
     Ok(())
 }
 
-pub(super) fn as_json(tiers: &Tiers) -> Value {
-    let Tiers { moves: TierReport { warm, cold, back, failed, is_cut, is_elsewhere }, shrunk } = tiers;
+pub(super) fn as_json(moves: &TierReport, shrunk: Option<&Shrunk>) -> Value {
+    let TierReport { warm, cold, back, failed, is_cut, is_elsewhere } = moves;
+    let database = match shrunk {
+        Some(Shrunk::Done { before, after }) => json!({ "bytes_before": before, "bytes_after": after }),
+        _ => Value::Null,
+    };
     let sessions =
         |moved: &TierMoves| json!({ "sessions": moved.sessions, "bytes_before": moved.before, "bytes_after": moved.after });
     json!({
@@ -84,6 +63,6 @@ pub(super) fn as_json(tiers: &Tiers) -> Value {
         "cold": sessions(cold), "back": sessions(back),
         "failed": failed.iter().map(|(session, error)| json!({ "session": session, "error": error })).collect::<Vec<_>>(),
         "is_cut": is_cut, "is_elsewhere": is_elsewhere,
-        "database": shrunk.map(|(before, after)| json!({ "bytes_before": before, "bytes_after": after })),
+        "database": database,
     })
 }
