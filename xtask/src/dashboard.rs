@@ -15,7 +15,8 @@ use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::tools::{require_node, root, step, target};
+use crate::steps::Steps;
+use crate::tools::{require_node, root, target};
 
 #[derive(Debug, clap::Args)]
 pub struct PicturesArgs {
@@ -58,7 +59,7 @@ pub fn run(args: &PicturesArgs) -> Result<bool> {
     }
     let mut pictures = Command::new("node");
     pictures.arg("pictures.mjs").arg(&server.url).arg(&folder).current_dir(&workshop).env("TMPDIR", workshop.join("tmp"));
-    step("pictures", &mut pictures, "Is there a browser? CTXBRIDGE_CHROMIUM says where.")?;
+    Steps::default().run("pictures", &mut pictures, "Is there a browser? CTXBRIDGE_CHROMIUM says where.")?;
     server.stop()?;
     Ok(true)
 }
@@ -93,9 +94,9 @@ impl Place {
         for seed in 0..SESSIONS {
             generate(&Spec::new(Kind::Compacted, 900 + 230 * (seed % 5), seed), &sessions)?;
         }
-        step("importing", self.command(&["archive", "import"]).arg(&sessions), "")?;
+        Steps::default().run("importing", self.command(&["archive", "import"]).arg(&sessions), "")?;
         self.bring_to_now()?;
-        step("indexing", &mut self.command(&["archive", "optimize"]), "")?;
+        Steps::default().run("indexing", &mut self.command(&["archive", "optimize"]), "")?;
         self.measure_hooks()
     }
 
@@ -148,7 +149,7 @@ fn workshop() -> Result<PathBuf> {
     if !folder.join("node_modules").is_dir() {
         let mut npm = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
         npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&folder);
-        step("installing the browser", &mut npm, "Is the registry reachable?")?;
+        Steps::default().run("installing the browser", &mut npm, "Is the registry reachable?")?;
     }
     Ok(folder)
 }

@@ -40,7 +40,8 @@ fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<
     if !args.tests_only {
         steps.within("picture of the crates", crate::crates::check)?;
         steps.run("formatting", cargo().args(["fmt", "--all", "--check"]), "Run `cargo fmt --all`.")?;
-        steps.run("spelling", &mut typos()?, "typos.toml lists the words that are right here.")?;
+        let mut spelling = typos(steps)?;
+        steps.run("spelling", &mut spelling, "typos.toml lists the words that are right here.")?;
         let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         steps.run("lints", cargo().args(clippy), "Each warning says what to do.")?;
         let mut documentation = cargo();
@@ -48,7 +49,8 @@ fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<
         steps.run("documentation", &mut documentation, "")?;
         // Advisories come from a database that not every machine can reach, and change without us: the nightly workflow asks them.
         let deny = ["check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
-        steps.run("licenses, duplicates, sources", cargo_deny()?.args(deny), "deny.toml says what is allowed.")?;
+        let mut licenses = cargo_deny(steps)?;
+        steps.run("licenses, duplicates, sources", licenses.args(deny), "deny.toml says what is allowed.")?;
     }
     if runs(cargo().args(["nextest", "--version"])) { with_nextest(steps, closing) } else { with_cargo(steps, closing) }
 }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
+
+use crate::steps::Steps;
 
 /// The root of the workspace.
 pub fn root() -> PathBuf {
@@ -20,16 +22,6 @@ pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
-}
-
-/// Runs a step and prints its name. If it fails, the error has a hint.
-pub fn step(what: &str, command: &mut Command, hint: &str) -> Result<()> {
-    eprintln!("\n== {what}");
-    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot start {:?}", command.get_program()))?;
-    if !status.success() {
-        bail!("{what}: failed ({status}). {hint}");
-    }
-    Ok(())
 }
 
 /// `true` if a program runs at all.
@@ -49,7 +41,7 @@ pub fn require_node() -> Result<()> {
 }
 
 /// `cargo deny`, installed into the build folder where it is missing.
-pub fn cargo_deny() -> Result<Command> {
+pub fn cargo_deny(steps: &mut Steps) -> Result<Command> {
     if runs(cargo().args(["deny", "--version"])) {
         let mut command = cargo();
         command.arg("deny");
@@ -62,7 +54,7 @@ pub fn cargo_deny() -> Result<Command> {
         // Its own build folder: ours is locked by the cargo that runs us, and it need not be optimized.
         install.args(["install", "cargo-deny", "--locked", "--debug", "--root"]).arg(&home);
         install.env("CARGO_TARGET_DIR", home.join("build")).env("CARGO_PROFILE_DEV_DEBUG", "0");
-        step("installing cargo-deny, once (a few minutes)", &mut install, "Is crates.io reachable?")?;
+        steps.run("installing cargo-deny, once", &mut install, "Is crates.io reachable?")?;
         std::fs::remove_dir_all(home.join("build")).ok();
     }
     let mut command = Command::new(program);
@@ -74,7 +66,7 @@ pub fn cargo_deny() -> Result<Command> {
 const TYPOS: &str = "typos==1.52.0";
 
 /// `typos`, the spelling check: brought with pip into the build folder where it is missing, as a program that needs no Python.
-pub fn typos() -> Result<Command> {
+pub fn typos(steps: &mut Steps) -> Result<Command> {
     if runs(Command::new("typos").arg("--version")) {
         let mut command = Command::new("typos");
         command.current_dir(root());
@@ -89,7 +81,7 @@ pub fn typos() -> Result<Command> {
             .args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"])
             .arg(&home)
             .arg(TYPOS);
-        step("installing typos, once", &mut install, "Is there Python 3 with pip, and can it reach its index?")?;
+        steps.run("installing typos, once", &mut install, "Is there Python 3 with pip, and can it reach its index?")?;
     }
     let mut command = Command::new(program);
     command.current_dir(root());

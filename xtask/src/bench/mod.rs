@@ -24,7 +24,8 @@ mod vectors;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::tools::{cargo, step};
+use crate::steps::Steps;
+use crate::tools::cargo;
 
 pub use reference::{Reference, copy, hash, json, parse};
 
@@ -84,7 +85,7 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         return postgres::run(args);
     }
     if !matches!(args.what, Bench::Jsonl(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)) {
-        step("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
+        Steps::default().run("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
     }
     match &args.what {
         Bench::Patch { release, runs } => patch::run(release, *runs, false),
