@@ -2,15 +2,15 @@
 Text to tokens, as BERT was trained: words in lower case and without accents, each punctuation mark as its own word. Each word is
 cut greedily into the longest pieces of the vocabulary.
 
-Punctuation and control characters are those of `unicode_categories`, whose tables are old, because the tokenizer that the model was
-published with uses the same. Words are made one at a time and only as many as needed, so a text of a megabyte costs as much as its
+Punctuation and control characters are those of Unicode. The tokenizer that the model was published with has older tables, which
+differ in characters that came later. Words are made one at a time and only as many as needed, so a text of a megabyte costs as much as its
 start.
 */
 
 use std::collections::HashMap;
 
-use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// A token is an index into the vocabulary, and a row of the word embeddings.
 pub(super) type TokenId = u32;
@@ -146,13 +146,13 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 /// Text without control characters, accents and capitals; each ideograph becomes its own word.
 fn normal(text: &str) -> impl Iterator<Item = char> {
-    let clean = text.chars().filter(|c| !matches!(c, '\0' | '\u{fffd}') && (is_line(*c) || !c.is_other()));
+    let clean = text.chars().filter(|c| !matches!(c, '\0' | '\u{fffd}') && (is_line(*c) || !is_control(*c)));
     let spaced = clean.flat_map(|c| match c {
         _ if c.is_whitespace() => [Some(' '), None, None],
         _ if is_ideograph(c) => [Some(' '), Some(c), Some(' ')],
         _ => [Some(c), None, None],
     });
-    spaced.flatten().nfd().filter(|c| !c.is_mark_nonspacing()).flat_map(char::to_lowercase).fuse()
+    spaced.flatten().nfd().filter(|c| c.general_category() != GeneralCategory::NonspacingMark).flat_map(char::to_lowercase).fuse()
 }
 
 /// `true` for control characters that count as spaces.
@@ -160,8 +160,13 @@ fn is_line(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r')
 }
 
+/// `true` for characters that are dropped: control, format and private use.
+fn is_control(c: char) -> bool {
+    matches!(c.general_category(), GeneralCategory::Control | GeneralCategory::Format | GeneralCategory::PrivateUse)
+}
+
 fn is_punctuation(c: char) -> bool {
-    c.is_ascii_punctuation() || c.is_punctuation()
+    c.is_ascii_punctuation() || c.general_category_group() == GeneralCategoryGroup::Punctuation
 }
 
 /// `true` for the blocks that BERT's own tokenizer lists. Hangul, kana and similar scripts are written with spaces or cut like
