@@ -90,11 +90,9 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
             break;
         }
     }
-    let next = begin + page.items.len();
-    frame.learnings = page.items;
-    frame.next_cursor = (next < found.len() && next > begin).then(|| page::cursor(&asked, next));
-    page::foot(&mut page.text, frame.next_cursor.as_deref());
-    ToolAnswer::new(page.text, &frame)
+    let text;
+    (text, frame.learnings, frame.next_cursor) = page.finish(&asked, begin, found.len());
+    ToolAnswer::new(text, &frame)
 }
 
 fn head(frame: &LearningsOutput, is_empty: bool) -> String {
@@ -103,9 +101,7 @@ fn head(frame: &LearningsOutput, is_empty: bool) -> String {
     } else {
         format!("{NOTICE} `recall` gives the turn in which something was said.")
     };
-    for note in &frame.notes {
-        head.push_str(&format!("\nNote: {note}"));
-    }
+    page::add_notes(&mut head, &frame.notes);
     head
 }
 

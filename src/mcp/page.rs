@@ -89,6 +89,24 @@ impl<T: Serialize> ResultPage<T> {
     }
 }
 
+impl<T> ResultPage<T> {
+    /// Ends the page of the request `asked`, which starts at item `begin` of `count`: its text, its items, and the cursor of the
+    /// next page, if there is one.
+    pub fn finish(mut self, asked: &str, begin: usize, count: usize) -> (String, Vec<T>, Option<String>) {
+        let end = begin + self.items.len();
+        let next = (end > begin && end < count).then(|| cursor(asked, end));
+        foot(&mut self.text, next.as_deref());
+        (self.text, self.items, next)
+    }
+}
+
+/// Adds notes to the head of a result.
+pub(super) fn add_notes(head: &mut String, notes: &[String]) {
+    for note in notes {
+        head.push_str(&format!("\nNote: {note}"));
+    }
+}
+
 /// Adds the line that names the next page.
 pub(super) fn foot(text: &mut String, next: Option<&str>) {
     if let Some(next) = next {

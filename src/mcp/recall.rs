@@ -122,9 +122,7 @@ fn head(recalled: &RecallOutput, from: usize) -> String {
     if from > 0 {
         head.push_str(&format!(", from character {from} on"));
     }
-    for note in &recalled.notes {
-        head.push_str(&format!("\nNote: {note}"));
-    }
+    page::add_notes(&mut head, &recalled.notes);
     head + "\n\n"
 }
 

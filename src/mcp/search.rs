@@ -127,11 +127,9 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
             break;
         }
     }
-    let next = begin + page.items.len();
-    frame.hits = page.items;
-    frame.next_cursor = (next < count && next > begin).then(|| page::cursor(&asked, next));
-    page::foot(&mut page.text, frame.next_cursor.as_deref());
-    ToolAnswer::new(page.text, &frame)
+    let text;
+    (text, frame.hits, frame.next_cursor) = page.finish(&asked, begin, count);
+    ToolAnswer::new(text, &frame)
 }
 
 fn head(frame: &SearchOutput, is_empty: bool) -> String {
@@ -139,9 +137,7 @@ fn head(frame: &SearchOutput, is_empty: bool) -> String {
     if let Some(time) = &frame.time {
         head.push_str(&format!("\nThe time that is meant: {}", quote::line(time)));
     }
-    for note in &frame.notes {
-        head.push_str(&format!("\nNote: {note}"));
-    }
+    page::add_notes(&mut head, &frame.notes);
     head
 }
 

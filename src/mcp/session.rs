@@ -129,7 +129,7 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
 
     let mut frame = SessionsOutput { notice: NOTICE, notes: opened.notes, ..SessionsOutput::default() };
     let mut head = if sessions.is_empty() { "No such session is archived.".to_owned() } else { NOTICE.to_owned() };
-    frame.notes.iter().for_each(|note| head.push_str(&format!("\nNote: {note}")));
+    page::add_notes(&mut head, &frame.notes);
     let mut page = ResultPage::new(chars, head, &frame);
     for session in sessions.iter().skip(begin) {
         let facts = SessionItem::of(&mut *opened.store, session)?;
@@ -137,11 +137,9 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
             break;
         }
     }
-    let next = begin + page.items.len();
-    frame.sessions = page.items;
-    frame.next_cursor = (next < sessions.len()).then(|| page::cursor(&asked, next));
-    page::foot(&mut page.text, frame.next_cursor.as_deref());
-    ToolAnswer::new(page.text, &frame)
+    let text;
+    (text, frame.sessions, frame.next_cursor) = page.finish(&asked, begin, sessions.len());
+    ToolAnswer::new(text, &frame)
 }
 
 /// `true` if a project matches a folder, as in the filter of a search: the folder, one above it, or the end of the path of either.

@@ -122,7 +122,7 @@ pub(super) fn page_of(
         next_cursor: None,
     };
     let mut head = format!("{NOTICE} `recall` gives an event in full.\n{}", facts.line());
-    frame.notes.iter().for_each(|note| head.push_str(&format!("\nNote: {note}")));
+    page::add_notes(&mut head, &frame.notes);
     let mut page = ResultPage::new(chars, head + "\n", &frame);
     for found in events.iter().skip(begin) {
         let event = TimelineItem::of(&mut *opened.store, found)?;
@@ -130,11 +130,9 @@ pub(super) fn page_of(
             break;
         }
     }
-    let next = begin + page.items.len();
-    frame.events = page.items;
-    frame.next_cursor = (next < frame.count).then(|| page::cursor(asked, next));
-    page::foot(&mut page.text, frame.next_cursor.as_deref());
-    ToolAnswer::new(page.text, &frame)
+    let text;
+    (text, frame.events, frame.next_cursor) = page.finish(asked, begin, frame.count);
+    ToolAnswer::new(text, &frame)
 }
 
 /// Puts turns in their order, and each compaction behind the last turn that had started.

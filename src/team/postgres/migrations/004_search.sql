@@ -145,6 +145,18 @@ BEGIN
         ORDER BY r.score DESC, r.entry DESC LIMIT most;
 END $$;
 
+-- The schema of the extension `vector`; nothing where it is not.
+CREATE FUNCTION ctxbridge.vector_schema() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
+$$;
+
+-- The tables of vectors that there are.
+CREATE FUNCTION ctxbridge.vector_tables() RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT relname FROM pg_class WHERE oid IN (to_regclass('ctxbridge.embeddings'), to_regclass('ctxbridge.embeddings_768'))
+$$;
+
 -- Vectors, where the extension `vector` is: its tables and functions are made by whoever connects first when it is there, since it may come
 -- later. Says whether there are some.
 CREATE FUNCTION ctxbridge.ensure_vectors() RETURNS boolean
@@ -165,7 +177,7 @@ END $$;
 CREATE FUNCTION ctxbridge.make_vectors() RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector');
+    place text := ctxbridge.vector_schema();
     name text;
     dimensions integer;
     part integer;
@@ -204,7 +216,7 @@ CREATE FUNCTION ctxbridge.put_vectors(tenant text, model text, entries bigint[],
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me text := session_user;
-    place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector');
+    place text := ctxbridge.vector_schema();
     name text;
     dimensions integer := array_length(string_to_array(vectors[1], ','), 1);
 BEGIN
@@ -234,8 +246,7 @@ DECLARE
     me text := session_user;
     name text;
 BEGIN
-    FOR name IN SELECT relname FROM pg_class WHERE oid IN (to_regclass('ctxbridge.embeddings'), to_regclass('ctxbridge.embeddings_768'))
-    LOOP
+    FOR name IN SELECT ctxbridge.vector_tables() LOOP
         EXECUTE format('DELETE FROM ctxbridge.%I v WHERE v.tenant = $1 AND v.owner = $2 AND v.entry = ANY ($3)', name) USING $1, me, $2;
     END LOOP;
 END $$;
@@ -247,8 +258,7 @@ DECLARE
     me text := session_user;
     name text;
 BEGIN
-    FOR name IN SELECT relname FROM pg_class WHERE oid IN (to_regclass('ctxbridge.embeddings'), to_regclass('ctxbridge.embeddings_768'))
-    LOOP
+    FOR name IN SELECT ctxbridge.vector_tables() LOOP
         EXECUTE format('UPDATE ctxbridge.%I v SET audience = e.audience FROM ctxbridge.entries e
             WHERE v.tenant = $1 AND v.owner = $2 AND v.entry = ANY ($3) AND e.tenant = $1 AND e.owner = $2 AND e.id = v.entry
             AND v.audience IS DISTINCT FROM e.audience', name) USING $1, me, $2;
@@ -279,7 +289,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     me text := session_user;
     mine text[] := ctxbridge.audiences_of($1, session_user::text);
-    place text := (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector');
+    place text := ctxbridge.vector_schema();
     dimensions integer := array_length(string_to_array($3, ','), 1);
     is_filtered boolean := num_nonnulls(of_session, below_folder, in_folder, since_ms, until_ms, with_tool, with_file) > 0;
 BEGIN
@@ -411,7 +421,8 @@ BEGIN
 END $$;
 
 -- Only for what is asked within.
-REVOKE ALL ON FUNCTION ctxbridge.audiences_of(text, text), ctxbridge.make_vectors(), ctxbridge.close_tables() FROM PUBLIC;
+REVOKE ALL ON FUNCTION ctxbridge.audiences_of(text, text), ctxbridge.vector_schema(), ctxbridge.vector_tables(), ctxbridge.make_vectors(),
+    ctxbridge.close_tables() FROM PUBLIC;
 
 -- Where it is not allowed to, or there is none, search by meaning waits for somebody who is.
 DO $$
