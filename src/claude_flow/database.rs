@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use super::Failed;
 use super::entry::{FlowEntry, RawVector};
-use super::source::{At, ListedEntry, SkipReason, SourceError, whose};
+use super::listed::{At, ListedEntry, SkipReason, SourceError, whose};
 
 /// Maximum bytes of a content; a turn has some thousand.
 const MAX_CONTENT_BYTES: i64 = 16 << 20;

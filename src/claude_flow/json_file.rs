@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::Failed;
 use super::entry::FlowEntry;
-use super::source::{At, ListedEntry, SkipReason, SourceError, whose};
+use super::listed::{At, ListedEntry, SkipReason, SourceError, whose};
 
 /// Maximum bytes of a file; their hook rewrites all of it at each prompt.
 const MAX_FILE_BYTES: u64 = 256 << 20;

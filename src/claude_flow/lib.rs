@@ -13,6 +13,7 @@ mod database;
 pub mod entry;
 pub mod json_file;
 pub mod lines;
+mod listed;
 mod session;
 pub mod source;
 mod supersede;
@@ -23,8 +24,9 @@ use std::io;
 use std::path::Path;
 
 use ctxbridge_archive::store::{Store, StoreError};
+use listed::{ListedEntry, SourceError};
 use session::Importer;
-use source::{FlowSource, ListedEntry, SourceError};
+use source::FlowSource;
 pub use supersede::{supersede_imported, supersede_imported_after};
 use transcripts::{bring_up_to_date, by_session};
 

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::archived_messages::ArchivedMessages;
 use super::entry::{EntryKey, FlowEntry};
-use super::source::{FlowSource, ListedEntry, project_of, transcript_name};
+use super::listed::ListedEntry;
+use super::source::{FlowSource, project_of, transcript_name};
 use super::supersede::supersede_imported;
 use super::transcripts::{archive, bytes_of, imported, turns_of};
 use super::{EntryImportReport, Failed, ImportError, NAME, lines};

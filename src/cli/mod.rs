@@ -6,6 +6,7 @@ One file per command. Results go to stdout, everything else to stderr. Exit code
 */
 
 mod archive;
+mod archives;
 mod autopilot;
 mod bundle;
 mod completions;

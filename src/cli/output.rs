@@ -117,3 +117,19 @@ pub(super) fn size(bytes: i64) -> String {
 pub(super) fn duration(ms: u64) -> String {
     if ms < 1_000 { format!("{ms} ms") } else { format!("{:.1} s", ms as f64 / 1_000.0) }
 }
+
+/// Formats a number of entries, for people.
+pub(super) fn entries(number: u64) -> String {
+    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
+}
+
+/// Formats local time to the minute.
+pub(super) fn time(ms: Option<i64>) -> String {
+    let time = ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(String::new, |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// Formats a time for JSON.
+pub(super) fn stamp(ms: i64) -> Option<String> {
+    jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0).map(|time| time.to_string())
+}

@@ -4,10 +4,12 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::json;
 
-use super::archive::{note_owner, open, printable, show_found, show_handle};
+use super::archive::{note_owner, show_found, show_handle};
+use super::archives::open;
 use super::output::Output;
 use super::{CommandOutcome, UsageError, search_shared, server};
 use ctxbridge_archive::handle_lookup::{self, OriginalText};
+use ctxbridge_archive::quote::printable;
 use ctxbridge_archive::search::SearchRequest;
 use ctxbridge_archive::store::StoredSummary;
 use ctxbridge_archive::{

@@ -1,5 +1,6 @@
 //! Code shared by commands that search.
 
+use super::archives;
 use super::output::Output;
 use super::server;
 use ctxbridge_archive::search::{SearchRequest, SearchResults, Searcher};
@@ -7,7 +8,7 @@ use ctxbridge_common::paths;
 
 /// Searches the user's archive and, unless `only_here`, the team server. Brings the index up to date first.
 pub(super) fn search(request: &SearchRequest, only_here: bool, output: &mut Output) -> anyhow::Result<SearchResults> {
-    let mut store = super::archive::open(output)?;
+    let mut store = archives::open(output)?;
     let remote = if only_here { None } else { server::federated(output)? };
     let mut finder = Searcher::new(paths::data_dir()?);
     let progress = &mut |step: ctxbridge_archive::search::IndexingProgress| output.progress(&step.to_string());

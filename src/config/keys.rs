@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Config;
+use super::choice::Choice;
 use super::raw::WrittenValue;
 use super::server::SecretString;
-use super::settings::Choice;
 
 /// A configuration key: its names, and how its value is read.
 pub struct Key {

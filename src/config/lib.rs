@@ -9,6 +9,7 @@ affects the user's data or blocks the client ([`Key::project_may_set`]).
 Every key is one entry of [`KEYS`], which help, `config show` and loading use.
 */
 
+mod choice;
 mod keys;
 mod layers;
 mod pattern;

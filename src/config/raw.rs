@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use toml::Value;
 
+use super::choice::Choice;
 use super::server::SecretString;
-use super::settings::Choice;
 use ctxbridge_common::paths;
 
 /// A value as it was written.

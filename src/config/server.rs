@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use zeroize::Zeroizing;
 
-use super::settings::Choice;
+use super::choice::Choice;
 
 /// A text that neither `Debug` nor `Display` shows, and that is overwritten in memory when dropped.
 #[derive(Clone, Default, PartialEq, Eq)]

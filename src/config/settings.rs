@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::choice::Choice;
 use super::server::StoreKind;
 
 /// Settings of the archive and of restores (`archive.*`).
@@ -147,17 +148,6 @@ impl Default for BundleSettings {
 impl Default for AutopilotSettings {
     fn default() -> Self {
         Self { enabled: true, window: None, warn: 0.70, critical: 0.85, notify: NotifyLevel::Warn }
-    }
-}
-
-/// A setting that is one of a few words.
-pub(super) trait Choice: Copy + PartialEq + 'static {
-    /// The words, with what they mean.
-    const WORDS: &'static [(&'static str, Self)];
-
-    /// The word for a value.
-    fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::export::read;
 use crate::cli::CommandOutcome;
+use crate::cli::archives;
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
 use crate::export::conversation::{ExportedConversation, ExportedTurn};
 use crate::export::diff::{Counts, TurnChange, diff};
@@ -34,7 +35,7 @@ pub(super) struct DiffArgs {
 
 impl DiffArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = super::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let a = read(&mut *store, &self.a, false)?;
         let b = read(&mut *store, &self.b, false)?;
         let changes = diff(&a, &b);

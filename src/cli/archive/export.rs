@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::cli::archives;
 use crate::cli::config::load;
 use crate::cli::output::{Output, count};
 use crate::cli::{CommandOutcome, UsageError};
@@ -47,7 +48,7 @@ pub(super) struct ExportArgs {
 
 impl ExportArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = super::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let mut conversation = match read(&mut *store, &self.session, self.thinking) {
             Ok(conversation) => conversation,
             Err(error) if is_missing(&error) => {
@@ -123,6 +124,6 @@ pub(super) fn is_missing(error: &anyhow::Error) -> bool {
 /// Reads the conversation that the user named.
 pub(super) fn read(store: &mut dyn Store, typed: &str, thinking: bool) -> anyhow::Result<ExportedConversation> {
     let which = SessionRef::parse(typed, Timestamp::now(), &TimeZone::system()).map_err(|error| UsageError(error.to_string()))?;
-    let Some(session) = super::find(store, &which.session)? else { return Err(NoSession(which.session).into()) };
+    let Some(session) = archives::find(store, &which.session)? else { return Err(NoSession(which.session).into()) };
     Ok(session_ref::read(store, &session, &which.revision, thinking)?)
 }

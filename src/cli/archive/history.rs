@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{stamp, time};
+use crate::cli::archives;
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
+use crate::cli::output::{stamp, time};
 use crate::cli::{CommandOutcome, UsageError};
 use ctxbridge_archive::handle::Reference;
 use ctxbridge_archive::quote::{self, cut};
@@ -42,16 +43,18 @@ pub(super) struct HistoryArgs {
 
 impl HistoryArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = super::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let session = match &self.session {
             // As it is named everywhere else.
-            Some(name) => match super::find(&mut *store, name.split_once('@').map_or(name.as_str(), |(session, _)| session))? {
-                Some(session) => Some(session),
-                None => {
-                    output.note(&format!("no session begins with {name}; `ctxbridge archive sessions` lists them"));
-                    return Ok(CommandOutcome::No);
+            Some(name) => {
+                match archives::find(&mut *store, name.split_once('@').map_or(name.as_str(), |(session, _)| session))? {
+                    Some(session) => Some(session),
+                    None => {
+                        output.note(&format!("no session begins with {name}; `ctxbridge archive sessions` lists them"));
+                        return Ok(CommandOutcome::No);
+                    }
                 }
-            },
+            }
             None => None,
         };
         let found = match &session {
@@ -103,7 +106,7 @@ impl HistoryArgs {
         let Some(words) = QueryTerms::of(&self.search.join(" "), &Tokenizer::default()).expression(&[]) else {
             return Err(UsageError("--search names no word to look for".to_owned()).into());
         };
-        let project = super::super::learnings::project(self.project.as_deref())?;
+        let project = archives::project(self.project.as_deref())?;
         let limit = if session.is_some() { usize::MAX } else { self.limit as usize };
         let mut found = store.search_compactions(&words, project.as_deref(), limit)?;
         found.retain(|compaction| session.is_none_or(|session| compaction.session == session));

@@ -6,9 +6,11 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use crate::cli::CommandOutcome;
+use crate::cli::archives;
 use crate::cli::output::{BAD, GOOD, Output, count, size, styled};
 use crate::hook;
 use ctxbridge_archive::import::{ImportReport, import_to};
+use ctxbridge_archive::quote::printable;
 use ctxbridge_archive::reader::Comparison;
 use ctxbridge_archive::transcript_paths::{client_folder, transcripts_below};
 use ctxbridge_claude_flow::{self as claude_flow, ImportError, source::sources_at};
@@ -64,7 +66,7 @@ impl ImportArgs {
         let progress = std::sync::Mutex::new(std::time::Instant::now());
         let shown: &Output = output;
         let data = paths::data_dir()?;
-        let location = super::location(&super::settings())?;
+        let location = archives::location(&archives::settings())?;
         // What was archived while there was no database is older than what is new in the transcripts.
         super::merge_back(&location, None, output);
         let imported = import_to(&location, &paths, Comparison::Whole, &claude_flow::supersede_imported_after, &|done| {
@@ -121,7 +123,7 @@ impl ImportArgs {
             return Ok(CommandOutcome::No);
         }
         let projects = client_folder().map(|folder| folder.join("projects")).filter(|folder| folder.is_dir());
-        let mut store = super::open_to_write(output)?;
+        let mut store = archives::open_to_write(output)?;
         let mut imported = claude_flow::EntryImportReport::default();
         let mut unreadable = Vec::new();
         for source in &sources {
@@ -161,8 +163,8 @@ fn tell_of_claude_flow(
 ) -> anyhow::Result<()> {
     const MAX_SHOWN_FAILURES: usize = 10;
     for failed in imported.failed.iter().take(MAX_SHOWN_FAILURES) {
-        let id = failed.id.as_deref().map_or_else(String::new, |id| format!("{}: ", super::printable(id)));
-        output.note(&format!("{} {id}{}", styled(BAD, "not read:"), super::printable(&failed.reason)));
+        let id = failed.id.as_deref().map_or_else(String::new, |id| format!("{}: ", printable(id)));
+        output.note(&format!("{} {id}{}", styled(BAD, "not read:"), printable(&failed.reason)));
     }
     let more = imported.failed.len().saturating_sub(MAX_SHOWN_FAILURES) as u64 + imported.more_failed;
     if more > 0 {
@@ -175,7 +177,7 @@ fn tell_of_claude_flow(
     output.line(format!(
         "{} {} of {} from {}; {new} became turns",
         styled(GOOD, "imported:"),
-        super::entries(*entries),
+        crate::cli::output::entries(*entries),
         count(sessions.len() as u64, "session"),
         names(sources)
     ))?;

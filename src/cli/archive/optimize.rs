@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{entries, tiers};
+use super::tiers;
 use crate::cli::CommandOutcome;
 use crate::cli::config::load;
+use crate::cli::output::entries;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::hook;
 use ctxbridge_archive::learn::LearningPatterns;

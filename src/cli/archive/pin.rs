@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{stamp, time};
+use crate::cli::archives;
 use crate::cli::output::{DIM, Output, styled};
+use crate::cli::output::{stamp, time};
 use crate::cli::{CommandOutcome, UsageError};
 use ctxbridge_archive::store::{SegmentReader, StoredTurn};
 use ctxbridge_archive::{handle, quote, turn_text};
@@ -33,7 +34,7 @@ pub(super) struct PinArgs {
 
 impl PinArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = super::open(output)?;
+        let mut store = archives::open(output)?;
         if self.handles.is_empty() {
             let kept = store.pinned(self.limit as usize)?;
             if kept.is_empty() && !output.json {

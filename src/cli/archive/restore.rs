@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use crate::cli::CommandOutcome;
+use crate::cli::archives;
 use crate::cli::output::Output;
 use ctxbridge_archive::store::{EVERYTHING, StoreError, StoredTranscript};
 use ctxbridge_common::files;
@@ -38,7 +39,7 @@ pub(super) struct RestoreArgs {
 
 impl RestoreArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let Some((mut store, session)) = super::find_anywhere(&self.session, self.owner.as_deref(), output)? else {
+        let Some((mut store, session)) = archives::find_anywhere(&self.session, self.owner.as_deref(), output)? else {
             return Ok(CommandOutcome::No);
         };
         let transcripts = store.transcripts(session.key)?;

@@ -7,9 +7,11 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::sync::audience_text;
+use crate::cli::archives;
 use crate::cli::config::load;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::cli::{CommandOutcome, UsageError};
+use ctxbridge_archive::quote::printable;
 use ctxbridge_archive::store::{RemovalReport, SessionReader, StoreError};
 use ctxbridge_common::paths;
 use ctxbridge_redact::Redactor;
@@ -59,7 +61,7 @@ impl RevokeArgs {
         if self.sessions.is_empty() && !self.all {
             return list(&SyncExclusions::of(&data)?, output);
         }
-        let mut here = super::open(output)?;
+        let mut here = archives::open(output)?;
         let withheld = SyncExclusions::of(&data)?;
         let config = load(output);
         let redactor = Redactor::strict(&config.redact).context("nothing was taken back: redact.patterns or redact.allow")?;
@@ -101,7 +103,7 @@ impl RevokeArgs {
                 "the archive here does not have all that {} has of session {session}: taken back, it would be gone. That is {}. \
                  --force takes it back all the same; `ctxbridge archive restore {session}` writes it to a file before (see --path, --agent, --generation)",
                 server.address(),
-                super::printable(&only_there.join(", "))
+                printable(&only_there.join(", "))
             );
         }
         let mut done = Vec::new();
@@ -149,7 +151,7 @@ impl RevokeArgs {
         }
         let mut meant = Vec::new();
         for prefix in &self.sessions {
-            let found = match super::find(here, prefix)? {
+            let found = match archives::find(here, prefix)? {
                 Some(found) => Some(found.session),
                 None => sole(prefix, there.iter().map(String::as_str).chain(withheld.sessions()))?,
             };

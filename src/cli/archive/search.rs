@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::{stamp, time};
 use crate::cli::output::{BOLD, DIM, GOOD, Output, styled};
+use crate::cli::output::{stamp, time};
 use crate::cli::{CommandOutcome, UsageError, search_shared};
 use ctxbridge_archive::quote;
 use ctxbridge_archive::search::{

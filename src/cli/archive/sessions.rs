@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{stamp, time};
 use crate::cli::CommandOutcome;
+use crate::cli::archives;
 use crate::cli::output::{self, DIM, Output, styled};
+use crate::cli::output::{stamp, time};
 use ctxbridge_archive::store::{Session, StoreError, StoreReader};
 use ctxbridge_archive::tier::Tier;
 
@@ -24,7 +25,7 @@ pub(super) struct SessionsArgs {
 
 impl SessionsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = super::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let project =
             self.project.as_ref().map(|folder| folder.canonicalize().or_else(|_| std::path::absolute(folder))).transpose()?;
         let sessions = store.sessions("", project.as_deref().map(|folder| folder.to_string_lossy()).as_deref(), self.limit)?;

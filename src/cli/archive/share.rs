@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::cli::CommandOutcome;
+use crate::cli::archives;
 use crate::cli::config::load;
 use crate::cli::output::Output;
 use ctxbridge_config::Visibility;
@@ -37,7 +38,7 @@ impl ShareArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let server = TeamServer::of(&load(output))?;
         let mut store = server.open()?;
-        let Some(session) = super::find(&mut store, &self.session)? else {
+        let Some(session) = archives::find(&mut store, &self.session)? else {
             output.note(&format!(
                 "{} has no session {} that you may read; `ctxbridge archive sync` sends what is archived here",
                 server.address(),

@@ -4,8 +4,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::{sessions, stamp, time};
+use super::sessions;
+use crate::cli::archives;
 use crate::cli::output::{BOLD, DIM, Output, styled};
+use crate::cli::output::{stamp, time};
 use crate::cli::{CommandOutcome, UsageError, server};
 use crate::export::session_ref::{self, Revision, RevisionError, SessionRef};
 use ctxbridge_archive::quote::printable;
@@ -50,7 +52,7 @@ impl ArchiveShowArgs {
             return show_handle(&self.what, output);
         }
         let SessionRef { session: prefix, revision: when } = self.which()?;
-        let Some((mut store, session)) = super::find_anywhere(&prefix, self.owner.as_deref(), output)? else {
+        let Some((mut store, session)) = archives::find_anywhere(&prefix, self.owner.as_deref(), output)? else {
             return Ok(CommandOutcome::No);
         };
         let session_ref::SessionSnapshot { mut turns, at_ms, .. } =
@@ -133,7 +135,7 @@ impl ArchiveShowArgs {
 /// Shows the turn with a handle, in full.
 pub(in crate::cli) fn show_handle(handle: &str, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let digits = turn_digits(handle).ok_or_else(|| anyhow::anyhow!("{handle} is no handle; one looks like ctx:1a2b3c4d"))?;
-    let mut store = super::open_to_read(output)?;
+    let mut store = archives::open_to_read(output)?;
     let mut found = recall::find_turn(&mut *store, &digits)?;
     if found.is_none()
         && let Some(server) = server::server_for_reading(output)

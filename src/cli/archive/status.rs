@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::entries;
 use crate::cli::CommandOutcome;
+use crate::cli::archives;
+use crate::cli::output::entries;
 use crate::cli::output::{DIM, Output, count, size, styled};
 use ctxbridge_archive::tier::Tier;
 use ctxbridge_config::StoreKind;
@@ -15,10 +16,10 @@ pub(super) struct ArchiveStatusArgs {}
 
 impl ArchiveStatusArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = super::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let totals = store.totals()?;
         let (tiers, folders) = (store.tiers()?, store.cold_folders()?);
-        let location = super::location(&super::settings())?;
+        let location = archives::location(&archives::settings())?;
         let waiting = location.folder_to_merge().filter(|_| store.kind() == StoreKind::Sqlite);
         let merged = location.merged();
         if output.json {

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::bundles;
 use crate::bundle::compact;
 use crate::cli::CommandOutcome;
-use crate::cli::archive::printable;
 use crate::cli::output::{DIM, GOOD, Output, count, size, styled};
+use ctxbridge_archive::quote::printable;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:

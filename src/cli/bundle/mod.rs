@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::CommandOutcome;
 use super::output::Output;
 use crate::bundle::{BundleIndex, Bundles, Episode, EpisodeSummary, PROJECT_DATA_FOLDER, Project, RefreshScope, Task};
-use crate::cli::archive::printable;
 use crate::cli::output::{BOLD, DIM, styled};
 use crate::hook;
 use ctxbridge_archive::quote;
+use ctxbridge_archive::quote::printable;
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]

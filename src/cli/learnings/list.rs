@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{LearningFilterArgs, as_json, tell};
 use crate::cli::CommandOutcome;
-use crate::cli::archive;
+use crate::cli::archives;
 use crate::cli::output::Output;
 use ctxbridge_archive::search::query::QueryTerms;
 use ctxbridge_archive::search::tokens::Tokenizer;
@@ -39,10 +39,10 @@ pub(super) struct LearningsSearchArgs {
 
 impl LearningsListArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = archive::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let mut wanted = self.which.to_query()?;
         if let Some(prefix) = &self.session {
-            let Some(session) = archive::find(&mut *store, prefix)? else {
+            let Some(session) = archives::find(&mut *store, prefix)? else {
                 output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
                 return Ok(CommandOutcome::No);
             };
@@ -58,7 +58,7 @@ impl LearningsListArgs {
 
 impl LearningsSearchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = archive::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let words = QueryTerms::of(&self.words.join(" "), &Tokenizer::default()).expression(&[]);
         let mut wanted = self.which.to_query()?;
         let found = match words {

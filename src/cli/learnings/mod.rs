@@ -10,11 +10,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
+use super::archives::project;
 use super::output::{BOLD, DIM, Output, styled};
+use super::output::{stamp, time as minute};
 use super::{CommandOutcome, UsageError};
-use crate::cli::archive::{stamp, time as minute};
 use ctxbridge_archive::learn::LearningKind;
-use ctxbridge_archive::search::{self, time};
+use ctxbridge_archive::search::time;
 use ctxbridge_archive::store::{LearningQuery, StoredLearning};
 use ctxbridge_archive::{handle, quote};
 
@@ -97,14 +98,6 @@ impl LearningFilterArgs {
             ..LearningQuery::default()
         })
     }
-}
-
-/// Resolves the folder that the user named, in the form that searches take.
-pub(super) fn project(named: Option<&str>) -> anyhow::Result<Option<String>> {
-    let folder = std::env::current_dir().unwrap_or_default();
-    let known =
-        |named| search::resolve_project(named, &folder).ok_or_else(|| UsageError("--project names no folder".to_owned()).into());
-    named.map(known).transpose()
 }
 
 fn tell(learning: &StoredLearning, output: &mut Output) -> anyhow::Result<()> {

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::{minute, project};
+use super::minute;
 use crate::cli::CommandOutcome;
-use crate::cli::archive::{self, stamp};
-use crate::cli::output::{BOLD, DIM, Output, count, styled};
+use crate::cli::archives::{self, project};
+
+use crate::cli::output::{BOLD, DIM, Output, count, stamp, styled};
 use ctxbridge_archive::learn::{CoChange, RecurringFailure, co_changes, recurring_failures};
 use ctxbridge_archive::quote;
 
@@ -28,7 +29,7 @@ const MAX_ROWS_READ: usize = 20_000;
 
 impl PatternsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = archive::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let project = project(self.project.as_deref())?;
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let mut failures = recurring_failures(&store.fixes(project.as_deref(), MAX_ROWS_READ)?);

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::{as_json, minute};
+use crate::cli::archives;
 use crate::cli::output::{BOLD, Output, styled};
-use crate::cli::{CommandOutcome, UsageError, archive};
+use crate::cli::{CommandOutcome, UsageError};
 use ctxbridge_archive::store::{LearningQuery, StoredLearning};
 use ctxbridge_archive::{handle, quote};
 
@@ -29,7 +30,7 @@ impl LearningsShowArgs {
             ))
             .into());
         }
-        let mut store = archive::open_to_read(output)?;
+        let mut store = archives::open_to_read(output)?;
         let wanted =
             LearningQuery { id: digits.to_owned(), with_superseded: true, limit: MAX_SHOWN_IDS, ..LearningQuery::default() };
         let found = store.learnings(&wanted)?;

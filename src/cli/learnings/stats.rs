@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::minute;
-use crate::cli::archive::{self, stamp};
-use crate::cli::output::{BOLD, DIM, Output, count, duration, styled};
+use crate::cli::archives;
+
+use crate::cli::output::{BOLD, DIM, Output, count, duration, stamp, styled};
 use crate::cli::{CommandOutcome, UsageError};
 use ctxbridge_archive::learn::{LearningKind, ToolStats};
 use ctxbridge_archive::quote;
@@ -22,8 +23,8 @@ pub(super) struct StatsArgs {
 
 impl StatsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let mut store = archive::open_to_read(output)?;
-        let Some(session) = archive::find(&mut *store, &self.session)? else {
+        let mut store = archives::open_to_read(output)?;
+        let Some(session) = archives::find(&mut *store, &self.session)? else {
             return Err(UsageError(format!(
                 "no session begins with {}; `ctxbridge archive sessions` lists them",
                 quote::line(&self.session)

@@ -10,6 +10,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
+use super::folder;
 use super::folder::Folder;
 use super::journal::{self, ChangeJournal, Extent, Position};
 use super::replay::ReplayedArchive;
@@ -61,7 +62,7 @@ pub(super) fn read(folder: &Folder, journal: &mut ChangeJournal) -> Option<Repla
         return None;
     }
     let mut summed = Summed { file, sum: crc32fast::Hasher::new() };
-    let memory = SqliteStore::from_image(&folder.file(journal::FILE), &mut summed, head.bytes as usize).ok()?;
+    let memory = SqliteStore::from_image(&folder.file(folder::JOURNAL_FILE), &mut summed, head.bytes as usize).ok()?;
     if summed.sum.finalize() != head.crc {
         return None;
     }

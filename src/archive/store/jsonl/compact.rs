@@ -9,8 +9,8 @@ the process is killed, each file is the old one or the new one, and the next run
 use std::fs;
 
 use super::entries::{self, Rewriting};
-use super::folder::Folder;
-use super::journal::{self, ChangeJournal, Extent, FORMAT, JournalHeader};
+use super::folder::{Folder, JOURNAL_FILE};
+use super::journal::{ChangeJournal, Extent, FORMAT, JournalHeader};
 use super::{JsonlStore, checkpoint, new_id};
 use crate::entry::Entry;
 use crate::store::sqlite::{LockPolicy, SqliteStore};
@@ -52,7 +52,7 @@ impl JsonlStore {
     /// Compacts the files. The caller holds the lock.
     pub(super) fn compact(&mut self) -> Result<(), StoreError> {
         const NEW: &str = ".new";
-        let (entries_file, journal_file) = (format!("{}{NEW}", entries::FILE), format!("{}{NEW}", journal::FILE));
+        let (entries_file, journal_file) = (format!("{}{NEW}", entries::FILE), format!("{}{NEW}", JOURNAL_FILE));
         self.replayed.memory.forget_changes()?;
         let entries = self.rewrite_entries(&entries_file)?;
         let turns = self.replayed.memory.totals()?.turns;
@@ -68,7 +68,7 @@ impl JsonlStore {
         journal.begin = journal.at.bytes;
         journal.sync().map_err(|cause| self.folder.explain(&journal_file, cause))?;
         self.rename(&entries_file, entries::FILE)?;
-        self.rename(&journal_file, journal::FILE)?;
+        self.rename(&journal_file, JOURNAL_FILE)?;
         sync(&self.folder);
         self.replayed.entries = entries;
         self.replayed.switch_journal(&journal.head);

@@ -14,6 +14,9 @@ use ctxbridge_common::paths;
 /// The lock file, held by the writer.
 const LOCK: &str = "lock";
 
+/// The name of the file.
+pub(super) const JOURNAL_FILE: &str = "journal.jsonl";
+
 /// The subfolder with copies of the transcripts, byte for byte.
 pub(super) const TRANSCRIPTS: &str = "transcripts";
 
@@ -125,7 +128,7 @@ impl Folder {
 
     /// The error for transcript files without a journal.
     pub fn without_journal(&self) -> StoreError {
-        let cause = format!("{} is gone, or has no begin, though there are transcripts", super::journal::FILE);
+        let cause = format!("{} is gone, or has no begin, though there are transcripts", JOURNAL_FILE);
         StoreError::Damaged { path: self.path.clone(), cause }
     }
 

@@ -11,14 +11,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::Folder;
+use super::folder::{Folder, JOURNAL_FILE};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use ctxbridge_common::files;
 use ctxbridge_common::sqlite::DatabaseOpenError;
-
-/// The name of the file.
-pub(super) const FILE: &str = "journal.jsonl";
 
 /// The format version. It changes when an older ctxbridge could not read a new journal.
 pub(super) const FORMAT: u32 = 1;
@@ -107,7 +104,7 @@ impl ChangeJournal {
     pub fn open(folder: &Folder, is_to_be_written: bool) -> Result<Option<Self>, StoreError> {
         let mut options = files::private();
         options.write(is_to_be_written).read(true);
-        let Some(file) = folder.open_if_there(FILE, &mut options)? else { return Ok(None) };
+        let Some(file) = folder.open_if_there(JOURNAL_FILE, &mut options)? else { return Ok(None) };
         let head = JournalHeader { format: FORMAT, schema: 0, id: String::new(), entries: Extent::default(), turns: 0 };
         let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0 };
         let mut first = None;
@@ -143,8 +140,8 @@ impl ChangeJournal {
 
     /// Compares the file on the disk with the one that was read.
     pub fn state(&self) -> Result<JournalState, StoreError> {
-        let failed = |cause| self.folder.explain(FILE, cause);
-        let there = match std::fs::symlink_metadata(self.folder.file(FILE)) {
+        let failed = |cause| self.folder.explain(JOURNAL_FILE, cause);
+        let there = match std::fs::symlink_metadata(self.folder.file(JOURNAL_FILE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(JournalState::Gone),
             there => there.map_err(failed)?,
         };
@@ -182,7 +179,7 @@ impl ChangeJournal {
     #[cfg(not(unix))]
     fn is_this(&self, _: &Metadata) -> io::Result<bool> {
         let mut line = Vec::new();
-        BufReader::new(File::open(self.folder.file(FILE))?).read_until(b'\n', &mut line)?;
+        BufReader::new(File::open(self.folder.file(JOURNAL_FILE))?).read_until(b'\n', &mut line)?;
         let head = line
             .get(PREFIX - 1..)
             .and_then(|json| serde_json::from_slice::<JournalHeaderLine>(&[b"{", &json[1..]].concat()).ok());
@@ -198,7 +195,7 @@ impl ChangeJournal {
     }
 
     fn read_some(&mut self, most: u64, take: Take<'_>) -> Result<(), StoreError> {
-        let failed = |folder: &Folder, cause| folder.explain(FILE, cause);
+        let failed = |folder: &Folder, cause| folder.explain(JOURNAL_FILE, cause);
         let mut reader = BufReader::with_capacity(BUFFER, &self.file);
         reader.seek(SeekFrom::Start(self.at.bytes)).map_err(|cause| failed(&self.folder, cause))?;
         let mut line = Vec::new();
@@ -241,7 +238,7 @@ impl ChangeJournal {
         if let Err(cause) = write() {
             // What cannot be cut off now is no line, and is cut off by who writes next.
             self.file.set_len(self.at.bytes).ok();
-            return Err(self.folder.explain(FILE, cause));
+            return Err(self.folder.explain(JOURNAL_FILE, cause));
         }
         self.at = Position { bytes: self.at.bytes + line.len() as u64, last: self.at.bytes, lines: self.at.lines + 1, crc };
         self.seen = self.at.bytes;
@@ -255,11 +252,11 @@ impl ChangeJournal {
 
     pub fn damaged(&self, line: u64, cause: &str) -> StoreError {
         let path = self.folder.path().to_owned();
-        StoreError::Damaged { path, cause: format!("line {line} of {FILE}: {cause}") }
+        StoreError::Damaged { path, cause: format!("line {line} of {JOURNAL_FILE}: {cause}") }
     }
 
     pub fn newer(&self, found: u32, known: u32) -> StoreError {
-        StoreError::Open { path: self.folder.file(FILE), cause: DatabaseOpenError::Newer { found, known } }
+        StoreError::Open { path: self.folder.file(JOURNAL_FILE), cause: DatabaseOpenError::Newer { found, known } }
     }
 }
 

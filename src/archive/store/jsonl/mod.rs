@@ -175,7 +175,7 @@ impl JsonlStore {
         }
         let head =
             JournalHeader { format: FORMAT, schema: SqliteStore::SCHEMA, id: new_id()?, entries: Extent::default(), turns: 0 };
-        let journal = ChangeJournal::create(folder, journal::FILE, head)?;
+        let journal = ChangeJournal::create(folder, folder::JOURNAL_FILE, head)?;
         Self::read(folder, journal, patience, false)
     }
 

@@ -9,9 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::JsonlStore;
 use super::folder::Folder;
-use super::journal::{self, ChangeJournal};
+use super::journal::ChangeJournal;
+use super::{JsonlStore, folder};
 use crate::store::StoreError;
 use crate::store::sqlite::LockPolicy;
 
@@ -33,7 +33,7 @@ impl JsonlStore {
 
     /// The journal file of a folder; it grows with every change.
     pub fn journal_in(folder: &Path) -> PathBuf {
-        folder.join(journal::FILE)
+        folder.join(folder::JOURNAL_FILE)
     }
 
     /// Folders that were moved aside because another archive has all of them.

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::change::{ChangeOutcome, JournalChange};
+use super::folder;
 use super::folder::Folder;
-use super::journal::{self, ChangeJournal, Extent, FORMAT, JournalHeader, Position};
+use super::journal::{ChangeJournal, Extent, FORMAT, JournalHeader, Position};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use ctxbridge_common::sqlite::DatabaseOpenError;
@@ -45,7 +46,7 @@ enum ReplayPhase {
 impl ReplayedArchive {
     /// Creates the archive of a journal's first line, before any other.
     pub fn new(folder: &Folder, head: &JournalHeader) -> Result<Self, StoreError> {
-        let memory = SqliteStore::in_memory(&folder.file(journal::FILE), head.schema)?;
+        let memory = SqliteStore::in_memory(&folder.file(folder::JOURNAL_FILE), head.schema)?;
         let (folder, entries, schema) = (folder.clone(), head.entries, head.schema);
         Ok(Self { memory, entries, folder, id: id(head), schema, last_change: 0, phase: ReplayPhase::Begin, steps: 0 })
     }
@@ -164,11 +165,11 @@ impl ReplayedArchive {
 
     fn damaged(&self, at: &Position, cause: &str) -> StoreError {
         let path = self.folder.path().to_owned();
-        StoreError::Damaged { path, cause: format!("line {} of {}: {cause}", at.lines, journal::FILE) }
+        StoreError::Damaged { path, cause: format!("line {} of {}: {cause}", at.lines, folder::JOURNAL_FILE) }
     }
 
     fn newer(&self) -> StoreError {
-        let path: PathBuf = self.folder.file(journal::FILE);
+        let path: PathBuf = self.folder.file(folder::JOURNAL_FILE);
         StoreError::Open { path, cause: DatabaseOpenError::Newer { found: FORMAT + 1, known: FORMAT } }
     }
 }

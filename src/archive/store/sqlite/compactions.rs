@@ -2,9 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
-use super::learnings::{in_path, to_json};
-use super::read::{from_json, optional, unsigned};
-use super::write::ensure_session;
+use super::columns::{from_json, in_path, optional, to_json, unsigned};
+use super::sessions::ensure_session;
 use super::{SqliteQueries, SqliteStore, cycle};
 use crate::SUMMARY_CONFIDENCE;
 use crate::search::tokens::Tokenizer;

@@ -5,8 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, named_params, params};
 
-use super::pins::PINNED_TURNS;
-use super::read::unsigned;
+use super::columns::{PINNED_TURNS, unsigned};
 use super::{SqliteQueries, SqliteStore};
 use crate::maintenance::{
     ArchiveStats, CONFIDENCE_TOLERANCE, HotSetUsage, MaintenanceMode, MaintenancePlan, MaintenanceReport, PRUNE_CONFIDENCE,

@@ -9,9 +9,6 @@ use crate::store::{ImportedEmbedding, ImportedUsage, StoreError, UsageWriter};
 use crate::{CONFIDENCE_BOOST, INITIAL_CONFIDENCE};
 use ctxbridge_common::digest;
 
-/// SQL expression: `true` if a row of `transcripts` was made from the archive of another tool.
-pub(super) const IS_IMPORTED: &str = "transcripts.path GLOB 'claude-flow:*'";
-
 /// Returns the usage of turns' entries that were restored, or whose confidence differs from that of a new one.
 pub(super) fn entry_usage(db: &Connection) -> Result<Vec<(digest::Sha256Digest, ImportedUsage)>> {
     let known = cycle::confidence(TOTAL_LOSS);

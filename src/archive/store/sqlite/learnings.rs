@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
-use super::read::{from_json, unsigned};
+use super::columns::{from_json, in_path, to_json, unsigned};
 use super::{SqliteQueries, SqliteStore};
 use crate::learn::{Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind, ToolStats};
 use crate::search::tokens::Tokenizer;
@@ -74,15 +74,6 @@ fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
         agent: row.get(13)?,
         tools: from_json(14, &row.get::<_, String>(14)?)?,
     }))
-}
-
-/// Normalizes a project for matching it between the slashes of a path.
-pub(super) fn in_path(project: &str) -> String {
-    format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase())
-}
-
-pub(super) fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 impl<S: SqliteQueries> LearningReader for S {

@@ -11,7 +11,7 @@ use std::path::Path;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension, Result, params};
 
 use super::segments::Unpacker;
-use super::{SqliteQueries, SqliteStore, explain, read, schema};
+use super::{SqliteQueries, SqliteStore, explain, schema, segments};
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
@@ -89,7 +89,7 @@ impl SqliteStore {
         generation: u32,
         range: (u64, u64),
     ) -> std::result::Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {
-        let found = self.query(|db| read::segments(db, transcript, generation, range))?;
+        let found = self.query(|db| segments::segments(db, transcript, generation, range))?;
         Ok(found.into_iter().map(|(start, _, bytes, sha256)| (start, bytes, sha256)).collect())
     }
 

@@ -7,16 +7,17 @@ for wait longer, and checkpoint the log into the database.
 */
 
 mod changes;
+mod columns;
 mod compactions;
 mod cycle;
 mod imported;
 mod learnings;
 mod memory;
 mod pins;
-mod read;
 mod rows;
 mod schema;
 mod segments;
+mod sessions;
 mod tiers;
 mod turns;
 mod write;
@@ -253,6 +254,6 @@ impl StoreReader for SqliteStore {
     }
 
     fn totals(&mut self) -> Result<ArchiveTotals, StoreError> {
-        self.query(read::totals)
+        self.query(sessions::totals)
     }
 }

@@ -9,13 +9,6 @@ use super::{SqliteStore, cycle};
 use crate::store::{PinWriter, StoreError};
 use ctxbridge_transcript::Turn;
 
-/// SQL row source: the turns of `kept`, by the index on their handles.
-pub(super) const PINNED_TURNS: &str =
-    "kept CROSS JOIN turns ON substr(turns.uuid, 1, 4) = substr(kept.uuid, 1, 4) AND turns.uuid = kept.uuid AND is_kept";
-
-/// SQL expression: `true` if a row of `turns` is pinned.
-pub(super) const IS_PINNED: &str = "EXISTS (SELECT 1 FROM kept WHERE kept.uuid = turns.uuid AND is_kept)";
-
 /// Pins a turn because its prompt asks for it. An earlier command of the user takes precedence.
 pub(super) fn pin_from_prompt(db: &Connection, turn: &Turn) -> Result<()> {
     let is_new = db

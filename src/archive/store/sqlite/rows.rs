@@ -165,7 +165,7 @@ fn words(db: &Connection) -> Result<()> {
         db.prepare("SELECT id, first_message, last_message, topics FROM compactions WHERE first_message IS NOT NULL")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let topics: Vec<String> = super::read::from_json(3, row.get_ref(3)?.as_str()?)?;
+        let topics: Vec<String> = super::columns::from_json(3, row.get_ref(3)?.as_str()?)?;
         let join = |at: usize| Ok::<_, rusqlite::Error>(tokenizer.join(row.get_ref(at)?.as_str()?));
         insert.execute(params![row.get::<_, i64>(0)?, join(1)?, join(2)?, tokenizer.join(&topics.join(" "))])?;
     }

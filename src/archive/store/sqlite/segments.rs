@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, Result};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::read::{self, unsigned};
+use super::columns::{signed, unsigned};
+use super::sessions::CURRENT_LAYOUT;
 use super::{SqliteQueries, SqliteStore, explain};
 use crate::segment::{self, Dictionary, SegmentCheck};
 use crate::store::{EVERYTHING, SegmentReader, StoreError};
@@ -148,9 +149,43 @@ pub(super) fn is_there(db: &Connection, id: i64, sha256: &digest::Sha256Digest) 
     Ok(found.as_ref() == Some(sha256))
 }
 
+/// Transcript, start, length, hash, data and dictionary.
+pub(super) type Packed = (i64, u64, u32, digest::Sha256Digest, Vec<u8>, Option<i64>);
+
+pub(super) fn tail(db: &Connection, path: &str, below: u32) -> Result<Option<Packed>> {
+    let sql = format!(
+        "SELECT transcripts.id, layout.start, segments.bytes, sha256, iif(segments.bytes < ?2, data, x''),
+            (SELECT dictionary FROM warm WHERE warm.segment = segments.id) {CURRENT_LAYOUT}
+         ORDER BY layout.start DESC LIMIT 1"
+    );
+    let last = db
+        .prepare_cached(&sql)?
+        .query_row(params![path, below], |row| {
+            Ok((row.get(0)?, unsigned(row, 1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+        })
+        .optional()?;
+    // To what is in cold storage nothing is joined: whoever archives does not wait for that.
+    Ok(last.filter(|(_, _, bytes, _, data, _): &Packed| *bytes < below && !data.is_empty()))
+}
+
+/// A segment of a transcript: its start there, its key, length and hash.
+pub(super) type PlacedSegment = (u64, i64, u32, digest::Sha256Digest);
+
+/// The segments that a range touches.
+pub(super) fn segments(db: &Connection, transcript: i64, generation: u32, range: (u64, u64)) -> Result<Vec<PlacedSegment>> {
+    db.prepare_cached(
+        "SELECT start, segment, bytes, sha256 FROM layout JOIN segments ON segments.id = segment
+         WHERE transcript = ?1 AND generation = ?2 AND start < ?4 AND start + bytes > ?3 ORDER BY start",
+    )?
+    .query_map(params![transcript, generation, range.0.cast_signed(), signed(range.1)], |row| {
+        Ok((unsigned(row, 0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    })?
+    .collect()
+}
+
 impl SegmentReader for SqliteStore {
     fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        let Some((transcript, start, bytes, sha256, data, dictionary)) = self.query(|db| read::tail(db, path, below))? else {
+        let Some((transcript, start, bytes, sha256, data, dictionary)) = self.query(|db| tail(db, path, below))? else {
             return Ok(None);
         };
         let Self { db, path, unpacker, .. } = self;
@@ -171,7 +206,7 @@ impl SegmentReader for SqliteStore {
         let failed = |cause| explain(path, cause);
         // All of it as it is now: another process may join the last piece with what follows it.
         let mut snapshot = db.unchecked_transaction().map_err(failed)?;
-        for (start, id, _, sha256) in read::segments(&snapshot, transcript, generation, range).map_err(failed)? {
+        for (start, id, _, sha256) in segments(&snapshot, transcript, generation, range).map_err(failed)? {
             let at = SegmentPosition { transcript, start };
             // Turns come one after the other, and many of them are in one segment.
             let bytes = match unpacked.take() {

@@ -4,8 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::pins::PINNED_TURNS;
-use super::read::unsigned;
+use super::columns::{PINNED_TURNS, unsigned};
 use super::segments::{self, SegmentPosition};
 use super::{SqliteQueries, SqliteStore, explain};
 use crate::segment::SegmentCheck;

@@ -4,9 +4,7 @@ use std::sync::LazyLock;
 
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
-use super::imported::IS_IMPORTED;
-use super::pins::{IS_PINNED, PINNED_TURNS};
-use super::read::{from_json, optional, unsigned};
+use super::columns::{IS_IMPORTED, IS_PINNED, PINNED_TURNS, from_json, optional, unsigned};
 use super::{SqliteQueries, cycle};
 use crate::store::{StoreError, StoredTurn, TurnLocation, TurnReader, TurnSelection, first_of_each, turn_id_range};
 use ctxbridge_transcript::Turn;

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
-use super::{SqliteStore, compactions, cycle, pins};
+use super::columns::names_json;
+use super::{SqliteStore, compactions, cycle, pins, sessions};
 use crate::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::Turn;
@@ -143,8 +144,8 @@ fn turn(db: &Connection, transcript: i64, generation: u32, turn: &Turn) -> Resul
         ":context_tokens": turn.context_tokens.map(u64::cast_signed),
         ":output_tokens": turn.output_tokens.cast_signed(),
         ":is_answered": turn.is_answered,
-        ":agents": list(&turn.agents),
-        ":open_work": list(&turn.open_work),
+        ":agents": names_json(&turn.agents),
+        ":open_work": names_json(&turn.open_work),
     })?;
     if turn.is_kept { pins::pin_from_prompt(db, turn) } else { Ok(()) }
 }
@@ -156,7 +157,7 @@ fn new_entry(db: &Connection, turn: &Turn) -> Result<i64> {
          ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
         )?
         .query_row(
-            params![turn.content_sha256, turn.content_chars.cast_signed(), list(&turn.tools), list(&turn.files)],
+            params![turn.content_sha256, turn.content_chars.cast_signed(), names_json(&turn.tools), names_json(&turn.files)],
             |row| row.get(0),
         )?;
     cycle::revive(db, entry)?;
@@ -182,25 +183,11 @@ fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64>
         entry,
         turn.content_sha256,
         turn.content_chars.cast_signed(),
-        list(&turn.tools),
-        list(&turn.files)
+        names_json(&turn.tools),
+        names_json(&turn.files)
     ])?;
     cycle::revive(db, entry)?;
     Ok(entry)
-}
-
-/// Returns the row of a session that a hook names, and creates it if its transcript has not been seen yet.
-pub(super) fn ensure_session(db: &Connection, session: &str, now_ms: i64) -> Result<i64> {
-    db.prepare_cached(
-        "INSERT INTO sessions (session, first_ms, last_ms) VALUES (?1, ?2, ?2)
-         ON CONFLICT (session) DO UPDATE SET session = excluded.session RETURNING id",
-    )?
-    .query_row(params![session, now_ms], |row| row.get(0))
-}
-
-/// Serializes names as JSON; `None` for an empty list.
-pub(super) fn list(names: &[String]) -> Option<String> {
-    (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
 }
 
 impl TranscriptAppender for SqliteStore {
@@ -236,7 +223,7 @@ impl TranscriptAppender for SqliteStore {
 
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
         self.write(|db| {
-            let id = ensure_session(db, session, now_ms)?;
+            let id = sessions::ensure_session(db, session, now_ms)?;
             db.execute("UPDATE sessions SET ended_ms = ?2, end_reason = ?3 WHERE id = ?1", params![id, now_ms, reason]).map(drop)
         })
     }

@@ -1,51 +1,11 @@
-//! Queries of the archive.
+//! Sessions, their transcripts, and how far these are archived.
 
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use serde::de::DeserializeOwned;
 
 use super::SqliteQueries;
-use super::imported::IS_IMPORTED;
+use super::columns::{IS_IMPORTED, from_json, optional, unsigned};
 use crate::store::{ArchiveTotals, Cursor, CursorReader, Session, SessionReader, SessionStats, StoreError, StoredTranscript};
 use ctxbridge_common::digest;
-
-const CURRENT_LAYOUT: &str = "
-    FROM transcripts JOIN layout ON layout.transcript = transcripts.id AND layout.generation = transcripts.generation
-    JOIN segments ON segments.id = layout.segment WHERE transcripts.path = ?1";
-
-/// Transcript, start, length, hash, data and dictionary.
-pub(super) type Packed = (i64, u64, u32, digest::Sha256Digest, Vec<u8>, Option<i64>);
-
-pub(super) fn tail(db: &Connection, path: &str, below: u32) -> Result<Option<Packed>> {
-    let sql = format!(
-        "SELECT transcripts.id, layout.start, segments.bytes, sha256, iif(segments.bytes < ?2, data, x''),
-            (SELECT dictionary FROM warm WHERE warm.segment = segments.id) {CURRENT_LAYOUT}
-         ORDER BY layout.start DESC LIMIT 1"
-    );
-    let last = db
-        .prepare_cached(&sql)?
-        .query_row(params![path, below], |row| {
-            Ok((row.get(0)?, unsigned(row, 1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
-        })
-        .optional()?;
-    // To what is in cold storage nothing is joined: whoever archives does not wait for that.
-    Ok(last.filter(|(_, _, bytes, _, data, _): &Packed| *bytes < below && !data.is_empty()))
-}
-
-/// A segment of a transcript: its start there, its key, length and hash.
-pub(super) type PlacedSegment = (u64, i64, u32, digest::Sha256Digest);
-
-/// The segments that a range touches.
-pub(super) fn segments(db: &Connection, transcript: i64, generation: u32, range: (u64, u64)) -> Result<Vec<PlacedSegment>> {
-    db.prepare_cached(
-        "SELECT start, segment, bytes, sha256 FROM layout JOIN segments ON segments.id = segment
-         WHERE transcript = ?1 AND generation = ?2 AND start < ?4 AND start + bytes > ?3 ORDER BY start",
-    )?
-    .query_map(params![transcript, generation, range.0.cast_signed(), signed(range.1)], |row| {
-        Ok((unsigned(row, 0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-    })?
-    .collect()
-}
 
 pub(super) fn totals(db: &Connection) -> Result<ArchiveTotals> {
     let count = |sql: &str| db.query_row(sql, [], |row| unsigned(row, 0));
@@ -66,6 +26,11 @@ pub(super) fn totals(db: &Connection) -> Result<ArchiveTotals> {
     })
 }
 
+/// `FROM` clause for the segments of a transcript's current generation.
+pub(super) const CURRENT_LAYOUT: &str = "
+    FROM transcripts JOIN layout ON layout.transcript = transcripts.id AND layout.generation = transcripts.generation
+    JOIN segments ON segments.id = layout.segment WHERE transcripts.path = ?1";
+
 const SESSION: &str = "
     SELECT id, session, folder, version, model, window, context_tokens, first_ms, last_ms, end_reason FROM sessions
     WHERE EXISTS (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id)";
@@ -84,23 +49,6 @@ fn session_of(row: &Row<'_>) -> Result<Session> {
         end_reason: row.get(9)?,
         owner: None,
     })
-}
-
-/// Parses a JSON column.
-pub(super) fn from_json<T: DeserializeOwned>(index: usize, text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into()))
-}
-
-pub(super) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64> {
-    row.get::<_, i64>(index).map(i64::cast_unsigned)
-}
-
-pub(super) fn optional(row: &Row<'_>, index: usize) -> Result<Option<u64>> {
-    row.get::<_, Option<i64>>(index).map(|value| value.map(i64::cast_unsigned))
-}
-
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 impl<S: SqliteQueries> SessionReader for S {
@@ -227,4 +175,13 @@ impl<S: SqliteQueries> CursorReader for S {
             .optional()
         })
     }
+}
+
+/// Returns the row of a session that a hook names, and creates it if its transcript has not been seen yet.
+pub(super) fn ensure_session(db: &Connection, session: &str, now_ms: i64) -> Result<i64> {
+    db.prepare_cached(
+        "INSERT INTO sessions (session, first_ms, last_ms) VALUES (?1, ?2, ?2)
+         ON CONFLICT (session) DO UPDATE SET session = excluded.session RETURNING id",
+    )?
+    .query_row(params![session, now_ms], |row| row.get(0))
 }

@@ -1,0 +1,46 @@
+//! Columns and SQL expressions that several queries share.
+
+use rusqlite::types::Type;
+use rusqlite::{Result, Row};
+use serde::de::DeserializeOwned;
+
+/// SQL row source: the turns of `kept`, by the index on their handles.
+pub(super) const PINNED_TURNS: &str =
+    "kept CROSS JOIN turns ON substr(turns.uuid, 1, 4) = substr(kept.uuid, 1, 4) AND turns.uuid = kept.uuid AND is_kept";
+
+/// SQL expression: `true` if a row of `turns` is pinned.
+pub(super) const IS_PINNED: &str = "EXISTS (SELECT 1 FROM kept WHERE kept.uuid = turns.uuid AND is_kept)";
+
+/// SQL expression: `true` if a row of `transcripts` was made from the archive of another tool.
+pub(super) const IS_IMPORTED: &str = "transcripts.path GLOB 'claude-flow:*'";
+
+/// Parses a JSON column.
+pub(super) fn from_json<T: DeserializeOwned>(index: usize, text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into()))
+}
+
+pub(super) fn unsigned(row: &Row<'_>, index: usize) -> Result<u64> {
+    row.get::<_, i64>(index).map(i64::cast_unsigned)
+}
+
+pub(super) fn optional(row: &Row<'_>, index: usize) -> Result<Option<u64>> {
+    row.get::<_, Option<i64>>(index).map(|value| value.map(i64::cast_unsigned))
+}
+
+pub(super) fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(super) fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// Serializes names as JSON; `None` for an empty list.
+pub(super) fn names_json(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
+}
+
+/// Normalizes a project for matching it between the slashes of a path.
+pub(super) fn in_path(project: &str) -> String {
+    format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase())
+}
