@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use synoptic::{Highlighter, TokOpt, from_extension};
 
-use super::html::escape;
+use super::escape::escape;
 
 /// Maximum bytes of a block that are colored; the rest is plain.
 const MAX_COLORED_BLOCK_BYTES: usize = 16 << 10;

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use rayon::prelude::*;
 
 use super::conversation::{Agent, ExportedConversation, ExportedMessage, ExportedTurn, MessageBody, MessagePart, ToolOutcome};
+use super::escape::escape;
 use super::{clock, format_timestamp, prose, visible};
 
 mod tool;
@@ -59,25 +60,6 @@ pub fn write(conversation: &ExportedConversation, sink: &mut dyn Write) -> io::R
     }
     page.raw(&["</main>", tail]);
     sink.write_all(page.html.as_bytes())
-}
-
-/// Adds escaped text to HTML, for an element's content or an attribute in quotes.
-pub(super) fn escape(html: &mut String, text: &str) {
-    let mut done = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let entity = match byte {
-            b'<' => "&lt;",
-            b'>' => "&gt;",
-            b'&' => "&amp;",
-            b'"' => "&quot;",
-            b'\'' => "&#39;",
-            _ => continue,
-        };
-        html.push_str(&text[done..at]);
-        html.push_str(entity);
-        done = at + 1;
-    }
-    html.push_str(&text[done..]);
 }
 
 /// Title of a conversation: its first prompt.

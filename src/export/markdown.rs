@@ -15,7 +15,8 @@ use super::code::Language;
 use super::conversation::{
     Agent, ExportedCall, ExportedConversation, ExportedMessage, ExportedTurn, MessageBody, MessagePart, ToolOutcome,
 };
-use super::html::{escape, facts, outcome_length, title, title_of};
+use super::escape::escape;
+use super::html::{facts, outcome_length, title, title_of};
 use super::tool::{InputBlock, call_summary, changed_lines, input_blocks, language_of};
 use super::{clock, visible};
 

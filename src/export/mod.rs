@@ -12,6 +12,7 @@ A transcript may hold anything. So every text is either escaped (HTML, JSON), or
 mod code;
 pub mod conversation;
 pub mod diff;
+mod escape;
 pub mod html;
 pub mod json;
 pub mod markdown;

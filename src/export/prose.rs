@@ -3,7 +3,7 @@
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
 
 use super::code::{Language, highlight};
-use super::html::escape;
+use super::escape::escape;
 use super::visible;
 
 /// Maximum bytes of a text that is rendered. Longer ones are shown as they are: no answer is that long.

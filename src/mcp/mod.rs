@@ -9,6 +9,7 @@ Nothing here writes to the archive: a recalled turn counts as restored only if a
 is brought up to date.
 */
 
+mod answer;
 mod arguments;
 mod error;
 mod learnings;

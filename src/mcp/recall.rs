@@ -4,10 +4,10 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answer::ToolAnswer;
 use super::error::ToolError;
 use super::library::LibraryArchive;
 use super::page;
-use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
 use ctxbridge_archive::store::{StoreError, StoreReader, StoredSummary, StoredTurn};
 use ctxbridge_archive::{handle::Reference, recall};

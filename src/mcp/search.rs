@@ -4,10 +4,10 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answer::ToolAnswer;
 use super::arguments::{self, moment};
 use super::error::ToolError;
 use super::page::{self, ResultPage};
-use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, when};
 use ctxbridge_archive::quote::{self, cut};
 use ctxbridge_archive::search::{self, Filter, Mode, SearchRequest};

@@ -4,9 +4,9 @@ use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answer::ToolAnswer;
 use super::error::ToolError;
 use super::page::{self, ResultPage};
-use super::tools::ToolAnswer;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
 use ctxbridge_archive::quote;
 use ctxbridge_archive::store::{Session, SessionReader, StoreReader};

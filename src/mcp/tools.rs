@@ -3,28 +3,11 @@
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use serde::Serialize;
-use serde_json::Value;
 
+use super::answer::ToolAnswer;
 use super::arguments::{self, schema_of_input, schema_of_output};
 use super::error::ToolError;
 use super::{Library, learnings, recall, search, session, timeline};
-
-/// The answer of a tool: the same content as text and as data.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolAnswer {
-    /// Text, for clients that show text.
-    pub text: String,
-    /// Data, for clients that show data.
-    pub value: Value,
-}
-
-impl ToolAnswer {
-    pub(super) fn new(text: String, value: &impl Serialize) -> Result<Self, ToolError> {
-        let value = serde_json::to_value(value).map_err(|error| ToolError::Unavailable(error.to_string()))?;
-        Ok(Self { text, value })
-    }
-}
 
 /// A tool.
 struct ToolEntry {

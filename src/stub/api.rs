@@ -13,9 +13,9 @@ use axum::routing::post;
 use serde_json::{Value, json};
 
 use super::StubContext;
-use super::cache::CacheUsage;
 use super::request::{ApiRequest, RequestKind};
 use super::respond;
+use super::tokens::CacheUsage;
 use super::validate::{Violation, validate, validate_prompt};
 
 /// The API's endpoints; any other path gets a 404 in the API's format.

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::request::estimate_tokens;
 use super::respond::ReplyUsage;
+use super::tokens::{CacheUsage, estimate_tokens};
 use ctxbridge_common::digest::{Hasher, Sha256Digest};
 
 /// Positions that are looked at for each breakpoint, itself included.
@@ -55,15 +55,6 @@ impl CacheRules {
 
     /// An ideal cache: every written entry is found again, however far before the breakpoint.
     pub const EXACT: Self = Self { look_back: None, time_to_live: None };
-}
-
-/// Cache reads and writes of one request, in tokens; all other tokens are plain input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheUsage {
-    /// Tokens that were found, and not computed again.
-    pub read: u64,
-    /// Tokens that were not found, and are kept from now on.
-    pub written: u64,
 }
 
 /// The entries of all models.

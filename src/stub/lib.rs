@@ -11,6 +11,7 @@ mod api;
 mod cache;
 mod request;
 mod respond;
+mod tokens;
 mod validate;
 
 use std::io;
@@ -22,9 +23,10 @@ use tokio::sync::oneshot;
 
 use cache::PromptCache;
 
-pub use cache::{CacheRules, CacheUsage, UsageTotals};
-pub use request::{ApiRequest, RequestKind, Role, TextBlock, estimate_tokens};
+pub use cache::{CacheRules, UsageTotals};
+pub use request::{ApiRequest, RequestKind, Role, TextBlock};
 pub use respond::{NumberedReplies, ReplyUsage, Responder, ScriptedReply, ToolCall};
+pub use tokens::{CacheUsage, estimate_tokens};
 pub use validate::{Violation, validate, validate_prompt};
 
 /// Limits and cache rules of a [`Stub`].

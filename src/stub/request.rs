@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::cache::CacheUsage;
+use super::tokens::{CacheUsage, estimate_tokens};
 use super::validate::Violation;
 
 /// Tools that start a sub-agent (`Task` in 2.1.50, `Agent` in 2.1.80). Up to 2.1.112 only the main
@@ -167,11 +167,6 @@ impl RequestKind {
             Self::Side
         }
     }
-}
-
-/// A rough token count: one for every 3.5 characters, rounded up.
-pub fn estimate_tokens(chars: usize) -> u64 {
-    (2 * chars as u64).div_ceil(7)
 }
 
 /// Estimated tokens of the model's input: system prompt, tools and messages.

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::cache::CacheUsage;
-use super::request::{ApiRequest, RequestKind, estimate_tokens};
+use super::request::{ApiRequest, RequestKind};
+use super::tokens::{CacheUsage, estimate_tokens};
 
 /// Characters of text in one `content_block_delta`.
 const DELTA_CHARS: usize = 2_000;

@@ -3,6 +3,9 @@
 //! Ours is `PROGRAM hook SLUG`, where the program's file name is `ctxbridge`, in any folder. A line that does anything else as well
 //! (`… && notify-send done`) is the user's.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use crate::hook::Event;
 
 /// Parsed command of ours.
@@ -81,6 +84,28 @@ fn word(line: &str, escapes: bool) -> Option<(String, &str)> {
         begun = true;
     }
     (begun && quote.is_none()).then_some((word, ""))
+}
+
+/// `true` if a shell would find the program; `None` if only a shell can tell.
+pub(super) fn runs(program: &str, path: Option<&OsStr>) -> Option<bool> {
+    if program.contains('$') || program.starts_with('~') {
+        return None;
+    }
+    if program.contains(['/', '\\']) {
+        return Some(is_executable(Path::new(program)));
+    }
+    let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
+    let names = [program.to_owned(), format!("{program}{}", std::env::consts::EXE_SUFFIX)];
+    Some(folders.iter().any(|folder| names.iter().any(|name| is_executable(&folder.join(name)))))
+}
+
+fn is_executable(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else { return false };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    metadata.is_file() && may_run
 }
 
 #[cfg(test)]

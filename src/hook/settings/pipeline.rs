@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,12 +14,14 @@ use super::HookSettingsError;
 use super::editor::{Editor, InstalledState, UninstalledState};
 use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, SESSION, Scratch, ScratchPaths};
 use super::subprocess;
-use super::verify::{ArchiveCheck, first_error_line, in_scratch};
 use super::wiring::{PROGRAM_NAME, hooks};
 use crate::bundle::{BUNDLES_FOLDER, BundleAction, BundleLine, PROJECT_DATA_FOLDER};
 use crate::hook::{Event, EventLog};
 use ctxbridge_archive::quote::head;
 use ctxbridge_common::paths::create_private_dir;
+
+/// Environment variables that are passed on: enough to start a program.
+const KEPT_VARIABLES: &[&str] = &["PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
 /// Time limit for a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -246,4 +249,40 @@ fn run(program: &Path, place: &ScratchPaths<'_>, args: &[&str], input: &[u8]) ->
         Some(0) => Ok(finished.stdout),
         _ => Err(format!("`ctxbridge {}` failed{}", args.join(" "), first_error_line(&finished.stderr))),
     })
+}
+
+/// Content of the archive after the hooks.
+#[derive(Debug, Default, Serialize)]
+pub struct ArchiveCheck {
+    /// `true` if the session is in it.
+    pub ok: bool,
+    /// Number of sessions.
+    pub sessions: u64,
+    /// Number of turns.
+    pub turns: u64,
+    /// Bytes of transcripts.
+    pub bytes_raw: u64,
+    /// Problem, if there is one.
+    pub problem: Option<String>,
+}
+
+/// The program, with just what it needs to find the scratch folder.
+pub(super) fn in_scratch(program: &Path, place: &ScratchPaths<'_>) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().current_dir(place.project);
+    command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    for name in ["HOME", "USERPROFILE"] {
+        command.env(name, place.home);
+    }
+    command.env("CTXBRIDGE_DATA_DIR", place.data).env("CTXBRIDGE_CACHE_DIR", place.home.join("cache"));
+    // What goes on behind a hook would outlive the scratch folder.
+    command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false").env("CTXBRIDGE_HOOKS_EVENT_LOG", "true");
+    command
+}
+
+/// The first line of an error that a program has printed, to be added to a sentence.
+pub(super) fn first_error_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if line.is_empty() { String::new() } else { format!(": {}", line.trim().chars().take(200).collect::<String>()) }
 }

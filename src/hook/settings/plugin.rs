@@ -11,9 +11,9 @@ use std::path::Path;
 use memchr::memmem;
 use serde_json::Value;
 
+use super::command::runs;
 use super::document::{SettingsDocument, decode};
 use super::scope::{SettingsPaths, SettingsScope};
-use super::status::runs;
 use super::wiring::wiring;
 use crate::hook::Event;
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::command::runs;
 use super::document::{FoundHook, SettingsDocument, decode};
 use super::file::SettingsFile;
 use super::scope::{SettingsPaths, SettingsScope};
@@ -201,26 +202,4 @@ fn wired(found: FoundHook, path: Option<&OsStr>) -> WiredHook {
         matcher,
         timeout_s: found.timeout.map(|(seconds, _)| seconds),
     }
-}
-
-/// `true` if a shell would find the program; `None` if only a shell can tell.
-pub(super) fn runs(program: &str, path: Option<&OsStr>) -> Option<bool> {
-    if program.contains('$') || program.starts_with('~') {
-        return None;
-    }
-    if program.contains(['/', '\\']) {
-        return Some(is_executable(Path::new(program)));
-    }
-    let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
-    let names = [program.to_owned(), format!("{program}{}", std::env::consts::EXE_SUFFIX)];
-    Some(folders.iter().any(|folder| names.iter().any(|name| is_executable(&folder.join(name)))))
-}
-
-fn is_executable(path: &Path) -> bool {
-    let Ok(metadata) = path.metadata() else { return false };
-    #[cfg(unix)]
-    let may_run = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0;
-    #[cfg(not(unix))]
-    let may_run = true;
-    metadata.is_file() && may_run
 }

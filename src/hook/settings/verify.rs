@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +11,8 @@ use serde_json::Value;
 
 use super::HookSettingsError;
 use super::pipeline::{self, PipelineCheck};
-use super::sample::{Scratch, ScratchPaths};
+use super::pipeline::{ArchiveCheck, first_error_line, in_scratch};
+use super::sample::Scratch;
 use super::subprocess::{self, Finished};
 use super::wiring::wiring;
 use crate::hook::Event;
@@ -26,9 +26,6 @@ const STATUS_LIMIT: Duration = Duration::from_secs(30);
 /// Number of attempts at removing the scratch folder, and the time between them.
 const REMOVALS: usize = 20;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(100);
-
-/// Environment variables that are passed on: enough to start a program.
-const KEPT_VARIABLES: &[&str] = &["PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
 /// Result of a verification.
 #[derive(Debug, Serialize)]
@@ -59,21 +56,6 @@ pub struct HookTrial {
     /// Size of its stdout, in bytes.
     pub stdout_bytes: usize,
     /// Problem, if it failed.
-    pub problem: Option<String>,
-}
-
-/// Content of the archive after the hooks.
-#[derive(Debug, Default, Serialize)]
-pub struct ArchiveCheck {
-    /// `true` if the session is in it.
-    pub ok: bool,
-    /// Number of sessions.
-    pub sessions: u64,
-    /// Number of turns.
-    pub turns: u64,
-    /// Bytes of transcripts.
-    pub bytes_raw: u64,
-    /// Problem, if there is one.
     pub problem: Option<String>,
 }
 
@@ -149,19 +131,6 @@ fn plan(events: &[Event]) -> Vec<(Event, Option<&'static str>)> {
     plan
 }
 
-pub(super) fn in_scratch(program: &Path, place: &ScratchPaths<'_>) -> Command {
-    let mut command = Command::new(program);
-    command.env_clear().current_dir(place.project);
-    command.envs(KEPT_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    for name in ["HOME", "USERPROFILE"] {
-        command.env(name, place.home);
-    }
-    command.env("CTXBRIDGE_DATA_DIR", place.data).env("CTXBRIDGE_CACHE_DIR", place.home.join("cache"));
-    // What goes on behind a hook would outlive the scratch folder.
-    command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false").env("CTXBRIDGE_HOOKS_EVENT_LOG", "true");
-    command
-}
-
 fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit: Duration) -> HookTrial {
     let problem = match finished.code {
         _ if finished.timed_out => {
@@ -183,12 +152,6 @@ fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit:
         stdout_bytes: finished.stdout.len(),
         problem,
     }
-}
-
-pub(super) fn first_error_line(stderr: &[u8]) -> String {
-    let text = String::from_utf8_lossy(stderr);
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    if line.is_empty() { String::new() } else { format!(": {}", line.trim().chars().take(200).collect::<String>()) }
 }
 
 /// Returns the problem with a reply, if any: the client reads plain text at some events, and each event has its own kind of JSON.

@@ -3,8 +3,21 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::platform::PlatformError;
 use crate::container::ContainerError;
+
+/// Errors from looking for the executable of a package.
+#[derive(Debug, thiserror::Error)]
+pub enum PlatformError {
+    /// None of these is installed; the first is the one that belongs to this machine.
+    #[error("{} is not installed; reinstall the client without `--ignore-scripts` and `--omit=optional`", .0.first().map_or("it", String::as_str))]
+    Missing(Vec<String>),
+    /// There are two, and the client's scripts refuse to choose.
+    #[error("{0} and {1} are the same package, and none of the two is used; remove one of them, or name the one that is meant")]
+    Ambiguous(PathBuf, PathBuf),
+    /// No executable is made for this kind of machine.
+    #[error("there is none for this platform")]
+    Unsupported,
+}
 
 /// Advice if there is no client where it was looked for.
 const NAME_IT: &str =

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
+use super::error::PlatformError;
 use super::error::TargetError;
 use super::package::Package;
-use super::platform::{self, PlatformError};
+use super::platform;
 use ctxbridge_client::releases::{CLIENT_PACKAGE, SDK_PACKAGE};
 
 /// Paths of the client in the folder of a package or an extension.

@@ -23,8 +23,7 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 
 pub use discover::{Installation, discover};
-pub use error::{TargetError, TargetOpenError};
-pub use platform::PlatformError;
+pub use error::{PlatformError, TargetError, TargetOpenError};
 pub use probe::{ClientProbe, probe_client};
 
 use super::container::{self, Container, ContainerKind, FileBytes};
@@ -89,7 +88,7 @@ impl Target {
         let package = Package::around(&path)?;
         let is_exe = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("exe"));
         if is_exe && !kind.is_native() && !head.is_empty() {
-            let missing = || platform::PlatformError::Missing(vec!["the client's package for this platform".to_owned()]);
+            let missing = || PlatformError::Missing(vec!["the client's package for this platform".to_owned()]);
             let client = package.as_ref().filter(|package| package.name == CLIENT_PACKAGE);
             let executable = client.map_or_else(|| Err(missing()), platform::executable);
             return Err(TargetError::Placeholder { placeholder: path, executable });

@@ -2,9 +2,10 @@
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit};
+use super::row::{FOLDER_WITH_SLASHES, PostgresRow, escape_nul, escape_nul_in, project_with_slashes, row_limit};
+use super::search::delete_entry;
+use super::session_row::{SessionRow, ensure_session, share_entries};
 use super::tsvector::{TsVector, Weight, to_tsquery};
-use super::write::{SessionRow, delete_entry, ensure_session, share_entries};
 use super::{PostgresStore, changes, maintenance, search};
 use ctxbridge_archive::SUMMARY_CONFIDENCE;
 use ctxbridge_archive::search::tokens::Tokenizer;
@@ -211,14 +212,6 @@ const COMPACTIONS: &str = "
     JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
     WHERE c.tenant = $1";
 
-/// SQL expression: a session's folder, normalized and enclosed in slashes.
-pub(super) const FOLDER_WITH_SLASHES: &str = r"'/' || btrim(lower(replace(coalesce(s.folder, ''), '\', '/')), '/') || '/'";
-
-/// A project's path, normalized and enclosed in slashes.
-pub(super) fn project_with_slashes(project: &str) -> String {
-    escape_nul(&format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase()))
-}
-
 fn compaction(row: &PostgresRow) -> Result<StoredCompaction, PostgresError> {
     let summary: Option<i64> = row.get(9)?;
     let transcript: Option<i64> = row.get(10)?;
@@ -303,7 +296,7 @@ impl CompactionReader for PostgresStore {
             let Some(query) = to_tsquery(words) else { return Ok(Vec::new()) };
             let sql = format!(
                 "{COMPACTIONS} AND c.words @@ $2::text::tsquery AND ($3::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $3) > 0)
-         ORDER BY ts_rank('{{0.1, 0.4, 0.5, 1.0}}', c.words, $2::text::tsquery, 1) DESC, c.at_ms DESC LIMIT $4"
+                 ORDER BY ts_rank('{{0.1, 0.4, 0.5, 1.0}}', c.words, $2::text::tsquery, 1) DESC, c.at_ms DESC LIMIT $4"
             );
             let project = project.map(project_with_slashes);
             db.all(&sql, &[&query, &project, &row_limit(count)])?.iter().map(compaction).collect()
@@ -369,7 +362,7 @@ impl CompactionWriter for PostgresStore {
             }
             db.execute(
                 "UPDATE ctxbridge.compactions SET messages = $3, first_message = $4, last_message = $5, topics = $6, words = $7
-         WHERE tenant = $1 AND id = $2 AND owner = session_user::text",
+                 WHERE tenant = $1 AND id = $2 AND owner = session_user::text",
                 &[
                     &compaction,
                     &messages.cast_signed(),

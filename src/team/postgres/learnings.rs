@@ -1,9 +1,8 @@
 //! Reading learnings: each with the turn where it was said last.
 
 use super::PostgresStore;
-use super::compactions::{FOLDER_WITH_SLASHES, project_with_slashes};
 use super::error::PostgresError;
-use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit};
+use super::row::{FOLDER_WITH_SLASHES, PostgresRow, escape_nul, escape_nul_in, project_with_slashes, row_limit};
 use super::tsvector::to_tsquery;
 use ctxbridge_archive::learn::{Fix, LearningCursor, LearningId, LearningKind, ToolStats, Watcher};
 use ctxbridge_archive::store::{LearningQuery, LearningReader, StoreError, StoredFix, StoredLearning};
@@ -110,7 +109,7 @@ impl LearningReader for PostgresStore {
     fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError> {
         self.read(|db| {
             let sql = "SELECT agent, watcher FROM ctxbridge.learning_progress WHERE tenant = $1 AND session = $2
-        ORDER BY agent IS NOT NULL, transcript";
+             ORDER BY agent IS NOT NULL, transcript";
             let found = db.all(sql, &[&session])?;
             let tally = |row: &PostgresRow| Ok((row.optional_text(0)?, row.json::<Watcher>(1)?.tally().clone()));
             found.iter().map(tally).collect()
@@ -121,9 +120,9 @@ impl LearningReader for PostgresStore {
         self.read(|db| {
             let sql = format!(
                 "SELECT s.session, f.uuid, f.tool, f.call, f.error, f.changed, f.failed_ms, f.fixed_ms FROM ctxbridge.fixes f
-            JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
-         WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
-         ORDER BY f.fixed_ms DESC, f.session, f.uuid, f.tool, f.call LIMIT $3"
+                 JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
+              WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
+              ORDER BY f.fixed_ms DESC, f.session, f.uuid, f.tool, f.call LIMIT $3"
             );
             let fix = |row: &PostgresRow| {
                 Ok(StoredFix {
@@ -147,9 +146,9 @@ impl LearningReader for PostgresStore {
         self.read(|db| {
             let sql = format!(
                 "SELECT f.files FROM ctxbridge.changed_files f
-            JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
-         WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
-         ORDER BY s.last_ms DESC NULLS LAST, f.session, f.uuid LIMIT $3"
+                 JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
+              WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
+              ORDER BY s.last_ms DESC NULLS LAST, f.session, f.uuid LIMIT $3"
             );
             db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(|row| row.json(0)).collect()
         })
@@ -158,7 +157,7 @@ impl LearningReader for PostgresStore {
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
         self.read(|db| {
             let sql = "SELECT kind, count(*) AS number FROM ctxbridge.learnings
-        WHERE tenant = $1 AND owner = session_user::text AND superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
+             WHERE tenant = $1 AND owner = session_user::text AND superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
             db.all(sql, &[])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
         })
     }

@@ -25,7 +25,7 @@ const LAST_CYCLE_NOTE: &str = "last_optimize_ms";
 /// SQL expression: the total loss of confidence in all cycles.
 pub(super) const TOTAL_LOSS_SQL: &str =
     "coalesce((SELECT d.lost FROM ctxbridge.decays d WHERE d.tenant = $1 AND d.owner = session_user::text
-    ORDER BY d.first_entry DESC LIMIT 1), 0::double precision)";
+     ORDER BY d.first_entry DESC LIMIT 1), 0::double precision)";
 
 /// The total loss of confidence so far.
 pub(super) fn total_loss(db: &mut Connection) -> Result<f64, PostgresError> {

@@ -26,6 +26,7 @@ mod row;
 mod schema;
 mod search;
 mod segments;
+mod session_row;
 mod settings;
 mod sharing;
 mod store;

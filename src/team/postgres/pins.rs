@@ -26,7 +26,7 @@ impl PinWriter for PostgresStore {
             // A cycle that has begun does not know of it.
             maintenance::lock_shared(db)?;
             let sql = "INSERT INTO ctxbridge.kept (tenant, uuid, is_kept, at_ms) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (tenant, owner, uuid) DO UPDATE SET is_kept = excluded.is_kept, at_ms = excluded.at_ms";
+             ON CONFLICT (tenant, owner, uuid) DO UPDATE SET is_kept = excluded.is_kept, at_ms = excluded.at_ms";
             db.execute(sql, &[&&turn[..], &is_kept, &now_ms])?;
             if is_kept { revive(db, turn) } else { Ok(()) }
         })

@@ -125,7 +125,7 @@ impl SessionReader for PostgresStore {
         self.read(|db| {
             let sql = format!(
                 "{SELECT_SESSION} AND starts_with(session, $2) AND ($3::text IS NULL OR folder = $3)
-         ORDER BY last_ms DESC NULLS LAST, id DESC LIMIT $4"
+                 ORDER BY last_ms DESC NULLS LAST, id DESC LIMIT $4"
             );
             db.all(&sql, &[&escape_nul(prefix), &escape_nul_in(folder), &row_limit(count)])?.iter().map(session_from).collect()
         })
@@ -153,9 +153,9 @@ impl SessionReader for PostgresStore {
         self.read(|db| {
             let sql = format!(
                 "{SELECT_SESSION} AND {IS_OWN_SQL} AND session <> $3 AND end_reason = 'clear' AND ended_ms >= $4 AND EXISTS
-            (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner AND agent IS NULL
-             AND starts_with(path, $2))
-         ORDER BY ended_ms DESC LIMIT 1"
+                 (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner AND agent IS NULL
+                  AND starts_with(path, $2))
+              ORDER BY ended_ms DESC LIMIT 1"
             );
             db.first(&sql, &[&escape_nul(transcripts_in), &escape_nul(but), &since_ms])?.as_ref().map(session_from).transpose()
         })
@@ -164,7 +164,7 @@ impl SessionReader for PostgresStore {
     fn transcripts(&mut self, session: i64) -> Result<Vec<StoredTranscript>, StoreError> {
         self.read(|db| {
             let sql = "SELECT id, path, agent, generation, bytes FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2
-        ORDER BY agent IS NOT NULL, bytes DESC, id";
+             ORDER BY agent IS NOT NULL, bytes DESC, id";
             let transcript = |row: &PostgresRow| {
                 Ok(StoredTranscript {
                     key: row.get(0)?,
@@ -182,9 +182,9 @@ impl SessionReader for PostgresStore {
     fn contexts(&mut self, session: i64) -> Result<Vec<(i64, u64)>, StoreError> {
         self.read(|db| {
             let sql = "SELECT min(started_ms) AS begin, max(context_tokens) FROM ctxbridge.turns
-        WHERE tenant = $1 AND session = $2
-        AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)
-        AND superseded IS NULL AND context_tokens IS NOT NULL GROUP BY uuid ORDER BY begin";
+             WHERE tenant = $1 AND session = $2
+             AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)
+             AND superseded IS NULL AND context_tokens IS NOT NULL GROUP BY uuid ORDER BY begin";
             db.all(sql, &[&session])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
         })
     }
@@ -193,9 +193,9 @@ impl SessionReader for PostgresStore {
         self.read(|db| {
             let sql =
                 "SELECT entry FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL AND transcript =
-            (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL
-             ORDER BY bytes DESC, id DESC LIMIT 1)
-        ORDER BY idx LIMIT 1";
+                 (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL
+                  ORDER BY bytes DESC, id DESC LIMIT 1)
+             ORDER BY idx LIMIT 1";
             db.first(sql, &[&session])?.map(|row| row.get(0)).transpose()
         })
     }
@@ -232,9 +232,9 @@ impl CursorReader for PostgresStore {
     fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError> {
         self.read(|db| {
             let sql = "SELECT u.start, u.idx FROM ctxbridge.transcripts t JOIN ctxbridge.turns u
-            ON u.tenant = t.tenant AND u.session = t.session AND u.transcript = t.id
-        WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2 AND u.superseded IS NULL AND u.start <= $3
-        ORDER BY u.idx DESC LIMIT 1";
+             ON u.tenant = t.tenant AND u.session = t.session AND u.transcript = t.id
+         WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2 AND u.superseded IS NULL AND u.start <= $3
+         ORDER BY u.idx DESC LIMIT 1";
             let found = db.first(sql, &[&escape_nul(path), &saturating_i64(byte)])?;
             found.map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?))).transpose()
         })

@@ -140,3 +140,11 @@ mod tests {
         }
     }
 }
+
+/// SQL expression: a session's folder, normalized and enclosed in slashes.
+pub(super) const FOLDER_WITH_SLASHES: &str = r"'/' || btrim(lower(replace(coalesce(s.folder, ''), '\', '/')), '/') || '/'";
+
+/// A project's path, normalized and enclosed in slashes.
+pub(super) fn project_with_slashes(project: &str) -> String {
+    escape_nul(&format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase()))
+}

@@ -2,14 +2,13 @@
 //!
 //! Words and vectors are in tables that only SQL functions read, since no index serves a search below row-level security.
 
-use super::compactions::project_with_slashes;
 use tokio_postgres::types::ToSql;
 
 use super::PostgresStore;
 use super::connection::{Connection, Params};
 use super::content::TurnContent;
 use super::error::PostgresError;
-use super::row::{PostgresRow, escape_nul, escape_nul_in};
+use super::row::{PostgresRow, escape_nul, escape_nul_in, project_with_slashes};
 use super::tsvector::{TsVector, alternatives, to_tsquery};
 use ctxbridge_archive::search::filter::Filter;
 use ctxbridge_archive::store::{Batch, SearchBackend, StoreError, VectorStore};
@@ -229,6 +228,12 @@ pub(super) fn texts_of(db: &mut Connection, entries: &[i64], chars: usize) -> Re
         WHERE tenant = $1 AND id = ANY ($2) ORDER BY array_position($2, id)";
     let text = |row: &PostgresRow| Ok(EntryText { entry: row.get(0)?, text: row.text(1)?, files: row.names(2)? });
     db.all(sql, &[&entries, &small(chars)])?.iter().map(text).collect()
+}
+
+/// Deletes an unreferenced entry, with the data derived from it.
+pub(super) fn delete_entry(db: &mut Connection, entry: i64) -> Result<(), PostgresError> {
+    db.execute("DELETE FROM ctxbridge.entries WHERE tenant = $1 AND id = $2 AND owner = session_user::text", &[&entry])?;
+    forget_vectors(db, &[entry])
 }
 
 /// A vector in pgvector's text format.

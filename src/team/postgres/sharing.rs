@@ -165,7 +165,7 @@ impl ProjectStore for PostgresStore {
     fn revoked_project(&mut self, session: &str) -> Result<Option<String>, StoreError> {
         self.read(|db| {
             let sql = "SELECT project FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text
-        AND visibility = 'project' AND NOT ctxbridge.may_write(tenant, audience)";
+             AND visibility = 'project' AND NOT ctxbridge.may_write(tenant, audience)";
             match db.first(sql, &[&escape_nul(session)])? {
                 Some(row) => row.optional_text(0),
                 None => Ok(None),

@@ -191,7 +191,7 @@ impl TurnReader for PostgresStore {
             let transcripts = transcripts(db, session)?;
             let sql =
         "SELECT start, uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND transcript = $3 AND superseded IS NULL
-        ORDER BY idx";
+         ORDER BY idx";
             let mut found = Vec::new();
             for &TranscriptFile { transcript, .. } in transcripts.iter().filter(|listed| listed.is_agent == of_agents) {
                 for row in db.all(sql, &[&session, &transcript])? {

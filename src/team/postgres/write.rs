@@ -15,23 +15,15 @@ use super::content::{self, BatchBytes, TurnContent};
 use super::error::PostgresError;
 use super::row::{escape_nul, escape_nul_in, names_to_json};
 use super::segments::SegmentCache;
+use super::session_row::{SessionRow, ensure_session, share_entries, sharing_of_new};
 use super::{PostgresStore, changes, compactions, maintenance, pins, search};
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
 use ctxbridge_common::digest;
-use ctxbridge_config::Visibility;
 use ctxbridge_transcript::Turn;
 
 /// Separator between the tags of an entry in a parameter.
 const TAG_SEPARATOR: &str = "\x1f";
-
-/// The row of a session that is written to.
-#[derive(Clone, Debug)]
-pub(super) struct SessionRow {
-    pub id: i64,
-    /// Other readers of added rows; `None` for nobody.
-    pub audience: Option<Vec<String>>,
-}
 
 /// The row of a stored turn.
 struct StoredTurnRow {
@@ -112,12 +104,6 @@ fn session(db: &mut Connection, batch: &Batch) -> Result<SessionRow, PostgresErr
         ],
     )?;
     Ok(SessionRow { id: row.get(0)?, audience: row.get(1)? })
-}
-
-/// Visibility and audience of a new session. Its project is only known later.
-fn sharing_of_new(db: &Connection) -> (&'static str, Option<Vec<String>>) {
-    let visibility = db.settings().visibility;
-    (visibility.name(), (visibility == Visibility::Team).then(|| vec!["team".to_owned()]))
 }
 
 /// Inserts or updates the transcript; `None` where another process has just inserted it.
@@ -361,14 +347,6 @@ fn tag_line(tags: &[String]) -> String {
     tags.iter().map(|tag| tag.replace(TAG_SEPARATOR, " ")).collect::<Vec<_>>().join(TAG_SEPARATOR)
 }
 
-/// Makes entries visible to the audience of one more session that has them.
-pub(super) fn share_entries(db: &mut Connection, session: &SessionRow, entries: &[i64]) -> Result<(), PostgresError> {
-    if session.audience.is_none() || entries.is_empty() {
-        return Ok(());
-    }
-    db.one("SELECT ctxbridge.show_entries($1, $2, $3)", &[&session.id, &entries]).map(drop)
-}
-
 /// The entry of a turn whose content has changed. It keeps its restore count, unless
 /// another turn has the old content as well, or the new content is known already.
 fn grown_entry(
@@ -394,7 +372,7 @@ fn grown_entry(
                 "UPDATE ctxbridge.turns SET entry = $4 WHERE tenant = $1 AND session = $2 AND owner = session_user::text AND id = $3",
                 &[&session.id, &known.id, &entry],
             )?;
-            delete_entry(db, known.entry)?;
+            search::delete_entry(db, known.entry)?;
             changed.insert(known.entry);
         }
         return Ok(entry);
@@ -419,12 +397,6 @@ fn grown_entry(
     maintenance::revive(db, &[known.entry])?;
     changed.insert(known.entry);
     Ok(known.entry)
-}
-
-/// Deletes an unreferenced entry, with the data derived from it.
-pub(super) fn delete_entry(db: &mut Connection, entry: i64) -> Result<(), PostgresError> {
-    db.execute("DELETE FROM ctxbridge.entries WHERE tenant = $1 AND id = $2 AND owner = session_user::text", &[&entry])?;
-    search::forget_vectors(db, &[entry])
 }
 
 fn update_turn(db: &mut Connection, session: i64, id: i64, entry: i64, turn: &Turn) -> Result<(), PostgresError> {
@@ -497,18 +469,6 @@ fn add_turns(
 /// Richness of a turn: 1 with tools, plus 2 with files.
 fn richness(turn: &Turn) -> i16 {
     i16::from(!turn.tools.is_empty()) | i16::from(!turn.files.is_empty()) << 1
-}
-
-/// The row of a session that a hook reports. It is inserted if the transcript has not been seen yet.
-pub(super) fn ensure_session(db: &mut Connection, session: &str, now_ms: i64) -> Result<SessionRow, PostgresError> {
-    let (visibility, audience) = sharing_of_new(db);
-    // What sets nothing makes it say its id all the same.
-    let row = db.one(
-        "INSERT INTO ctxbridge.sessions AS known (tenant, session, first_ms, last_ms, visibility, audience) VALUES ($1, $2, $3, $3, $4, $5)
-         ON CONFLICT (tenant, owner, session) DO UPDATE SET folder = known.folder RETURNING id, audience",
-        &[&escape_nul(session), &now_ms, &visibility, &audience],
-    )?;
-    Ok(SessionRow { id: row.get(0)?, audience: row.get(1)? })
 }
 
 impl TranscriptAppender for PostgresStore {

@@ -176,7 +176,7 @@ impl<S: SqliteQueries> CompactionReader for S {
         self.query(|db| {
             db.prepare_cached(
                 "SELECT entries.id, text, at_ms, turns FROM compactions JOIN entries ON entries.id = compactions.summary
-         WHERE session = ?1 ORDER BY at_ms DESC, compactions.id DESC",
+                 WHERE session = ?1 ORDER BY at_ms DESC, compactions.id DESC",
             )?
             .query_map([session], |row| {
                 Ok(StoredSummary { entry: row.get(0)?, text: row.get(1)?, at_ms: row.get(2)?, turns: row.get(3)?, owner: None })
@@ -238,7 +238,7 @@ impl CompactionWriter for SqliteStore {
             let id = ensure_session(db, session, compaction.at_ms)?;
             db.execute(
                 "INSERT INTO compactions (session, at_ms, cause, turns, context_tokens, is_blocked) SELECT ?1, ?2, ?3, ?4, ?5, ?6
-         WHERE NOT EXISTS (SELECT 1 FROM compactions WHERE session = ?1 AND at_ms = ?2)",
+                 WHERE NOT EXISTS (SELECT 1 FROM compactions WHERE session = ?1 AND at_ms = ?2)",
                 params![
                     id,
                     compaction.at_ms,

@@ -37,8 +37,8 @@ impl UsageWriter for SqliteStore {
         self.write(|db| {
             let sql = format!(
                 "UPDATE entries SET access_count = access_count + 1, accessed_ms = ?3,
-            confidence = {TOTAL_LOSS} + min(1.0, {} + ?2)
-         WHERE id = ?1",
+                 confidence = {TOTAL_LOSS} + min(1.0, {} + ?2)
+              WHERE id = ?1",
                 cycle::confidence(TOTAL_LOSS)
             );
             let mut update = db.prepare_cached(&sql)?;
@@ -79,9 +79,9 @@ impl UsageWriter for SqliteStore {
         self.write(|db| {
             let mut upsert = db.prepare_cached(
                 "INSERT INTO imported (source, source_id, entry, model, dimensions, embedding) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT (source, source_id) DO UPDATE SET entry = excluded.entry, model = excluded.model,
-            dimensions = excluded.dimensions, embedding = excluded.embedding
-         WHERE entry <> excluded.entry OR embedding <> excluded.embedding OR model <> excluded.model",
+                 ON CONFLICT (source, source_id) DO UPDATE SET entry = excluded.entry, model = excluded.model,
+                    dimensions = excluded.dimensions, embedding = excluded.embedding
+                 WHERE entry <> excluded.entry OR embedding <> excluded.embedding OR model <> excluded.model",
             )?;
             let mut kept = 0;
             for one in embeddings {

@@ -122,7 +122,7 @@ impl<S: SqliteQueries> LearningReader for S {
         self.query(|db| {
             db.prepare_cached(
                 "SELECT agent, watcher FROM learning_progress JOIN transcripts ON transcripts.id = transcript
-         WHERE session = ?1 ORDER BY agent IS NOT NULL, transcripts.id",
+                 WHERE session = ?1 ORDER BY agent IS NOT NULL, transcripts.id",
             )?
             .query_map([session], |row| {
                 let watcher: crate::learn::Watcher = from_json(1, &row.get::<_, String>(1)?)?;

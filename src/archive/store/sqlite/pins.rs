@@ -31,7 +31,7 @@ impl PinWriter for SqliteStore {
         self.write(|db| {
             db.execute(
                 "INSERT INTO kept (uuid, is_kept, at_ms) VALUES (?1, ?2, ?3)
-         ON CONFLICT DO UPDATE SET is_kept = excluded.is_kept, at_ms = excluded.at_ms",
+                 ON CONFLICT DO UPDATE SET is_kept = excluded.is_kept, at_ms = excluded.at_ms",
                 params![turn, is_kept, now_ms],
             )?;
             if is_kept { revive(db, turn) } else { Ok(()) }

@@ -60,7 +60,7 @@ impl<S: SqliteQueries> SessionReader for S {
         self.query(|db| {
             let sql = format!(
                 "{SESSION} AND substr(session, 1, length(?1)) = ?1 AND (?2 IS NULL OR folder = ?2)
-         ORDER BY last_ms DESC, id DESC LIMIT ?3"
+                 ORDER BY last_ms DESC, id DESC LIMIT ?3"
             );
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             db.prepare_cached(&sql)?.query_map(params![prefix, folder, limit], session_of)?.collect()
@@ -72,12 +72,12 @@ impl<S: SqliteQueries> SessionReader for S {
             let turns = db
                 .prepare_cached(
                     "SELECT count(DISTINCT uuid) FROM turns WHERE superseded IS NULL
-             AND transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)",
+                     AND transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)",
                 )?
                 .query_row([session], |row| unsigned(row, 0))?;
             db.prepare_cached(
                 "SELECT coalesce(sum(bytes), 0), count(agent), coalesce(sum(bad_lines), 0), coalesce(sum(generation), 0)
-         FROM transcripts WHERE session = ?1",
+                 FROM transcripts WHERE session = ?1",
             )?
             .query_row([session], |row| {
                 Ok(SessionStats {
@@ -105,7 +105,7 @@ impl<S: SqliteQueries> SessionReader for S {
         self.query(|db| {
             let sql = format!(
                 "SELECT id, path, agent, generation, bytes FROM transcripts WHERE session = ?1
-         ORDER BY agent IS NOT NULL, {IS_IMPORTED}, bytes DESC, id"
+                 ORDER BY agent IS NOT NULL, {IS_IMPORTED}, bytes DESC, id"
             );
             db.prepare_cached(&sql)?
                 .query_map([session], |row| {
@@ -126,8 +126,8 @@ impl<S: SqliteQueries> SessionReader for S {
         self.query(|db| {
             db.prepare_cached(
                 "SELECT min(started_ms) AS begin, max(turns.context_tokens) FROM turns
-         WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)
-         AND superseded IS NULL AND turns.context_tokens IS NOT NULL GROUP BY uuid ORDER BY begin",
+                 WHERE transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)
+                 AND superseded IS NULL AND turns.context_tokens IS NOT NULL GROUP BY uuid ORDER BY begin",
             )?
             .query_map([session], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?
             .collect()
@@ -138,8 +138,8 @@ impl<S: SqliteQueries> SessionReader for S {
         self.query(|db| {
             let sql = format!(
                 "SELECT entry FROM turns WHERE superseded IS NULL AND transcript =
-            (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL ORDER BY {IS_IMPORTED}, bytes DESC, id DESC LIMIT 1)
-         ORDER BY idx LIMIT 1"
+                 (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL ORDER BY {IS_IMPORTED}, bytes DESC, id DESC LIMIT 1)
+              ORDER BY idx LIMIT 1"
             );
             db.prepare_cached(&sql)?.query_row([session], |row| row.get(0)).optional()
         })
@@ -169,7 +169,7 @@ impl<S: SqliteQueries> CursorReader for S {
         self.query(|db| {
             db.prepare_cached(
                 "SELECT start, idx FROM turns WHERE transcript = (SELECT id FROM transcripts WHERE path = ?1)
-         AND superseded IS NULL AND start <= ?2 ORDER BY idx DESC LIMIT 1",
+                 AND superseded IS NULL AND start <= ?2 ORDER BY idx DESC LIMIT 1",
             )?
             .query_row(params![path, byte.cast_signed()], |row| Ok((unsigned(row, 0)?, row.get(1)?)))
             .optional()

@@ -13,9 +13,9 @@ use ctxbridge_transcript::Turn;
 static COLUMNS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT turns.entry, turns.transcript, turns.generation, superseded, sessions.session, transcripts.agent,
-        access_count, {}, idx, start, start + turns.bytes, turns.uuid, started_ms, started_ms + took_ms, sha256, chars,
-        tools, files, agents, turns.context_tokens, output_tokens, is_answered, open_work,
-        entries.confidence IS 0.0, {IS_PINNED}",
+         access_count, {}, idx, start, start + turns.bytes, turns.uuid, started_ms, started_ms + took_ms, sha256, chars,
+         tools, files, agents, turns.context_tokens, output_tokens, is_answered, open_work,
+         entries.confidence IS 0.0, {IS_PINNED}",
         cycle::confidence(cycle::TOTAL_LOSS)
     )
 });
@@ -170,8 +170,8 @@ impl<S: SqliteQueries> TurnReader for S {
             let Some((low, high)) = turn_id_range(prefix) else { return Ok(Vec::new()) };
             let sql = format!(
                 "{} FROM turns JOIN entries ON entries.id = turns.entry {AROUND}
-         WHERE substr(uuid, 1, 4) BETWEEN substr(?1, 1, 4) AND substr(?2, 1, 4) AND uuid BETWEEN ?1 AND ?2
-         ORDER BY superseded IS NOT NULL, started_ms DESC",
+                 WHERE substr(uuid, 1, 4) BETWEEN substr(?1, 1, 4) AND substr(?2, 1, 4) AND uuid BETWEEN ?1 AND ?2
+                 ORDER BY superseded IS NOT NULL, started_ms DESC",
                 *COLUMNS
             );
             list(db, &sql, params![low, high])

@@ -154,7 +154,7 @@ fn new_entry(db: &Connection, turn: &Turn) -> Result<i64> {
     let entry = db
         .prepare_cached(
             "INSERT INTO entries (sha256, chars, tools, files) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
+             ON CONFLICT (sha256) DO UPDATE SET chars = excluded.chars RETURNING id",
         )?
         .query_row(
             params![turn.content_sha256, turn.content_chars.cast_signed(), names_json(&turn.tools), names_json(&turn.files)],
