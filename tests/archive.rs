@@ -1,7 +1,7 @@
 //! The archive, from outside: hooks and commands of the real binary on the transcripts of a client that is not there.
 //!
 //! Each test has a home of its own. What must hold is looked up twice: the commands are asked, and the database is read by other
-//! means ([`invariants`]).
+//! means (in [`ctxbridge_testkit::sandbox`]).
 #![cfg(unix)]
 
 mod background;
@@ -12,14 +12,12 @@ mod damage;
 mod generations;
 mod history;
 mod index;
-pub(crate) mod invariants;
 mod kill;
 pub(crate) mod lines;
 mod paths;
 mod pins;
 mod related;
 mod restore;
-pub(crate) mod sandbox;
 mod search;
 mod shapes;
 mod spool;

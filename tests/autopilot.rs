@@ -6,4 +6,3 @@ mod commands;
 mod memory;
 mod notice;
 mod rules;
-mod sandbox;

@@ -2,13 +2,13 @@
 //! one does.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use ctxbridge::patch::catalogue::{Catalogue, Patch};
 use ctxbridge::patch::container::Container;
 use ctxbridge::patch::locate::locate;
 use ctxbridge::patch::plan::plan;
 use ctxbridge::patch::signature::TextForm;
+use ctxbridge_testkit::files::source;
 use tempfile::TempDir;
 
 /// A small catalogue that is right.
@@ -224,10 +224,6 @@ fn a_patch_that_is_not_there_is_named_with_those_that_are() {
     let error = Catalogue::embedded().unwrap().select(&["text-prune".to_owned()]).unwrap_err();
     let expected = "no patch named `text-prune`; there are: aggressive-text-prune, microcompact-thresholds, precompact-gate";
     assert_eq!(error.to_string(), expected);
-}
-
-fn source(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 #[test]

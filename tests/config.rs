@@ -10,12 +10,13 @@ use ctxbridge::redact::Redactor;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-struct World {
+/// The places that settings come from: the user's file, the project's, variables and flags.
+struct Layers {
     folder: TempDir,
     sources: ConfigSources,
 }
 
-impl World {
+impl Layers {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("project/src/deep");
@@ -54,7 +55,7 @@ impl World {
         Config::load(&self.sources)
     }
 
-    /// What was passed over, one a line.
+    /// Problems that were passed over, one a line.
     fn problems(&self) -> String {
         let lines = self.load().problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         lines.replace(self.folder.path().to_str().unwrap(), "[ROOT]")
@@ -63,10 +64,10 @@ impl World {
 
 #[test]
 fn without_anything_the_defaults_hold() {
-    let world = World::new();
-    assert_eq!(world.load(), Config::default());
+    let layers = Layers::new();
+    assert_eq!(layers.load(), Config::default());
     let shown: Vec<String> =
-        world.load().settings().iter().map(|setting| format!("{} = {}", setting.key.name, setting.value)).collect();
+        layers.load().settings().iter().map(|setting| format!("{} = {}", setting.key.name, setting.value)).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
     archive.store = "sqlite"
     archive.jsonl_folder = null
@@ -118,23 +119,23 @@ fn without_anything_the_defaults_hold() {
 #[test]
 fn each_layer_is_over_the_one_before() {
     let file = |budget: u32| format!("[archive]\nrestore_budget = {budget}\n");
-    let world = World::new();
-    let seen = |world: &World| {
-        let config = world.load();
+    let layers = Layers::new();
+    let seen = |layers: &Layers| {
+        let config = layers.load();
         assert!(config.problems.is_empty(), "{:?}", config.problems);
         (config.archive.restore_budget, config.source("archive.restore_budget"))
     };
-    assert_eq!(seen(&world), (4000, SettingSource::Default));
-    let world = world.user(&file(10));
-    assert_eq!(seen(&world), (10, SettingSource::User(world.folder.path().join("config.toml"))));
-    let world = world.project(&file(2));
-    assert_eq!(seen(&world), (2, SettingSource::Project(world.project_file())));
-    let world = world.variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET", "3");
-    assert_eq!(seen(&world), (3, SettingSource::Variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET")));
-    let world = world.variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET", "4");
-    assert_eq!(seen(&world), (4, SettingSource::Variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET")));
-    let world = world.flag("archive.restore_budget", "5");
-    assert_eq!(seen(&world), (5, SettingSource::Flag));
+    assert_eq!(seen(&layers), (4000, SettingSource::Default));
+    let layers = layers.user(&file(10));
+    assert_eq!(seen(&layers), (10, SettingSource::User(layers.folder.path().join("config.toml"))));
+    let layers = layers.project(&file(2));
+    assert_eq!(seen(&layers), (2, SettingSource::Project(layers.project_file())));
+    let layers = layers.variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET", "3");
+    assert_eq!(seen(&layers), (3, SettingSource::Variable("CLAUDE_FLOW_COMPACT_RESTORE_BUDGET")));
+    let layers = layers.variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET", "4");
+    assert_eq!(seen(&layers), (4, SettingSource::Variable("CTXBRIDGE_ARCHIVE_RESTORE_BUDGET")));
+    let layers = layers.flag("archive.restore_budget", "5");
+    assert_eq!(seen(&layers), (5, SettingSource::Flag));
 }
 
 #[test]
@@ -144,16 +145,16 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
                 [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
                 [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\
                 [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
-    let by_file = World::new().user(text).load();
+    let by_file = Layers::new().user(text).load();
     assert!(by_file.problems.is_empty(), "{:?}", by_file.problems);
-    let mut world = World::new();
+    let mut layers = Layers::new();
     for setting in by_file.settings() {
         assert_ne!(setting.value, setting.key.default(), "{} is not set", setting.key.name);
         assert_eq!(setting.source.kind(), "user");
         let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
-        world = world.variable(setting.key.variable, &value);
+        layers = layers.variable(setting.key.variable, &value);
     }
-    let by_variable = world.load();
+    let by_variable = layers.load();
     assert_eq!(by_variable.archive, by_file.archive);
     assert_eq!(by_variable.prune, by_file.prune);
     assert_eq!(by_variable.autopilot, by_file.autopilot);
@@ -166,11 +167,11 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
 
 #[test]
 fn a_server_is_one_that_is_meant() {
-    let host = |world: World| world.load().postgres.host;
+    let host = |layers: Layers| layers.load().postgres.host;
     // What other programs are told of a server describes that one, as a whole.
     let others = || {
-        let world = World::new().variable("PGHOST", "dev").variable("PGSSLMODE", "disable").variable("PGPORT", "1");
-        world.variable("PGPASSWORD", "hidden")
+        let layers = Layers::new().variable("PGHOST", "dev").variable("PGSSLMODE", "disable").variable("PGPORT", "1");
+        layers.variable("PGPASSWORD", "hidden")
     };
     let config = others().load();
     assert_eq!(
@@ -183,43 +184,43 @@ fn a_server_is_one_that_is_meant() {
     assert!(config.has_server());
     assert_eq!((config.postgres.host.as_deref(), config.postgres.ssl, config.postgres.port), (Some("team"), None, None));
     assert!(config.postgres.password.is_none(), "it is of the other server");
-    let alone = World::new().variable("PGPASSWORD", "hidden").variable("RUVECTOR_HOST", "team").load();
+    let alone = Layers::new().variable("PGPASSWORD", "hidden").variable("RUVECTOR_HOST", "team").load();
     assert_eq!(alone.postgres.password.as_ref().map(SecretString::reveal), Some("hidden"));
     assert_eq!(host(others().user("[postgres]\nhost = \"mine\"\n")).as_deref(), Some("mine"));
     // A repository that somebody else wrote sends nothing anywhere.
-    let world = World::new().project("[postgres]\nhost = \"evil\"\nvisibility = \"team\"\n[archive]\nstore = \"postgres\"\n");
-    assert_eq!((world.load().has_server(), world.load().postgres), (false, PostgresSettings::default()));
+    let layers = Layers::new().project("[postgres]\nhost = \"evil\"\nvisibility = \"team\"\n[archive]\nstore = \"postgres\"\n");
+    assert_eq!((layers.load().has_server(), layers.load().postgres), (false, PostgresSettings::default()));
 }
 
 #[test]
 fn passwords_are_never_shown() {
-    let world = World::new()
+    let layers = Layers::new()
         .user("[postgres]\nurl = \"postgres://ann:hunter2@db/team?password=hunter2\"\npassword = \"hunter2\"\n")
         .variable("CTXBRIDGE_POSTGRES_URL", "nonsense hunter2");
-    let config = world.load();
+    let config = layers.load();
     assert_eq!(config.postgres.password.as_ref().map(SecretString::reveal), Some("hunter2"));
     let shown: Vec<String> = config.settings().iter().map(|setting| setting.value.to_string()).collect();
-    let all = format!("{config:?} {shown:?} {}", world.problems());
+    let all = format!("{config:?} {shown:?} {}", layers.problems());
     assert!(!all.contains("hunter2") && all.contains("postgres://ann:***@db/team?***"), "{all}");
 }
 
 #[test]
 fn patterns_are_lists_or_lines_and_bad_ones_are_passed_over() {
-    let patterns = |value: &str| World::new().variable("CTXBRIDGE_REDACT_PATTERNS", value).load().redact.patterns;
+    let patterns = |value: &str| Layers::new().variable("CTXBRIDGE_REDACT_PATTERNS", value).load().redact.patterns;
     assert_eq!(patterns(r#"["a\\d", "b"]"#), ["a\\d", "b"]);
     assert_eq!(patterns("a\\d\n\n[b]\n"), ["a\\d", "[b]"]);
     // No list of texts, and so an expression.
     assert_eq!(patterns("[0]"), ["[0]"]);
-    let world = World::new()
+    let layers = Layers::new()
         .user("[redact]\npatterns = [\"(\", \"good\", \"(a{1000}){1000}\"]\nallow = 7\n")
         .project("[redact]\nallow = [\".\"]\n");
-    insta::assert_snapshot!(world.problems(), @r#"
+    insta::assert_snapshot!(layers.problems(), @r#"
     [ROOT]/config.toml: redact.allow is 7, not a list of at most 100 texts, such as ["ACME-[0-9]{8}"]; it stays []
     [ROOT]/project/.ctxbridge/config.toml: redact.allow is not for a project to set; put it into your own config.toml
     [ROOT]/config.toml: redact.patterns has a pattern that is passed over: `(` is no regular expression that can be used: unclosed group
     [ROOT]/config.toml: redact.patterns has a pattern that is passed over: `(a{1000}){1000}` is no regular expression that can be used: compiled, it takes more than 1048576 bytes
     "#);
-    let redact = world.load().redact;
+    let redact = layers.load().redact;
     let (redactor, problems) = Redactor::of(&redact);
     assert_eq!((redactor.redact("a good one").text.as_ref(), problems.len()), ("a [redacted:pattern] one", 2));
     assert!(Redactor::strict(&redact).is_err(), "what leaves the machine has to be told");
@@ -235,7 +236,7 @@ fn names_are_what_the_contract_says() {
 
 #[test]
 fn the_names_of_the_designs_are_accepted() {
-    let config = World::new()
+    let config = Layers::new()
         .variable("CLAUDE_FLOW_AUTO_OPTIMIZE", "false")
         .variable("CLAUDE_FLOW_RETENTION_DAYS", "7")
         .variable("CLAUDE_FLOW_CONTEXT_AUTOPILOT", "0")
@@ -250,12 +251,12 @@ fn the_names_of_the_designs_are_accepted() {
     assert_eq!((config.archive.retention_days, config.archive.instruction_budget), (7, 9));
     assert_eq!((config.autopilot.window, config.autopilot.warn, config.autopilot.critical), (Some(1_000_000), 0.6, 0.9));
     assert_eq!(config.hooks.gate, Gate::BlockAuto);
-    assert_eq!(World::new().variable("CLAUDE_FLOW_BLOCK_COMPACTION", "false").load().hooks.gate, Gate::Off);
+    assert_eq!(Layers::new().variable("CLAUDE_FLOW_BLOCK_COMPACTION", "false").load().hooks.gate, Gate::Off);
 }
 
 #[test]
 fn a_bad_value_leaves_that_of_the_layer_below() {
-    let world = World::new()
+    let layers = Layers::new()
         .user("[archive]\nretention_days = 7\n[autopilot]\nnotify = \"change\"\n")
         .variable("CTXBRIDGE_ARCHIVE_RETENTION_DAYS", "0")
         .variable("CTXBRIDGE_AUTOPILOT_NOTIFY", "loudly")
@@ -263,9 +264,9 @@ fn a_bad_value_leaves_that_of_the_layer_below() {
         .variable("CTXBRIDGE_AUTOPILOT_WINDOW", "-5")
         .variable("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "")
         .flag("autopilot.enabled", "maybe");
-    let config = world.load();
+    let config = layers.load();
     assert_eq!((config.archive.retention_days, config.autopilot.notify, config.autopilot.warn), (7, NotifyLevel::Change, 0.7));
-    insta::assert_snapshot!(world.problems(), @r#"
+    insta::assert_snapshot!(layers.problems(), @r#"
     $CTXBRIDGE_ARCHIVE_RETENTION_DAYS: archive.retention_days is "0", not a whole number from 1 to 36500; it stays 7
     $CTXBRIDGE_AUTOPILOT_WINDOW: autopilot.window is "-5", not a whole number from 1000 to 100000000; it is unset
     $CTXBRIDGE_AUTOPILOT_WARN: autopilot.warn is "70", not a share of the window, such as 0.70; it stays 0.7
@@ -277,18 +278,18 @@ fn a_bad_value_leaves_that_of_the_layer_below() {
 /// A repository that somebody else wrote must not switch off what keeps the user's data, nor make the client block.
 #[test]
 fn a_project_cannot_set_what_is_the_user_s() {
-    let world = World::new().project(
+    let layers = Layers::new().project(
         "[archive]\nretention_days = 1\nauto_optimize = false\nrestore_budget = 10\ninstruction_budget = 2001\n\
          [autopilot]\nwindow = 100000000\nwarn = 0.5\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n",
     );
-    let config = world.load();
+    let config = layers.load();
     assert!(!config.hooks.event_log);
     assert_eq!(config.hooks.gate, Gate::Off);
     assert_eq!((config.archive.retention_days, config.autopilot.window), (30, None));
     assert_eq!((config.archive.restore_budget, config.autopilot.warn), (10, 0.5));
     assert_eq!(config.archive.instruction_budget, 2_000, "budgets may only be lowered");
     assert_eq!(config.source("archive.instruction_budget"), SettingSource::Default);
-    insta::assert_snapshot!(world.problems(), @"
+    insta::assert_snapshot!(layers.problems(), @"
     [ROOT]/project/.ctxbridge/config.toml: archive.auto_optimize is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: archive.instruction_budget is not for a project to raise; it stays 2000
     [ROOT]/project/.ctxbridge/config.toml: archive.retention_days is not for a project to set; put it into your own config.toml
@@ -300,11 +301,11 @@ fn a_project_cannot_set_what_is_the_user_s() {
 
 #[test]
 fn what_is_no_setting_is_told() {
-    let world = World::new()
+    let layers = Layers::new()
         .user("loose = 1\n[archive]\nstoer = 1\nrestore_budget = [1]\n\"\\u001b[31mred\" = 1\n[a.b]\nc = 1\n")
         .project("[archive\nrestore_budget = 1\n");
-    assert_eq!(world.load().archive.restore_budget, 4000);
-    insta::assert_snapshot!(world.problems(), @r"
+    assert_eq!(layers.load().archive.restore_budget, 4000);
+    insta::assert_snapshot!(layers.problems(), @r"
     [ROOT]/config.toml: a.b is no setting; `ctxbridge config show` lists them
     [ROOT]/config.toml: archive.\u{1b}[31mred is no setting; `ctxbridge config show` lists them
     [ROOT]/config.toml: archive.restore_budget is this array, not a whole number from 0 to 100000; it stays 4000
@@ -316,31 +317,31 @@ fn what_is_no_setting_is_told() {
 
 #[test]
 fn shares_that_contradict_each_other_are_settled() {
-    let world = World::new().variable("CTXBRIDGE_AUTOPILOT_WARN", "0.9");
-    let config = world.load();
+    let layers = Layers::new().variable("CTXBRIDGE_AUTOPILOT_WARN", "0.9");
+    let config = layers.load();
     assert_eq!((config.autopilot.warn, config.autopilot.critical), (0.85, 0.85));
-    insta::assert_snapshot!(world.problems(), @"$CTXBRIDGE_AUTOPILOT_WARN: autopilot.warn is 0.9, above autopilot.optimize, and counts as 0.85 like that");
+    insta::assert_snapshot!(layers.problems(), @"$CTXBRIDGE_AUTOPILOT_WARN: autopilot.warn is 0.9, above autopilot.optimize, and counts as 0.85 like that");
 }
 
 #[test]
 fn the_nearest_project_counts() {
-    let world = World::new().project("[archive]\nrestore_budget = 1\n");
-    let near = world.folder.path().join("project/src/.ctxbridge");
+    let layers = Layers::new().project("[archive]\nrestore_budget = 1\n");
+    let near = layers.folder.path().join("project/src/.ctxbridge");
     fs::create_dir(&near).unwrap();
     fs::write(near.join("config.toml"), "[autopilot]\nnotify = \"off\"\n").unwrap();
-    let config = world.load();
+    let config = layers.load();
     assert_eq!((config.archive.restore_budget, config.autopilot.notify), (4000, NotifyLevel::Off));
 }
 
 #[test]
 fn files_that_cannot_be_read_are_passed_over() {
     let reason = |make: &dyn Fn(&Path)| {
-        let world = World::new();
-        make(&world.project_file());
-        let config = world.load();
+        let layers = Layers::new();
+        make(&layers.project_file());
+        let config = layers.load();
         assert_eq!(config.archive, Config::default().archive);
         assert_eq!(config.problems.len(), 1, "{:?}", config.problems);
-        world.problems().replace("[ROOT]/project/.ctxbridge/config.toml: cannot be read and is passed over: ", "")
+        layers.problems().replace("[ROOT]/project/.ctxbridge/config.toml: cannot be read and is passed over: ", "")
     };
     assert_eq!(reason(&|path| fs::create_dir(path).unwrap()), "it is no file");
     assert_eq!(reason(&|path| fs::write(path, "a = 1\n".repeat(100_000)).unwrap()), "it is larger than 256 KB");
@@ -356,7 +357,7 @@ fn files_that_cannot_be_read_are_passed_over() {
 #[test]
 fn a_file_full_of_problems_does_not_flood() {
     let text: String = (0..500).map(|number| format!("key{number} = 1\n")).collect();
-    let config = World::new().user(&text).load();
+    let config = Layers::new().user(&text).load();
     assert_eq!(config.problems.len(), 21);
     assert_eq!(config.problems[20].message, "has 480 more problems of this kind");
 }
@@ -368,7 +369,7 @@ proptest! {
     #[test]
     fn nothing_stops_it(user in "\\PC{0,80}|(\\[(archive|autopilot|hooks)\\]\n([a-z_]{1,18} = (-?[0-9.]{1,9}|true|\"\\PC{0,9}\"|nan|inf)\n){0,4}){0,3}",
                         value in "\\PC{0,20}|-?[0-9.e]{1,9}", key in 0..KEYS.len()) {
-        let config = World::new().user(&user).project(&user).variable(KEYS[key].variable, &value).load();
+        let config = Layers::new().user(&user).project(&user).variable(KEYS[key].variable, &value).load();
         prop_assert!(config.archive.restore_budget <= 100_000 && config.archive.retention_days >= 1);
         prop_assert!(config.autopilot.warn > 0.0 && config.autopilot.warn <= config.autopilot.critical && config.autopilot.critical <= 1.0);
         prop_assert!(config.problems.iter().all(|problem| !problem.to_string().chars().any(char::is_control)));

@@ -9,5 +9,4 @@ mod hot;
 use crate::archive::lines;
 mod model;
 mod place;
-use crate::archive::sandbox;
 mod sqlite;

@@ -5,4 +5,3 @@ mod answers;
 mod browser;
 mod guard;
 mod place;
-use crate::archive::sandbox;

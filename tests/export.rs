@@ -8,7 +8,6 @@ mod formats;
 mod hostile;
 use crate::archive::lines;
 mod page;
-use crate::archive::sandbox;
 mod schema;
 mod states;
 mod story;

@@ -8,4 +8,3 @@ mod instead;
 use crate::archive::lines;
 mod merging;
 mod obstacle;
-use crate::archive::sandbox;

@@ -7,12 +7,12 @@
 
 mod backups;
 mod bundle;
+mod client;
 mod crowd;
 mod disk;
 mod gate;
 mod input;
 mod kill;
 mod lifecycle;
-mod sandbox;
 mod smoke;
 mod state;

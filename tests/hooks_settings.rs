@@ -8,7 +8,6 @@ mod generated;
 mod matchers;
 mod plugin;
 mod project;
-use crate::cli::sandbox;
 mod verify;
 
 use ctxbridge::hook::Event;

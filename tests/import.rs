@@ -5,16 +5,16 @@ mod damaged;
 mod hostile;
 mod in_use;
 mod own;
-use crate::archive::sandbox;
 mod theirs;
 mod turns;
 
 use std::path::{Path, PathBuf};
 
-use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{SessionReader, StoredTurn, TurnReader, TurnSelection};
-use sandbox::Sandbox;
+use ctxbridge_testkit::sandbox::{Sandbox, run};
 use serde_json::Value;
+
+use crate::kinds::store;
 
 /// `archive import --from claude-flow PATH --json`
 #[track_caller]
@@ -32,10 +32,6 @@ fn counts(told: &Value) -> [u64; 4] {
     [new, matched, unchanged, failed]
 }
 
-fn store(sandbox: &Sandbox) -> SqliteStore {
-    SqliteStore::open(&sandbox.data(), LockPolicy::Background).unwrap()
-}
-
 /// The turns of a session as it is now.
 fn turns_of(sandbox: &Sandbox, session: &str) -> Vec<StoredTurn> {
     let mut store = store(sandbox);
@@ -46,7 +42,7 @@ fn turns_of(sandbox: &Sandbox, session: &str) -> Vec<StoredTurn> {
 /// Handles and texts of what is found.
 fn found(sandbox: &Sandbox, words: &str) -> Vec<(String, String)> {
     let command = sandbox.command(&["archive", "search", "--json", "--mode", "lexical", words]);
-    let results = sandbox::run(command, b"").json()["results"].clone();
+    let results = run(command, b"").json()["results"].clone();
     // What stands beside a hit is listed as well.
     let is_hit = |result: &&Value| result["why"].as_array().unwrap().iter().all(|why| why != "beside hits");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,10 +1,12 @@
 //! Whatever an archive is kept in: the tests that know nothing but [`Store`] run on each of these.
 
+use std::fs;
 use std::path::Path;
 
 use ctxbridge::archive::store::jsonl::JsonlStore;
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{Store, StoreError};
+use ctxbridge_testkit::sandbox::Sandbox;
 use proptest::test_runner::Config;
 use rusqlite::Connection;
 use rusqlite::types::FromSql;
@@ -83,6 +85,12 @@ impl Kind {
         };
         Config { failure_persistence: None, ..Config::with_cases(cases) }
     }
+}
+
+/// The archive of a sandbox, made when it is not there.
+pub fn store(sandbox: &Sandbox) -> SqliteStore {
+    fs::create_dir_all(sandbox.data()).unwrap();
+    SqliteStore::open(&sandbox.data(), LockPolicy::Background).unwrap()
 }
 
 /// The database itself.

@@ -5,4 +5,3 @@ mod commands;
 mod labeled;
 use crate::archive::lines;
 mod patterns;
-use crate::archive::sandbox;

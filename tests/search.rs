@@ -41,14 +41,15 @@ impl Embedder for Meanings {
     }
 }
 
-struct World {
+/// An archive with its index.
+struct Archive {
     folder: TempDir,
     store: SqliteStore,
     index: SearchIndex,
 }
 
-impl World {
-    /// An archive of sessions, each of prompts with their answers.
+impl Archive {
+    /// One of sessions, each of prompts with their answers.
     fn new(sessions: &[&[(&str, &str)]]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut paths = Vec::new();
@@ -107,8 +108,8 @@ fn request(text: &str) -> SearchRequest {
     SearchRequest { now: "2026-06-20T00:00:00Z".parse().unwrap(), zone: jiff::tz::TimeZone::UTC, ..SearchRequest::new(text) }
 }
 
-fn talk() -> World {
-    let mut world = World::new(&[
+fn talk() -> Archive {
+    let mut archive = Archive::new(&[
         &[
             ("The editor is stuck when I save", "The lock was never released."),
             ("Fine", "Good."),
@@ -117,65 +118,65 @@ fn talk() -> World {
         &[("Sending files fails at midnight", "The token expires."), ("What does it cost?", "Nothing.")],
         &[("Rename the module", "Renamed."), ("The tests are red", "A snapshot was old.")],
     ]);
-    assert_eq!(world.refresh(), 7);
-    assert_eq!(world.refresh(), 0, "nothing is new");
-    world
+    assert_eq!(archive.refresh(), 7);
+    assert_eq!(archive.refresh(), 0, "nothing is new");
+    archive
 }
 
 #[test]
 fn meaning_finds_what_words_do_not() {
-    let mut world = talk();
+    let mut archive = talk();
     let lexical = SearchRequest { mode: Some(Mode::Lexical), ..request("frozen program") };
-    assert_eq!(world.hits(&lexical), []);
-    let found = world.found(&request("frozen program"));
+    assert_eq!(archive.hits(&lexical), []);
+    let found = archive.found(&request("frozen program"));
     assert_eq!((found.mode, found.notes.len()), (Mode::Lexical, 1), "nothing has a vector yet: {found:?}");
-    assert_eq!(world.embed(3), 3);
-    let found = world.found(&request("frozen program"));
+    assert_eq!(archive.embed(3), 3);
+    let found = archive.found(&request("frozen program"));
     assert!(found.notes[0].starts_with("4 of 7 entries have no vector yet"), "{found:?}");
-    assert_eq!(world.embed(100), 4);
-    assert_eq!(world.embed(100), 0);
+    assert_eq!(archive.embed(100), 4);
+    assert_eq!(archive.embed(100), 0);
     for mode in [Mode::Dense, Mode::Hybrid] {
-        assert_eq!(world.hits(&SearchRequest { mode: Some(mode), ..request("frozen program") })[0], (0, 0), "{mode:?}");
+        assert_eq!(archive.hits(&SearchRequest { mode: Some(mode), ..request("frozen program") })[0], (0, 0), "{mode:?}");
     }
-    assert_eq!(world.hits(&request("upload at night"))[0], (1, 0));
-    assert_eq!(world.hits(&request("expensive"))[0], (1, 1));
+    assert_eq!(archive.hits(&request("upload at night"))[0], (1, 0));
+    assert_eq!(archive.hits(&request("expensive"))[0], (1, 1));
     let mut gone = EmbeddingModel::installed(Path::new("nowhere"));
-    let without = search::search(&mut world.store, &mut world.index, &mut gone, &request("tests")).unwrap();
+    let without = search::search(&mut archive.store, &mut archive.index, &mut gone, &request("tests")).unwrap();
     assert!(without.mode == Mode::Lexical && without.notes[0].contains("`ctxbridge model install`"), "{without:?}");
     assert!(!without.hits.is_empty());
 }
 
 #[test]
 fn a_kind_is_asked_for_in_every_mode() {
-    let mut world = talk();
-    world.embed(100);
+    let mut archive = talk();
+    archive.embed(100);
     for mode in [Mode::Lexical, Mode::Dense, Mode::Hybrid] {
         let of = |kinds: &[Texts], text| SearchRequest { mode: Some(mode), kinds: kinds.to_vec(), ..request(text) };
-        assert_eq!(world.hits(&of(&[Texts::Summary], "stuck")), [], "{mode:?}: there is no summary");
-        assert_eq!(world.hits(&of(&[Texts::Prompt], "stuck")), [(0, 0)], "{mode:?}");
-        assert_eq!(world.hits(&of(&[Texts::Answer], "stuck")), [], "{mode:?}: it is in the prompt");
-        let found = world.found(&of(&[Texts::Answer], "editor lock"));
+        assert_eq!(archive.hits(&of(&[Texts::Summary], "stuck")), [], "{mode:?}: there is no summary");
+        assert_eq!(archive.hits(&of(&[Texts::Prompt], "stuck")), [(0, 0)], "{mode:?}");
+        assert_eq!(archive.hits(&of(&[Texts::Answer], "stuck")), [], "{mode:?}: it is in the prompt");
+        let found = archive.found(&of(&[Texts::Answer], "editor lock"));
         assert!(found.hits.iter().all(|hit| hit.words.iter().all(|(place, _)| *place == "answer")), "{mode:?}: {found:?}");
     }
 }
 
 #[test]
 fn a_vector_that_is_none_changes_nothing() {
-    let mut world = talk();
-    world.embed(100);
-    let before = world.hits(&request("frozen program"));
-    let HitContent::Turn(best) = world.found(&request("frozen program")).hits.remove(0).content else { panic!("a summary") };
+    let mut archive = talk();
+    archive.embed(100);
+    let before = archive.hits(&request("frozen program"));
+    let HitContent::Turn(best) = archive.found(&request("frozen program")).hits.remove(0).content else { panic!("a summary") };
     for scale in [1e38_f32, 50.0, f32::NAN, -1.0] {
-        let db = rusqlite::Connection::open(world.folder.path().join("search.db")).unwrap();
+        let db = rusqlite::Connection::open(archive.folder.path().join("search.db")).unwrap();
         let last: (i64, Vec<u8>) = db
             .query_row("SELECT id, data FROM vectors WHERE entry <> ?1", [best.entry], |row| Ok((row.get(0)?, row.get(1)?)))
             .unwrap();
         let data = [&scale.to_le_bytes()[..], &last.1[4..]].concat();
         db.execute("UPDATE vectors SET data = ?2 WHERE id = ?1", rusqlite::params![last.0, data]).unwrap();
-        world.index = SearchIndex::open(world.folder.path()).unwrap();
-        let found = world.found(&request("frozen program"));
+        archive.index = SearchIndex::open(archive.folder.path()).unwrap();
+        let found = archive.found(&request("frozen program"));
         assert!(found.hits.iter().all(|hit| hit.score.is_finite() && hit.cosine.is_none_or(|cosine| cosine <= 1.0)), "{found:?}");
-        assert_eq!(world.hits(&request("frozen program"))[0], before[0]);
+        assert_eq!(archive.hits(&request("frozen program"))[0], before[0]);
     }
 }
 
@@ -206,61 +207,61 @@ fn another_model_s_vectors_are_not_compared() {
             Ok(texts.iter().map(|_| vec![0.6, 0.8]).collect())
         }
     }
-    let mut world = talk();
-    world.embed(100);
+    let mut archive = talk();
+    archive.embed(100);
     let found = search::search(
-        &mut world.store,
-        &mut world.index,
+        &mut archive.store,
+        &mut archive.index,
         &mut EmbeddingModel::from(Box::new(Other) as Box<_>),
         &request("stuck"),
     )
     .unwrap();
     assert_eq!(found.hits.len(), 3, "by words, with its neighbors: {found:?}");
-    assert_eq!(search::embed_missing(&mut world.store, &mut world.index, &mut Other, 100, &mut |_| {}).unwrap().entries, 7);
-    assert_eq!(world.embed(100), 7, "and back");
+    assert_eq!(search::embed_missing(&mut archive.store, &mut archive.index, &mut Other, 100, &mut |_| {}).unwrap().entries, 7);
+    assert_eq!(archive.embed(100), 7, "and back");
 }
 
 #[test]
 fn stages_can_be_left_out() {
-    let mut world = talk();
-    world.embed(100);
+    let mut archive = talk();
+    archive.embed(100);
     let plain = Stages { scores: true, ..Stages::NONE };
     let lexical = |stages| SearchRequest { mode: Some(Mode::Lexical), stages, ..request("stuck") };
-    assert_eq!(world.hits(&lexical(plain)), [(0, 0)]);
-    assert_eq!(world.hits(&lexical(Stages { neighbors: true, ..plain })), [(0, 0), (0, 1), (0, 2)]);
+    assert_eq!(archive.hits(&lexical(plain)), [(0, 0)]);
+    assert_eq!(archive.hits(&lexical(Stages { neighbors: true, ..plain })), [(0, 0), (0, 1), (0, 2)]);
     // The day that is named.
     let named = |text| SearchRequest { mode: Some(Mode::Lexical), ..request(text) };
-    assert_eq!(world.hits(&named("the token or the module on 2 June"))[0], (1, 0));
-    assert_eq!(world.hits(&named("the token or the module on 3 June"))[0], (2, 0));
-    assert_eq!(world.hits(&named("what was that on 3 June?"))[0].0, 2, "a time and nothing else");
+    assert_eq!(archive.hits(&named("the token or the module on 2 June"))[0], (1, 0));
+    assert_eq!(archive.hits(&named("the token or the module on 3 June"))[0], (2, 0));
+    assert_eq!(archive.hits(&named("what was that on 3 June?"))[0].0, 2, "a time and nothing else");
 }
 
 #[test]
 fn a_query_of_a_time_alone_lists_its_turns() {
-    let mut world = World::new(&[
+    let mut archive = Archive::new(&[
         &[("What did we do about the lock?", "We worked on it."), ("Fine", "Good.")],
         &[("Rename the module", "Renamed."), ("The tests are red", "The snapshot of 2026-06-01 was old.")],
     ]);
-    world.refresh();
+    archive.refresh();
     let sorted = |mut hits: Vec<(usize, u32)>| {
         hits.sort_unstable();
         hits
     };
     for mode in [Mode::Lexical, Mode::Hybrid] {
         if mode == Mode::Hybrid {
-            assert_eq!(world.embed(100), 4);
+            assert_eq!(archive.embed(100), 4);
         }
         for text in ["what did we do on 2 June?", "what happened 18 days ago", "2 June"] {
             let request = SearchRequest { mode: Some(mode), limit: 2, ..request(text) };
-            assert_eq!(sorted(world.hits(&request)), [(1, 0), (1, 1)], "{text}");
+            assert_eq!(sorted(archive.hits(&request)), [(1, 0), (1, 1)], "{text}");
         }
     }
     let lexical = |text| SearchRequest { mode: Some(Mode::Lexical), ..request(text) };
     // The day's turns, then one that speaks of it.
-    assert_eq!(sorted(world.hits(&lexical("what did we do on 2026-06-01?"))[..2].to_vec()), [(0, 0), (0, 1)]);
-    assert!(world.hits(&lexical("what did we do on 2026-06-01?")).contains(&(1, 1)));
+    assert_eq!(sorted(archive.hits(&lexical("what did we do on 2026-06-01?"))[..2].to_vec()), [(0, 0), (0, 1)]);
+    assert!(archive.hits(&lexical("what did we do on 2026-06-01?")).contains(&(1, 1)));
     // The begin of a log's line is no time.
-    let found = world.found(&lexical("[2026-06-01 10:00] snapshot"));
+    let found = archive.found(&lexical("[2026-06-01 10:00] snapshot"));
     assert_eq!((found.time, found.hits.len()), (None, 2), "it, and its neighbor");
 }
 
@@ -270,72 +271,72 @@ fn what_is_in_quotes_is_found_behind_many_that_are_alike() {
     let last = ("It is one parser.".to_owned(), "And many other words, of which none says more. ".repeat(20));
     let turns: Vec<(&str, &str)> = numbered.iter().chain([&last]).map(|(prompt, answer)| (&**prompt, &**answer)).collect();
     let sessions: Vec<&[(&str, &str)]> = turns.chunks(25).collect();
-    let mut world = World::new(&sessions);
-    world.refresh();
-    assert_eq!(world.hits(&SearchRequest { mode: Some(Mode::Lexical), ..request("\"parser\"") }), [(8, 0)]);
+    let mut archive = Archive::new(&sessions);
+    archive.refresh();
+    assert_eq!(archive.hits(&SearchRequest { mode: Some(Mode::Lexical), ..request("\"parser\"") }), [(8, 0)]);
 }
 
 #[test]
 fn words_are_enough_where_nothing_has_what_is_in_quotes() {
-    let mut world = World::new(&[&[("why does it hang?", "The task took 93 seconds."), ("seconds", "Of what?")]]);
-    world.refresh();
+    let mut archive = Archive::new(&[&[("why does it hang?", "The task took 93 seconds."), ("seconds", "Of what?")]]);
+    archive.refresh();
     let lexical = |text| SearchRequest { mode: Some(Mode::Lexical), ..request(text) };
-    let found = world.found(&lexical("\"took 90 seconds\""));
+    let found = archive.found(&lexical("\"took 90 seconds\""));
     assert_eq!(found.notes, ["nothing has what is in quotes as it is typed, so its words were looked for"]);
     assert!(!found.hits.is_empty());
-    let found = world.found(&lexical("\"took 93 seconds\""));
+    let found = archive.found(&lexical("\"took 93 seconds\""));
     assert_eq!((found.hits.len(), found.notes), (1, vec![]));
-    let found = world.found(&lexical("\"unheard of\""));
+    let found = archive.found(&lexical("\"unheard of\""));
     assert_eq!((found.hits.len(), found.notes), (0, vec![]));
 }
 
 #[test]
 fn a_short_turn_is_found_by_what_was_said_before_it() {
     let long = "It is done, and there is much more to be said about it. ".repeat(10);
-    let mut world = World::new(&[
+    let mut archive = Archive::new(&[
         &[("Shall we cache in redis or in memcached?", "Both would do."), ("the second one", "Fine."), ("Go on.", long.as_str())],
         &[("Go on.", "With what?")],
     ]);
-    world.refresh();
+    archive.refresh();
     let plain = |context| SearchRequest {
         mode: Some(Mode::Lexical),
         stages: Stages { scores: true, context, ..Stages::NONE },
         ..request("memcached")
     };
-    let found = world.found(&plain(true));
+    let found = archive.found(&plain(true));
     assert_eq!(found.hits.iter().map(|hit| hit.is_neighbor).collect::<Vec<_>>(), [false, true], "{found:?}");
-    assert_eq!(world.hits(&plain(true)), [(0, 0), (0, 1)]);
-    assert_eq!(world.hits(&plain(false)), [(0, 0)]);
-    assert_eq!(world.hits(&SearchRequest { kinds: vec![Texts::Prompt], ..plain(true) }), [(0, 0)], "nobody typed it there");
+    assert_eq!(archive.hits(&plain(true)), [(0, 0), (0, 1)]);
+    assert_eq!(archive.hits(&plain(false)), [(0, 0)]);
+    assert_eq!(archive.hits(&SearchRequest { kinds: vec![Texts::Prompt], ..plain(true) }), [(0, 0)], "nobody typed it there");
 }
 
 #[test]
 fn what_is_said_often_is_shown_once() {
-    let mut world =
-        World::new(&[&[("run the tests", "All green."), ("Now what?", "Nothing.")], &[("run the tests", "All green.")]]);
-    world.refresh();
+    let mut archive =
+        Archive::new(&[&[("run the tests", "All green."), ("Now what?", "Nothing.")], &[("run the tests", "All green.")]]);
+    archive.refresh();
     let request = SearchRequest {
         mode: Some(Mode::Lexical),
         stages: Stages { duplicates: true, ..Stages::NONE },
         ..request("tests green")
     };
-    let found = world.found(&request);
+    let found = archive.found(&request);
     assert_eq!(found.hits.len(), 1, "{found:?}");
 }
 
 #[test]
 fn what_the_archive_no_longer_has_is_not_found() {
-    let mut world = talk();
-    world.embed(100);
-    let World { folder, store, index } = world;
+    let mut archive = talk();
+    archive.embed(100);
+    let Archive { folder, store, index } = archive;
     drop((store, index));
     // A new archive in the place of the old one, as after a damage.
     std::fs::remove_file(folder.path().join("archive.db")).unwrap();
-    let mut world = World::open(folder);
-    let found = world.found(&request("stuck"));
+    let mut archive = Archive::open(folder);
+    let found = archive.found(&request("stuck"));
     assert_eq!(found.hits, [], "not even before the index knows");
-    world.refresh();
-    assert_eq!(world.index.coverage(MODEL).unwrap(), (0, 0));
+    archive.refresh();
+    assert_eq!(archive.index.coverage(MODEL).unwrap(), (0, 0));
 }
 
 /// Whatever is in a session, its turns are found by their own first words.
@@ -346,12 +347,12 @@ fn generated_sessions() {
         let made = generate(&Spec::new(kind, 300, seed), Path::new(folder.path())).unwrap();
         let paths: Vec<_> = made.sessions.iter().map(|session| session.path.clone()).collect();
         import(folder.path(), &paths, Comparison::Whole, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {}).unwrap();
-        let mut world = World::open(folder);
-        let all = world.refresh();
+        let mut archive = Archive::open(folder);
+        let all = archive.refresh();
         assert!(all > 5, "{kind:?}: {all}");
-        world.embed(usize::MAX);
-        assert_eq!(world.index.coverage(MODEL).unwrap(), (all as u64, all as u64));
-        let found = world.found(&SearchRequest { limit: 50, ..request("the tests failed with an error") });
+        archive.embed(usize::MAX);
+        assert_eq!(archive.index.coverage(MODEL).unwrap(), (all as u64, all as u64));
+        let found = archive.found(&SearchRequest { limit: 50, ..request("the tests failed with an error") });
         assert!(!found.hits.is_empty() && found.hits.iter().all(|hit| hit.score.is_finite()), "{kind:?}");
     }
 }
@@ -364,47 +365,47 @@ fn many_vectors_are_found_with_and_without_their_file() {
     const EACH: usize = 60;
     let numbered: Vec<(String, String)> = (0..200).map(|n| (format!("question {n}"), format!("answer {n}"))).collect();
     let turns: Vec<(&str, &str)> = numbered.iter().map(|(prompt, answer)| (&**prompt, &**answer)).collect();
-    let mut world = World::new(&[&turns]);
-    world.refresh();
+    let mut archive = Archive::new(&[&turns]);
+    archive.refresh();
     let mut rng = ctxbridge_testkit::Rng::new(1);
     let mut vector = || -> Vec<f32> {
         let values: Vec<f32> = (0..DIMENSIONS).map(|_| (rng.roll() - 0.5) as f32).collect();
         let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
         values.iter().map(|value| value / length).collect()
     };
-    let entries = world.index.without_vectors(MODEL, 1_000).unwrap();
+    let entries = archive.index.without_vectors(MODEL, 1_000).unwrap();
     let mut give = |index: &mut SearchIndex, entries: &[i64]| {
         let vectors: Vec<_> = entries.iter().map(|entry| (*entry, (0..EACH).map(|_| vector()).collect())).collect();
         index.set_vectors(MODEL, &vectors).unwrap();
         vectors.into_iter().map(|(entry, vectors): (i64, Vec<Vec<f32>>)| (entry, vectors[0].clone())).collect::<Vec<_>>()
     };
-    let given = give(&mut world.index, &entries);
-    let file = world.folder.path().join("search.nearest");
+    let given = give(&mut archive.index, &entries);
+    let file = archive.folder.path().join("search.nearest");
     let own = |index: &mut SearchIndex, given: &[(i64, Vec<f32>)]| {
         given.iter().filter(|(entry, vector)| index.search_dense(MODEL, vector, None, 5).unwrap()[0].0 == *entry).count()
     };
     assert!(!file.exists());
-    assert_eq!(own(&mut world.index, &given[..50]), 50);
-    let without = world.index.search_dense(MODEL, &given[7].1, None, 5).unwrap();
-    assert!(world.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap() && file.exists());
-    assert!(!world.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap(), "it is not behind");
-    assert_eq!(own(&mut world.index, &given[..50]), 50);
-    assert_eq!(world.index.search_dense(MODEL, &given[7].1, None, 5).unwrap()[0], without[0]);
+    assert_eq!(own(&mut archive.index, &given[..50]), 50);
+    let without = archive.index.search_dense(MODEL, &given[7].1, None, 5).unwrap();
+    assert!(archive.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap() && file.exists());
+    assert!(!archive.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap(), "it is not behind");
+    assert_eq!(own(&mut archive.index, &given[..50]), 50);
+    assert_eq!(archive.index.search_dense(MODEL, &given[7].1, None, 5).unwrap()[0], without[0]);
     // Replaced vectors count at once, and those before no more.
-    let new = give(&mut world.index, &entries[..3]);
-    assert_eq!(own(&mut world.index, &new), 3);
-    assert!(world.index.search_dense(MODEL, &given[0].1, None, 1).unwrap()[0].1 < 0.99);
+    let new = give(&mut archive.index, &entries[..3]);
+    assert_eq!(own(&mut archive.index, &new), 3);
+    assert!(archive.index.search_dense(MODEL, &given[0].1, None, 1).unwrap()[0].1 < 0.99);
     let allowed = std::collections::HashSet::from([entries[9]]);
-    assert_eq!(world.index.search_dense(MODEL, &given[7].1, Some(&allowed), 5).unwrap().len(), 1);
+    assert_eq!(archive.index.search_dense(MODEL, &given[7].1, Some(&allowed), 5).unwrap().len(), 1);
     // Damaged, then lost: nobody notices, and the next optimize cycle makes it anew.
     let mut bytes = std::fs::read(&file).unwrap();
     bytes.iter_mut().for_each(|byte| *byte ^= 0x55);
     std::fs::write(&file, bytes).unwrap();
-    let World { folder, store, index } = world;
+    let Archive { folder, store, index } = archive;
     drop((store, index));
-    let mut world = World::open(folder);
-    assert_eq!(own(&mut world.index, &given[10..30]), 20);
+    let mut archive = Archive::open(folder);
+    assert_eq!(own(&mut archive.index, &given[10..30]), 20);
     assert!(!file.exists(), "it is put away");
-    assert!(world.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap());
-    assert_eq!(own(&mut world.index, &given[10..30]), 20);
+    assert!(archive.index.refresh_ann_file(MODEL, DIMENSIONS).unwrap());
+    assert_eq!(own(&mut archive.index, &given[10..30]), 20);
 }

@@ -6,6 +6,5 @@ mod kill;
 use crate::archive::lines;
 mod moving;
 mod place;
-use crate::archive::sandbox;
 mod told;
 mod trouble;

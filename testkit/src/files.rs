@@ -1,8 +1,13 @@
-//! Files that several processes use at once.
+//! Files of the repository, and files that several processes use at once.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The path of a file of the repository.
+pub fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(path)
+}
 
 /// Brings a copy of a file up to date. Somebody may be reading the copy, so it is never seen half-written. It is not touched if
 /// nothing has changed.

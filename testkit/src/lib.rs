@@ -1,11 +1,12 @@
-//! Building blocks of ctxbridge's tests and benchmarks: sessions of any size, from a seed; a PostgreSQL server; files for several
-//! processes at once.
+//! Building blocks of ctxbridge's tests and benchmarks: sessions of any size, from a seed; a machine of its own for the program; a
+//! PostgreSQL server; files for several processes at once.
 
 mod code;
 pub mod files;
 #[cfg(unix)]
 pub mod postgres;
 mod rng;
+pub mod sandbox;
 mod share;
 pub mod transcript;
 mod without;

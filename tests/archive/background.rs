@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Sandbox, run};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, run};
 
 const PROMPT: &str = "Let an agent count the callers of skip_comment in the parser.";
 const NOTIFICATION: &str = "<task-notification>\n<task-id>a1</task-id>\n<summary>The upload of ledgers does stall at midnight.</summary>\n</task-notification>";

@@ -1,10 +1,10 @@
 //! Before and after a compaction: instructions, the gate, and the client's own summary.
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, is_root, run, set_mode};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Ran, Sandbox, Talk, run};
 
 fn before(sandbox: &Sandbox, talk: &Talk, trigger: &str) -> Ran {
     sandbox.hook("pre-compact", &talk.input_with(json!({ "trigger": trigger, "custom_instructions": "" })))
@@ -154,13 +154,13 @@ fn the_gate_is_open_where_nothing_can_be_remembered() {
     let gated = Gated::at(150_000);
     std::fs::create_dir_all(gated.sandbox.database()).unwrap();
     std::fs::write(gated.sandbox.data().join("archive.lock"), "").unwrap();
-    super::sandbox::set_mode(&gated.sandbox.data(), 0o555);
-    if !super::sandbox::is_root() {
+    set_mode(&gated.sandbox.data(), 0o555);
+    if !is_root() {
         let mut command = gated.sandbox.hook_command("pre-compact");
         command.env("CTXBRIDGE_HOOKS_GATE", "block-auto");
         run(command, gated.talk.input_with(json!({ "trigger": "auto" })).to_string().as_bytes()).calm();
     }
-    super::sandbox::set_mode(&gated.sandbox.data(), 0o755);
+    set_mode(&gated.sandbox.data(), 0o755);
 }
 
 /// Many at once: one of them is held back.

@@ -2,10 +2,10 @@
 
 use std::process::Child;
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, finish, start};
 use ctxbridge_testkit::share_of;
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 
-use super::sandbox::{Sandbox, Talk, finish, start};
 use serde_json::json;
 
 /// Hooks as a session has them, in some order; each with what the client adds to its input.

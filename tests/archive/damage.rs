@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, finish, run, start, wait_until};
 use rusqlite::Connection;
 use serde_json::json;
 
 use super::lines::Lines;
-use super::sandbox::{Ran, Sandbox, Talk, finish, run, start};
 
 /// Three sessions in an archive whose log is empty, so that all of it is in the one file.
 fn archived() -> (Sandbox, Vec<Talk>) {
@@ -72,7 +72,7 @@ fn assert_back(sandbox: &Sandbox, talks: &[Talk]) {
         let db = Connection::open(sandbox.database()).unwrap();
         db.query_row(sql, [], |row| row.get::<_, i64>(0)).is_ok_and(|count| count == talks.len() as i64)
     };
-    sandbox.wait_until("all sessions are in the new archive", have);
+    wait_until("all sessions are in the new archive", have);
     sandbox.assert_sound();
     for talk in talks {
         sandbox.assert_archived(talk);
@@ -280,7 +280,7 @@ fn found_by_an_optimize_cycle() {
     let mut end = sandbox.hook_command("session-end");
     end.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "true");
     run(end, talks[0].input_with(json!({ "reason": "other" })).to_string().as_bytes()).calm();
-    sandbox.wait_until("somebody is going to be told", || sandbox.data().join("logs/owed").exists());
+    wait_until("somebody is going to be told", || sandbox.data().join("logs/owed").exists());
     assert!(tells(&sandbox.hook("session-start", &talks[1].input_with(json!({ "source": "startup" })))));
     sandbox.quiet_hook("stop", &talks[1].input());
     assert_back(&sandbox, &talks);

@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run, wait_until};
 use serde_json::json;
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk};
 
 /// A session of so many turns of about 10 KB, archived.
 fn archived(turns: usize) -> (Sandbox, Talk, Vec<String>) {
@@ -32,10 +32,7 @@ fn assert_generations(sandbox: &Sandbox, talk: &Talk, generations: &[&[u8]]) {
         sandbox.json(&["archive", "sessions"])["sessions"][0]["rewritten"].as_u64().unwrap() as usize,
         generations.len() - 1
     );
-    let ran = super::sandbox::run(
-        sandbox.command(&["archive", "restore", &talk.id, "--generation", &generations.len().to_string()]),
-        b"",
-    );
+    let ran = run(sandbox.command(&["archive", "restore", &talk.id, "--generation", &generations.len().to_string()]), b"");
     assert!(ran.with_code(3).stderr.contains("newest generation"));
 }
 
@@ -121,8 +118,8 @@ fn something_in_the_middle_is_changed() {
     talk.write(turns.concat());
     let mut command = sandbox.hook_command("session-end");
     command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "true");
-    super::sandbox::run(command, talk.input_with(json!({ "reason": "other" })).to_string().as_bytes()).calm();
-    sandbox.wait_until("the archive was compared", || sandbox.count("SELECT generation FROM transcripts") == 3);
+    run(command, talk.input_with(json!({ "reason": "other" })).to_string().as_bytes()).calm();
+    wait_until("the archive was compared", || sandbox.count("SELECT generation FROM transcripts") == 3);
     assert_generations(&sandbox, &talk, &[&old, &near, &far, &talk.bytes()]);
 }
 

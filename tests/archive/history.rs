@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use ctxbridge_testkit::transcript::Kind;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, run};
 
 fn history(sandbox: &Sandbox, id: &str) -> Vec<Value> {
     sandbox.json(&["archive", "history", id])["compactions"].as_array().unwrap().clone()

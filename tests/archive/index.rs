@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Sandbox, run};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, run};
 
 fn search(sandbox: &Sandbox, words: &str) -> Value {
     let ran = run(sandbox.command(&["archive", "search", "--json", "--mode", "lexical", words]), b"");

@@ -6,10 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, start};
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 use ctxbridge_testkit::{Rng, share_of};
-
-use super::sandbox::{Sandbox, Talk, start};
 
 /// Kills it after a while; whether it was alive.
 fn kill_after(mut child: Child, pause: Duration) -> bool {

@@ -1,8 +1,7 @@
 //! Lines of transcripts, written by hand in the shape of the client's.
 
+use ctxbridge_testkit::sandbox::FOLDER;
 use serde_json::{Value, json};
-
-use super::sandbox::FOLDER;
 
 /// When the first of them was written, in milliseconds since 1970: 1 June 2026.
 const BEGIN: i64 = 1_780_300_800_000;

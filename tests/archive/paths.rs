@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, run, session_id};
 use serde_json::json;
 
 use super::lines::Lines;
-use super::sandbox::{Ran, Sandbox, run, session_id};
 
 const EVENTS: [&str; 7] =
     ["session-start", "user-prompt-submit", "pre-compact", "post-compact", "stop", "subagent-stop", "session-end"];
@@ -109,7 +109,7 @@ fn what_is_missing() {
 fn a_folder_that_was_moved() {
     let sandbox = Sandbox::new();
     let elsewhere = sandbox.path("other disk");
-    fs::rename(sandbox.home().join(".claude/projects"), &elsewhere).unwrap();
+    fs::rename(sandbox.project().parent().unwrap(), &elsewhere).unwrap();
     symlink(&elsewhere, sandbox.home().join(".claude/projects")).unwrap();
     let talk = sandbox.talk(1, Lines::of("s").turns(2));
     sandbox.quiet_hook("stop", &talk.input());

@@ -1,10 +1,10 @@
 //! Turns that the user asked to keep.
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, run};
 
 fn kept(sandbox: &Sandbox) -> Vec<String> {
     let ran = run(sandbox.command(&["archive", "pin", "--json"]), b"");

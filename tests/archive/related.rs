@@ -1,9 +1,9 @@
 //! What other sessions said about the same comes back unasked, and nothing else does.
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, run};
 
 const ASKED: &str = "The parser hangs again on nested comments, does skip_comment count the depth?";
 

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, run};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Ran, Sandbox, Talk, run};
 
 /// Characters that may come back unless something else is said.
 const BUDGET: usize = 4_000;

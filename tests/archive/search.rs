@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, run};
 
 /// Three sessions: two of a project, one elsewhere.
 fn talks(sandbox: &Sandbox) -> [Talk; 3] {

@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, session_id};
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, session_id};
 
 /// Panics unless these bytes are archived whole, with so many turns and bad lines.
 #[track_caller]

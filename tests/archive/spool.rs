@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, run};
 
 /// A session with three turns in the archive, and one that is not.
 fn archived(sandbox: &Sandbox, number: u32) -> Talk {

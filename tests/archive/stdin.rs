@@ -1,9 +1,9 @@
 //! What comes in on stdin need not be what the client sends.
 
+use ctxbridge_testkit::sandbox::{Sandbox, run};
 use serde_json::json;
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, run};
 
 const EVENTS: [&str; 9] = [
     "session-start",

@@ -4,11 +4,11 @@ use std::fs;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, behind, finish, run, set_mode, set_modes, start};
 use rusqlite::Connection;
 use serde_json::json;
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, finish, run, set_mode, set_modes, start};
 
 /// All that the client runs.
 const EVENTS: [&str; 7] =
@@ -40,7 +40,7 @@ fn a_full_disk() {
         // As many bytes as do not compress to less than that.
         talk.append(lines.turn(&noise(60_000, blocks as u64)));
         for event in EVENTS {
-            let command = sandbox.behind(&full_beyond(blocks), &sandbox.hook_command(event));
+            let command = behind(&full_beyond(blocks), &sandbox.hook_command(event));
             run(command, &input_of(&talk, event)).calm();
         }
         sandbox.hook("stop", &talk.input());
@@ -59,7 +59,7 @@ fn a_full_disk_is_told_once() {
     sandbox.hook("stop", &talk.input());
     for _ in 0..2 {
         talk.append(lines.turn(&noise(2_000_000, lines_seed(&talk))));
-        let full = || run(sandbox.behind(&full_beyond(600), &sandbox.hook_command("stop")), &input_of(&talk, "stop")).calm();
+        let full = || run(behind(&full_beyond(600), &sandbox.hook_command("stop")), &input_of(&talk, "stop")).calm();
         let notice = full().notice().expect("the first failure is told");
         assert!(notice.contains("free some space"), "{notice}");
         assert_eq!(full().stdout, "", "told twice");
@@ -128,7 +128,7 @@ fn a_home_that_is_read_only() {
     let talk = sandbox.talk(1, Lines::of("s").turns(3));
     for event in EVENTS {
         // The data would be in the home, and there is no place for it.
-        let mut command = sandbox.unprivileged(&["hook", event]);
+        let mut command = sandbox.unprivileged(&["hook", event], &[sandbox.root()]);
         set_mode(&sandbox.home(), 0o555);
         command.env_remove("CTXBRIDGE_DATA_DIR");
         let ran = run(command, &input_of(&talk, event)).calm();
@@ -138,7 +138,7 @@ fn a_home_that_is_read_only() {
     }
     assert!(!sandbox.home().join(".local").exists());
     set_mode(&sandbox.home(), 0o755);
-    let mut command = sandbox.unprivileged(&["hook", "stop"]);
+    let mut command = sandbox.unprivileged(&["hook", "stop"], &[sandbox.root()]);
     command.env_remove("CTXBRIDGE_DATA_DIR");
     run(command, &input_of(&talk, "stop")).calm();
     assert!(sandbox.home().join(".local/share/ctxbridge/archive.db").exists());
@@ -149,18 +149,18 @@ fn a_data_folder_that_is_read_only() {
     let sandbox = Sandbox::new();
     let mut lines = Lines::of("s");
     let talk = sandbox.talk(1, lines.turns(3));
-    run(sandbox.unprivileged(&["hook", "stop"]), &input_of(&talk, "stop")).calm();
+    run(sandbox.unprivileged(&["hook", "stop"], &[sandbox.root()]), &input_of(&talk, "stop")).calm();
     talk.append(lines.turn("Not yet"));
     set_modes(&sandbox.data(), 0o555, 0o444);
     for event in EVENTS {
-        let ran = run(sandbox.unprivileged(&["hook", event]), &input_of(&talk, event)).calm();
+        let ran = run(sandbox.unprivileged(&["hook", event], &[sandbox.root()]), &input_of(&talk, event)).calm();
         // Nobody can remember that it was told: only the start of a session tells.
         if event != "pre-compact" {
             assert_eq!(ran.notice().is_some(), event == "session-start", "{ran:?}");
         }
     }
     set_modes(&sandbox.data(), 0o755, 0o644);
-    run(sandbox.unprivileged(&["hook", "stop"]), &input_of(&talk, "stop")).calm();
+    run(sandbox.unprivileged(&["hook", "stop"], &[sandbox.root()]), &input_of(&talk, "stop")).calm();
     assert_eq!(sandbox.aside(), [] as [std::path::PathBuf; 0]);
     sandbox.assert_sound();
     sandbox.assert_archived(&talk);
@@ -188,12 +188,12 @@ fn all_files_are_private() {
     let sandbox = Sandbox::new();
     let talk = sandbox.talk(1, Lines::of("s").turns(3));
     for event in EVENTS {
-        run(sandbox.behind("umask 000", &sandbox.hook_command(event)), &input_of(&talk, event)).calm();
+        run(behind("umask 000", &sandbox.hook_command(event)), &input_of(&talk, event)).calm();
     }
     fs::remove_file(sandbox.data().join("archive.db-wal")).unwrap();
     fs::write(sandbox.database(), "garbage".repeat(1_000)).unwrap();
-    run(sandbox.behind("umask 000", &sandbox.hook_command("pre-compact")), &input_of(&talk, "pre-compact")).calm();
-    run(sandbox.behind("umask 000", &sandbox.hook_command("pre-compact")), b"garbage").calm();
+    run(behind("umask 000", &sandbox.hook_command("pre-compact")), &input_of(&talk, "pre-compact")).calm();
+    run(behind("umask 000", &sandbox.hook_command("pre-compact")), b"garbage").calm();
     let mut folders = vec![sandbox.data()];
     let mut seen = Vec::new();
     while let Some(folder) = folders.pop() {

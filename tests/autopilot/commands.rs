@@ -1,11 +1,14 @@
 //! `ctxbridge statusline` and `ctxbridge autopilot status`.
 
 use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
+use ctxbridge::autopilot::{WindowReading, WindowState, WindowStateStore};
+use ctxbridge::config::AutopilotSettings;
+use ctxbridge_testkit::sandbox::{PATIENCE, Sandbox, finish};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-use crate::autopilot::sandbox::Sandbox;
 
 const SESSION: &str = "0b9d2f6a-3c41-4d5e-9f00-112233445566";
 
@@ -22,20 +25,59 @@ fn input() -> Value {
     })
 }
 
+fn store(sandbox: &Sandbox) -> WindowStateStore {
+    WindowStateStore::in_dir(&sandbox.data())
+}
+
+/// A session that has seen these tokens, a turn each.
+fn session(sandbox: &Sandbox, id: &str, tokens: &[u64]) {
+    let see = |state: &mut WindowState| {
+        for (turns, tokens) in (1..).zip(tokens) {
+            state.observe(
+                WindowReading { tokens: *tokens, window: 200_000, turns, at_ms: 1_700_000_000_000 },
+                &AutopilotSettings::default(),
+            );
+        }
+        state.record_optimize_run();
+    };
+    store(sandbox).update(id, PATIENCE, see).unwrap();
+}
+
+/// Runs a command that reads all of its input; it has to exit like that, with nothing on stderr.
+#[track_caller]
+fn run(mut command: Command, stdin: &[u8], code: i32) -> String {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let stdin = stdin.to_vec();
+    let writer = std::thread::spawn(move || pipe.write_all(&stdin));
+    let ran = finish(child).with_code(code);
+    writer.join().unwrap().unwrap();
+    assert_eq!(ran.stderr, "");
+    ran.stdout
+}
+
+/// The statusline for this input, without colors.
+#[track_caller]
+fn statusline(sandbox: &Sandbox, input: &str) -> String {
+    run(sandbox.command(&["statusline"]), input.as_bytes(), 0)
+}
+
 #[test]
 fn the_statusline_shows_the_client_s_figures() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(sandbox.line(&input().to_string()), @"24.4% 48.8K/200.0K ok · unpatched");
-    sandbox.session(SESSION, &[10_000, 20_000, 30_000, 41_000]);
-    insta::assert_snapshot!(sandbox.line(&input().to_string()), @"24.4% 48.8K/200.0K ok · ▁▁▂▂▂ +9.7K/turn, ~15 left · 1 optimized · unpatched");
+    insta::assert_snapshot!(statusline(&sandbox, &input().to_string()), @"24.4% 48.8K/200.0K ok · unpatched");
+    session(&sandbox, SESSION, &[10_000, 20_000, 30_000, 41_000]);
+    insta::assert_snapshot!(statusline(&sandbox, &input().to_string()), @"24.4% 48.8K/200.0K ok · ▁▁▂▂▂ +9.7K/turn, ~15 left · 1 optimized · unpatched");
     let mut full = input();
     full["context_window"]["current_usage"]["cache_read_input_tokens"] = json!(170_000);
-    insta::assert_snapshot!(sandbox.line(&full.to_string()), @"85.4% 170.8K/200.0K optimize · ▁▁▂▂▇ +40.2K/turn, ~0 left · 1 optimized · unpatched");
-    let colored = sandbox.run(sandbox.command(&["statusline"]), full.to_string().as_bytes(), 0);
+    insta::assert_snapshot!(statusline(&sandbox, &full.to_string()), @"85.4% 170.8K/200.0K optimize · ▁▁▂▂▇ +40.2K/turn, ~0 left · 1 optimized · unpatched");
+    let mut colored = sandbox.command(&["statusline"]);
+    colored.env_remove("NO_COLOR");
+    let colored = run(colored, full.to_string().as_bytes(), 0);
     insta::assert_snapshot!(colored.replace('\u{1b}', "ESC"), @"ESC[31m85.4%ESC[0m 170.8K/200.0K ESC[31moptimizeESC[0m ESC[2m·ESC[0m ESC[31m▁▁▂▂▇ESC[0mESC[2m +40.2K/turn, ~0 leftESC[0m ESC[2m·ESC[0m ESC[2m1 optimizedESC[0m ESC[2m·ESC[0m ESC[33munpatchedESC[0m");
-    let never = sandbox.run(sandbox.command(&["statusline", "--color", "never"]), full.to_string().as_bytes(), 0);
-    assert_eq!(never, sandbox.line(&full.to_string()));
-    let json = sandbox.run(sandbox.command(&["statusline", "--json"]), full.to_string().as_bytes(), 0);
+    let never = run(sandbox.command(&["statusline", "--color", "never"]), full.to_string().as_bytes(), 0);
+    assert_eq!(never, statusline(&sandbox, &full.to_string()));
+    let json = run(sandbox.command(&["statusline", "--json"]), full.to_string().as_bytes(), 0);
     insta::assert_snapshot!(json, @r#"
     {
       "tokens": 170800,
@@ -58,21 +100,21 @@ fn the_client_s_window_is_kept() {
     let sandbox = Sandbox::new();
     let mut large = input();
     large["context_window"]["context_window_size"] = json!(1_000_000);
-    insta::assert_snapshot!(sandbox.line(&large.to_string()), @"4.9% 48.8K/1.0M ok · unpatched");
-    let kept = || sandbox.store().load(SESSION).and_then(|state| state.window);
+    insta::assert_snapshot!(statusline(&sandbox, &large.to_string()), @"4.9% 48.8K/1.0M ok · unpatched");
+    let kept = || store(&sandbox).load(SESSION).and_then(|state| state.window);
     assert_eq!(kept(), Some(1_000_000));
     // An older client, or a model that tells nothing: what was told last counts.
     large["context_window"] = Value::Null;
-    sandbox.line(&large.to_string());
+    statusline(&sandbox, &large.to_string());
     assert_eq!(kept(), Some(1_000_000));
-    sandbox.line(&input().to_string());
+    statusline(&sandbox, &input().to_string());
     assert_eq!(kept(), Some(200_000));
 }
 
 #[test]
 fn without_figures_the_transcript_tells_then_the_state() {
     let sandbox = Sandbox::new();
-    let transcript = sandbox.root.join("session.jsonl");
+    let transcript = sandbox.path("session.jsonl");
     let answer = |tokens: u64, sidechain: bool| {
         let usage = json!({ "input_tokens": 5, "cache_read_input_tokens": tokens - 10, "cache_creation_input_tokens": 5, "output_tokens": 999 });
         json!({ "type": "assistant", "isSidechain": sidechain, "message": { "role": "assistant", "usage": usage } }).to_string()
@@ -80,7 +122,7 @@ fn without_figures_the_transcript_tells_then_the_state() {
     let line = |lines: &[String]| {
         fs::write(&transcript, lines.join("\n")).unwrap();
         let input = json!({ "session_id": SESSION, "transcript_path": transcript });
-        sandbox.line(&input.to_string())
+        statusline(&sandbox, &input.to_string())
     };
     let empty = line(&[]);
     assert!(empty.starts_with("-/200.0K"), "{empty}");
@@ -96,21 +138,21 @@ fn without_figures_the_transcript_tells_then_the_state() {
     assert!(line(&[answer(20_000, false), long.clone()]).starts_with("-/200.0K"));
     assert!(line(&[long, answer(20_000, false)]).starts_with("10.0%"));
     // Nothing is known after a compaction, also not by the state.
-    sandbox.session(SESSION, &[60_000]);
+    session(&sandbox, SESSION, &[60_000]);
     let boundary = json!({ "type": "system", "subtype": "compact_boundary" }).to_string();
     assert!(line(&[answer(20_000, false), boundary]).starts_with("-/200.0K"));
     assert!(line(&[]).starts_with("30.0% 60.0K/200.0K ok"));
     fs::remove_file(&transcript).unwrap();
-    for path in [json!("/dev/zero"), json!(sandbox.root), json!(""), json!(7), json!("/nowhere")] {
+    for path in [json!("/dev/zero"), json!(sandbox.root()), json!(""), json!(7), json!("/nowhere")] {
         let input = json!({ "session_id": SESSION, "transcript_path": path });
-        assert!(sandbox.line(&input.to_string()).starts_with("30.0%"), "{path}");
+        assert!(statusline(&sandbox, &input.to_string()).starts_with("30.0%"), "{path}");
     }
 }
 
 #[test]
 fn a_larger_window_is_inferred_when_the_smaller_one_cannot_be() {
     let told = json!({ "exceeds_200k_tokens": true, "context_window": { "current_usage": { "input_tokens": 250_000 } } });
-    assert!(Sandbox::new().line(&told.to_string()).starts_with("25.0% 250.0K/1.0M ok"));
+    assert!(statusline(&Sandbox::new(), &told.to_string()).starts_with("25.0% 250.0K/1.0M ok"));
 }
 
 /// The client shows what the command prints, whatever it was given.
@@ -119,27 +161,27 @@ fn it_prints_one_line_whatever_comes() {
     let sandbox = Sandbox::new();
     let huge = format!("{{\"session_id\":\"{}\"}}", "a".repeat(10 << 20));
     for garbage in ["", "null", "[]", "7", "{", "\u{0}", "not json", huge.as_str()] {
-        assert_eq!(sandbox.line(garbage), "ctxbridge\n");
+        assert_eq!(statusline(&sandbox, garbage), "ctxbridge\n");
     }
-    let unread = sandbox.run(sandbox.command(&["statusline"]), b"\xff\xfe{}", 0);
+    let unread = run(sandbox.command(&["statusline"]), b"\xff\xfe{}", 0);
     assert_eq!(unread, "ctxbridge\n");
-    insta::assert_snapshot!(sandbox.line("{}"), @"-/200.0K · unpatched");
+    insta::assert_snapshot!(statusline(&sandbox, "{}"), @"-/200.0K · unpatched");
     // A folder that cannot be used is no reason to say nothing.
     let mut command = sandbox.command(&["statusline"]);
-    command.env("NO_COLOR", "1").env("CTXBRIDGE_DATA_DIR", "/dev/null/data");
-    insta::assert_snapshot!(sandbox.run(command, input().to_string().as_bytes(), 0), @"24.4% 48.8K/200.0K ok");
+    command.env("CTXBRIDGE_DATA_DIR", "/dev/null/data");
+    insta::assert_snapshot!(run(command, input().to_string().as_bytes(), 0), @"24.4% 48.8K/200.0K ok");
 }
 
 #[test]
 fn status_shows_the_newest_session() {
     let sandbox = Sandbox::new();
-    let status = |args: &[&str], code| sandbox.run(sandbox.command(&[&["autopilot", "status"], args].concat()), b"", code);
+    let status = |args: &[&str], code| run(sandbox.command(&[&["autopilot", "status"], args].concat()), b"", code);
     insta::assert_snapshot!(status(&[], 1), @"nothing is known of any session; hooks watch the window once `ctxbridge hooks install` has run");
     assert_eq!(status(&["--json"], 1), "{\n  \"session\": null\n}\n");
-    sandbox.session("older", &[10_000]);
+    session(&sandbox, "older", &[10_000]);
     let old = fs::File::open(sandbox.data().join("autopilot/older.json")).unwrap();
     old.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-    sandbox.session(SESSION, &[20_000, 55_000, 90_000, 150_000, 180_000]);
+    session(&sandbox, SESSION, &[20_000, 55_000, 90_000, 150_000, 180_000]);
     insta::assert_snapshot!(status(&[], 0), @"
     [ContextAutopilot] [==================--] 90.0% context used (~180.0K/200.0K tokens, 5 turns) Status: OPTIMIZING | +40.0K tokens a turn, ~0 turns left
 

@@ -1,10 +1,10 @@
 //! `doctor`: what it says of machines in different states; and the event log, from the hook to what is shown of it.
 
 use std::fs;
-use std::io::Write;
-use std::process::Stdio;
 
-use crate::cli::sandbox::{Said, Sandbox, filters};
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, run};
+
+use super::filters;
 
 /// Room on the disk and times are of the machine.
 fn of_the_machine() -> [insta::internals::SettingsBindDropGuard; 2] {
@@ -16,15 +16,12 @@ fn of_the_machine() -> [insta::internals::SettingsBindDropGuard; 2] {
     [settings.bind_to_scope(), general]
 }
 
-fn hook(sandbox: &Sandbox, args: &[&str], on: bool, input: &str) -> Said {
-    let mut command = sandbox.command();
-    command.arg("hook").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+fn hook(sandbox: &Sandbox, args: &[&str], on: bool, input: &str) -> Ran {
+    let mut command = sandbox.command(&[&["hook"], args].concat());
     if on {
         command.env("CTXBRIDGE_HOOKS_EVENT_LOG", "1");
     }
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    sandbox.said(child.wait_with_output().unwrap())
+    sandbox.masked(run(command, input.as_bytes()))
 }
 
 /// A sandbox whose event log has two sessions.
@@ -53,10 +50,8 @@ fn a_machine_where_all_is_well_but_the_model() {
     let script = sandbox.install("e4d", "home/.claude/local/node_modules/@anthropic-ai/claude-code");
     assert_eq!(sandbox.run(&["patch", "apply", "--no-smoke", script.to_str().unwrap()]).code, Some(0));
     assert_eq!(sandbox.run(&["hooks", "install"]).code, Some(0));
-    let projects = sandbox.root.join("home/.claude/projects/work");
-    fs::create_dir_all(&projects).unwrap();
     let line = r#"{"type":"user","uuid":"u1","sessionId":"s1","timestamp":"2026-11-22T10:00:00.000Z","message":{"role":"user","content":"Hello"}}"#;
-    fs::write(projects.join("s1.jsonl"), format!("{line}\n")).unwrap();
+    sandbox.write("home/.claude/projects/work/s1.jsonl", format!("{line}\n"));
     assert_eq!(sandbox.run(&["archive", "import"]).code, Some(0));
     assert_eq!(sandbox.run(&["archive", "search", "hello"]).code, Some(0));
     insta::assert_snapshot!(sandbox.run(&["doctor"]));
@@ -67,7 +62,7 @@ fn a_machine_where_little_works() {
     use std::os::unix::fs::PermissionsExt;
     let _filters = of_the_machine();
     let sandbox = Sandbox::new();
-    let data = sandbox.root.join("data");
+    let data = sandbox.data();
     fs::create_dir_all(data.join("logs")).unwrap();
     fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(data.join("archive.db"), "this is no database, whatever else it may be").unwrap();
@@ -75,12 +70,10 @@ fn a_machine_where_little_works() {
         |ts: &str, error: &str| serde_json::json!({ "ts": ts, "event": "Stop", "session": null, "error": error }).to_string();
     let log = [failure("2020-01-01T00:00:00Z", "long ago"), "torn".into(), failure("2999-01-01T00:00:00Z", "no\u{1b}[31m room")];
     fs::write(data.join("logs/errors.log"), log.join("\n")).unwrap();
-    let settings = sandbox.root.join("home/.claude/settings.json");
-    fs::create_dir_all(settings.parent().unwrap()).unwrap();
-    fs::write(&settings, "{ broken").unwrap();
-    let mut command = sandbox.command();
-    command.env("CTXBRIDGE_AUTOPILOT_WARN", "much").env("CTXBRIDGE_HOOKS_EVENT_LOG", "maybe").arg("doctor");
-    insta::assert_snapshot!(sandbox.said(command.output().unwrap()));
+    sandbox.write("home/.claude/settings.json", "{ broken");
+    let mut command = sandbox.command(&["doctor"]);
+    command.env("CTXBRIDGE_AUTOPILOT_WARN", "much").env("CTXBRIDGE_HOOKS_EVENT_LOG", "maybe");
+    insta::assert_snapshot!(sandbox.masked(command.output().unwrap()));
     assert!(data.join("archive.db").exists(), "nothing is repaired");
 }
 
@@ -93,18 +86,18 @@ fn an_event_log_that_is_off_says_how_to_turn_it_on() {
     the event log is empty
     CTXBRIDGE_HOOKS_EVENT_LOG=1, or `event_log = true` under [hooks] in config.toml, turns it on
     ");
-    assert!(!sandbox.root.join("data/logs/events").exists());
+    assert!(!sandbox.path("data/logs/events").exists());
 }
 
 #[test]
 fn what_hooks_were_told_is_shown_without_secrets() {
     let _filters = of_the_machine();
     let sandbox = logged();
-    let path = sandbox.root.join("data/logs/events/5f0c1d2e-1/PostToolUse.jsonl");
+    let path = sandbox.path("data/logs/events/5f0c1d2e-1/PostToolUse.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     insta::assert_snapshot!(text, @r#"{"ts":"[TIME]","payload":{"session_id":"5f0c1d2e-1","hook_event_name":"PostToolUse","tool_name":"Bash\u001b[31m","tool_input":{"command":"export API_TOKEN=[redacted:named-secret]"}}}"#);
     fs::write(&path, format!("{text}{{\"ts\":\"2026-")).unwrap();
-    let mut names: Vec<String> = fs::read_dir(sandbox.root.join("data/logs/events"))
+    let mut names: Vec<String> = fs::read_dir(sandbox.path("data/logs/events"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -139,7 +132,7 @@ fn sessions_of_the_log_that_cannot_be_told_apart() {
 #[test]
 fn a_log_that_cannot_be_written_disturbs_nobody() {
     let sandbox = Sandbox::new();
-    let logs = sandbox.root.join("data/logs");
+    let logs = sandbox.path("data/logs");
     fs::create_dir_all(&logs).unwrap();
     fs::write(logs.join("events"), "a file").unwrap();
     for event in ["post-tool-use", "session-start", "post-tool-use"] {
@@ -155,6 +148,6 @@ fn a_log_that_cannot_be_written_disturbs_nobody() {
 fn input_that_is_no_json_is_logged_as_text() {
     let sandbox = Sandbox::new();
     hook(&sandbox, &["post-tool-use"], true, "no JSON, password=hunter2");
-    let text = fs::read_to_string(sandbox.root.join("data/logs/events/no-session/PostToolUse.jsonl")).unwrap();
+    let text = fs::read_to_string(sandbox.path("data/logs/events/no-session/PostToolUse.jsonl")).unwrap();
     assert!(text.ends_with("\"payload_text\":\"no JSON, password=[redacted:named-secret]\"}\n"), "{text}");
 }

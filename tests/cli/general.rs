@@ -3,7 +3,9 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::cli::sandbox::{Sandbox, text};
+use ctxbridge_testkit::sandbox::{Ran, Sandbox};
+
+use super::text;
 
 const COMMANDS: &[&[&str]] = &[
     &[],
@@ -107,10 +109,10 @@ fn a_closed_pipe_ends_it_quietly() {
         &["patch", "apply", "--dry-run", text(&client)],
         &["patch", "locate", "--json", text(&client)],
     ] {
-        let mut child = sandbox.command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = sandbox.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // Closed before anything is written: no buffer can hide it.
         drop(child.stdout.take());
-        let said = sandbox.said(child.wait_with_output().unwrap());
+        let said = sandbox.masked(child.wait_with_output().unwrap());
         assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{args:?}");
     }
 }
@@ -120,11 +122,11 @@ fn colors_are_for_those_who_ask() {
     let sandbox = Sandbox::new();
     let client = sandbox.install("e2", "client");
     let run = |args: &[&str], no_color: bool| {
-        let mut command = sandbox.command();
+        let mut command = sandbox.command(&[&["patch", "verify", text(&client)], args].concat());
         if !no_color {
             command.env_remove("NO_COLOR");
         }
-        sandbox.said(command.args(["patch", "verify", text(&client)]).args(args).output().unwrap()).stdout.contains('\x1b')
+        Ran::from(command.output().unwrap()).stdout.contains('\x1b')
     };
     assert!(!run(&[], true));
     assert!(!run(&[], false), "a pipe is no terminal");
@@ -139,14 +141,13 @@ fn quiet_drops_the_notices_and_keeps_results_and_errors() {
     let sandbox = Sandbox::new();
     let client = sandbox.install("e2", "client");
     let damage = || {
-        fs::create_dir_all(sandbox.root.join("data")).unwrap();
-        fs::write(sandbox.root.join("data/state.db"), "this is no database, but long enough to be read as one").unwrap();
+        sandbox.write("data/state.db", "this is no database, but long enough to be read as one");
     };
     damage();
     let told = sandbox.run(&["patch", "verify", text(&client)]);
     assert!(told.stderr.contains("is damaged") && !told.stdout.is_empty(), "{told}");
     for file in ["state.db-wal", "state.db-shm"] {
-        fs::remove_file(sandbox.root.join("data").join(file)).ok();
+        fs::remove_file(sandbox.data().join(file)).ok();
     }
     damage();
     let quiet = sandbox.run(&["patch", "verify", "-q", text(&client)]);

@@ -6,10 +6,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox};
 use insta::assert_snapshot;
 use serde_json::Value;
-
-use crate::cli::sandbox::{Said, Sandbox};
 
 /// The suffix of the platform packages for the machine that runs the tests.
 const PLATFORM: &str = match (cfg!(target_os = "macos"), cfg!(target_arch = "aarch64")) {
@@ -22,112 +21,102 @@ const PLATFORM: &str = match (cfg!(target_os = "macos"), cfg!(target_arch = "aar
 /// Begins like an executable.
 const EXECUTABLE: &[u8] = b"\x7fELF and nothing more";
 
-/// What stands in the place of npm's executable at first: in our own words.
+/// Content in the place of npm's executable at first: in our own words.
 const STUB: &[u8] = b"echo \"the executable is not there yet\" >&2\nexit 1\n";
 
-impl Sandbox {
-    fn write(&self, path: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, bytes).unwrap();
-        path
-    }
+fn write_executable(sandbox: &Sandbox, path: &str) -> PathBuf {
+    sandbox.write(path, EXECUTABLE)
+}
 
-    fn executable(&self, path: &str) -> PathBuf {
-        self.write(path, EXECUTABLE)
-    }
+fn link(sandbox: &Sandbox, path: &str, to: &Path) {
+    let path = sandbox.path(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    symlink(to, path).unwrap();
+}
 
-    fn link(&self, path: &str, to: &Path) {
-        let path = self.root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        symlink(to, path).unwrap();
-    }
+/// A package folder with its `package.json`.
+fn package(sandbox: &Sandbox, folder: &str, name: &str, version: &str) {
+    sandbox.write(&format!("{folder}/package.json"), format!("{{\"name\":\"{name}\",\"version\":\"{version}\"}}"));
+}
 
-    /// A package folder with its `package.json`.
-    fn package(&self, folder: &str, name: &str, version: &str) {
-        self.write(&format!("{folder}/package.json"), format!("{{\"name\":\"{name}\",\"version\":\"{version}\"}}").as_bytes());
-    }
+/// The client's npm package in a `node_modules` folder, as it is unpacked: with the stub.
+fn client_package(sandbox: &Sandbox, node_modules: &str) -> PathBuf {
+    let folder = format!("{node_modules}/@anthropic-ai/claude-code");
+    package(sandbox, &folder, "@anthropic-ai/claude-code", "2.1.200");
+    sandbox.write(&format!("{folder}/install.cjs"), b"");
+    sandbox.write(&format!("{folder}/cli-wrapper.cjs"), b"#!/usr/bin/env node\n");
+    sandbox.write(&format!("{folder}/bin/claude.exe"), STUB)
+}
 
-    /// The client's npm package in a `node_modules` folder, as it is unpacked: with the stub.
-    fn client_package(&self, node_modules: &str) -> PathBuf {
-        let folder = format!("{node_modules}/@anthropic-ai/claude-code");
-        self.package(&folder, "@anthropic-ai/claude-code", "2.1.200");
-        self.write(&format!("{folder}/install.cjs"), b"");
-        self.write(&format!("{folder}/cli-wrapper.cjs"), b"#!/usr/bin/env node\n");
-        self.write(&format!("{folder}/bin/claude.exe"), STUB)
-    }
+/// The package with the executable for this machine.
+fn platform_package(sandbox: &Sandbox, node_modules: &str) -> PathBuf {
+    let name = format!("@anthropic-ai/claude-code-{PLATFORM}");
+    package(sandbox, &format!("{node_modules}/{name}"), &name, "2.1.200");
+    write_executable(sandbox, &format!("{node_modules}/{name}/claude"))
+}
 
-    /// The package with the executable for this machine.
-    fn platform_package(&self, node_modules: &str) -> PathBuf {
-        let name = format!("@anthropic-ai/claude-code-{PLATFORM}");
-        self.package(&format!("{node_modules}/{name}"), &name, "2.1.200");
-        self.executable(&format!("{node_modules}/{name}/claude"))
-    }
+/// The list of this sandbox: the machine may have clients where they are installed for all users.
+fn installations(sandbox: &Sandbox) -> Vec<Value> {
+    let all = sandbox.run(&["patch", "list", "--json"]).json()["installations"].as_array().unwrap().clone();
+    all.into_iter().filter(|found| found["path"].as_str().unwrap().starts_with("[ROOT]")).collect()
+}
 
-    /// What is listed of this sandbox: the machine may have clients where they are installed for all users.
-    fn installations(&self) -> Vec<Value> {
-        let all = self.run(&["patch", "list", "--json"]).json()["installations"].as_array().unwrap().clone();
-        all.into_iter().filter(|found| found["path"].as_str().unwrap().starts_with("[ROOT]")).collect()
-    }
+fn listed(sandbox: &Sandbox) -> Vec<String> {
+    installations(sandbox).iter().map(|found| found["path"].as_str().unwrap().to_owned()).collect()
+}
 
-    fn listed(&self) -> Vec<String> {
-        self.installations().iter().map(|found| found["path"].as_str().unwrap().to_owned()).collect()
-    }
+/// The list for people.
+fn list(sandbox: &Sandbox) -> String {
+    told(&sandbox.run(&["patch", "list"]))
+}
 
-    /// The list for people.
-    fn list(&self) -> String {
-        self.told(&self.run(&["patch", "list"]))
-    }
+/// The part of a list that is the same on every machine.
+fn told(said: &Ran) -> String {
+    let mut own = false;
+    let lines = said.stdout.lines().filter(|line| {
+        own = if line.starts_with("    ") { own } else { line.contains("[ROOT]") };
+        own
+    });
+    // What exactly is no executable is not the point.
+    let told = lines.map(|line| line.split(" does not know").next().unwrap_or_default().replace(PLATFORM, "[PLATFORM]") + "\n");
+    told.collect()
+}
 
-    /// What of a list is the same on every machine.
-    fn told(&self, said: &Said) -> String {
-        let mut own = false;
-        let lines = said.stdout.lines().filter(|line| {
-            own = if line.starts_with("    ") { own } else { line.contains("[ROOT]") };
-            own
-        });
-        // What exactly is no executable is not the point.
-        let told =
-            lines.map(|line| line.split(" does not know").next().unwrap_or_default().replace(PLATFORM, "[PLATFORM]") + "\n");
-        told.collect()
-    }
+/// The executable that a path leads to, as the error about its layout names it.
+#[track_caller]
+fn leads_to(sandbox: &Sandbox, path: &str) -> String {
+    let said = sandbox.run(&["patch", "locate", path]);
+    let told = said.stderr.strip_prefix("error: ").and_then(|told| told.split_once(": this Linux executable is laid out"));
+    told.unwrap_or_else(|| panic!("{said}")).0.to_owned()
+}
 
-    /// The executable that a path leads to, as the error about its layout names it.
-    #[track_caller]
-    fn leads_to(&self, path: &str) -> String {
-        let said = self.run(&["patch", "locate", path]);
-        let told = said.stderr.strip_prefix("error: ").and_then(|told| told.split_once(": this Linux executable is laid out"));
-        told.unwrap_or_else(|| panic!("{said}")).0.to_owned()
-    }
-
-    /// The error that a path leads to.
-    #[track_caller]
-    fn fails(&self, path: &str) -> String {
-        let said = self.run(&["patch", "locate", path]);
-        assert_eq!(said.code, Some(3), "{said}");
-        said.stderr.replace(PLATFORM, "[PLATFORM]")
-    }
+/// The error that a path leads to.
+#[track_caller]
+fn fails(sandbox: &Sandbox, path: &str) -> String {
+    let said = sandbox.run(&["patch", "locate", path]);
+    assert_eq!(said.code, Some(3), "{said}");
+    said.stderr.replace(PLATFORM, "[PLATFORM]")
 }
 
 #[test]
 fn every_installer_s_executables_are_found() {
     let sandbox = Sandbox::new();
-    let current = sandbox.executable("home/.local/share/claude/versions/2.1.330");
-    sandbox.executable("home/.local/share/claude/versions/2.1.113");
+    let current = write_executable(&sandbox, "home/.local/share/claude/versions/2.1.330");
+    write_executable(&sandbox, "home/.local/share/claude/versions/2.1.113");
     sandbox.write("home/.local/share/claude/versions/staging", b"no client");
-    sandbox.link("home/.local/bin/claude", &current);
-    sandbox.link("bin/claude", Path::new("../home/.local/bin/claude"));
-    sandbox.executable("home/.local/share/mise/installs/claude/2.1.289/claude");
-    sandbox.link("home/.local/share/mise/installs/claude/latest", Path::new("2.1.289"));
+    link(&sandbox, "home/.local/bin/claude", &current);
+    link(&sandbox, "bin/claude", Path::new("../home/.local/bin/claude"));
+    write_executable(&sandbox, "home/.local/share/mise/installs/claude/2.1.289/claude");
+    link(&sandbox, "home/.local/share/mise/installs/claude/latest", Path::new("2.1.289"));
     let editor = |editor: &str, version: &str| format!("home/{editor}/extensions/anthropic.claude-code-{version}/resources");
-    sandbox.executable(&format!("{}/native-binary/claude", editor(".vscode", "2.1.267")));
-    sandbox.executable(&format!("{}/native-binary/claude", editor(".vscode-server", "2.1.280")));
+    write_executable(&sandbox, &format!("{}/native-binary/claude", editor(".vscode", "2.1.267")));
+    write_executable(&sandbox, &format!("{}/native-binary/claude", editor(".vscode-server", "2.1.280")));
     sandbox.install("e1b", &format!("{}/claude-code", editor(".cursor", "2.0.42")));
-    sandbox.executable("home/.config/Claude/claude-code/2.1.296/claude");
-    sandbox.executable("home/.local/share/uv/tools/agent/lib/python3.13/site-packages/claude_agent_sdk/_bundled/claude");
-    sandbox.executable("work/.venv/lib/python3.12/site-packages/claude_agent_sdk/_bundled/claude");
-    assert_snapshot!("list_native", sandbox.list());
-    let installations = sandbox.installations();
+    write_executable(&sandbox, "home/.config/Claude/claude-code/2.1.296/claude");
+    write_executable(&sandbox, "home/.local/share/uv/tools/agent/lib/python3.13/site-packages/claude_agent_sdk/_bundled/claude");
+    write_executable(&sandbox, "work/.venv/lib/python3.12/site-packages/claude_agent_sdk/_bundled/claude");
+    assert_snapshot!("list_native", list(&sandbox));
+    let installations = installations(&sandbox);
     assert_eq!(installations[0]["on_path"], true);
     assert!(installations[1..].iter().all(|found| found["on_path"] == false));
     assert_eq!((&installations[0]["kind"], &installations[0]["version"]), (&"bun_elf".into(), &"2.1.330".into()));
@@ -136,11 +125,11 @@ fn every_installer_s_executables_are_found() {
 #[test]
 fn folders_that_variables_name_are_looked_into() {
     let sandbox = Sandbox::new();
-    sandbox.executable("data [1]/claude/versions/2.1.200");
-    sandbox.client_package("nvm/versions/node/v24.1.0/lib/node_modules");
-    let mut command = sandbox.command();
-    command.env("XDG_DATA_HOME", sandbox.root.join("data [1]")).env("NVM_DIR", sandbox.root.join("nvm"));
-    let said = sandbox.said(command.args(["patch", "list"]).output().unwrap());
+    write_executable(&sandbox, "data [1]/claude/versions/2.1.200");
+    client_package(&sandbox, "nvm/versions/node/v24.1.0/lib/node_modules");
+    let mut command = sandbox.command(&["patch", "list"]);
+    command.env("XDG_DATA_HOME", sandbox.path("data [1]")).env("NVM_DIR", sandbox.path("nvm"));
+    let said = sandbox.masked(command.output().unwrap());
     assert!(said.stdout.contains("[ROOT]/data [1]/claude/versions/2.1.200 (Linux executable)"), "{said}");
     assert!(
         said.stdout.contains("/nvm/versions/node/v24.1.0/lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe"),
@@ -153,12 +142,12 @@ fn folders_that_variables_name_are_looked_into() {
 fn npm_s_executable_is_one_installation() {
     let sandbox = Sandbox::new();
     let (client, executable) =
-        (sandbox.client_package("prefix/lib/node_modules"), sandbox.platform_package("prefix/lib/node_modules"));
-    sandbox.link("prefix/bin/claude", Path::new("../lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe"));
-    sandbox.link("bin/claude", &sandbox.root.join("prefix/bin/claude"));
+        (client_package(&sandbox, "prefix/lib/node_modules"), platform_package(&sandbox, "prefix/lib/node_modules"));
+    link(&sandbox, "prefix/bin/claude", Path::new("../lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe"));
+    link(&sandbox, "bin/claude", &sandbox.path("prefix/bin/claude"));
     let run = || {
-        let path = std::env::join_paths([sandbox.root.join("bin"), sandbox.root.join("prefix/bin")]).unwrap();
-        sandbox.told(&sandbox.said(sandbox.command().env("PATH", path).args(["patch", "list"]).output().unwrap()))
+        let path = std::env::join_paths([sandbox.path("bin"), sandbox.path("prefix/bin")]).unwrap();
+        told(&sandbox.masked(sandbox.command(&["patch", "list"]).env("PATH", path).output().unwrap()))
     };
     assert_snapshot!("list_npm_stub", run());
     fs::remove_file(&client).unwrap();
@@ -176,16 +165,16 @@ fn pnpm_s_store_is_looked_into() {
     let global = "home/.local/share/pnpm/global/5/node_modules";
     let store = |name: &str, version: &str| format!("{global}/.pnpm/@anthropic-ai+{name}@{version}/node_modules");
     let own = store("claude-code", "2.1.200");
-    let client = sandbox.client_package(&own);
-    let executable = sandbox.platform_package(&store(&format!("claude-code-{PLATFORM}"), "2.1.200"));
-    sandbox.link(&format!("{own}/@anthropic-ai/claude-code-{PLATFORM}"), executable.parent().unwrap());
-    sandbox.link(&format!("{global}/@anthropic-ai/claude-code"), client.ancestors().nth(2).unwrap());
-    let problem = sandbox.fails(&format!("{}/{global}/@anthropic-ai/claude-code", sandbox.root.display()));
+    let client = client_package(&sandbox, &own);
+    let executable = platform_package(&sandbox, &store(&format!("claude-code-{PLATFORM}"), "2.1.200"));
+    link(&sandbox, &format!("{own}/@anthropic-ai/claude-code-{PLATFORM}"), executable.parent().unwrap());
+    link(&sandbox, &format!("{global}/@anthropic-ai/claude-code"), client.ancestors().nth(2).unwrap());
+    let problem = fails(&sandbox, &format!("{}/{global}/@anthropic-ai/claude-code", sandbox.root().display()));
     assert!(problem.contains("claude-code-[PLATFORM]/claude: run `node \"[ROOT]/home/"), "{problem}");
 
     fs::remove_file(&client).unwrap();
     fs::hard_link(&executable, &client).unwrap();
-    let installations = sandbox.installations();
+    let installations = installations(&sandbox);
     assert_eq!(installations.len(), 1, "{installations:?}");
     assert!(installations[0]["path"].as_str().unwrap().ends_with("/claude-code/bin/claude.exe"));
     assert!(installations[0]["same_file"][0].as_str().unwrap().ends_with(&format!("/claude-code-{PLATFORM}/claude")));
@@ -195,42 +184,42 @@ fn pnpm_s_store_is_looked_into() {
 fn the_agent_sdk_s_executable_is_found_wherever_it_is_installed() {
     let sandbox = Sandbox::new();
     let sdk = "@anthropic-ai/claude-agent-sdk";
-    sandbox.package(&format!("work/node_modules/{sdk}"), sdk, "0.3.200");
-    let missing = sandbox.fails("node_modules/@anthropic-ai/claude-agent-sdk");
+    package(&sandbox, &format!("work/node_modules/{sdk}"), sdk, "0.3.200");
+    let missing = fails(&sandbox, "node_modules/@anthropic-ai/claude-agent-sdk");
     assert!(missing.contains("claude-agent-sdk-[PLATFORM]"), "{missing}");
     assert_eq!(
-        sandbox.installations()[0]["path"],
+        installations(&sandbox)[0]["path"],
         format!("[ROOT]/work/node_modules/{sdk}"),
         "an SDK without a client is listed"
     );
 
     let executable = format!("work/node_modules/{sdk}-{PLATFORM}/claude");
-    sandbox.package(&format!("work/node_modules/{sdk}-{PLATFORM}"), &format!("{sdk}-{PLATFORM}"), "0.3.200");
-    sandbox.executable(&executable);
-    assert_eq!(sandbox.leads_to("node_modules/@anthropic-ai/claude-agent-sdk"), format!("[ROOT]/{executable}"));
-    assert_eq!(sandbox.leads_to("."), format!("[ROOT]/{executable}"));
+    package(&sandbox, &format!("work/node_modules/{sdk}-{PLATFORM}"), &format!("{sdk}-{PLATFORM}"), "0.3.200");
+    write_executable(&sandbox, &executable);
+    assert_eq!(leads_to(&sandbox, "node_modules/@anthropic-ai/claude-agent-sdk"), format!("[ROOT]/{executable}"));
+    assert_eq!(leads_to(&sandbox, "."), format!("[ROOT]/{executable}"));
     let nested = format!("work/node_modules/agent/node_modules/{sdk}-{PLATFORM}/claude");
-    sandbox.executable(&nested);
-    assert_eq!(sandbox.listed(), [format!("[ROOT]/{executable}"), format!("[ROOT]/{nested}")]);
+    write_executable(&sandbox, &nested);
+    assert_eq!(listed(&sandbox), [format!("[ROOT]/{executable}"), format!("[ROOT]/{nested}")]);
 }
 
 #[test]
 fn folders_and_scripts_lead_to_the_executable() {
     let sandbox = Sandbox::new();
     let versions = "home/.local/share/claude/versions";
-    sandbox.executable(&format!("{versions}/2.1.113"));
-    let root = sandbox.root.display().to_string();
-    let leads_to = |path: &str| sandbox.leads_to(&format!("{root}/{path}"));
+    write_executable(&sandbox, &format!("{versions}/2.1.113"));
+    let root = sandbox.root().display().to_string();
+    let leads_to = |path: &str| leads_to(&sandbox, &format!("{root}/{path}"));
     for folder in [versions, "home/.local/share/claude"] {
         assert_eq!(leads_to(folder), format!("[ROOT]/{versions}/2.1.113"));
     }
-    sandbox.executable("brew/Caskroom/claude-code/2.1.231/claude");
+    write_executable(&sandbox, "brew/Caskroom/claude-code/2.1.231/claude");
     assert_eq!(leads_to("brew/Caskroom/claude-code"), "[ROOT]/brew/Caskroom/claude-code/2.1.231/claude");
-    sandbox.executable("extension/resources/native-binary/claude");
+    write_executable(&sandbox, "extension/resources/native-binary/claude");
     assert_eq!(leads_to("extension"), "[ROOT]/extension/resources/native-binary/claude");
 
-    let executable = sandbox.platform_package("npm/node_modules");
-    let client = sandbox.client_package("npm/node_modules");
+    let executable = platform_package(&sandbox, "npm/node_modules");
+    let client = client_package(&sandbox, "npm/node_modules");
     let named = format!("[ROOT]/npm/node_modules/@anthropic-ai/claude-code-{PLATFORM}/claude");
     assert_eq!(leads_to(&format!("npm/node_modules/@anthropic-ai/claude-code-{PLATFORM}")), named);
     assert_eq!(
@@ -244,9 +233,9 @@ fn folders_and_scripts_lead_to_the_executable() {
 
     // What npm writes on Windows, for three shells.
     let path = "node_modules/@anthropic-ai/claude-code/bin/claude.exe";
-    sandbox.write("npm/claude", format!("#!/bin/sh\nbasedir=$(dirname \"$0\")\nexec \"$basedir/{path}\"   \"$@\"\n").as_bytes());
-    sandbox.write("npm/CLAUDE.CMD", format!("@ECHO off\r\n\"%dp0%\\{}\"   %*\r\n", path.replace('/', "\\")).as_bytes());
-    sandbox.write("npm/claude.ps1", format!("#!/usr/bin/env pwsh\n& \"$basedir/{path}\"   $args\n").as_bytes());
+    sandbox.write("npm/claude", format!("#!/bin/sh\nbasedir=$(dirname \"$0\")\nexec \"$basedir/{path}\"   \"$@\"\n"));
+    sandbox.write("npm/CLAUDE.CMD", format!("@ECHO off\r\n\"%dp0%\\{}\"   %*\r\n", path.replace('/', "\\")));
+    sandbox.write("npm/claude.ps1", format!("#!/usr/bin/env pwsh\n& \"$basedir/{path}\"   $args\n"));
     for launcher in ["claude", "CLAUDE.CMD", "claude.ps1"] {
         assert_eq!(leads_to(&format!("npm/{launcher}")), format!("[ROOT]/{client}"));
     }
@@ -255,21 +244,21 @@ fn folders_and_scripts_lead_to_the_executable() {
 #[test]
 fn what_leads_to_no_executable_says_what_to_do() {
     let sandbox = Sandbox::new();
-    let root = sandbox.root.display().to_string();
-    let fails = |path: &str| sandbox.fails(&format!("{root}/{path}"));
+    let root = sandbox.root().display().to_string();
+    let fails = |path: &str| fails(&sandbox, &format!("{root}/{path}"));
     for version in ["2.1.9", "2.1.113"] {
-        sandbox.executable(&format!("home/.local/share/claude/versions/{version}"));
+        write_executable(&sandbox, &format!("home/.local/share/claude/versions/{version}"));
     }
     assert_snapshot!("target_several", fails("home/.local/share/claude/versions"));
     let package = "npm/node_modules/@anthropic-ai/claude-code";
-    sandbox.client_package("npm/node_modules");
+    client_package(&sandbox, "npm/node_modules");
     assert_snapshot!("target_placeholder", fails(package));
     assert_snapshot!("target_wrapper", fails(&format!("{package}/cli-wrapper.cjs")));
-    sandbox.platform_package("npm/node_modules");
+    platform_package(&sandbox, "npm/node_modules");
     assert_snapshot!("target_placeholder_beside", fails(&format!("{package}/bin/claude.exe")));
-    sandbox.platform_package(&format!("{package}/node_modules"));
+    platform_package(&sandbox, &format!("{package}/node_modules"));
     assert_snapshot!("target_placeholder_twice", fails(package));
-    sandbox.link("shims/claude", &sandbox.executable("programs/mise"));
+    link(&sandbox, "shims/claude", &write_executable(&sandbox, "programs/mise"));
     assert_snapshot!("target_mise", fails("shims/claude"));
 }
 
@@ -279,12 +268,12 @@ fn what_the_shell_runs_is_listed_with_its_problem() {
     let sandbox = Sandbox::new();
     sandbox.write("bin/claude", b"#!/bin/sh\nexec asdf exec claude \"$@\"\n");
     let listed = |sandbox: &Sandbox| {
-        let [found] = &sandbox.installations()[..] else { panic!("{}", sandbox.list()) };
+        let [found] = &installations(sandbox)[..] else { panic!("{}", list(sandbox)) };
         assert_eq!((&found["on_path"], &found["kind"], &found["state"]), (&true.into(), &Value::Null, &Value::Null));
         found["problem"].as_str().unwrap().to_owned()
     };
     assert_snapshot!("list_launcher", listed(&sandbox));
-    fs::remove_file(sandbox.root.join("bin/claude")).unwrap();
-    sandbox.link("bin/claude", Path::new("../gone"));
+    fs::remove_file(sandbox.path("bin/claude")).unwrap();
+    link(&sandbox, "bin/claude", Path::new("../gone"));
     assert_snapshot!("list_dangling", listed(&sandbox));
 }

@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use ctxbridge_testkit::files::source;
+use ctxbridge_testkit::sandbox::{Ran, Sandbox};
 use insta::assert_snapshot;
 
-use crate::cli::sandbox::{Sandbox, filters, source, text};
+use super::{filters, text};
 
 #[test]
 fn locate() {
@@ -13,7 +15,7 @@ fn locate() {
     let client = sandbox.install("e2", "client");
     assert_snapshot!("locate", sandbox.run(&["patch", "locate", text(&client)]));
     assert_snapshot!("locate_json", sandbox.run(&["patch", "locate", "--json", text(&client)]));
-    assert!(!sandbox.root.join("data").exists(), "looking leaves nothing behind");
+    assert!(!sandbox.path("data").exists(), "looking leaves nothing behind");
 }
 
 #[test]
@@ -59,7 +61,7 @@ fn a_dry_run_shows_and_changes_nothing() {
     assert_eq!(edits[0]["inserted"], "X = ctxbridgeAggressiveTextPrune(X)");
     assert_eq!(before[edits[0]["offset"].as_u64().unwrap() as usize], b'X');
     assert_eq!(fs::read(&client).unwrap(), before);
-    assert!(!sandbox.root.join("data/backups").exists());
+    assert!(!sandbox.path("data/backups").exists());
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn check() {
     assert_snapshot!("check_verbose", sandbox.run(&["patch", "check", "-v", text(&late)]));
     assert_snapshot!("check_drift", sandbox.run(&["patch", "check", text(&good), text(&drifted)]));
     assert_snapshot!("check_json", sandbox.run(&["patch", "check", "--json", text(&good), text(&late), text(&drifted)]));
-    let missing = sandbox.run(&["patch", "check", text(&sandbox.root.join("nowhere"))]);
+    let missing = sandbox.run(&["patch", "check", text(&sandbox.path("nowhere"))]);
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(3), ""), "{missing}");
 }
 
@@ -177,7 +179,7 @@ fn check() {
 fn list() {
     let _filters = filters();
     let sandbox = Sandbox::new();
-    let own = |said: crate::cli::sandbox::Said| {
+    let own = |said: Ran| {
         let installations = said.json()["installations"].as_array().unwrap().clone();
         // The machine may have clients where they are installed for all users.
         let own = installations.into_iter().filter(|found| found["path"].as_str().unwrap().starts_with("[ROOT]"));
@@ -187,7 +189,7 @@ fn list() {
     sandbox.install("e1b", "home/.claude/local/node_modules/@anthropic-ai/claude-code");
     let project = sandbox.install("e2", "work/node_modules/@anthropic-ai/claude-code");
     let on_path = sandbox.install("e3b", "elsewhere");
-    std::os::unix::fs::symlink(&on_path, sandbox.root.join("bin/claude")).unwrap();
+    std::os::unix::fs::symlink(&on_path, sandbox.path("bin/claude")).unwrap();
     assert_eq!(sandbox.run(&["patch", "apply", "--no-smoke", text(&project)]).code, Some(0));
     assert_snapshot!("list_json", own(sandbox.run(&["patch", "list", "--json"])));
     let said = sandbox.run(&["patch", "list"]);
@@ -198,7 +200,7 @@ fn list() {
 #[test]
 fn another_catalogue_with_the_same_patches_does_the_same() {
     let sandbox = Sandbox::new();
-    let copy = sandbox.root.join("patches");
+    let copy = sandbox.path("patches");
     for file in [
         "aggressive-text-prune/patch.toml",
         "aggressive-text-prune/runtime.js",

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use ctxbridge_testkit::sandbox::Sandbox;
 use insta::assert_snapshot;
 
-use crate::cli::sandbox::{Sandbox, filters, text};
+use super::{filters, text};
 
 /// The real file that the command works on.
 #[track_caller]
@@ -29,21 +30,21 @@ fn folders_links_and_launchers_lead_to_the_client() {
     let expected = "[ROOT]/prefix/lib/node_modules/@anthropic-ai/claude-code/cli.js";
     let named = |path: &Path| target(&sandbox, &[text(path)]);
     assert_eq!(named(client.parent().unwrap()), expected, "the package folder");
-    assert_eq!(named(&sandbox.root.join("prefix")), expected, "a prefix");
+    assert_eq!(named(&sandbox.path("prefix")), expected, "a prefix");
 
-    let (one, two) = (sandbox.root.join("one"), sandbox.root.join("two"));
+    let (one, two) = (sandbox.path("one"), sandbox.path("two"));
     symlink("prefix/lib/node_modules/@anthropic-ai/claude-code/cli.js", &one).unwrap();
     symlink("one", &two).unwrap();
     assert_eq!(named(&two), expected, "a link to a link");
 
-    let launcher = sandbox.root.join("launcher");
+    let launcher = sandbox.path("launcher");
     let exec =
         "basedir=$(dirname \"$0\")\nexec node \"$basedir/prefix/lib/node_modules/@anthropic-ai/claude-code/cli.js\" \"$@\"";
     script(&launcher, &format!("#!/bin/sh\n{exec}\n"));
     assert_eq!(named(&launcher), expected, "a launcher script");
 
     // Relative to where the command runs.
-    symlink(&two, sandbox.root.join("work/here")).unwrap();
+    symlink(&two, sandbox.path("work/here")).unwrap();
     assert_eq!(target(&sandbox, &["here"]), expected);
 }
 
@@ -51,10 +52,10 @@ fn folders_links_and_launchers_lead_to_the_client() {
 fn without_a_target_it_is_the_claude_on_the_path() {
     let sandbox = Sandbox::new();
     let client = sandbox.install("e2", "elsewhere");
-    symlink(&client, sandbox.root.join("bin/claude")).unwrap();
+    symlink(&client, sandbox.path("bin/claude")).unwrap();
     assert_eq!(target(&sandbox, &[]), "[ROOT]/elsewhere/cli.js");
     assert_eq!(sandbox.run(&["patch", "apply"]).code, Some(0));
-    assert!(fs::symlink_metadata(sandbox.root.join("bin/claude")).unwrap().is_symlink(), "the link stays a link");
+    assert!(fs::symlink_metadata(sandbox.path("bin/claude")).unwrap().is_symlink(), "the link stays a link");
     assert_eq!(sandbox.run(&["patch", "verify", text(&client)]).code, Some(0));
 }
 
@@ -63,11 +64,11 @@ fn what_leads_to_no_client_says_so() {
     let _filters = filters();
     let sandbox = Sandbox::new();
     let locate = |path: &str| sandbox.run(&["patch", "locate", path]);
-    let write = |name: &str, text: &[u8]| fs::write(sandbox.root.join("work").join(name), text).unwrap();
+    let write = |name: &str, text: &[u8]| fs::write(sandbox.path("work").join(name), text).unwrap();
     assert_snapshot!("target_not_on_path", sandbox.run(&["patch", "locate"]));
     assert_snapshot!("target_missing", locate("nowhere/cli.js"));
     assert_snapshot!("target_empty_folder", locate("."));
-    symlink("gone", sandbox.root.join("work/dangling")).unwrap();
+    symlink("gone", sandbox.path("work/dangling")).unwrap();
     assert_snapshot!("target_dangling", locate("dangling"));
     write("asdf", b"#!/usr/bin/env bash\nexec asdf exec claude \"$@\"\n");
     assert_snapshot!("target_launcher", locate("asdf"));

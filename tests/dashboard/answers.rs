@@ -2,12 +2,12 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Sandbox, session_id};
 use ctxbridge_testkit::transcript::Kind;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::dashboard::place::Served;
-use crate::dashboard::sandbox::Sandbox;
 
 /// What is typed by somebody who wants to be a script.
 const HOSTILE: &str = "<img src=x onerror=alert(1)></script><script>alert(2)</script>";
@@ -26,7 +26,7 @@ fn shape(value: &Value) -> Value {
 
 /// Two turns in a folder with a hostile name.
 pub fn hostile(sandbox: &Sandbox) -> String {
-    let id = crate::dashboard::sandbox::session_id(7);
+    let id = session_id(7);
     let line = |kind: &str, number: u32, message: Value| {
         let uuid = format!("00000000-0000-4000-8000-{number:012}");
         json!({ "type": kind, "uuid": uuid, "sessionId": id, "cwd": format!("/home/dev/{HOSTILE}"), "isSidechain": false, "version": "2.1.0",

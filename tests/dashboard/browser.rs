@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ctxbridge_testkit::files::bring;
+use ctxbridge_testkit::sandbox::Sandbox;
 use ctxbridge_testkit::transcript::Kind;
 
 use crate::dashboard::answers::{hostile, import, metrics};
 use crate::dashboard::place::Served;
-use crate::dashboard::sandbox::Sandbox;
 
 const NEXT: &str =
     "these tests need Node.js 20.11 or newer with npm; on anything but Linux on x64 also Chrome, or CTXBRIDGE_CHROMIUM=PATH";

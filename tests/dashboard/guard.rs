@@ -1,7 +1,8 @@
 //! Who is answered, and with which headers.
 
+use ctxbridge_testkit::sandbox::{Sandbox, run};
+
 use crate::dashboard::place::{Answer, Served};
-use crate::dashboard::sandbox::{Sandbox, run};
 
 #[track_caller]
 fn refused(answer: &Answer, status: u16) {

@@ -4,9 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
+use ctxbridge_testkit::sandbox::Sandbox;
 use serde_json::Value;
-
-use crate::dashboard::sandbox::Sandbox;
 
 /// A server in a process of its own, which ends with it.
 pub struct Served {

@@ -1,9 +1,9 @@
 //! Two conversations, turn by turn.
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, run};
 use ctxbridge_testkit::transcript::Kind;
 
 use super::lines::Lines;
-use super::sandbox::{Ran, Sandbox, run};
 
 fn diff(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
     run(sandbox.command(&[&["archive", "diff"], arguments].concat()), b"")

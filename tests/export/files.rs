@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use super::sandbox::{Sandbox, run};
+use ctxbridge_testkit::sandbox::{Sandbox, run};
+
 use super::story;
 
 #[test]

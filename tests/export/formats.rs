@@ -1,7 +1,8 @@
 //! What the three formats look like, for a conversation with everything.
 
+use ctxbridge_testkit::sandbox::{Sandbox, run};
+
 use super::page::assert_harmless;
-use super::sandbox::{Sandbox, run};
 use super::story;
 
 fn exported(arguments: &[&str]) -> String {

@@ -4,12 +4,12 @@ use ctxbridge::export::conversation::{
     ExportedCall, ExportedConversation, ExportedMessage, ExportedTurn, MessageBody, MessagePart, ToolOutcome,
 };
 use ctxbridge::export::{ExportFormat, visible, write};
+use ctxbridge_testkit::sandbox::{Sandbox, run};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::lines::Lines;
 use super::page::{assert_harmless, texts};
-use super::sandbox::Sandbox;
 
 const TEXTS: [&str; 12] = [
     "<script>alert(1)</script>",
@@ -93,7 +93,7 @@ fn a_terminal_gets_nothing_to_obey() {
     sandbox.cli(&["archive", "import"]);
     for text in [
         sandbox.cli(&["archive", "export", &a.id]).stdout,
-        super::sandbox::run(sandbox.command(&["archive", "diff", &a.id, &b.id]), b"").with_code(1).stdout,
+        run(sandbox.command(&["archive", "diff", &a.id, &b.id]), b"").with_code(1).stdout,
     ] {
         assert!(!text.contains(|c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}'), "{text:?}");
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use ctxbridge_testkit::sandbox::Sandbox;
 use serde_json::Value;
 
-use super::sandbox::Sandbox;
 use super::story;
 
 /// The fields of the tables in the document: `object.field`.

@@ -1,10 +1,10 @@
 //! A session as it was.
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, run};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::Value;
 
 use super::lines::Lines;
-use super::sandbox::{Ran, Sandbox, Talk, run};
 
 fn export(sandbox: &Sandbox, what: &str) -> Ran {
     run(sandbox.command(&["archive", "export", what, "--json"]), b"")

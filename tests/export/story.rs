@@ -1,9 +1,9 @@
 //! A conversation with everything that a transcript has.
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, session_id};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, session_id};
 
 /// A session with a sub-agent of its own, archived.
 pub fn archived(sandbox: &Sandbox) -> Talk {

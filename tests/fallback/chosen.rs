@@ -3,47 +3,48 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use ctxbridge_testkit::sandbox::{Sandbox, run};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, run};
+use super::obstacle::{assert_lines_sound, choosing_lines, lines_folder, lines_hook, lines_json, lines_restored};
 
 #[test]
 fn everything_works_without_a_database() {
     let sandbox = Sandbox::new();
     let mut lines = Lines::of("s");
     let talk = sandbox.talk(1, lines.turns(3) + &lines.turn("The port is 8080 #keep"));
-    sandbox.lines_hook("stop", &talk.input());
+    lines_hook(&sandbox, "stop", &talk.input());
     talk.append(lines.turn("What came last"));
-    sandbox.lines_hook("session-end", &talk.input_with(json!({ "reason": "other" })));
+    lines_hook(&sandbox, "session-end", &talk.input_with(json!({ "reason": "other" })));
     let other = sandbox.talk(2, Lines::of("t").seed(7).turns(2));
-    let imported = sandbox.lines_json(&["archive", "import"]);
+    let imported = lines_json(&sandbox, &["archive", "import"]);
     assert_eq!((&imported["transcripts"], &imported["turns"]), (&json!(2), &json!(2)));
     assert!(!sandbox.database().exists(), "no database was made");
 
-    let sessions = sandbox.lines_json(&["archive", "sessions"]);
+    let sessions = lines_json(&sandbox, &["archive", "sessions"]);
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 2);
-    let shown = sandbox.lines_json(&["archive", "show", &talk.id]);
+    let shown = lines_json(&sandbox, &["archive", "show", &talk.id]);
     assert_eq!(shown["turns"].as_array().unwrap().len(), 5);
-    assert!(sandbox.lines_restored(&talk) == talk.bytes());
-    assert!(sandbox.lines_restored(&other) == other.bytes());
-    let status = sandbox.lines_json(&["archive", "status"]);
+    assert!(lines_restored(&sandbox, &talk) == talk.bytes());
+    assert!(lines_restored(&sandbox, &other) == other.bytes());
+    let status = lines_json(&sandbox, &["archive", "status"]);
     assert_eq!((&status["store"], &status["turns"]), (&json!("jsonl"), &json!(7)));
-    assert_eq!(status["path"], sandbox.lines().to_str().unwrap());
-    let told = run(sandbox.choosing_lines(&["archive", "status"]), b"").done().stdout;
-    assert!(told.contains(&format!("JSON Lines in {}", sandbox.lines().display())), "{told}");
+    assert_eq!(status["path"], lines_folder(&sandbox).to_str().unwrap());
+    let told = run(choosing_lines(&sandbox, &["archive", "status"]), b"").done().stdout;
+    assert!(told.contains(&format!("JSON Lines in {}", lines_folder(&sandbox).display())), "{told}");
 
     // A compaction: the best of it comes back.
-    let reply = sandbox.lines_hook("session-start", &talk.input_with(json!({ "source": "compact" })));
+    let reply = lines_hook(&sandbox, "session-start", &talk.input_with(json!({ "source": "compact" })));
     assert!(reply.context().unwrap().contains("The port is 8080"));
-    let dry = sandbox.lines_json(&["archive", "optimize", "--dry-run"]);
+    let dry = lines_json(&sandbox, &["archive", "optimize", "--dry-run"]);
     assert_eq!((&dry["dry_run"], &dry["damaged"], &dry["hot"]), (&json!(true), &Value::Null, &json!(7)));
-    let done = sandbox.lines_json(&["archive", "optimize"]);
+    let done = lines_json(&sandbox, &["archive", "optimize"]);
     assert_eq!((&done["damaged"], &done["hot"], &done["tiers"]), (&Value::Null, &json!(7), &Value::Null));
-    assert!(sandbox.lines_restored(&talk) == talk.bytes());
+    assert!(lines_restored(&sandbox, &talk) == talk.bytes());
     assert_eq!(sandbox.log(), [] as [Value; 0]);
     assert!(!sandbox.database().exists());
-    sandbox.assert_lines_sound();
+    assert_lines_sound(&sandbox);
 }
 
 /// A line each for `jq` and `grep`: what is asked and answered is there as text.
@@ -51,8 +52,8 @@ fn everything_works_without_a_database() {
 fn entries_are_an_object_a_line() {
     let sandbox = Sandbox::new();
     let talk = sandbox.talk(1, Lines::of("s").turns(3));
-    sandbox.lines_hook("stop", &talk.input());
-    let text = fs::read_to_string(sandbox.lines().join("entries.jsonl")).unwrap();
+    lines_hook(&sandbox, "stop", &talk.input());
+    let text = fs::read_to_string(lines_folder(&sandbox).join("entries.jsonl")).unwrap();
     let entries: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(entries.len(), 3);
     for (number, entry) in entries.iter().enumerate() {
@@ -65,9 +66,9 @@ fn entries_are_an_object_a_line() {
 fn nobody_else_may_read_it() {
     let sandbox = Sandbox::new();
     let talk = sandbox.talk(1, Lines::of("s").turns(3));
-    sandbox.lines_hook("stop", &talk.input());
-    run(sandbox.choosing_lines(&["archive", "optimize"]), b"").done();
-    let mut folders = vec![sandbox.lines()];
+    lines_hook(&sandbox, "stop", &talk.input());
+    run(choosing_lines(&sandbox, &["archive", "optimize"]), b"").done();
+    let mut folders = vec![lines_folder(&sandbox)];
     let mut files = 0;
     while let Some(folder) = folders.pop() {
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700, "{}", folder.display());
@@ -88,12 +89,12 @@ fn nobody_else_may_read_it() {
 fn the_folder_may_be_elsewhere() {
     let sandbox = Sandbox::new();
     let talk = sandbox.talk(1, Lines::of("s").turns(2));
-    let mut hook = sandbox.choosing_lines(&["hook", "stop"]);
+    let mut hook = choosing_lines(&sandbox, &["hook", "stop"]);
     let elsewhere = sandbox.path("elsewhere");
     hook.env("CTXBRIDGE_ARCHIVE_JSONL_FOLDER", &elsewhere);
     run(hook, talk.input().to_string().as_bytes()).calm();
-    assert!(elsewhere.join("journal.jsonl").exists() && !sandbox.lines().exists());
-    let mut status = sandbox.choosing_lines(&["archive", "status", "--json"]);
+    assert!(elsewhere.join("journal.jsonl").exists() && !lines_folder(&sandbox).exists());
+    let mut status = choosing_lines(&sandbox, &["archive", "status", "--json"]);
     status.env("CTXBRIDGE_ARCHIVE_JSONL_FOLDER", &elsewhere);
     assert_eq!(run(status, b"").done().json()["turns"], 2);
 }

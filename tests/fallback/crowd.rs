@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 use serde_json::Value;
 
-use super::sandbox::{Sandbox, Talk, run};
+use super::obstacle::{assert_lines_sound, choosing_lines, lines_hook, lines_json, lines_restored};
 
 const WRITERS: u64 = 4;
 const TURNS: u64 = 12;
@@ -23,7 +24,7 @@ fn four_writers_and_a_reader() {
                 scope.spawn(|| {
                     for number in 0..TURNS {
                         append_turn(&talk.path, number).unwrap();
-                        sandbox.lines_hook("stop", &talk.input());
+                        lines_hook(&sandbox, "stop", &talk.input());
                     }
                 })
             })
@@ -31,7 +32,7 @@ fn four_writers_and_a_reader() {
         let reader = scope.spawn(|| {
             let mut most = 0;
             while !is_over.load(Ordering::Relaxed) {
-                let turns = sandbox.lines_json(&["archive", "status"])["turns"].as_u64().unwrap();
+                let turns = lines_json(&sandbox, &["archive", "status"])["turns"].as_u64().unwrap();
                 assert!(turns >= most, "turns went: {turns} after {most}");
                 most = turns;
             }
@@ -41,10 +42,10 @@ fn four_writers_and_a_reader() {
         reader.join().unwrap();
     });
     // What one had to leave to the next, since all others were writing.
-    run(sandbox.choosing_lines(&["archive", "import"]), b"").done();
-    sandbox.assert_lines_sound();
+    run(choosing_lines(&sandbox, &["archive", "import"]), b"").done();
+    assert_lines_sound(&sandbox);
     for talk in &made {
-        assert!(sandbox.lines_restored(talk) == talk.bytes());
+        assert!(lines_restored(&sandbox, talk) == talk.bytes());
     }
     assert_eq!(sandbox.aside(), [] as [std::path::PathBuf; 0]);
     let errors: Vec<Value> = sandbox.log();

@@ -4,16 +4,17 @@ use std::fs;
 use std::path::PathBuf;
 
 use ctxbridge::archive::store::jsonl::{Finding, JsonlStore};
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use serde_json::Value;
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, run};
+use super::obstacle::{assert_lines_sound, choosing_lines, lines_folder, lines_hook, lines_restored, moved};
 
 fn archived() -> (Sandbox, Talk, Talk) {
     let sandbox = Sandbox::new();
     let (first, second) = (sandbox.talk(1, Lines::of("s").turns(3)), sandbox.talk(2, Lines::of("t").seed(4).turns(3)));
     for talk in [&first, &second] {
-        sandbox.lines_hook("stop", &talk.input());
+        lines_hook(&sandbox, "stop", &talk.input());
     }
     (sandbox, first, second)
 }
@@ -25,19 +26,19 @@ fn flip(path: &PathBuf, at: usize) {
 }
 
 fn findings(sandbox: &Sandbox) -> Vec<Finding> {
-    JsonlStore::open_read_only(&sandbox.lines()).unwrap().unwrap().integrity_check().unwrap()
+    JsonlStore::open_read_only(&lines_folder(sandbox)).unwrap().unwrap().integrity_check().unwrap()
 }
 
 /// What the command says that looks through all of it.
 fn optimize(sandbox: &Sandbox) -> (Option<i32>, String) {
-    let ran = run(sandbox.choosing_lines(&["archive", "optimize"]), b"");
+    let ran = run(choosing_lines(sandbox, &["archive", "optimize"]), b"");
     (ran.code, ran.stdout + &ran.stderr)
 }
 
 #[test]
 fn in_a_transcript() {
     let (sandbox, first, second) = archived();
-    let files = fs::read_dir(sandbox.lines().join("transcripts")).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(lines_folder(&sandbox).join("transcripts")).unwrap().map(|entry| entry.unwrap().path());
     let file = files.into_iter().find(|path| path.to_string_lossy().contains(&first.id)).unwrap();
     flip(&file, 50);
     let found = findings(&sandbox);
@@ -46,18 +47,18 @@ fn in_a_transcript() {
     fs::remove_file(&first.path).unwrap();
     let (code, told) = optimize(&sandbox);
     assert!(code == Some(1) && told.contains(file.to_str().unwrap()), "{code:?} {told}");
-    assert!(sandbox.lines_restored(&second) == second.bytes());
+    assert!(lines_restored(&sandbox, &second) == second.bytes());
     // Who finds nothing is told that there is something.
-    let ran = run(sandbox.choosing_lines(&["archive", "search", "zzyzx"]), b"");
+    let ran = run(choosing_lines(&sandbox, &["archive", "search", "zzyzx"]), b"");
     assert!(ran.stderr.contains("3 turns are damaged and were not looked through"), "{ran:?}");
-    let ran = run(sandbox.choosing_lines(&["archive", "restore", &first.id]), b"");
+    let ran = run(choosing_lines(&sandbox, &["archive", "restore", &first.id]), b"");
     assert!(ran.code != Some(0) && ran.stderr.contains("damaged"), "{ran:?}");
 }
 
 #[test]
 fn in_the_entries() {
     let (sandbox, first, second) = archived();
-    let entries = sandbox.lines().join("entries.jsonl");
+    let entries = lines_folder(&sandbox).join("entries.jsonl");
     let whole = fs::read(&entries).unwrap();
     // The quote that a line's first key begins with.
     flip(&entries, 1);
@@ -76,7 +77,7 @@ fn in_the_entries() {
     };
     assert_eq!(lines(&fs::read(&entries).unwrap()), lines(&whole));
     for talk in [&first, &second] {
-        assert!(sandbox.lines_restored(talk) == talk.bytes());
+        assert!(lines_restored(&sandbox, talk) == talk.bytes());
     }
 }
 
@@ -85,25 +86,25 @@ fn in_the_entries() {
 #[test]
 fn in_the_journal() {
     let (sandbox, first, second) = archived();
-    let journal = sandbox.lines().join("journal.jsonl");
+    let journal = lines_folder(&sandbox).join("journal.jsonl");
     let line = fs::read_to_string(&journal).unwrap().find('\n').unwrap();
     flip(&journal, line + 40);
-    fs::remove_file(sandbox.lines().join("journal.image")).ok();
-    let error = JsonlStore::open_read_only(&sandbox.lines()).unwrap_err().to_string();
+    fs::remove_file(lines_folder(&sandbox).join("journal.image")).ok();
+    let error = JsonlStore::open_read_only(&lines_folder(&sandbox)).unwrap_err().to_string();
     assert!(error.contains("line 2 of journal.jsonl"), "{error}");
     let (code, told) = optimize(&sandbox);
-    let aside = sandbox.moved("damaged");
+    let aside = moved(&sandbox, "damaged");
     assert_eq!(aside.len(), 1, "{told}");
     assert!(code == Some(1) && told.contains(aside[0].to_str().unwrap()), "{code:?} {told}");
     // The bytes of transcripts are still there, as they were.
     let kept: Vec<_> =
         fs::read_dir(aside[0].join("transcripts")).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect();
     assert!(kept.contains(&first.bytes()) && kept.contains(&second.bytes()));
-    run(sandbox.choosing_lines(&["archive", "import"]), b"").done();
+    run(choosing_lines(&sandbox, &["archive", "import"]), b"").done();
     for talk in [&first, &second] {
-        assert!(sandbox.lines_restored(talk) == talk.bytes());
+        assert!(lines_restored(&sandbox, talk) == talk.bytes());
     }
-    sandbox.assert_lines_sound();
+    assert_lines_sound(&sandbox);
 }
 
 /// What the journal came to is in its image, where there is one: nothing is lost.
@@ -111,24 +112,24 @@ fn in_the_journal() {
 fn in_a_journal_of_which_there_is_an_image() {
     let (sandbox, first, second) = archived();
     optimize(&sandbox);
-    let journal = sandbox.lines().join("journal.jsonl");
-    assert!(sandbox.lines().join("journal.image").exists());
+    let journal = lines_folder(&sandbox).join("journal.jsonl");
+    assert!(lines_folder(&sandbox).join("journal.image").exists());
     let line = fs::read_to_string(&journal).unwrap().find('\n').unwrap();
     flip(&journal, line + 40);
     let found = findings(&sandbox);
-    assert!(matches!(&found[..], [Finding::Journal { folder, .. }] if *folder == sandbox.lines()), "{found:?}");
-    let doctor = run(sandbox.choosing_lines(&["doctor"]), b"").stdout;
+    assert!(matches!(&found[..], [Finding::Journal { folder, .. }] if *folder == lines_folder(&sandbox)), "{found:?}");
+    let doctor = run(choosing_lines(&sandbox, &["doctor"]), b"").stdout;
     assert!(
         doctor.contains("line 2 of journal.jsonl") && doctor.contains("`ctxbridge archive optimize` makes it anew"),
         "{doctor}"
     );
     let (code, told) = optimize(&sandbox);
     assert!(code == Some(1) && told.contains("line 2 of journal.jsonl"), "{code:?} {told}");
-    assert!(sandbox.moved("damaged").is_empty());
+    assert!(moved(&sandbox, "damaged").is_empty());
     assert_eq!(findings(&sandbox), []);
-    fs::remove_file(sandbox.lines().join("journal.image")).unwrap();
+    fs::remove_file(lines_folder(&sandbox).join("journal.image")).unwrap();
     for talk in [&first, &second] {
-        assert!(sandbox.lines_restored(talk) == talk.bytes());
+        assert!(lines_restored(&sandbox, talk) == talk.bytes());
     }
-    sandbox.assert_lines_sound();
+    assert_lines_sound(&sandbox);
 }

@@ -1,14 +1,15 @@
 //! No database can be opened: hooks and commands go on in JSON Lines.
 
+use ctxbridge_testkit::sandbox::{Sandbox, run};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, run};
+use super::obstacle::{assert_lines_sound, block, lines_folder};
 
 #[test]
 fn hooks_and_commands_go_on_without_a_database() {
     let sandbox = Sandbox::new();
-    sandbox.block();
+    block(&sandbox);
     let mut lines = Lines::of("s");
     let talk = sandbox.talk(1, lines.turns(2));
     sandbox.quiet_hook("stop", &talk.input());
@@ -16,7 +17,7 @@ fn hooks_and_commands_go_on_without_a_database() {
     sandbox.quiet_hook("stop", &talk.input());
     assert_eq!(sandbox.log().len(), 1, "once a session: {:?}", sandbox.log());
     let error = sandbox.log()[0]["error"].as_str().unwrap().to_owned();
-    let (database, folder) = (sandbox.database(), sandbox.lines());
+    let (database, folder) = (sandbox.database(), lines_folder(&sandbox));
     for said in [database.to_str().unwrap(), folder.to_str().unwrap(), "`ctxbridge archive optimize`"] {
         assert!(error.contains(said), "{said} is not in {error}");
     }
@@ -37,20 +38,20 @@ fn hooks_and_commands_go_on_without_a_database() {
     let check = |id: &str| checks.iter().find(|check| check["id"] == id).unwrap_or_else(|| panic!("{id}: {checks:?}"));
     assert_eq!(check("archive")["status"], "ok");
     assert_eq!(check("jsonl")["status"], "warning");
-    sandbox.assert_lines_sound();
+    assert_lines_sound(&sandbox);
 }
 
 /// Readers begin no archive elsewhere: they say what is wrong.
 #[test]
 fn who_reads_makes_no_folder() {
     let sandbox = Sandbox::new();
-    sandbox.block();
+    block(&sandbox);
     for command in [["archive", "status"], ["archive", "sessions"]] {
         let ran = run(sandbox.command(&command), b"");
         assert_ne!(ran.code, Some(0));
         assert!(ran.stderr.contains(sandbox.database().to_str().unwrap()), "{}", ran.stderr);
     }
-    assert!(!sandbox.lines().exists());
+    assert!(!lines_folder(&sandbox).exists());
 }
 
 /// A folder in place of the file is damage, which is moved aside: there is a database again.
@@ -60,7 +61,7 @@ fn a_folder_in_place_of_the_database_is_moved_aside() {
     std::fs::create_dir_all(sandbox.database().join("in-the-way")).unwrap();
     let talk = sandbox.talk(1, Lines::of("s").turns(2));
     sandbox.hook("stop", &talk.input());
-    assert!(!sandbox.lines().exists());
+    assert!(!lines_folder(&sandbox).exists());
     assert_eq!(sandbox.aside().len(), 1);
     sandbox.assert_archived(&talk);
 }
@@ -68,7 +69,7 @@ fn a_folder_in_place_of_the_database_is_moved_aside() {
 #[test]
 fn an_import_goes_there_as_well() {
     let sandbox = Sandbox::new();
-    sandbox.block();
+    block(&sandbox);
     let talk = sandbox.talk(1, Lines::of("s").turns(4));
     let imported = run(sandbox.command(&["archive", "import", "--json"]), b"").done();
     assert_eq!(imported.json()["turns"], 4);

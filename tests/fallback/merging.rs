@@ -6,11 +6,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use ctxbridge_testkit::Rng;
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{Sandbox, Talk, run};
+use super::obstacle::{block, lines_folder, lines_hook, moved, unblock};
 
 /// Merges, and says what that came to.
 #[track_caller]
@@ -21,7 +22,7 @@ fn merge(sandbox: &Sandbox) -> Value {
 /// All of the archive is in the database, once.
 #[track_caller]
 fn assert_merged(sandbox: &Sandbox, talks: &[Talk]) {
-    assert!(!sandbox.lines().exists(), "the folder is still there");
+    assert!(!lines_folder(sandbox).exists(), "the folder is still there");
     sandbox.assert_sound();
     for talk in talks {
         sandbox.assert_archived(talk);
@@ -37,7 +38,7 @@ fn what_was_archived_meanwhile_comes_back() {
     let talk = sandbox.talk(1, lines.turns(3));
     sandbox.hook("stop", &talk.input());
 
-    sandbox.block();
+    block(&sandbox);
     talk.append(lines.turns(2) + &lines.summary("All of it, in short."));
     sandbox.quiet_hook("stop", &talk.input());
     let gone = sandbox.talk(2, Lines::of("t").seed(5).turns(4));
@@ -61,12 +62,12 @@ fn what_was_archived_meanwhile_comes_back() {
     let now = gone.bytes();
     fs::remove_file(&gone.path).unwrap();
 
-    sandbox.unblock();
+    unblock(&sandbox);
     // A hook is first, with a transcript that was archived there in part.
     talk.append(lines.turn("After all of that"));
     sandbox.quiet_hook("stop", &talk.input());
     let status = sandbox.json(&["archive", "status"]);
-    assert_eq!(status["waiting_to_be_merged"], sandbox.lines().to_str().unwrap());
+    assert_eq!(status["waiting_to_be_merged"], lines_folder(&sandbox).to_str().unwrap());
     let merged = merge(&sandbox);
     assert_eq!(merged["sessions"], 2);
 
@@ -86,7 +87,7 @@ fn what_was_archived_meanwhile_comes_back() {
     assert_eq!(sandbox.count("SELECT count(*) FROM sessions WHERE end_reason = 'clear'"), 1);
     assert_eq!(sandbox.count("SELECT count(*) FROM entries WHERE text LIKE '%hooks alone%'"), 1);
 
-    let aside = sandbox.moved("merged");
+    let aside = moved(&sandbox, "merged");
     assert_eq!(aside.len(), 1);
     assert_eq!(merged["folder"], aside[0].to_str().unwrap());
     assert!(aside[0].join("journal.jsonl").exists(), "nothing of it is deleted");
@@ -101,13 +102,13 @@ fn it_may_happen_again() {
     let mut lines = Lines::of("s");
     let talk = sandbox.talk(1, lines.turns(2));
     for round in 1..=2 {
-        sandbox.block();
+        block(&sandbox);
         talk.append(lines.turns(2));
         sandbox.hook("stop", &talk.input());
-        sandbox.unblock();
+        unblock(&sandbox);
         run(sandbox.command(&["archive", "import"]), b"").done();
         assert_merged(&sandbox, std::slice::from_ref(&talk));
-        assert_eq!(sandbox.moved("merged").len(), round);
+        assert_eq!(moved(&sandbox, "merged").len(), round);
     }
 }
 
@@ -115,20 +116,20 @@ fn it_may_happen_again() {
 #[test]
 fn what_is_newer_stays_the_newest() {
     let sandbox = Sandbox::new();
-    sandbox.block();
+    block(&sandbox);
     let old = Lines::of("s").turns(3);
     let talk = sandbox.talk(1, &old);
     sandbox.hook("stop", &talk.input());
     let mut lines = Lines::of("s").seed(9);
     talk.write(lines.turns(2));
     sandbox.hook("stop", &talk.input());
-    sandbox.unblock();
+    unblock(&sandbox);
     talk.append(lines.turns(2));
     sandbox.hook("stop", &talk.input());
     let newest = talk.bytes();
     fs::remove_file(&talk.path).unwrap();
     merge(&sandbox);
-    assert!(!sandbox.lines().exists());
+    assert!(!lines_folder(&sandbox).exists());
     sandbox.assert_sound();
     assert!(sandbox.restored(&talk.id, &[]) == newest);
     let generations = sandbox.count("SELECT max(generation) FROM transcripts");
@@ -141,22 +142,22 @@ fn what_is_newer_stays_the_newest() {
 #[test]
 fn what_cannot_be_read_stays() {
     let sandbox = Sandbox::new();
-    sandbox.block();
+    block(&sandbox);
     let (bad, good) = (sandbox.talk(1, Lines::of("s").turns(3)), sandbox.talk(2, Lines::of("t").seed(4).turns(3)));
     for talk in [&bad, &good] {
         sandbox.hook("stop", &talk.input());
     }
-    let transcripts = fs::read_dir(sandbox.lines().join("transcripts")).unwrap().map(|entry| entry.unwrap().path());
+    let transcripts = fs::read_dir(lines_folder(&sandbox).join("transcripts")).unwrap().map(|entry| entry.unwrap().path());
     let file = transcripts.into_iter().find(|path| path.to_string_lossy().contains(&bad.id)).unwrap();
     let mut bytes = fs::read(&file).unwrap();
     bytes[100] ^= 1;
     fs::write(&file, bytes).unwrap();
     fs::remove_file(&bad.path).unwrap();
-    sandbox.unblock();
+    unblock(&sandbox);
     let ran = run(sandbox.command(&["archive", "optimize", "--json"]), b"").done();
     assert!(ran.stderr.contains(&bad.id) && ran.stderr.contains("damaged"), "{}", ran.stderr);
     assert_eq!(ran.json()["merged"]["folder"], Value::Null);
-    assert!(sandbox.lines().exists() && sandbox.moved("merged").is_empty());
+    assert!(lines_folder(&sandbox).exists() && moved(&sandbox, "merged").is_empty());
     sandbox.assert_archived(&good);
     sandbox.assert_sound();
 }
@@ -165,11 +166,11 @@ fn what_cannot_be_read_stays() {
 #[test]
 fn a_merge_that_is_killed_goes_on() {
     let sandbox = Sandbox::new();
-    sandbox.block();
+    block(&sandbox);
     let made: Vec<Talk> =
         (1..=4).flat_map(|seed| sandbox.generate(Kind::Chat, 150, seed)).map(|made| Talk::from(&made)).collect();
     run(sandbox.command(&["archive", "import"]), b"").done();
-    sandbox.unblock();
+    unblock(&sandbox);
     // One after the other, or imports of hooks would do the work.
     for talk in &made {
         fs::rename(&talk.path, sandbox.path(&talk.id)).unwrap();
@@ -182,7 +183,7 @@ fn a_merge_that_is_killed_goes_on() {
         sleep(Duration::from_millis(5 * u64::from(shot)).mul_f64(1.0 + dice.roll()));
         child.kill().unwrap();
         hits += u32::from(!child.wait().unwrap().success());
-        if sandbox.database().exists() && !sandbox.moved("merged").is_empty() {
+        if sandbox.database().exists() && !moved(&sandbox, "merged").is_empty() {
             break;
         }
     }
@@ -192,7 +193,7 @@ fn a_merge_that_is_killed_goes_on() {
         fs::rename(sandbox.path(&talk.id), &talk.path).unwrap();
     }
     assert_merged(&sandbox, &made);
-    assert_eq!(sandbox.moved("merged").len(), 1);
+    assert_eq!(moved(&sandbox, "merged").len(), 1);
     assert_eq!(sandbox.count("SELECT max(generation) FROM transcripts"), 0, "nothing was taken for rewritten");
 }
 
@@ -202,7 +203,7 @@ fn nothing_that_is_written_during_a_merge_is_lost() {
     let sandbox = Sandbox::new();
     let made: Vec<Talk> = (1..=2).flat_map(|seed| sandbox.generate(Kind::Chat, 80, seed)).map(|made| Talk::from(&made)).collect();
     for talk in &made {
-        sandbox.lines_hook("stop", &talk.input());
+        lines_hook(&sandbox, "stop", &talk.input());
     }
     let nowhere = sandbox.path("tmp");
     let begun = Instant::now();
@@ -222,12 +223,12 @@ fn nothing_that_is_written_during_a_merge_is_lost() {
             for talk in &made {
                 number += 1;
                 append_turn(&talk.path, number).unwrap();
-                sandbox.lines_hook("stop", &talk.input());
+                lines_hook(&sandbox, "stop", &talk.input());
             }
         }
     });
     merge(&sandbox);
     assert_merged(&sandbox, &made);
-    assert!(!sandbox.moved("merged").is_empty());
+    assert!(!moved(&sandbox, "merged").is_empty());
     assert_eq!(sandbox.log(), [] as [Value; 0]);
 }

@@ -3,33 +3,31 @@
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::process::{Child, Command, Stdio};
 
+use ctxbridge_testkit::sandbox::{Ran, finish, start};
+
 use super::bundle::Bundle;
+use super::client::Client;
 use super::gate::Gate;
-use super::sandbox::{Ran, Sandbox};
 
 const APPLY: &[&str] = &["apply", "--no-smoke", "--json"];
 const REVERT: &[&str] = &["revert", "--json"];
 
 /// Runs these commands at once, `rounds` times. Each must end with an answer, and each round with the target whole.
-fn crowd(sandbox: &Sandbox, commands: &[&[&str]], rounds: usize) -> Vec<Vec<Ran>> {
-    let original = sandbox.bytes();
-    sandbox.run(&["apply", "--no-smoke"]).done();
-    let patched = sandbox.bytes();
-    sandbox.run(&["revert"]).done();
+fn crowd(client: &Client, commands: &[&[&str]], rounds: usize) -> Vec<Vec<Ran>> {
+    let original = client.bytes();
+    client.run(&["apply", "--no-smoke"]).done();
+    let patched = client.bytes();
+    client.run(&["revert"]).done();
     let round = |_| {
-        let start = |arguments: &&[&str]| {
-            let mut command = sandbox.command(arguments);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-        };
-        let children: Vec<Child> = commands.iter().map(start).collect();
-        let ended: Vec<Ran> = children.into_iter().map(|child| Ran::from(child.wait_with_output().unwrap())).collect();
+        let children: Vec<Child> = commands.iter().map(|arguments| start(client.command(arguments), b"")).collect();
+        let ended: Vec<Ran> = children.into_iter().map(finish).collect();
         for ran in &ended {
             assert!(matches!(ran.code, Some(0 | 1)), "{ran:?}");
             assert!(!ran.stderr.contains("interrupted"), "took a living command for a dead one: {}", ran.stderr);
         }
-        let now = sandbox.bytes();
+        let now = client.bytes();
         assert!(now == original || now == patched, "neither the original nor the patched file");
-        sandbox.assert_settled();
+        client.assert_settled();
         ended
     };
     (0..rounds).map(round).collect()
@@ -42,26 +40,26 @@ fn count(ended: &[Ran], state: &str) -> usize {
 
 #[test]
 fn two_that_apply() {
-    let sandbox = Sandbox::new(Bundle::new().bytes(200_000));
-    for ended in crowd(&sandbox, &[APPLY, APPLY], 3) {
+    let client = Client::new(Bundle::new().bytes(200_000));
+    for ended in crowd(&client, &[APPLY, APPLY], 3) {
         // One does it and the other finds it done; in the rounds after the first, both do.
         assert!(count(&ended, "patched") <= 1 && ended.iter().all(|ran| ran.code == Some(0)), "{ended:?}");
     }
-    sandbox.run(&["verify"]).done();
+    client.run(&["verify"]).done();
 }
 
 #[test]
 fn one_that_applies_and_one_that_reverts() {
-    let sandbox = Sandbox::new(Bundle::new().bytes(200_000));
-    crowd(&sandbox, &[APPLY, REVERT], 8);
-    sandbox.run(&["apply", "--no-smoke"]).done();
-    sandbox.run(&["revert"]).done();
+    let client = Client::new(Bundle::new().bytes(200_000));
+    crowd(&client, &[APPLY, REVERT], 8);
+    client.run(&["apply", "--no-smoke"]).done();
+    client.run(&["revert"]).done();
 }
 
 #[test]
 fn eight_of_both_kinds() {
-    let sandbox = Sandbox::new(Bundle::new().bytes(100_000));
-    for ended in crowd(&sandbox, &[APPLY, REVERT, APPLY, REVERT, APPLY, REVERT, APPLY, REVERT], 3) {
+    let client = Client::new(Bundle::new().bytes(100_000));
+    for ended in crowd(&client, &[APPLY, REVERT, APPLY, REVERT, APPLY, REVERT, APPLY, REVERT], 3) {
         // They took turns, so that what was put in is what was taken out, but for the last.
         let (patched, reverted) = (count(&ended, "patched"), count(&ended, "reverted"));
         assert!(patched.abs_diff(reverted) <= 1, "{patched} {reverted}");
@@ -72,27 +70,22 @@ fn eight_of_both_kinds() {
 
 #[test]
 fn eight_that_apply_different_sets_with_smoke_runs() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let original = sandbox.bytes();
+    let client = Client::new(Bundle::new());
+    let original = client.bytes();
     let sets: [&[&str]; 2] = [&["apply"], &["apply", "--patch", "microcompact-thresholds"]];
-    let start = |number: usize| {
-        let mut command = sandbox.command(sets[number % 2]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let children: Vec<Child> = (0..8).map(start).collect();
+    let children: Vec<Child> = (0..8).map(|number| start(client.command(sets[number % 2]), b"")).collect();
     for child in children {
-        Ran::from(child.wait_with_output().unwrap()).done();
+        finish(child).done();
     }
-    assert_eq!(sandbox.state(), "patched");
-    sandbox.assert_settled();
-    sandbox.run(&["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
+    assert_eq!(client.state(), "patched");
+    client.assert_settled();
+    client.run(&["revert"]).done();
+    assert_eq!(client.bytes(), original);
 }
 
 /// Starts a command on a client with a gate, and waits until its smoke run is there.
-fn start_and_reach(sandbox: &Sandbox, gate: &Gate) -> Child {
-    let mut command = sandbox.command(&["apply"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+fn start_and_reach(client: &Client, gate: &Gate) -> Child {
+    let mut child = start(client.command(&["apply"]), b"");
     while !gate.is_reached() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before its smoke run");
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -102,9 +95,9 @@ fn start_and_reach(sandbox: &Sandbox, gate: &Gate) -> Child {
 
 #[test]
 fn a_second_command_says_that_it_waits() {
-    let (sandbox, gate) = Gate::install();
-    let first = start_and_reach(&sandbox, &gate);
-    let mut second = sandbox.command(&["verify"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (client, gate) = Gate::install();
+    let first = start_and_reach(&client, &gate);
+    let mut second = start(client.command(&["verify"]), b"");
     let mut notice = String::new();
     let mut stderr = BufReader::new(second.stderr.take().unwrap());
     stderr.read_line(&mut notice).unwrap();
@@ -113,30 +106,30 @@ fn a_second_command_says_that_it_waits() {
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "", "said twice");
-    Ran::from(first.wait_with_output().unwrap()).done();
-    assert!(Ran::from(second.wait_with_output().unwrap()).done().stdout.starts_with("patched:"));
+    finish(first).done();
+    assert!(finish(second).done().stdout.starts_with("patched:"));
 }
 
 #[test]
 fn an_updater_that_comes_in_between_wins() {
-    let (sandbox, gate) = Gate::install();
-    let applying = start_and_reach(&sandbox, &gate);
+    let (client, gate) = Gate::install();
+    let applying = start_and_reach(&client, &gate);
     let update = Bundle::new().version("2.0.100").into_bytes();
-    sandbox.install(&update);
+    client.install(&update);
     gate.open();
     let words = ["was changed by somebody else in the meantime", "try again"];
-    Ran::from(applying.wait_with_output().unwrap()).refused(&words);
-    assert_eq!(sandbox.bytes(), update);
-    sandbox.assert_settled();
+    finish(applying).refused(&words);
+    assert_eq!(client.bytes(), update);
+    client.assert_settled();
 }
 
 /// A client that has started and waits for its input to end.
 struct Running(Child);
 
 impl Running {
-    fn start(sandbox: &Sandbox) -> Self {
+    fn start(client: &Client) -> Self {
         let mut command = Command::new("node");
-        command.arg(sandbox.target()).arg("--wait").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.arg(client.target()).arg("--wait").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = [0; 6];
         child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
@@ -156,12 +149,12 @@ impl Running {
 
 #[test]
 fn a_running_client_is_not_disturbed() {
-    let sandbox = Sandbox::new(Bundle::new().bytes(500_000));
-    let unpatched = Running::start(&sandbox);
-    sandbox.run(&["apply"]).done();
+    let client = Client::new(Bundle::new().bytes(500_000));
+    let unpatched = Running::start(&client);
+    client.run(&["apply"]).done();
     // The patched one gives the same answers.
-    let patched = Running::start(&sandbox);
-    sandbox.run(&["revert"]).done();
+    let patched = Running::start(&client);
+    client.run(&["revert"]).done();
     unpatched.end();
     patched.end();
 }

@@ -3,9 +3,10 @@
 use std::fs;
 
 use ctxbridge_testkit::is_left_out;
+use ctxbridge_testkit::sandbox::{give_away, is_root, set_mode};
 
 use super::bundle::Bundle;
-use super::sandbox::{Sandbox, give_away, is_root, other_file_system, set_mode};
+use super::client::{Client, other_file_system};
 
 /// Larger than any file that the journal needs.
 const LARGE: usize = 3_000_000;
@@ -20,113 +21,113 @@ const JOURNAL_ONLY: usize = 1_000_000 / 512;
 
 #[test]
 fn no_room_for_the_patched_file() {
-    let sandbox = Sandbox::new(Bundle::new().bytes(LARGE));
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new().bytes(LARGE));
+    let before = client.photo();
     let words = ["cannot write", ".ctxbridge-", "File too large", "free some space and try again"];
-    sandbox.run_behind(&full_beyond(JOURNAL_ONLY), &["apply", "--no-smoke"]).refused(&words);
-    sandbox.assert_untouched(&before);
-    sandbox.run(&["apply", "--no-smoke"]).done();
+    client.run_behind(&full_beyond(JOURNAL_ONLY), &["apply", "--no-smoke"]).refused(&words);
+    client.assert_untouched(&before);
+    client.run(&["apply", "--no-smoke"]).done();
 }
 
 /// The new file is there by then, and goes again.
 #[test]
 fn no_place_for_the_backup() {
-    let sandbox = Sandbox::new(Bundle::new());
-    fs::create_dir_all(sandbox.data()).unwrap();
-    fs::write(sandbox.data().join("backups"), "a file where a folder should be").unwrap();
-    let before = sandbox.photo();
-    sandbox.run(&["apply", "--no-smoke"]).refused(&["cannot create", "backups"]);
-    sandbox.assert_untouched(&before);
+    let client = Client::new(Bundle::new());
+    fs::create_dir_all(client.data()).unwrap();
+    fs::write(client.data().join("backups"), "a file where a folder should be").unwrap();
+    let before = client.photo();
+    client.run(&["apply", "--no-smoke"]).refused(&["cannot create", "backups"]);
+    client.assert_untouched(&before);
 }
 
 /// Nothing is backed up for an apply that cannot write beside the client.
 #[test]
 fn no_room_for_the_patched_file_leaves_no_backup() {
     let Some(elsewhere) = other_file_system() else { return };
-    let sandbox = Sandbox::new(Bundle::new().bytes(LARGE)).data_in(elsewhere.path());
-    let before = sandbox.photo();
-    sandbox.run_behind(&full_beyond(JOURNAL_ONLY), &["apply", "--no-smoke"]).refused(&["cannot write", ".ctxbridge-"]);
-    sandbox.assert_untouched(&before);
-    assert!(!sandbox.data().join("backups").exists(), "an original was backed up for nothing");
+    let client = Client::new(Bundle::new().bytes(LARGE)).data_in(elsewhere.path());
+    let before = client.photo();
+    client.run_behind(&full_beyond(JOURNAL_ONLY), &["apply", "--no-smoke"]).refused(&["cannot write", ".ctxbridge-"]);
+    client.assert_untouched(&before);
+    assert!(!client.data().join("backups").exists(), "an original was backed up for nothing");
 }
 
 #[test]
 fn no_room_for_the_original() {
     // The backup is a copy, so that it takes room to bring it back.
     let Some(elsewhere) = other_file_system() else { return };
-    let sandbox = Sandbox::new(Bundle::new().bytes(LARGE)).data_in(elsewhere.path());
-    let original = sandbox.bytes();
-    sandbox.run(&["apply", "--no-smoke"]).done();
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new().bytes(LARGE)).data_in(elsewhere.path());
+    let original = client.bytes();
+    client.run(&["apply", "--no-smoke"]).done();
+    let before = client.photo();
     let words = ["cannot write", ".ctxbridge-", "File too large", "free some space and try again"];
-    sandbox.run_behind(&full_beyond(JOURNAL_ONLY), &["revert"]).refused(&words);
-    sandbox.assert_untouched(&before);
-    sandbox.run(&["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
+    client.run_behind(&full_beyond(JOURNAL_ONLY), &["revert"]).refused(&words);
+    client.assert_untouched(&before);
+    client.run(&["revert"]).done();
+    assert_eq!(client.bytes(), original);
 }
 
 #[test]
 fn no_room_for_anything() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new());
+    let before = client.photo();
     for blocks in [0, 8, 16] {
         for command in ["apply", "revert"] {
-            let ran = sandbox.run_behind(&full_beyond(blocks), &[command]);
+            let ran = client.run_behind(&full_beyond(blocks), &[command]);
             ran.refused(&["state.db", "free some space and try again"]);
-            sandbox.assert_untouched(&before);
+            client.assert_untouched(&before);
         }
         // To look takes no journal.
-        let ran = sandbox.run_behind(&full_beyond(blocks), &["verify"]).says_no();
+        let ran = client.run_behind(&full_beyond(blocks), &["verify"]).says_no();
         assert!(ran.stdout.contains("unpatched") && ran.stderr.contains("looking at the file alone"), "{ran:?}");
-        sandbox.assert_untouched(&before);
+        client.assert_untouched(&before);
     }
     // What the attempts left of the journal is no obstacle, and nothing to be told about.
-    let original = sandbox.bytes();
-    assert_eq!(sandbox.run(&["apply", "--no-smoke"]).done().stderr, "");
+    let original = client.bytes();
+    assert_eq!(client.run(&["apply", "--no-smoke"]).done().stderr, "");
 
-    let before = sandbox.photo();
-    sandbox.run_behind(&full_beyond(0), &["revert"]).refused(&["state.db", "free some space and try again"]);
-    sandbox.assert_untouched(&before);
-    sandbox.run(&["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
+    let before = client.photo();
+    client.run_behind(&full_beyond(0), &["revert"]).refused(&["state.db", "free some space and try again"]);
+    client.assert_untouched(&before);
+    client.run(&["revert"]).done();
+    assert_eq!(client.bytes(), original);
 }
 
 #[test]
 fn a_folder_that_is_read_only() {
-    let sandbox = Sandbox::new(Bundle::new());
-    give_away(&sandbox.target());
-    give_away(&sandbox.package());
-    let original = sandbox.bytes();
+    let client = Client::new(Bundle::new());
+    give_away(&client.target());
+    give_away(&client.package());
+    let original = client.bytes();
     let words = ["cannot write", "Permission denied", "run as the user who owns the client"];
 
-    set_mode(&sandbox.package(), 0o555);
-    let before = sandbox.photo();
-    sandbox.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
-    sandbox.assert_untouched(&before);
+    set_mode(&client.package(), 0o555);
+    let before = client.photo();
+    client.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
+    client.assert_untouched(&before);
 
-    set_mode(&sandbox.package(), 0o755);
-    sandbox.run_unprivileged(&["apply", "--no-smoke"]).done();
-    set_mode(&sandbox.package(), 0o555);
-    let before = sandbox.photo();
-    sandbox.run_unprivileged(&["revert"]).refused(&words);
-    sandbox.assert_untouched(&before);
-    set_mode(&sandbox.package(), 0o755);
-    sandbox.run_unprivileged(&["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
+    set_mode(&client.package(), 0o755);
+    client.run_unprivileged(&["apply", "--no-smoke"]).done();
+    set_mode(&client.package(), 0o555);
+    let before = client.photo();
+    client.run_unprivileged(&["revert"]).refused(&words);
+    client.assert_untouched(&before);
+    set_mode(&client.package(), 0o755);
+    client.run_unprivileged(&["revert"]).done();
+    assert_eq!(client.bytes(), original);
 }
 
 #[test]
 fn a_file_that_may_not_be_read() {
-    let sandbox = Sandbox::new(Bundle::new());
-    give_away(&sandbox.target());
-    give_away(&sandbox.package());
-    set_mode(&sandbox.target(), 0o000);
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new());
+    give_away(&client.target());
+    give_away(&client.package());
+    set_mode(&client.target(), 0o000);
+    let before = client.photo();
     for command in ["apply", "verify", "revert"] {
         let words = ["cannot read", "cli.js", "Permission denied", "run as the user who owns the client"];
-        sandbox.run_unprivileged(&[command]).refused(&words);
+        client.run_unprivileged(&[command]).refused(&words);
     }
-    sandbox.assert_untouched(&before);
+    client.assert_untouched(&before);
 }
 
 #[test]
@@ -134,11 +135,11 @@ fn a_folder_of_somebody_else() {
     if is_left_out("root", is_root()) {
         return;
     }
-    let sandbox = Sandbox::new(Bundle::new());
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new());
+    let before = client.photo();
     let words = ["cannot write", "Permission denied", "run as the user who owns the client"];
-    sandbox.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
-    sandbox.assert_untouched(&before);
+    client.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
+    client.assert_untouched(&before);
 }
 
 #[test]
@@ -147,29 +148,29 @@ fn a_file_of_somebody_else_in_a_folder_of_ours() {
         return;
     }
     // A new file could take the place of it, but not with its owner.
-    let sandbox = Sandbox::new(Bundle::new());
-    give_away(&sandbox.package());
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new());
+    give_away(&client.package());
+    let before = client.photo();
     let words = ["cannot give the client's owner to", "not permitted", "run as the user who owns the client"];
-    sandbox.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
-    sandbox.assert_untouched(&before);
+    client.run_unprivileged(&["apply", "--no-smoke"]).refused(&words);
+    client.assert_untouched(&before);
 }
 
 #[test]
 fn a_data_folder_that_is_read_only() {
-    let sandbox = Sandbox::new(Bundle::new());
-    give_away(&sandbox.target());
-    give_away(&sandbox.package());
-    sandbox.run_unprivileged(&["apply", "--no-smoke"]).done();
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new());
+    give_away(&client.target());
+    give_away(&client.package());
+    client.run_unprivileged(&["apply", "--no-smoke"]).done();
+    let before = client.photo();
     for folder in ["", "locks", "backups"] {
-        set_mode(&sandbox.data().join(folder), 0o555);
+        set_mode(&client.data().join(folder), 0o555);
     }
-    for file in fs::read_dir(sandbox.data()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+    for file in fs::read_dir(client.data()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
         set_mode(&file, 0o444);
     }
-    let ran = sandbox.run_unprivileged(&["revert"]);
+    let ran = client.run_unprivileged(&["revert"]);
     ran.refused(&["state.db", "CTXBRIDGE_DATA_DIR"]);
-    set_mode(sandbox.data(), 0o755);
-    sandbox.assert_untouched(&before);
+    set_mode(client.data(), 0o755);
+    client.assert_untouched(&before);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::bundle::Bundle;
-use super::sandbox::Sandbox;
+use super::client::Client;
 
 /// Asked for its version, the client makes one file and waits for another one.
 pub struct Gate {
@@ -13,12 +13,12 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A sandbox whose client has such a gate.
-    pub fn install() -> (Sandbox, Self) {
-        let sandbox = Sandbox::new(Bundle::new());
-        let gate = Self { reached: sandbox.path("reached"), open: sandbox.path("open") };
-        sandbox.install(&gate.bundle().into_bytes());
-        (sandbox, gate)
+    /// A client with such a gate.
+    pub fn install() -> (Client, Self) {
+        let client = Client::new(Bundle::new());
+        let gate = Self { reached: client.path("reached"), open: client.path("open") };
+        client.install(&gate.bundle().into_bytes());
+        (client, gate)
     }
 
     fn bundle(&self) -> Bundle {

@@ -4,21 +4,23 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use ctxbridge_testkit::sandbox::run;
+
 use super::bundle::{Bundle, VERSION};
-use super::sandbox::Sandbox;
+use super::client::Client;
 
 /// `apply` refuses these bytes, with or without a smoke run, and `revert` finds nothing of ours in them.
 #[track_caller]
 fn refuses(bytes: &[u8], words: &[&str]) {
-    let sandbox = Sandbox::with_bytes(bytes);
-    let before = sandbox.photo();
-    sandbox.run(&["apply"]).refused(words);
-    sandbox.run(&["apply", "--json", "--no-smoke"]).refused(words);
-    sandbox.run(&["apply", "--dry-run"]).refused(words);
-    sandbox.assert_untouched(&before);
-    assert!(sandbox.run(&["revert"]).says_no().stdout.contains("not patched"));
-    assert_eq!(sandbox.state(), "unpatched");
-    sandbox.assert_untouched(&before);
+    let client = Client::with_bytes(bytes);
+    let before = client.photo();
+    client.run(&["apply"]).refused(words);
+    client.run(&["apply", "--json", "--no-smoke"]).refused(words);
+    client.run(&["apply", "--dry-run"]).refused(words);
+    client.assert_untouched(&before);
+    assert!(client.run(&["revert"]).says_no().stdout.contains("not patched"));
+    assert_eq!(client.state(), "unpatched");
+    client.assert_untouched(&before);
 }
 
 #[test]
@@ -60,24 +62,24 @@ fn a_native_executable() {
         (b"\xCF\xFA\xED\xFE and so on", "macOS executable"),
         (b"MZ\x90 and so on", "Windows executable"),
     ] {
-        let sandbox = Sandbox::with_bytes(bytes);
-        let before = sandbox.photo();
+        let client = Client::with_bytes(bytes);
+        let before = client.photo();
         for command in ["apply", "verify", "revert", "locate"] {
-            sandbox.run(&[command]).refused(&[kind, "laid out in a way that ctxbridge does not know", "upgrade ctxbridge"]);
+            client.run(&[command]).refused(&[kind, "laid out in a way that ctxbridge does not know", "upgrade ctxbridge"]);
         }
-        sandbox.assert_untouched(&before);
+        client.assert_untouched(&before);
     }
 }
 
 /// A pipe would wait for somebody to write into it, a device may never end.
 #[test]
 fn what_is_no_file() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let pipe = sandbox.target().with_file_name("pipe");
+    let client = Client::new(Bundle::new());
+    let pipe = client.target().with_file_name("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [&pipe, Path::new("/dev/zero"), Path::new("/dev/null")] {
         for command in ["apply", "verify", "revert", "locate", "check"] {
-            sandbox.run_on(path, &[command]).refused(&["is no client", "name the client's executable"]);
+            client.run_on(path, &[command]).refused(&["is no client", "name the client's executable"]);
         }
     }
 }
@@ -94,18 +96,18 @@ fn nesting_without_end() {
 #[test]
 fn a_path_that_is_not_unicode() {
     use std::os::unix::ffi::OsStrExt;
-    let sandbox = Sandbox::new(Bundle::new());
-    let odd = sandbox.target().with_file_name(std::ffi::OsStr::from_bytes(b"odd\xFF"));
+    let client = Client::new(Bundle::new());
+    let odd = client.target().with_file_name(std::ffi::OsStr::from_bytes(b"odd\xFF"));
     // Not every file system takes such a name.
     if fs::create_dir(&odd).is_err() {
         return;
     }
-    fs::copy(sandbox.target(), odd.join("cli.js")).unwrap();
-    fs::copy(sandbox.target().with_file_name("package.json"), odd.join("package.json")).unwrap();
-    let link = sandbox.target().with_file_name("even");
+    fs::copy(client.target(), odd.join("cli.js")).unwrap();
+    fs::copy(client.target().with_file_name("package.json"), odd.join("package.json")).unwrap();
+    let link = client.target().with_file_name("even");
     symlink(&odd, &link).unwrap();
     for command in ["apply", "verify", "revert", "locate"] {
-        sandbox.run_on(&link, &[command, "--json"]).refused(&["is not Unicode", "rename"]);
+        client.run_on(&link, &[command, "--json"]).refused(&["is not Unicode", "rename"]);
     }
 }
 
@@ -128,96 +130,96 @@ fn a_release_whose_sites_have_moved() {
 
 #[test]
 fn a_version_in_the_header_that_is_none() {
-    let sandbox = Sandbox::new(Bundle::new().version("two point oh"));
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new().version("two point oh"));
+    let before = client.photo();
     for command in ["apply", "verify", "revert"] {
         let words = ["cli.js says its version is `two point oh`", "no version number", "reinstall the client"];
-        sandbox.run(&[command]).refused(&words);
+        client.run(&[command]).refused(&words);
     }
-    sandbox.assert_untouched(&before);
+    client.assert_untouched(&before);
 }
 
 #[test]
 fn a_version_in_the_manifest_that_is_none() {
     let headless = Bundle::new().text().replace(&format!("// Version: {VERSION}\n"), "");
-    let sandbox = Sandbox::with_bytes(headless.as_bytes());
-    sandbox.manifest("latest");
-    let before = sandbox.photo();
+    let client = Client::with_bytes(headless.as_bytes());
+    client.manifest("latest");
+    let before = client.photo();
     let words = ["package.json says its version is `latest`", "no version number", "reinstall the client"];
-    sandbox.run(&["apply"]).refused(&words);
-    sandbox.assert_untouched(&before);
+    client.run(&["apply"]).refused(&words);
+    client.assert_untouched(&before);
 
     // The header goes first: it tells the client's version in packages that have another.
-    sandbox.install(&Bundle::new().into_bytes());
-    sandbox.run(&["apply", "--no-smoke"]).done();
+    client.install(&Bundle::new().into_bytes());
+    client.run(&["apply", "--no-smoke"]).done();
 }
 
 #[test]
 fn a_dangling_link() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let link = sandbox.path("claude");
-    symlink(sandbox.path("gone/cli.js"), &link).unwrap();
-    let before = sandbox.photo();
+    let client = Client::new(Bundle::new());
+    let link = client.path("claude");
+    symlink(client.path("gone/cli.js"), &link).unwrap();
+    let before = client.photo();
     for command in ["apply", "verify", "revert"] {
-        let ran = sandbox.run_on(&link, &[command]);
+        let ran = client.run_on(&link, &[command]);
         ran.refused(&["claude is a link to", "gone/cli.js, which does not exist", "reinstall the client or name it"]);
     }
-    sandbox.assert_untouched(&before);
+    client.assert_untouched(&before);
 }
 
 #[test]
 fn a_circle_of_links() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let (one, other) = (sandbox.path("one"), sandbox.path("other"));
+    let client = Client::new(Bundle::new());
+    let (one, other) = (client.path("one"), client.path("other"));
     symlink(&one, &other).unwrap();
     symlink(&other, &one).unwrap();
-    sandbox.run_on(&one, &["apply"]).refused(&["one leads in a circle", "name the client's executable"]);
+    client.run_on(&one, &["apply"]).refused(&["one leads in a circle", "name the client's executable"]);
     // Neither does a launcher that starts itself through another end.
-    let (sh, bash) = (sandbox.path("claude.sh"), sandbox.path("claude.bash"));
+    let (sh, bash) = (client.path("claude.sh"), client.path("claude.bash"));
     for (path, next) in [(&sh, &bash), (&bash, &sh)] {
         fs::write(path, format!("#!/bin/sh\nexec {} \"$@\"\n", next.display())).unwrap();
     }
-    sandbox.run_on(&sh, &["apply"]).refused(&["claude.sh", "name the client's executable"]);
+    client.run_on(&sh, &["apply"]).refused(&["claude.sh", "name the client's executable"]);
 }
 
 #[test]
 fn a_folder_without_a_client() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let empty = sandbox.path("home");
+    let client = Client::new(Bundle::new());
+    let empty = client.path("home");
     for command in ["apply", "verify", "revert"] {
-        let ran = sandbox.run_on(&empty, &[command]);
+        let ran = client.run_on(&empty, &[command]);
         ran.refused(&["no client in", "looked for cli.js", "name the client's executable"]);
     }
 }
 
 #[test]
 fn a_target_that_is_not_there() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let nowhere = sandbox.path("nowhere/cli.js");
-    sandbox.run_on(&nowhere, &["apply"]).refused(&["nowhere/cli.js does not exist", "name the client's executable"]);
+    let client = Client::new(Bundle::new());
+    let nowhere = client.path("nowhere/cli.js");
+    client.run_on(&nowhere, &["apply"]).refused(&["nowhere/cli.js does not exist", "name the client's executable"]);
     // A file is no folder.
-    let below = sandbox.target().join("cli.js");
-    sandbox.run_on(&below, &["apply"]).refused(&["cli.js/cli.js", "name the client's executable"]);
+    let below = client.target().join("cli.js");
+    client.run_on(&below, &["apply"]).refused(&["cli.js/cli.js", "name the client's executable"]);
 }
 
 #[test]
 fn no_client_on_the_path() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let mut command = sandbox.bare(&["apply"]);
-    command.env("PATH", sandbox.path("home"));
-    super::sandbox::Ran::of(&mut command).refused(&["no `claude` on the PATH", "name the client"]);
+    let client = Client::new(Bundle::new());
+    let mut command = client.bare(&["apply"]);
+    command.env("PATH", client.path("home"));
+    run(command, b"").refused(&["no `claude` on the PATH", "name the client"]);
 }
 
 #[test]
 fn what_leads_to_the_client_is_followed_and_stays() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let link = sandbox.path("claude");
-    symlink(sandbox.target(), &link).unwrap();
-    let original = sandbox.bytes();
-    let applied = sandbox.run_on(&link, &["apply", "--json", "--no-smoke"]).done().json();
-    assert_eq!(Path::new(applied["target"].as_str().unwrap()), sandbox.target());
-    assert_eq!(fs::read_link(&link).unwrap(), sandbox.target(), "the link is no link any more");
-    assert_ne!(sandbox.bytes(), original);
-    sandbox.run_on(&link, &["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
+    let client = Client::new(Bundle::new());
+    let link = client.path("claude");
+    symlink(client.target(), &link).unwrap();
+    let original = client.bytes();
+    let applied = client.run_on(&link, &["apply", "--json", "--no-smoke"]).done().json();
+    assert_eq!(Path::new(applied["target"].as_str().unwrap()), client.target());
+    assert_eq!(fs::read_link(&link).unwrap(), client.target(), "the link is no link any more");
+    assert_ne!(client.bytes(), original);
+    client.run_on(&link, &["revert"]).done();
+    assert_eq!(client.bytes(), original);
 }

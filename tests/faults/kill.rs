@@ -9,14 +9,12 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use ctxbridge_testkit::sandbox::{PATIENCE, run};
 use ctxbridge_testkit::{Rng, share_of};
 
 use super::bundle::Bundle;
+use super::client::{Client, other_file_system};
 use super::gate::Gate;
-use super::sandbox::{Ran, Sandbox};
-
-/// How long a test waits for something that has to happen. No assertion hangs on how long it took.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the kills of a test hit.
 #[derive(Debug, Default)]
@@ -42,47 +40,47 @@ impl Tally {
     }
 }
 
-/// A sandbox whose client may be killed at, with its two possible contents.
+/// A client that commands are killed at, with its two possible contents.
 struct Range {
-    sandbox: Sandbox,
+    client: Client,
     original: Vec<u8>,
     patched: Vec<u8>,
     tally: Tally,
 }
 
 impl Range {
-    fn new(sandbox: Sandbox) -> Self {
-        let original = sandbox.bytes();
-        sandbox.run(&["apply", "--no-smoke"]).done();
-        let patched = sandbox.bytes();
-        sandbox.run(&["revert"]).done();
-        assert_eq!(sandbox.bytes(), original);
-        Self { sandbox, original, patched, tally: Tally::default() }
+    fn new(client: Client) -> Self {
+        let original = client.bytes();
+        client.run(&["apply", "--no-smoke"]).done();
+        let patched = client.bytes();
+        client.run(&["revert"]).done();
+        assert_eq!(client.bytes(), original);
+        Self { client, original, patched, tally: Tally::default() }
     }
 
     fn spawn(&self, arguments: &[&str]) -> Victim {
-        let mut command = self.sandbox.command(arguments);
+        let mut command = self.client.command(arguments);
         Victim(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
     /// Kills `apply` or `revert` when `aim` says so, and looks at what it left and how the next command deals with it.
-    fn shoot(&mut self, arguments: &[&str], aim: impl FnOnce(&Sandbox, &mut Victim)) {
+    fn shoot(&mut self, arguments: &[&str], aim: impl FnOnce(&Client, &mut Victim)) {
         let (before, after) =
             if arguments[0] == "apply" { (&self.original, &self.patched) } else { (&self.patched, &self.original) };
         let mut victim = self.spawn(arguments);
-        aim(&self.sandbox, &mut victim);
+        aim(&self.client, &mut victim);
         let killed = victim.kill();
-        let now = self.sandbox.bytes();
+        let now = self.client.bytes();
         assert!(now == *before || now == *after, "the target is neither file");
-        let leftover = !self.sandbox.leftovers().is_empty();
+        let leftover = !self.client.leftovers().is_empty();
 
         // The next command says what it did about it, and no more.
-        let verified = self.sandbox.run(&["verify", "--json"]);
+        let verified = self.client.run(&["verify", "--json"]);
         let state = if now == self.original { "unpatched" } else { "patched" };
         assert_eq!(verified.json()["state"], state);
-        let interrupted = format!("{}: an interrupted {} ", self.sandbox.target().display(), arguments[0]);
+        let interrupted = format!("{}: an interrupted {} ", self.client.target().display(), arguments[0]);
         // A child that was just being started when its parent was killed has the lock until it is another program.
-        let notice = verified.stderr.trim_start_matches(&format!("{}\n", waiting(&self.sandbox))).trim_end();
+        let notice = verified.stderr.trim_start_matches(&format!("{}\n", waiting(&self.client))).trim_end();
         let notice = notice.strip_prefix(&interrupted).unwrap_or(notice);
         let tally = &mut self.tally;
         let hit = match (killed, now == *after, leftover, notice) {
@@ -96,23 +94,23 @@ impl Range {
             impossible => panic!("killed, swapped, leftover, notice: {impossible:?}"),
         };
         *hit += 1;
-        self.sandbox.assert_settled();
-        assert_eq!(self.sandbox.bytes(), now, "looking has changed the target");
-        assert_eq!(self.sandbox.run(&["verify"]).stderr, "", "said twice");
+        self.client.assert_settled();
+        assert_eq!(self.client.bytes(), now, "looking has changed the target");
+        assert_eq!(self.client.run(&["verify"]).stderr, "", "said twice");
 
-        let again = Ran::of(&mut self.sandbox.command(arguments));
+        let again = run(self.client.command(arguments), b"");
         assert!(matches!(again.code, Some(0 | 1)), "{again:?}");
-        assert_eq!(self.sandbox.bytes(), *after);
-        self.sandbox.assert_settled();
+        assert_eq!(self.client.bytes(), *after);
+        self.client.assert_settled();
     }
 
     /// How long a command takes, alone, on what the target is now and back again.
     fn measure(&self, arguments: &[&str], back: &[&str]) -> Duration {
         let run = || {
             let begun = Instant::now();
-            self.sandbox.run(arguments).done();
+            self.client.run(arguments).done();
             let elapsed = begun.elapsed();
-            self.sandbox.run(back).done();
+            self.client.run(back).done();
             elapsed
         };
         // The shortest: others that are at work must not make all shots come too late. And a little more, to reach the end.
@@ -123,9 +121,9 @@ impl Range {
     fn shoot_at_random(&mut self, apply: &[&str], kills: usize, seed: u64) {
         let revert = ["revert"];
         let applying = self.measure(apply, &revert);
-        self.sandbox.run(apply).done();
+        self.client.run(apply).done();
         let reverting = self.measure(&revert, apply);
-        self.sandbox.run(&revert).done();
+        self.client.run(&revert).done();
         let mut dice = Rng::new(seed);
         while self.tally.alive() < kills {
             assert!(self.tally.too_late < 10 * kills, "most kills come too late: {:?}", self.tally);
@@ -139,8 +137,8 @@ impl Range {
 }
 
 /// What a command says that has to wait.
-fn waiting(sandbox: &Sandbox) -> String {
-    format!("waiting for another ctxbridge that is working on {}", sandbox.target().display())
+fn waiting(client: &Client) -> String {
+    format!("waiting for another ctxbridge that is working on {}", client.target().display())
 }
 
 /// A child that is going to be killed, by its id.
@@ -176,7 +174,7 @@ impl Drop for Victim {
 
 /// A quarter of a hundred kills, or a share of them; four of these run beside each other.
 fn quarter(seed: u64) {
-    let mut range = Range::new(Sandbox::new(Bundle::new().bytes(150_000)));
+    let mut range = Range::new(Client::new(Bundle::new().bytes(150_000)));
     range.shoot_at_random(&["apply", "--no-smoke"], share_of(25) as usize, seed);
 }
 
@@ -202,23 +200,23 @@ fn at_random_moments_4() {
 
 #[test]
 fn at_random_moments_with_a_smoke_run() {
-    let mut range = Range::new(Sandbox::new(Bundle::new()));
+    let mut range = Range::new(Client::new(Bundle::new()));
     range.shoot_at_random(&["apply"], share_of(10) as usize, 5);
 }
 
 #[test]
 fn at_random_moments_with_copies_for_backups() {
-    let Some(elsewhere) = super::sandbox::other_file_system() else { return };
-    let mut range = Range::new(Sandbox::new(Bundle::new().bytes(150_000)).data_in(elsewhere.path()));
+    let Some(elsewhere) = other_file_system() else { return };
+    let mut range = Range::new(Client::new(Bundle::new().bytes(150_000)).data_in(elsewhere.path()));
     range.shoot_at_random(&["apply", "--no-smoke"], share_of(10) as usize, 6);
 }
 
 #[test]
 fn as_soon_as_the_new_file_appears() {
-    let mut range = Range::new(Sandbox::new(Bundle::new().bytes(1_000_000)));
+    let mut range = Range::new(Client::new(Bundle::new().bytes(1_000_000)));
     for _ in 0..4 {
         for arguments in [&["apply", "--no-smoke"][..], &["revert"]] {
-            range.shoot(arguments, |sandbox, victim| victim.wait_until(|| !sandbox.leftovers().is_empty()));
+            range.shoot(arguments, |client, victim| victim.wait_until(|| !client.leftovers().is_empty()));
         }
     }
     println!("{:?}", range.tally);
@@ -226,7 +224,7 @@ fn as_soon_as_the_new_file_appears() {
 
 #[test]
 fn as_soon_as_the_target_is_replaced() {
-    let mut range = Range::new(Sandbox::new(Bundle::new()));
+    let mut range = Range::new(Client::new(Bundle::new()));
     let is_hit = |range: &Range| range.tally.after_the_swap + range.tally.at_the_very_end > 0;
     // What comes after the swap is over in a moment: it may take a few more until a kill comes in time.
     for round in 0..100 {
@@ -234,8 +232,8 @@ fn as_soon_as_the_target_is_replaced() {
             break;
         }
         for arguments in [&["apply", "--no-smoke"][..], &["revert"]] {
-            range.shoot(arguments, |sandbox, victim| {
-                let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(sandbox.target()).unwrap());
+            range.shoot(arguments, |client, victim| {
+                let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(client.target()).unwrap());
                 let before = inode();
                 victim.wait_until(|| inode() != before);
             });
@@ -245,10 +243,10 @@ fn as_soon_as_the_target_is_replaced() {
     assert!(is_hit(&range), "{:?}", range.tally);
 }
 
-/// A range whose client has a gate in it.
+/// A range whose client has a gate.
 fn gated() -> (Range, Gate) {
-    let (sandbox, gate) = Gate::install();
-    (Range::new(sandbox), gate)
+    let (client, gate) = Gate::install();
+    (Range::new(client), gate)
 }
 
 #[test]
@@ -267,29 +265,29 @@ fn in_the_middle_of_the_smoke_run() {
 fn a_leftover_of_the_same_number_whose_journal_is_lost() {
     // A `revert` was killed, which left a link to the backup; then the journal was lost, and the number was given out again: `$$`
     // stays the same through `exec`. What is written under that name must not get into the backup or, as here, the target.
-    let Range { sandbox, original, patched, .. } = Range::new(Sandbox::new(Bundle::new()));
-    let backup = sandbox.backup_of(&original);
-    let link = format!("ln '{}' '{}'/.ctxbridge-$$-cli.js", backup.display(), sandbox.package().display());
-    sandbox.run_behind(&link, &["apply", "--no-smoke"]).done();
-    assert_eq!(sandbox.bytes(), patched);
+    let Range { client, original, patched, .. } = Range::new(Client::new(Bundle::new()));
+    let backup = client.backup_of(&original);
+    let link = format!("ln '{}' '{}'/.ctxbridge-$$-cli.js", backup.display(), client.package().display());
+    client.run_behind(&link, &["apply", "--no-smoke"]).done();
+    assert_eq!(client.bytes(), patched);
     assert_eq!(fs::read(&backup).unwrap(), original);
-    sandbox.assert_settled();
-    sandbox.run_behind(&link, &["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
-    sandbox.assert_settled();
+    client.assert_settled();
+    client.run_behind(&link, &["revert"]).done();
+    assert_eq!(client.bytes(), original);
+    client.assert_settled();
 }
 
 #[test]
 fn between_the_swap_and_the_journal() {
     let (mut range, gate) = gated();
     let patched = range.patched.clone();
-    range.shoot(&["apply"], |sandbox, victim| {
+    range.shoot(&["apply"], |client, victim| {
         victim.wait_until(|| gate.is_reached());
         // While we hold the journal, the swap can be done but not be written down.
-        let journal = sandbox.journal();
+        let journal = client.journal();
         journal.execute_batch("BEGIN IMMEDIATE").unwrap();
         gate.open();
-        victim.wait_until(|| sandbox.bytes() == patched);
+        victim.wait_until(|| client.bytes() == patched);
         victim.kill();
         journal.execute_batch("ROLLBACK").unwrap();
     });

@@ -3,45 +3,46 @@
 use std::fs;
 
 use ctxbridge::common::digest;
+use ctxbridge_testkit::sandbox::{Ran, finish, start};
 
 use super::bundle::Bundle;
-use super::sandbox::{DEFAULT_PATCH, Ran, Sandbox};
+use super::client::{Client, DEFAULT_PATCH};
 
 /// A patched client.
-fn patched() -> (Sandbox, Vec<u8>) {
-    let sandbox = Sandbox::new(Bundle::new());
-    let original = sandbox.bytes();
-    sandbox.run(&["apply", "--no-smoke"]).done();
-    (sandbox, original)
+fn patched() -> (Client, Vec<u8>) {
+    let client = Client::new(Bundle::new());
+    let original = client.bytes();
+    client.run(&["apply", "--no-smoke"]).done();
+    (client, original)
 }
 
 /// `verify` says `state`, and neither `apply` nor `revert` touches anything.
 #[track_caller]
-fn is_left_alone(sandbox: &Sandbox, state: &str, words: &[&str]) {
-    let before = sandbox.photo();
-    let verified = sandbox.run(&["verify", "--json"]).says_no().json();
+fn is_left_alone(client: &Client, state: &str, words: &[&str]) {
+    let before = client.photo();
+    let verified = client.run(&["verify", "--json"]).says_no().json();
     assert_eq!(verified["state"], state);
-    assert_eq!(verified["current_sha256"], digest::of_bytes(&sandbox.bytes()));
-    assert!(sandbox.run(&["verify"]).says_no().stdout.starts_with(&format!("{state}: ")));
-    sandbox.run(&["apply", "--no-smoke"]).refused(words);
-    sandbox.run(&["apply", "--no-smoke", "--patch", "microcompact-thresholds"]).refused(words);
-    sandbox.run(&["apply", "--dry-run"]).refused(words);
-    sandbox.run(&["revert"]).refused(words);
-    sandbox.assert_untouched(&before);
+    assert_eq!(verified["current_sha256"], digest::of_bytes(&client.bytes()));
+    assert!(client.run(&["verify"]).says_no().stdout.starts_with(&format!("{state}: ")));
+    client.run(&["apply", "--no-smoke"]).refused(words);
+    client.run(&["apply", "--no-smoke", "--patch", "microcompact-thresholds"]).refused(words);
+    client.run(&["apply", "--dry-run"]).refused(words);
+    client.run(&["revert"]).refused(words);
+    client.assert_untouched(&before);
 }
 
 #[test]
 fn a_file_with_the_mark_of_another_tool() {
     let text = Bundle::new().text().replace("übrig", "patched by tweakcc 3.2.1");
-    let sandbox = Sandbox::with_bytes(text.as_bytes());
-    is_left_alone(&sandbox, "foreign", &["patched by another tool", "marks of tweakcc", "reinstall the client"]);
+    let client = Client::with_bytes(text.as_bytes());
+    is_left_alone(&client, "foreign", &["patched by another tool", "marks of tweakcc", "reinstall the client"]);
 }
 
 #[test]
 fn a_release_with_another_hash_than_published() {
-    let sandbox = Sandbox::new(Bundle::new().version("2.0.76"));
-    sandbox.manifest("2.0.76");
-    is_left_alone(&sandbox, "foreign", &["is not the published @anthropic-ai/claude-code 2.0.76", "reinstall the client"]);
+    let client = Client::new(Bundle::new().version("2.0.76"));
+    client.manifest("2.0.76");
+    is_left_alone(&client, "foreign", &["is not the published @anthropic-ai/claude-code 2.0.76", "reinstall the client"]);
 }
 
 #[test]
@@ -59,44 +60,44 @@ fn a_patched_file_that_was_edited_afterwards() {
         ("another tool's mark", |text| format!("{text}// tweakcc\n")),
     ];
     for (what, edit) in edits {
-        let (sandbox, _) = patched();
-        let text = String::from_utf8(sandbox.bytes()).unwrap();
+        let (client, _) = patched();
+        let text = String::from_utf8(client.bytes()).unwrap();
         let edited = edit(&text);
         assert_ne!(edited, text, "{what}");
-        fs::write(sandbox.target(), edited).unwrap();
-        is_left_alone(&sandbox, "modified", &["was changed after it was patched", "reinstall the client"]);
+        fs::write(client.target(), edited).unwrap();
+        is_left_alone(&client, "modified", &["was changed after it was patched", "reinstall the client"]);
         // By the file alone as well.
-        fs::remove_file(sandbox.data().join("state.db")).unwrap();
-        is_left_alone(&sandbox, "modified", &["was changed after it was patched", "reinstall the client"]);
+        fs::remove_file(client.data().join("state.db")).unwrap();
+        is_left_alone(&client, "modified", &["was changed after it was patched", "reinstall the client"]);
     }
 }
 
 #[test]
 fn a_patched_file_that_lost_our_comment() {
-    let (sandbox, _) = patched();
-    let text = String::from_utf8(sandbox.bytes()).unwrap();
-    fs::write(sandbox.target(), text.replace("/*! ctxbridge ", "/*! ")).unwrap();
-    is_left_alone(&sandbox, "foreign", &["neither the original nor the patched file", "reinstall the client"]);
+    let (client, _) = patched();
+    let text = String::from_utf8(client.bytes()).unwrap();
+    fs::write(client.target(), text.replace("/*! ctxbridge ", "/*! ")).unwrap();
+    is_left_alone(&client, "foreign", &["neither the original nor the patched file", "reinstall the client"]);
 }
 
 #[test]
 fn a_journal_that_is_garbage_is_moved_aside() {
-    let garbage = |sandbox: &Sandbox| fs::write(sandbox.data().join("state.db"), "no database at all\n".repeat(900)).unwrap();
+    let garbage = |client: &Client| fs::write(client.data().join("state.db"), "no database at all\n".repeat(900)).unwrap();
     goes_on_by_the_markers(garbage);
 }
 
 #[test]
 fn a_journal_that_is_damaged_in_the_middle_is_moved_aside() {
     // Its first page, which says what is in it, is whole.
-    let scribble = |sandbox: &Sandbox| {
-        let path = sandbox.data().join("state.db");
+    let scribble = |client: &Client| {
+        let path = client.data().join("state.db");
         let mut bytes = fs::read(&path).unwrap();
         bytes[4096..].fill(0x5A);
         fs::write(&path, bytes).unwrap();
     };
     goes_on_by_the_markers(scribble);
-    let cut = |sandbox: &Sandbox| {
-        let path = sandbox.data().join("state.db");
+    let cut = |client: &Client| {
+        let path = client.data().join("state.db");
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     };
@@ -104,69 +105,63 @@ fn a_journal_that_is_damaged_in_the_middle_is_moved_aside() {
 }
 
 /// With a journal that `damage` has been at, it is said once, the damaged file is kept, and all goes on.
-fn goes_on_by_the_markers(damage: impl Fn(&Sandbox)) {
-    let (sandbox, original) = patched();
-    damage(&sandbox);
-    let first = sandbox.run(&["verify", "--json"]).done();
+fn goes_on_by_the_markers(damage: impl Fn(&Client)) {
+    let (client, original) = patched();
+    damage(&client);
+    let first = client.run(&["verify", "--json"]).done();
     assert!(first.stderr.contains("state.db is damaged; it is now"), "{}", first.stderr);
     assert_eq!(first.json()["state"], "patched");
     assert_eq!(first.json()["patches"][0], DEFAULT_PATCH);
-    let names = fs::read_dir(sandbox.data()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = fs::read_dir(client.data()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(names.filter(|name| name.starts_with("state.db.damaged-")).count(), 1);
-    let second = sandbox.run(&["verify"]).done();
+    let second = client.run(&["verify"]).done();
     assert_eq!(second.stderr, "");
-    assert_eq!(sandbox.run(&["apply", "--json"]).done().json()["state"], "already_patched");
-    sandbox.run(&["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
-    sandbox.run(&["apply", "--no-smoke"]).done();
-    sandbox.assert_settled();
+    assert_eq!(client.run(&["apply", "--json"]).done().json()["state"], "already_patched");
+    client.run(&["revert"]).done();
+    assert_eq!(client.bytes(), original);
+    client.run(&["apply", "--no-smoke"]).done();
+    client.assert_settled();
 }
 
 #[test]
 fn many_commands_that_find_a_damaged_journal_at_once() {
-    let (sandbox, original) = patched();
+    let (client, original) = patched();
     let others: Vec<_> = (0..6)
         .map(|number| {
-            let folder = sandbox.path(&format!("other-{number}"));
+            let folder = client.path(&format!("other-{number}"));
             fs::create_dir(&folder).unwrap();
             fs::write(folder.join("cli.js"), &original).unwrap();
             folder.join("cli.js")
         })
         .collect();
-    fs::write(sandbox.data().join("state.db"), "garbage ".repeat(2000)).unwrap();
-    let running: Vec<_> = others
-        .iter()
-        .map(|other| {
-            let mut command = sandbox.bare(&["apply", "--no-smoke"]);
-            command.arg(other).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
-        })
-        .collect();
-    let ended: Vec<Ran> = running.into_iter().map(|child| Ran::from(child.wait_with_output().unwrap()).done()).collect();
+    fs::write(client.data().join("state.db"), "garbage ".repeat(2000)).unwrap();
+    let running: Vec<_> = others.iter().map(|other| start(client.bare(&["apply", "--no-smoke"]).arg(other), b"")).collect();
+    let ended: Vec<Ran> = running.into_iter().map(|child| finish(child).done()).collect();
     let told = ended.iter().filter(|ran| ran.stderr.contains("is damaged; it is now")).count();
     assert_eq!(told, 1, "{ended:?}");
     // What each wrote down is there: nobody moved another's new journal away.
     let count: i64 =
-        sandbox.journal().query_row("SELECT count(*) FROM applications WHERE ended_at IS NULL", [], |row| row.get(0)).unwrap();
+        client.journal().query_row("SELECT count(*) FROM applications WHERE ended_at IS NULL", [], |row| row.get(0)).unwrap();
     assert_eq!(count, 6);
 }
 
 #[test]
 fn a_journal_from_the_future() {
-    let (sandbox, _) = patched();
-    sandbox.journal().pragma_update(None, "user_version", 999).unwrap();
-    let journal = || fs::read(sandbox.data().join("state.db")).unwrap();
-    let (before, photo) = (journal(), sandbox.photo());
+    let (client, _) = patched();
+    client.journal().pragma_update(None, "user_version", 999).unwrap();
+    let journal = || fs::read(client.data().join("state.db")).unwrap();
+    let (before, photo) = (journal(), client.photo());
     for command in ["apply", "revert"] {
-        sandbox.run(&[command]).refused(&["state.db", "version 999", "upgrade ctxbridge"]);
+        client.run(&[command]).refused(&["state.db", "version 999", "upgrade ctxbridge"]);
     }
-    assert!(sandbox.run(&["verify"]).done().stderr.contains("looking at the file alone"));
+    assert!(client.run(&["verify"]).done().stderr.contains("looking at the file alone"));
     assert_eq!(journal(), before);
-    sandbox.assert_untouched(&photo);
+    client.assert_untouched(&photo);
 }
 
 #[test]
 fn a_journal_from_the_past() {
-    let (sandbox, original) = patched();
+    let (client, original) = patched();
     let first_schema = "DROP TABLE hashes;
         ALTER TABLE applications DROP COLUMN original;
         ALTER TABLE applications DROP COLUMN placed;
@@ -176,87 +171,87 @@ fn a_journal_from_the_past() {
         ALTER TABLE backups ADD COLUMN gid INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE backups ADD COLUMN mtime_ns INTEGER NOT NULL DEFAULT 0;
         PRAGMA user_version = 1;";
-    sandbox.journal().execute_batch(first_schema).unwrap();
-    assert_eq!(sandbox.run(&["verify"]).done().stderr, "");
-    let backed_up = fs::metadata(sandbox.backup_of(&original)).unwrap().modified().unwrap();
-    sandbox.run(&["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
+    client.journal().execute_batch(first_schema).unwrap();
+    assert_eq!(client.run(&["verify"]).done().stderr, "");
+    let backed_up = fs::metadata(client.backup_of(&original)).unwrap().modified().unwrap();
+    client.run(&["revert"]).done();
+    assert_eq!(client.bytes(), original);
     // The times are the backup's, where nothing else is known of them.
-    assert_eq!(fs::metadata(sandbox.target()).unwrap().modified().unwrap(), backed_up);
-    sandbox.run(&["apply", "--no-smoke"]).done();
-    sandbox.assert_settled();
+    assert_eq!(fs::metadata(client.target()).unwrap().modified().unwrap(), backed_up);
+    client.run(&["apply", "--no-smoke"]).done();
+    client.assert_settled();
 }
 
 #[test]
 fn a_journal_that_cannot_be_opened() {
-    let (sandbox, _) = patched();
+    let (client, _) = patched();
     for name in ["state.db", "state.db-wal", "state.db-shm"] {
-        fs::remove_file(sandbox.data().join(name)).ok();
+        fs::remove_file(client.data().join(name)).ok();
     }
-    fs::create_dir(sandbox.data().join("state.db")).unwrap();
-    let before = sandbox.photo();
+    fs::create_dir(client.data().join("state.db")).unwrap();
+    let before = client.photo();
     for command in ["apply", "revert"] {
-        sandbox.run(&[command]).refused(&["cannot open", "state.db", "CTXBRIDGE_DATA_DIR"]);
+        client.run(&[command]).refused(&["cannot open", "state.db", "CTXBRIDGE_DATA_DIR"]);
     }
-    assert!(sandbox.run(&["verify"]).done().stderr.contains("looking at the file alone"));
-    sandbox.assert_untouched(&before);
+    assert!(client.run(&["verify"]).done().stderr.contains("looking at the file alone"));
+    client.assert_untouched(&before);
 }
 
 #[test]
 fn a_journal_that_takes_no_intent() {
-    let (sandbox, _) = patched();
+    let (client, _) = patched();
     let refuse = "CREATE TRIGGER full BEFORE INSERT ON intents BEGIN SELECT RAISE(ABORT, 'no more'); END";
-    sandbox.journal().execute_batch(refuse).unwrap();
-    let before = sandbox.photo();
-    sandbox.run(&["revert"]).refused(&["state.db", "no more"]);
-    sandbox.assert_untouched(&before);
+    client.journal().execute_batch(refuse).unwrap();
+    let before = client.photo();
+    client.run(&["revert"]).refused(&["state.db", "no more"]);
+    client.assert_untouched(&before);
 }
 
 #[test]
 fn a_journal_that_fails_after_the_swap() {
     // What was done is not called a failure, and is written down the next time.
-    let (sandbox, original) = patched();
+    let (client, original) = patched();
     let refuse = "CREATE TRIGGER full BEFORE UPDATE ON intents BEGIN SELECT RAISE(ABORT, 'no more'); END";
-    sandbox.journal().execute_batch(refuse).unwrap();
-    let reverted = sandbox.run(&["revert", "--json"]).done();
+    client.journal().execute_batch(refuse).unwrap();
+    let reverted = client.run(&["revert", "--json"]).done();
     assert!(reverted.stderr.contains("could not be written down") && reverted.stderr.contains("no more"), "{}", reverted.stderr);
     assert_eq!(reverted.json()["state"], "reverted");
-    assert_eq!(sandbox.bytes(), original);
-    assert_eq!(sandbox.open_intents(), Some(1));
+    assert_eq!(client.bytes(), original);
+    assert_eq!(client.open_intents(), Some(1));
 
-    sandbox.journal().execute_batch("DROP TRIGGER full").unwrap();
-    let verified = sandbox.run(&["verify"]).says_no();
+    client.journal().execute_batch("DROP TRIGGER full").unwrap();
+    let verified = client.run(&["verify"]).says_no();
     assert!(verified.stderr.contains("an interrupted revert had come through"), "{}", verified.stderr);
-    sandbox.assert_settled();
+    client.assert_settled();
 }
 
 #[test]
 fn without_any_data_the_file_itself_says_that_it_is_patched() {
-    let (sandbox, original) = patched();
-    fs::remove_dir_all(sandbox.data()).unwrap();
-    let verified = sandbox.run(&["verify", "--json"]).done().json();
+    let (client, original) = patched();
+    fs::remove_dir_all(client.data()).unwrap();
+    let verified = client.run(&["verify", "--json"]).done().json();
     assert_eq!(verified["state"], "patched");
     assert_eq!(verified["original_sha256"], digest::of_bytes(&original));
-    let before = sandbox.photo();
-    let backup = sandbox.backup_of(&original);
-    sandbox.run(&["revert"]).refused(&["backup of the original is missing", backup.to_str().unwrap(), "reinstall the client"]);
-    sandbox.assert_untouched(&before);
+    let before = client.photo();
+    let backup = client.backup_of(&original);
+    client.run(&["revert"]).refused(&["backup of the original is missing", backup.to_str().unwrap(), "reinstall the client"]);
+    client.assert_untouched(&before);
 
     // Found again, it is used.
-    fs::create_dir_all(sandbox.data().join("backups")).unwrap();
+    fs::create_dir_all(client.data().join("backups")).unwrap();
     fs::write(&backup, &original).unwrap();
-    sandbox.run(&["revert"]).done();
-    assert_eq!(sandbox.bytes(), original);
+    client.run(&["revert"]).done();
+    assert_eq!(client.bytes(), original);
 }
 
 #[test]
 fn a_data_folder_that_cannot_be_made() {
-    let sandbox = Sandbox::new(Bundle::new());
-    let before = sandbox.photo();
-    fs::write(sandbox.data(), "in the way").unwrap();
+    let client = Client::new(Bundle::new());
+    let before = client.photo();
+    fs::write(client.data(), "in the way").unwrap();
     for command in ["apply", "verify", "revert"] {
-        sandbox.run(&[command]).refused(&["cannot create", "data", "set CTXBRIDGE_DATA_DIR"]);
+        client.run(&[command]).refused(&["cannot create", "data", "set CTXBRIDGE_DATA_DIR"]);
     }
-    sandbox.assert_untouched(&before);
-    assert_eq!(fs::read(sandbox.data()).unwrap(), b"in the way");
+    client.assert_untouched(&before);
+    assert_eq!(fs::read(client.data()).unwrap(), b"in the way");
 }

@@ -3,58 +3,54 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, program, run};
 use insta::assert_snapshot;
-
-use crate::hooks_settings::sandbox::{Said, Sandbox};
 
 const NEWEST: &[&str] = &["--client-version", "2.1.330"];
 
-impl Sandbox {
-    fn hooks(&self, args: &[&str]) -> Said {
-        let said = self.run(&[&["hooks"], args].concat());
-        let own = env!("CARGO_BIN_EXE_ctxbridge");
-        let clean = |text: String| text.replace(own, "[CTXBRIDGE]");
-        let hash = |text: String| {
-            let path = "backups/settings/";
-            text.find(path).map_or(text.clone(), |at| text.replace(&text[at + path.len()..at + path.len() + 32], "[FILE]"))
-        };
-        Said { stdout: hash(clean(said.stdout)), stderr: clean(said.stderr), ..said }
-    }
+fn hooks(sandbox: &Sandbox, args: &[&str]) -> Ran {
+    let ran = sandbox.run(&[&["hooks"], args].concat());
+    let own = program().display().to_string();
+    let clean = |text: String| text.replace(&own, "[CTXBRIDGE]");
+    let hash = |text: String| {
+        let path = "backups/settings/";
+        text.find(path).map_or(text.clone(), |at| text.replace(&text[at + path.len()..at + path.len() + 32], "[FILE]"))
+    };
+    Ran { stdout: hash(clean(ran.stdout)), stderr: clean(ran.stderr), ..ran }
+}
 
-    fn settings(&self, text: &str) {
-        fs::create_dir_all(self.root.join("home/.claude")).unwrap();
-        fs::write(self.root.join("home/.claude/settings.json"), text).unwrap();
-    }
+fn write_settings(sandbox: &Sandbox, text: &str) {
+    sandbox.write("home/.claude/settings.json", text);
+}
 
-    fn settings_text(&self) -> String {
-        fs::read_to_string(self.root.join("home/.claude/settings.json")).unwrap()
-    }
+fn settings(sandbox: &Sandbox) -> String {
+    fs::read_to_string(sandbox.path("home/.claude/settings.json")).unwrap()
 }
 
 #[test]
 fn a_life_of_hooks() {
     let sandbox = Sandbox::new();
     let text = "{\n  \"model\": \"opus\"\n}\n";
-    sandbox.settings(text);
-    assert_snapshot!(sandbox.hooks(&[&["status"], NEWEST].concat()), @"
+    write_settings(&sandbox, text);
+    assert_snapshot!(hooks(&sandbox, &[&["status"], NEWEST].concat()), @"
     exit code: 1
     user     ~/.claude/settings.json (no hook of ctxbridge)
     project  [ROOT]/work/.claude/settings.json (no such file)
     local    [ROOT]/work/.claude/settings.local.json (no such file)
     ✗ not wired: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
     ");
-    assert_snapshot!(sandbox.hooks(&[&["install"], NEWEST].concat()), @"
+    assert_snapshot!(hooks(&sandbox, &[&["install"], NEWEST].concat()), @"
     exit code: 0
     installed: 9 hooks in ~/.claude/settings.json
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     the original is kept in [ROOT]/data/backups/settings/[FILE].original.json
     ");
-    assert_snapshot!(sandbox.hooks(&[&["install"], NEWEST].concat()), @"
+    assert_snapshot!(hooks(&sandbox, &[&["install"], NEWEST].concat()), @"
     exit code: 0
     nothing to do: 9 hooks are in ~/.claude/settings.json already
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     ");
-    assert_snapshot!(sandbox.hooks(&[&["status"], NEWEST].concat()), @"
+    assert_snapshot!(hooks(&sandbox, &[&["status"], NEWEST].concat()), @"
     exit code: 0
     user     ~/.claude/settings.json 9 hooks
       ✓ SessionStart      [CTXBRIDGE]
@@ -70,7 +66,7 @@ fn a_life_of_hooks() {
     local    [ROOT]/work/.claude/settings.local.json (no such file)
     ✓ all is wired
     ");
-    assert_snapshot!(sandbox.hooks(&["status", "--client-version", "2.0.76"]), @"
+    assert_snapshot!(hooks(&sandbox, &["status", "--client-version", "2.0.76"]), @"
     exit code: 1
     user     ~/.claude/settings.json 9 hooks
       ✓ SessionStart      [CTXBRIDGE]
@@ -88,19 +84,19 @@ fn a_life_of_hooks() {
     left out: PostCompact, which 2.0.76 does not know
     ✗ wired, but not in effect, for the reasons above: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, Stop, SubagentStop, SessionEnd
     ");
-    assert_snapshot!(sandbox.hooks(&["install", "--client-version", "2.0.76"]), @"
+    assert_snapshot!(hooks(&sandbox, &["install", "--client-version", "2.0.76"]), @"
     exit code: 0
     updated: 8 hooks in ~/.claude/settings.json
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, Stop, SubagentStop, SessionEnd
     left out: PostCompact, which 2.0.76 does not know
     the original is kept in [ROOT]/data/backups/settings/[FILE].original.json
     ");
-    assert_snapshot!(sandbox.hooks(&["uninstall"]), @"
+    assert_snapshot!(hooks(&sandbox, &["uninstall"]), @"
     exit code: 0
     uninstalled: ~/.claude/settings.json is as it was before the install
     ");
-    assert_eq!(sandbox.settings_text(), text);
-    assert_snapshot!(sandbox.hooks(&["uninstall"]), @"
+    assert_eq!(settings(&sandbox), text);
+    assert_snapshot!(hooks(&sandbox, &["uninstall"]), @"
     exit code: 1
     not installed: ~/.claude/settings.json has no hook of ctxbridge in it
     ");
@@ -109,7 +105,7 @@ fn a_life_of_hooks() {
 #[test]
 fn the_same_as_json() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(sandbox.hooks(&["install", "--json", "--client-version", "1.0.60"]), @r#"
+    assert_snapshot!(hooks(&sandbox, &["install", "--json", "--client-version", "1.0.60"]), @r#"
     exit code: 0
     {
       "scope": "user",
@@ -149,7 +145,7 @@ fn the_same_as_json() {
       "bundles": null
     }
     "#);
-    assert_snapshot!(sandbox.hooks(&["status", "--json", "--scope", "user", "--client-version", "1.0.80"]), @r#"
+    assert_snapshot!(hooks(&sandbox, &["status", "--json", "--scope", "user", "--client-version", "1.0.80"]), @r#"
     exit code: 1
     {
       "wired": false,
@@ -256,7 +252,7 @@ fn the_same_as_json() {
       "project": "[ROOT]/work"
     }
     "#);
-    assert_snapshot!(sandbox.hooks(&["uninstall", "--json"]), @r#"
+    assert_snapshot!(hooks(&sandbox, &["uninstall", "--json"]), @r#"
     exit code: 0
     {
       "scope": "user",
@@ -273,22 +269,22 @@ fn the_same_as_json() {
 fn what_is_wired_fits_every_client_that_is_installed() {
     let sandbox = Sandbox::new();
     let script = sandbox.install("e1b", "client");
-    symlink(&script, sandbox.root.join("bin/claude")).unwrap();
-    let said = sandbox.hooks(&["install", "--json"]);
+    symlink(&script, sandbox.path("bin/claude")).unwrap();
+    let said = hooks(&sandbox, &["install", "--json"]);
     let json = said.json();
     let client = json["clients"].as_array().unwrap().iter().find(|client| client["path"] == "[ROOT]/client/cli.js").unwrap();
     let left_out = &json["left_out"][0];
     assert_eq!(left_out["event"], "PostCompact", "{said}");
     assert_eq!(left_out["because_of"], format!("[ROOT]/client/cli.js ({})", client["version"].as_str().unwrap()));
-    assert!(!sandbox.settings_text().contains("PostCompact"));
+    assert!(!settings(&sandbox).contains("PostCompact"));
 }
 
 #[test]
 fn settings_for_colleagues_call_the_bare_name() {
     let sandbox = Sandbox::new();
-    fs::create_dir_all(sandbox.root.join("work/.git")).unwrap();
-    fs::write(sandbox.root.join("home/.claude.json"), "{\"projects\": {}}").unwrap();
-    assert_snapshot!(sandbox.hooks(&[&["install", "--scope", "project"], NEWEST].concat()), @"
+    fs::create_dir_all(sandbox.path("work/.git")).unwrap();
+    fs::write(sandbox.path("home/.claude.json"), "{\"projects\": {}}").unwrap();
+    assert_snapshot!(hooks(&sandbox, &[&["install", "--scope", "project"], NEWEST].concat()), @"
     exit code: 0
     installed: 9 hooks in [ROOT]/work/.claude/settings.json
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
@@ -297,9 +293,9 @@ fn settings_for_colleagues_call_the_bare_name() {
     note: the client does not trust this project yet: start `claude` in it once and say yes
     note: there is no `ctxbridge` on the PATH, which these settings call
     ");
-    let text = fs::read_to_string(sandbox.root.join("work/.claude/settings.json")).unwrap();
-    assert!(text.contains("\"ctxbridge hook stop\"") && !text.contains(&*sandbox.root.to_string_lossy()), "{text}");
-    assert_snapshot!(sandbox.hooks(&[&["status", "--scope", "project"], NEWEST].concat()), @"
+    let text = fs::read_to_string(sandbox.path("work/.claude/settings.json")).unwrap();
+    assert!(text.contains("\"ctxbridge hook stop\"") && !text.contains(&*sandbox.root().to_string_lossy()), "{text}");
+    assert_snapshot!(hooks(&sandbox, &[&["status", "--scope", "project"], NEWEST].concat()), @"
     exit code: 1
     project  [ROOT]/work/.claude/settings.json 9 hooks
       ✗ SessionStart      ctxbridge (is not on the PATH)
@@ -314,36 +310,37 @@ fn settings_for_colleagues_call_the_bare_name() {
       ✗ the client does not trust this project, and ignores these; start `claude` in it once and say yes
     ✗ wired, but not in effect, for the reasons above: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     ");
-    assert_snapshot!(sandbox.hooks(&[&["install", "--scope", "local"], NEWEST].concat()), @"
+    assert_snapshot!(hooks(&sandbox, &[&["install", "--scope", "local"], NEWEST].concat()), @"
     exit code: 0
     installed: 9 hooks in [ROOT]/work/.claude/settings.local.json
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
     --- stderr
     note: the client does not trust this project yet: start `claude` in it once and say yes
     ");
-    assert_snapshot!(sandbox.hooks(&["uninstall", "--scope", "local"]), @"
+    assert_snapshot!(hooks(&sandbox, &["uninstall", "--scope", "local"]), @"
     exit code: 0
     uninstalled: [ROOT]/work/.claude/settings.local.json, which the install had made, is gone
     [ROOT]/work/.ctxbridge, which held nothing, is gone
     ");
-    assert_snapshot!(sandbox.hooks(&["uninstall", "--scope", "project"]), @"
+    assert_snapshot!(hooks(&sandbox, &["uninstall", "--scope", "project"]), @"
     exit code: 0
     uninstalled: [ROOT]/work/.claude/settings.json, which the install had made, is gone
     ");
-    assert!(!sandbox.root.join("work/.claude").exists());
+    assert!(!sandbox.path("work/.claude").exists());
 }
 
 #[test]
 fn status_says_what_is_wrong() {
     let sandbox = Sandbox::new();
-    sandbox.settings(
+    write_settings(
+        &sandbox,
         r#"{"disableAllHooks": true, "hooks": {
   "Stop": [{"matcher": "x", "hooks": [{"type": "command", "command": "/gone/ctxbridge hook stop"}]}],
   "SessionEnd": [{"hooks": [{"type": "command", "command": "ctxbridge hook session-start"}]}],
   "PreCompact": [{"hooks": [{"type": "command", "command": "ctxbridge hook pre-compact; date"}]}]
 }}"#,
     );
-    assert_snapshot!(sandbox.hooks(&[&["status", "--scope", "user"], NEWEST].concat()), @"
+    assert_snapshot!(hooks(&sandbox, &[&["status", "--scope", "user"], NEWEST].concat()), @"
     exit code: 1
     user     ~/.claude/settings.json 2 hooks
       ✗ Stop              /gone/ctxbridge (is not there or cannot be run, only for `x`)
@@ -353,8 +350,8 @@ fn status_says_what_is_wrong() {
     ✗ wired, but not in effect, for the reasons above: Stop
     ✗ not wired: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
     ");
-    sandbox.settings("{,}");
-    assert_snapshot!(sandbox.hooks(&[&["status", "--scope", "user"], NEWEST].concat()), @"
+    write_settings(&sandbox, "{,}");
+    assert_snapshot!(hooks(&sandbox, &[&["status", "--scope", "user"], NEWEST].concat()), @"
     exit code: 1
     user     ~/.claude/settings.json (cannot be used)
       ✗ it is not valid JSON (key must be a string at line 1 column 2), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas
@@ -365,30 +362,22 @@ fn status_says_what_is_wrong() {
 #[test]
 fn refusals_say_what_to_do() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(sandbox.hooks(&["install", "--client-version", "0.2.9"]), @"
+    assert_snapshot!(hooks(&sandbox, &["install", "--client-version", "0.2.9"]), @"
     exit code: 3
     --- stderr
     error: no event of ctxbridge is known to 0.2.9; hooks need Claude Code 1.0.60 or newer
     ");
-    sandbox.settings("{ \"a\": 1, }");
-    assert_snapshot!(sandbox.hooks(&[&["install"], NEWEST].concat()), @"
+    write_settings(&sandbox, "{ \"a\": 1, }");
+    assert_snapshot!(hooks(&sandbox, &[&["install"], NEWEST].concat()), @"
     exit code: 3
     --- stderr
     error: [ROOT]/home/.claude/settings.json was not changed: it is not valid JSON (key must be a string at line 1 column 11), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas
     ");
-    assert_eq!(sandbox.settings_text(), "{ \"a\": 1, }");
-    let said = sandbox.hooks(&["install", "--client-version", "newest"]);
+    assert_eq!(settings(&sandbox), "{ \"a\": 1, }");
+    let said = hooks(&sandbox, &["install", "--client-version", "newest"]);
     assert_eq!(said.code, Some(2), "{said}");
-    let mut command = sandbox.command();
-    let said = sandbox.said(
-        command
-            .current_dir(sandbox.root.join("home"))
-            .args(["hooks", "install", "--scope", "project"])
-            .args(NEWEST)
-            .output()
-            .unwrap(),
-    );
-    assert_snapshot!(said, @"
+    let mut command = sandbox.command(&[&["hooks", "install", "--scope", "project"], NEWEST].concat());
+    assert_snapshot!(sandbox.masked(run(command.current_dir(sandbox.home()), b"")), @"
     exit code: 3
     --- stderr
     error: [ROOT]/home is the home directory, where the project's settings are the user's; use `--scope user`, or go to a project
@@ -399,26 +388,23 @@ fn refusals_say_what_to_do() {
 #[test]
 fn verify_runs_what_is_wired() {
     let sandbox = Sandbox::new();
-    let scratch = sandbox.root.join("tmp");
-    fs::create_dir(&scratch).unwrap();
     let run = || {
-        let output = sandbox.command().env("TMPDIR", &scratch).args(["hooks", "verify", "--json"]).output().unwrap();
-        let said = sandbox.said(output);
+        let said = hooks(&sandbox, &["verify", "--json"]);
         let json = said.json();
         assert_eq!(said.code, Some(if json["ok"] == true { 0 } else { 1 }), "{said}");
-        assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "something is left in the temporary folder");
+        assert_eq!(fs::read_dir(sandbox.path("tmp")).unwrap().count(), 0, "something is left in the temporary folder");
         assert_eq!(json["ok"], true, "{said}");
         json["hooks"].as_array().unwrap().iter().map(|run| run["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(run().len(), 12, "all, when none is wired");
-    sandbox.settings(r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ctxbridge hook stop"}]}]}}"#);
+    write_settings(&sandbox, r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ctxbridge hook stop"}]}]}}"#);
     assert_eq!(run(), ["Stop"]);
-    assert_snapshot!(sandbox.hooks(&["verify"]).stdout.lines().skip(1).collect::<Vec<_>>().join("\n"), @"
+    assert_snapshot!(hooks(&sandbox, &["verify"]).stdout.lines().skip(1).collect::<Vec<_>>().join("\n"), @"
     ✓ write                           1 hook into settings, and out again
     ✓ event log                       1 event logged
     ✓ archive                         1 session, 2 turns
     ✓ search                          the session is found by its words
     ✓ restore                         the transcript to the byte
     ");
-    assert!(!sandbox.root.join("data/archive.db").exists(), "the user's own archive was touched");
+    assert!(!sandbox.path("data/archive.db").exists(), "the user's own archive was touched");
 }

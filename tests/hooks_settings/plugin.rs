@@ -5,9 +5,9 @@ use std::fs;
 
 use ctxbridge::hook::Event;
 use ctxbridge::hook::settings::wiring::{WIRED, hooks};
+use ctxbridge_testkit::files::source;
+use ctxbridge_testkit::sandbox::{Sandbox, program};
 use serde_json::{Map, Value, json};
-
-use crate::hooks_settings::sandbox::{Sandbox, source};
 
 /// Up to 2.1.248 a release that does not know one event of a file runs no hook of that file, and PostCompact is the one that not all of
 /// them know: it has a file of its own.
@@ -93,7 +93,7 @@ fn the_manifests_name_what_is_there() {
 fn an_enabled_plugin_counts_as_wired() {
     let sandbox = Sandbox::new();
     let run = |args: &[&str]| sandbox.run(&[&["hooks"], args, &["--client-version", "2.1.330"]].concat());
-    let settings = sandbox.root.join("home/.claude/settings.json");
+    let settings = sandbox.path("home/.claude/settings.json");
     fs::create_dir_all(settings.parent().unwrap()).unwrap();
     let enabled = |enabled: bool| {
         fs::write(
@@ -109,7 +109,7 @@ fn an_enabled_plugin_counts_as_wired() {
     plugin   ✗ the plugin is enabled, but calls `ctxbridge`, which is not on the PATH
     ✗ not wired: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
     ");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ctxbridge"), sandbox.root.join("bin/ctxbridge")).unwrap();
+    std::os::unix::fs::symlink(program(), sandbox.path("bin/ctxbridge")).unwrap();
     insta::assert_snapshot!(run(&["status", "--scope", "user"]), @"
     exit code: 0
     user     ~/.claude/settings.json (no hook of ctxbridge)

@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, run};
 use insta::assert_snapshot;
-
-use crate::hooks_settings::sandbox::{Said, Sandbox};
 
 struct Project {
     sandbox: Sandbox,
@@ -20,22 +18,18 @@ impl Project {
     }
 
     fn root(&self) -> PathBuf {
-        self.sandbox.root.join("work")
+        self.sandbox.path("work")
     }
 
     fn git(&self, args: &[&str]) -> String {
-        let mut git = Command::new("git");
-        git.current_dir(self.root()).args(["-c", "user.name=A", "-c", "user.email=a@example.org"]).args(args);
-        let output = git.env("HOME", self.sandbox.root.join("home")).env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        self.sandbox.git(&self.root(), args)
     }
 
-    fn install(&self, more: &[&str]) -> Said {
+    fn install(&self, more: &[&str]) -> Ran {
         self.sandbox.run(&[&["hooks", "install", "--client-version", "2.1.330"], more].concat())
     }
 
-    fn uninstall(&self) -> Said {
+    fn uninstall(&self) -> Ran {
         self.sandbox.run(&["hooks", "uninstall"])
     }
 }
@@ -107,15 +101,14 @@ fn a_project_that_hides_the_folder_is_told() {
 fn nothing_is_made_where_it_is_not_wanted_or_cannot_be() {
     let project = Project::new();
     let install = |project: &Project| {
-        let mut command = project.sandbox.command();
-        command.env("CTXBRIDGE_BUNDLE_ENABLED", "false").args(["hooks", "install", "--json", "--client-version", "2.1.330"]);
-        project.sandbox.said(command.output().unwrap()).json()
+        let mut command = project.sandbox.command(&["hooks", "install", "--json", "--client-version", "2.1.330"]);
+        run(command.env("CTXBRIDGE_BUNDLE_ENABLED", "false"), b"").json()
     };
     assert_eq!(install(&project)["bundles"], serde_json::Value::Null);
     assert!(!project.root().join(".ctxbridge").exists());
 
-    fs::create_dir(project.sandbox.root.join("elsewhere")).unwrap();
-    std::os::unix::fs::symlink(project.sandbox.root.join("elsewhere"), project.root().join(".ctxbridge")).unwrap();
+    fs::create_dir(project.sandbox.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(project.sandbox.path("elsewhere"), project.root().join(".ctxbridge")).unwrap();
     let said = project.install(&[]);
     assert!(said.code == Some(0) && said.stderr.contains("leads out of the project"), "{said}");
     project.uninstall();

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use super::sandbox::{Sandbox, run};
+use ctxbridge_testkit::sandbox::{Sandbox, run};
+
 use super::theirs::{Theirs, database as write, json_file};
 use super::{counts, database, import, project, turns_of};
 

@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Sandbox, run};
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::sandbox::{Sandbox, run};
 use super::theirs::{NOW, Theirs, open, put};
 use super::{counts, database, import, project, store, turns_of};
 use ctxbridge::archive::store::{SearchStore, SessionReader};

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use super::sandbox::Sandbox;
+use ctxbridge_testkit::sandbox::Sandbox;
+
 use super::theirs::{Theirs, database as write, open, put};
 use super::{counts, database, import, project, turns_of};
 

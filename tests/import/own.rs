@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk};
 use ctxbridge_testkit::transcript::Kind;
 
-use super::sandbox::{Sandbox, Talk};
 use super::theirs::{NOW, Theirs, database as write, of_transcript, open, put};
 use super::{counts, database, found, import, turns_of};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use ctxbridge_testkit::sandbox::{FOLDER, Sandbox, run};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use serde_json::Value;
 
-use super::sandbox::{FOLDER, Sandbox, run};
 use super::theirs::{NOW, Theirs, database as write, json_file, of_transcript, open, put};
 use super::{counts, database, found, import, project, store, turns_of};
 use ctxbridge::archive::store::{SearchStore, SessionReader, UsageWriter};

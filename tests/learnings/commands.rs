@@ -1,10 +1,10 @@
 //! From a hook to a command: what a conversation teaches is kept once, found, shown, and comes back after a compaction.
 
 use ctxbridge::mcp::{Library, tools};
+use ctxbridge_testkit::sandbox::{FOLDER, Ran, Sandbox, Talk, run};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use super::sandbox::{FOLDER, Ran, Sandbox, Talk, run};
 
 /// A call, and what it returned.
 fn called(lines: &mut Lines, tool: &str, input: Value, said: &str, is_error: bool) -> String {

@@ -1,13 +1,15 @@
 //! The client of the protocol's own TypeScript SDK, fetched with npm into the cache once.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ctxbridge::common::paths;
+use ctxbridge_testkit::sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use super::sandbox::{World, handle};
+use super::{archive_session, handle};
 
 const SDK: &str = "@modelcontextprotocol/sdk";
 const VERSION: &str = "1.32.2";
@@ -32,13 +34,14 @@ fn sdk() -> PathBuf {
     folder
 }
 
-fn ask(world: &World, questions: &mut Value) -> Value {
-    questions["env"] =
-        world.environment().into_iter().map(|(name, value)| (name, json!(value))).collect::<serde_json::Map<_, _>>().into();
+fn ask(sandbox: &Sandbox, questions: &mut Value) -> Value {
+    let command = sandbox.command(&[]);
+    let variable = |(name, value): (&OsStr, Option<&OsStr>)| Some((name.to_str()?.to_owned(), json!(value?.to_str()?)));
+    questions["env"] = command.get_envs().filter_map(variable).collect::<serde_json::Map<_, _>>().into();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.mjs");
     let output = Command::new("node")
         .arg(script)
-        .args([sdk().as_os_str(), env!("CARGO_BIN_EXE_ctxbridge").as_ref()])
+        .args([sdk().as_os_str(), command.get_program()])
         .arg(questions.to_string())
         .output()
         .unwrap();
@@ -48,11 +51,11 @@ fn ask(world: &World, questions: &mut Value) -> Value {
 
 #[test]
 fn the_official_client_is_content() {
-    let world = World::new();
+    let sandbox = Sandbox::new();
     let long: String = (0..2_000).map(|n| format!("Feather {n}: \"brown\".\n")).collect();
-    let session = world.session(1, &[("Ospreys?", "They fish."), ("Feathers?", &long)]);
+    let session = archive_session(&sandbox, 1, &[("Ospreys?", "They fish."), ("Feathers?", &long)]);
     let said = ask(
-        &world,
+        &sandbox,
         &mut json!({
             "calls": [
                 { "name": "search", "arguments": { "query": "ospreys" } },

@@ -2,13 +2,15 @@
 
 use std::process::Command;
 
+use ctxbridge_testkit::sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use super::sandbox::World;
+use super::archive_session;
+use super::server::Server;
 
 #[test]
 fn the_tools_are_described() {
-    let mut server = World::new().server();
+    let mut server = Server::start(&Sandbox::new());
     let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
     for tool in tools.as_array().unwrap() {
         assert_eq!(tool["annotations"]["readOnlyHint"], true, "{}", tool["name"]);
@@ -30,9 +32,9 @@ fn without_output(tool: &Value) -> Value {
 
 #[test]
 fn wrong_arguments_are_named() {
-    let world = World::new();
-    world.session(1, &[("Ospreys?", "They fish.")]);
-    let mut server = world.server();
+    let sandbox = Sandbox::new();
+    archive_session(&sandbox, 1, &[("Ospreys?", "They fish.")]);
+    let mut server = Server::start(&sandbox);
     for (tool, arguments, named) in [
         ("search", json!({}), "query"),
         ("search", json!({ "query": "  " }), "query"),
@@ -67,7 +69,7 @@ fn wrong_arguments_are_named() {
 
 #[test]
 fn what_is_no_message_does_no_harm() {
-    let mut server = World::new().server();
+    let mut server = Server::start(&Sandbox::new());
     server.write("\n{\"jsonrpc\": \n\u{0}\u{1}\n");
     assert_eq!(server.request("no/such/method", json!({}))["error"]["code"], -32601);
     server.write("null\n");
@@ -84,9 +86,9 @@ fn what_is_no_message_does_no_harm() {
 
 #[test]
 fn it_ends_with_its_input_and_answers_what_was_asked_before() {
-    let world = World::new();
-    world.session(1, &[("Ospreys?", "They fish.")]);
-    let mut server = world.server();
+    let sandbox = Sandbox::new();
+    archive_session(&sandbox, 1, &[("Ospreys?", "They fish.")]);
+    let mut server = Server::start(&sandbox);
     server.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": { "name": "search", "arguments": { "query": "ospreys" } } }));
     server.close();
     let answer = server.next().expect("the answer");
@@ -94,22 +96,22 @@ fn it_ends_with_its_input_and_answers_what_was_asked_before() {
     assert_eq!(server.next(), None);
     assert!(server.end().success());
 
-    let mut server = world.silent_server();
+    let mut server = Server::silent(&sandbox);
     server.close();
     assert!(server.end().success(), "not a word was said");
 }
 
 #[test]
 fn a_signal_ends_it() {
-    let mut server = World::new().server();
+    let mut server = Server::start(&Sandbox::new());
     assert!(Command::new("kill").args(["-TERM", &server.process().to_string()]).status().unwrap().success());
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&server.end()), Some(15));
 }
 
 #[test]
 fn without_an_archive_it_says_so_and_makes_none() {
-    let world = World::new();
-    let mut server = world.server();
+    let sandbox = Sandbox::new();
+    let mut server = Server::start(&sandbox);
     for (tool, arguments) in [("search", json!({ "query": "ospreys" })), ("session", json!({}))] {
         let answer = server.answer(tool, arguments);
         assert!(answer.text.contains("ctxbridge hooks install"), "{}", answer.text);
@@ -126,6 +128,6 @@ fn without_an_archive_it_says_so_and_makes_none() {
     }
     assert_eq!(server.request("resources/list", json!({}))["result"]["resources"], json!([]));
     assert_eq!(server.request("resources/read", json!({ "uri": "ctxbridge://session/1a" }))["error"]["code"], -32002);
-    let left: Vec<_> = std::fs::read_dir(world.data()).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(sandbox.data()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }

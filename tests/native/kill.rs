@@ -3,10 +3,9 @@
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::native::client::{Installation, LOOPS, arm64, chunks};
+use ctxbridge_testkit::sandbox::PATIENCE;
 
-/// How long a test waits for something that has to happen. No assertion hangs on how long it took.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::native::client::{Installation, LOOPS, arm64, chunks};
 
 fn spawn(installation: &Installation, arguments: &[&str]) -> Child {
     let mut command = installation.command(arguments);

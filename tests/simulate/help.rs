@@ -1,18 +1,20 @@
 //! What the commands say of themselves.
 
-use crate::simulate::sandbox::Sandbox;
+use ctxbridge_testkit::sandbox::Sandbox;
+
+use super::prune;
 
 #[test]
 fn of_prune() {
-    insta::assert_snapshot!(Sandbox::new().run(&["--help"]));
+    insta::assert_snapshot!(prune(&Sandbox::new(), &["--help"]));
 }
 
 #[test]
 fn of_preview() {
-    insta::assert_snapshot!(Sandbox::new().run(&["preview", "--help"]));
+    insta::assert_snapshot!(prune(&Sandbox::new(), &["preview", "--help"]));
 }
 
 #[test]
 fn of_simulate() {
-    insta::assert_snapshot!(Sandbox::new().run(&["simulate", "--help"]));
+    insta::assert_snapshot!(prune(&Sandbox::new(), &["simulate", "--help"]));
 }

@@ -1,25 +1,26 @@
 //! What would be cut of a request.
 
 use ctxbridge::prune::{PruneSettings, plan};
+use ctxbridge_testkit::sandbox::Sandbox;
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
-use crate::simulate::sandbox::Sandbox;
+use super::{prune, prune_with, session};
 
 #[test]
 fn of_the_newest_request() {
     let sandbox = Sandbox::new();
-    sandbox.session("tools.jsonl", Kind::Tools, 200);
-    insta::assert_snapshot!(sandbox.run(&["preview", "tools.jsonl"]));
+    session(&sandbox, "tools.jsonl", Kind::Tools, 200);
+    insta::assert_snapshot!(prune(&sandbox, &["preview", "tools.jsonl"]));
 }
 
 /// What is shown is what the policy does with the messages that stand before that answer.
 #[test]
 fn it_is_the_plan_of_the_policy() {
     let sandbox = Sandbox::new();
-    sandbox.session("tools.jsonl", Kind::Tools, 300);
-    let text = std::fs::read_to_string(sandbox.path("tools.jsonl")).unwrap();
-    let said = sandbox.run(&["preview", "tools.jsonl", "--json", "--at", "60"]).json();
+    session(&sandbox, "tools.jsonl", Kind::Tools, 300);
+    let text = std::fs::read_to_string(sandbox.path("work/tools.jsonl")).unwrap();
+    let said = prune(&sandbox, &["preview", "tools.jsonl", "--json", "--at", "60"]).calm().json();
     assert_eq!(said["request"], 60);
     let (mut messages, mut answers, mut open) = (Vec::new(), 0, Value::Null);
     for line in text.lines() {
@@ -51,10 +52,10 @@ fn it_is_the_plan_of_the_policy() {
 #[test]
 fn nothing_is_cut_of_the_first_request_or_when_switched_off() {
     let sandbox = Sandbox::new();
-    sandbox.session("tools.jsonl", Kind::Tools, 90);
-    let said = sandbox.run(&["preview", "tools.jsonl", "--at", "1"]);
+    session(&sandbox, "tools.jsonl", Kind::Tools, 90);
+    let said = prune(&sandbox, &["preview", "tools.jsonl", "--at", "1"]);
     assert!(said.code == Some(0) && said.stdout.starts_with("request 1 of ") && said.stdout.ends_with("nothing would be cut\n"));
-    let said = sandbox.run_with(&["preview", "tools.jsonl"], &[("CLAUDE_TEXT_PRUNE", "0")]);
+    let said = prune_with(&sandbox, &["preview", "tools.jsonl"], &[("CLAUDE_TEXT_PRUNE", "0")]);
     assert!(said.stdout.ends_with("nothing would be cut\n"), "{said}");
     assert_eq!(said.stderr, "nothing is cut while CLAUDE_TEXT_PRUNE is off\n");
 }
@@ -69,12 +70,12 @@ fn a_terminal_obeys_nothing_that_is_shown() {
     let usage = json!({ "input_tokens": 30_000, "output_tokens": 1 });
     let answer = |id: &str| json!({ "type": "assistant", "message": { "id": id, "model": "claude-\u{1b}[31m", "content": [], "usage": usage } });
     let lines = [result.clone(), answer("m1"), result, answer("m2")].map(|line| line.to_string() + "\n");
-    sandbox.write("hostile.jsonl", lines.concat());
+    sandbox.write("work/hostile.jsonl", lines.concat());
     for args in [&["preview", "hostile.jsonl"][..], &["simulate", "hostile.jsonl"], &["preview", "hostile.jsonl", "--json"]] {
-        let said = sandbox.run(args);
+        let said = prune(&sandbox, args);
         assert_eq!(said.code, Some(0), "{said}");
         let odd = |text: &str| text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}');
         assert!(!odd(&said.stdout) && !odd(&said.stderr), "{:?}", said.stdout);
     }
-    assert!(sandbox.run(&["preview", "hostile.jsonl"]).stdout.contains("]0;owned xxxx"));
+    assert!(prune(&sandbox, &["preview", "hostile.jsonl"]).stdout.contains("]0;owned xxxx"));
 }

@@ -1,13 +1,14 @@
 //! What a simulation says.
 
+use ctxbridge_testkit::sandbox::Sandbox;
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
-use crate::simulate::sandbox::Sandbox;
+use super::{prune, prune_with, session};
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.session("tools.jsonl", Kind::Tools, 300);
+    session(&sandbox, "tools.jsonl", Kind::Tools, 300);
     sandbox
 }
 
@@ -18,20 +19,20 @@ fn policy<'a>(said: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn as_a_table() {
-    insta::assert_snapshot!(sandbox().run(&["simulate", "tools.jsonl"]));
+    insta::assert_snapshot!(prune(&sandbox(), &["simulate", "tools.jsonl"]));
 }
 
 #[test]
 fn as_json() {
-    insta::assert_snapshot!(sandbox().run(&["simulate", "tools.jsonl", "--json"]));
+    insta::assert_snapshot!(prune(&sandbox(), &["simulate", "tools.jsonl", "--json"]));
 }
 
 #[test]
 fn several_transcripts_have_a_sum() {
     let sandbox = sandbox();
-    sandbox.session("chat.jsonl", Kind::Chat, 60);
-    insta::assert_snapshot!(sandbox.run(&["simulate", "tools.jsonl", "chat.jsonl"]));
-    let said = sandbox.run(&["simulate", "--json", "tools.jsonl", "chat.jsonl"]).json();
+    session(&sandbox, "chat.jsonl", Kind::Chat, 60);
+    insta::assert_snapshot!(prune(&sandbox, &["simulate", "tools.jsonl", "chat.jsonl"]));
+    let said = prune(&sandbox, &["simulate", "--json", "tools.jsonl", "chat.jsonl"]).calm().json();
     for key in ["calls", "input_tokens", "cache_write_tokens", "compactions"] {
         let parts = said["transcripts"].as_array().unwrap().iter();
         let parts: u64 = parts.map(|part| policy(part, "all")[key].as_u64().unwrap()).sum();
@@ -55,8 +56,8 @@ fn nothing_pruned_is_what_was_recorded() {
         let message = json!({ "id": format!("m{call}"), "model": "claude-opus-4-5", "content": content, "usage": usage });
         lines += &format!("{prompt}\n{}\n", json!({ "type": "assistant", "message": message }));
     }
-    sandbox.write("recorded.jsonl", lines);
-    let said = sandbox.run(&["simulate", "--json", "recorded.jsonl"]).json();
+    sandbox.write("work/recorded.jsonl", lines);
+    let said = prune(&sandbox, &["simulate", "--json", "recorded.jsonl"]).calm().json();
     assert_eq!(policy(&said, "none")["input_tokens"], recorded);
     assert_eq!(policy(&said, "none")["peak_tokens"], 15_000 + 39 * 777);
     assert_eq!(policy(&said, "none")["verbatim_share"], 1.0);
@@ -66,8 +67,8 @@ fn nothing_pruned_is_what_was_recorded() {
 #[test]
 fn an_exact_cache_costs_no_more() {
     let sandbox = sandbox();
-    let api = sandbox.run(&["simulate", "--json", "tools.jsonl"]).json();
-    let exact = sandbox.run(&["simulate", "--json", "tools.jsonl", "--cache", "exact"]).json();
+    let api = prune(&sandbox, &["simulate", "--json", "tools.jsonl"]).calm().json();
+    let exact = prune(&sandbox, &["simulate", "--json", "tools.jsonl", "--cache", "exact"]).calm().json();
     assert_eq!(exact["cache"], "exact");
     let cost = |said: &Value, name: &str| policy(said, name)["cost_usd"].as_f64().unwrap();
     for name in ["none", "reference", "text", "all"] {
@@ -80,7 +81,7 @@ fn an_exact_cache_costs_no_more() {
 fn a_smaller_window_is_compacted_more_often() {
     let sandbox = sandbox();
     let compactions = |args: &[&str], env: &[(&str, &str)]| {
-        let said = sandbox.run_with(&[&["simulate", "--json", "tools.jsonl"], args].concat(), env).json();
+        let said = prune_with(&sandbox, &[&["simulate", "--json", "tools.jsonl"], args].concat(), env).calm().json();
         let transcript = &said["transcripts"][0];
         (transcript["threshold_tokens"].as_u64().unwrap(), policy(&said, "none")["compactions"].as_u64().unwrap())
     };
@@ -97,14 +98,14 @@ fn a_smaller_window_is_compacted_more_often() {
 fn prices_and_model_can_be_others() {
     let sandbox = sandbox();
     let cost = |args: &[&str]| {
-        let said = sandbox.run(&[&["simulate", "--json", "tools.jsonl"], args].concat()).json();
+        let said = prune(&sandbox, &[&["simulate", "--json", "tools.jsonl"], args].concat()).calm().json();
         (said["prices_dated"].clone(), policy(&said, "none")["cost_usd"].as_f64().unwrap())
     };
     let (_, usual) = cost(&[]);
     let (_, dear) = cost(&["--model", "claude-opus-4-1"]);
     assert!((dear / usual - 5.0).abs() < 1e-3, "{dear} {usual}");
-    sandbox.write("free.toml", "dated = \"2030-01-01\"\n[fallback]\ninput = 0\noutput = 0\nnote = \"free\"\n");
-    let said = sandbox.run(&["simulate", "--json", "tools.jsonl", "--prices", "free.toml"]);
+    sandbox.write("work/free.toml", "dated = \"2030-01-01\"\n[fallback]\ninput = 0\noutput = 0\nnote = \"free\"\n");
+    let said = prune(&sandbox, &["simulate", "--json", "tools.jsonl", "--prices", "free.toml"]);
     assert_eq!(said.stderr, "price: claude-sonnet-4-5: free\n");
     let json: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!((policy(&json, "all")["cost_usd"].as_f64(), &policy(&json, "all")["cost_ratio"]), (Some(0.0), &Value::Null));
@@ -115,7 +116,7 @@ fn prices_and_model_can_be_others() {
 fn settings_are_those_of_the_environment() {
     let sandbox = sandbox();
     let peak = |env: &[(&str, &str)]| {
-        let said = sandbox.run_with(&["simulate", "--json", "tools.jsonl"], env).json();
+        let said = prune_with(&sandbox, &["simulate", "--json", "tools.jsonl"], env).calm().json();
         policy(&said, "all")["peak_tokens"].as_u64().unwrap()
     };
     let usual = peak(&[]);
@@ -129,7 +130,7 @@ fn settings_are_those_of_the_configuration() {
     let left = |env: &[(&str, &str)]| {
         let config = sandbox.path("config");
         let env = [env, &[("CTXBRIDGE_CONFIG_DIR", config.to_str().unwrap())]].concat();
-        let said = sandbox.run_with(&["preview", "--json", "tools.jsonl"], &env).json();
+        let said = prune_with(&sandbox, &["preview", "--json", "tools.jsonl"], &env).calm().json();
         said["cuts"][0]["chars_after"].as_u64().unwrap()
     };
     let usual = left(&[]);

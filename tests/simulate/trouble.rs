@@ -2,20 +2,21 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::Sandbox;
 use ctxbridge_testkit::transcript::Kind;
 
-use crate::simulate::sandbox::Sandbox;
+use super::{prune, session};
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.write("empty.jsonl", "");
-    sandbox.write("blank.jsonl", "\n  \n");
-    sandbox.write("prose.jsonl", "Dear diary,\nnothing happened.\n");
-    sandbox.write("bytes.jsonl", b"\xff\xfe\x00\x01\n[1, 2]\n7\n");
-    sandbox.write("unanswered.jsonl", "{\"type\":\"user\",\"message\":{\"content\":\"hello?\"}}\n");
-    sandbox.write("other.jsonl", "{\"id\":1}\n{\"id\":2}\n");
-    sandbox.session("good.jsonl", Kind::Chat, 10);
-    fs::create_dir(sandbox.path("folder")).unwrap();
+    sandbox.write("work/empty.jsonl", "");
+    sandbox.write("work/blank.jsonl", "\n  \n");
+    sandbox.write("work/prose.jsonl", "Dear diary,\nnothing happened.\n");
+    sandbox.write("work/bytes.jsonl", b"\xff\xfe\x00\x01\n[1, 2]\n7\n");
+    sandbox.write("work/unanswered.jsonl", "{\"type\":\"user\",\"message\":{\"content\":\"hello?\"}}\n");
+    sandbox.write("work/other.jsonl", "{\"id\":1}\n{\"id\":2}\n");
+    session(&sandbox, "good.jsonl", Kind::Chat, 10);
+    fs::create_dir(sandbox.path("work/folder")).unwrap();
     sandbox
 }
 
@@ -34,7 +35,7 @@ fn files_that_are_no_transcripts() {
             ("other.jsonl", 1, "other.jsonl has no requests to look at: the model never answered in it\n"),
         ] {
             for json in [&[][..], &["--json"]] {
-                let said = sandbox.run(&[&[command, file], json].concat());
+                let said = prune(&sandbox, &[&[command, file], json].concat());
                 assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (Some(code), "", why), "{command} {file}");
             }
         }
@@ -56,7 +57,7 @@ fn wrong_usage() {
         &["simulate", "good.jsonl", "--threshold", "101%"],
         &["simulate", "good.jsonl", "--threshold", "much"],
     ] {
-        let said = sandbox.run(args);
+        let said = prune(&sandbox, args);
         assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{args:?}: {said}");
     }
 }
@@ -64,14 +65,14 @@ fn wrong_usage() {
 #[test]
 fn what_goes_wrong_otherwise() {
     let sandbox = sandbox();
-    sandbox.write("prices.toml", "dated = 7");
+    sandbox.write("work/prices.toml", "dated = 7");
     for (args, code, why) in [
         (&["preview", "good.jsonl", "--at", "99"][..], 1, "there is no request 99; the session has "),
         (&["simulate", "good.jsonl", "--prices", "missing.toml"], 3, "error: the prices in missing.toml cannot be read"),
         (&["simulate", "good.jsonl", "--prices", "prices.toml"], 3, "error: prices.toml is no table of prices"),
         (&["simulate", "good.jsonl", "--plot", "nowhere/picture.svg"], 3, "error: nowhere/picture.svg cannot be written"),
     ] {
-        let said = sandbox.run(args);
+        let said = prune(&sandbox, args);
         assert_eq!(said.code, Some(code), "{said}");
         assert!(said.stdout.is_empty() && said.stderr.starts_with(why), "{said}");
     }
@@ -81,12 +82,12 @@ fn what_goes_wrong_otherwise() {
 #[test]
 fn a_damaged_line_is_left_out_and_said() {
     let sandbox = sandbox();
-    let mut text = fs::read_to_string(sandbox.path("good.jsonl")).unwrap();
-    let whole = sandbox.run(&["simulate", "good.jsonl"]).stdout;
+    let mut text = fs::read_to_string(sandbox.path("work/good.jsonl")).unwrap();
+    let whole = prune(&sandbox, &["simulate", "good.jsonl"]).stdout;
     text.insert_str(0, "{\"type\":\"us\n");
     text += "{\"type\":\"assistant\",\"mess";
-    sandbox.write("good.jsonl", text);
-    let said = sandbox.run(&["simulate", "good.jsonl"]);
+    sandbox.write("work/good.jsonl", text);
+    let said = prune(&sandbox, &["simulate", "good.jsonl"]);
     assert_eq!((said.code, said.stdout), (Some(0), whole));
     assert_eq!(said.stderr, "good.jsonl: 2 lines could not be read and left out, the first is line 1\n");
 }
@@ -95,7 +96,7 @@ fn a_damaged_line_is_left_out_and_said() {
 #[test]
 fn one_of_several() {
     let sandbox = sandbox();
-    let said = sandbox.run(&["simulate", "empty.jsonl", "good.jsonl"]);
+    let said = prune(&sandbox, &["simulate", "empty.jsonl", "good.jsonl"]);
     assert!(said.code == Some(0) && said.stdout.starts_with("good.jsonl\n"), "{said}");
-    assert_eq!(sandbox.run(&["simulate", "good.jsonl", "missing.jsonl"]).code, Some(3));
+    assert_eq!(prune(&sandbox, &["simulate", "good.jsonl", "missing.jsonl"]).code, Some(3));
 }

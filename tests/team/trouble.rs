@@ -3,18 +3,16 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ctxbridge::archive::store::{SessionReader, StoreReader, TurnReader, TurnSelection};
 use ctxbridge_testkit::postgres::{Database, Server};
+use ctxbridge_testkit::sandbox::{PATIENCE, wait_until};
 use serde_json::json;
 
 use super::lines::{says, text, user};
 use super::member::{Member, Team, id};
 use super::proxy::Proxy;
-
-/// How long a test waits for something that has to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sessions, and turns of each.
 const SESSIONS: u32 = 12;
@@ -191,11 +189,7 @@ fn no_hook_asks_the_server() {
     assert_eq!(silent.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     // With it, the hook is over while the child still waits for an answer.
     hook(&ann.at_port(port), "session-end", "SessionEnd");
-    let begun = Instant::now();
-    while silent.accept().is_err() {
-        assert!(begun.elapsed() < PATIENCE, "nothing is sent at the end of a session");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("something is sent at the end of a session", || silent.accept().is_ok());
 }
 
 /// Whoever listens at that address may say anything.

@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use ctxbridge::archive::tier::cold_file;
+use ctxbridge_testkit::sandbox::Talk;
 use ctxbridge_testkit::transcript::Kind;
 
 use super::place::Place;
-use super::sandbox::Talk;
 
 #[test]
 fn zstd_prints_the_transcript_and_then_the_rest() {

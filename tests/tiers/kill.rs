@@ -4,11 +4,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Instant;
 
+use ctxbridge_testkit::sandbox::Talk;
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 use ctxbridge_testkit::{Rng, share_of};
 
 use super::place::Place;
-use super::sandbox::Talk;
 
 fn silent(mut command: Command) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

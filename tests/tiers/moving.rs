@@ -1,9 +1,9 @@
 //! Bytes are the same, wherever they are: warm, cold, back, of forks, of rewritten transcripts, of sub-agents.
 
+use ctxbridge_testkit::sandbox::{Sandbox, Talk};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 
 use super::place::Place;
-use super::sandbox::{Sandbox, Talk};
 
 fn generated(place: &Place, kind: Kind, messages: u64, seed: u64) -> Vec<Talk> {
     place.sandbox.generate(kind, messages, seed).iter().map(Talk::from).collect()

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, run, session_id};
 use serde_json::Value;
 
 use super::lines::Lines;
-use super::sandbox::{Ran, Sandbox, Talk};
 
 pub struct Place {
     pub sandbox: Sandbox,
@@ -38,7 +38,7 @@ impl Place {
     /// `archive optimize`; what it says of tiers.
     #[track_caller]
     pub fn optimize(&self) -> Value {
-        let ran = super::sandbox::run(self.command(&["archive", "optimize", "--json"]), b"");
+        let ran = run(self.command(&["archive", "optimize", "--json"]), b"");
         let tiers = ran.json()["tiers"].clone();
         let has_failed = tiers["failed"].as_array().is_some_and(|failed| !failed.is_empty());
         assert_eq!(ran.code, Some(i32::from(has_failed)), "{ran:?}");
@@ -60,7 +60,7 @@ impl Place {
 
     /// A session of some turns in old lines, which is not archived yet.
     pub fn old(&self, number: u32, turns: usize) -> (Talk, Lines) {
-        let mut lines = Lines::of(&super::sandbox::session_id(number)).seed(number.into());
+        let mut lines = Lines::of(&session_id(number)).seed(number.into());
         let talk = self.sandbox.talk(number, lines.turns(turns));
         (talk, lines)
     }
@@ -129,9 +129,7 @@ impl Place {
 /// Runs a command that may take as long as it likes: an archive that a dictionary is worth for is not looked through in no time.
 #[track_caller]
 fn whole(mut command: Command) -> Ran {
-    let output = command.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }.done()
+    Ran::from(command.output().unwrap()).done()
 }
 
 pub fn files(folder: &Path) -> Vec<PathBuf> {

@@ -1,7 +1,8 @@
 //! What people and scripts are told.
 
+use ctxbridge_testkit::sandbox::run;
+
 use super::place::Place;
-use super::sandbox::run;
 
 #[test]
 fn what_is_where() {

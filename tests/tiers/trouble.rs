@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use ctxbridge_testkit::sandbox::{Talk, run};
+
 use super::place::Place;
-use super::sandbox::{Talk, run};
 
 fn cold() -> (Place, [Talk; 2]) {
     let place = Place::new();
@@ -185,7 +186,7 @@ fn a_backup_of_the_database_can_be_read_later() {
     assert_eq!(place.optimize()["back"]["sessions"], 1);
     let mut command = place.command(&["archive", "restore", &talk.id]);
     command.env("CTXBRIDGE_DATA_DIR", &backup);
-    assert!(super::sandbox::run(command, b"").done().stdout.as_bytes() == talk.bytes());
+    assert!(run(command, b"").done().stdout.as_bytes() == talk.bytes());
 }
 
 /// Who looks after the archive in a terminal hears of it before it is needed.

@@ -1,18 +1,49 @@
-//! What must hold for every archive, read from the database with nothing between; and what a transcript must be in it.
+//! The archive: what it gives back, and what must hold for it, read from the database with nothing between.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 
-use ctxbridge::common::digest;
-use ctxbridge::transcript::{Interpreter, Turn};
+use ctxbridge_common::digest;
+use ctxbridge_transcript::{Interpreter, Turn};
 use rusqlite::{Connection, OpenFlags, Params, Row};
+use serde_json::Value;
 
-use super::sandbox::{Sandbox, Talk};
+use super::{Sandbox, Talk};
 
 /// A turn: index, begin, end and SHA-256 of its content.
 type Place = (u32, u64, u64, String);
 
 impl Sandbox {
+    /// The archive's database.
+    pub fn database(&self) -> PathBuf {
+        self.data().join("archive.db")
+    }
+
+    /// Databases that were moved aside.
+    pub fn aside(&self) -> Vec<PathBuf> {
+        let names = fs::read_dir(self.data()).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let is_aside = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name.contains("damaged") && !name.ends_with("-wal") && !name.ends_with("-shm")
+        };
+        names.filter(is_aside).collect()
+    }
+
+    /// The lines of the log of failures.
+    pub fn log(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.data().join("logs/errors.log")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Bytes that the archive has of a session's transcript.
+    #[track_caller]
+    pub fn restored(&self, session: &str, more: &[&str]) -> Vec<u8> {
+        let output = self.command(&[&["archive", "restore", session], more].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
     /// The database, to look into.
     pub fn db(&self) -> Connection {
         let db = Connection::open_with_flags(self.database(), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();

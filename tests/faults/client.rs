@@ -1,50 +1,41 @@
-//! Where a test happens: a client in a package folder, a data directory and a home, all in one temporary folder; the commands
-//! that are run on them, and photographs of what must not change.
+//! An installed client in a sandbox: commands on it, and photographs of what must not change.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use ctxbridge::common::digest;
 use ctxbridge_testkit::is_left_out;
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, behind, run, set_mode};
 use rusqlite::Connection;
-use serde_json::Value;
 use tempfile::TempDir;
 
 use super::bundle::{Bundle, VERSION};
 
-/// The user and group that nobody is.
-pub const NOBODY: u32 = 65534;
-
 pub const DEFAULT_PATCH: &str = "aggressive-text-prune";
 
-pub struct Sandbox {
-    root: PathBuf,
+/// A client in a package folder.
+pub struct Client {
+    sandbox: Sandbox,
     data: PathBuf,
-    _folder: TempDir,
 }
 
-impl Sandbox {
-    /// With this client installed.
+impl Client {
+    /// One that is this bundle.
     pub fn new(bundle: Bundle) -> Self {
         Self::with_bytes(&bundle.into_bytes())
     }
 
-    /// With these bytes in the place of the client.
+    /// One that is these bytes.
     pub fn with_bytes(bytes: &[u8]) -> Self {
-        let folder = tempfile::Builder::new().prefix("ctxbridge-faults-").tempdir().unwrap();
-        // Others have to get through to what belongs to them; and the real path, since that is what messages name.
-        set_mode(folder.path(), 0o755);
-        let root = folder.path().canonicalize().unwrap();
-        let sandbox = Self { data: root.join("data"), root, _folder: folder };
-        for path in [sandbox.package(), sandbox.path("home"), sandbox.path("tmp")] {
-            fs::create_dir_all(path).unwrap();
-        }
-        sandbox.install(bytes);
-        sandbox.manifest(VERSION);
-        sandbox
+        let sandbox = Sandbox::new();
+        let client = Self { data: sandbox.data(), sandbox };
+        fs::create_dir_all(client.package()).unwrap();
+        client.install(bytes);
+        client.manifest(VERSION);
+        client
     }
 
     /// The same, with the data elsewhere.
@@ -67,7 +58,7 @@ impl Sandbox {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.root.join(name)
+        self.sandbox.path(name)
     }
 
     pub fn package(&self) -> PathBuf {
@@ -84,15 +75,8 @@ impl Sandbox {
 
     /// `ctxbridge patch …` on nothing yet.
     pub fn bare(&self, arguments: &[&str]) -> Command {
-        self.program(Path::new(env!("CARGO_BIN_EXE_ctxbridge")), arguments)
-    }
-
-    fn program(&self, program: &Path, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program);
-        command.arg("patch").args(arguments).current_dir(self.path("home")).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap()).env("CTXBRIDGE_DATA_DIR", &self.data);
-        // Of killed commands, scratch folders stay behind: they shall go with the sandbox.
-        command.env("HOME", self.path("home")).env("TMPDIR", self.path("tmp"));
+        let mut command = self.sandbox.command(&[&["patch"], arguments].concat());
+        command.env("CTXBRIDGE_DATA_DIR", &self.data);
         command
     }
 
@@ -105,50 +89,27 @@ impl Sandbox {
 
     /// `ctxbridge patch …` on the client, run.
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&mut self.command(arguments))
+        run(self.command(arguments), b"")
     }
 
     /// The same on something else.
     pub fn run_on(&self, target: &Path, arguments: &[&str]) -> Ran {
-        Ran::of(self.bare(arguments).arg(target))
+        run(self.bare(arguments).arg(target), b"")
     }
 
-    /// The same as a user whom permissions apply to: ourselves, or nobody when we are root. What nobody needs is made nobody's.
+    /// The same as a user whom permissions apply to. What nobody needs is made nobody's.
     pub fn run_unprivileged(&self, arguments: &[&str]) -> Ran {
-        Ran::of(&mut self.unprivileged(arguments))
-    }
-
-    fn unprivileged(&self, arguments: &[&str]) -> Command {
-        use std::os::unix::process::CommandExt;
-        if !is_root() {
-            return self.command(arguments);
-        }
-        // The folder of the build may be one that nobody can enter.
-        let program = self.path("ctxbridge");
-        if !program.exists() {
-            fs::copy(env!("CARGO_BIN_EXE_ctxbridge"), &program).unwrap();
-            set_mode(&program, 0o755);
-        }
-        fs::create_dir_all(&self.data).unwrap();
-        for folder in [&self.data, &self.path("home"), &self.path("tmp")] {
-            give_away(folder);
-        }
-        let mut command = self.program(&program, arguments);
-        command.arg(self.target()).uid(NOBODY).gid(NOBODY);
-        command
+        let folders = [&self.data, &self.sandbox.home(), &self.path("tmp")];
+        let mut command = self.sandbox.unprivileged(&[&["patch"], arguments].concat(), &folders.map(PathBuf::as_path));
+        run(command.arg(self.target()).env("CTXBRIDGE_DATA_DIR", &self.data), b"")
     }
 
     /// The same with a shell command in front, such as a `ulimit`.
     pub fn run_behind(&self, shell: &str, arguments: &[&str]) -> Ran {
-        let command = self.command(arguments);
-        let mut behind = Command::new("sh");
-        behind.arg("-c").arg(format!("{shell}; exec \"$0\" \"$@\"")).arg(command.get_program()).args(command.get_args());
-        behind.current_dir(self.path("home")).env_clear();
-        behind.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        Ran::of(&mut behind)
+        run(behind(shell, &self.command(arguments)), b"")
     }
 
-    /// What is in the target.
+    /// The target's content.
     pub fn bytes(&self) -> Vec<u8> {
         fs::read(self.target()).unwrap()
     }
@@ -158,7 +119,7 @@ impl Sandbox {
         self.run(&["verify", "--json"]).json()["state"].as_str().unwrap().to_owned()
     }
 
-    /// Where the backup of these bytes is, or would be.
+    /// The path of the backup of these bytes, whether it is there or not.
     pub fn backup_of(&self, original: &[u8]) -> PathBuf {
         self.data.join("backups").join(digest::of_bytes(original))
     }
@@ -191,7 +152,7 @@ impl Sandbox {
         names.filter(|name| name.starts_with(".ctxbridge-")).collect()
     }
 
-    /// How many intents nobody closed; nothing without a readable journal.
+    /// Number of intents that nobody closed; `None` without a readable journal.
     pub fn open_intents(&self) -> Option<i64> {
         let path = self.data.join("state.db");
         let count =
@@ -211,7 +172,7 @@ impl Sandbox {
     }
 }
 
-/// What must not change.
+/// A client as it was, which must not change.
 #[derive(Debug)]
 pub struct Photo {
     package: BTreeMap<PathBuf, Entry>,
@@ -220,11 +181,11 @@ pub struct Photo {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
-    /// Of a file.
+    /// Only of a file.
     sha256: Option<String>,
     mode: u32,
     owner: (u32, u32),
-    /// Of a file: a folder's changes with each attempt, and that is nothing.
+    /// Only of a file: a folder's changes with each attempt, and that is nothing.
     modified: Option<(i64, i64)>,
 }
 
@@ -242,80 +203,6 @@ fn entries(folder: &Path) -> BTreeMap<PathBuf, Entry> {
     };
     let paths = read.map(|found| found.unwrap().path());
     paths.map(|path| (path.file_name().unwrap().into(), entry(&path))).collect()
-}
-
-/// A command that has ended.
-#[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl Ran {
-    pub fn of(command: &mut Command) -> Self {
-        Self::from(command.output().unwrap())
-    }
-
-    /// It did what it was asked for, or says yes.
-    #[track_caller]
-    pub fn done(self) -> Self {
-        self.with_code(0)
-    }
-
-    /// It says no.
-    #[track_caller]
-    pub fn says_no(self) -> Self {
-        self.with_code(1)
-    }
-
-    /// It refused; stderr has each of `words`, one of which should be the cause and one the next step.
-    #[track_caller]
-    pub fn refused(self, words: &[&str]) -> Self {
-        let ran = self.with_code(3);
-        assert_eq!(ran.stdout, "", "a failure has no result");
-        for word in words {
-            assert!(ran.stderr.contains(word), "`{word}` is missing in: {}", ran.stderr);
-        }
-        ran
-    }
-
-    #[track_caller]
-    fn with_code(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
-        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
-        self
-    }
-
-    /// What it printed, as JSON.
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
-
-impl From<Output> for Ran {
-    fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-    }
-}
-
-/// Whether permissions do not apply to us.
-pub fn is_root() -> bool {
-    // Whoever makes a file owns it.
-    tempfile::tempfile().unwrap().metadata().unwrap().uid() == 0
-}
-
-pub fn set_mode(path: &Path, mode: u32) {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-}
-
-/// Makes a file or folder nobody's, when we may; else it stays ours, and we are whom permissions apply to.
-pub fn give_away(path: &Path) {
-    if is_root() {
-        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
-    }
 }
 
 /// A folder on another file system than the sandboxes, where a hard link to them cannot be. Says so when there is none.
