@@ -1,7 +1,7 @@
 //! Real releases, one of each era, and more in a full run: the sites are found under the names that `releases.toml` has, and the patched file is
 //! the original but for the edits. `cargo xtask signatures` does the same for the whole list.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use ctxbridge::patch::marker;
 use ctxbridge::patch::patcher::Patcher;
 use ctxbridge::patch::plan::plan;
 use ctxbridge::syntax::{Goal, for_each_item, with_deep_stack};
-use ctxbridge_testkit::is_full_run;
+use ctxbridge_testkit::{RunIndex, is_full_run};
 
 /// Releases that are tried: the newest of each era, and in a full run all that are marked for tests.
 fn tested() -> impl Iterator<Item = &'static Release> {
@@ -128,20 +128,6 @@ fn an_executable_comes_back_to_the_byte() {
 /// What two texts may have in common by chance, or because the signatures need it: the longest such piece has 39 bytes.
 const LONGEST_SHARED: usize = 39;
 
-/// Every run that is one byte longer, with its hash, which rolls: a release is read once, not once for each run.
-fn runs(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    const LENGTH: usize = LONGEST_SHARED + 1;
-    const BASE: u64 = 0x0100_0000_01B3;
-    let leading = (1..LENGTH).fold(1_u64, |power, _| power.wrapping_mul(BASE));
-    let add = |hash: u64, byte: u8| hash.wrapping_mul(BASE).wrapping_add(byte.into());
-    let first = bytes.iter().take(LENGTH - 1).fold(0, |hash, byte| add(hash, *byte));
-    bytes.windows(LENGTH).scan(first, move |rest, run| {
-        let hash = add(*rest, run[LENGTH - 1]);
-        *rest = hash.wrapping_sub(leading.wrapping_mul(run[0].into()));
-        Some((hash, run))
-    })
-}
-
 /// Not a byte of the client is ours to publish: the bundles have its shape, and their own words.
 #[test]
 fn no_fixture_shares_a_long_run_with_a_release() {
@@ -151,25 +137,13 @@ fn no_fixture_shares_a_long_run_with_a_release() {
     let bundles: Vec<_> = paths.filter(|path| path.extension().is_some_and(|extension| extension == "js")).collect();
     assert!(bundles.len() >= 10, "{bundles:?}");
     let texts: Vec<Vec<u8>> = bundles.iter().map(|path| fs::read(path).unwrap()).collect();
-    // Where a hash comes from.
-    let mut own: HashMap<u64, Vec<(usize, &[u8])>> = HashMap::new();
-    for (at, text) in texts.iter().enumerate() {
-        runs(text).for_each(|(hash, run)| own.entry(hash).or_default().push((at, run)));
-    }
-    // Most hashes are not there, and this says so faster than the map.
-    let slot = |hash: u64| (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44) as usize;
-    let mut there = vec![false; 1 << 20];
-    own.keys().for_each(|hash| there[slot(*hash)] = true);
+    let own = RunIndex::new(&texts, LONGEST_SHARED + 1);
     // Where a run begins that a release has, too, and which release.
     let mut shared: Vec<BTreeMap<usize, String>> = vec![BTreeMap::new(); texts.len()];
     for release in tested() {
         let container = Target::at(&fetched(release)).unwrap().open().unwrap();
-        let modules = container.modules().map(|module| module.bytes);
-        for (hash, run) in modules.flat_map(runs).filter(|(hash, _)| there[slot(*hash)]) {
-            for (at, own) in own.get(&hash).into_iter().flatten().filter(|(_, own)| *own == run) {
-                let begin = own.as_ptr() as usize - texts[*at].as_ptr() as usize;
-                shared[*at].entry(begin).or_insert_with(|| format!("{} {}", release.package, release.version));
-            }
+        for (at, begin) in container.modules().flat_map(|module| own.shared_with(module.bytes)) {
+            shared[at].entry(begin).or_insert_with(|| format!("{} {}", release.package, release.version));
         }
     }
     let mut found = Vec::new();

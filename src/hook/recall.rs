@@ -25,9 +25,11 @@ use ctxbridge_common::digest;
 use ctxbridge_transcript::is_typed;
 
 /// Time limit for the lookup: it is better to add nothing than to make the user wait.
-const LOOKUP_TIMEOUT: Duration = Duration::from_millis(15);
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(15 * SLOWNESS);
 /// Part of that time for reading new bundles.
-const REFRESH_TIMEOUT: Duration = Duration::from_millis(8);
+const REFRESH_TIMEOUT: Duration = Duration::from_millis(8 * SLOWNESS);
+/// How much slower than a user's an unoptimized build is, which tests run beside many others.
+const SLOWNESS: u64 = if cfg!(debug_assertions) { 40 } else { 1 };
 
 /// Maximum number of lines and characters added, including the frame around them.
 const MAX_ADDED_LINES: usize = 10;

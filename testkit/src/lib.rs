@@ -6,6 +6,7 @@ pub mod files;
 #[cfg(unix)]
 pub mod postgres;
 mod rng;
+mod runs;
 pub mod sandbox;
 mod share;
 pub mod transcript;
@@ -13,5 +14,6 @@ mod without;
 mod words;
 
 pub use rng::Rng;
+pub use runs::RunIndex;
 pub use share::{is_full_run, share_of};
 pub use without::is_left_out;

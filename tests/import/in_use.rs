@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use ctxbridge_testkit::is_full_run;
 use ctxbridge_testkit::sandbox::Sandbox;
 
 use super::theirs::{Theirs, database as write, open, put};
@@ -58,7 +59,7 @@ fn writers_are_not_in_the_way_and_it_is_not_in_theirs() {
             }
             number
         });
-        for _ in 0..5 {
+        for _ in 0..if is_full_run() { 5 } else { 2 } {
             let [_, _, _, failed] = counts(&import(&sandbox, path));
             assert_eq!(failed, 0);
         }

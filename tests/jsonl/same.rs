@@ -9,6 +9,7 @@ use ctxbridge::archive::snapshot;
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{Changes, Compaction, MaintenanceStore, SearchStore, Store, TurnSelection};
 use ctxbridge::config;
+use ctxbridge_testkit::share_of;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
@@ -128,7 +129,7 @@ fn since(store: &mut dyn Store, mark: &str) -> Changes {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
+    #![proptest_config(ProptestConfig { cases: share_of(96), failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn as_in_a_database(steps in proptest::collection::vec(step(), 1..20)) {
         let place = Place::new();

@@ -16,6 +16,7 @@ use ctxbridge::patch::catalogue::Catalogue;
 use ctxbridge::patch::patcher::Patcher;
 use ctxbridge::prune::RUNTIME_FUNCTION;
 use ctxbridge::stub::{ApiRequest, CacheRules, Options, RequestKind, Stub, UsageTotals};
+use ctxbridge_testkit::is_full_run;
 use serde_json::Value;
 
 use super::{Installation, ended_well};
@@ -162,15 +163,15 @@ fn handles_resolve(run: &Run) {
     println!("{}: {} handles resolve", run.name, sent.cuts.len());
 }
 
-/// From the transcript of the unpatched session the simulator foretells what the stub counted in all three.
-fn simulator_agrees(unpatched: &Run, runs: [(&str, &Run); 3]) {
+/// From the transcript of the unpatched session the simulator foretells what the stub counted in these runs.
+fn simulator_agrees(unpatched: &Run, runs: &[(&str, &Run)]) {
     let transcript = unpatched.transcript();
     let simulated = unpatched.stdout(&["prune", "simulate", transcript.to_str().unwrap(), "--window", WINDOW, "--json"]);
     let simulated: Value = serde_json::from_str(&simulated).unwrap();
     let policies = simulated["policies"].as_array().unwrap();
     let mut wrong = Vec::new();
     for (name, run) in runs {
-        let found = policies.iter().find(|found| found["name"] == name).unwrap_or_else(|| panic!("{name} in {simulated}"));
+        let found = policies.iter().find(|found| found["name"] == *name).unwrap_or_else(|| panic!("{name} in {simulated}"));
         let UsageTotals { requests, read, written, peak, .. } = run.totals;
         for (key, counted) in [
             ("calls", requests),
@@ -192,21 +193,25 @@ fn simulator_agrees(unpatched: &Run, runs: [(&str, &Run); 3]) {
 fn pruning_pays(version: &str) {
     let installation = Installation::of(version);
     let unpatched = Run::new(&installation, "unpatched");
-    let reference = with_reference(&installation, || Run::new(&installation, "reference"));
+    // It has some hundred requests as well.
+    let reference = is_full_run().then(|| with_reference(&installation, || Run::new(&installation, "reference")));
     installation.apply();
     let ours = Run::new(&installation, "ours");
     installation.revert();
 
     println!("| release | policy | calls | sent | input | read | written | peak | of unpatched | cost | of unpatched |");
-    for run in [&unpatched, &reference, &ours] {
+    for run in [Some(&unpatched), reference.as_ref(), Some(&ours)].into_iter().flatten() {
         run.print(version, &unpatched);
     }
     let (peak, cost) = (ours.peak_ratio(&unpatched), ours.cost_ratio(&unpatched));
     assert!(peak <= LARGEST_PEAK, "{version}: the largest request is {peak:.2} of the unpatched one");
     assert!(cost <= LARGEST_COST, "{version}: {cost:.2} of the unpatched cost");
-    assert!(cost < reference.cost_ratio(&unpatched), "{version}: cheaper than the reference design");
     handles_resolve(&ours);
-    simulator_agrees(&unpatched, [("none", &unpatched), ("reference", &reference), ("all", &ours)]);
+    simulator_agrees(&unpatched, &[("none", &unpatched), ("all", &ours)]);
+    if let Some(reference) = &reference {
+        assert!(cost < reference.cost_ratio(&unpatched), "{version}: cheaper than the reference design");
+        simulator_agrees(&unpatched, &[("reference", reference)]);
+    }
 }
 
 #[test]
