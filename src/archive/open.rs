@@ -88,31 +88,31 @@ impl Location {
     ///
     /// # Errors
     /// If neither the database nor the folder can be opened; the error is then that of the configured one.
-    pub fn open_for_writing(&self, patience: LockPolicy) -> Result<OpenedArchive, StoreError> {
-        self.open(patience, true, |store| store)
+    pub fn open_for_writing(&self, policy: LockPolicy) -> Result<OpenedArchive, StoreError> {
+        self.open(policy, true, |store| store)
     }
 
     /// Like [`Self::open_for_writing`], for hooks. They leave cold storage alone: a mounted bucket may be slow, and somebody waits.
     ///
     /// # Errors
     /// As [`Self::open_for_writing`].
-    pub fn open_for_hook(&self, patience: LockPolicy) -> Result<OpenedArchive, StoreError> {
-        self.open(patience, true, SqliteStore::leaving_cold)
+    pub fn open_for_hook(&self, policy: LockPolicy) -> Result<OpenedArchive, StoreError> {
+        self.open(policy, true, SqliteStore::leaving_cold)
     }
 
     /// Like [`Self::open_for_writing`], for reading: a folder that nobody has written to is not used.
     ///
     /// # Errors
     /// As [`Self::open_for_writing`].
-    pub fn open_for_reading(&self, patience: LockPolicy) -> Result<OpenedArchive, StoreError> {
-        self.open(patience, false, |store| store)
+    pub fn open_for_reading(&self, policy: LockPolicy) -> Result<OpenedArchive, StoreError> {
+        self.open(policy, false, |store| store)
     }
 
     /// Opens the archive for inspection, if there is one: nothing is written or repaired.
     ///
     /// # Errors
     /// As [`Self::open_for_writing`]; also when it is damaged.
-    pub fn open_without_repair(&self, patience: LockPolicy) -> Result<Option<Box<dyn Store>>, StoreError> {
+    pub fn open_without_repair(&self, policy: LockPolicy) -> Result<Option<Box<dyn Store>>, StoreError> {
         let lines = || Ok(JsonlStore::open_read_only(&self.folder)?.map(boxed));
         if self.is_lines {
             return lines();
@@ -122,7 +122,7 @@ impl Location {
             if !self.data.join(SqliteStore::FILE).exists() {
                 return Ok(None);
             }
-            let presence = recovery::lock_in_use(&self.data, patience)?;
+            let presence = recovery::lock_in_use(&self.data, policy)?;
             Ok(SqliteStore::open_read_only(&self.data)?.map(|store| boxed(store.holding(presence))))
         };
         match database() {
@@ -148,26 +148,26 @@ impl Location {
         }
     }
 
-    fn open(&self, patience: LockPolicy, begins: bool, manner: StoreAdjustment) -> Result<OpenedArchive, StoreError> {
+    fn open(&self, policy: LockPolicy, begins: bool, manner: StoreAdjustment) -> Result<OpenedArchive, StoreError> {
         if self.is_lines {
-            let (store, aside) = self.open_lines(patience)?;
+            let (store, aside) = self.open_lines(policy)?;
             return Ok(OpenedArchive { store: boxed(store), quarantined: aside, fallback_reason: None });
         }
-        match recovery::open_or_recover(&self.data, patience) {
+        match recovery::open_or_recover(&self.data, policy) {
             Ok((store, aside)) => Ok(OpenedArchive { store: boxed(manner(store)), quarantined: aside, fallback_reason: None }),
             Err(error) if has_no_database(&error) && (begins || JsonlStore::is_in(&self.folder)) => {
-                let Ok((store, aside)) = self.open_lines(patience) else { return Err(error) };
+                let Ok((store, aside)) = self.open_lines(policy) else { return Err(error) };
                 Ok(OpenedArchive { store: boxed(store), quarantined: aside, fallback_reason: Some(self.told_of(&error)) })
             }
             Err(error) => Err(error),
         }
     }
 
-    fn open_lines(&self, patience: LockPolicy) -> Result<(JsonlStore, Option<PathBuf>), StoreError> {
-        match JsonlStore::open(&self.folder, patience) {
+    fn open_lines(&self, policy: LockPolicy) -> Result<(JsonlStore, Option<PathBuf>), StoreError> {
+        match JsonlStore::open(&self.folder, policy) {
             Err(error) if error.is_damage() => {
                 let aside = JsonlStore::move_damaged_aside(&self.folder)?;
-                JsonlStore::open(&self.folder, patience).map(|store| (store, aside))
+                JsonlStore::open(&self.folder, policy).map(|store| (store, aside))
             }
             opened => opened.map(|store| (store, None)),
         }

@@ -25,11 +25,11 @@ const MOVE_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// If it cannot be opened, or a damaged one cannot be moved.
-pub fn open_or_recover(data: &Path, patience: LockPolicy) -> Result<(SqliteStore, Option<PathBuf>), StoreError> {
-    match present(data, patience) {
+pub fn open_or_recover(data: &Path, policy: LockPolicy) -> Result<(SqliteStore, Option<PathBuf>), StoreError> {
+    match present(data, policy) {
         Err(error) if error.is_damage() => {
             let aside = quarantine_if_damaged(data)?;
-            present(data, patience).map(|store| (store, aside))
+            present(data, policy).map(|store| (store, aside))
         }
         opened => opened.map(|store| (store, None)),
     }
@@ -73,19 +73,19 @@ pub fn quarantine_message(aside: &Path) -> String {
 ///
 /// # Errors
 /// If it is being moved.
-pub fn lock_in_use(data: &Path, patience: LockPolicy) -> Result<Option<File>, StoreError> {
-    lock(data, File::try_lock_shared, patience.lock_timeout())
+pub fn lock_in_use(data: &Path, policy: LockPolicy) -> Result<Option<File>, StoreError> {
+    lock(data, File::try_lock_shared, policy.lock_timeout())
 }
 
-fn present(data: &Path, patience: LockPolicy) -> Result<SqliteStore, StoreError> {
-    let presence = lock_in_use(data, patience)?;
-    Ok(SqliteStore::open(data, patience)?.holding(presence))
+fn present(data: &Path, policy: LockPolicy) -> Result<SqliteStore, StoreError> {
+    let presence = lock_in_use(data, policy)?;
+    Ok(SqliteStore::open(data, policy)?.holding(presence))
 }
 
 /// `None` if no lock is possible: the database reports that problem too.
-fn lock(data: &Path, way: fn(&File) -> Result<(), TryLockError>, patience: Duration) -> Result<Option<File>, StoreError> {
+fn lock(data: &Path, way: fn(&File) -> Result<(), TryLockError>, timeout: Duration) -> Result<Option<File>, StoreError> {
     let Ok(file) = files::private().create(true).append(true).open(data.join(LOCK)) else { return Ok(None) };
-    match files::lock_within(&file, way, patience) {
+    match files::lock_within(&file, way, timeout) {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: data.join(SqliteStore::FILE) }),
         // Some network drives have none.

@@ -52,13 +52,13 @@ impl WindowStateStore {
         files.into_iter().find_map(|(_, path)| read(&path))
     }
 
-    /// Updates the state of a session. `patience` limits the wait for another process that holds the lock.
+    /// Updates the state of a session. `timeout` limits the wait for another process that holds the lock.
     ///
     /// # Errors
     /// If it cannot be written, or another process held the lock too long ([`io::ErrorKind::WouldBlock`]); nothing is changed then.
-    pub fn update<T>(&self, session: &str, patience: Duration, change: impl FnOnce(&mut WindowState) -> T) -> io::Result<T> {
+    pub fn update<T>(&self, session: &str, timeout: Duration, change: impl FnOnce(&mut WindowState) -> T) -> io::Result<T> {
         paths::create_private_dir(&self.folder)?;
-        let _lock = self.lock(patience)?;
+        let _lock = self.lock(timeout)?;
         let path = self.file(session);
         let known = self.load(session);
         let mut state = known.clone().unwrap_or_else(|| WindowState::new(session));
@@ -84,9 +84,9 @@ impl WindowStateStore {
         self.folder.join(format!("{name}.json"))
     }
 
-    fn lock(&self, patience: Duration) -> io::Result<File> {
+    fn lock(&self, timeout: Duration) -> io::Result<File> {
         let file = files::private().create(true).truncate(false).open(self.folder.join(".lock"))?;
-        match files::lock_within(&file, File::try_lock, patience) {
+        match files::lock_within(&file, File::try_lock, timeout) {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             // Some network drives have no locks; a change that gets lost there is better than none.

@@ -109,20 +109,20 @@ impl BundleIndex {
     ///
     /// # Errors
     /// If it can be neither opened nor rebuilt.
-    pub fn open(data: &Path, bundles: &Bundles, patience: Duration) -> Result<Self, IndexError> {
+    pub fn open(data: &Path, bundles: &Bundles, timeout: Duration) -> Result<Self, IndexError> {
         let folder = data.join(CACHE_FOLDER);
         let name = digest::of_bytes(bundles.folder().as_os_str().as_encoded_bytes())[..32].to_owned();
         let path = folder.join(name).with_extension("db");
         let failed = |cause| IndexError::Cache { path: path.clone(), cause };
         paths::create_private_dir(&folder).map_err(|error| failed(DatabaseOpenError::Sqlite(as_sqlite(&error))))?;
         // Whatever is lost in a crash is read again.
-        let manners = DatabaseOptions { busy_timeout: patience, is_durable: false, wal_autocheckpoint: Some(CHECKPOINT_PAGES) };
-        let db = match sqlite::open(&path, &MIGRATIONS, manners) {
+        let options = DatabaseOptions { busy_timeout: timeout, is_durable: false, wal_autocheckpoint: Some(CHECKPOINT_PAGES) };
+        let db = match sqlite::open(&path, &MIGRATIONS, options) {
             Err(error) if must_be_rebuilt(&error) => {
                 for end in ["", "-wal", "-shm"] {
                     fs::remove_file(format!("{}{end}", path.display())).ok();
                 }
-                sqlite::open(&path, &MIGRATIONS, manners).map_err(failed)?
+                sqlite::open(&path, &MIGRATIONS, options).map_err(failed)?
             }
             opened => opened.map_err(failed)?,
         };

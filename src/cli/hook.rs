@@ -66,7 +66,7 @@ fn printed(event: Event, is_debug: bool) -> Printed {
     // The client's folder may change in a session, its project does not.
     let project = started_in();
     let config = Config::load(&ConfigSources::of_process(project.as_deref().or(input.cwd.as_deref())));
-    let scene = HookContext {
+    let context = HookContext {
         data,
         client: transcript_paths::client_folder(),
         home: paths::home_dir(),
@@ -79,13 +79,13 @@ fn printed(event: Event, is_debug: bool) -> Printed {
         now_ms: jiff::Timestamp::now().as_millisecond(),
         measured: Default::default(),
     };
-    if is_debug || scene.config.hooks.event_log {
-        record(event, &scene, &bytes);
+    if is_debug || context.config.hooks.event_log {
+        record(event, &context, &bytes);
     }
     match problem {
-        None => hook::run(event, &scene),
+        None => hook::run(event, &context),
         Some(error) => {
-            scene.log_failure(event, &format!("the hook's input is not JSON: {error}"));
+            context.log_failure(event, &format!("the hook's input is not JSON: {error}"));
             Printed::default()
         }
     }
@@ -93,12 +93,12 @@ fn printed(event: Event, is_debug: bool) -> Printed {
 
 /// Logs the client's input. Logging must not cause a failure of its own: a log that cannot be written is only noted in the failure
 /// log, and only when a session starts.
-fn record(event: Event, scene: &HookContext, input: &[u8]) {
-    let log = EventLog::in_dir(&scene.data);
-    let session = scene.input.session.as_deref();
+fn record(event: Event, context: &HookContext, input: &[u8]) {
+    let log = EventLog::in_dir(&context.data);
+    let session = context.input.session.as_deref();
     let work = || {
-        let (redactor, _) = Redactor::of(&scene.config.redact);
-        log.append(event, session, input, scene.now_ms, &redactor)?;
+        let (redactor, _) = Redactor::of(&context.config.redact);
+        log.append(event, session, input, context.now_ms, &redactor)?;
         if event == Event::SessionStart { log.remove_old(std::time::SystemTime::now()) } else { Ok(()) }
     };
     let problem = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
@@ -108,7 +108,7 @@ fn record(event: Event, scene: &HookContext, input: &[u8]) {
     };
     if event == Event::SessionStart {
         let error = format!("the event log in {} cannot be written: {problem}", log.folder().display());
-        scene.log().note(event, session, &error, scene.now_ms).ok();
+        context.log().note(event, session, &error, context.now_ms).ok();
     }
 }
 

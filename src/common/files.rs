@@ -67,15 +67,15 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|failure| failure.error)
 }
 
-/// Locks a file with [`File::try_lock`] or [`File::try_lock_shared`], and waits at most `patience` for other holders.
+/// Locks a file with [`File::try_lock`] or [`File::try_lock_shared`], and waits at most `timeout` for other holders.
 ///
 /// # Errors
 /// If others hold it for longer ([`TryLockError::WouldBlock`]), or the file system has no locks.
-pub fn lock_within(file: &File, way: fn(&File) -> Result<(), TryLockError>, patience: Duration) -> Result<(), TryLockError> {
+pub fn lock_within(file: &File, way: fn(&File) -> Result<(), TryLockError>, timeout: Duration) -> Result<(), TryLockError> {
     let begun = Instant::now();
     loop {
         match way(file) {
-            Err(TryLockError::WouldBlock) if begun.elapsed() < patience => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < timeout => std::thread::sleep(PAUSE),
             result => return result,
         }
     }

@@ -51,15 +51,15 @@ pub enum DatabaseOpenError {
 ///
 /// # Errors
 /// If the file cannot be opened or is newer than this version.
-pub fn open(path: &Path, migrations: &[&str], manners: DatabaseOptions) -> Result<Connection, DatabaseOpenError> {
+pub fn open(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Result<Connection, DatabaseOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     create_private(path);
     let mut db = Connection::open_with_flags(path, flags)?;
     // Before anything else: the very first statement may already find the file locked.
-    db.busy_timeout(manners.busy_timeout)?;
+    db.busy_timeout(options.busy_timeout)?;
     db.pragma_update(None, "journal_mode", "wal")?;
-    db.pragma_update(None, "synchronous", if manners.is_durable { "full" } else { "normal" })?;
-    if let Some(pages) = manners.wal_autocheckpoint {
+    db.pragma_update(None, "synchronous", if options.is_durable { "full" } else { "normal" })?;
+    if let Some(pages) = options.wal_autocheckpoint {
         db.pragma_update(None, "wal_autocheckpoint", pages)?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     }

@@ -19,81 +19,87 @@ const LEARNING_TIMEOUT: Duration = Duration::from_millis(1_000);
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Archives everything before it leaves the window, then gives the client instructions for its summary, or blocks the compaction.
-pub(super) fn before(scene: &HookContext) -> Result<HookReply, HookError> {
+pub(super) fn before(context: &HookContext) -> Result<HookReply, HookError> {
     let announced = |context_tokens, is_blocked| {
-        let (at_ms, cause) = (scene.now_ms, scene.input.trigger.clone());
-        scene.input.session.clone().map(|session| PendingWrite::Compaction { session, at_ms, cause, context_tokens, is_blocked })
+        let (at_ms, cause) = (context.now_ms, context.input.trigger.clone());
+        context.input.session.clone().map(|session| PendingWrite::Compaction {
+            session,
+            at_ms,
+            cause,
+            context_tokens,
+            is_blocked,
+        })
     };
-    let mut store = scene.open_or_spool(announced(None, false).as_slice())?;
-    let archived = scene.archive(&mut *store, true);
-    let observation = prompt::observe_window(scene, archived.as_ref().ok().and_then(Option::as_ref), false);
+    let mut store = context.open_or_spool(announced(None, false).as_slice())?;
+    let archived = context.archive(&mut *store, true);
+    let observation = prompt::observe_window(context, archived.as_ref().ok().and_then(Option::as_ref), false);
     // What could not be archived must not stay in the way of a compaction: only what is safe is held back.
-    let block = archived.as_ref().ok().and_then(|_| block_reason(scene, observation.as_ref()));
-    let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
+    let block = archived.as_ref().ok().and_then(|_| block_reason(context, observation.as_ref()));
+    let session = context.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
     if let Some(compaction) = announced(observation.map(|seen| seen.tokens), block.is_some()) {
-        scene.write_or_spool(&mut *store, &compaction)?;
+        context.write_or_spool(&mut *store, &compaction)?;
     }
     if block.is_some() {
         return Ok(HookReply { block, ..HookReply::default() });
     }
     let found = store.session(session)?;
     if let Some(found) = &found {
-        learn(scene, &mut *store, found);
+        learn(context, &mut *store, found);
     }
     let text = match &found {
-        Some(found) => instructions::instructions(&mut *store, found, scene.config.archive.instruction_budget)?,
+        Some(found) => instructions::instructions(&mut *store, found, context.config.archive.instruction_budget)?,
         None => String::new(),
     };
     if let Some(found) = &found {
         let taken = snapshot::take_snapshots(&mut *store, found, Some(Instant::now() + SNAPSHOT_TIMEOUT)).map(drop);
-        note(scene, taken.err());
+        note(context, taken.err());
     }
     drop(store);
     if let Err(error) = archived {
-        scene.handle_failure(Event::PreCompact, &error);
+        context.handle_failure(Event::PreCompact, &error);
     }
     Ok(HookReply { instructions: Some(text).filter(|text| !text.is_empty()), ..HookReply::default() })
 }
 
 /// Extracts learnings now, since the conversation so far leaves the window. The end of the session handles the rest.
-fn learn(scene: &HookContext, store: &mut dyn Store, session: &Session) {
+fn learn(context: &HookContext, store: &mut dyn Store, session: &Session) {
     let (patterns, problem) = LearningPatterns::of_user();
     let learned = learn::learn_from_session(store, session, &patterns, Some(Instant::now() + LEARNING_TIMEOUT));
-    scene.measured().learnings += learned.as_ref().map_or(0, |learned| learned.learnings as u64);
-    note(scene, problem);
-    note(scene, learned.err());
+    context.measured().learnings += learned.as_ref().map_or(0, |learned| learned.learnings as u64);
+    note(context, problem);
+    note(context, learned.err());
 }
 
 /// Logs an error that is not worth telling the user.
-fn note(scene: &HookContext, error: Option<impl std::fmt::Display>) {
+fn note(context: &HookContext, error: Option<impl std::fmt::Display>) {
     if let Some(error) = error {
         // Where that cannot be written either, there is nobody to remember.
-        scene.log().note(Event::PreCompact, scene.input.session.as_deref(), &error.to_string(), scene.now_ms).ok();
+        context.log().note(Event::PreCompact, context.input.session.as_deref(), &error.to_string(), context.now_ms).ok();
     }
 }
 
-fn block_reason(scene: &HookContext, seen: Option<&Observation>) -> Option<String> {
-    let trigger = Trigger::named(scene.input.trigger.as_deref()?)?;
-    let session = scene.input.session.as_deref()?;
-    let decide = |state: &mut WindowState| match gate(&scene.config.hooks, trigger, seen, state) {
+fn block_reason(context: &HookContext, seen: Option<&Observation>) -> Option<String> {
+    let trigger = Trigger::named(context.input.trigger.as_deref()?)?;
+    let session = context.input.session.as_deref()?;
+    let decide = |state: &mut WindowState| match gate(&context.config.hooks, trigger, seen, state) {
         GateDecision::Block { reason } => {
-            state.record_block(scene.now_ms);
+            state.record_block(context.now_ms);
             Some(reason)
         }
         GateDecision::Allow => None,
     };
     // Where it cannot be remembered that this one was blocked, the next one would be as well.
-    autopilot::WindowStateStore::in_dir(&scene.data).update(session, STATE_LOCK_TIMEOUT, decide).ok()?
+    autopilot::WindowStateStore::in_dir(&context.data).update(session, STATE_LOCK_TIMEOUT, decide).ok()?
 }
 
 /// Stores the client's summary, from which the conversation continues.
-pub(super) fn after(scene: &HookContext) -> Result<HookReply, HookError> {
-    let (session, text) = (scene.input.session.clone(), scene.input.compact_summary.clone());
-    let summary = session.zip(text).map(|(session, text)| PendingWrite::Summary { session, text, at_ms: scene.now_ms });
-    let mut store = scene.open_or_spool(summary.as_slice())?;
-    let archived = scene.archive(&mut *store, false).map(drop);
+pub(super) fn after(context: &HookContext) -> Result<HookReply, HookError> {
+    let (session, text) = (context.input.session.clone(), context.input.compact_summary.clone());
+    let summary = session.zip(text).map(|(session, text)| PendingWrite::Summary { session, text, at_ms: context.now_ms });
+    let mut store = context.open_or_spool(summary.as_slice())?;
+    let archived = context.archive(&mut *store, false).map(drop);
     if let Some(summary) = &summary {
-        scene.write_or_spool(&mut *store, summary)?;
+        context.write_or_spool(&mut *store, summary)?;
     }
     archived.map(|()| HookReply::default())
 }

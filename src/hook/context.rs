@@ -84,9 +84,9 @@ pub(super) fn ingest_transcript(store: &mut dyn Store, transcript: &Transcript, 
 impl HookContext {
     /// Opens the archive. A damaged one is replaced, and filled again in the background. With [`LockPolicy::Background`], queued writes
     /// of other hooks are applied first.
-    pub fn open(&self, patience: LockPolicy) -> Result<Box<dyn Store>, HookError> {
+    pub fn open(&self, policy: LockPolicy) -> Result<Box<dyn Store>, HookError> {
         // A mounted bucket may be slow, and somebody waits.
-        let opened = self.location().open_for_hook(patience);
+        let opened = self.location().open_for_hook(policy);
         let OpenedArchive { mut store, quarantined: aside, fallback_reason: instead } =
             opened.inspect_err(|_| self.enqueue_transcript())?;
         if let Some(aside) = aside {
@@ -96,7 +96,7 @@ impl HookContext {
             // It works, so nobody is told; whoever asks finds out why.
             self.log().note_once(Event::SessionStart, self.input.session.as_deref(), &instead, self.now_ms).ok();
         }
-        if patience == LockPolicy::Background
+        if policy == LockPolicy::Background
             && let Err(error) = Spool::in_dir(&self.data).drain_into(&mut *store)
         {
             // It waits on; what this hook has to write is tried all the same.

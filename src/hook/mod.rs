@@ -51,39 +51,39 @@ const WRITE_LOCK_POLICY: LockPolicy = LockPolicy::Background;
 pub const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 /// Handles an event. Never fails and never panics.
-pub fn run(event: Event, scene: &HookContext) -> Printed {
+pub fn run(event: Event, context: &HookContext) -> Printed {
     let begun = Instant::now();
     let work = || match event {
-        Event::SessionStart => session_start::run(scene),
-        Event::UserPromptSubmit => prompt::run(scene),
-        Event::PreCompact => compact::before(scene),
-        Event::PostCompact => compact::after(scene),
-        Event::Stop => stop::answer(scene),
-        Event::SubagentStop => stop::agent(scene),
-        Event::SessionEnd => stop::session(scene),
-        Event::PreToolUse => tool::before(scene),
-        Event::PostToolUse => tool::after(scene),
+        Event::SessionStart => session_start::run(context),
+        Event::UserPromptSubmit => prompt::run(context),
+        Event::PreCompact => compact::before(context),
+        Event::PostCompact => compact::after(context),
+        Event::Stop => stop::answer(context),
+        Event::SubagentStop => stop::agent(context),
+        Event::SessionEnd => stop::session(context),
+        Event::PreToolUse => tool::before(context),
+        Event::PostToolUse => tool::after(context),
     };
     let result = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(reply)) => Ok(reply),
         Ok(Err(error)) => {
-            scene.measured().error = Some(error.to_string());
-            Err(scene.handle_failure(event, &error))
+            context.measured().error = Some(error.to_string());
+            Err(context.handle_failure(event, &error))
         }
         Err(_) => {
             let bug = format!("a bug in ctxbridge {}; please report it", env!("CARGO_PKG_VERSION"));
-            scene.measured().error = Some(bug.clone());
-            Err(scene.log_failure(event, &bug))
+            context.measured().error = Some(bug.clone());
+            Err(context.log_failure(event, &bug))
         }
     };
     // Whoever measures must not be in the way: where it cannot be written, it is not known.
-    HookMetrics::in_dir(&scene.data)
-        .add(event, scene.input.session.as_deref(), (scene.now_ms, begun.elapsed()), &scene.measured())
+    HookMetrics::in_dir(&context.data)
+        .add(event, context.input.session.as_deref(), (context.now_ms, begun.elapsed()), &context.measured())
         .ok();
     let mut reply = result.unwrap_or_else(|told| told.map(HookReply::notice).unwrap_or_default());
     // What pre-compact says goes to the model.
     if event != Event::PreCompact
-        && let Some(owed) = scene.log().take_notices()
+        && let Some(owed) = context.log().take_notices()
     {
         reply.tell(&owed);
     }

@@ -12,21 +12,21 @@ use ctxbridge_archive::store::sqlite::LockPolicy;
 /// Time to wait for another process that holds the same session's state.
 const STATE_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
-pub(super) fn run(scene: &HookContext) -> Result<HookReply, HookError> {
+pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
     let mut reply = HookReply::default();
     let mut recalled = None;
-    let archived = scene.open(LockPolicy::Interactive).and_then(|mut store| {
-        let archived = scene.archive(&mut *store, false);
-        recalled = recalled_with(scene, Some(&mut *store));
+    let archived = context.open(LockPolicy::Interactive).and_then(|mut store| {
+        let archived = context.archive(&mut *store, false);
+        recalled = recalled_with(context, Some(&mut *store));
         archived
     });
     // Without an archive there are bundles.
     if archived.is_err() && recalled.is_none() {
-        recalled = recalled_with(scene, None);
+        recalled = recalled_with(context, None);
     }
-    bundle_recorder::record_prompt(scene);
-    if let Some(observation) = observe_window(scene, archived.as_ref().ok().and_then(Option::as_ref), true)
-        && autopilot::should_report(&scene.config.autopilot, &observation)
+    bundle_recorder::record_prompt(context);
+    if let Some(observation) = observe_window(context, archived.as_ref().ok().and_then(Option::as_ref), true)
+        && autopilot::should_report(&context.config.autopilot, &observation)
     {
         let report = autopilot::report(&observation);
         reply.tell(&report);
@@ -41,7 +41,7 @@ pub(super) fn run(scene: &HookContext) -> Result<HookReply, HookError> {
     match archived {
         Ok(_) => Ok(reply),
         Err(error) => {
-            if let Some(told) = scene.handle_failure(Event::UserPromptSubmit, &error) {
+            if let Some(told) = context.handle_failure(Event::UserPromptSubmit, &error) {
                 reply.tell(&told);
             }
             Ok(reply)
@@ -49,26 +49,26 @@ pub(super) fn run(scene: &HookContext) -> Result<HookReply, HookError> {
     }
 }
 
-fn recalled_with(scene: &HookContext, store: Option<&mut dyn Store>) -> Option<String> {
-    let prompt = scene.input.prompt.as_deref().filter(|_| scene.config.recall.prompts)?;
-    recall::context_for_text(scene, store, recall::WindowContent::Session, prompt)
+fn recalled_with(context: &HookContext, store: Option<&mut dyn Store>) -> Option<String> {
+    let prompt = context.input.prompt.as_deref().filter(|_| context.config.recall.prompts)?;
+    recall::context_for_text(context, store, recall::WindowContent::Session, prompt)
 }
 
 /// Records how full the window is; `None` if that is unknown or disabled.
-pub(super) fn observe_window(scene: &HookContext, pass: Option<&IngestReport>, is_prompt: bool) -> Option<Observation> {
-    let config = &scene.config.autopilot;
-    let session = scene.input.session.as_deref().filter(|_| config.enabled)?;
+pub(super) fn observe_window(context: &HookContext, pass: Option<&IngestReport>, is_prompt: bool) -> Option<Observation> {
+    let config = &context.config.autopilot;
+    let session = context.input.session.as_deref().filter(|_| config.enabled)?;
     let (tokens, turns, window) = match pass {
         Some(pass) => {
             let interpreter = &pass.interpreter;
             (interpreter.context_tokens(), Some(interpreter.turns().into()), interpreter.session_metadata().window)
         }
-        None => match autopilot::usage_at_end(&scene.transcript().ok()??) {
+        None => match autopilot::usage_at_end(&context.transcript().ok()??) {
             ContextUsage::Tokens(tokens) => (tokens, None, None),
             ContextUsage::Compacted | ContextUsage::Unknown => return None,
         },
     };
-    let states = autopilot::WindowStateStore::in_dir(&scene.data);
+    let states = autopilot::WindowStateStore::in_dir(&context.data);
     let change = |state: &mut autopilot::WindowState| {
         state.window = window.or(state.window);
         if is_prompt {
@@ -76,10 +76,10 @@ pub(super) fn observe_window(scene: &HookContext, pass: Option<&IngestReport>, i
         }
         let turns = turns.unwrap_or_else(|| state.history.last().map_or(0, |point| point.turns));
         let window = config.window_or(state.window);
-        let window = scene.compact_window_tokens.map_or(window, |smaller| window.min(smaller));
-        let observation = state.observe(WindowReading { tokens, window, turns, at_ms: scene.now_ms }, config);
+        let window = context.compact_window_tokens.map_or(window, |smaller| window.min(smaller));
+        let observation = state.observe(WindowReading { tokens, window, turns, at_ms: context.now_ms }, config);
         let is_tight = is_prompt && observation.has_changed() && observation.phase == Phase::Optimize;
-        let optimizes = is_tight && scene.config.archive.auto_optimize;
+        let optimizes = is_tight && context.config.archive.auto_optimize;
         if optimizes {
             state.record_optimize_run();
         }
@@ -87,7 +87,7 @@ pub(super) fn observe_window(scene: &HookContext, pass: Option<&IngestReport>, i
     };
     let (observation, optimizes) = states.update(session, STATE_LOCK_TIMEOUT, change).ok()?;
     if optimizes {
-        background::start(&scene.program, &["archive", "optimize", "--background"]).ok();
+        background::start(&context.program, &["archive", "optimize", "--background"]).ok();
     }
     Some(observation)
 }

@@ -50,7 +50,7 @@ const TURNS_KEPT_BY_CLIENT: u32 = 10;
 
 /// Finds turns in these folders of the project that are related to a text; `None` if they cannot be found in time.
 pub(super) fn related_turns(
-    scene: &HookContext,
+    context: &HookContext,
     store: &mut dyn StoreReader,
     folders: &[String],
     session: Option<&Session>,
@@ -59,8 +59,8 @@ pub(super) fn related_turns(
     most: usize,
 ) -> Option<Vec<RelatedTurn>> {
     let deadline = Instant::now() + LOOKUP_TIMEOUT;
-    let mut index = SearchIndex::open_existing(&scene.data, LOOKUP_TIMEOUT).ok()??;
-    let own = session.map_or_else(|| scene.input.session.as_deref().unwrap_or_default(), |session| &session.session);
+    let mut index = SearchIndex::open_existing(&context.data, LOOKUP_TIMEOUT).ok()??;
+    let own = session.map_or_else(|| context.input.session.as_deref().unwrap_or_default(), |session| &session.session);
     let forgotten = match (session, window) {
         (_, WindowContent::Empty) => u32::MAX,
         (Some(session), _) => {
@@ -73,11 +73,11 @@ pub(super) fn related_turns(
 }
 
 /// Returns the folders of the session's project: its work trees, and the folder it is archived under.
-pub(super) fn folders(scene: &HookContext, session: Option<&Session>) -> Vec<String> {
-    let mut folders = scene.project().map(|project| project.roots()).unwrap_or_default();
+pub(super) fn folders(context: &HookContext, session: Option<&Session>) -> Vec<String> {
+    let mut folders = context.project().map(|project| project.roots()).unwrap_or_default();
     // As the archive names it; a session that is not archived yet has only the client's word.
     let named = session.and_then(|session| session.folder.clone());
-    folders.extend(named.or_else(|| Some(scene.input.cwd.as_deref()?.to_string_lossy().into_owned())));
+    folders.extend(named.or_else(|| Some(context.input.cwd.as_deref()?.to_string_lossy().into_owned())));
     folders
 }
 
@@ -117,15 +117,15 @@ impl From<Episode> for RecallCandidate {
 
 /// Returns the context to add for a text, if any; without a store, from bundles alone.
 pub(super) fn context_for_text(
-    scene: &HookContext,
+    context: &HookContext,
     store: Option<&mut dyn Store>,
     window: WindowContent,
     text: &str,
 ) -> Option<String> {
     let text = text.trim();
-    let session = scene.input.session.as_deref().filter(|_| is_question(text))?;
-    let mut shown = (window == WindowContent::Session).then(|| AlreadyRecalled::of(&scene.data, session));
-    let known = candidates(scene, session, store, window, head(text, *QUERY_CHARS.end()), shown.as_ref());
+    let session = context.input.session.as_deref().filter(|_| is_question(text))?;
+    let mut shown = (window == WindowContent::Session).then(|| AlreadyRecalled::of(&context.data, session));
+    let known = candidates(context, session, store, window, head(text, *QUERY_CHARS.end()), shown.as_ref());
     let label = label(&known);
     let mut body = Budget::new(MAX_ADDED_CHARS - quote::FENCE_OVERHEAD_CHARS - label.chars().count());
     let told: Vec<String> =
@@ -141,7 +141,7 @@ pub(super) fn context_for_text(
 
 /// Collects candidates: turns first, which say more and have handles; at most as many as there is room for.
 fn candidates(
-    scene: &HookContext,
+    context: &HookContext,
     id: &str,
     mut store: Option<&mut dyn Store>,
     window: WindowContent,
@@ -152,15 +152,15 @@ fn candidates(
     let mut known = Vec::new();
     if let Some(store) = &mut store {
         let session = store.session(id).ok().flatten();
-        let folders = folders(scene, session.as_ref());
-        let turns = related_turns(scene, *store, &folders, session.as_ref(), window, text, MAX_ADDED_LINES).unwrap_or_default();
+        let folders = folders(context, session.as_ref());
+        let turns = related_turns(context, *store, &folders, session.as_ref(), window, text, MAX_ADDED_LINES).unwrap_or_default();
         // What somebody looked up is there itself.
         let turns = turns.into_iter().filter(|related| !related.line.starts_with(OWN_COMMANDS));
         known.extend(turns.map(|related| RecallCandidate::from(&related)));
         known.retain(|known| !is_shown(known));
     }
     if known.len() < MAX_ADDED_LINES - FRAME {
-        let episodes = episodes(scene, id, text).unwrap_or_default();
+        let episodes = episodes(context, id, text).unwrap_or_default();
         let told: HashSet<String> = known.iter().flat_map(|known| known.keys.iter().cloned()).collect();
         let is_new = |known: &RecallCandidate| !is_shown(known) && !known.keys.iter().any(|key| told.contains(key));
         known.extend(episodes.into_iter().map(RecallCandidate::from).filter(is_new));
@@ -183,37 +183,41 @@ fn label(known: &[RecallCandidate]) -> String {
 
 /// Records turns that were restored in another way.
 pub(super) fn mark_as_recalled<'r>(
-    scene: &HookContext,
+    context: &HookContext,
     ids: impl IntoIterator<Item = [u8; 16]>,
     related: impl IntoIterator<Item = &'r RelatedTurn>,
 ) {
-    if let Some(session) = scene.input.session.as_deref() {
+    if let Some(session) = context.input.session.as_deref() {
         let keys = ids.into_iter().map(|id| handle::turn_handle(&id)).chain(related.into_iter().flat_map(keys));
-        AlreadyRecalled::of(&scene.data, session).add(keys);
+        AlreadyRecalled::of(&context.data, session).add(keys);
     }
 }
 
 /// Finds related episodes of other sessions.
-fn episodes(scene: &HookContext, session: &str, text: &str) -> Option<Vec<Episode>> {
-    let project = scene.project()?;
+fn episodes(context: &HookContext, session: &str, text: &str) -> Option<Vec<Episode>> {
+    let project = context.project()?;
     let bundles = Bundles::of(&project);
     if !bundles.exist().ok()? {
         return None;
     }
-    let index = refreshed_index(scene, &bundles, RefreshScope::Newest)?;
+    let index = refreshed_index(context, &bundles, RefreshScope::Newest)?;
     let own = bundle::sanitize_session_id(session);
     let found = bundle::related_episodes(&index, text, &mut |of| of != own).ok()?;
     Some(found.into_iter().map(|related| related.episode).collect())
 }
 
 /// Opens the index of bundles and reads new ones within the time limit; the rest is read in the background.
-pub(super) fn refreshed_index(scene: &HookContext, bundles: &Bundles, thoroughness: RefreshScope) -> Option<bundle::BundleIndex> {
-    let mut index = bundle::BundleIndex::open(&scene.data, bundles, LOOKUP_TIMEOUT).ok()?;
-    let own = scene.input.session.as_deref().map(bundle::sanitize_session_id);
+pub(super) fn refreshed_index(
+    context: &HookContext,
+    bundles: &Bundles,
+    thoroughness: RefreshScope,
+) -> Option<bundle::BundleIndex> {
+    let mut index = bundle::BundleIndex::open(&context.data, bundles, LOOKUP_TIMEOUT).ok()?;
+    let own = context.input.session.as_deref().map(bundle::sanitize_session_id);
     let done = index.refresh(bundles, thoroughness, Some(Instant::now() + REFRESH_TIMEOUT), own.as_deref()).ok()?;
     if done.left > 0 {
         let root = bundles.project().to_string_lossy();
-        super::background::start(&scene.program, &["bundle", "index", "--background", &root]).ok();
+        super::background::start(&context.program, &["bundle", "index", "--background", &root]).ok();
     }
     Some(index)
 }

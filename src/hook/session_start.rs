@@ -19,20 +19,20 @@ const CLEARED_WITHIN_MS: i64 = 10 * 60 * 1_000;
 /// Maximum number of turns of other sessions.
 const MAX_TURNS_ELSEWHERE: usize = 5;
 
-pub(super) fn run(scene: &HookContext) -> Result<HookReply, HookError> {
-    match scene.input.source.as_deref() {
-        Some("compact") => restored(scene, "before a compaction", |store, session| Ok(store.session(session)?)),
+pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
+    match context.input.source.as_deref() {
+        Some("compact") => restored(context, "before a compaction", |store, session| Ok(store.session(session)?)),
         // The client goes on with a new session in the same folder; what was cleared is the one before.
-        Some("clear") => restored(scene, "before it was cleared", |store, session| {
-            let Some(folder) = scene.input.transcript.as_deref().and_then(Path::parent) else { return Ok(None) };
+        Some("clear") => restored(context, "before it was cleared", |store, session| {
+            let Some(folder) = context.input.transcript.as_deref().and_then(Path::parent) else { return Ok(None) };
             // As the archive names it; the new session has no file yet.
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-            Ok(store.session_cleared(&folder.join("").to_string_lossy(), session, scene.now_ms - CLEARED_WITHIN_MS)?)
+            Ok(store.session_cleared(&folder.join("").to_string_lossy(), session, context.now_ms - CLEARED_WITHIN_MS)?)
         }),
         _ => {
-            bundle_recorder::refresh_bundle_index(scene);
-            AlreadyRecalled::forget_old(&scene.data);
-            Ok(notice::lost_patch(&scene.data, scene.path_variable.as_deref())
+            bundle_recorder::refresh_bundle_index(context);
+            AlreadyRecalled::forget_old(&context.data);
+            Ok(notice::lost_patch(&context.data, context.path_variable.as_deref())
                 .map(|lost| HookReply::notice(lost.text))
                 .unwrap_or_default())
         }
@@ -40,44 +40,49 @@ pub(super) fn run(scene: &HookContext) -> Result<HookReply, HookError> {
 }
 
 /// Finds turns of other sessions in the project that are related to the newest turn of this one.
-fn turns_of_other_sessions(scene: &HookContext, store: &mut dyn StoreReader, session: &Session) -> Option<Vec<RelatedTurn>> {
+fn turns_of_other_sessions(context: &HookContext, store: &mut dyn StoreReader, session: &Session) -> Option<Vec<RelatedTurn>> {
     let newest = store.turns(session.key, TurnSelection::Newest(1)).ok()?.pop()?;
     let SearchableText { prompt, answer, .. } = turn_text::fields(store, &newest).ok()?;
     session.folder.as_ref()?;
-    let folders = recall::folders(scene, Some(session));
+    let folders = recall::folders(context, Some(session));
     let text = format!("{prompt}\n{answer}");
-    recall::related_turns(scene, store, &folders, Some(session), WindowContent::Session, &text, MAX_TURNS_ELSEWHERE)
+    recall::related_turns(context, store, &folders, Some(session), WindowContent::Session, &text, MAX_TURNS_ELSEWHERE)
 }
 
 fn restored(
-    scene: &HookContext,
+    context: &HookContext,
     why: &str,
     find: impl Fn(&mut dyn Store, &str) -> Result<Option<Session>, HookError>,
 ) -> Result<HookReply, HookError> {
-    let mut store = scene.open(LockPolicy::Interactive)?;
+    let mut store = context.open(LockPolicy::Interactive)?;
     // What cannot be archived now is no reason not to restore what was.
-    let archived = scene.archive(&mut *store, false).map(drop);
+    let archived = context.archive(&mut *store, false).map(drop);
     let mut reply = HookReply::default();
-    let session = scene.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
+    let session = context.input.session.as_deref().ok_or(HookError::Missing("session_id"))?;
     if let Some(session) = find(&mut *store, session)? {
-        let budget = scene.config.archive.restore_budget;
+        let budget = context.config.archive.restore_budget;
         // Without an index, or with one that cannot be read in time, what is of this session is enough.
         let related =
-            if budget > 0 { turns_of_other_sessions(scene, &mut *store, &session).unwrap_or_default() } else { Vec::new() };
-        let restored = restore::restore(&mut *store, &session, why, budget, scene.now_ms, &related)?;
+            if budget > 0 { turns_of_other_sessions(context, &mut *store, &session).unwrap_or_default() } else { Vec::new() };
+        let restored = restore::restore(&mut *store, &session, why, budget, context.now_ms, &related)?;
         if !restored.text.is_empty() {
             let related = related.iter().filter(|related| restored.turns.contains(&related.turn.turn.id));
             // That it was used is worth knowing, but less than that it is used.
-            recall::mark_as_recalled(scene, restored.turns.iter().copied(), related);
-            if let Err(error) = store.touch(&restored.entries, scene.now_ms) {
-                scene.log().report_failure(super::Event::SessionStart, Some(&session.session), &error.to_string(), scene.now_ms);
+            recall::mark_as_recalled(context, restored.turns.iter().copied(), related);
+            if let Err(error) = store.touch(&restored.entries, context.now_ms) {
+                context.log().report_failure(
+                    super::Event::SessionStart,
+                    Some(&session.session),
+                    &error.to_string(),
+                    context.now_ms,
+                );
             }
             reply.context = Some(restored.text);
         }
     }
     drop(store);
     if let Err(error) = archived
-        && let Some(told) = scene.handle_failure(super::Event::SessionStart, &error)
+        && let Some(told) = context.handle_failure(super::Event::SessionStart, &error)
     {
         reply.tell(&told);
     }

@@ -11,15 +11,15 @@ const AGENTS: [&str; 2] = ["Task", "Agent"];
 
 /// Adds related history to the prompt of a sub-agent. Its window is empty and it does not see the conversation's context, so the
 /// prompt itself is changed. Releases that require more for a changed input ignore the change.
-pub(super) fn before(scene: &HookContext) -> Result<HookReply, HookError> {
-    let input = &scene.input;
+pub(super) fn before(context: &HookContext) -> Result<HookReply, HookError> {
+    let input = &context.input;
     let is_agent = input.tool.as_deref().is_some_and(|tool| AGENTS.contains(&tool));
     let prompt = input.tool_input.get("prompt").and_then(|prompt| prompt.as_str());
-    let Some(prompt) = prompt.filter(|_| is_agent && scene.config.recall.agents) else { return Ok(HookReply::default()) };
+    let Some(prompt) = prompt.filter(|_| is_agent && context.config.recall.agents) else { return Ok(HookReply::default()) };
     // Nothing is archived here, so where there is no archive none is begun.
-    let mut store = scene.location().open_without_repair(LockPolicy::Interactive).ok().flatten();
+    let mut store = context.location().open_without_repair(LockPolicy::Interactive).ok().flatten();
     let store = store.as_mut().map(|store| &mut **store as &mut dyn Store);
-    let Some(recalled) = recall::context_for_text(scene, store, recall::WindowContent::Empty, prompt) else {
+    let Some(recalled) = recall::context_for_text(context, store, recall::WindowContent::Empty, prompt) else {
         return Ok(HookReply::default());
     };
     let mut tool_input = input.tool_input.clone();
@@ -30,10 +30,16 @@ pub(super) fn before(scene: &HookContext) -> Result<HookReply, HookError> {
 }
 
 /// Records the work of the tool in the project's bundles.
-pub(super) fn after(scene: &HookContext) -> Result<HookReply, HookError> {
-    let Some(tool) = scene.input.tool.as_deref() else { return Ok(HookReply::default()) };
-    bundle_recorder::record_op(scene, Event::PostToolUse, |project| {
-        bundle::action_of_tool_call(tool, &scene.input.tool_input, project, scene.input.cwd.as_deref(), scene.home.as_deref())
+pub(super) fn after(context: &HookContext) -> Result<HookReply, HookError> {
+    let Some(tool) = context.input.tool.as_deref() else { return Ok(HookReply::default()) };
+    bundle_recorder::record_op(context, Event::PostToolUse, |project| {
+        bundle::action_of_tool_call(
+            tool,
+            &context.input.tool_input,
+            project,
+            context.input.cwd.as_deref(),
+            context.home.as_deref(),
+        )
     });
     Ok(HookReply::default())
 }

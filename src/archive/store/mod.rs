@@ -293,7 +293,7 @@ pub trait CompactionWriter {
 /// Adding learnings.
 pub trait LearningWriter {
     /// Adds the learnings from a piece of a transcript, and records how far it was searched. Returns the number of new learnings.
-    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError>;
+    fn add_learnings(&mut self, transcript: i64, batch: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError>;
 }
 
 /// Pins of the user.

@@ -60,9 +60,9 @@ fn insert_learnings(
 
 /// Row ids of all learnings of a batch. A join could find them as well,
 /// but a server without table statistics would compare each row with each.
-fn learning_rows(db: &mut Connection, lesson: &LearningBatch) -> Result<HashMap<LearningId, i64>, PostgresError> {
-    let taken_back = lesson.superseded.iter().flat_map(|(old, by)| [*old, *by]);
-    let all: HashSet<LearningId> = lesson.learnings.iter().map(|learning| learning.id).chain(taken_back).collect();
+fn learning_rows(db: &mut Connection, batch: &LearningBatch) -> Result<HashMap<LearningId, i64>, PostgresError> {
+    let taken_back = batch.superseded.iter().flat_map(|(old, by)| [*old, *by]);
+    let all: HashSet<LearningId> = batch.learnings.iter().map(|learning| learning.id).chain(taken_back).collect();
     if all.is_empty() {
         return Ok(HashMap::new());
     }
@@ -184,7 +184,7 @@ fn to_json(value: &impl serde::Serialize) -> String {
 
 impl LearningWriter for PostgresStore {
     /// Writes a batch of learnings. Returns the number of new ones.
-    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
+    fn add_learnings(&mut self, transcript: i64, batch: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
         self.write(|db| {
     maintenance::lock_shared(db)?;
     let row = db.first(
@@ -197,12 +197,12 @@ impl LearningWriter for PostgresStore {
     let Some(row) = row else { return Ok(0) };
     let session = SessionRow { id: row.get(0)?, audience: row.get(1)? };
     let (folder, agent): (Option<String>, Option<String>) = (row.optional_text(2)?, row.optional_text(3)?);
-    let new = insert_learnings(db, &session, folder.as_deref(), &lesson.learnings)?;
-    let keys = learning_rows(db, lesson)?;
-    insert_occurrences(db, &session, &lesson.learnings, &keys)?;
-    mark_superseded(db, &lesson.superseded, &keys)?;
-    fixes(db, &session, &lesson.fixes)?;
-    insert_changed_files(db, &session, &lesson.changed)?;
+    let new = insert_learnings(db, &session, folder.as_deref(), &batch.learnings)?;
+    let keys = learning_rows(db, batch)?;
+    insert_occurrences(db, &session, &batch.learnings, &keys)?;
+    mark_superseded(db, &batch.superseded, &keys)?;
+    fixes(db, &session, &batch.fixes)?;
+    insert_changed_files(db, &session, &batch.changed)?;
     db.execute(
         "INSERT INTO ctxbridge.learning_progress (tenant, session, audience, transcript, agent, generation, bytes, patterns, watcher)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)

@@ -350,11 +350,11 @@ impl SyncReport {
 }
 
 /// Takes the lock of runs; `None` where another process has it. Without file locks, all go on: even so nothing is sent twice.
-fn lock(data: &Path, patience: Duration) -> io::Result<Option<Option<File>>> {
+fn lock(data: &Path, timeout: Duration) -> io::Result<Option<Option<File>>> {
     let folder = data.join(state::SYNC_FOLDER);
     paths::create_private_dir(&folder)?;
     let file = files::private().create(true).append(true).open(folder.join(LOCK_FILE))?;
-    match files::lock_within(&file, File::try_lock, patience) {
+    match files::lock_within(&file, File::try_lock, timeout) {
         Ok(()) => Ok(Some(Some(file))),
         Err(std::fs::TryLockError::WouldBlock) => Ok(None),
         Err(std::fs::TryLockError::Error(_)) => Ok(Some(None)),

@@ -195,12 +195,12 @@ impl SearchIndex {
     ///
     /// # Errors
     /// If another process has it locked.
-    pub fn open_existing(data: &Path, patience: Duration) -> Result<Option<Self>, SearchError> {
+    pub fn open_existing(data: &Path, timeout: Duration) -> Result<Option<Self>, SearchError> {
         let path = data.join(FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let work = || {
             let db = Connection::open_with_flags(&path, flags)?;
-            db.busy_timeout(patience)?;
+            db.busy_timeout(timeout)?;
             let mut index = Self::of(db, &path);
             index.begin(data).map(|()| index)
         };
@@ -246,8 +246,8 @@ impl SearchIndex {
     fn try_open(data: &Path) -> Result<Self, SearchError> {
         let path = data.join(FILE);
         let failed = |cause| failed(&path, cause);
-        let manners = DatabaseOptions { busy_timeout: INDEX_WRITE_TIMEOUT, is_durable: false, wal_autocheckpoint: None };
-        let db = sqlite::open(&path, &[SCHEMA], manners).map_err(|error| match error {
+        let options = DatabaseOptions { busy_timeout: INDEX_WRITE_TIMEOUT, is_durable: false, wal_autocheckpoint: None };
+        let db = sqlite::open(&path, &[SCHEMA], options).map_err(|error| match error {
             sqlite::DatabaseOpenError::Sqlite(cause) => failed(cause),
             // A newer version's index is no use to this one.
             sqlite::DatabaseOpenError::Newer { .. } => failed(damage()),

@@ -82,14 +82,14 @@ impl Folder {
     }
 
     /// Locks out other writers until the returned file is dropped.
-    pub fn lock(&self, patience: LockPolicy) -> Result<Option<File>, StoreError> {
-        let patience = match patience {
+    pub fn lock(&self, policy: LockPolicy) -> Result<Option<File>, StoreError> {
+        let timeout = match policy {
             LockPolicy::Interactive => INTERACTIVE_LOCK_TIMEOUT,
             LockPolicy::Background => BACKGROUND_LOCK_TIMEOUT,
         };
         loop {
             let file = self.open(LOCK, files::private().create(true).truncate(false))?;
-            match files::lock_within(&file, File::try_lock, patience) {
+            match files::lock_within(&file, File::try_lock, timeout) {
                 // Else all of it was moved away while we waited.
                 Ok(()) if self.is_lock(&file) => return Ok(Some(file)),
                 Ok(()) => {}

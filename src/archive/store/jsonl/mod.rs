@@ -72,26 +72,26 @@ impl JsonlStore {
     ///
     /// # Errors
     /// If it cannot be opened, is damaged, or was written by a newer version.
-    pub fn open(folder: &Path, patience: LockPolicy) -> Result<Self, StoreError> {
-        match Self::open_once(folder, patience) {
+    pub fn open(folder: &Path, policy: LockPolicy) -> Result<Self, StoreError> {
+        match Self::open_once(folder, policy) {
             // It was moved away just then.
-            Err(error) if is_not_there(&error) => Self::open_once(folder, patience),
+            Err(error) if is_not_there(&error) => Self::open_once(folder, policy),
             opened => opened,
         }
     }
 
-    fn open_once(folder: &Path, patience: LockPolicy) -> Result<Self, StoreError> {
+    fn open_once(folder: &Path, policy: LockPolicy) -> Result<Self, StoreError> {
         let folder = Folder::make(folder)?;
         let opened = ChangeJournal::open(&folder, true).and_then(|journal| match journal {
-            Some(journal) => Self::read(&folder, journal, patience, false),
-            None => Self::create(&folder, patience),
+            Some(journal) => Self::read(&folder, journal, policy, false),
+            None => Self::create(&folder, policy),
         });
         match opened {
             // Somebody may have been writing just then.
             Err(error) if error.is_damage() => {
-                let _alone = folder.lock(patience)?;
+                let _alone = folder.lock(policy)?;
                 match ChangeJournal::open(&folder, true)? {
-                    Some(journal) => Self::read(&folder, journal, patience, false),
+                    Some(journal) => Self::read(&folder, journal, policy, false),
                     None => Err(error),
                 }
             }
@@ -138,15 +138,15 @@ impl JsonlStore {
         self.now()?.entry_usage()
     }
 
-    fn read(folder: &Folder, mut journal: ChangeJournal, patience: LockPolicy, is_read_only: bool) -> Result<Self, StoreError> {
+    fn read(folder: &Folder, mut journal: ChangeJournal, policy: LockPolicy, is_read_only: bool) -> Result<Self, StoreError> {
         let mut replayed = match checkpoint::read(folder, &mut journal) {
             Some(replayed) => replayed,
             None => ReplayedArchive::new(folder, &journal.head)?,
         };
         replayed.follow(&mut journal)?;
         let (folder, raw) = (folder.clone(), transcript_files::TranscriptFiles::default());
-        let mut store = Self { folder, lock_policy: patience, is_read_only, journal, replayed, raw, writing: None };
-        let much = match patience {
+        let mut store = Self { folder, lock_policy: policy, is_read_only, journal, replayed, raw, writing: None };
+        let much = match policy {
             LockPolicy::Background => BACKGROUND_CHECKPOINT_STEPS,
             LockPolicy::Interactive => INTERACTIVE_CHECKPOINT_STEPS,
         };
@@ -164,11 +164,11 @@ impl JsonlStore {
         }
     }
 
-    fn create(folder: &Folder, patience: LockPolicy) -> Result<Self, StoreError> {
-        let _alone = folder.lock(patience)?;
+    fn create(folder: &Folder, policy: LockPolicy) -> Result<Self, StoreError> {
+        let _alone = folder.lock(policy)?;
         if let Some(journal) = ChangeJournal::open(folder, true)? {
             // Somebody else has.
-            return Self::read(folder, journal, patience, false);
+            return Self::read(folder, journal, policy, false);
         }
         if folder.has_transcripts()? {
             return Err(folder.without_journal());
@@ -176,7 +176,7 @@ impl JsonlStore {
         let head =
             JournalHeader { format: FORMAT, schema: SqliteStore::SCHEMA, id: new_id()?, entries: Extent::default(), turns: 0 };
         let journal = ChangeJournal::create(folder, folder::JOURNAL_FILE, head)?;
-        Self::read(folder, journal, patience, false)
+        Self::read(folder, journal, policy, false)
     }
 
     /// Returns the archive with all changes that others have written.

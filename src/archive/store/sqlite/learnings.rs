@@ -178,7 +178,7 @@ impl<S: SqliteQueries> LearningReader for S {
 
 impl LearningWriter for SqliteStore {
     /// Adds a batch of learnings; known ones are not added again.
-    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
+    fn add_learnings(&mut self, transcript: i64, batch: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
         self.write(|db| {
     let (session, folder): (i64, Option<String>) = db.query_row(
         "SELECT sessions.id, folder FROM transcripts JOIN sessions ON sessions.id = transcripts.session WHERE transcripts.id = ?1",
@@ -187,23 +187,23 @@ impl LearningWriter for SqliteStore {
     )?;
     let tokenizer = Tokenizer::default();
     let mut new = 0;
-    for learning in &lesson.learnings {
+    for learning in &batch.learnings {
         new += usize::from(add(db, &tokenizer, session, folder.as_deref(), learning)?);
     }
-    for (old, by) in &lesson.superseded {
+    for (old, by) in &batch.superseded {
         db.prepare_cached(
             "UPDATE learnings SET superseded_by = (SELECT id FROM learnings WHERE handle = ?2) WHERE handle = ?1 AND handle <> ?2",
         )?
         .execute(params![old.0, by.0])?;
     }
-    for Fix { tool, call, error, changed, failed_ms, fixed_ms, turn } in &lesson.fixes {
+    for Fix { tool, call, error, changed, failed_ms, fixed_ms, turn } in &batch.fixes {
         db.prepare_cached(
             "INSERT INTO fixes (session, uuid, tool, call, error, changed, failed_ms, fixed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT DO NOTHING",
         )?
         .execute(params![session, turn, tool, call, error, to_json(changed), failed_ms, fixed_ms])?;
     }
-    for (turn, files) in &lesson.changed {
+    for (turn, files) in &batch.changed {
         db.prepare_cached(
             "INSERT INTO changed_files (session, uuid, files) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET files = excluded.files",
         )?

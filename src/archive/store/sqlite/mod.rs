@@ -90,9 +90,9 @@ impl SqliteStore {
     ///
     /// # Errors
     /// If it cannot be opened, is damaged, or was written by a newer version.
-    pub fn open(folder: &Path, patience: LockPolicy) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, policy: LockPolicy) -> Result<Self, StoreError> {
         let path = folder.join(Self::FILE);
-        let manners = match patience {
+        let options = match policy {
             LockPolicy::Interactive => DatabaseOptions {
                 busy_timeout: Duration::from_millis(250),
                 is_durable: false,
@@ -105,7 +105,7 @@ impl SqliteStore {
             },
         };
         let opened = retrying(|| {
-            sqlite::open(&path, schema::MIGRATIONS, manners).map_err(|cause| match cause {
+            sqlite::open(&path, schema::MIGRATIONS, options).map_err(|cause| match cause {
                 DatabaseOpenError::Sqlite(cause) => explain(&path, cause),
                 newer @ DatabaseOpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
             })
