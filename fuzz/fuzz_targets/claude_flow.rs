@@ -3,7 +3,7 @@
 
 use ctxbridge::claude_flow::json_file::JsonFile;
 use ctxbridge::claude_flow::lines::{WriterState, TranscriptWriter, read_origin};
-use ctxbridge::claude_flow::source::At;
+use ctxbridge::claude_flow::listed::At;
 use ctxbridge::transcript::Interpreter;
 use libfuzzer_sys::fuzz_target;
 

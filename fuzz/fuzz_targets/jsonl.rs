@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 
 use ctxbridge::archive::store::jsonl::JsonlStore;
 use ctxbridge::archive::store::sqlite::LockPolicy;
-use ctxbridge::archive::store::{EVERYTHING, Store, TurnSelection};
+use ctxbridge::archive::store::{
+    CompactionReader, EVERYTHING, MaintenanceStore, SegmentReader, SessionReader, TurnReader, TurnSelection,
+};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 

@@ -13,7 +13,7 @@ mod database;
 pub mod entry;
 pub mod json_file;
 pub mod lines;
-mod listed;
+pub mod listed;
 mod session;
 pub mod source;
 mod supersede;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ctxbridge::archive::ingest::ingest_from;
 use ctxbridge::archive::reader::{Comparison, TranscriptSource};
@@ -94,6 +95,8 @@ fn four_write_and_one_reads() {
                 if is_last {
                     return looked;
                 }
+                // Writers are looked at in the middle of their work, not kept from it.
+                std::thread::sleep(Duration::from_millis(20));
             }
         });
         let writers: Vec<_> = (0..WRITERS)
