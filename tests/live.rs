@@ -24,7 +24,7 @@ use ctxbridge::client::releases;
 use ctxbridge::client::{Client, ClientConversation, ConversationLimits};
 use ctxbridge::common::digest;
 use ctxbridge::demo;
-use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::catalog::Catalog;
 use ctxbridge::patch::install::Target;
 use ctxbridge::patch::patcher::{Applied, Patcher, RevertedState};
 use ctxbridge::stub::Stub;
@@ -53,7 +53,7 @@ impl Installation {
     fn with_patcher<T>(&self, work: impl FnOnce(&Patcher<'_>) -> T) -> T {
         let data = self.folder.path().join("data");
         fs::create_dir_all(&data).unwrap();
-        work(&Patcher::new(&data, Catalogue::embedded().unwrap(), &|_| {}))
+        work(&Patcher::new(&data, Catalog::embedded().unwrap(), &|_| {}))
     }
 
     /// With the default patches.

@@ -6,7 +6,7 @@ mod kinds;
 
 mod archive;
 mod autopilot;
-mod catalogue;
+mod catalog;
 mod cli;
 mod client;
 mod config;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ctxbridge::client::releases::{self, Release};
 use ctxbridge::common::digest;
-use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::catalog::Catalog;
 use ctxbridge::patch::check::{CheckState, check};
 use ctxbridge::patch::container::{Container, PiecewiseFile, RawModule};
 use ctxbridge::patch::inspect::TargetState;
@@ -46,9 +46,9 @@ fn every_era_is_tested_and_the_list_is_long_enough() {
 
 #[test]
 fn the_sites_are_where_other_tools_found_them() {
-    let catalogue = Catalogue::embedded().unwrap();
+    let catalog = Catalog::embedded().unwrap();
     for release in tested() {
-        let checked = check(&catalogue, &fetched(release)).unwrap();
+        let checked = check(&catalog, &fetched(release)).unwrap();
         let name = format!("{} {}", release.package, release.version);
         assert_eq!(checked.version.as_ref(), Some(release.client_version()), "{name}");
         assert!(checked.patches.iter().all(|patch| patch.state != CheckState::Drift), "{name}: {checked:#?}");
@@ -64,12 +64,12 @@ fn the_sites_are_where_other_tools_found_them() {
 
 #[test]
 fn a_patched_release_is_the_original_but_for_the_edits() {
-    let catalogue = Catalogue::embedded().unwrap();
+    let catalog = Catalog::embedded().unwrap();
     for release in tested().filter(|release| !release.is_native()) {
         let name = format!("{} {}", release.package, release.version);
         let original = fs::read(fetched(release)).unwrap();
         let version = release.client_version();
-        let patches: Vec<_> = catalogue.patches().iter().filter(|patch| patch.applies_to(Some(version))).collect();
+        let patches: Vec<_> = catalog.patches().iter().filter(|patch| patch.applies_to(Some(version))).collect();
         let container = Container::open("cli.js", original.clone()).unwrap();
         let planned = with_deep_stack(|| plan(&container, &patches, Some(version), &release.sha256));
         let planned = planned.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -102,10 +102,10 @@ fn an_executable_comes_back_to_the_byte() {
         fs::copy(&path, &copy).unwrap();
         let target = Target::at(&copy).unwrap();
         assert_eq!(target.version.as_ref(), Some(&release.version), "{name}: the version is read from the code");
-        let catalogue = Catalogue::embedded().unwrap();
+        let catalog = Catalog::embedded().unwrap();
         let data = scratch.path().join("data");
         fs::create_dir(&data).unwrap();
-        let patcher = Patcher::new(&data, catalogue, &|_| {});
+        let patcher = Patcher::new(&data, catalog, &|_| {});
         let applied = patcher.apply(&target, &[], false).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!((1..=64 << 10).contains(&applied.grew_by_bytes), "{name} grew by {}", applied.grew_by_bytes);
         assert_eq!(digest::of_file(&copy).unwrap(), applied.patched_sha256, "{name}");
@@ -117,7 +117,7 @@ fn an_executable_comes_back_to_the_byte() {
         container.compare(&patched, &edited).unwrap_or_else(|difference| panic!("{name}: {difference}"));
         // Nobody's word but the file's own.
         let elsewhere = tempfile::tempdir().unwrap();
-        let stranger = Patcher::new(elsewhere.path(), Catalogue::embedded().unwrap(), &|_| {});
+        let stranger = Patcher::new(elsewhere.path(), Catalog::embedded().unwrap(), &|_| {});
         assert_eq!(stranger.verify(&target).unwrap().state, TargetState::Patched, "{name}");
 
         patcher.revert(&target).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -68,7 +68,7 @@ fn a_mistyped_tenant_is_noticed() {
     // Who looks for something begins none.
     let said = elsewhere.output(&["archive", "search", "mine"]).stderr;
     assert!(
-        said.contains("is no member of the tenant acne") && said.contains("If postgres.tenant should be another one"),
+        said.contains("is not a member of the tenant acne") && said.contains("If you meant another tenant, set postgres.tenant"),
         "{said}"
     );
     // Nor who sends in the background, where nobody would see that.
@@ -76,7 +76,7 @@ fn a_mistyped_tenant_is_noticed() {
     let members = "SELECT count(*) FROM ctxbridge.members WHERE tenant = 'acne'";
     assert_eq!(team.database.admin().unwrap().query_one(members, &[]).unwrap().get::<_, i64>(0), 0);
     let said = elsewhere.output(&["doctor"]).stdout;
-    assert!(said.contains("is no member of the tenant acne") && !said.contains("when it answers again"), "{said}");
+    assert!(said.contains("is not a member of the tenant acne") && !said.contains("when it answers again"), "{said}");
     let said = elsewhere.run(&["archive", "sync"]).stderr;
     assert!(said.contains("the tenant acne is new on") && said.contains("its admin"), "{said}");
     for member in [&elsewhere, &ann] {

@@ -30,7 +30,7 @@ const BACKGROUND_LEARNING: Duration = Duration::from_secs(60);
 /// Time limit for moving unused sessions in the background.
 const BACKGROUND_MOVING: Duration = Duration::from_secs(60);
 
-/// Maximum number of entries that get embeddings in the background (archive.md, "Self-learning"): it runs often, during the user's
+/// Maximum number of entries that get embeddings in the background: it runs often, during the user's
 /// work.
 const BACKGROUND_EMBEDDINGS: usize = 20;
 
@@ -38,7 +38,7 @@ const BACKGROUND_EMBEDDINGS: usize = 20;
 const MIN_FREE_BYTES_TO_SHRINK: u64 = 8 << 20;
 
 /// A run.
-pub struct Maintain<'m> {
+pub struct MaintenanceRun<'m> {
     /// The archive.
     pub location: &'m Location,
     /// Transcripts to compare with the archive, byte for byte.
@@ -63,11 +63,11 @@ pub struct Maintain<'m> {
 
 /// Result of a run, or what it would be.
 #[derive(Clone, Debug, Default)]
-pub struct MaintainReport {
+pub struct MaintenanceRunReport {
     /// Comparison with the transcripts.
     pub compared: ImportReport,
     /// Check for damage, decay and pruning.
-    pub cycle: CycleReport,
+    pub cycle: RetentionReport,
     /// The search index; `None` for an archive without one.
     pub indexed: Option<IndexingReport>,
     /// Learnings; `None` if there is no archive yet, it was damaged, or nothing is to be written.
@@ -99,7 +99,7 @@ pub enum Shrunk {
 
 /// Errors that end a run.
 #[derive(Debug, thiserror::Error)]
-pub enum MaintainError {
+pub enum MaintenanceError {
     /// Of the archive.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -108,12 +108,12 @@ pub enum MaintainError {
     Search(#[from] SearchError),
 }
 
-impl Maintain<'_> {
+impl MaintenanceRun<'_> {
     /// Does all of it.
     ///
     /// # Errors
     /// If the archive or its index cannot be read or written. What was done before stays done.
-    pub fn run(&self) -> Result<MaintainReport, MaintainError> {
+    pub fn run(&self) -> Result<MaintenanceRunReport, MaintenanceError> {
         self.tell("comparing with the transcripts");
         let compared = import_to(self.location, self.transcripts, Comparison::Whole, self.after_pass, &|_| {})?;
         // Where the database cannot be used, lines were written beside it.
@@ -124,7 +124,7 @@ impl Maintain<'_> {
         } else {
             optimize_archive(self.location.data(), self.retention, self.now_ms)?
         };
-        let mut done = MaintainReport { compared, cycle, ..MaintainReport::default() };
+        let mut done = MaintenanceRunReport { compared, cycle, ..MaintenanceRunReport::default() };
         if done.cycle.outcome.is_some() {
             if !is_lines {
                 done.indexed = Some(self.index()?);
@@ -141,15 +141,15 @@ impl Maintain<'_> {
     ///
     /// # Errors
     /// If the archive or its index cannot be read.
-    pub fn preview(&self) -> Result<MaintainReport, MaintainError> {
+    pub fn preview(&self) -> Result<MaintenanceRunReport, MaintenanceError> {
         self.tell("looking for damage");
         if self.is_lines() {
             let cycle = preview_optimize_jsonl(self.location.folder(), self.retention, self.now_ms)?;
-            return Ok(MaintainReport { cycle, ..MaintainReport::default() });
+            return Ok(MaintenanceRunReport { cycle, ..MaintenanceRunReport::default() });
         }
         let data = self.location.data();
         let cycle = preview_optimize(data, self.retention, self.now_ms)?;
-        let mut done = MaintainReport { cycle, ..MaintainReport::default() };
+        let mut done = MaintenanceRunReport { cycle, ..MaintenanceRunReport::default() };
         if done.cycle.outcome.is_some() {
             let _presence = recovery::lock_in_use(data, LockPolicy::Background)?;
             if let Some(mut store) = SqliteStore::open_read_only(data)? {
@@ -173,7 +173,7 @@ impl Maintain<'_> {
     }
 
     /// Brings the search index up to date.
-    fn index(&self) -> Result<IndexingReport, MaintainError> {
+    fn index(&self) -> Result<IndexingReport, MaintenanceError> {
         let (mut store, _) = recovery::open_or_recover(self.location.data(), LockPolicy::Background)?;
         let most_vectors = if self.is_background { BACKGROUND_EMBEDDINGS } else { usize::MAX };
         let mut finder = Searcher::new(self.location.data().to_owned());
@@ -181,7 +181,7 @@ impl Maintain<'_> {
     }
 
     /// Finds compactions and learnings in what is new.
-    fn learn(&self) -> Result<LearningReport, MaintainError> {
+    fn learn(&self) -> Result<LearningReport, MaintenanceError> {
         let mut store = self.location.open_for_writing(LockPolicy::Background)?.store;
         let deadline = self.deadline(BACKGROUND_LEARNING);
         (self.drain)(&mut *store)?;
@@ -195,12 +195,12 @@ impl Maintain<'_> {
     }
 
     /// Moves unused sessions to colder tiers, and sessions that are used again back.
-    fn move_between_tiers(&self) -> Result<(Option<TierReport>, Option<Shrunk>), MaintainError> {
+    fn move_between_tiers(&self) -> Result<(Option<TierReport>, Option<Shrunk>), MaintenanceError> {
         let data = self.location.data();
         let (mut store, _) = recovery::open_or_recover(data, LockPolicy::Background)?;
         let deadline = self.deadline(BACKGROUND_MOVING);
         let moves = tier::run(&mut store, data, self.tiers, deadline, self.now_ms, &mut |step| self.tell(step))?;
-        // All others wait for that, so it is only done while somebody looks on.
+        // Rewriting blocks all other processes, so it is done only in the foreground.
         let shrunk = if self.is_background { None } else { self.shrink(&mut store)? };
         Ok((Some(moves), shrunk))
     }
@@ -221,7 +221,7 @@ impl Maintain<'_> {
 
 /// Result of a check for damage, followed by decay and pruning.
 #[derive(Clone, Debug, Default)]
-pub struct CycleReport {
+pub struct RetentionReport {
     /// Result of decay and pruning; `None` if the archive is damaged or missing.
     pub outcome: Option<MaintenanceReport>,
     /// Path of a damaged archive, now.
@@ -230,8 +230,8 @@ pub struct CycleReport {
     pub findings: Vec<Finding>,
 }
 
-/// Checks for damage, runs an optimize cycle and cleans up.
-fn optimize_archive(data: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<CycleReport, StoreError> {
+/// Checks for damage, runs decay and pruning, and cleans up.
+fn optimize_archive(data: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
     let (mut store, aside) = recovery::open_or_recover(data, LockPolicy::Background)?;
     let mut work = || {
         store.integrity_check()?;
@@ -241,17 +241,17 @@ fn optimize_archive(data: &Path, settings: &RetentionSettings, now_ms: i64) -> R
     match work() {
         Err(error) if error.is_damage() => {
             drop(store);
-            recovery::quarantine_if_damaged(data).map(|damaged| CycleReport { damaged, ..CycleReport::default() })
+            recovery::quarantine_if_damaged(data).map(|damaged| RetentionReport { damaged, ..RetentionReport::default() })
         }
-        done => done.map(|outcome| CycleReport { outcome: Some(outcome), damaged: aside, ..CycleReport::default() }),
+        done => done.map(|outcome| RetentionReport { outcome: Some(outcome), damaged: aside, ..RetentionReport::default() }),
     }
 }
 
 /// Reports the effects of [`optimize_archive`]. Nothing is written; a damaged archive stays in place.
-fn preview_optimize(data: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<CycleReport, StoreError> {
+fn preview_optimize(data: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
     let path = data.join(SqliteStore::FILE);
     if !path.exists() {
-        return Ok(CycleReport::default());
+        return Ok(RetentionReport::default());
     }
     let _presence = recovery::lock_in_use(data, LockPolicy::Background)?;
     let work = || {
@@ -260,38 +260,38 @@ fn preview_optimize(data: &Path, settings: &RetentionSettings, now_ms: i64) -> R
         run_maintenance(&mut store, settings, MaintenanceMode::DryRun, now_ms).map(Some)
     };
     match work() {
-        Err(error) if error.is_damage() => Ok(CycleReport { damaged: Some(path), ..CycleReport::default() }),
-        done => done.map(|outcome| CycleReport { outcome, ..CycleReport::default() }),
+        Err(error) if error.is_damage() => Ok(RetentionReport { damaged: Some(path), ..RetentionReport::default() }),
+        done => done.map(|outcome| RetentionReport { outcome, ..RetentionReport::default() }),
     }
 }
 
 /// Like [`optimize_archive`], for an archive in JSON Lines.
-fn optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<CycleReport, StoreError> {
+fn optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
     let work = || {
         let mut store = JsonlStore::open(folder, LockPolicy::Background)?;
         let findings = store.integrity_check()?;
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;
-        store.optimize().map(|()| CycleReport { outcome: Some(outcome), damaged: None, findings })
+        store.optimize().map(|()| RetentionReport { outcome: Some(outcome), damaged: None, findings })
     };
     match work() {
         Err(error) if error.is_damage() => {
             let damaged = JsonlStore::move_damaged_aside(folder)?;
-            Ok(CycleReport { outcome: None, damaged, findings: Vec::new() })
+            Ok(RetentionReport { outcome: None, damaged, findings: Vec::new() })
         }
         done => done,
     }
 }
 
 /// Reports the effects of [`optimize_jsonl`].
-fn preview_optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<CycleReport, StoreError> {
-    let work = || -> Result<CycleReport, StoreError> {
-        let Some(mut store) = JsonlStore::open_read_only(folder)? else { return Ok(CycleReport::default()) };
+fn preview_optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
+    let work = || -> Result<RetentionReport, StoreError> {
+        let Some(mut store) = JsonlStore::open_read_only(folder)? else { return Ok(RetentionReport::default()) };
         let findings = store.integrity_check()?;
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::DryRun, now_ms)?;
-        Ok(CycleReport { outcome: Some(outcome), damaged: None, findings })
+        Ok(RetentionReport { outcome: Some(outcome), damaged: None, findings })
     };
     match work() {
-        Err(error) if error.is_damage() => Ok(CycleReport { damaged: Some(folder.to_owned()), ..CycleReport::default() }),
+        Err(error) if error.is_damage() => Ok(RetentionReport { damaged: Some(folder.to_owned()), ..RetentionReport::default() }),
         done => done,
     }
 }

@@ -74,19 +74,19 @@ pub enum SourceError {
         cause: rusqlite::Error,
     },
     /// Another process keeps writing.
-    #[error("{path} is being written all the time; try again when claude-flow is at rest")]
+    #[error("{path} is being written constantly; try again when claude-flow is idle")]
     Busy {
         /// The database.
         path: PathBuf,
     },
     /// A database of another tool.
-    #[error("{path} is no archive of claude-flow: it has no table transcript_entries with ids and contents")]
+    #[error("{path} is not a claude-flow archive: it has no table transcript_entries with ids and contents")]
     OfAnother {
         /// The database.
         path: PathBuf,
     },
     /// A JSON file of another tool.
-    #[error("{path} is no archive of claude-flow: {cause}")]
+    #[error("{path} is not a claude-flow archive: {cause}")]
     NoList {
         /// The file.
         path: PathBuf,

@@ -65,6 +65,11 @@ pub(super) fn find(store: &mut dyn SessionReader, prefix: &str) -> anyhow::Resul
     }
 }
 
+/// Tells the user that there is no such session.
+pub(super) fn note_missing(prefix: &str, output: &Output) {
+    output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
+}
+
 /// Finds the session with this id or prefix, and the archive that has it: the user's own, else the team server. With `owner`, only
 /// that colleague's session on the server.
 pub(super) fn find_anywhere(
@@ -86,10 +91,10 @@ pub(super) fn find_anywhere(
         output.note(&format!("session {} is {whose}on the team's server only", session.session));
         return Ok(Some((server, session)));
     }
-    output.note(&match owner {
-        Some(owner) => format!("no session of {owner} that you may read begins with {prefix}"),
-        None => format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"),
-    });
+    match owner {
+        Some(owner) => output.note(&format!("no session of {owner} that you may read begins with {prefix}")),
+        None => note_missing(prefix, output),
+    }
     Ok(None)
 }
 

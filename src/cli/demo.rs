@@ -12,7 +12,7 @@ use super::{CommandOutcome, Output};
 use crate::demo::{self, PROMPT_CHARS, PROMPTS, bars};
 use ctxbridge_client::releases;
 use ctxbridge_common::digest;
-use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::TargetState;
 use ctxbridge_patch::install::Target;
 use ctxbridge_patch::locate::locate;
@@ -56,9 +56,9 @@ impl DemoArgs {
         story.tell(&format!("Claude Code {}, a copy in {}", target.version_text(), scratch.path().display()))?;
         story.detail(&format!("SHA-256 {original}"))?;
 
-        let catalogue = Catalogue::embedded()?;
+        let catalog = Catalog::embedded()?;
         story.tell("its compaction sites, found by the shape of the syntax tree")?;
-        let sites = self.sites(&target, &catalogue)?;
+        let sites = self.sites(&target, &catalog)?;
         for site in &sites {
             story.detail(site)?;
         }
@@ -71,7 +71,7 @@ impl DemoArgs {
         story.detail(&summary(&unpatched))?;
 
         let notice = |_: &str| {};
-        let patcher = Patcher::new(&scratch.path().join("data"), catalogue, &notice);
+        let patcher = Patcher::new(&scratch.path().join("data"), catalog, &notice);
         let applied = patcher.apply(&target, &[], true)?;
         story.tell(&format!("patched with {}", applied.patches.join(", ")))?;
         story.detail(&format!(
@@ -110,9 +110,9 @@ impl DemoArgs {
         Ok(CommandOutcome::Yes)
     }
 
-    fn sites(&self, target: &Target, catalogue: &Catalogue) -> anyhow::Result<Vec<String>> {
+    fn sites(&self, target: &Target, catalog: &Catalog) -> anyhow::Result<Vec<String>> {
         let container = target.open()?;
-        let patches = catalogue.select(&[])?;
+        let patches = catalog.select(&[])?;
         let located = with_deep_stack(|| locate(&container, &patches, target.version.as_ref(), TextForm::Original))?;
         let sites = located.sites.iter().map(|site| {
             let names = site.names().into_iter().map(|(metavariable, name)| format!("{metavariable}={name}")).collect::<Vec<_>>();

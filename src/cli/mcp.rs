@@ -14,7 +14,7 @@ use ctxbridge_config::{Config, ConfigSources};
   claude mcp add ctxbridge -- ctxbridge mcp                 for this project
   claude mcp add --scope user ctxbridge -- ctxbridge mcp    for all projects
 
-Claude Code starts the server. Its tools are search, recall, timeline and session. It never changes the archive.")]
+Claude Code starts the server. Its tools are search, recall, timeline, session and learnings. It never changes the archive.")]
 pub(super) struct McpArgs {}
 
 impl McpArgs {

@@ -34,7 +34,7 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use output::Output;
 
 use ctxbridge_config::{Config, ConfigSources};
-use ctxbridge_patch::catalogue::CatalogueError;
+use ctxbridge_patch::catalog::CatalogError;
 use ctxbridge_patch::patcher::PatchError;
 
 /// Keeps Claude Code's context window lean without losing anything.
@@ -213,7 +213,7 @@ struct UsageError(String);
 /// `true` if the arguments are at fault: a patch that does not exist is like an option that does not exist.
 fn is_usage(error: &anyhow::Error) -> bool {
     error.is::<UsageError>()
-        || matches!(error.downcast_ref(), Some(PatchError::Catalogue(CatalogueError::Unknown { .. } | CatalogueError::NoDefault)))
+        || matches!(error.downcast_ref(), Some(PatchError::Catalog(CatalogError::Unknown { .. } | CatalogError::NoDefault)))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -20,7 +20,7 @@ use ctxbridge_archive::store::jsonl::JsonlStore;
 use ctxbridge_archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_archive::store::{StoreError, StoreReader};
 use ctxbridge_config::{Config, StoreKind};
-use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::TargetState;
 use ctxbridge_patch::install::{Installation, discover};
 use ctxbridge_patch::patcher::Patcher;
@@ -120,14 +120,14 @@ pub fn clients(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck> {
             Some("`ctxbridge patch verify PATH` looks at one"),
         )];
     }
-    let catalogue = match Catalogue::embedded() {
-        Ok(catalogue) => catalogue,
+    let catalog = match Catalog::embedded() {
+        Ok(catalog) => catalog,
         Err(error) => {
             return vec![HealthCheck::new("patch", HealthStatus::Failed, error.to_string(), Some("reinstall ctxbridge"))];
         }
     };
     // What it says besides comes out of its result as well.
-    let patcher = Patcher::new(&at.data, catalogue, &|_| {});
+    let patcher = Patcher::new(&at.data, catalog, &|_| {});
     let look = |installation: Installation| {
         progress(&format!("reading {}", installation.path.display()));
         client(installation, &patcher)

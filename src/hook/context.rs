@@ -111,17 +111,17 @@ impl HookContext {
     }
 
     /// Opens the archive for more writes than the transcript. If it cannot be opened, they are queued for the next hook.
-    pub fn open_or_spool(&self, owed: &[PendingWrite]) -> Result<Box<dyn Store>, HookError> {
-        self.open(super::WRITE_LOCK_POLICY).inspect_err(|_| owed.iter().for_each(|owed| self.enqueue(owed)))
+    pub fn open_or_spool(&self, pending: &[PendingWrite]) -> Result<Box<dyn Store>, HookError> {
+        self.open(super::WRITE_LOCK_POLICY).inspect_err(|_| pending.iter().for_each(|pending| self.enqueue(pending)))
     }
 
     /// Writes into the archive. If that fails, the write is queued for the next hook.
-    pub fn write_or_spool(&self, store: &mut dyn Store, owed: &PendingWrite) -> Result<(), HookError> {
-        Ok(owed.apply(store).inspect_err(|_| self.enqueue(owed))?)
+    pub fn write_or_spool(&self, store: &mut dyn Store, pending: &PendingWrite) -> Result<(), HookError> {
+        Ok(pending.apply(store).inspect_err(|_| self.enqueue(pending))?)
     }
 
-    fn enqueue(&self, owed: &PendingWrite) {
-        if let Err(error) = Spool::in_dir(&self.data).push(owed) {
+    fn enqueue(&self, pending: &PendingWrite) {
+        if let Err(error) = Spool::in_dir(&self.data).push(pending) {
             let error = format!("could not archive the data, nor queue it: {error}");
             self.log().note(Event::SessionEnd, self.input.session.as_deref(), &error, self.now_ms).ok();
         }

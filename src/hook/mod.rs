@@ -83,9 +83,9 @@ pub fn run(event: Event, context: &HookContext) -> Printed {
     let mut reply = result.unwrap_or_else(|told| told.map(HookReply::notice).unwrap_or_default());
     // What pre-compact says goes to the model.
     if event != Event::PreCompact
-        && let Some(owed) = context.log().take_notices()
+        && let Some(notices) = context.log().take_notices()
     {
-        reply.tell(&owed);
+        reply.tell(&notices);
     }
     reply.print(event)
 }

@@ -28,7 +28,7 @@ use ctxbridge_transcript::is_typed;
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(15 * SLOWNESS);
 /// Part of that time for reading new bundles.
 const REFRESH_TIMEOUT: Duration = Duration::from_millis(8 * SLOWNESS);
-/// How much slower than a user's an unoptimized build is, which tests run beside many others.
+/// Factor by which an unoptimized build is slower, as tests use it beside many others.
 const SLOWNESS: u64 = if cfg!(debug_assertions) { 40 } else { 1 };
 
 /// Maximum number of lines and characters added, including the frame around them.

@@ -25,7 +25,7 @@ const CLAIM_EXPIRES_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// A write that is to be applied to the archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "owed", rename_all = "snake_case")]
+#[serde(tag = "pending", rename_all = "snake_case")]
 pub enum PendingWrite {
     /// The new part of a transcript.
     Transcript {
@@ -108,8 +108,8 @@ impl Spool {
     ///
     /// # Errors
     /// If it cannot be written, or the spool is full.
-    pub fn push(&self, owed: &PendingWrite) -> io::Result<()> {
-        let line = serde_json::to_string(owed)?;
+    pub fn push(&self, pending: &PendingWrite) -> io::Result<()> {
+        let line = serde_json::to_string(pending)?;
         paths::create_private_dir(&self.folder)?;
         let path = self.folder.join(Self::FILE);
         if let Ok(metadata) = fs::metadata(&path) {
@@ -142,12 +142,12 @@ impl Spool {
             let Ok(text) = fs::read_to_string(&path) else { continue };
             let mut failed = None;
             // A line that was cut off by a crash says nothing that could be done.
-            for owed in text.lines().filter_map(|line| serde_json::from_str::<PendingWrite>(line).ok()) {
-                match if failed.is_none() { owed.apply(store) } else { Ok(()) } {
+            for pending in text.lines().filter_map(|line| serde_json::from_str::<PendingWrite>(line).ok()) {
+                match if failed.is_none() { pending.apply(store) } else { Ok(()) } {
                     Ok(()) if failed.is_none() => paid += 1,
-                    Ok(()) => drop(self.push(&owed)),
+                    Ok(()) => drop(self.push(&pending)),
                     Err(error) => {
-                        self.push(&owed).ok();
+                        self.push(&pending).ok();
                         failed = Some(error);
                     }
                 }

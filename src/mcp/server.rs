@@ -31,7 +31,7 @@ pub enum ServeError {
     #[error("cannot wait for input: {0}")]
     Runtime(#[from] std::io::Error),
     /// The client does not start as the protocol requires.
-    #[error("the client did not say hello as MCP has it: {0}; `ctxbridge mcp` is run by a client, see `claude mcp add --help`")]
+    #[error("the client did not start an MCP session: {0}; `ctxbridge mcp` is run by a client, see `claude mcp add --help`")]
     Hello(Box<ServerInitializeError>),
     /// The loop that answers ended with a panic.
     #[error("the server stopped: {0}")]

@@ -1,5 +1,5 @@
 /*!
-Checks the signatures against files of the client, for CI and the catalogue's maintainer after each release.
+Checks the signatures against files of the client, for CI and the catalog's maintainer after each release.
 */
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 use serde::Serialize;
 
-use super::catalogue::{Catalogue, Patch};
+use super::catalog::{Catalog, Patch};
 use super::container::{Container, ContainerKind};
 use super::inspect::as_published;
 use super::install::Target;
@@ -15,7 +15,7 @@ use super::locate::{Excerpts, Located, locate};
 use super::signature::TextForm;
 use super::syntax::with_deep_stack;
 
-/// One file, checked against the catalogue.
+/// One file, checked against the catalog.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckedRelease {
     /// The file.
@@ -75,14 +75,14 @@ impl CheckedRelease {
 ///
 /// # Errors
 /// If there is no client at `path`, or it cannot be read, or it is not JavaScript.
-pub fn check(catalogue: &Catalogue, path: &Path) -> Result<CheckedRelease, Box<dyn std::error::Error + Send + Sync>> {
+pub fn check(catalog: &Catalog, path: &Path) -> Result<CheckedRelease, Box<dyn std::error::Error + Send + Sync>> {
     let target = Target::at(path)?;
     let container = as_published(target.open()?);
     let version = target.version.as_ref();
-    let applicable: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
+    let applicable: Vec<&Patch> = catalog.patches().iter().filter(|patch| patch.applies_to(version)).collect();
     let located = with_deep_stack(|| locate(&container, &applicable, version, TextForm::Original));
     let located = located.map_err(|cause| format!("{}: {cause}", target.path.display()))?;
-    let patches = catalogue.patches().iter().map(|patch| checked(patch, version, &located, &container));
+    let patches = catalog.patches().iter().map(|patch| checked(patch, version, &located, &container));
     Ok(CheckedRelease {
         path: path.to_owned(),
         version: target.version.clone(),

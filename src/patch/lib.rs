@@ -4,7 +4,7 @@ Patching the installed client.
 From the outside in:
 
 - [`install`] finds the client's file, [`container`] reads the modules in it, and [`syntax`] parses their JavaScript.
-- [`pattern`] and [`signature`] describe a site, [`schema`] and [`catalogue`] hold the patches, and [`locate`] finds their sites.
+- [`pattern`] and [`signature`] describe a site, [`schema`] and [`catalog`] hold the patches, and [`locate`] finds their sites.
 - [`plan`] makes the patched file in memory ([`splice`], [`marker`]), [`smoke`] runs it, and [`swap`] puts it in place.
 - [`backup`], [`journal`] and [`lock`] make sure that all of this can be undone, also if it is killed halfway.
 - [`patcher`] has `apply`, `verify` and `revert`. [`inspect`] tells the state of a file; [`notice`] estimates it quickly. [`check`]
@@ -12,7 +12,7 @@ From the outside in:
 */
 
 pub mod backup;
-pub mod catalogue;
+pub mod catalog;
 pub mod check;
 pub mod container;
 pub mod diff;

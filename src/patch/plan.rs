@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use semver::Version;
 
-use super::catalogue::Patch;
+use super::catalog::Patch;
 use super::container::{Container, ContainerError, RewrittenModule};
 use super::locate::{Excerpts, LocateError, Located, Site, locate, locate_in};
 use super::marker::Marker;
@@ -89,7 +89,7 @@ pub enum PlanError {
         name: String,
     },
     /// Edits of several patches overlap.
-    #[error("the patches do not fit together: {0}")]
+    #[error("the patches conflict: {0}")]
     Splice(#[from] SpliceError),
     /// The result is not as planned.
     #[error("the patched file fails its check: {0}; nothing was written. Please report this")]

@@ -40,7 +40,7 @@ fn a_session_that_could_not_be_written_is_archived_by_another_one() {
     assert!(told.contains("waits for the next hook") && told.contains("`ctxbridge doctor`"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     run(sandbox.hook_command("stop"), first.input().to_string().as_bytes()).calm();
-    assert_eq!(spool(&sandbox), [json!({ "owed": "transcript", "path": first.path })], "once");
+    assert_eq!(spool(&sandbox), [json!({ "pending": "transcript", "path": first.path })], "once");
     assert_eq!(fs::metadata(sandbox.data().join("spool.jsonl")).unwrap().mode() & 0o777, 0o600);
     let doctor = run(sandbox.command(&["doctor", "--json"]), b"").json();
     let check = doctor["checks"].as_array().unwrap().iter().find(|check| check["id"] == "spool").unwrap();
@@ -67,7 +67,7 @@ fn a_compaction_its_summary_and_an_end_are_not_lost() {
     ] {
         run(sandbox.hook_command(event), talk.input_with(more).to_string().as_bytes()).calm();
     }
-    let kinds: Vec<Value> = spool(&sandbox).iter().map(|owed| owed["owed"].clone()).collect();
+    let kinds: Vec<Value> = spool(&sandbox).iter().map(|pending| pending["pending"].clone()).collect();
     assert_eq!(kinds.len(), 4, "{kinds:?}");
     drop(db);
     let other = archived(&sandbox, 2);
@@ -88,8 +88,8 @@ fn what_a_process_took_and_left_is_taken_again_and_rubbish_is_no_debt() {
     let sandbox = Sandbox::new();
     let talk = archived(&sandbox, 1);
     let taken = sandbox.data().join("spool.jsonl.4242");
-    let owed = json!({ "owed": "transcript", "path": talk.path });
-    let gone = json!({ "owed": "transcript", "path": sandbox.path("gone.jsonl") });
+    let owed = json!({ "pending": "transcript", "path": talk.path });
+    let gone = json!({ "pending": "transcript", "path": sandbox.path("gone.jsonl") });
     fs::write(&taken, format!("{gone}\nrubbish\n{{\"owed\":\"money\"}}\n{owed}\n{{\"owed\":\"tra")).unwrap();
     let other = archived(&sandbox, 2);
     sandbox.hook("stop", &other.input());

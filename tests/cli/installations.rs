@@ -78,7 +78,7 @@ fn told(said: &Ran) -> String {
         own
     });
     // What exactly is no executable is not the point.
-    let told = lines.map(|line| line.split(" does not know").next().unwrap_or_default().replace(PLATFORM, "[PLATFORM]") + "\n");
+    let told = lines.map(|line| line.split(" the layout of").next().unwrap_or_default().replace(PLATFORM, "[PLATFORM]") + "\n");
     told.collect()
 }
 
@@ -86,7 +86,7 @@ fn told(said: &Ran) -> String {
 #[track_caller]
 fn leads_to(sandbox: &Sandbox, path: &str) -> String {
     let said = sandbox.run(&["patch", "locate", path]);
-    let told = said.stderr.strip_prefix("error: ").and_then(|told| told.split_once(": this Linux executable is laid out"));
+    let told = said.stderr.strip_prefix("error: ").and_then(|told| told.split_once(": ctxbridge does not know the layout of"));
     told.unwrap_or_else(|| panic!("{said}")).0.to_owned()
 }
 

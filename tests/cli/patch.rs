@@ -198,7 +198,7 @@ fn list() {
 }
 
 #[test]
-fn another_catalogue_with_the_same_patches_does_the_same() {
+fn another_catalog_with_the_same_patches_does_the_same() {
     let sandbox = Sandbox::new();
     let copy = sandbox.path("patches");
     for file in [
@@ -214,22 +214,22 @@ fn another_catalogue_with_the_same_patches_does_the_same() {
     }
     let (one, other) = (sandbox.install("e2", "one"), sandbox.install("e2", "other"));
     let located = |args: &[&str], client| sandbox.run(&[&["patch", "locate", "--json"], args, &[text(client)]].concat()).json();
-    let catalogue = ["--catalogue", text(&copy)];
-    assert_eq!(located(&[], &one)["sites"], located(&catalogue, &other)["sites"]);
+    let catalog = ["--catalog", text(&copy)];
+    assert_eq!(located(&[], &one)["sites"], located(&catalog, &other)["sites"]);
     let apply = |args: &[&str], client| sandbox.run(&[&["patch", "apply"], args, &[text(client)]].concat()).code;
-    assert_eq!((apply(&[], &one), apply(&catalogue, &other)), (Some(0), Some(0)));
+    assert_eq!((apply(&[], &one), apply(&catalog, &other)), (Some(0), Some(0)));
     assert_eq!(fs::read(&one).unwrap(), fs::read(&other).unwrap());
 
     // And one with other patches does something else.
     fs::remove_dir_all(copy.join("aggressive-text-prune")).unwrap();
-    let said = sandbox.run(&["patch", "apply", "--catalogue", text(&copy), "--patch", "aggressive-text-prune", text(&one)]);
+    let said = sandbox.run(&["patch", "apply", "--catalog", text(&copy), "--patch", "aggressive-text-prune", text(&one)]);
     assert_eq!(said.code, Some(2));
     assert!(
         said.stderr.contains("no patch named `aggressive-text-prune`; there are: microcompact-thresholds, precompact-gate"),
         "{said}"
     );
     fs::write(copy.join("microcompact-thresholds/patch.toml"), "title = 1").unwrap();
-    let said = sandbox.run(&["patch", "check", "--catalogue", text(&copy), text(&one)]);
+    let said = sandbox.run(&["patch", "check", "--catalog", text(&copy), text(&one)]);
     assert_eq!(said.code, Some(3));
     assert!(said.stderr.contains("microcompact-thresholds/patch.toml: TOML parse error at line 1"), "{said}");
 }

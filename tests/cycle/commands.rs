@@ -211,5 +211,5 @@ fn an_archive_of_an_older_version() {
     let (sandbox, _) = archived();
     Connection::open(sandbox.database()).unwrap().pragma_update(None, "user_version", 1).unwrap();
     let ran = run(sandbox.command(&["archive", "optimize", "--dry-run"]), b"").with_code(3);
-    insta::assert_snapshot!(ran.stderr.replace(sandbox.data().to_str().unwrap(), "DATA"), @"error: the archive DATA/archive.db is still that of an older ctxbridge; any other command, such as `ctxbridge archive status`, brings it up to date");
+    insta::assert_snapshot!(ran.stderr.replace(sandbox.data().to_str().unwrap(), "DATA"), @"error: the archive DATA/archive.db was written by an older ctxbridge; any other command, such as `ctxbridge archive status`, upgrades it");
 }

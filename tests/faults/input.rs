@@ -65,7 +65,7 @@ fn a_native_executable() {
         let client = Client::with_bytes(bytes);
         let before = client.photo();
         for command in ["apply", "verify", "revert", "locate"] {
-            client.run(&[command]).refused(&[kind, "laid out in a way that ctxbridge does not know", "upgrade ctxbridge"]);
+            client.run(&[command]).refused(&[kind, "ctxbridge does not know the layout of this", "upgrade ctxbridge"]);
         }
         client.assert_untouched(&before);
     }
@@ -79,7 +79,7 @@ fn what_is_no_file() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [&pipe, Path::new("/dev/zero"), Path::new("/dev/null")] {
         for command in ["apply", "verify", "revert", "locate", "check"] {
-            client.run_on(path, &[command]).refused(&["is no client", "name the client's executable"]);
+            client.run_on(path, &[command]).refused(&["is not a Claude Code client", "name the client's executable"]);
         }
     }
 }
@@ -133,7 +133,7 @@ fn a_version_in_the_header_that_is_none() {
     let client = Client::new(Bundle::new().version("two point oh"));
     let before = client.photo();
     for command in ["apply", "verify", "revert"] {
-        let words = ["cli.js says its version is `two point oh`", "no version number", "reinstall the client"];
+        let words = ["cli.js gives its version as `two point oh`", "not a version number", "reinstall the client"];
         client.run(&[command]).refused(&words);
     }
     client.assert_untouched(&before);
@@ -145,7 +145,7 @@ fn a_version_in_the_manifest_that_is_none() {
     let client = Client::with_bytes(headless.as_bytes());
     client.manifest("latest");
     let before = client.photo();
-    let words = ["package.json says its version is `latest`", "no version number", "reinstall the client"];
+    let words = ["package.json gives its version as `latest`", "not a version number", "reinstall the client"];
     client.run(&["apply"]).refused(&words);
     client.assert_untouched(&before);
 

@@ -354,7 +354,7 @@ fn status_says_what_is_wrong() {
     assert_snapshot!(hooks(&sandbox, &[&["status", "--scope", "user"], NEWEST].concat()), @"
     exit code: 1
     user     ~/.claude/settings.json (cannot be used)
-      ✗ it is not valid JSON (key must be a string at line 1 column 2), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas
+      ✗ it is not valid JSON (key must be a string at line 1 column 2), so the client ignores it, too; correct it there. JSON allows no comments and no trailing commas
     ✗ not wired: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
     ");
 }
@@ -371,7 +371,7 @@ fn refusals_say_what_to_do() {
     assert_snapshot!(hooks(&sandbox, &[&["install"], NEWEST].concat()), @"
     exit code: 3
     --- stderr
-    error: [ROOT]/home/.claude/settings.json was not changed: it is not valid JSON (key must be a string at line 1 column 11), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas
+    error: [ROOT]/home/.claude/settings.json was not changed: it is not valid JSON (key must be a string at line 1 column 11), so the client ignores it, too; correct it there. JSON allows no comments and no trailing commas
     ");
     assert_eq!(settings(&sandbox), "{ \"a\": 1, }");
     let said = hooks(&sandbox, &["install", "--client-version", "newest"]);

@@ -210,7 +210,7 @@ fn refused(home: &Home) -> String {
 
 #[test]
 fn what_cannot_be_edited_is_left_alone() {
-    insta::assert_snapshot!(refused(&Home::with("{ // mine\n}")), @"[ROOT]/home/.claude/settings.json was not changed: it is not valid JSON (key must be a string at line 1 column 3), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas");
+    insta::assert_snapshot!(refused(&Home::with("{ // mine\n}")), @"[ROOT]/home/.claude/settings.json was not changed: it is not valid JSON (key must be a string at line 1 column 3), so the client ignores it, too; correct it there. JSON allows no comments and no trailing commas");
     insta::assert_snapshot!(refused(&Home::with("{\"hooks\": {\"Stop\": {}}}")), @"[ROOT]/home/.claude/settings.json was not changed: `hooks.Stop` is no list, so that the client ignores the file; correct it");
     let home = Home::with(TEXT);
     fs::set_permissions(&home.settings, fs::Permissions::from_mode(0o444)).unwrap();

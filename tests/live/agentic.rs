@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctxbridge::client::{Client, ConversationLimits};
-use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::catalog::Catalog;
 use ctxbridge::patch::patcher::Patcher;
 use ctxbridge::prune::RUNTIME_FUNCTION;
 use ctxbridge::stub::{ApiRequest, CacheRules, Options, RequestKind, Stub, UsageTotals};
@@ -130,8 +130,8 @@ fn failed_calls(requests: &[Arc<ApiRequest>]) -> Vec<String> {
 
 /// Applies the reference design; what comes back takes it out again.
 fn with_reference<T>(installation: &Installation, work: impl FnOnce() -> T) -> T {
-    let catalogue = installation.folder.path().join("reference");
-    let patch = catalogue.join(PATCH);
+    let catalog = installation.folder.path().join("reference");
+    let patch = catalog.join(PATCH);
     fs::create_dir_all(&patch).unwrap();
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("patches").join(PATCH);
     fs::copy(ours.join("patch.toml"), patch.join("patch.toml")).unwrap();
@@ -139,7 +139,7 @@ fn with_reference<T>(installation: &Installation, work: impl FnOnce() -> T) -> T
     fs::write(patch.join("runtime.js"), runtime).unwrap();
     let data = installation.folder.path().join("data");
     fs::create_dir_all(&data).unwrap();
-    let patcher = Patcher::new(&data, Catalogue::load(&catalogue).unwrap(), &|_| {});
+    let patcher = Patcher::new(&data, Catalog::load(&catalog).unwrap(), &|_| {});
     patcher.apply(&installation.target(), &[], true).unwrap_or_else(|error| panic!("{error}"));
     let result = work();
     installation.revert();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::catalog::Catalog;
 use ctxbridge::patch::container::{Container, ContainerKind};
 use ctxbridge::patch::inspect::{Inspection, TargetState};
 use ctxbridge::patch::install::Target;
@@ -148,7 +148,7 @@ impl Installation {
     }
 
     fn with_patcher<T>(&self, work: impl FnOnce(&Patcher<'_>) -> T) -> T {
-        work(&Patcher::new(&self.data(), Catalogue::embedded().unwrap(), &|_| {}))
+        work(&Patcher::new(&self.data(), Catalog::embedded().unwrap(), &|_| {}))
     }
 
     pub fn apply(&self) -> Applied {
@@ -170,7 +170,7 @@ impl Installation {
     /// The state as somebody sees it who has no journal.
     pub fn state_without_journal(&self) -> TargetState {
         let data = tempfile::tempdir().unwrap();
-        let patcher = Patcher::new(data.path(), Catalogue::embedded().unwrap(), &|_| {});
+        let patcher = Patcher::new(data.path(), Catalog::embedded().unwrap(), &|_| {});
         patcher.verify(&self.target()).unwrap().state
     }
 

@@ -210,7 +210,7 @@ fn a_file_of_unknown_layout_is_told_and_left_alone() {
     for command in ["apply", "locate", "verify", "revert"] {
         let (code, stdout, stderr) = installation.run(&[command]);
         assert_eq!((code, stdout.as_str()), (Some(3), ""), "{command}");
-        for words in ["laid out in a way that ctxbridge does not know", "something behind `.bun`", "upgrade ctxbridge"] {
+        for words in ["ctxbridge does not know the layout of this", "something behind `.bun`", "upgrade ctxbridge"] {
             assert!(stderr.contains(words), "{command}: {stderr}");
         }
         assert_eq!(installation.bytes(), file);

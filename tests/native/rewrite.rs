@@ -204,13 +204,13 @@ fn files_without_code_or_with_an_unknown_layout_are_refused_by_name() {
     for (kind, file) in everywhere(&graph) {
         let said = Container::open("claude", file).unwrap_err().to_string();
         let expected = format!(
-            "this {kind} is laid out in a way that ctxbridge does not know: the module graph has no JavaScript in it. \
-             Nothing was changed. If it is the client's executable, and whole, upgrade ctxbridge, or report this release if there is nothing newer"
+            "ctxbridge does not know the layout of this {kind}: the module graph has no JavaScript in it. \
+             Nothing was changed. If it is an intact executable of the client, upgrade ctxbridge, or report this release if there is no newer version"
         );
         assert_eq!(said, expected);
     }
     for (kind, file) in everywhere(&whole("e4a")) {
         let said = Container::open("claude", file[..file.len() / 2].to_vec()).unwrap_err().to_string();
-        assert!(said.starts_with(&format!("this {kind} is laid out in a way that ctxbridge does not know: ")), "{said}");
+        assert!(said.starts_with(&format!("ctxbridge does not know the layout of this {kind}: ")), "{said}");
     }
 }

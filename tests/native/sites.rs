@@ -1,6 +1,6 @@
 //! Sites are found where they are, in whatever module, and told by the bytes of the file.
 
-use ctxbridge::patch::catalogue::{Catalogue, Patch};
+use ctxbridge::patch::catalog::{Catalog, Patch};
 use ctxbridge::patch::locate::{Excerpts, Located, locate};
 use ctxbridge::patch::signature::TextForm;
 use serde_json::Value;
@@ -11,8 +11,8 @@ use crate::native::client::{CODE, Installation, LOOPS, WHOLE, arm64, chunks, eve
 fn located(file: &[u8]) -> Located {
     let container = open(file);
     let version = container.stated_version().unwrap().parse().unwrap();
-    let catalogue = Catalogue::embedded().unwrap();
-    let patches: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(Some(&version))).collect();
+    let catalog = Catalog::embedded().unwrap();
+    let patches: Vec<&Patch> = catalog.patches().iter().filter(|patch| patch.applies_to(Some(&version))).collect();
     let located = locate(&container, &patches, Some(&version), TextForm::Original).unwrap();
     let excerpts = Excerpts::of(&container);
     let missing: Vec<String> = located.missing.iter().map(|missing| excerpts.reason(missing)).collect();

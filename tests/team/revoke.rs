@@ -261,7 +261,7 @@ fn which_sessions_are_meant() {
     let held = fs::File::options().append(true).open(ann.data().join("sync/lock")).unwrap();
     held.lock().unwrap();
     let refused = ann.fails(&["archive", "revoke", &id(0x77bb)]);
-    assert!(refused.contains("nothing was taken back yet"), "{refused}");
+    assert!(refused.contains("nothing was deleted from the server yet"), "{refused}");
     drop(held);
     assert!(ann.run(&["archive", "revoke"]).stdout.contains(&id(0x77bb)));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use ctxbridge::common::digest;
 use ctxbridge::demo;
-use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::catalog::Catalog;
 use ctxbridge::patch::container::PiecewiseFile;
 use ctxbridge::patch::inspect::TargetState;
 use ctxbridge::patch::install::Target;
@@ -28,12 +28,12 @@ pub fn run(release: &Path, original_sha256: &str) -> Result<String> {
     let data = scratch.path().join("data");
     fs::create_dir(&data)?;
     let target = Target::at(&copy)?;
-    let patcher = Patcher::new(&data, Catalogue::embedded()?, &|_| {});
+    let patcher = Patcher::new(&data, Catalog::embedded()?, &|_| {});
     let applied = patcher.apply(&target, &[], true)?;
     ensure!(applied.grew_by_bytes <= MOST, "it grew by {} bytes", applied.grew_by_bytes);
     ensure!(patcher.verify(&target)?.state == TargetState::Patched, "it does not verify");
     // Nobody's word but the file's own.
-    let stranger = Patcher::new(&scratch.path().join("elsewhere"), Catalogue::embedded()?, &|_| {});
+    let stranger = Patcher::new(&scratch.path().join("elsewhere"), Catalog::embedded()?, &|_| {});
     ensure!(stranger.verify(&target)?.state == TargetState::Patched, "it does not verify without the journal");
     patcher.revert(&target)?;
     ensure!(digest::of_file(&copy)? == original_sha256, "reverted, it is not the original");

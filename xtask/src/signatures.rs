@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use ctxbridge::client::releases::{self, Release};
-use ctxbridge::patch::catalogue::Catalogue;
+use ctxbridge::patch::catalog::Catalog;
 use ctxbridge::patch::check::{CheckState, CheckedRelease, check};
 use serde::Serialize;
 use serde_json::json;
@@ -52,7 +52,7 @@ struct SiteRow {
 
 pub fn run(args: &SignaturesArgs) -> Result<bool> {
     require_node()?;
-    let catalogue = Catalogue::embedded()?;
+    let catalog = Catalog::embedded()?;
     let mut rows = Vec::new();
     if args.latest {
         let version = releases::newest()?;
@@ -60,7 +60,7 @@ pub fn run(args: &SignaturesArgs) -> Result<bool> {
         args.budget.keep_to(std::slice::from_ref(&client))?;
         let begun = Instant::now();
         let package = releases::native_package()?;
-        rows.push(match check(&catalogue, &client) {
+        rows.push(match check(&catalog, &client) {
             Ok(checked) => row(&package, &version, None, begun, &checked),
             Err(error) => failed(&package, &version, None, begun, error.to_string()),
         });
@@ -69,7 +69,7 @@ pub fn run(args: &SignaturesArgs) -> Result<bool> {
             let path = fetch(release)?;
             args.budget.keep_to(std::slice::from_ref(&path))?;
             let begun = Instant::now();
-            let mut row = match check(&catalogue, &path) {
+            let mut row = match check(&catalog, &path) {
                 Ok(checked) => row(&release.package, &release.version.to_string(), Some(&release.era), begun, &checked),
                 Err(error) => {
                     failed(&release.package, &release.version.to_string(), Some(&release.era), begun, error.to_string())

@@ -43,9 +43,13 @@ impl Steps {
         let mut child =
             command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
         if let Some(stderr) = child.stderr.take() {
-            for read in BufReader::new(stderr).lines().map_while(Result::ok) {
-                eprintln!("{read}");
-                line(&read);
+            let mut stderr = BufReader::new(stderr);
+            let mut read = Vec::new();
+            while stderr.read_until(b'\n', &mut read)? > 0 {
+                let text = String::from_utf8_lossy(&read);
+                eprint!("{text}");
+                line(text.trim_end());
+                read.clear();
             }
         }
         let used = child.wait4()?;

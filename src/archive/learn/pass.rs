@@ -57,11 +57,11 @@ pub fn learn_from_session(
                 return Ok(done);
             }
             let from = progress.bytes;
-            let mut lesson = step(store, session, &transcript, patterns, &starts, &mut progress)?;
-            lesson.superseded = superseded(store, session, &lesson)?;
+            let mut batch = step(store, session, &transcript, patterns, &starts, &mut progress)?;
+            batch.superseded = superseded(store, session, &batch)?;
             done.bytes += progress.bytes - from;
-            done.fixes += lesson.fixes.len();
-            done.learnings += store.add_learnings(transcript.key, &lesson, &progress)?;
+            done.fixes += batch.fixes.len();
+            done.learnings += store.add_learnings(transcript.key, &batch, &progress)?;
         }
     }
     Ok(done)
@@ -119,7 +119,7 @@ fn step(
 ) -> Result<LearningBatch, StoreError> {
     let from = progress.bytes;
     let bytes = transcript_lines::next_lines(store, transcript, from, transcript.bytes)?;
-    let mut lesson = LearningBatch::default();
+    let mut batch = LearningBatch::default();
     progress.watcher.begin();
     let mut at = from;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -130,21 +130,21 @@ fn step(
         let text = String::from_utf8_lossy(line);
         if let Ok(record) = Record::parse(&replace_lone_surrogates(text.as_bytes())) {
             let whose = RecordOrigin { turn: *turn, agent: transcript.agent.as_deref(), folder: session.folder.as_deref() };
-            progress.watcher.take(patterns, &record, whose, &mut lesson);
+            progress.watcher.take(patterns, &record, whose, &mut batch);
         }
     }
     // A transcript that is shorter in the archive than it should be has nothing more to say.
     progress.bytes = if at > from { at } else { transcript.bytes };
-    Ok(lesson)
+    Ok(batch)
 }
 
 /// Earlier decisions of the project that are superseded.
 fn superseded(
     store: &mut dyn LearningReader,
     session: &Session,
-    lesson: &LearningBatch,
+    batch: &LearningBatch,
 ) -> Result<Vec<(super::LearningId, super::LearningId)>, StoreError> {
-    let new: Vec<_> = lesson.learnings.iter().filter(|learning| learning.kind == LearningKind::Decision).collect();
+    let new: Vec<_> = batch.learnings.iter().filter(|learning| learning.kind == LearningKind::Decision).collect();
     if new.is_empty() {
         return Ok(Vec::new());
     }

@@ -111,7 +111,7 @@ pub struct Watcher {
     changed: Vec<String>,
     /// The sub-agent that is at work.
     at_work: Option<String>,
-    /// Index of the first learning of this lesson without a message after it.
+    /// Index of the first learning of this batch without a message after it.
     #[serde(skip)]
     waiting: usize,
 }
@@ -130,7 +130,7 @@ impl Watcher {
         &self.tally
     }
 
-    /// Starts another lesson.
+    /// Starts another batch.
     pub(super) fn begin(&mut self) {
         self.waiting = 0;
     }
@@ -141,7 +141,7 @@ impl Watcher {
         patterns: &LearningPatterns,
         record: &Record<'_>,
         whose: RecordOrigin<'_>,
-        lesson: &mut LearningBatch,
+        batch: &mut LearningBatch,
     ) {
         // Older clients write what sub-agents do into the same file.
         if record.is_sidechain() && whose.agent.is_none() {
@@ -154,15 +154,15 @@ impl Watcher {
                 self.tools.clear();
                 self.changed.clear();
                 for text in content.texts() {
-                    self.said(text, lesson);
+                    self.said(text, batch);
                 }
             }
-            RecordKind::Answer => self.answered(patterns, content, (at_ms, whose), lesson),
+            RecordKind::Answer => self.answered(patterns, content, (at_ms, whose), batch),
             RecordKind::ToolResults => {
                 for block in content.blocks() {
                     if let (Some((result, is_error)), Some(id)) = (block.tool_result(), block.answers()) {
                         let said = result.map(|content| content.texts().collect::<Vec<_>>().join("\n")).unwrap_or_default();
-                        self.returned(id, &said, is_error, (at_ms, whose), lesson);
+                        self.returned(id, &said, is_error, (at_ms, whose), batch);
                     }
                 }
             }
@@ -175,14 +175,14 @@ impl Watcher {
         patterns: &LearningPatterns,
         content: &Content<'_>,
         (at_ms, whose): (i64, RecordOrigin<'_>),
-        lesson: &mut LearningBatch,
+        batch: &mut LearningBatch,
     ) {
         for text in content.texts() {
             let before = self.last.clone();
-            self.said(text, lesson);
+            self.said(text, batch);
             for found in extract(patterns, text) {
                 let sentence = quote::cut(&one_line(&text[found.range]), SENTENCE_CHARS);
-                lesson.learnings.push(Learning {
+                batch.learnings.push(Learning {
                     id: LearningId::of(found.kind, whose.folder, &sentence),
                     kind: found.kind,
                     sentence,
@@ -204,15 +204,15 @@ impl Watcher {
     }
 
     /// Notes a message: it comes after earlier learnings and before later ones.
-    fn said(&mut self, text: &str, lesson: &mut LearningBatch) {
+    fn said(&mut self, text: &str, batch: &mut LearningBatch) {
         let text = quote::cut(&one_line(quote::head(text, 4 * NEIGHBOR_MESSAGE_CHARS)), NEIGHBOR_MESSAGE_CHARS);
         if text.is_empty() {
             return;
         }
-        for learning in lesson.learnings.iter_mut().skip(self.waiting) {
+        for learning in batch.learnings.iter_mut().skip(self.waiting) {
             learning.after.clone_from(&text);
         }
-        self.waiting = lesson.learnings.len();
+        self.waiting = batch.learnings.len();
         self.last = text;
     }
 
@@ -251,7 +251,7 @@ impl Watcher {
         said: &str,
         is_error: bool,
         (at_ms, whose): (i64, RecordOrigin<'_>),
-        lesson: &mut LearningBatch,
+        batch: &mut LearningBatch,
     ) {
         let Some(at) = self.running.iter().position(|running| running.id == id) else { return };
         let running = self.running.remove(at);
@@ -270,7 +270,7 @@ impl Watcher {
         if is_error {
             self.failed(running, said, at_ms);
         } else {
-            self.passed(running, at_ms, whose.turn, lesson);
+            self.passed(running, at_ms, whose.turn, batch);
         }
     }
 
@@ -288,15 +288,15 @@ impl Watcher {
         }
     }
 
-    fn passed(&mut self, running: PendingCall, at_ms: i64, turn: [u8; 16], lesson: &mut LearningBatch) {
+    fn passed(&mut self, running: PendingCall, at_ms: i64, turn: [u8; 16], batch: &mut LearningBatch) {
         if let Some(file) = &running.file {
             for changed in self.failures.iter_mut().map(|failure| &mut failure.changed).chain([&mut self.changed]) {
                 if changed.len() < MAX_CHANGED_FILES && !changed.contains(file) {
                     changed.push(file.clone());
                 }
             }
-            lesson.changed.retain(|(known, _)| *known != turn);
-            lesson.changed.push((turn, self.changed.clone()));
+            batch.changed.retain(|(known, _)| *known != turn);
+            batch.changed.push((turn, self.changed.clone()));
         }
         if running.tool == "Bash" && is_checkpoint(&running.call) {
             self.tally.checkpoints.push(Checkpoint { at_ms, command: running.call.clone() });
@@ -308,7 +308,7 @@ impl Watcher {
             let FailedCall { tool, call, error, at_ms: failed_ms, changed } = self.failures.remove(at);
             // What passes by itself, nobody mended.
             if !changed.is_empty() {
-                lesson.fixes.push(Fix { tool, call, error, changed, failed_ms, fixed_ms: at_ms, turn });
+                batch.fixes.push(Fix { tool, call, error, changed, failed_ms, fixed_ms: at_ms, turn });
             }
         }
     }
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     fn follow(lines: &[Value]) -> (Watcher, LearningBatch) {
-        let (mut watcher, mut lesson) = (Watcher::default(), LearningBatch::default());
+        let (mut watcher, mut batch) = (Watcher::default(), LearningBatch::default());
         for (number, line) in lines.iter().enumerate() {
             let mut line = line.clone();
             line["timestamp"] = json!(format!("2026-11-20T10:00:{number:02}.000Z"));
@@ -387,13 +387,13 @@ mod tests {
                 LearningPatterns::standard(),
                 &record,
                 RecordOrigin { turn: [7; 16], agent: None, folder: Some("/work") },
-                &mut lesson,
+                &mut batch,
             );
             // What is kept between passes is enough.
             watcher = serde_json::from_str(&serde_json::to_string(&watcher).expect("JSON")).expect("comes back");
-            watcher.waiting = lesson.learnings.len().min(watcher.waiting);
+            watcher.waiting = batch.learnings.len().min(watcher.waiting);
         }
-        (watcher, lesson)
+        (watcher, batch)
     }
 
     fn user(text: &str) -> Value {
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_change_between_a_failure_and_success_is_what_fixed_it() {
-        let (watcher, lesson) = follow(&[
+        let (watcher, batch) = follow(&[
             user("Make the tests pass"),
             call("1", "Bash", json!({ "command": "cargo test 2>&1 | tail -5" })),
             result("1", "Exit code 101\nrunning 3 tests\ntest parse ... FAILED\n", true),
@@ -428,11 +428,11 @@ mod tests {
             call("7", "Bash", json!({ "command": "rm -rf x" })),
             result("7", "The user doesn't want to proceed with this tool use.", true),
         ]);
-        assert_eq!(lesson.fixes.len(), 1, "what passes by itself was not mended: {lesson:#?}");
-        let fix = &lesson.fixes[0];
+        assert_eq!(batch.fixes.len(), 1, "what passes by itself was not mended: {batch:#?}");
+        let fix = &batch.fixes[0];
         assert_eq!((fix.tool.as_str(), fix.call.as_str(), fix.error.as_str()), ("Bash", "cargo test", "test parse ... FAILED"));
         assert_eq!((&fix.changed[..], fix.fixed_ms - fix.failed_ms), (&["src/parse.rs".to_owned()][..], 4_000));
-        assert_eq!(lesson.changed, [([7; 16], vec!["src/parse.rs".to_owned()])]);
+        assert_eq!(batch.changed, [([7; 16], vec!["src/parse.rs".to_owned()])]);
         let bash = watcher.tally().tools["Bash"];
         assert_eq!((bash.calls, bash.errors, bash.total_ms, bash.longest_ms), (5, 2, 5_000, 1_000));
         assert_eq!(watcher.tally().checkpoints.len(), 1);
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn learnings_have_what_is_around_them() {
-        let (watcher, lesson) = follow(&[
+        let (watcher, batch) = follow(&[
             user("Which parser do we take?"),
             call("1", "Task", json!({ "subagent_type": "Explore", "prompt": "look" })),
             result("1", "swc is faster. We decided to take none.", false),
@@ -448,8 +448,8 @@ mod tests {
                 { "type": "text", "text": "I went with swc because it is maintained.\n\n```\nwe decided to quote\n```" }] } }),
             user("Good. We decided to like it."),
         ]);
-        assert_eq!(lesson.learnings.len(), 1, "{lesson:#?}");
-        let learning = &lesson.learnings[0];
+        assert_eq!(batch.learnings.len(), 1, "{batch:#?}");
+        let learning = &batch.learnings[0];
         assert_eq!(learning.sentence, "I went with swc because it is maintained.");
         assert_eq!(
             (learning.before.as_str(), learning.after.as_str()),

@@ -1,4 +1,4 @@
-//! Confidence of entries: falls with every hour, rises with every use (archive.md, "Self-learning").
+//! Confidence of entries: falls with every hour, rises with every use.
 
 use crate::{CONFIDENCE_BOOST, DECAY_PER_HOUR, MIN_CONFIDENCE};
 

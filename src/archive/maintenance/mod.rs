@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use ctxbridge_config as config;
 
-/// Entries that were never restored are pruned at this confidence or below (archive.md, "Self-learning").
+/// Entries that were never restored are pruned at this confidence or below.
 pub const PRUNE_CONFIDENCE: f64 = 0.15;
 
 /// Maximum difference of two confidences that count as equal: sums of small numbers are not exact.

@@ -18,7 +18,7 @@ const SNIPPET_CHARS: usize = 240;
 /// Reads the texts of hits that are shown.
 pub(super) struct HitRenderer<'a, C: CandidateSource> {
     pub store: &'a mut dyn Store,
-    pub catalogue: &'a mut C,
+    pub catalog: &'a mut C,
     pub terms: &'a QueryTerms,
     pub request: &'a SearchRequest,
     pub allowed: Option<&'a C::ResolvedFilter>,
@@ -72,12 +72,12 @@ impl<C: CandidateSource> HitRenderer<'_, C> {
             }
         };
         // One that the index does not have yet, or that says nothing.
-        let Some(excerpt) = self.catalogue.excerpt(self.store, entry)?.filter(|excerpt| !excerpt.is_empty()) else {
+        let Some(excerpt) = self.catalog.excerpt(self.store, entry)?.filter(|excerpt| !excerpt.is_empty()) else {
             return Ok(None);
         };
         let Some((words, snippet)) = self.matches(&what, &excerpt, candidate) else { return Ok(None) };
         let is_of_kinds = !self.request.kinds.is_empty() && !self.terms.is_empty();
-        if is_of_kinds && words.is_empty() && !self.catalogue.distinguishes_kinds() {
+        if is_of_kinds && words.is_empty() && !self.catalog.distinguishes_kinds() {
             return Ok(None);
         }
         // What was said before a short turn counts for it.
@@ -103,7 +103,7 @@ impl<C: CandidateSource> HitRenderer<'_, C> {
         let (Some(found), Some(allowed)) = (&turn, self.allowed) else { return Ok(turn) };
         let places = self.store.turn_locations(&[found.entry])?;
         let here = places.iter().find(|place| (place.transcript, place.index) == ranked.at && !place.is_superseded);
-        Ok(turn.filter(|_| here.is_some_and(|place| self.catalogue.is_allowed(allowed, place))))
+        Ok(turn.filter(|_| here.is_some_and(|place| self.catalog.is_allowed(allowed, place))))
     }
 
     /// Returns the matches; `None` if a quoted text does not occur.
@@ -149,7 +149,7 @@ impl<C: CandidateSource> HitRenderer<'_, C> {
         for (name, text) in texts.iter().filter(|(name, _)| self.is_asked(name)) {
             let mut seen: Vec<String> = Vec::new();
             let mut terms: HashSet<&String> = HashSet::new();
-            let hits = snippet::find_matches(text, self.terms, self.catalogue.tokenizer());
+            let hits = snippet::find_matches(text, self.terms, self.catalog.tokenizer());
             for (range, word) in &hits {
                 if terms.insert(word) {
                     let shown = text[range.clone()].to_lowercase();

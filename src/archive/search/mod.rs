@@ -70,7 +70,7 @@ pub enum SearchError {
         path: PathBuf,
     },
     /// The index cannot be used.
-    #[error("the search index {}: {cause}; it can be deleted, and `ctxbridge archive optimize` makes it anew", path.display())]
+    #[error("the search index {}: {cause}; you can delete it; `ctxbridge archive optimize` rebuilds it", path.display())]
     Index {
         /// The file.
         path: PathBuf,

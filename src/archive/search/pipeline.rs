@@ -25,20 +25,20 @@ const MAX_SEARCH_TEXT_CHARS: usize = 1_000;
 /// Searches turns. Without a model only words are compared. If no turn has the text in quotes, its words are searched.
 ///
 /// # Errors
-/// If the archive or the catalogue cannot be read.
+/// If the archive or the catalog cannot be read.
 pub fn search<C: CandidateSource>(
     store: &mut dyn Store,
-    catalogue: &mut C,
+    catalog: &mut C,
     model: &mut EmbeddingModel,
     request: &SearchRequest,
 ) -> Result<SearchResults, SearchError> {
-    let strict = search_once(store, catalogue, model, request)?;
+    let strict = search_once(store, catalog, model, request)?;
     if !strict.hits.is_empty() || !request.text.contains('"') {
         return Ok(strict);
     }
     // An error text is remembered with another number in it, or with a dot too many.
     let mut loose =
-        search_once(store, catalogue, model, &SearchRequest { text: request.text.replace('"', " "), ..request.clone() })?;
+        search_once(store, catalog, model, &SearchRequest { text: request.text.replace('"', " "), ..request.clone() })?;
     if loose.hits.is_empty() {
         return Ok(strict);
     }
@@ -48,7 +48,7 @@ pub fn search<C: CandidateSource>(
 
 fn search_once<C: CandidateSource>(
     store: &mut dyn Store,
-    catalogue: &mut C,
+    catalog: &mut C,
     model: &mut EmbeddingModel,
     request: &SearchRequest,
 ) -> Result<SearchResults, SearchError> {
@@ -56,22 +56,22 @@ fn search_once<C: CandidateSource>(
     let text = head(&request.text, MAX_SEARCH_TEXT_CHARS);
     let named = if request.stages.time { time::find_time(text, request.now, &request.zone) } else { None };
     let terms = match &named {
-        None => QueryTerms::of(text, catalogue.tokenizer()),
-        Some(named) => QueryTerms::without_time(text, named, catalogue.tokenizer()),
+        None => QueryTerms::of(text, catalog.tokenizer()),
+        Some(named) => QueryTerms::without_time(text, named, catalog.tokenizer()),
     };
     let time = named.as_ref().map(|named| named.millis(&request.zone));
-    let vector = embed_query(store, catalogue, model, request, &mut notes)?;
+    let vector = embed_query(store, catalog, model, request, &mut notes)?;
     let mode = match &vector {
         None => Mode::Lexical,
         Some(_) => request.mode.unwrap_or(Mode::Hybrid),
     };
     let vector = vector.as_ref().map(|(model, vector)| (*model, vector.as_slice()));
-    let allowed = catalogue.resolve_filter(store, &request.filter)?;
-    // The catalogue gives what may have what is in quotes, and much of it may not.
+    let allowed = catalog.resolve_filter(store, &request.filter)?;
+    // The catalog gives what may have what is in quotes, and much of it may not.
     let most = MAX_CANDIDATES.max(request.limit) * if terms.has_quotes() { 4 } else { 1 };
-    let asked = catalogue.prepare(store, &terms, &columns(request))?;
+    let asked = catalog.prepare(store, &terms, &columns(request))?;
     let mut pool = CandidatePool { found: HashMap::new(), mode, most, is_of_kinds: !request.kinds.is_empty() };
-    pool.collect(store, catalogue, &asked, vector, allowed.as_ref())?;
+    pool.collect(store, catalog, &asked, vector, allowed.as_ref())?;
     if let Some(time) = &time {
         // Those of the time that is named compete among themselves, too.
         let within =
@@ -81,16 +81,16 @@ fn search_once<C: CandidateSource>(
             until_ms: within(request.filter.until_ms, time.end, i64::min),
             ..request.filter.clone()
         };
-        let allowed = catalogue.resolve_filter(store, &filter)?;
-        pool.collect(store, catalogue, &asked, vector, allowed.as_ref())?;
+        let allowed = catalog.resolve_filter(store, &filter)?;
+        pool.collect(store, catalog, &asked, vector, allowed.as_ref())?;
         if let Some(allowed) = allowed.filter(|_| terms.is_time_only && mode != Mode::Dense) {
-            let newest = catalogue.newest(store, &allowed, MAX_TIME_CANDIDATES.max(request.limit))?;
+            let newest = catalog.newest(store, &allowed, MAX_TIME_CANDIDATES.max(request.limit))?;
             newest.into_iter().for_each(|entry| pool.entry(entry).0 = Some(1.0));
         }
     }
     if let Some(vector) = vector.filter(|_| mode == Mode::Hybrid) {
         let without: Vec<i64> = pool.found.iter().filter(|(_, found)| found.1.is_none()).map(|(entry, _)| *entry).collect();
-        for (entry, cosine) in catalogue.cosines(vector, &without)? {
+        for (entry, cosine) in catalog.cosines(vector, &without)? {
             pool.entry(entry).1 = Some(f64::from(cosine));
         }
     }
@@ -100,17 +100,17 @@ fn search_once<C: CandidateSource>(
     if mode == Mode::Dense {
         pool.found.values_mut().for_each(|found| found.0 = None);
     }
-    let candidates = candidates(store, catalogue, &pool, allowed.as_ref())?;
+    let candidates = candidates(store, catalog, &pool, allowed.as_ref())?;
     let around = RankingContext { time, folder: request.folder.as_deref(), now_ms: request.now.as_millisecond() };
     // What is asked for in a kind of text, or in quotes, has to be in it: neighbors are not.
     let is_strict = !request.kinds.is_empty() || terms.has_quotes();
     let stages = Stages { neighbors: request.stages.neighbors && !is_strict, ..request.stages };
     let ranked = rank::rank(&candidates, stages, &around);
     let fit = candidates.iter().map(rank::fit).fold(0.0, f64::max);
-    let shower = HitRenderer { store, catalogue, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
+    let shower = HitRenderer { store, catalog, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
     let hits = shower.hits(&ranked, &candidates)?;
     let time = named.map(|named| request.text[named.range].to_owned());
-    notes.extend(catalogue.notes());
+    notes.extend(catalog.notes());
     Ok(SearchResults { hits, fit, mode, time, notes })
 }
 
@@ -126,7 +126,7 @@ fn columns(request: &SearchRequest) -> Vec<&'static str> {
 /// Returns the model's name and the query's vector; `None` if only words are compared.
 fn embed_query<C: CandidateSource>(
     store: &mut dyn StoreReader,
-    catalogue: &mut C,
+    catalog: &mut C,
     model: &mut EmbeddingModel,
     request: &SearchRequest,
     notes: &mut Vec<String>,
@@ -134,7 +134,7 @@ fn embed_query<C: CandidateSource>(
     if request.mode == Some(Mode::Lexical) || request.text.trim().is_empty() {
         return Ok(None);
     }
-    let (with, all) = match catalogue.coverage(store, model.id())? {
+    let (with, all) = match catalog.coverage(store, model.id())? {
         Coverage::Counted(with, all) => (with, all),
         Coverage::Uncounted if request.mode.is_none() && !model.is_present() => return Ok(None),
         Coverage::Uncounted => (1, 1),
@@ -195,14 +195,14 @@ impl CandidatePool {
     fn collect<C: CandidateSource>(
         &mut self,
         store: &mut dyn Store,
-        catalogue: &mut C,
+        catalog: &mut C,
         asked: &C::PreparedQuery,
         vector: Option<(&str, &[f32])>,
         allowed: Option<&C::ResolvedFilter>,
     ) -> Result<(), SearchError> {
         let mut near = Vec::new();
         if let Some(vector) = vector.filter(|_| self.mode != Mode::Lexical) {
-            for (entry, cosine) in catalogue.search_dense(store, vector, allowed, self.most)? {
+            for (entry, cosine) in catalog.search_dense(store, vector, allowed, self.most)? {
                 self.entry(entry).1 = Some(f64::from(cosine));
                 near.push(entry);
             }
@@ -210,7 +210,7 @@ impl CandidatePool {
         if self.mode != Mode::Dense || self.is_of_kinds {
             // What is near may have some of the words, too, if not enough of them to be among the best.
             let most = if self.mode == Mode::Dense { 0 } else { self.most };
-            for (entry, score) in catalogue.search_lexical(store, asked, allowed, most, &near)? {
+            for (entry, score) in catalog.search_lexical(store, asked, allowed, most, &near)? {
                 self.entry(entry).0 = Some(score);
             }
         }
@@ -222,7 +222,7 @@ impl CandidatePool {
 /// newest.
 fn candidates<C: CandidateSource>(
     store: &mut dyn StoreReader,
-    catalogue: &C,
+    catalog: &C,
     pool: &CandidatePool,
     allowed: Option<&C::ResolvedFilter>,
 ) -> Result<Vec<Candidate>, SearchError> {
@@ -230,7 +230,7 @@ fn candidates<C: CandidateSource>(
     entries.sort_unstable();
     let mut best: HashMap<i64, TurnLocation> = HashMap::new();
     for place in store.turn_locations(&entries)? {
-        let is_allowed = allowed.is_none_or(|allowed| catalogue.is_allowed(allowed, &place));
+        let is_allowed = allowed.is_none_or(|allowed| catalog.is_allowed(allowed, &place));
         if is_allowed && best.get(&place.entry).is_none_or(|known| known.rank() < place.rank()) {
             best.insert(place.entry, place);
         }

@@ -30,25 +30,27 @@ const ONCE_WEIGHT: f64 = 0.3;
 
 /// Words without a subject, which are never a topic: those of English grammar, and those of every conversation about code.
 const COMMON: &str = "
-    a about above actually after again all almost already also always am an and another any anything are around as at away back be
-    became because been before behind being below best better between both but by came can cannot come comes could did do does doing
-    don down each either else enough even ever every everything far few first for from full further get gets getting give given go
-    goes going gone got had has have having he help her here him his how however i if in instead into is it its itself just know last
-    later least less let like likely ll long made many may maybe me mean might more most much must my need needed needs never next no
-    none nor not nothing now of off often ok okay on once one only onto or other others otherwise our out over own per perhaps please
-    possible probably put quite rather re really said same say second see seem seems seen several shall she should since so some
-    something soon still such sure take taken than that the their them then there these they this those though through thus to
-    together too took toward two under until up upon us use used useful uses using usually ve very want wanted wants was way we well
-    aren couldn didn doesn hadn hasn haven isn shouldn wasn weren wouldn existing different went were what whatever when where whether which while who whole whose why will with within without won would yes yet you your
-    add added adding answer approach bit bug bugs call calls change changed changes check checked checks clean code command commands
-    commit committed complete completed confirm count create created decided declaration default diff directory done edit error
-    errors example expected fail failed failing fails failure file files find fine finish finished fix fixed fixes folder found
-    function functions git good green handoff implement implemented issue issues job keep kept line lines list look looked looking
-    looks make makes method module move moved name named new note number old output part pass passed passes path place plan point
-    print problem project push question read reading ready real reason remove removed repo resolved rest result results review right
-    root run running runs save saved set show shows side single small sort start started starts state step steps stop task test
-    tested testing tests thing things time times todo tool tools try turn turned turns type types update updated user value values
-    version warning warnings work worked working works write writing wrong wrote";
+    a about above actually after again all almost already also always am an and another any anything are aren around as at away
+    back be became because been before behind being below best better between both but by came can cannot come comes could
+    couldn did didn different do does doesn doing don down each either else enough even ever every everything existing far few
+    first for from full further get gets getting give given go goes going gone got had hadn has hasn have haven having he help
+    her here him his how however i if in instead into is isn it its itself just know last later least less let like likely ll
+    long made many may maybe me mean might more most much must my need needed needs never next no none nor not nothing now of
+    off often ok okay on once one only onto or other others otherwise our out over own per perhaps please possible probably put
+    quite rather re really said same say second see seem seems seen several shall she should shouldn since so some something
+    soon still such sure take taken than that the their them then there these they this those though through thus to together
+    too took toward two under until up upon us use used useful uses using usually ve very want wanted wants was wasn way we well
+    went were weren what whatever when where whether which while who whole whose why will with within without won would wouldn
+    yes yet you your
+    add added adding answer approach bit bug bugs call calls change changed changes check checked checks clean code command
+    commands commit committed complete completed confirm count create created decided declaration default diff directory done
+    edit error errors example expected fail failed failing fails failure file files find fine finish finished fix fixed fixes
+    folder found function functions git good green handoff implement implemented issue issues job keep kept line lines list look
+    looked looking looks make makes method module move moved name named new note number old output part pass passed passes path
+    place plan point print problem project push question read reading ready real reason remove removed repo resolved rest result
+    results review right root run running runs save saved set show shows side single small sort start started starts state step
+    steps stop task test tested testing tests thing things time times todo tool tools try turn turned turns type types update
+    updated user value values version warning warnings work worked working works write writing wrong wrote";
 
 static COMMON_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| COMMON.split_whitespace().collect());
 
@@ -67,7 +69,7 @@ struct Candidate {
     sentences: usize,
     /// Sentence that had it last.
     last: Option<usize>,
-    /// How often each spelling of it occurs.
+    /// Number of times that each spelling of it occurs.
     spellings: BTreeMap<String, usize>,
 }
 
@@ -136,7 +138,7 @@ fn words_of(text: &str, sentence: Range<usize>, tokenizer: &Tokenizer) -> Vec<Wo
     for part in text[sentence].split(char::is_whitespace) {
         let start = at;
         at += part.len() + text[at + part.len()..].chars().next().map_or(0, char::len_utf8);
-        // A path is a place, and its folders are those of every other one; so is the name of a file.
+        // Paths and file names are no topics: every conversation about the project has them.
         if part.contains(['/', '\\']) || part.trim_matches(|c: char| !c.is_alphanumeric()).contains('.') {
             continue;
         }

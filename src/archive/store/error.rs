@@ -41,14 +41,14 @@ pub enum StoreError {
         cause: String,
     },
     /// There is no room.
-    #[error("no room to write the archive {path}; free some space, the next hook archives what is missing")]
+    #[error("no space left to write the archive {path}; free some, and the next hook archives what is missing")]
     Full {
         /// The database.
         path: PathBuf,
     },
     /// The disk fails to read or write.
     #[error(
-        "cannot read or write the archive {path}: {cause}; see that the disk is well and free some space, the next hook archives what is missing"
+        "cannot read or write the archive {path}: {cause}; check the disk and free some space; the next hook archives what is missing"
     )]
     Disk {
         /// The database.
@@ -84,14 +84,14 @@ pub enum StoreError {
     },
     /// The database was written by an older version, and is opened read-only.
     #[error(
-        "the archive {path} is still that of an older ctxbridge; any other command, such as `ctxbridge archive status`, brings it up to date"
+        "the archive {path} was written by an older ctxbridge; any other command, such as `ctxbridge archive status`, upgrades it"
     )]
     Older {
         /// The database.
         path: PathBuf,
     },
     /// A segment's bytes are not those that were archived.
-    #[error("the archive {path} has bytes {start} and following of transcript {transcript} damaged: {cause}")]
+    #[error("the archive {path} is damaged from byte {start} of transcript {transcript} on: {cause}")]
     Segment {
         /// The database.
         path: PathBuf,

@@ -104,7 +104,7 @@ pub trait StoreReader:
     fn totals(&mut self) -> Result<ArchiveTotals, StoreError>;
 }
 
-/// Sessions: who said something, where, and in which files.
+/// Sessions and their transcripts.
 pub trait SessionReader {
     /// Returns a session by its full id.
     fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError>;
@@ -261,7 +261,7 @@ pub trait SearchStore {
     }
 }
 
-/// Adding what was said.
+/// Appending to transcripts.
 pub trait TranscriptAppender {
     /// Adds a batch, whole or not at all.
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError>;
@@ -270,7 +270,7 @@ pub trait TranscriptAppender {
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError>;
 }
 
-/// Adding compactions, before or after the client has made them.
+/// Recording compactions, before or after the client has made them.
 pub trait CompactionWriter {
     /// Records a compaction that is about to happen, or was blocked. Recording it again changes nothing.
     fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError>;
@@ -290,7 +290,7 @@ pub trait CompactionWriter {
     fn save_snapshot(&mut self, compaction: i64, snapshot: &Snapshot) -> Result<(), StoreError>;
 }
 
-/// Adding learnings.
+/// Saving learnings.
 pub trait LearningWriter {
     /// Adds the learnings from a piece of a transcript, and records how far it was searched. Returns the number of new learnings.
     fn add_learnings(&mut self, transcript: i64, batch: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError>;
@@ -335,7 +335,7 @@ pub trait ProjectStore {
 
 /// Pruning, and tidying up the storage itself.
 pub trait MaintenanceStore {
-    /// Runs decay and pruning in one transaction, with a plan made from the store's facts. A dry run writes nothing, waits for no
+    /// Runs decay and pruning in one transaction, with a plan made from the statistics of the archive. A dry run writes nothing, waits for no
     /// writer, and returns the outcome of a real one.
     fn run_maintenance(
         &mut self,

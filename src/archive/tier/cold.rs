@@ -35,7 +35,7 @@ pub(super) fn make_ready(store: &mut SqliteStore, folder: &Path) -> Result<(), F
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderError {
     /// It cannot be created.
-    #[error("cannot use archive.cold_folder {folder}: {cause}; see that it is mounted and may be written, or set another one")]
+    #[error("cannot use archive.cold_folder {folder}: {cause}; check that it is mounted and writable, or set another folder")]
     Io {
         /// The folder.
         folder: PathBuf,

@@ -87,7 +87,7 @@ pub enum FileError {
         cause: io::Error,
     },
     /// The bytes read differ from those written.
-    #[error("{path} does not have what was written to it: {cause}; the disk or the mount below it cannot be trusted")]
+    #[error("{path} does not contain what was written to it: {cause}; do not trust the disk or mount that it is on")]
     Different {
         /// The file.
         path: PathBuf,

@@ -50,7 +50,7 @@ impl HistoryArgs {
                 match archives::find(&mut *store, name.split_once('@').map_or(name.as_str(), |(session, _)| session))? {
                     Some(session) => Some(session),
                     None => {
-                        output.note(&format!("no session begins with {name}; `ctxbridge archive sessions` lists them"));
+                        archives::note_missing(name, output);
                         return Ok(CommandOutcome::No);
                     }
                 }

@@ -12,7 +12,7 @@ use crate::cli::output::entries;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::hook;
 use ctxbridge_archive::learn::LearningPatterns;
-use ctxbridge_archive::maintain::{Maintain, MaintainReport};
+use ctxbridge_archive::maintain::{MaintenanceRun, MaintenanceRunReport};
 use ctxbridge_archive::maintenance::{MaintenanceReport, Reason, RetentionSettings};
 use ctxbridge_archive::merge::MergeReport;
 use ctxbridge_archive::open::Location;
@@ -57,7 +57,7 @@ impl OptimizeArgs {
         let data = paths::data_dir()?;
         let location = Location::of(&data, &config);
         let (patterns, problem) = LearningPatterns::of_user();
-        let run = Maintain {
+        let run = MaintenanceRun {
             location: &location,
             transcripts: &self.paths,
             retention: &retention,
@@ -105,7 +105,7 @@ impl OptimizeArgs {
 
     fn tell(
         &self,
-        done: &MaintainReport,
+        done: &MaintenanceRunReport,
         damaged: Option<&Path>,
         retention: &RetentionSettings,
         output: &mut Output,
@@ -147,7 +147,7 @@ impl OptimizeArgs {
 
     fn as_json(
         &self,
-        done: &MaintainReport,
+        done: &MaintenanceRunReport,
         damaged: Option<&Path>,
         merged: Option<&MergeReport>,
         retention: &RetentionSettings,

@@ -55,7 +55,7 @@ struct RemovedSession {
 impl RevokeArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         if self.sessions.is_empty() && !self.all && (self.resend || self.force) {
-            return Err(UsageError("--resend and --force need to know which sessions: name them, or say --all".to_owned()).into());
+            return Err(UsageError("--resend and --force need sessions: name them, or use --all".to_owned()).into());
         }
         let data = paths::data_dir()?;
         if self.sessions.is_empty() && !self.all {
@@ -64,7 +64,7 @@ impl RevokeArgs {
         let mut here = archives::open(output)?;
         let withheld = SyncExclusions::of(&data)?;
         let config = load(output);
-        let redactor = Redactor::strict(&config.redact).context("nothing was taken back: redact.patterns or redact.allow")?;
+        let redactor = Redactor::strict(&config.redact).context("nothing was deleted: redact.patterns or redact.allow")?;
         let server = match TeamServer::of(&config) {
             Ok(server) => server,
             // Who is about to set one up can say before what is not to go there.
@@ -89,11 +89,11 @@ impl RevokeArgs {
         // All of them or none: who mistypes one should not have to find out which were taken.
         let Some(sessions) = self.meant(&mut *here, Some(&mut there), &withheld, output)? else { return Ok(CommandOutcome::No) };
         let name = there.identity().map_err(StoreError::from)?;
-        let mut unsending =
+        let mut removal =
             RemoteDelete { data: &data, from: &mut *here, name: &name, redactor: &redactor, is_resent: self.resend };
         for session in &sessions {
-            let only_there = unsending.only_on_server(session, &mut there)?;
-            let is_sendable = !self.resend || only_there.is_empty() || unsending.from.session(session)?.is_some();
+            let only_there = removal.only_on_server(session, &mut there)?;
+            let is_sendable = !self.resend || only_there.is_empty() || removal.from.session(session)?.is_some();
             anyhow::ensure!(is_sendable, "the archive here has nothing of session {session} to send again; leave out --resend");
             if self.force {
                 continue;
@@ -110,7 +110,7 @@ impl RevokeArgs {
         let mut failed = None;
         for session in sessions {
             output.progress(&format!("{} taken back", count(done.len() as u64, "session")));
-            match unsending.run(&session, &mut there) {
+            match removal.run(&session, &mut there) {
                 Ok(taken) => done.push(RemovedSession { session, taken }),
                 Err(error) => {
                     failed = Some(anyhow::Error::from(error).context(format!("session {session}")));

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use crate::cli::output::{BOLD, DIM, GOOD, Output, styled};
-use crate::cli::output::{stamp, time};
+use crate::cli::archives;
+use crate::cli::output::{BOLD, DIM, GOOD, Output, stamp, styled, time};
 use crate::cli::{CommandOutcome, UsageError, search_shared};
 use ctxbridge_archive::quote;
 use ctxbridge_archive::search::{
@@ -63,13 +63,10 @@ pub(in crate::cli) struct ArchiveSearchArgs {
 impl ArchiveSearchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let folder = std::env::current_dir().unwrap_or_default();
-        let known = |named: &str| {
-            search::resolve_project(named, &folder).ok_or_else(|| UsageError("--project names no folder".to_owned()))
-        };
         let request = SearchRequest {
             filter: Filter {
                 session: self.session.clone(),
-                project: self.project.as_deref().map(known).transpose()?,
+                project: archives::project(self.project.as_deref())?,
                 since_ms: self.since.as_deref().map(edge).transpose()?,
                 until_ms: self.until.as_deref().map(edge).transpose()?,
                 tool: self.tool.clone(),

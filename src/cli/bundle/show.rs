@@ -17,8 +17,8 @@ use ctxbridge_archive::search::time;
 Exits 1 if there are no entries.")]
 pub(super) struct BundleShowArgs {
     /// Only this session (id or prefix)
-    #[arg(long, value_name = "ID", default_value = "")]
-    session: String,
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
     /// Only entries from this time on: a day, or words such as `last week`
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -32,7 +32,7 @@ impl BundleShowArgs {
         let bundles = bundles()?;
         let index = opened(&bundles)?;
         tell_skipped(&index, &bundles, output)?;
-        let episodes = index.episodes(&self.session, since)?;
+        let episodes = index.episodes(self.session.as_deref().unwrap_or_default(), since)?;
         if output.json {
             output.value(&json!({ "folder": bundles.folder(), "episodes": episodes.iter().map(as_json).collect::<Vec<_>>() }))?;
         } else {

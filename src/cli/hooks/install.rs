@@ -15,7 +15,7 @@ use crate::hook::settings::wiring::{UnsupportedEvent, hooks, own_program};
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   ctxbridge hooks install
   ctxbridge hooks install --scope project --client-version 2.1.330
 

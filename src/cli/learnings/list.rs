@@ -43,7 +43,7 @@ impl LearningsListArgs {
         let mut wanted = self.which.to_query()?;
         if let Some(prefix) = &self.session {
             let Some(session) = archives::find(&mut *store, prefix)? else {
-                output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
+                archives::note_missing(prefix, output);
                 return Ok(CommandOutcome::No);
             };
             wanted.session = Some(session.key);

@@ -29,7 +29,7 @@ use ctxbridge_archive::{handle, quote};
 Learnings are sentences of the model in archived sessions: decisions, fixes, outcomes, handoffs and checkpoints. Hooks extract \
 them before a compaction and after a session; `ctxbridge archive optimize` extracts them from older sessions.
 
-A file learnings.toml next to your config.toml adds patterns, in the form of src/learn/patterns.toml.")]
+A file learnings.toml next to your config.toml adds patterns; docs/learnings.md describes the form.")]
 pub(super) struct LearningsArgs {
     #[command(subcommand)]
     command: LearningsCommand,
@@ -73,7 +73,7 @@ struct LearningFilterArgs {
     /// Only learnings from this time on: a day, or words such as `last week`
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Include learnings that a later decision revoked
+    /// Include learnings superseded by a later decision
     #[arg(long)]
     all: bool,
     /// Maximum number to list

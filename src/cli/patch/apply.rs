@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{CommandOutcome, Output, TargetArg, with_patcher};
 use crate::cli::output::{DIM, GOOD, duration, size, styled};
-use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::diff;
 use ctxbridge_patch::install::Target;
 use ctxbridge_patch::patcher::{Applied, AppliedState, DryRun, EditedSite};
@@ -33,14 +33,13 @@ pub(super) struct ApplyArgs {
 }
 
 impl ApplyArgs {
-    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    pub fn run(&self, catalog: Catalog, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let target = self.target.resolve()?;
         if self.dry_run {
-            let dry_run = with_patcher(catalogue, output, |patcher| Ok(patcher.dry_run(&target, &self.patches)?))?;
+            let dry_run = with_patcher(catalog, output, |patcher| Ok(patcher.dry_run(&target, &self.patches)?))?;
             show(&target, &dry_run, output)?;
         } else {
-            let applied =
-                with_patcher(catalogue, output, |patcher| Ok(patcher.apply(&target, &self.patches, !self.no_smoke)?))?;
+            let applied = with_patcher(catalog, output, |patcher| Ok(patcher.apply(&target, &self.patches, !self.no_smoke)?))?;
             tell(&applied, output)?;
         }
         Ok(CommandOutcome::Yes)

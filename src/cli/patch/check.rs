@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{CommandOutcome, Output};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
-use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::check::{CheckState, CheckedRelease, check};
 
 #[derive(Debug, clap::Args)]
@@ -22,12 +22,12 @@ pub(super) struct CheckArgs {
 }
 
 impl CheckArgs {
-    pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    pub fn run(&self, catalog: &Catalog, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut releases = Vec::new();
         let mut errors = Vec::new();
         for path in &self.paths {
             output.progress(&format!("checking {}", path.display()));
-            let checked = check(catalogue, path);
+            let checked = check(catalog, path);
             output.clear_progress();
             match checked {
                 Ok(release) => {

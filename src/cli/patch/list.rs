@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{CommandOutcome, Output};
 use crate::cli::output::{DIM, GOOD, styled};
 use ctxbridge_common::paths;
-use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::container::ContainerKind;
 use ctxbridge_patch::era::era;
 use ctxbridge_patch::inspect::TargetState;
@@ -34,12 +34,12 @@ struct ListedClient {
 }
 
 impl PatchListArgs {
-    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    pub fn run(&self, catalog: Catalog, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         output.progress("looking for clients");
         let project = std::env::current_dir().ok();
         let installations = discover(project.as_deref());
         let notice = |text: &str| output.note(text);
-        let patcher = Patcher::new(&paths::data_dir()?, catalogue, &notice);
+        let patcher = Patcher::new(&paths::data_dir()?, catalog, &notice);
         let count = installations.len();
         let mut entries = Vec::new();
         for (index, installation) in installations.into_iter().enumerate() {

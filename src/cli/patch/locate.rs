@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{CommandOutcome, Output, TargetArg};
 use crate::cli::output::{BAD, BOLD, DIM, styled};
 use ctxbridge_common::parallel::join;
-use ctxbridge_patch::catalogue::{Catalogue, Patch};
+use ctxbridge_patch::catalog::{Catalog, Patch};
 use ctxbridge_patch::inspect::as_published;
 use ctxbridge_patch::locate::{Excerpts, Site, locate};
 use ctxbridge_patch::signature::TextForm;
@@ -46,14 +46,14 @@ struct MissingJson {
 }
 
 impl LocateArgs {
-    pub fn run(&self, catalogue: &Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    pub fn run(&self, catalog: &Catalog, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let target = self.target.resolve()?;
         output.progress("reading the client");
         let container = target.open()?;
         let source = container.source().clone();
         let container = as_published(container);
         let version = target.version.as_ref();
-        let patches: Vec<&Patch> = catalogue.patches().iter().filter(|patch| patch.applies_to(version)).collect();
+        let patches: Vec<&Patch> = catalog.patches().iter().filter(|patch| patch.applies_to(version)).collect();
         output.progress("finding the sites");
         let locate = || with_deep_stack(|| locate(&container, &patches, version, TextForm::Original));
         let (sha256, located) = join(|| source.sha256(), locate);
@@ -68,7 +68,7 @@ impl LocateArgs {
             missing.push(MissingJson { patch: site.patch.clone(), site: site.site.clone(), reason: excerpts.reason(site) });
         }
         // A release that no default patch is for has none of its sites.
-        for patch in catalogue.patches().iter().filter(|patch| patch.default && !patch.applies_to(version)) {
+        for patch in catalog.patches().iter().filter(|patch| patch.default && !patch.applies_to(version)) {
             required = true;
             let reason =
                 format!("no signature is known for {}: the patch is for releases {}", target.version_text(), patch.versions);

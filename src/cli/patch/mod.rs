@@ -13,7 +13,7 @@ use clap::Subcommand;
 
 use super::{CommandOutcome, Output, configuration};
 use ctxbridge_common::paths;
-use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::install::Target;
 use ctxbridge_patch::patcher::Patcher;
 use ctxbridge_prune as prune;
@@ -23,7 +23,7 @@ use ctxbridge_prune as prune;
 pub(super) struct PatchArgs {
     /// Use the patches in this folder instead of the built-in ones
     #[arg(long, global = true, value_name = "DIR")]
-    catalogue: Option<PathBuf>,
+    catalog: Option<PathBuf>,
     #[command(subcommand)]
     command: PatchCommand,
 }
@@ -60,40 +60,36 @@ impl TargetArg {
 
 impl PatchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let catalogue = match &self.catalogue {
-            Some(folder) => Catalogue::load(folder)?,
+        let catalog = match &self.catalog {
+            Some(folder) => Catalog::load(folder)?,
             None => configured(output)?,
         };
         match &self.command {
-            PatchCommand::List(args) => args.run(catalogue, output),
-            PatchCommand::Locate(args) => args.run(&catalogue, output),
-            PatchCommand::Apply(args) => args.run(catalogue, output),
-            PatchCommand::Verify(args) => args.run(catalogue, output),
-            PatchCommand::Revert(args) => args.run(catalogue, output),
-            PatchCommand::Check(args) => args.run(&catalogue, output),
+            PatchCommand::List(args) => args.run(catalog, output),
+            PatchCommand::Locate(args) => args.run(&catalog, output),
+            PatchCommand::Apply(args) => args.run(catalog, output),
+            PatchCommand::Verify(args) => args.run(catalog, output),
+            PatchCommand::Revert(args) => args.run(catalog, output),
+            PatchCommand::Check(args) => args.run(&catalog, output),
         }
     }
 }
 
-/// Returns the built-in catalogue with the user's settings. A patched client prunes by them, unless its environment overrides them.
-fn configured(output: &Output) -> anyhow::Result<Catalogue> {
-    let mut catalogue = Catalogue::embedded()?;
+/// Returns the built-in catalog with the user's settings. A patched client prunes by them, unless its environment overrides them.
+fn configured(output: &Output) -> anyhow::Result<Catalog> {
+    let mut catalog = Catalog::embedded()?;
     let config = configuration(output);
-    if let Some(patch) = catalogue.patch_mut(prune::PATCH) {
+    if let Some(patch) = catalog.patch_mut(prune::PATCH) {
         patch.set_constants(&config.prune.constants())?;
     }
-    Ok(catalogue)
+    Ok(catalog)
 }
 
 /// Calls `work` with a patcher for the user's data directory, which reports its progress to `output`.
-fn with_patcher<T>(
-    catalogue: Catalogue,
-    output: &Output,
-    work: impl FnOnce(&Patcher<'_>) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+fn with_patcher<T>(catalog: Catalog, output: &Output, work: impl FnOnce(&Patcher<'_>) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let notice = |text: &str| output.note(text);
     let progress = |step: &str| output.progress(step);
-    let result = work(&Patcher::new(&paths::data_dir()?, catalogue, &notice).with_progress(&progress));
+    let result = work(&Patcher::new(&paths::data_dir()?, catalog, &notice).with_progress(&progress));
     output.clear_progress();
     result
 }

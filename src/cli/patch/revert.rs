@@ -2,7 +2,7 @@
 
 use super::{CommandOutcome, Output, TargetArg, with_patcher};
 use crate::cli::output::{DIM, GOOD, styled};
-use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::patcher::RevertedState;
 
 #[derive(Debug, clap::Args)]
@@ -16,9 +16,9 @@ pub(super) struct RevertArgs {
 }
 
 impl RevertArgs {
-    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    pub fn run(&self, catalog: Catalog, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let target = self.target.resolve()?;
-        let reverted = with_patcher(catalogue, output, |patcher| Ok(patcher.revert(&target)?))?;
+        let reverted = with_patcher(catalog, output, |patcher| Ok(patcher.revert(&target)?))?;
         let done = reverted.state == RevertedState::Reverted;
         if output.json {
             output.value(&reverted)?;

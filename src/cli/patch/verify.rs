@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{CommandOutcome, Output, TargetArg, with_patcher};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
-use ctxbridge_patch::catalogue::Catalogue;
+use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::{Inspection, TargetState};
 use ctxbridge_patch::install::Target;
 
@@ -20,9 +20,9 @@ pub(super) struct PatchVerifyArgs {
 }
 
 impl PatchVerifyArgs {
-    pub fn run(&self, catalogue: Catalogue, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    pub fn run(&self, catalog: Catalog, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let target = self.target.resolve()?;
-        let inspection = with_patcher(catalogue, output, |patcher| Ok(patcher.verify(&target)?))?;
+        let inspection = with_patcher(catalog, output, |patcher| Ok(patcher.verify(&target)?))?;
         if output.json {
             let Inspection { state, patches, original_sha256, patched_sha256, current_sha256, reason } = &inspection;
             output.value(&json!({

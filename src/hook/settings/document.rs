@@ -19,7 +19,7 @@ pub enum DocumentError {
     NotUtf8,
     /// The text is not JSON as the client reads it: comments and trailing commas are errors for it, too.
     #[error(
-        "it is not valid JSON ({0}), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas"
+        "it is not valid JSON ({0}), so the client ignores it, too; correct it there. JSON allows no comments and no trailing commas"
     )]
     Json(String),
     /// A value of another type than the client expects.
@@ -31,7 +31,7 @@ pub enum DocumentError {
         expected: &'static str,
     },
     /// A key occurs twice: the client sees only the last.
-    #[error("`{0}` is there twice, and the client sees only the last; put what is in both into one")]
+    #[error("`{0}` occurs twice, and the client reads only the last; merge the two")]
     Twice(String),
     /// The result of an edit is not as required.
     #[error("the edit would change more than the hooks of ctxbridge, which is a bug; please report it")]
@@ -263,14 +263,14 @@ mod tests {
 
     #[test]
     fn what_the_client_would_not_read_is_refused() {
-        insta::assert_snapshot!(error("{\n  \"hooks\": {},\n}"), @"it is not valid JSON (key must be a string at line 3 column 1), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas");
-        insta::assert_snapshot!(error("{} // mine"), @"it is not valid JSON (trailing characters at line 1 column 4), so that the client ignores it, too; correct it there. JSON has no comments and no trailing commas");
+        insta::assert_snapshot!(error("{\n  \"hooks\": {},\n}"), @"it is not valid JSON (key must be a string at line 3 column 1), so the client ignores it, too; correct it there. JSON allows no comments and no trailing commas");
+        insta::assert_snapshot!(error("{} // mine"), @"it is not valid JSON (trailing characters at line 1 column 4), so the client ignores it, too; correct it there. JSON allows no comments and no trailing commas");
         insta::assert_snapshot!(error("[]"), @"`the file` is no object, so that the client ignores the file; correct it");
         insta::assert_snapshot!(error(r#"{"hooks": []}"#), @"`hooks` is no object, so that the client ignores the file; correct it");
         insta::assert_snapshot!(error(r#"{"hooks": {"Stop": null}}"#), @"`hooks.Stop` is no list, so that the client ignores the file; correct it");
         insta::assert_snapshot!(error(r#"{"hooks": {"Stop": [{"matcher": ""}]}}"#), @"`hooks.Stop[0].hooks` is no list, so that the client ignores the file; correct it");
-        insta::assert_snapshot!(error(r#"{"hooks": {}, "hooks": {}}"#), @"`hooks` is there twice, and the client sees only the last; put what is in both into one");
-        insta::assert_snapshot!(error(r#"{"hooks": {"Stop": [], "St\u006fp": []}}"#), @"`hooks.Stop` is there twice, and the client sees only the last; put what is in both into one");
+        insta::assert_snapshot!(error(r#"{"hooks": {}, "hooks": {}}"#), @"`hooks` occurs twice, and the client reads only the last; merge the two");
+        insta::assert_snapshot!(error(r#"{"hooks": {"Stop": [], "St\u006fp": []}}"#), @"`hooks.Stop` occurs twice, and the client reads only the last; merge the two");
         assert_eq!(decode(b"\xff\xfe{\0}\0"), Err(DocumentError::NotUtf8));
         let deep = error(&("[".repeat(100_000) + &"]".repeat(100_000)));
         assert!(deep.contains("nesting depth"), "{deep}");

@@ -18,7 +18,7 @@ pub enum HookSettingsError {
         cause: DocumentError,
     },
     /// The program has another name.
-    #[error("this program is {}, and hooks are known by the name {name}; call it that and try again. The settings were not changed", program.display())]
+    #[error("this program is {}, but hooks are recognized by the name {name}; rename it and try again. The settings were not changed", program.display())]
     Renamed {
         /// Its path.
         program: PathBuf,
@@ -65,7 +65,7 @@ pub enum HookSettingsError {
     #[error("{} is read-only; make it writable (some tools for dotfiles make it so: then add the hooks there)", .0.display())]
     ReadOnly(PathBuf),
     /// Another program keeps changing the file.
-    #[error("{} was changed by another program meanwhile, several times; try again when it is left alone", .0.display())]
+    #[error("{} keeps being changed by another program; try again when that has stopped", .0.display())]
     Contended(PathBuf),
     /// Another ctxbridge has the lock, or the lock cannot be created.
     #[error(transparent)]
@@ -81,7 +81,7 @@ pub enum HookSettingsError {
     ProjectIsHome(PathBuf),
     /// There is no client to install the hooks for.
     #[error(
-        "no installed client whose version is known was found, and an event that a client does not know makes it ignore all its settings; put `claude` on the PATH, or say which version reads them, as in `--client-version 2.1.330`{}", unknown(.0)
+        "no installed client with a known version was found, and a client ignores all of its settings if they contain an event that it does not know; put `claude` on the PATH, or name the version, as in `--client-version 2.1.330`{}", unknown(.0)
     )]
     NoClient(Vec<PathBuf>),
     /// The client supports none of the events.

@@ -93,7 +93,7 @@ pub enum ContainerError {
     },
     /// An executable with an unknown layout.
     #[error(
-        "this {kind} is laid out in a way that ctxbridge does not know: {cause}. Nothing was changed. If it is the client's executable, and whole, upgrade ctxbridge, or report this release if there is nothing newer"
+        "ctxbridge does not know the layout of this {kind}: {cause}. Nothing was changed. If it is an intact executable of the client, upgrade ctxbridge, or report this release if there is no newer version"
     )]
     Layout {
         /// Kind of the file.

@@ -12,7 +12,7 @@ pub enum PlatformError {
     #[error("{} is not installed; reinstall the client without `--ignore-scripts` and `--omit=optional`", .0.first().map_or("it", String::as_str))]
     Missing(Vec<String>),
     /// There are two, and the client's scripts refuse to choose.
-    #[error("{0} and {1} are the same package, and none of the two is used; remove one of them, or name the one that is meant")]
+    #[error("{0} and {1} are the same package, so neither is used; remove one of them, or name the one you mean")]
     Ambiguous(PathBuf, PathBuf),
     /// No executable is made for this kind of machine.
     #[error("there is none for this platform")]
@@ -64,7 +64,7 @@ pub enum TargetError {
     },
     /// A launcher that decides at run time which client it starts.
     #[error(
-        "{launcher} is a launcher, and the client it starts cannot be told from it; name the client's executable or cli.js (`{ask}` says where to look)"
+        "{launcher} is a launcher that does not reveal which client it starts; name the client's executable or cli.js (`{ask}` says where to look)"
     )]
     Launcher {
         /// The launcher.
@@ -92,13 +92,13 @@ pub enum TargetError {
         executable: Result<PathBuf, PlatformError>,
     },
     /// A pipe, a device, or larger than any client.
-    #[error("{0} is no client: {1}; {NAME_IT}")]
+    #[error("{0} is not a Claude Code client: {1}; {NAME_IT}")]
     NotAFile(PathBuf, &'static str),
     /// A path that is not Unicode: the journal and JSON store paths as text.
     #[error("the path {} is not Unicode; rename the folder that is not", .0.display())]
     NotUnicode(PathBuf),
     /// The version is invalid.
-    #[error("{path} says its version is `{version}`, which is no version number; reinstall the client")]
+    #[error("{path} gives its version as `{version}`, which is not a version number; reinstall the client")]
     BadVersion {
         /// The file that states it.
         path: PathBuf,

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use semver::{Version, VersionReq};
 
-use super::catalogue::{Patch, SiteRule};
+use super::catalog::{Patch, SiteRule};
 use super::container::{Container, ContainerError, Module};
 use super::pattern::{NearestMiss, same};
 use super::schema::in_range;
@@ -126,7 +126,7 @@ pub enum AttemptOutcome {
 /// Result of a search for sites.
 #[derive(Debug, Default)]
 pub struct Located {
-    /// The sites found, in the order of the catalogue.
+    /// The sites found, in the order of the catalog.
     pub sites: Vec<Site>,
     /// The sites not found.
     pub missing: Vec<MissingSite>,
@@ -229,7 +229,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Resolves a site, after those it depends on. The catalogue has no cycles.
+    /// Resolves a site, after those it depends on. The catalog has no cycles.
     fn resolve(&mut self, name: &str) {
         if self.found.contains_key(name) {
             return;

@@ -9,7 +9,7 @@ use semver::Version;
 
 use super::LocateError;
 use super::names::{self, Names};
-use crate::catalogue::Patch;
+use crate::catalog::Patch;
 use crate::container::{Container, Module};
 use crate::pattern::NearestMiss;
 use crate::schema::in_range;

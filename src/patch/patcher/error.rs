@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::backup::BackupError;
-use crate::catalogue::CatalogueError;
+use crate::catalog::CatalogError;
 use crate::install::{TargetError, TargetOpenError};
 use crate::journal::JournalError;
 use crate::lock::LockError;
@@ -16,9 +16,9 @@ use crate::swap::SwapError;
 /// Errors from operations on a target. The target is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
-    /// The catalogue has no such patch.
+    /// The catalog has no such patch.
     #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
+    Catalog(#[from] CatalogError),
     /// The target has no module that can be read.
     #[error(transparent)]
     Open(#[from] TargetOpenError),

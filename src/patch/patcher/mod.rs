@@ -17,7 +17,7 @@ pub use error::PatchError;
 pub use outcome::{Applied, AppliedState, DryRun, EditedSite, Reverted, RevertedState, Smoke};
 
 use super::backup::Backups;
-use super::catalogue::{Catalogue, Patch};
+use super::catalog::{Catalog, Patch};
 use super::container::{Container, FileBytes};
 use super::inspect::{Inspection, TargetState, inspect, marked_modules};
 use super::install::Target;
@@ -36,7 +36,7 @@ use target_session::{HashSource, TargetSession};
 /// Runs the operations.
 pub struct Patcher<'n> {
     data_dir: PathBuf,
-    catalogue: Catalogue,
+    catalog: Catalog,
     backups: Backups,
     notice: &'n dyn Fn(&str),
     progress: &'n dyn Fn(&str),
@@ -44,8 +44,8 @@ pub struct Patcher<'n> {
 
 impl<'n> Patcher<'n> {
     /// Creates a patcher with the backups and the journal in `data_dir`; `notice` receives messages for people.
-    pub fn new(data_dir: &Path, catalogue: Catalogue, notice: &'n dyn Fn(&str)) -> Self {
-        Self { backups: Backups::in_dir(data_dir), data_dir: data_dir.to_owned(), catalogue, notice, progress: &|_| {} }
+    pub fn new(data_dir: &Path, catalog: Catalog, notice: &'n dyn Fn(&str)) -> Self {
+        Self { backups: Backups::in_dir(data_dir), data_dir: data_dir.to_owned(), catalog, notice, progress: &|_| {} }
     }
 
     /// Sets a callback that receives the name of each step at its start.
@@ -54,8 +54,8 @@ impl<'n> Patcher<'n> {
     }
 
     /// The patches it knows.
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
     }
 
     /// Patches a target with the named patches, or with the default ones if none is named.
@@ -64,7 +64,7 @@ impl<'n> Patcher<'n> {
     /// If it cannot be done; the target is as it was.
     pub fn apply(&self, target: &Target, patches: &[String], smoke: bool) -> Result<Applied, PatchError> {
         let begun = Instant::now();
-        let selected = self.catalogue.select(patches)?;
+        let selected = self.catalog.select(patches)?;
         let ids: Vec<String> = selected.iter().map(|patch| patch.id.clone()).collect();
         let found = |target: &Target, source: &FileBytes| self.find(target, source, &selected);
         let (mut turn, found) = self.lock_target_with(target, HashSource::Recomputed, found)?;
@@ -172,7 +172,7 @@ impl<'n> Patcher<'n> {
     /// # Errors
     /// If `apply` would fail.
     pub fn dry_run(&self, target: &Target, patches: &[String]) -> Result<DryRun, PatchError> {
-        let selected = self.catalogue.select(patches)?;
+        let selected = self.catalog.select(patches)?;
         let found = |target: &Target, source: &FileBytes| self.find(target, source, &selected);
         let (turn, found) = self.lock_target_with(target, HashSource::Recomputed, found)?;
         let (original_sha256, original) = self.original(&turn)?;

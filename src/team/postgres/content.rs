@@ -89,7 +89,7 @@ pub(super) fn turn_contents(batch: &Batch, bytes: &BatchBytes) -> Vec<Option<Tur
         .collect()
 }
 
-/// Key, tags and metadata of a turn's entry. See archive.md, "Turns".
+/// Key, tags and metadata of a turn's entry, as claude-flow has them.
 pub(super) fn description(transcript: &Transcript, turn: &Turn, said: &TurnContent) -> (String, Vec<String>, String) {
     let Transcript { session, .. } = transcript;
     let key = format!("transcript:{session}:{}:{}", turn.index, turn.started_ms);

@@ -23,7 +23,7 @@ pub enum PostgresError {
     },
     /// It does not offer TLS.
     #[error(
-        "the PostgreSQL server {server} refuses TLS; switch it on there (ssl = on), or set postgres.ssl to off if nobody else is on the way"
+        "the PostgreSQL server {server} does not offer TLS; enable it there (ssl = on), or set postgres.ssl to off if you trust the network in between"
     )]
     TlsRefused {
         /// Host and port.
@@ -31,7 +31,7 @@ pub enum PostgresError {
     },
     /// Its certificate is not trusted, or the TLS handshake failed.
     #[error(
-        "the certificate of the PostgreSQL server {server} is not trusted: {cause}; use the host's name that is in it, and set postgres.ca_file \
+        "the certificate of the PostgreSQL server {server} is not trusted: {cause}; connect by the host name in the certificate, and set postgres.ca_file \
          to the file of the authority that signed it"
     )]
     Certificate {
@@ -49,7 +49,9 @@ pub enum PostgresError {
         cause: String,
     },
     /// The server rejected the login.
-    #[error("the PostgreSQL server {server} does not let {user} in: {cause}; check user and password, and pg_hba.conf there")]
+    #[error(
+        "the PostgreSQL server {server} rejected the login for {user}: {cause}; check the user, the password, and pg_hba.conf on the server"
+    )]
     Login {
         /// Host and port.
         server: String,
@@ -91,7 +93,7 @@ pub enum PostgresError {
         cause: String,
     },
     /// It does not answer in time.
-    #[error("the PostgreSQL server {server} took more than {} s to {what}; try again when it has less to do", .limit.as_secs_f32())]
+    #[error("the PostgreSQL server {server} took more than {} s to {what}; try again when it is less busy", .limit.as_secs_f32())]
     Timeout {
         /// Host and port.
         server: String,
@@ -107,7 +109,7 @@ pub enum PostgresError {
         server: String,
     },
     /// A concurrent write got in the way.
-    #[error("the PostgreSQL server {server} broke it off since another one writes the same ({cause}); try again")]
+    #[error("the PostgreSQL server {server} aborted the transaction because of a concurrent write ({cause}); try again")]
     Conflict {
         /// Host and port.
         server: String,
@@ -116,7 +118,7 @@ pub enum PostgresError {
     },
     /// The schema is of a later version.
     #[error(
-        "the archive on the PostgreSQL server {server} is of a newer ctxbridge (schema {found}, this one knows {known}); update ctxbridge"
+        "the archive on the PostgreSQL server {server} was written by a newer ctxbridge (schema {found}; this version knows {known}); upgrade ctxbridge"
     )]
     SchemaTooNew {
         /// Host and port.
@@ -129,7 +131,7 @@ pub enum PostgresError {
     /// The schema is missing or older, and this user may not change it.
     #[error("{}", match found {
         0 => format!(
-            "there is no archive in that database of the PostgreSQL server {server} yet, and {user} may not make one: {owner} has to \
+            "there is no archive in that database of the PostgreSQL server {server} yet, and {user} may not create one: {owner} has to \
              run GRANT CREATE ON DATABASE … TO a role that is to own it, which then runs `ctxbridge archive sync` once (docs/postgres.md)"
         ),
         _ => format!(
@@ -150,7 +152,7 @@ pub enum PostgresError {
         owner: String,
     },
     /// The server is too old.
-    #[error("the PostgreSQL server {server} is of version {found}, and ctxbridge needs {needed} or later")]
+    #[error("the PostgreSQL server {server} has version {found}, and ctxbridge needs {needed} or later")]
     ServerTooOld {
         /// Host and port.
         server: String,
@@ -161,8 +163,8 @@ pub enum PostgresError {
     },
     /// The user is no member of the tenant.
     #[error(
-        "{user} is no member of the tenant {tenant} on the PostgreSQL server {server}; one of its admins has to run \
-         SELECT ctxbridge.add_member({}, {}) there. If postgres.tenant should be another one, set it; a new one is begun by \
+        "{user} is not a member of the tenant {tenant} on the PostgreSQL server {server}; one of its admins has to run \
+         SELECT ctxbridge.add_member({}, {}) there. If you meant another tenant, set postgres.tenant; to create a new one, run \
          `ctxbridge archive sync`",
         literal(tenant),
         literal(user)
@@ -175,9 +177,9 @@ pub enum PostgresError {
         /// The user who asked.
         user: String,
     },
-    /// The user is no member of the project.
+    /// The user is not a member of the project.
     #[error(
-        "{user} is no member of the project {project} of the tenant {tenant} on the PostgreSQL server {server}; one of its members has to \
+        "{user} is not a member of the project {project} of the tenant {tenant} on the PostgreSQL server {server}; one of its members has to \
          run SELECT ctxbridge.add_to_project({}, {}, {}) there",
         literal(tenant),
         literal(project),
@@ -203,7 +205,7 @@ pub enum PostgresError {
     },
     /// The connection broke.
     #[error(
-        "the connection to the PostgreSQL server {server} was lost ({cause}); what was not finished has not happened, try again"
+        "the connection to the PostgreSQL server {server} was lost ({cause}); unfinished changes were rolled back; try again"
     )]
     Lost {
         /// Host and port.
@@ -221,7 +223,7 @@ pub enum PostgresError {
     },
     /// It has no extension for vectors.
     #[error(
-        "the PostgreSQL server {server} has no extension `vector` (pgvector): search there compares words alone; install it there and run \
+        "the PostgreSQL server {server} has no extension `vector` (pgvector): it searches by words alone; to search by meaning, install the extension there and run \
          CREATE EXTENSION vector in the database"
     )]
     NoVectors {
@@ -229,7 +231,7 @@ pub enum PostgresError {
         server: String,
     },
     /// Stored data cannot be read.
-    #[error("the archive on the PostgreSQL server {server} has something that cannot be read: {cause}")]
+    #[error("the archive on the PostgreSQL server {server} has a row that cannot be read: {cause}")]
     Unreadable {
         /// Host and port.
         server: String,
@@ -237,9 +239,7 @@ pub enum PostgresError {
         cause: String,
     },
     /// A segment's bytes are not those that were archived.
-    #[error(
-        "the archive on the PostgreSQL server {server} has bytes {start} and following of transcript {transcript} damaged: {cause}"
-    )]
+    #[error("the archive on the PostgreSQL server {server} is damaged from byte {start} of transcript {transcript} on: {cause}")]
     Segment {
         /// Host and port.
         server: String,
@@ -251,7 +251,7 @@ pub enum PostgresError {
         cause: String,
     },
     /// Any other error of the server.
-    #[error("the PostgreSQL server {server} says: {cause}")]
+    #[error("PostgreSQL error from {server}: {cause}")]
     Other {
         /// Host and port.
         server: String,
@@ -323,7 +323,7 @@ impl PostgresError {
                 Self::TlsRefused { server }
             } else if cause.contains("password missing") {
                 let cause = match settings.insecure_password_file.as_deref().map(Path::display) {
-                    None => "it wants a password, and there is none".to_owned(),
+                    None => "it asks for a password, and none is set".to_owned(),
                     Some(file) => format!(
                         "it wants a password, and the one in {file} is passed over, since others can read that file (`chmod 600 {file}`)"
                     ),

@@ -67,7 +67,7 @@ const BOOTSTRAP_SQL: &str = "
 
 /// The version of the schema; 0 where there is none.
 fn version(db: &mut Connection) -> Result<i32, PostgresError> {
-    // To look up a name, the server may use what it remembers; to read the catalogue, it looks.
+    // To look up a name, the server may use what it remembers; to read the catalog, it looks.
     let is_there = "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
         WHERE nspname = 'ctxbridge' AND relname = 'migrations')";
     if !db.one_without_tenant(is_there, &[])?.get::<bool>(0)? {

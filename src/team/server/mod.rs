@@ -27,7 +27,7 @@ pub struct TeamServer {
 pub enum ServerError {
     /// None is configured.
     #[error(
-        "no server is configured; set postgres.url in config.toml (or CTXBRIDGE_POSTGRES_URL, or RUVECTOR_HOST), as docs/postgres.md tells"
+        "no server is configured; set postgres.url in config.toml (or CTXBRIDGE_POSTGRES_URL, or RUVECTOR_HOST), as docs/postgres.md describes"
     )]
     None,
     /// The configuration makes no sense.

@@ -125,16 +125,18 @@ pub struct SyncReport {
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
     /// Another process is sending.
-    #[error("another ctxbridge is sending the archive already; what is new is sent by that one, or by the next")]
+    #[error("another ctxbridge is already sending the archive; that run, or the next one, sends what is new")]
     Running,
     /// Another process is sending, so nothing can be deleted there yet.
-    #[error("another ctxbridge is sending the archive, and nothing was taken back yet; run this again when that is done")]
+    #[error(
+        "another ctxbridge is sending the archive, so nothing was deleted from the server yet; run this again when it is done"
+    )]
     RunningAtRemoval,
     /// One of the two stores failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The record of what was sent cannot be written.
-    #[error("cannot note down in {folder} what was sent: {cause}; see that the folder can be written", folder = folder.display())]
+    #[error("cannot record in {folder} what was sent: {cause}; check that the folder is writable", folder = folder.display())]
     State {
         /// The folder.
         folder: std::path::PathBuf,

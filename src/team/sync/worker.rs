@@ -1,4 +1,4 @@
-//! What the workers of a run share, and what each has open.
+//! State shared by the workers of a run, and the stores that each has open.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -50,7 +50,7 @@ pub(super) enum JournalChange {
     /// three.
     Snapshot { compaction: (String, i64, u32, u32), snapshot: Snapshot },
     /// Learnings from a piece of a transcript.
-    Learn { path: String, lesson: LearningBatch, progress: Box<LearningCursor> },
+    Learn { path: String, batch: LearningBatch, progress: Box<LearningCursor> },
 }
 
 /// The hash that names an entry.
@@ -182,9 +182,9 @@ impl JournalChange {
                     to.save_snapshot(compaction, &snapshot)?;
                 }
             }
-            Self::Learn { path, lesson, progress } => {
+            Self::Learn { path, batch, progress } => {
                 if let Some(transcript) = to.transcript_at(&path)? {
-                    return to.add_learnings(transcript, &lesson, &progress).map(ChangeOutcome::LearningsAdded);
+                    return to.add_learnings(transcript, &batch, &progress).map(ChangeOutcome::LearningsAdded);
                 }
             }
         }

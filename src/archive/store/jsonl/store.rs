@@ -136,12 +136,12 @@ impl CompactionWriter for JsonlStore {
 }
 
 impl LearningWriter for JsonlStore {
-    fn add_learnings(&mut self, transcript: i64, lesson: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
+    fn add_learnings(&mut self, transcript: i64, batch: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
         self.change(|store| {
-            let new = store.replayed.memory.add_learnings(transcript, lesson, progress)?;
+            let new = store.replayed.memory.add_learnings(transcript, batch, progress)?;
             let of = store.replayed.memory.transcript_of(transcript)?;
-            let (lesson, progress) = (lesson.clone(), Box::new(progress.clone()));
-            Ok((new, of.map(|(path, ..)| JournalChange::Learn { path, lesson, progress })))
+            let (batch, progress) = (batch.clone(), Box::new(progress.clone()));
+            Ok((new, of.map(|(path, ..)| JournalChange::Learn { path, batch, progress })))
         })
     }
 }

@@ -1,9 +1,9 @@
-//! Catalogues that people write: what is wrong with one is said with the file and the cause, and a right one does what the built-in
+//! Catalogs that people write: what is wrong with one is said with the file and the cause, and a right one does what the built-in
 //! one does.
 
 use std::fs;
 
-use ctxbridge::patch::catalogue::{Catalogue, Patch};
+use ctxbridge::patch::catalog::{Catalog, Patch};
 use ctxbridge::patch::container::Container;
 use ctxbridge::patch::locate::locate;
 use ctxbridge::patch::plan::plan;
@@ -11,7 +11,7 @@ use ctxbridge::patch::signature::TextForm;
 use ctxbridge_testkit::files::source;
 use tempfile::TempDir;
 
-/// A small catalogue that is right.
+/// A small catalog that is right.
 const PATCH: &str = r#"title = "A test"
 versions = ">=1.0.0"
 default = true
@@ -46,7 +46,7 @@ after = "call"
 
 const RUNTIME: &str = "function twice(a) { return a + a }\n";
 
-fn catalogue(patch: &str, runtime: Option<&str>) -> TempDir {
+fn catalog(patch: &str, runtime: Option<&str>) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("double");
     fs::create_dir(&own).unwrap();
@@ -57,24 +57,24 @@ fn catalogue(patch: &str, runtime: Option<&str>) -> TempDir {
     folder
 }
 
-/// The error of a catalogue that differs from the right one in one place.
+/// The error of a catalog that differs from the right one in one place.
 #[track_caller]
 fn error(old: &str, new: &str) -> String {
     assert_eq!(PATCH.matches(old).count(), 1, "`{old}` is not there once");
-    let folder = catalogue(&PATCH.replacen(old, new, 1), Some(RUNTIME));
-    Catalogue::load(folder.path()).unwrap_err().to_string()
+    let folder = catalog(&PATCH.replacen(old, new, 1), Some(RUNTIME));
+    Catalog::load(folder.path()).unwrap_err().to_string()
 }
 
 #[track_caller]
 fn runtime_error(runtime: Option<&str>) -> String {
-    Catalogue::load(catalogue(PATCH, runtime).path()).unwrap_err().to_string()
+    Catalog::load(catalog(PATCH, runtime).path()).unwrap_err().to_string()
 }
 
 #[test]
-fn the_small_catalogue_is_right() {
-    let folder = catalogue(PATCH, Some(RUNTIME));
-    let catalogue = Catalogue::load(folder.path()).unwrap();
-    let patches = catalogue.select(&[]).unwrap();
+fn the_small_catalog_is_right() {
+    let folder = catalog(PATCH, Some(RUNTIME));
+    let catalog = Catalog::load(folder.path()).unwrap();
+    let patches = catalog.select(&[]).unwrap();
     assert_eq!(patches.len(), 1);
     let container = Container::open("a.js", b"async function f(x){log('marker');g(work(x)),rest(1)}".to_vec()).unwrap();
     let plan = plan(&container, &patches, None, "0").unwrap();
@@ -207,32 +207,32 @@ fn a_runtime_that_cannot_be_injected_is_refused() {
 }
 
 #[test]
-fn a_folder_without_patches_is_no_catalogue() {
+fn a_folder_without_patches_is_no_catalog() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("eras.toml"), "").unwrap();
     fs::create_dir(folder.path().join("empty")).unwrap();
-    let error = Catalogue::load(folder.path()).unwrap_err().to_string();
-    let expected = "a catalogue has a folder with a patch.toml for each patch";
+    let error = Catalog::load(folder.path()).unwrap_err().to_string();
+    let expected = "a catalog has a folder with a patch.toml for each patch";
     assert_eq!(error, format!("no patch in {}: {expected}", folder.path().display()));
     let missing = folder.path().join("nowhere");
-    let error = Catalogue::load(&missing).unwrap_err().to_string();
+    let error = Catalog::load(&missing).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot read {}: ", missing.display())), "{error}");
 }
 
 #[test]
 fn a_patch_that_is_not_there_is_named_with_those_that_are() {
-    let error = Catalogue::embedded().unwrap().select(&["text-prune".to_owned()]).unwrap_err();
+    let error = Catalog::embedded().unwrap().select(&["text-prune".to_owned()]).unwrap_err();
     let expected = "no patch named `text-prune`; there are: aggressive-text-prune, microcompact-thresholds, precompact-gate";
     assert_eq!(error.to_string(), expected);
 }
 
 #[test]
-fn the_embedded_catalogue_is_the_one_in_the_sources() {
-    let [embedded, loaded] = [Catalogue::embedded().unwrap(), Catalogue::load(&source("patches")).unwrap()];
-    let ids = |catalogue: &Catalogue| catalogue.patches().iter().map(|patch| patch.id.clone()).collect::<Vec<_>>();
+fn the_embedded_catalog_is_the_one_in_the_sources() {
+    let [embedded, loaded] = [Catalog::embedded().unwrap(), Catalog::load(&source("patches")).unwrap()];
+    let ids = |catalog: &Catalog| catalog.patches().iter().map(|patch| patch.id.clone()).collect::<Vec<_>>();
     assert_eq!(ids(&embedded), ["aggressive-text-prune", "microcompact-thresholds", "precompact-gate"]);
     assert_eq!(ids(&embedded), ids(&loaded));
-    let default = |catalogue: &Catalogue| catalogue.select(&[]).unwrap().iter().map(|patch| patch.id.clone()).collect::<Vec<_>>();
+    let default = |catalog: &Catalog| catalog.select(&[]).unwrap().iter().map(|patch| patch.id.clone()).collect::<Vec<_>>();
     assert_eq!(default(&embedded), ["aggressive-text-prune"]);
     assert_eq!(default(&embedded), default(&loaded));
 
@@ -240,8 +240,8 @@ fn the_embedded_catalogue_is_the_one_in_the_sources() {
         let text = fs::read_to_string(source(&format!("fixtures/cli-js/{name}.js"))).unwrap();
         let version = text.lines().find_map(|line| line.strip_prefix("// Version: ")).unwrap().parse().ok();
         let container = Container::open("cli.js", text.into_bytes()).unwrap();
-        let [one, other] = [&embedded, &loaded].map(|catalogue| {
-            let patches: Vec<&Patch> = catalogue.patches().iter().collect();
+        let [one, other] = [&embedded, &loaded].map(|catalog| {
+            let patches: Vec<&Patch> = catalog.patches().iter().collect();
             let located = locate(&container, &patches, version.as_ref(), TextForm::Original).unwrap();
             let sites = located.sites.iter().map(|site| (site.site.clone(), site.signature.clone(), site.span, site.names()));
             sites.collect::<Vec<_>>()

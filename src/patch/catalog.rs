@@ -1,5 +1,5 @@
 /*!
-The catalogue of patches, read from `patches/<id>/patch.toml` (format: [`schema`](super::schema)) and
+The catalog of patches, read from `patches/<id>/patch.toml` (format: [`schema`](super::schema)) and
 `patches/<id>/runtime.js`.
 */
 
@@ -16,7 +16,7 @@ static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../patches");
 
 /// All known patches.
 #[derive(Debug, Clone)]
-pub struct Catalogue {
+pub struct Catalog {
     patches: Vec<Patch>,
 }
 
@@ -51,14 +51,14 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    fn parse(patch: &str, site: String, source: &str) -> Result<Self, CatalogueError> {
+    fn parse(patch: &str, site: String, source: &str) -> Result<Self, CatalogError> {
         let source = source.trim_end().to_owned();
         if !source.is_ascii() {
             return Err(invalid(patch, "runtime.js has to be ASCII: executables keep their modules in Latin-1"));
         }
         let mut functions = Vec::new();
         for_each_item(&source, Goal::Module, |item| functions.push(item.function_name().map(str::to_owned)))
-            .map_err(|cause| CatalogueError::Runtime { patch: patch.to_owned(), cause })?;
+            .map_err(|cause| CatalogError::Runtime { patch: patch.to_owned(), cause })?;
         match functions.as_mut_slice() {
             [Some(function)] => Ok(Self { function: std::mem::take(function), source, site }),
             _ => Err(invalid(patch, "runtime.js has to be one function declaration: it is hoisted, wherever it is put")),
@@ -71,7 +71,7 @@ impl Patch {
     ///
     /// # Errors
     /// If the runtime has no such line.
-    pub fn set_constants(&mut self, constants: &[(&str, serde_json::Value)]) -> Result<(), CatalogueError> {
+    pub fn set_constants(&mut self, constants: &[(&str, serde_json::Value)]) -> Result<(), CatalogError> {
         let Some(runtime) = &mut self.runtime else { return Ok(()) };
         for (name, value) in constants {
             let line = format!("const {name} = ");
@@ -99,9 +99,9 @@ pub struct SiteRule {
     pub signatures: Vec<Signature>,
 }
 
-/// Errors from reading a catalogue or selecting patches.
+/// Errors from reading a catalog or selecting patches.
 #[derive(Debug, thiserror::Error)]
-pub enum CatalogueError {
+pub enum CatalogError {
     /// A file or folder could not be read.
     #[error("cannot read {path}: {cause}")]
     Read {
@@ -111,7 +111,7 @@ pub enum CatalogueError {
         cause: std::io::Error,
     },
     /// There is no patch in it.
-    #[error("no patch in {0}: a catalogue has a folder with a patch.toml for each patch")]
+    #[error("no patch in {0}: a catalog has a folder with a patch.toml for each patch")]
     Empty(PathBuf),
     /// `patch.toml` is not what it should be.
     #[error("{patch}/patch.toml: {cause}")]
@@ -148,7 +148,7 @@ pub enum CatalogueError {
         message: String,
     },
     /// No patch was named, and there are no default patches.
-    #[error("no patch of this catalogue is a default one; name one with --patch")]
+    #[error("no patch of this catalog is a default one; name one with --patch")]
     NoDefault,
     /// The named patch does not exist.
     #[error("no patch named `{id}`; there are: {}", known.join(", "))]
@@ -160,12 +160,12 @@ pub enum CatalogueError {
     },
 }
 
-impl Catalogue {
-    /// The built-in catalogue.
+impl Catalog {
+    /// The built-in catalog.
     ///
     /// # Errors
     /// Only if a patch of this build is invalid, which a test excludes.
-    pub fn embedded() -> Result<Self, CatalogueError> {
+    pub fn embedded() -> Result<Self, CatalogError> {
         let mut patches = Vec::new();
         for dir in EMBEDDED.dirs() {
             let id = dir.path().to_string_lossy().into_owned();
@@ -185,8 +185,8 @@ impl Catalogue {
     ///
     /// # Errors
     /// If a file cannot be read or a patch is invalid.
-    pub fn load(folder: &Path) -> Result<Self, CatalogueError> {
-        let fail = |path: &Path, cause| CatalogueError::Read { path: path.to_owned(), cause };
+    pub fn load(folder: &Path) -> Result<Self, CatalogError> {
+        let fail = |path: &Path, cause| CatalogError::Read { path: path.to_owned(), cause };
         let mut patches = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(|cause| fail(folder, cause))? {
             let path = entry.map_err(|cause| fail(folder, cause))?.path();
@@ -205,7 +205,7 @@ impl Catalogue {
             patches.push(Patch::parse(&id, &toml, runtime.as_deref())?);
         }
         if patches.is_empty() {
-            return Err(CatalogueError::Empty(folder.to_owned()));
+            return Err(CatalogError::Empty(folder.to_owned()));
         }
         Ok(Self::sorted(patches))
     }
@@ -224,15 +224,15 @@ impl Catalogue {
     ///
     /// # Errors
     /// If a name is unknown.
-    pub fn select(&self, ids: &[String]) -> Result<Vec<&Patch>, CatalogueError> {
+    pub fn select(&self, ids: &[String]) -> Result<Vec<&Patch>, CatalogError> {
         if ids.is_empty() {
             let patches: Vec<&Patch> = self.patches.iter().filter(|patch| patch.default).collect();
-            return if patches.is_empty() { Err(CatalogueError::NoDefault) } else { Ok(patches) };
+            return if patches.is_empty() { Err(CatalogError::NoDefault) } else { Ok(patches) };
         }
         for id in ids {
             if !self.patches.iter().any(|patch| patch.id == *id) {
                 let known = self.patches.iter().map(|patch| patch.id.clone()).collect();
-                return Err(CatalogueError::Unknown { id: id.clone(), known });
+                return Err(CatalogError::Unknown { id: id.clone(), known });
             }
         }
         Ok(self.patches.iter().filter(|patch| ids.contains(&patch.id)).collect())
@@ -240,14 +240,14 @@ impl Catalogue {
 }
 
 impl Patch {
-    fn parse(id: &str, toml: &str, runtime: Option<&str>) -> Result<Self, CatalogueError> {
+    fn parse(id: &str, toml: &str, runtime: Option<&str>) -> Result<Self, CatalogError> {
         let patch: PatchToml =
-            toml::from_str(toml).map_err(|cause| CatalogueError::Toml { patch: id.to_owned(), cause: Box::new(cause) })?;
+            toml::from_str(toml).map_err(|cause| CatalogError::Toml { patch: id.to_owned(), cause: Box::new(cause) })?;
         let mut sites = Vec::new();
         for site in patch.site {
             let mut signatures = Vec::new();
             for signature in site.signature {
-                let fail = |cause| CatalogueError::Pattern { patch: id.to_owned(), site: site.name.clone(), cause };
+                let fail = |cause| CatalogError::Pattern { patch: id.to_owned(), site: site.name.clone(), cause };
                 let edits = patch.edit.iter().filter(|edit| edit.site == site.name);
                 signatures.push(Signature::compile(signature, &patch.context, edits).map_err(fail)?);
             }
@@ -284,7 +284,7 @@ impl Patch {
         in_range(&self.versions, version)
     }
 
-    fn check(&self) -> Result<(), CatalogueError> {
+    fn check(&self) -> Result<(), CatalogError> {
         let known = |name: &String| match self.site(name) {
             Some(_) => Ok(()),
             None => Err(invalid(&self.id, &format!("there is no site named `{name}`"))),
@@ -297,7 +297,7 @@ impl Patch {
         self.sites.iter().try_for_each(|site| self.check_cycle(&site.name, &mut vec![&site.name]))
     }
 
-    fn check_cycle<'s>(&'s self, name: &'s str, path: &mut Vec<&'s String>) -> Result<(), CatalogueError> {
+    fn check_cycle<'s>(&'s self, name: &'s str, path: &mut Vec<&'s String>) -> Result<(), CatalogError> {
         for next in self.site(name).iter().flat_map(|site| &site.signatures).flat_map(Signature::depends_on) {
             if path.contains(&next) {
                 return Err(invalid(&self.id, &format!("site `{next}` depends on itself")));
@@ -310,6 +310,6 @@ impl Patch {
     }
 }
 
-fn invalid(patch: &str, message: &str) -> CatalogueError {
-    CatalogueError::Invalid { patch: patch.to_owned(), message: message.to_owned() }
+fn invalid(patch: &str, message: &str) -> CatalogError {
+    CatalogError::Invalid { patch: patch.to_owned(), message: message.to_owned() }
 }
