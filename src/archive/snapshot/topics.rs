@@ -55,7 +55,7 @@ const COMMON: &str = "
 static COMMON_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| COMMON.split_whitespace().collect());
 
 /// A word of a sentence.
-struct Word {
+struct TopicWord {
     /// Its form in the index.
     indexed: String,
     /// Its bytes in the text.
@@ -64,7 +64,7 @@ struct Word {
 
 /// A word or a pair of words, over the whole text.
 #[derive(Default)]
-struct Candidate {
+struct TopicCandidate {
     count: usize,
     sentences: usize,
     /// Sentence that had it last.
@@ -73,7 +73,7 @@ struct Candidate {
     spellings: BTreeMap<String, usize>,
 }
 
-impl Candidate {
+impl TopicCandidate {
     fn add(&mut self, sentence: usize, spelling: String) {
         self.count += 1;
         self.sentences += usize::from(self.last.replace(sentence) != Some(sentence));
@@ -93,9 +93,9 @@ impl Candidate {
 /// Topics of a text, most relevant first, in lower case. Code and quotations do not count.
 pub fn topics(text: &str) -> Vec<String> {
     let tokenizer = Tokenizer::default();
-    let sentences: Vec<Vec<Word>> =
+    let sentences: Vec<Vec<TopicWord>> =
         sentences(text).into_iter().map(|sentence| words_of(text, sentence.range, &tokenizer)).collect();
-    let (mut words, mut pairs) = (BTreeMap::<&str, Candidate>::new(), BTreeMap::<(&str, &str), Candidate>::new());
+    let (mut words, mut pairs) = (BTreeMap::<&str, TopicCandidate>::new(), BTreeMap::<(&str, &str), TopicCandidate>::new());
     for (number, sentence) in sentences.iter().enumerate() {
         for word in sentence {
             words.entry(&word.indexed).or_default().add(number, text[word.range.clone()].to_lowercase());
@@ -109,7 +109,7 @@ pub fn topics(text: &str) -> Vec<String> {
     }
     let all = sentences.len() as f64;
     // In a few sentences, even the topic is nearly everywhere.
-    let rarity = |found: &Candidate| 1.0 + ((all + 1.0) / found.sentences as f64).ln();
+    let rarity = |found: &TopicCandidate| 1.0 + ((all + 1.0) / found.sentences as f64).ln();
     let mut scored: Vec<(f64, String)> = words.values().map(|found| (found.weight() * rarity(found), found.spelling())).collect();
     scored.extend(pairs.iter().filter(|(_, found)| found.count > 1).map(|((one, other), found)| {
         let rarity = [one, other].iter().map(|word| rarity(&words[**word])).sum::<f64>();
@@ -132,8 +132,8 @@ pub fn topics(text: &str) -> Vec<String> {
 }
 
 /// The words of a sentence that may be a topic. A name in code is one word.
-fn words_of(text: &str, sentence: Range<usize>, tokenizer: &Tokenizer) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+fn words_of(text: &str, sentence: Range<usize>, tokenizer: &Tokenizer) -> Vec<TopicWord> {
+    let mut words: Vec<TopicWord> = Vec::new();
     let mut at = sentence.start;
     for part in text[sentence].split(char::is_whitespace) {
         let start = at;
@@ -147,7 +147,7 @@ fn words_of(text: &str, sentence: Range<usize>, tokenizer: &Tokenizer) -> Vec<Wo
             if token.is_whole {
                 words.retain(|word| !(range.start <= word.range.start && word.range.end <= range.end));
             }
-            words.push(Word { indexed: token.word, range });
+            words.push(TopicWord { indexed: token.word, range });
         });
     }
     words.retain(|word| is_subject(&text[word.range.clone()]));

@@ -77,19 +77,6 @@ pub trait Store:
 {
 }
 
-impl<S> Store for S where
-    S: StoreReader
-        + TranscriptAppender
-        + CompactionWriter
-        + LearningWriter
-        + PinWriter
-        + UsageWriter
-        + ProjectStore
-        + MaintenanceStore
-        + Send
-{
-}
-
 /// Everything that can be read from an archive.
 pub trait StoreReader:
     SessionReader + TurnReader + CursorReader + SegmentReader + CompactionReader + LearningReader + TierReader + SearchStore

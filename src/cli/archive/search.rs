@@ -8,9 +8,7 @@ use crate::cli::archives;
 use crate::cli::output::{BOLD, DIM, GOOD, Output, stamp, styled, time};
 use crate::cli::{CommandOutcome, UsageError, search_shared};
 use ctxbridge_archive::quote;
-use ctxbridge_archive::search::{
-    self, Filter, Hit, HitContent, Mode, SearchRequest, SearchResults, Snippet, TextKind, time as times,
-};
+use ctxbridge_archive::search::{Filter, Hit, HitContent, Mode, SearchRequest, SearchResults, Snippet, TextKind, time as times};
 
 /// Default maximum number of hits.
 const DEFAULT_HITS: usize = 10;

@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::{PostgresStore, read};
-use ctxbridge_archive::store::{ArchiveTotals, StoreError, StoreReader, TierReader};
+use ctxbridge_archive::store::{ArchiveTotals, Store, StoreError, StoreReader, TierReader};
 use ctxbridge_config::StoreKind;
 
 /// Retries of a transaction after conflicts with another.
@@ -46,3 +46,5 @@ impl StoreReader for PostgresStore {
 }
 
 impl TierReader for PostgresStore {}
+
+impl Store for PostgresStore {}

@@ -184,7 +184,7 @@ impl TurnReader for PostgresStore {
         })
     }
 
-    /// Only the start offsets of [`turns`]. This is cheaper: half of a turn's
+    /// Only the start offsets of the [turns](TurnReader::turns). This is cheaper: half of a turn's
     /// data is in its entry, which takes a lookup in an index of the whole table.
     fn turn_offsets(&mut self, session: i64, of_agents: bool) -> Result<Vec<TurnOffset>, StoreError> {
         self.read(|db| {

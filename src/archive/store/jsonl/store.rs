@@ -11,8 +11,8 @@ use crate::maintenance::{ArchiveStats, HotSetUsage, MaintenanceMode, Maintenance
 use crate::store::sqlite::SqliteQueries;
 use crate::store::{
     AppendOutcome, ArchiveTotals, Batch, Compaction, CompactionWriter, CursorReader, ImportedUsage, LearningWriter,
-    MaintenanceStore, PinWriter, ProjectStore, SegmentReader, Snapshot, StoreError, StoreReader, TierReader, TranscriptAppender,
-    UsageWriter,
+    MaintenanceStore, PinWriter, ProjectStore, SegmentReader, Snapshot, Store, StoreError, StoreReader, TierReader,
+    TranscriptAppender, UsageWriter,
 };
 use ctxbridge_config::StoreKind;
 use ctxbridge_transcript::{CompactSummary, FirstContext};
@@ -26,6 +26,8 @@ impl SqliteQueries for JsonlStore {
 impl TierReader for JsonlStore {}
 
 impl ProjectStore for JsonlStore {}
+
+impl Store for JsonlStore {}
 
 impl StoreReader for JsonlStore {
     fn kind(&self) -> StoreKind {

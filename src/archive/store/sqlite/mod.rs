@@ -31,7 +31,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{ArchiveTotals, ImportedUsage, StoreError};
-use crate::store::{ProjectStore, StoreReader};
+use crate::store::{ProjectStore, Store, StoreReader};
 use ctxbridge_common::digest;
 use ctxbridge_common::sqlite::{self, DatabaseOpenError, DatabaseOptions};
 use ctxbridge_config::StoreKind;
@@ -243,6 +243,8 @@ impl SqliteQueries for SqliteStore {
 }
 
 impl ProjectStore for SqliteStore {}
+
+impl Store for SqliteStore {}
 
 impl StoreReader for SqliteStore {
     fn kind(&self) -> StoreKind {
