@@ -126,7 +126,7 @@ fn check_sole(store: &mut dyn SessionReader, session: &Session) -> anyhow::Resul
     owners.retain(|other| other != owner);
     anyhow::ensure!(
         owners.is_empty(),
-        "{} and {} have a session {} on the team's server; --owner says whose",
+        "{} and {} have a session {} on the team's server; choose one with --owner",
         printable(&owners.join(", ")),
         printable(owner),
         session.session

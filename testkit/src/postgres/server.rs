@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
@@ -14,12 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::Address;
-use super::install::{Installed, UNPRIVILEGED, give, is_root};
-
-/// The superuser of such a server.
-pub const SUPERUSER: &str = "postgres";
-/// Its password.
-pub const PASSWORD: &str = "only on loopback";
+use super::install::{Installed, PASSWORD, SUPERUSER, give, program};
 
 /// Maximum time for a server to start or stop.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,17 +40,6 @@ const SETTINGS: [&str; 10] = [
     "logging_collector=off",
     "log_line_prefix=%m [%p] %q%u@%d ",
 ];
-
-/// A command that runs as the user who may run the server.
-pub fn program(path: &Path) -> Command {
-    let mut command = Command::new(path);
-    // Nobody's home is nowhere, and our own folder need not be readable for nobody.
-    command.current_dir("/").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
-    if is_root() {
-        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
-    }
-    command
-}
 
 /// A server with a folder of its own, on a Unix socket and a port of the loopback.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ mod notes;
 mod resume;
 mod session;
 mod story;
+mod tool_call;
 mod tools;
 
 use std::fs;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Session;
 use super::budget::Budget;
-use super::tools::Use;
+use super::tool_call::ToolCall;
 use crate::code::Project;
 use crate::rng::Rng;
 use crate::words::{Topic, Vocabulary};
@@ -40,7 +40,7 @@ impl World {
 pub(super) enum Block {
     Thinking,
     Text,
-    Tool(Box<Use>),
+    Tool(Box<ToolCall>),
 }
 
 pub(super) struct Writer<'a> {
@@ -217,7 +217,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The content of a block and what the client notes of its time; a call waits for its result.
-    fn block(&mut self, block: Block, pending: &mut Vec<Use>) -> (Value, Value) {
+    fn block(&mut self, block: Block, pending: &mut Vec<ToolCall>) -> (Value, Value) {
         match block {
             Block::Thinking => {
                 let timing = json!({ "thinkingDurationMs": self.rng.between(300, 9_000), "thinkingDisplay": "updates" });
@@ -250,7 +250,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The result of a tool call, chained to the call and not to the result before.
-    fn result(&mut self, call: Use) -> io::Result<()> {
+    fn result(&mut self, call: ToolCall) -> io::Result<()> {
         self.wait(20, 3_000);
         self.made.tool_calls += 1;
         self.context += tokens(call.content.to_string().len());

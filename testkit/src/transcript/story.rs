@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::budget::Budget;
 use super::session::{Block, CWD, MODEL, World, Writer};
-use super::tools::Use;
+use super::tool_call::ToolCall;
 use super::{Kind, Session, Spec};
 use crate::rng::Rng;
 
@@ -148,7 +148,7 @@ impl Writer<'_> {
     }
 
     /// A sub-agent and its file; the call that starts it, and its name.
-    fn delegate(&mut self) -> io::Result<(Use, (String, String))> {
+    fn delegate(&mut self) -> io::Result<(ToolCall, (String, String))> {
         let id = format!("a{}", self.rng.hex(16));
         let what = self.world.words.title(&mut self.rng, &self.topic);
         let length = self.budget.length(&mut self.rng, 400, 2);
@@ -186,7 +186,7 @@ impl Writer<'_> {
             "isAsync": true, "status": "async_launched", "agentId": id, "description": what, "resolvedModel": MODEL, "prompt": task,
             "canReadOutputFile": true, "canContinueAgent": true,
         });
-        let call = Use { id: call, ..Use::new("Agent", input, said, result) };
+        let call = ToolCall { id: call, ..ToolCall::new("Agent", input, said, result) };
         Ok((call, (id, what)))
     }
 

@@ -1,38 +1,14 @@
 //! Tool calls with their results.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::session::Writer;
+use super::tool_call::ToolCall;
 use crate::code::{self, File};
-
-/// A tool call with its result.
-pub(super) struct Use {
-    /// The id, given by the API; empty until the call is written, unless it is needed before.
-    pub(super) id: String,
-    pub(super) name: &'static str,
-    pub(super) input: Value,
-    /// The result that is sent to the model.
-    pub(super) content: Value,
-    /// The result that the client keeps for itself.
-    pub(super) result: Value,
-    pub(super) error: bool,
-    /// The id of the call's line, once it is written.
-    pub(super) line: String,
-}
-
-impl Use {
-    pub(super) fn new(name: &'static str, input: Value, content: impl Into<Value>, result: Value) -> Self {
-        Self { id: String::new(), name, input, content: content.into(), result, error: false, line: String::new() }
-    }
-
-    fn failed(self) -> Self {
-        Self { error: true, ..self }
-    }
-}
 
 impl Writer<'_> {
     /// A call of one of the tools that every session uses.
-    pub(super) fn tool(&mut self) -> Use {
+    pub(super) fn tool(&mut self) -> ToolCall {
         let file = self.world.project.file(&mut self.rng, &self.world.words);
         match self.rng.below(100) {
             0..38 => self.read(&file),
@@ -44,16 +20,16 @@ impl Writer<'_> {
         }
     }
 
-    fn read(&mut self, file: &File) -> Use {
+    fn read(&mut self, file: &File) -> ToolCall {
         let text = self.code(file, 1_200, 2);
         let lines = text.split('\n').count();
         let result = json!({ "type": "text", "file": {
             "filePath": file.path, "content": text, "numLines": lines, "startLine": 1, "totalLines": lines,
         }});
-        Use::new("Read", json!({ "file_path": file.path }), code::numbered(&text), result)
+        ToolCall::new("Read", json!({ "file_path": file.path }), code::numbered(&text), result)
     }
 
-    fn shell(&mut self) -> Use {
+    fn shell(&mut self) -> ToolCall {
         let (words, project) = (&self.world.words, &self.world.project);
         let name = words.name(&mut self.rng);
         let (command, what) = match self.rng.below(5) {
@@ -66,17 +42,17 @@ impl Writer<'_> {
         let length = self.budget.length(&mut self.rng, 900, 2);
         let output = code::output(&mut self.rng, words, project, length);
         let result = json!({ "stdout": output, "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false });
-        Use::new("Bash", json!({ "command": command, "description": what }), output, result)
+        ToolCall::new("Bash", json!({ "command": command, "description": what }), output, result)
     }
 
-    fn compile(&mut self, file: &File) -> Use {
+    fn compile(&mut self, file: &File) -> ToolCall {
         let said = format!("Exit code 101\n{}", code::error(&mut self.rng, &self.world.words, file));
         let input = json!({ "command": "cargo check --all-targets", "description": "Check that it compiles" });
         let result = format!("Error: {said}").into();
-        Use::new("Bash", input, said, result).failed()
+        ToolCall::new("Bash", input, said, result).failed()
     }
 
-    fn edit(&mut self, file: &File) -> Use {
+    fn edit(&mut self, file: &File) -> ToolCall {
         let original = self.code(file, 1_500, 1);
         let lines: Vec<&str> = original.lines().collect();
         let first = self.rng.below(lines.len());
@@ -97,16 +73,16 @@ impl Writer<'_> {
             "filePath": file.path, "oldString": old, "newString": new, "originalFile": original, "structuredPatch": patch,
             "userModified": false, "replaceAll": false,
         });
-        Use::new("Edit", input, said, result)
+        ToolCall::new("Edit", input, said, result)
     }
 
-    fn create(&mut self, file: &File) -> Use {
+    fn create(&mut self, file: &File) -> ToolCall {
         let text = self.code(file, 1_200, 2);
         let said = format!("The new file {} was written.", file.path);
         let result = json!({
             "type": "create", "filePath": file.path, "content": text, "structuredPatch": [], "originalFile": null, "userModified": false,
         });
-        Use::new("Write", json!({ "file_path": file.path, "content": text }), said, result)
+        ToolCall::new("Write", json!({ "file_path": file.path, "content": text }), said, result)
     }
 
     fn code(&mut self, file: &File, usual: usize, copies: usize) -> String {
@@ -115,8 +91,8 @@ impl Writer<'_> {
     }
 }
 
-fn missing(file: &File) -> Use {
+fn missing(file: &File) -> ToolCall {
     let said = format!("There is no file {}.", file.path);
     let result = format!("Error: {said}").into();
-    Use::new("Read", json!({ "file_path": file.path }), said, result).failed()
+    ToolCall::new("Read", json!({ "file_path": file.path }), said, result).failed()
 }
