@@ -33,43 +33,43 @@ impl SearchStore for PostgresStore {
     /// Entries that changed since a mark was issued. A mark is the number of the last change at that time, with its salt.
     fn changes(&mut self, mark: Option<&str>) -> Result<Changes, StoreError> {
         self.write(|db| {
-    let newest =
-        "SELECT id, salt FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text ORDER BY id DESC LIMIT 1";
-    let row = match db.first(newest, &[])? {
-        Some(row) => row,
-        // The first one is nobody's, and tells this archive from others.
-        None => {
-            lock(db)?;
-            match db.first(newest, &[])? {
+            let newest =
+                "SELECT id, salt FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text ORDER BY id DESC LIMIT 1";
+            let row = match db.first(newest, &[])? {
                 Some(row) => row,
+                // The first one is nobody's, and tells this archive from others.
                 None => {
-                    let sql = "INSERT INTO ctxbridge.changes (tenant, entries, salt) VALUES ($1, '{}', $2) RETURNING id, salt";
-                    db.one(sql, &[&salt()])?
+                    lock(db)?;
+                    match db.first(newest, &[])? {
+                        Some(row) => row,
+                        None => {
+                            let sql = "INSERT INTO ctxbridge.changes (tenant, entries, salt) VALUES ($1, '{}', $2) RETURNING id, salt";
+                            db.one(sql, &[&salt()])?
+                        }
+                    }
                 }
-            }
-        }
-    };
-    let (last, salt): (i64, i64) = (row.get(0)?, row.get(1)?);
-    let numbers = mark.and_then(|mark| mark.split_once(':'));
-    let numbers: Option<(i64, i64)> = numbers.and_then(|(id, salt)| Some((id.parse().ok()?, salt.parse().ok()?)));
-    let known = match numbers {
-        Some((id, salt)) => {
-            let sql =
-                "SELECT id FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text AND id = $2 AND salt = $3";
-            db.first(sql, &[&id, &salt])?.map(|row| row.get::<i64>(0)).transpose()?
-        }
-        None => None,
-    };
-    let entries = match known {
-        Some(known) => {
-            let sql = "SELECT DISTINCT unnest(entries) FROM ctxbridge.changes
-                WHERE tenant = $1 AND owner = session_user::text AND id > $2 AND id <= $3";
-            Some(db.all(sql, &[&known, &last])?.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?)
-        }
-        None => None,
-    };
-    Ok(Changes { revision: format!("{last}:{salt}"), entries })
-})
+            };
+            let (last, salt): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let numbers = mark.and_then(|mark| mark.split_once(':'));
+            let numbers: Option<(i64, i64)> = numbers.and_then(|(id, salt)| Some((id.parse().ok()?, salt.parse().ok()?)));
+            let known = match numbers {
+                Some((id, salt)) => {
+                    let sql =
+                        "SELECT id FROM ctxbridge.changes WHERE tenant = $1 AND owner = session_user::text AND id = $2 AND salt = $3";
+                    db.first(sql, &[&id, &salt])?.map(|row| row.get::<i64>(0)).transpose()?
+                }
+                None => None,
+            };
+            let entries = match known {
+                Some(known) => {
+                    let sql = "SELECT DISTINCT unnest(entries) FROM ctxbridge.changes
+                        WHERE tenant = $1 AND owner = session_user::text AND id > $2 AND id <= $3";
+                    Some(db.all(sql, &[&known, &last])?.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?)
+                }
+                None => None,
+            };
+            Ok(Changes { revision: format!("{last}:{salt}"), entries })
+        })
     }
 
     fn as_search_backend(&mut self) -> Option<&mut dyn SearchBackend> {

@@ -307,28 +307,28 @@ impl CompactionReader for PostgresStore {
 impl CompactionWriter for PostgresStore {
     fn record_compaction(&mut self, session: &str, compaction: &Compaction) -> Result<(), StoreError> {
         self.write(|db| {
-    let session = ensure_session(db, session, compaction.at_ms)?;
-    let turns = compaction.turns.map_or_else(|| turns_of(db, session.id), |turns| Ok(turns.cast_signed()))?;
-    let known =
-        "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
-    if db.first(known, &[&session.id, &compaction.at_ms])?.is_some() {
-        return Ok(());
-    }
-    db.execute(
-        "INSERT INTO ctxbridge.compactions (tenant, session, audience, at_ms, cause, turns, context_tokens, is_blocked)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        &[
-            &session.id,
-            &session.audience,
-            &compaction.at_ms,
-            &escape_nul_in(compaction.cause.as_deref()),
-            &turns,
-            &signed(compaction.context_tokens),
-            &compaction.is_blocked,
-        ],
-    )
-    .map(drop)
-})
+            let session = ensure_session(db, session, compaction.at_ms)?;
+            let turns = compaction.turns.map_or_else(|| turns_of(db, session.id), |turns| Ok(turns.cast_signed()))?;
+            let known =
+                "SELECT id FROM ctxbridge.compactions WHERE tenant = $1 AND session = $2 AND at_ms = $3 AND owner = session_user::text";
+            if db.first(known, &[&session.id, &compaction.at_ms])?.is_some() {
+                return Ok(());
+            }
+            db.execute(
+                "INSERT INTO ctxbridge.compactions (tenant, session, audience, at_ms, cause, turns, context_tokens, is_blocked)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                &[
+                    &session.id,
+                    &session.audience,
+                    &compaction.at_ms,
+                    &escape_nul_in(compaction.cause.as_deref()),
+                    &turns,
+                    &signed(compaction.context_tokens),
+                    &compaction.is_blocked,
+                ],
+            )
+            .map(drop)
+        })
     }
 
     fn locate_compactions(

@@ -55,36 +55,36 @@ fn learning(row: &PostgresRow) -> Result<Option<StoredLearning>, PostgresError> 
 impl LearningReader for PostgresStore {
     fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
         self.read(|db| {
-    let words = wanted.words.as_deref().map(to_tsquery);
-    // What asks for words, and says none, finds nothing.
-    if words == Some(None) {
-        return Ok(Vec::new());
-    }
-    let words = words.flatten();
-    let sql = match words {
-        Some(_) => {
-            format!(
-                "{SELECT_LEARNINGS} ts_rank(l.words, $9::text::tsquery, 1) AS rank {FROM_LEARNINGS} AND l.words @@ $9::text::tsquery {ORDER_LEARNINGS}"
-            )
-        }
-        None => format!("{SELECT_LEARNINGS} 0 AS rank {FROM_LEARNINGS} AND $9::text IS NULL {ORDER_LEARNINGS}"),
-    };
-    let found = db.all(
-        &sql,
-        &[
-            &wanted.session,
-            &wanted.kind.map(LearningKind::name),
-            &escape_nul_in(wanted.folder.as_deref()),
-            &wanted.project.as_deref().map(project_with_slashes),
-            &wanted.since_ms,
-            &escape_nul(&wanted.id.to_lowercase()),
-            &wanted.with_superseded,
-            &words,
-            &row_limit(wanted.limit),
-        ],
-    )?;
-    found.iter().filter_map(|row| learning(row).transpose()).collect()
-})
+            let words = wanted.words.as_deref().map(to_tsquery);
+            // What asks for words, and says none, finds nothing.
+            if words == Some(None) {
+                return Ok(Vec::new());
+            }
+            let words = words.flatten();
+            let sql = match words {
+                Some(_) => {
+                    format!(
+                        "{SELECT_LEARNINGS} ts_rank(l.words, $9::text::tsquery, 1) AS rank {FROM_LEARNINGS} AND l.words @@ $9::text::tsquery {ORDER_LEARNINGS}"
+                    )
+                }
+                None => format!("{SELECT_LEARNINGS} 0 AS rank {FROM_LEARNINGS} AND $9::text IS NULL {ORDER_LEARNINGS}"),
+            };
+            let found = db.all(
+                &sql,
+                &[
+                    &wanted.session,
+                    &wanted.kind.map(LearningKind::name),
+                    &escape_nul_in(wanted.folder.as_deref()),
+                    &wanted.project.as_deref().map(project_with_slashes),
+                    &wanted.since_ms,
+                    &escape_nul(&wanted.id.to_lowercase()),
+                    &wanted.with_superseded,
+                    &words,
+                    &row_limit(wanted.limit),
+                ],
+            )?;
+            found.iter().filter_map(|row| learning(row).transpose()).collect()
+        })
     }
 
     fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError> {

@@ -186,40 +186,40 @@ impl LearningWriter for PostgresStore {
     /// Writes a batch of learnings. Returns the number of new ones.
     fn add_learnings(&mut self, transcript: i64, batch: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
         self.write(|db| {
-    maintenance::lock_shared(db)?;
-    let row = db.first(
-        "SELECT s.id, s.audience, s.folder, t.agent FROM ctxbridge.transcripts t
-            JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
-         WHERE t.tenant = $1 AND t.id = $2 AND t.owner = session_user::text FOR UPDATE OF s",
-        &[&transcript],
-    )?;
-    // It was taken back.
-    let Some(row) = row else { return Ok(0) };
-    let session = SessionRow { id: row.get(0)?, audience: row.get(1)? };
-    let (folder, agent): (Option<String>, Option<String>) = (row.optional_text(2)?, row.optional_text(3)?);
-    let new = insert_learnings(db, &session, folder.as_deref(), &batch.learnings)?;
-    let keys = learning_rows(db, batch)?;
-    insert_occurrences(db, &session, &batch.learnings, &keys)?;
-    mark_superseded(db, &batch.superseded, &keys)?;
-    fixes(db, &session, &batch.fixes)?;
-    insert_changed_files(db, &session, &batch.changed)?;
-    db.execute(
-        "INSERT INTO ctxbridge.learning_progress (tenant, session, audience, transcript, agent, generation, bytes, patterns, watcher)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-         ON CONFLICT (tenant, session, owner, transcript) DO UPDATE SET generation = excluded.generation, bytes = excluded.bytes,
-            patterns = excluded.patterns, watcher = excluded.watcher",
-        &[
-            &session.id,
-            &session.audience,
-            &transcript,
-            &escape_nul_in(agent.as_deref()),
-            &progress.generation.cast_signed(),
-            &progress.bytes.cast_signed(),
-            &escape_nul(&progress.patterns),
-            &to_json(&progress.watcher),
-        ],
-    )?;
-    Ok(new)
-})
+            maintenance::lock_shared(db)?;
+            let row = db.first(
+                "SELECT s.id, s.audience, s.folder, t.agent FROM ctxbridge.transcripts t
+                    JOIN ctxbridge.sessions s ON s.tenant = t.tenant AND s.id = t.session AND s.owner = t.owner
+                 WHERE t.tenant = $1 AND t.id = $2 AND t.owner = session_user::text FOR UPDATE OF s",
+                &[&transcript],
+            )?;
+            // It was taken back.
+            let Some(row) = row else { return Ok(0) };
+            let session = SessionRow { id: row.get(0)?, audience: row.get(1)? };
+            let (folder, agent): (Option<String>, Option<String>) = (row.optional_text(2)?, row.optional_text(3)?);
+            let new = insert_learnings(db, &session, folder.as_deref(), &batch.learnings)?;
+            let keys = learning_rows(db, batch)?;
+            insert_occurrences(db, &session, &batch.learnings, &keys)?;
+            mark_superseded(db, &batch.superseded, &keys)?;
+            fixes(db, &session, &batch.fixes)?;
+            insert_changed_files(db, &session, &batch.changed)?;
+            db.execute(
+                "INSERT INTO ctxbridge.learning_progress (tenant, session, audience, transcript, agent, generation, bytes, patterns, watcher)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                 ON CONFLICT (tenant, session, owner, transcript) DO UPDATE SET generation = excluded.generation, bytes = excluded.bytes,
+                    patterns = excluded.patterns, watcher = excluded.watcher",
+                &[
+                    &session.id,
+                    &session.audience,
+                    &transcript,
+                    &escape_nul_in(agent.as_deref()),
+                    &progress.generation.cast_signed(),
+                    &progress.bytes.cast_signed(),
+                    &escape_nul(&progress.patterns),
+                    &to_json(&progress.watcher),
+                ],
+            )?;
+            Ok(new)
+        })
     }
 }

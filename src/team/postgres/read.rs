@@ -133,19 +133,19 @@ impl SessionReader for PostgresStore {
 
     fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError> {
         self.read(|db| {
-    let sql = "SELECT (SELECT count(DISTINCT uuid) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
-            AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)),
-        coalesce(sum(bytes), 0)::bigint, count(agent), coalesce(sum(bad_lines), 0)::bigint, coalesce(sum(generation), 0)::bigint
-        FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2";
-    let row = db.one(sql, &[&session])?;
-    Ok(SessionStats {
-        turns: row.unsigned(0)?,
-        bytes: row.unsigned(1)?,
-        agents: row.unsigned(2)?,
-        bad_lines: row.unsigned(3)?,
-        rewritten: row.unsigned(4)?,
-    })
-})
+            let sql = "SELECT (SELECT count(DISTINCT uuid) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
+                    AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)),
+                coalesce(sum(bytes), 0)::bigint, count(agent), coalesce(sum(bad_lines), 0)::bigint, coalesce(sum(generation), 0)::bigint
+                FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2";
+            let row = db.one(sql, &[&session])?;
+            Ok(SessionStats {
+                turns: row.unsigned(0)?,
+                bytes: row.unsigned(1)?,
+                agents: row.unsigned(2)?,
+                bad_lines: row.unsigned(3)?,
+                rewritten: row.unsigned(4)?,
+            })
+        })
     }
 
     /// The last session that ended with `/clear` since a time and whose transcript is in a folder.
@@ -204,21 +204,21 @@ impl SessionReader for PostgresStore {
 impl CursorReader for PostgresStore {
     fn cursor(&mut self, path: &str) -> Result<Option<Cursor>, StoreError> {
         self.read(|db| {
-    let sql = format!(
-        "SELECT generation, bytes, checked, interpreter FROM ctxbridge.transcripts WHERE tenant = $1 AND {IS_OWN_SQL} AND path = $2"
-    );
-    let found = db.first(&sql, &[&escape_nul(path)])?;
-    found
-        .map(|row| {
-            Ok(Cursor {
-                generation: row.unsigned_32(0)?,
-                bytes: row.unsigned(1)?,
-                check: row.byte_array(2)?,
-                interpreter: row.json(3)?,
-            })
+            let sql = format!(
+                "SELECT generation, bytes, checked, interpreter FROM ctxbridge.transcripts WHERE tenant = $1 AND {IS_OWN_SQL} AND path = $2"
+            );
+            let found = db.first(&sql, &[&escape_nul(path)])?;
+            found
+                .map(|row| {
+                    Ok(Cursor {
+                        generation: row.unsigned_32(0)?,
+                        bytes: row.unsigned(1)?,
+                        check: row.byte_array(2)?,
+                        interpreter: row.json(3)?,
+                    })
+                })
+                .transpose()
         })
-        .transpose()
-})
     }
 
     fn segment_index(&mut self, path: &str) -> Result<Vec<(u64, u32, digest::Sha256Digest)>, StoreError> {

@@ -258,12 +258,12 @@ impl TurnReader for PostgresStore {
     /// Pinned turns, the newest first. One that is in several sessions is listed once.
     fn pinned(&mut self, count: usize) -> Result<Vec<StoredTurn>, StoreError> {
         self.read(|db| {
-    let sql = format!(
-        "{} AND turns.uuid IN (SELECT k.uuid FROM ctxbridge.kept k WHERE k.tenant = $1 AND k.owner = session_user::text AND k.is_kept)
-         ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC",
-        *SELECT_TURNS
-    );
-    Ok(first_of_each(list(db, &sql, &[])?, count))
-})
+            let sql = format!(
+                "{} AND turns.uuid IN (SELECT k.uuid FROM ctxbridge.kept k WHERE k.tenant = $1 AND k.owner = session_user::text AND k.is_kept)
+                 ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC",
+                *SELECT_TURNS
+            );
+            Ok(first_of_each(list(db, &sql, &[])?, count))
+        })
     }
 }

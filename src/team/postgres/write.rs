@@ -478,9 +478,9 @@ impl TranscriptAppender for PostgresStore {
 
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
         self.write(|db| {
-    let session = ensure_session(db, session, now_ms)?;
-    let sql = "UPDATE ctxbridge.sessions SET ended_ms = $3, end_reason = $4 WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
-    db.execute(sql, &[&session.id, &now_ms, &escape_nul(reason)]).map(drop)
-})
+            let session = ensure_session(db, session, now_ms)?;
+            let sql = "UPDATE ctxbridge.sessions SET ended_ms = $3, end_reason = $4 WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
+            db.execute(sql, &[&session.id, &now_ms, &escape_nul(reason)]).map(drop)
+        })
     }
 }

@@ -188,17 +188,17 @@ impl<S: SqliteQueries> CompactionReader for S {
     /// A summary by its entry, with the id of the session that it was first made of.
     fn summary_of(&mut self, entry: i64) -> Result<Option<(String, StoredSummary)>, StoreError> {
         self.query(|db| {
-    db.prepare_cached(
-        "SELECT sessions.session, entries.id, text, at_ms, turns FROM entries JOIN compactions ON compactions.summary = entries.id
-            JOIN sessions ON sessions.id = compactions.session
-         WHERE entries.id = ?1 AND text IS NOT NULL ORDER BY at_ms LIMIT 1",
-    )?
-    .query_row([entry], |row| {
-        let summary = StoredSummary { entry: row.get(1)?, text: row.get(2)?, at_ms: row.get(3)?, turns: row.get(4)?, owner: None };
-        Ok((row.get(0)?, summary))
-    })
-    .optional()
-})
+            db.prepare_cached(
+                "SELECT sessions.session, entries.id, text, at_ms, turns FROM entries JOIN compactions ON compactions.summary = entries.id
+                    JOIN sessions ON sessions.id = compactions.session
+                 WHERE entries.id = ?1 AND text IS NOT NULL ORDER BY at_ms LIMIT 1",
+            )?
+            .query_row([entry], |row| {
+                let summary = StoredSummary { entry: row.get(1)?, text: row.get(2)?, at_ms: row.get(3)?, turns: row.get(4)?, owner: None };
+                Ok((row.get(0)?, summary))
+            })
+            .optional()
+        })
     }
 
     fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError> {
@@ -218,17 +218,17 @@ impl<S: SqliteQueries> CompactionReader for S {
         limit: usize,
     ) -> Result<Vec<StoredCompaction>, StoreError> {
         self.query(|db| {
-    let sql = format!(
-        "{COMPACTIONS} JOIN snapshot_words ON snapshot_words.rowid = compactions.id
-         WHERE snapshot_words MATCH :words
-            AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', :project) > 0)
-         ORDER BY bm25(snapshot_words, 1.0, 1.0, 2.0), at_ms DESC LIMIT :limit"
-    );
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    db.prepare_cached(&sql)?
-        .query_map(named_params! { ":words": words, ":project": project.map(in_path), ":limit": limit }, compaction)?
-        .collect()
-})
+            let sql = format!(
+                "{COMPACTIONS} JOIN snapshot_words ON snapshot_words.rowid = compactions.id
+                 WHERE snapshot_words MATCH :words
+                    AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', :project) > 0)
+                 ORDER BY bm25(snapshot_words, 1.0, 1.0, 2.0), at_ms DESC LIMIT :limit"
+            );
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            db.prepare_cached(&sql)?
+                .query_map(named_params! { ":words": words, ":project": project.map(in_path), ":limit": limit }, compaction)?
+                .collect()
+        })
     }
 }
 

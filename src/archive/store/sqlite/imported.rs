@@ -53,26 +53,26 @@ impl UsageWriter for SqliteStore {
     /// there since.
     fn merge_usage(&mut self, adopted: &[ImportedUsage]) -> Result<usize, StoreError> {
         self.write(|db| {
-    let known = cycle::confidence(TOTAL_LOSS);
-    let sql = format!(
-        "UPDATE entries SET access_count = max(access_count, :count), accessed_ms = coalesce(max(accessed_ms, :ms), accessed_ms, :ms),
-            confidence = {TOTAL_LOSS} + iif(:is_new, :confidence, max({known}, :confidence))
-         WHERE id = :entry AND text IS NULL AND (access_count < :count OR entries.confidence IS NOT 0.0) AND (access_count < :count OR coalesce(accessed_ms, 0) < coalesce(:ms, 0)
-            OR {known} < :confidence - {CONFIDENCE_TOLERANCE:?} OR (:is_new AND {known} > :confidence + {CONFIDENCE_TOLERANCE:?}))"
-    );
-    let mut update = db.prepare_cached(&sql)?;
-    let mut changed = 0;
-    for one in adopted {
-        changed += update.execute(named_params! {
-            ":entry": one.entry,
-            ":count": one.access_count,
-            ":ms": one.accessed_ms,
-            ":confidence": one.confidence,
-            ":is_new": one.is_new,
-        })?;
-    }
-    Ok(changed)
-})
+            let known = cycle::confidence(TOTAL_LOSS);
+            let sql = format!(
+                "UPDATE entries SET access_count = max(access_count, :count), accessed_ms = coalesce(max(accessed_ms, :ms), accessed_ms, :ms),
+                    confidence = {TOTAL_LOSS} + iif(:is_new, :confidence, max({known}, :confidence))
+                 WHERE id = :entry AND text IS NULL AND (access_count < :count OR entries.confidence IS NOT 0.0) AND (access_count < :count OR coalesce(accessed_ms, 0) < coalesce(:ms, 0)
+                    OR {known} < :confidence - {CONFIDENCE_TOLERANCE:?} OR (:is_new AND {known} > :confidence + {CONFIDENCE_TOLERANCE:?}))"
+            );
+            let mut update = db.prepare_cached(&sql)?;
+            let mut changed = 0;
+            for one in adopted {
+                changed += update.execute(named_params! {
+                    ":entry": one.entry,
+                    ":count": one.access_count,
+                    ":ms": one.accessed_ms,
+                    ":confidence": one.confidence,
+                    ":is_new": one.is_new,
+                })?;
+            }
+            Ok(changed)
+        })
     }
 
     fn keep_embeddings(&mut self, embeddings: &[ImportedEmbedding]) -> Result<usize, StoreError> {

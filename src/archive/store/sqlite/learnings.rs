@@ -79,28 +79,28 @@ fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
 impl<S: SqliteQueries> LearningReader for S {
     fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
         self.query(|db| {
-    let sql = match wanted.words {
-        Some(_) => format!(
-            "{LEARNINGS} AND learnings.id IN (SELECT rowid FROM learning_words WHERE learning_words MATCH :words)
-             ORDER BY (SELECT rank FROM learning_words WHERE learning_words MATCH :words AND rowid = learnings.id), said.last_ms DESC
-             LIMIT :limit"
-        ),
-        None => format!("{LEARNINGS} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit"),
-    };
-    let project = wanted.project.as_deref().map(in_path);
-    db.prepare_cached(&sql)?
-        .query_map(
-            named_params! {
-                ":project": project,
-                ":session": wanted.session, ":kind": wanted.kind.map(LearningKind::name), ":folder": wanted.folder,
-                ":since": wanted.since_ms, ":id": wanted.id.to_lowercase(), ":with_superseded": wanted.with_superseded,
-                ":words": wanted.words, ":limit": i64::try_from(wanted.limit).unwrap_or(i64::MAX),
-            },
-            learning,
-        )?
-        .filter_map(Result::transpose)
-        .collect()
-})
+            let sql = match wanted.words {
+                Some(_) => format!(
+                    "{LEARNINGS} AND learnings.id IN (SELECT rowid FROM learning_words WHERE learning_words MATCH :words)
+                     ORDER BY (SELECT rank FROM learning_words WHERE learning_words MATCH :words AND rowid = learnings.id), said.last_ms DESC
+                     LIMIT :limit"
+                ),
+                None => format!("{LEARNINGS} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit"),
+            };
+            let project = wanted.project.as_deref().map(in_path);
+            db.prepare_cached(&sql)?
+                .query_map(
+                    named_params! {
+                        ":project": project,
+                        ":session": wanted.session, ":kind": wanted.kind.map(LearningKind::name), ":folder": wanted.folder,
+                        ":since": wanted.since_ms, ":id": wanted.id.to_lowercase(), ":with_superseded": wanted.with_superseded,
+                        ":words": wanted.words, ":limit": i64::try_from(wanted.limit).unwrap_or(i64::MAX),
+                    },
+                    learning,
+                )?
+                .filter_map(Result::transpose)
+                .collect()
+        })
     }
 
     fn learning_cursor(&mut self, transcript: i64) -> Result<Option<LearningCursor>, StoreError> {
@@ -134,45 +134,45 @@ impl<S: SqliteQueries> LearningReader for S {
 
     fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
         self.query(|db| {
-    db.prepare_cached(
-        "SELECT sessions.session, uuid, tool, call, error, changed, failed_ms, fixed_ms FROM fixes
-         JOIN sessions ON sessions.id = fixes.session WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY fixed_ms DESC LIMIT ?2",
-    )?
-    .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-        Ok(StoredFix {
-            session: row.get(0)?,
-            fix: Fix {
-                turn: row.get(1)?,
-                tool: row.get(2)?,
-                call: row.get(3)?,
-                error: row.get(4)?,
-                changed: from_json(5, &row.get::<_, String>(5)?)?,
-                failed_ms: row.get(6)?,
-                fixed_ms: row.get(7)?,
-            },
+            db.prepare_cached(
+                "SELECT sessions.session, uuid, tool, call, error, changed, failed_ms, fixed_ms FROM fixes
+                 JOIN sessions ON sessions.id = fixes.session WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY fixed_ms DESC LIMIT ?2",
+            )?
+            .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+                Ok(StoredFix {
+                    session: row.get(0)?,
+                    fix: Fix {
+                        turn: row.get(1)?,
+                        tool: row.get(2)?,
+                        call: row.get(3)?,
+                        error: row.get(4)?,
+                        changed: from_json(5, &row.get::<_, String>(5)?)?,
+                        failed_ms: row.get(6)?,
+                        fixed_ms: row.get(7)?,
+                    },
+                })
+            })?
+            .collect()
         })
-    })?
-    .collect()
-})
     }
 
     fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError> {
         self.query(|db| {
-    db.prepare_cached(
-        "SELECT files FROM changed_files JOIN sessions ON sessions.id = changed_files.session
-         WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY last_ms DESC LIMIT ?2",
-    )?
-    .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| from_json(0, &row.get::<_, String>(0)?))?
-    .collect()
-})
+            db.prepare_cached(
+                "SELECT files FROM changed_files JOIN sessions ON sessions.id = changed_files.session
+                 WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY last_ms DESC LIMIT ?2",
+            )?
+            .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| from_json(0, &row.get::<_, String>(0)?))?
+            .collect()
+        })
     }
 
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
         self.query(|db| {
-    let sql =
-        "SELECT kind, count(*) AS number FROM learnings WHERE superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
-    db.prepare_cached(sql)?.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
-})
+            let sql =
+                "SELECT kind, count(*) AS number FROM learnings WHERE superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
+            db.prepare_cached(sql)?.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
+        })
     }
 }
 
@@ -180,47 +180,47 @@ impl LearningWriter for SqliteStore {
     /// Adds a batch of learnings; known ones are not added again.
     fn add_learnings(&mut self, transcript: i64, batch: &LearningBatch, progress: &LearningCursor) -> Result<usize, StoreError> {
         self.write(|db| {
-    let (session, folder): (i64, Option<String>) = db.query_row(
-        "SELECT sessions.id, folder FROM transcripts JOIN sessions ON sessions.id = transcripts.session WHERE transcripts.id = ?1",
-        [transcript],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let tokenizer = Tokenizer::default();
-    let mut new = 0;
-    for learning in &batch.learnings {
-        new += usize::from(add(db, &tokenizer, session, folder.as_deref(), learning)?);
-    }
-    for (old, by) in &batch.superseded {
-        db.prepare_cached(
-            "UPDATE learnings SET superseded_by = (SELECT id FROM learnings WHERE handle = ?2) WHERE handle = ?1 AND handle <> ?2",
-        )?
-        .execute(params![old.0, by.0])?;
-    }
-    for Fix { tool, call, error, changed, failed_ms, fixed_ms, turn } in &batch.fixes {
-        db.prepare_cached(
-            "INSERT INTO fixes (session, uuid, tool, call, error, changed, failed_ms, fixed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![session, turn, tool, call, error, to_json(changed), failed_ms, fixed_ms])?;
-    }
-    for (turn, files) in &batch.changed {
-        db.prepare_cached(
-            "INSERT INTO changed_files (session, uuid, files) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET files = excluded.files",
-        )?
-        .execute(params![session, turn, to_json(files)])?;
-    }
-    db.prepare_cached(
-        "INSERT INTO learning_progress (transcript, generation, bytes, patterns, watcher) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO UPDATE SET generation = ?2, bytes = ?3, patterns = ?4, watcher = ?5",
-    )?
-    .execute(params![
-        transcript,
-        progress.generation,
-        progress.bytes.cast_signed(),
-        progress.patterns,
-        to_json(&progress.watcher)
-    ])?;
-    Ok(new)
-})
+            let (session, folder): (i64, Option<String>) = db.query_row(
+                "SELECT sessions.id, folder FROM transcripts JOIN sessions ON sessions.id = transcripts.session WHERE transcripts.id = ?1",
+                [transcript],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )?;
+            let tokenizer = Tokenizer::default();
+            let mut new = 0;
+            for learning in &batch.learnings {
+                new += usize::from(add(db, &tokenizer, session, folder.as_deref(), learning)?);
+            }
+            for (old, by) in &batch.superseded {
+                db.prepare_cached(
+                    "UPDATE learnings SET superseded_by = (SELECT id FROM learnings WHERE handle = ?2) WHERE handle = ?1 AND handle <> ?2",
+                )?
+                .execute(params![old.0, by.0])?;
+            }
+            for Fix { tool, call, error, changed, failed_ms, fixed_ms, turn } in &batch.fixes {
+                db.prepare_cached(
+                    "INSERT INTO fixes (session, uuid, tool, call, error, changed, failed_ms, fixed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                     ON CONFLICT DO NOTHING",
+                )?
+                .execute(params![session, turn, tool, call, error, to_json(changed), failed_ms, fixed_ms])?;
+            }
+            for (turn, files) in &batch.changed {
+                db.prepare_cached(
+                    "INSERT INTO changed_files (session, uuid, files) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET files = excluded.files",
+                )?
+                .execute(params![session, turn, to_json(files)])?;
+            }
+            db.prepare_cached(
+                "INSERT INTO learning_progress (transcript, generation, bytes, patterns, watcher) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET generation = ?2, bytes = ?3, patterns = ?4, watcher = ?5",
+            )?
+            .execute(params![
+                transcript,
+                progress.generation,
+                progress.bytes.cast_signed(),
+                progress.patterns,
+                to_json(&progress.watcher)
+            ])?;
+            Ok(new)
+        })
     }
 }
