@@ -1,13 +1,12 @@
 //! The words of a turn, for searching, showing and hashing it: human prompts, the model's answers, tool calls and their
 //! results. Ids, times and the model's thinking are not among them.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use memchr::memchr_iter;
 
+use super::lines::read_line;
 use super::record::{Content, MessageBlock, Record, RecordKind, is_echo};
-use super::repair::replace_lone_surrogates_in_text;
 use ctxbridge_common::digest;
 
 /// Passes the pieces of a line to `sink`, in order. Joined, the pieces of all lines of a turn are its content.
@@ -64,17 +63,12 @@ pub fn answers_of(bytes: &[u8]) -> Vec<String> {
     answers
 }
 
-/// Passes each line that can be read to `sink`.
+/// Passes each record that can be read to `sink`.
 pub fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
     let mut start = 0;
     for end in memchr_iter(b'\n', bytes).chain([bytes.len()]) {
-        let line = &bytes[start..end];
+        read_line(&bytes[start..end], &mut |_, record| sink(record));
         start = end + 1;
-        // A text that is known to be one is read in half the time.
-        let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
-        if let Ok(record) = Record::parse_text(&replace_lone_surrogates_in_text(&text)) {
-            sink(&record);
-        }
     }
 }
 

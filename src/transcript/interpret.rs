@@ -8,8 +8,10 @@ serialized: the bytes of an incomplete line are not kept, but read again from [`
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{Record, RecordKind};
-use super::repair::replace_lone_surrogates;
+use super::content;
+use super::branches::{Branches, History, Move, NoHistory, PathChange, Step};
+use super::lines::{LineCondition, read_line};
+use super::record::{Record, RecordKind, TitleRank};
 use super::turns::{CompactSummary, FirstContext, Splitter, Turn};
 
 /// A line longer than this is not interpreted (it is archived all the same): it would have to be in memory at once.
@@ -21,11 +23,14 @@ pub const MAX_LINE_BYTES: usize = 256 << 20;
 pub struct Interpreter {
     position: u64,
     splitter: Splitter,
+    branches: Branches,
     /// `true` inside a line that is too long.
     is_skipping: bool,
     seen: SessionMetadata,
     #[serde(skip)]
     waiting: Vec<u8>,
+    #[serde(skip)]
+    path_changes: Vec<PathChange>,
 }
 
 /// Metadata of the session, as read so far.
@@ -50,6 +55,29 @@ pub struct SessionMetadata {
     pub window: Option<u64>,
     /// Size of the context at the last answer of the main conversation, in tokens; unknown right after a compaction.
     pub context_tokens: Option<u64>,
+    /// The session's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<SessionTitle>,
+}
+
+/// A session's title, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionTitle {
+    /// Where it comes from.
+    pub rank: TitleRank,
+    /// Its text, in one line.
+    pub text: String,
+}
+
+/// Maximum characters of a title.
+const MAX_TITLE_CHARS: usize = 200;
+
+impl SessionTitle {
+    /// Creates a title from the first line of a text that has words.
+    fn new(rank: TitleRank, text: &str) -> Option<Self> {
+        let line = text.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric))?;
+        Some(Self { rank, text: line.chars().take(MAX_TITLE_CHARS).collect() })
+    }
 }
 
 impl Interpreter {
@@ -60,7 +88,8 @@ impl Interpreter {
 
     /// Creates an interpreter for a file that is read again from a turn boundary on; `seen` is the metadata before it.
     pub fn starting_at(position: u64, index: u32, seen: SessionMetadata) -> Self {
-        Self { position, splitter: Splitter::starting_at(index), seen, ..Self::default() }
+        let (splitter, branches) = (Splitter::starting_at(index), Branches::starting_at(position));
+        Self { position, splitter, branches, seen, ..Self::default() }
     }
 
     /// Offset in the file of the next byte for [`feed`](Self::feed), if no bytes are waiting.
@@ -78,23 +107,30 @@ impl Interpreter {
         Self {
             position: self.position,
             splitter: self.splitter.clone(),
+            branches: self.branches.at_rest(),
             is_skipping: self.is_skipping,
             seen: self.seen.clone(),
             waiting: Vec::new(),
+            path_changes: Vec::new(),
         }
     }
 
-    /// Reads the next bytes of the file.
+    /// Reads the next bytes of a file whose earlier bytes are gone: a rewind to what is no longer in memory is not noticed.
     pub fn feed(&mut self, bytes: &[u8]) {
+        self.feed_with(bytes, &mut NoHistory);
+    }
+
+    /// Reads the next bytes of the file.
+    pub fn feed_with(&mut self, bytes: &[u8], history: &mut dyn History) {
         let mut rest = bytes;
         while let Some(at) = memchr::memchr(b'\n', rest) {
             let (line, behind) = (&rest[..at], &rest[at + 1..]);
             if self.waiting.is_empty() {
-                self.line(line);
+                self.line(line, history);
             } else {
                 let mut whole = std::mem::take(&mut self.waiting);
                 whole.extend_from_slice(line);
-                self.line(&whole);
+                self.line(&whole, history);
             }
             rest = behind;
         }
@@ -113,6 +149,16 @@ impl Interpreter {
         let mut turns = self.splitter.take_finished();
         turns.extend(self.splitter.open_turn());
         turns
+    }
+
+    /// Returns which parts of the transcript left the conversation since the last call, or came back, in order.
+    pub fn take_path_changes(&mut self) -> Vec<PathChange> {
+        std::mem::take(&mut self.path_changes)
+    }
+
+    /// Parts of the transcript that are not in the conversation any more, in order: first byte, and the byte behind.
+    pub fn rewound(&self) -> &[(u64, u64)] {
+        self.branches.rewound()
     }
 
     /// Returns the compaction summaries since the last call.
@@ -141,34 +187,47 @@ impl Interpreter {
     }
 
     /// Reads a line without its line break.
-    fn line(&mut self, line: &[u8]) {
+    fn line(&mut self, line: &[u8], history: &mut dyn History) {
         let start = self.position;
         let end = start + line.len() as u64 + 1;
         self.position = end;
         let was_skipping = std::mem::take(&mut self.is_skipping);
-        if line.iter().all(u8::is_ascii_whitespace) && !was_skipping {
+        if was_skipping {
+            self.seen.lines += 1;
+            self.note_damage(start);
             return;
         }
-        self.seen.lines += 1;
-        let line = &*replace_lone_surrogates(line);
-        match Record::parse(line) {
-            Ok(record) if !was_skipping => self.record(start, end, &record),
-            _ => {
-                self.seen.bad_lines += 1;
-                self.seen.first_bad.get_or_insert(start);
-                // What is readable of a line with a damaged character is worth more than nothing.
-                if !was_skipping
-                    && let Err(damage) = std::str::from_utf8(line)
-                    && damage.valid_up_to() > 0
-                    && let Ok(record) = Record::parse(String::from_utf8_lossy(line).as_bytes())
-                {
-                    self.record(start, end, &record);
-                }
+        let condition = read_line(line, &mut |range, record| {
+            let ends_line = range.end == line.len();
+            let end = if ends_line { end } else { start + range.end as u64 };
+            self.record(start + range.start as u64, end, record, history);
+        });
+        match condition {
+            LineCondition::Blank => {}
+            LineCondition::Whole => self.seen.lines += 1,
+            LineCondition::Damaged => {
+                self.seen.lines += 1;
+                self.note_damage(start);
             }
         }
     }
 
-    fn record(&mut self, start: u64, end: u64, record: &Record<'_>) {
+    fn note_damage(&mut self, start: u64) {
+        self.seen.bad_lines += 1;
+        self.seen.first_bad.get_or_insert(start);
+    }
+
+    fn record(&mut self, start: u64, end: u64, record: &Record<'_>, history: &mut dyn History) {
+        let kind = record.kind();
+        if !self.splitter.is_agent() {
+            match self.branches.feed(start, record, history) {
+                Step::Follows => {}
+                // It would be shown below a prompt that it does not answer.
+                Step::Orphan => self.splitter.close(),
+                Step::Moved(moved) => self.change_path(moved, history),
+            }
+            self.note_title(record, kind);
+        }
         let seen = &mut self.seen;
         set(&mut seen.version, record.version());
         if seen.session.is_none() {
@@ -178,7 +237,7 @@ impl Interpreter {
             set(&mut seen.folder, record.cwd());
         }
         seen.window = record.window().or(seen.window);
-        if record.kind() == RecordKind::CompactBoundary {
+        if kind == RecordKind::CompactBoundary {
             seen.context_tokens = None;
         }
         if !record.is_sidechain() {
@@ -187,6 +246,52 @@ impl Interpreter {
         }
         self.splitter.feed(start, end, record);
     }
+
+    /// Goes on with another path.
+    fn change_path(&mut self, moved: Move, history: &mut dyn History) {
+        // The size of the context is that of the request for the last answer that is still there.
+        self.seen.context_tokens = moved.last_answer.and_then(|start| context_at(start, self.position, history));
+        self.splitter.change_path(&moved, self.branches.rewound(), self.seen.context_tokens, history);
+        self.path_changes.extend(moved.changes);
+    }
+
+    fn note_title(&mut self, record: &Record<'_>, kind: RecordKind) {
+        let known = self.seen.title.as_ref().map(|title| title.rank);
+        let title = match record.title() {
+            // Older clients write summaries of other sessions into the file as well.
+            Some((TitleRank::Summary, _)) if !record.summarized().is_some_and(|leaf| self.branches.is_recent(leaf)) => None,
+            Some((rank, text)) if known.is_none_or(|known| rank >= known) => SessionTitle::new(rank, text),
+            None if known.is_none() && kind == RecordKind::Prompt && !record.is_sidechain() => {
+                let prompt = record.content().and_then(|content| content.texts().find_map(typed_prompt));
+                prompt.and_then(|prompt| SessionTitle::new(TitleRank::Prompt, &prompt))
+            }
+            _ => None,
+        };
+        if title.is_some() {
+            self.seen.title = title;
+        }
+    }
+}
+
+/// Bytes of a line that are read at once.
+const LINE_BYTES: u64 = 64 << 10;
+
+/// The size of the context in the line at a byte.
+fn context_at(start: u64, end: u64, history: &mut dyn History) -> Option<u64> {
+    let mut line = history.bytes(start..(start + LINE_BYTES).min(end));
+    if !line.contains(&b'\n') {
+        line = history.bytes(start..end);
+    }
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let mut tokens = None;
+    read_line(line, &mut |_, record| tokens = tokens.or(record.context_tokens()));
+    tokens
+}
+
+/// The prompt as somebody typed it, if it says what the session is about.
+fn typed_prompt(text: &str) -> Option<String> {
+    let typed = content::as_typed(text);
+    content::is_typed(&typed).then_some(typed)
 }
 
 fn set(field: &mut Option<String>, value: Option<&str>) {

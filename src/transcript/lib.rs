@@ -5,10 +5,12 @@ Claude Code's transcripts: JSON lines of which new kinds come with every release
 stops at one that is damaged. Nothing here opens a file.
 */
 
+mod branches;
 mod content;
 mod input;
 mod interpret;
 pub mod lenient;
+mod lines;
 mod record;
 mod repair;
 mod searchable_text;
@@ -17,10 +19,12 @@ mod todo_list;
 mod turn_digest;
 mod turns;
 
+pub use branches::{History, NoHistory, PathChange, TurnSpan, WholeFile};
 pub use content::{PIN_TAG, answers_of, asks_to_pin, is_typed, text_of};
 pub use content::{as_typed, records};
-pub use interpret::{Interpreter, MAX_LINE_BYTES, SessionMetadata};
-pub use record::{CompactionDetails, Content, MessageBlock, Record, RecordKind};
+pub use interpret::{Interpreter, MAX_LINE_BYTES, SessionMetadata, SessionTitle};
+pub use lines::{LineCondition, read_line};
+pub use record::{CompactionDetails, Content, Link, MessageBlock, Record, RecordKind, TitleRank};
 pub use repair::replace_lone_surrogates;
 pub use searchable_text::SearchableText;
 pub use turn_digest::TurnDigest;

@@ -26,6 +26,14 @@ pub struct Record<'a> {
     subtype: LenientText<'a>,
     #[serde(borrow)]
     uuid: LenientText<'a>,
+    /// Absent, `null`, or the uuid of the line that it follows.
+    #[serde(borrow)]
+    parent_uuid: Link<'a>,
+    #[serde(borrow)]
+    logical_parent_uuid: LenientText<'a>,
+    #[serde(borrow)]
+    leaf_uuid: Link<'a>,
+    explicit: Lenient<bool>,
     #[serde(borrow)]
     session_id: LenientText<'a>,
     #[serde(borrow)]
@@ -37,6 +45,16 @@ pub struct Record<'a> {
     is_meta: Lenient<bool>,
     is_sidechain: Lenient<bool>,
     is_compact_summary: Lenient<bool>,
+    #[serde(borrow)]
+    origin: Lenient<Origin<'a>>,
+    #[serde(borrow)]
+    prompt_source: LenientText<'a>,
+    #[serde(borrow)]
+    custom_title: LenientText<'a>,
+    #[serde(borrow)]
+    ai_title: LenientText<'a>,
+    #[serde(borrow)]
+    summary: LenientText<'a>,
     #[serde(borrow)]
     message: Lenient<RecordMessage<'a>>,
     #[serde(borrow)]
@@ -78,6 +96,28 @@ struct Attachment<'a> {
     prompt: Lenient<Content<'a>>,
 }
 
+/// The sender of a prompt, since 2.1.33x.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Origin<'a> {
+    #[serde(borrow)]
+    kind: LenientText<'a>,
+    as_user: Lenient<bool>,
+}
+
+/// A reference to another line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(from = "Option<LenientText<'_>>", bound(deserialize = "'de: 'a"))]
+pub enum Link<'a> {
+    /// The line has no such field: releases before the tree, and other tools, write none.
+    #[default]
+    Absent,
+    /// `null`: it refers to nothing, as the first line of a conversation does.
+    Null,
+    /// The uuid of a line.
+    To(Cow<'a, str>),
+}
+
 /// The client's data about a compaction; the last two fields exist since 2.1.112.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -106,6 +146,7 @@ lenient_object!(
     ToolUseResult<'a>,
     Attachment<'a>,
     CompactMetadata<'a>,
+    Origin<'a>,
     AnswerUsage,
     MessageBlock<'a>,
     WindowOf
@@ -118,6 +159,17 @@ pub enum Content<'a> {
     Text(Cow<'a, str>),
     /// Blocks; those that are no objects are left out.
     Blocks(Vec<MessageBlock<'a>>),
+}
+
+impl<'a> From<Option<LenientText<'a>>> for Link<'a> {
+    fn from(value: Option<LenientText<'a>>) -> Self {
+        match value {
+            None => Self::Null,
+            Some(Lenient(Some(uuid))) => Self::To(uuid),
+            // Of another type: nothing is known.
+            Some(Lenient(None)) => Self::Absent,
+        }
+    }
 }
 
 impl<'de: 'a, 'a> FromAny<'de> for Content<'a> {
@@ -189,6 +241,20 @@ pub struct CompactionDetails {
     pub took_ms: Option<u64>,
 }
 
+/// Where a session's title comes from; a higher one replaces a lower one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TitleRank {
+    /// The first prompt.
+    Prompt,
+    /// A summary of an older client.
+    Summary,
+    /// The model.
+    Model,
+    /// The user.
+    Custom,
+}
+
 /// Kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
@@ -211,17 +277,39 @@ pub enum RecordKind {
 }
 
 /// Prefixes of echoes. A command of the client itself starts with its name; one that is a prompt starts with its message.
-const ECHO_PREFIXES: [&str; 8] = [
+const ECHO_PREFIXES: [&str; 23] = [
     "<local-command-stdout>",
     "<local-command-stderr>",
+    "<bash-input>",
     "<bash-stdout>",
     "<bash-stderr>",
+    "<bash-exit-code>",
     "<command-name>",
     "<task-notification>",
+    "<teammate-message",
+    "<cross-session-message",
+    "<agent-message",
+    "<coordinator-relay",
+    "<remote-review",
+    "<slack-ping",
+    "<fetched-web-content",
+    "<untrusted-widget-state",
+    "<user-prompt-submit-hook>",
+    "<forked-skill-launch",
+    "<tick>",
+    "[SYSTEM NOTIFICATION",
     "[Request interrupted by user",
+    "Stop hook blocking error",
     // 2.0.76 in print mode.
     "Unknown slash command: ",
 ];
+
+/// Senders of prompts that nobody typed, as newer clients name them.
+const MACHINE_ORIGINS: [&str; 7] =
+    ["auto-continuation", "task-notification", "peer", "coordinator", "observer", "observer-activity", "plugin"];
+
+/// Sources of prompts that somebody typed, whatever they begin with.
+const TYPED_SOURCES: [&str; 3] = ["typed", "queued", "suggestion_accepted"];
 
 /// Rejects anything but an object: serde would take a list for the fields in their order.
 fn is_object(line: &[u8]) -> Result<(), serde_json::Error> {
@@ -259,12 +347,27 @@ impl<'a> Record<'a> {
             Some("user") => match self.content() {
                 Some(Content::Blocks(blocks)) if blocks.iter().any(|block| block.is("tool_result")) => RecordKind::ToolResults,
                 Some(_) if is(&self.is_meta) || self.is_sidechain() => RecordKind::Added,
-                Some(content) if content.is_echo() => RecordKind::Echo,
+                Some(content) if self.is_from_machine(content) => RecordKind::Echo,
                 Some(_) => RecordKind::Prompt,
                 None => RecordKind::Bookkeeping,
             },
             Some("system") if self.subtype.0.as_deref() == Some("compact_boundary") => RecordKind::CompactBoundary,
             _ => RecordKind::Bookkeeping,
+        }
+    }
+
+    /// `true` if nobody typed the prompt: the client says so, or it begins as only the client's own texts do.
+    fn is_from_machine(&self, content: &Content<'_>) -> bool {
+        if let Some(origin) = &self.origin.0
+            && origin.as_user.0 != Some(true)
+            && origin.kind.0.as_deref().is_some_and(|kind| MACHINE_ORIGINS.contains(&kind))
+        {
+            return true;
+        }
+        match self.prompt_source.0.as_deref() {
+            Some("system") => true,
+            Some(source) if TYPED_SOURCES.contains(&source) => false,
+            _ => content.is_echo(),
         }
     }
 
@@ -292,6 +395,47 @@ impl<'a> Record<'a> {
     /// Its id.
     pub fn uuid(&self) -> Option<&str> {
         self.uuid.0.as_deref()
+    }
+
+    /// The line that it follows in the conversation.
+    pub fn parent(&self) -> &Link<'a> {
+        &self.parent_uuid
+    }
+
+    /// The line before a compaction, of the line that marks its position.
+    pub fn logical_parent(&self) -> Option<&str> {
+        self.logical_parent_uuid.0.as_deref()
+    }
+
+    /// The newest line of the conversation, of a line that notes it (`last-prompt`), and `true` if the client left newer lines on
+    /// purpose.
+    pub fn leaf(&self) -> Option<(&Link<'a>, bool)> {
+        let notes = self.kind.0.as_deref() == Some("last-prompt") && !matches!(self.leaf_uuid, Link::Absent);
+        notes.then_some((&self.leaf_uuid, self.explicit.0 == Some(true)))
+    }
+
+    /// The type of the line, as the client calls it.
+    pub fn type_name(&self) -> Option<&str> {
+        self.kind.0.as_deref()
+    }
+
+    /// A name for the session, and its rank: the user's own is above the model's, which is above an older client's summary.
+    pub fn title(&self) -> Option<(TitleRank, &str)> {
+        let (rank, title) = match self.kind.0.as_deref()? {
+            "custom-title" => (TitleRank::Custom, &self.custom_title),
+            "ai-title" => (TitleRank::Model, &self.ai_title),
+            "summary" => (TitleRank::Summary, &self.summary),
+            _ => return None,
+        };
+        Some((rank, title.0.as_deref()?))
+    }
+
+    /// The line that a summary in the place of a title is about.
+    pub fn summarized(&self) -> Option<&str> {
+        match &self.leaf_uuid {
+            Link::To(uuid) => Some(uuid),
+            _ => None,
+        }
     }
 
     /// The session that it says it belongs to.
@@ -381,7 +525,12 @@ impl<'a> Content<'a> {
 
 /// `true` if a text is an echo.
 pub(super) fn is_echo(text: &str) -> bool {
-    ECHO_PREFIXES.iter().any(|echo| text.starts_with(echo))
+    // `Stop hook feedback:`, and the like of other events.
+    let is_hook = || {
+        let event = text.lines().next().and_then(|line| line.split_once(" hook feedback:"));
+        event.is_some_and(|(event, _)| !event.is_empty() && event.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    };
+    ECHO_PREFIXES.iter().any(|echo| text.starts_with(echo)) || is_hook()
 }
 
 impl<'a> MessageBlock<'a> {

@@ -34,6 +34,11 @@ impl TodoList {
         }
     }
 
+    /// `true` if there was never an entry.
+    pub fn is_unused(&self) -> bool {
+        self.todos.is_empty() && self.tasks.is_empty()
+    }
+
     /// Returns the entries that are not done.
     pub fn open(&self) -> Vec<String> {
         self.todos.iter().chain(&self.tasks).filter(|entry| !entry.is_empty()).cloned().collect()

@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::branches::{History, Move, TurnSpan};
 use super::content;
+use super::lines::read_line;
 use super::record::{CompactionDetails, Content, MessageBlock, Record, RecordKind};
 use super::todo_list::TodoList;
 use ctxbridge_common::digest::{self, Hasher};
@@ -104,6 +106,8 @@ pub struct Splitter {
     boundary: Option<(u64, CompactionDetails)>,
     /// Position of a compaction after which the model has not answered yet.
     unanswered: Option<u64>,
+    /// Turns that were rewound.
+    rewound_turns: u32,
     #[serde(skip)]
     finished: Vec<Turn>,
     #[serde(skip)]
@@ -189,7 +193,7 @@ impl Splitter {
                     || (start, CompactionDetails { tokens_before: self.context_tokens.take(), ..CompactionDetails::default() });
                 let (start, noted) = self.boundary.take().unwrap_or_else(without);
                 self.unanswered = Some(start);
-                let (at_ms, turns) = (self.last_ms, self.next_index);
+                let (at_ms, turns) = (self.last_ms, self.next_index - self.rewound_turns);
                 self.summaries.push(CompactSummary { text, at_ms, turns, start: Some(start), noted });
             }
             (RecordKind::Answer, _) if !record.is_sidechain() && !self.is_agent => {
@@ -231,10 +235,126 @@ impl Splitter {
         self.context_chars
     }
 
-    fn close(&mut self) {
+    /// `true` for the file of a sub-agent.
+    pub fn is_agent(&self) -> bool {
+        self.is_agent
+    }
+
+    /// Ends the open turn: what follows is none of it.
+    pub fn close(&mut self) {
         self.finished.extend(self.open_turn());
         self.open = None;
     }
+
+    /// Goes on with another path. A turn that is only partly on it becomes two; what was rewound of it gets an index of its own.
+    pub fn change_path(
+        &mut self,
+        moved: &Move,
+        rewound: &[(u64, u64)],
+        context_tokens: Option<u64>,
+        history: &mut dyn History,
+    ) {
+        self.close();
+        let behind = moved.changes.iter().map(|change| change.start).min().unwrap_or(u64::MAX);
+        let mut spans = history.turns_behind(behind);
+        spans.retain(|span| !self.finished.iter().any(|turn| turn.index == span.index));
+        spans.extend(self.finished.iter().map(|turn| TurnSpan { index: turn.index, start: turn.start, end: turn.end }));
+        spans.sort_unstable_by_key(|span| span.start);
+        let mut edges: Vec<u64> = moved.changes.iter().flat_map(|change| [change.start, change.end]).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        for edge in edges {
+            if let Some(at) = spans.iter().position(|span| span.start < edge && edge < span.end)
+                && let Some(rest) = self.split(spans[at], edge, history)
+            {
+                spans[at].end = edge;
+                spans.insert(at + 1, rest);
+            }
+        }
+        for change in &moved.changes {
+            let turns = spans.iter().filter(|span| (change.start..change.end).contains(&span.start)).count() as u32;
+            self.rewound_turns =
+                if change.is_rewound { self.rewound_turns + turns } else { self.rewound_turns.saturating_sub(turns) };
+        }
+        self.context_tokens = context_tokens;
+        if let Some(tokens) = context_tokens {
+            self.context_chars = tokens * 7 / 2;
+        }
+        let is_rewound = |start: u64| rewound.iter().any(|(from, to)| (*from..*to).contains(&start));
+        self.boundary = self.boundary.take().filter(|(start, _)| !is_rewound(*start));
+        self.unanswered = self.unanswered.filter(|start| !is_rewound(*start));
+        if !self.work.is_unused() {
+            self.work = work_at(moved.fork, rewound, history);
+        }
+    }
+
+    /// Splits a turn at a byte; `None` if what is behind it makes no turn.
+    fn split(&mut self, span: TurnSpan, at: u64, history: &mut dyn History) -> Option<TurnSpan> {
+        let bytes = history.bytes(span.start..span.end);
+        if bytes.len() as u64 != span.end - span.start {
+            return None;
+        }
+        let (before, behind) = bytes.split_at((at - span.start) as usize);
+        let rest = Self::read_turn(self.next_index, at, behind)?;
+        let shortened = Self::read_turn(span.index, span.start, before)?;
+        self.next_index += 1;
+        let found = TurnSpan { index: rest.index, start: rest.start, end: rest.end };
+        self.finished.retain(|turn| turn.index != span.index);
+        self.finished.extend([shortened, rest]);
+        Some(found)
+    }
+
+    /// Reads the bytes of one turn.
+    fn read_turn(index: u32, start: u64, bytes: &[u8]) -> Option<Turn> {
+        let mut splitter = Self::starting_at(index);
+        for_each_record(bytes, start, &mut |start, end, record| splitter.feed(start, end, record));
+        splitter.open_turn().filter(|turn| turn.index == index)
+    }
+}
+
+/// Passes each record of bytes that begin at `start` of their file, with its first byte and the one behind it.
+fn for_each_record(bytes: &[u8], start: u64, sink: &mut dyn FnMut(u64, u64, &Record<'_>)) {
+    let mut at = start;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        read_line(text, &mut |range, record| {
+            let end = if range.end == text.len() { line.len() } else { range.end };
+            sink(at + range.start as u64, at + end as u64, record);
+        });
+        at += line.len() as u64;
+    }
+}
+
+/// Bytes that are read at once.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// The to-do list up to a line, from the calls that are not rewound.
+fn work_at(last: Option<u64>, rewound: &[(u64, u64)], history: &mut dyn History) -> TodoList {
+    let mut work = TodoList::default();
+    let Some(last) = last else { return work };
+    let (mut from, mut rest) = (0, Vec::new());
+    while from <= last {
+        let piece = history.bytes(from..from + PIECE_BYTES);
+        let begin = from - rest.len() as u64;
+        from += piece.len() as u64;
+        rest.extend_from_slice(&piece);
+        let is_end = (piece.len() as u64) < PIECE_BYTES;
+        let whole = if is_end { rest.len() } else { rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) };
+        for_each_record(&rest[..whole], begin, &mut |start, _, record| {
+            let is_on = start <= last && !rewound.iter().any(|(from, to)| (*from..*to).contains(&start));
+            if is_on && record.kind() == RecordKind::Answer && !record.is_sidechain() {
+                let calls = record.content().into_iter().flat_map(|content| content.blocks());
+                for (name, input) in calls.filter_map(MessageBlock::tool_call) {
+                    work.note(name, &super::input::read(input));
+                }
+            }
+        });
+        rest.drain(..whole);
+        if is_end {
+            break;
+        }
+    }
+    work
 }
 
 impl OpenTurn {
