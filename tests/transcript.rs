@@ -1,5 +1,6 @@
 //! Transcripts: which lines make a turn and what is known of it, in the shapes that releases write and in those that none should.
 
+mod branches;
 pub(crate) mod changes;
 mod damage;
 mod generated;

@@ -90,7 +90,7 @@ fn pass(
     let mut batches = 0;
     'again: for _ in 0..ATTEMPTS {
         let mut reader = open(store)?;
-        while let Some(batch) = reader.next_batch()? {
+        while let Some(batch) = reader.next_batch(store)? {
             if append(store, &batch)? == AppendOutcome::Conflict {
                 continue 'again;
             }

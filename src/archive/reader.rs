@@ -12,6 +12,7 @@ So no byte is read twice.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::segment;
@@ -19,7 +20,7 @@ use super::store::{Batch, Cursor, SharedPrefix, StoreError, Transcript};
 use crate::store::{CursorReader, StoreReader};
 use ctxbridge_common::digest;
 use ctxbridge_common::parallel::join;
-use ctxbridge_transcript::{Interpreter, SessionMetadata};
+use ctxbridge_transcript::{History, Interpreter, SessionMetadata, TurnSpan};
 
 /// Bytes before the cursor that have to be the same. Clients remove lines from the end of a file (up to 64 KiB of it, as of 2.1)
 /// and then append others. Only new files were seen to change earlier lines.
@@ -162,15 +163,15 @@ impl<'s> TranscriptReader<'s> {
         self.cursor.interpreter
     }
 
-    /// Returns the next batch; `None` if everything is archived.
+    /// Returns the next batch; `None` if everything is archived. The store has all batches before it.
     ///
     /// # Errors
-    /// If the file cannot be read.
-    pub fn next_batch(&mut self) -> Result<Option<Batch>, ReadError> {
+    /// If the file cannot be read, or the store cannot be.
+    pub fn next_batch(&mut self, store: &mut dyn CursorReader) -> Result<Option<Batch>, ReadError> {
         if self.remaining() == 0 && self.rewritten.is_none() {
             return Ok(None);
         }
-        self.catch_up()?;
+        self.catch_up(store)?;
         let (start, mut bytes) = self.tail.take().unwrap_or((self.cursor.bytes, Vec::new()));
         // Segments of several chunks then begin at multiples of their size.
         let wanted = CHUNK_BYTES.saturating_sub(bytes.len() as u64).min(self.remaining());
@@ -181,14 +182,14 @@ impl<'s> TranscriptReader<'s> {
             return Ok(None);
         }
         let new = &bytes[joined..];
-        let interpreter = &mut self.cursor.interpreter;
         let pack = || segment::pack(start, &bytes);
-        let segments = if new.len() < MIN_THREADED_BYTES {
-            interpreter.feed(new);
-            pack()
-        } else {
-            join(pack, || interpreter.feed(new)).0
+        let mut feed = || {
+            let mut history = ArchivedHistory::of(&mut *self.source, store, &self.transcript, self.rewritten);
+            self.cursor.interpreter.feed_with(new, &mut history);
+            history.outcome
         };
+        let (segments, outcome) = if new.len() < MIN_THREADED_BYTES { (pack(), feed()) } else { join(pack, feed) };
+        outcome?;
         let segments = if new.is_empty() { Vec::new() } else { segments.map_err(|cause| self.failed(cause))? };
         self.recent.extend_from_slice(new);
         self.recent.drain(..self.recent.len().saturating_sub(CHECKED_BYTES as usize));
@@ -202,6 +203,7 @@ impl<'s> TranscriptReader<'s> {
             turns: self.cursor.interpreter.take_turns(),
             summaries: self.cursor.interpreter.take_summaries(),
             first_contexts: self.cursor.interpreter.take_first_contexts(),
+            path_changes: self.cursor.interpreter.take_path_changes(),
             cursor: Cursor { interpreter: self.cursor.interpreter.at_rest(), ..self.cursor },
         };
         self.expected_cursor = Some((self.cursor.generation, self.cursor.bytes));
@@ -233,7 +235,9 @@ impl<'s> TranscriptReader<'s> {
             }
             return Ok(());
         }
-        let (position, turns) = self.last_unchanged_turn(store, shared)?;
+        // Where branches were left, what stands in one place depends on what stands in others.
+        let is_linear = self.cursor.interpreter.rewound().is_empty();
+        let (position, turns) = if is_linear { self.last_unchanged_turn(store, shared)? } else { (0, 0) };
         let interpreter = if turns == 0 || self.transcript.agent.is_some() {
             from_the_start(&self.transcript)
         } else {
@@ -289,29 +293,34 @@ impl<'s> TranscriptReader<'s> {
             return Ok(seen);
         }
         let mut again = Interpreter::default();
-        self.show(&mut again, end)?;
+        while again.position() + (again.waiting() as u64) < end {
+            let seen = again.position() + again.waiting() as u64;
+            let bytes = self.piece(seen, (end - seen).min(CHUNK_BYTES))?;
+            if bytes.is_empty() {
+                break;
+            }
+            again.feed(&bytes);
+            again.take_turns();
+        }
         let SessionMetadata { lines, bad_lines, first_bad, .. } = *again.session_metadata();
         Ok(SessionMetadata { lines, bad_lines, first_bad, ..seen })
     }
 
     /// Feeds the interpreter archived bytes again: those of an incomplete line, or between a turn's start and the cursor.
-    fn catch_up(&mut self) -> Result<(), ReadError> {
+    fn catch_up(&mut self, store: &mut dyn CursorReader) -> Result<(), ReadError> {
         let mut interpreter = std::mem::take(&mut self.cursor.interpreter);
-        let shown = self.show(&mut interpreter, self.cursor.bytes);
-        self.cursor.interpreter = interpreter;
-        shown
-    }
-
-    /// Feeds the file to an interpreter, from its position to `end`.
-    fn show(&mut self, interpreter: &mut Interpreter, end: u64) -> Result<(), ReadError> {
         loop {
             let seen = interpreter.position() + interpreter.waiting() as u64;
-            let bytes = self.piece(seen, end.saturating_sub(seen).min(CHUNK_BYTES))?;
+            let bytes = self.piece(seen, self.cursor.bytes.saturating_sub(seen).min(CHUNK_BYTES))?;
             if bytes.is_empty() {
-                return Ok(());
+                break;
             }
-            interpreter.feed(&bytes);
+            let mut history = ArchivedHistory::of(&mut *self.source, store, &self.transcript, self.rewritten);
+            interpreter.feed_with(&bytes, &mut history);
+            history.outcome?;
         }
+        self.cursor.interpreter = interpreter;
+        Ok(())
     }
 
     fn before(&mut self, end: u64) -> Result<Vec<u8>, ReadError> {
@@ -332,6 +341,51 @@ impl<'s> TranscriptReader<'s> {
 
     fn failed(&self, cause: io::Error) -> ReadError {
         ReadError::Io { path: self.path.clone(), cause }
+    }
+}
+
+/// What was read of a transcript before: its bytes in the file, its turns in the archive.
+struct ArchivedHistory<'a> {
+    source: &'a mut dyn TranscriptSource,
+    store: &'a mut dyn CursorReader,
+    path: &'a str,
+    /// Turns in the archive that are still those of the file, if it was rewritten.
+    unchanged_turns: Option<u32>,
+    outcome: Result<(), StoreError>,
+}
+
+impl<'a> ArchivedHistory<'a> {
+    fn of(
+        source: &'a mut dyn TranscriptSource,
+        store: &'a mut dyn CursorReader,
+        transcript: &'a Transcript,
+        rewritten: Option<SharedPrefix>,
+    ) -> Self {
+        Self { source, store, path: &transcript.path, unchanged_turns: rewritten.map(|prefix| prefix.turns), outcome: Ok(()) }
+    }
+}
+
+impl History for ArchivedHistory<'_> {
+    fn bytes(&mut self, range: Range<u64>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // What cannot be read is as if it were not there; the next batch fails then.
+        match self.source.read(range.start, range.end.saturating_sub(range.start), &mut bytes) {
+            Ok(()) => bytes,
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn turns_behind(&mut self, byte: u64) -> Vec<TurnSpan> {
+        match self.store.turns_behind(self.path, byte) {
+            Ok(mut turns) => {
+                turns.retain(|turn| self.unchanged_turns.is_none_or(|unchanged| turn.index < unchanged));
+                turns
+            }
+            Err(error) => {
+                self.outcome = Err(error);
+                Vec::new()
+            }
+        }
     }
 }
 

@@ -297,7 +297,10 @@ impl Branches {
 
     /// Reads a line that says which line is the newest of the conversation.
     fn note_leaf(&mut self, leaf: &Link<'_>, is_explicit: bool, start: u64, history: &mut dyn History) -> Step {
-        let Some(old) = self.leaf else { return Step::Follows };
+        let old = self.leaf;
+        if old.is_none() && !self.is_cleared {
+            return Step::Follows;
+        }
         let new = match leaf {
             Link::To(uuid) => Some(short(uuid)),
             // Everything was left.
@@ -307,13 +310,14 @@ impl Branches {
         if let Some(new) = new {
             let Some(found) = self.find(new, 0, history) else { return Step::Follows };
             // It is written late at times, when the conversation has already gone on.
-            if new == old || !is_explicit && self.is_ancestor(found, old, history) {
+            let is_behind = |old| self.is_ancestor(found, old, history);
+            if Some(new) == old || !is_explicit && old.is_some_and(is_behind) {
                 return Step::Follows;
             }
         }
         self.leaf = new;
         self.is_cleared = new.is_none();
-        self.change_path(Some(old), new, start, history).map_or(Step::Follows, Step::Moved)
+        self.change_path(old, new, start, history).map_or(Step::Follows, Step::Moved)
     }
 
     fn is_ancestor(&mut self, ancestor: Back, line: u64, history: &mut dyn History) -> bool {

@@ -11,11 +11,14 @@ pub(super) struct TodoList {
     todos: Vec<String>,
     /// Tasks by number, from 1 in order of creation; done or deleted ones are empty.
     tasks: Vec<String>,
+    /// `true` if a tool for it was ever used.
+    is_used: bool,
 }
 
 impl TodoList {
     /// Applies a tool call to the list.
     pub fn note(&mut self, tool: &str, input: &ToolInput<'_>) {
+        self.is_used |= matches!(tool, "TodoWrite" | "TaskCreate" | "TaskUpdate");
         match tool {
             "TodoWrite" => {
                 let todos = input.todos.0.as_deref().unwrap_or_default().iter();
@@ -34,9 +37,9 @@ impl TodoList {
         }
     }
 
-    /// `true` if there was never an entry.
-    pub fn is_unused(&self) -> bool {
-        self.todos.is_empty() && self.tasks.is_empty()
+    /// `true` if a tool for it was ever used.
+    pub fn is_used(&self) -> bool {
+        self.is_used
     }
 
     /// Returns the entries that are not done.

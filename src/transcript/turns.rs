@@ -247,7 +247,7 @@ impl Splitter {
     }
 
     /// Goes on with another path. A turn that is only partly on it becomes two; what was rewound of it gets an index of its own.
-    pub fn change_path(
+    pub(super) fn change_path(
         &mut self,
         moved: &Move,
         rewound: &[(u64, u64)],
@@ -283,8 +283,12 @@ impl Splitter {
         let is_rewound = |start: u64| rewound.iter().any(|(from, to)| (*from..*to).contains(&start));
         self.boundary = self.boundary.take().filter(|(start, _)| !is_rewound(*start));
         self.unanswered = self.unanswered.filter(|start| !is_rewound(*start));
-        if !self.work.is_unused() {
+        if self.work.is_used() {
             self.work = work_at(moved.fork, rewound, history);
+            let is_last = |turn: &&mut Turn| moved.fork.is_some_and(|fork| (turn.start..turn.end).contains(&fork));
+            if let Some(last) = self.finished.iter_mut().find(is_last) {
+                last.open_work = self.work.open();
+            }
         }
     }
 

@@ -81,6 +81,7 @@ fn a_learning_is_one_wherever_it_is_said(kind: Kind) {
         last_ms: NOW + 5,
         said: 2,
         superseded_by: None,
+        is_rewound: false,
         session: "b".to_owned(),
         turn: 5_u128.to_be_bytes(),
         around: ("Before.".to_owned(), "Behind 5.".to_owned()),

@@ -26,6 +26,7 @@ fn a_batch_that_follows_something_else_changes_nothing(kind: Kind) {
             turns: Vec::new(),
             summaries: Vec::new(),
             first_contexts: Vec::new(),
+            path_changes: Vec::new(),
             cursor,
         };
         assert_eq!(store.append(&batch).unwrap(), AppendOutcome::Conflict, "{follows:?}");

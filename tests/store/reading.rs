@@ -69,7 +69,7 @@ fn candidates_have_the_most_important(kind: Kind) {
         let cursor = Cursor { generation: 0, bytes: 1_000, check: [0; 32], interpreter: Interpreter::default() };
         let transcript = transcript(&place.path("s.jsonl"), "s");
         let (segments, summaries, first_contexts) = (Vec::new(), Vec::new(), Vec::new());
-        let batch = Batch { transcript, expected_cursor: None, rewritten: None, segments, turns, summaries, first_contexts, cursor };
+        let batch = Batch { transcript, expected_cursor: None, rewritten: None, segments, turns, summaries, first_contexts, path_changes: Vec::new(), cursor };
         store.append(&batch).unwrap();
         let key = session(&mut *store, "s").unwrap().key;
         let all = store.turns(key, TurnSelection::All).unwrap();

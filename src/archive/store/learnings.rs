@@ -62,6 +62,8 @@ pub struct StoredLearning {
     pub said: u32,
     /// The learning that superseded it.
     pub superseded_by: Option<LearningId>,
+    /// `true` if the conversation went back to before each of its turns.
+    pub is_rewound: bool,
     /// The session in which it was said last.
     pub session: String,
     /// The turn.

@@ -37,7 +37,7 @@ use super::tier::Tier;
 use crate::learn::{LearningBatch, LearningCursor, ToolStats};
 use ctxbridge_common::digest;
 use ctxbridge_config::StoreKind;
-use ctxbridge_transcript::{CompactSummary, FirstContext};
+use ctxbridge_transcript::{CompactSummary, FirstContext, TurnSpan};
 
 /// The range of a whole transcript.
 pub const EVERYTHING: (u64, u64) = (0, u64::MAX);
@@ -121,9 +121,13 @@ pub trait TurnReader {
     /// Turns of a session.
     fn turns(&mut self, session: i64, which: TurnSelection) -> Result<Vec<StoredTurn>, StoreError>;
 
-    /// Returns the start and the id of each turn of a session: of its own transcripts, or of its agents'.
+    /// Returns the start and the id of each turn of a session: of its own transcripts, those that were rewound included, or of its
+    /// agents'.
     fn turn_offsets(&mut self, session: i64, of_agents: bool) -> Result<Vec<TurnOffset>, StoreError> {
-        let turns = self.turns(session, if of_agents { TurnSelection::Agents } else { TurnSelection::All })?;
+        let mut turns = self.turns(session, if of_agents { TurnSelection::Agents } else { TurnSelection::All })?;
+        if !of_agents {
+            turns.extend(self.turns(session, TurnSelection::Superseded)?.into_iter().filter(|turn| turn.is_rewound));
+        }
         Ok(turns.iter().map(|turn| TurnOffset { transcript: turn.transcript, at: turn.turn.start, id: turn.turn.id }).collect())
     }
 
@@ -153,6 +157,9 @@ pub trait CursorReader {
 
     /// The last turn that starts at or before a byte of the current generation: its start and index.
     fn turn_at(&mut self, path: &str, byte: u64) -> Result<Option<(u64, u32)>, StoreError>;
+
+    /// The turns of the current generation that end behind a byte, by their start; also those that were rewound.
+    fn turns_behind(&mut self, path: &str, byte: u64) -> Result<Vec<TurnSpan>, StoreError>;
 }
 
 /// Bytes of transcripts.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tier::Tier;
 use ctxbridge_common::digest;
-use ctxbridge_transcript::{CompactSummary, FirstContext, Interpreter, Turn};
+use ctxbridge_transcript::{CompactSummary, FirstContext, Interpreter, PathChange, Turn};
 
 /// Identity of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +65,21 @@ pub struct Batch {
     pub summaries: Vec<CompactSummary>,
     /// Context sizes right after compactions, these or earlier ones.
     pub first_contexts: Vec<FirstContext>,
+    /// Parts of the transcript that left the conversation, or came back, in order. They are applied last.
+    pub path_changes: Vec<PathChange>,
     /// The cursor afterwards.
     pub cursor: Cursor,
+}
+
+impl Batch {
+    /// Turns of which a part was rewound, each with the turn that this part is now.
+    pub fn split_turns(&self) -> impl Iterator<Item = (&Turn, &Turn)> {
+        let behind = |turn: &Turn| {
+            self.turns.iter().find(|rest| rest.start == turn.end)
+        };
+        let changed = !self.path_changes.is_empty();
+        self.turns.iter().filter(move |_| changed).filter_map(move |turn| Some((turn, behind(turn)?)))
+    }
 }
 
 /// Start that a new generation of a transcript shares with the previous one.
@@ -112,6 +125,8 @@ pub struct Session {
     pub end_reason: Option<String>,
     /// The owner, if it is another user.
     pub owner: Option<String>,
+    /// Its title: the user's, the model's, an older client's summary, or the first prompt.
+    pub title: Option<String>,
 }
 
 /// Statistics of a session.
@@ -150,8 +165,10 @@ pub struct StoredTurn {
     pub confidence: f64,
     /// `true` if it left the hot set: it is not ranked, and need not be indexed.
     pub is_pruned: bool,
-    /// `true` if a rewritten transcript no longer has it.
+    /// `true` if it is not in the conversation any more: a rewritten transcript no longer has it, or it was rewound.
     pub is_superseded: bool,
+    /// `true` if it was rewound: the transcript still has it, and the conversation went on without it.
+    pub is_rewound: bool,
     /// `true` if the user pinned it.
     pub is_pinned: bool,
     /// The turn itself.
@@ -196,7 +213,7 @@ pub struct TurnLocation {
     pub confidence: f64,
     /// `true` if it used tools, and `true` if it used files.
     pub richness: (bool, bool),
-    /// `true` if a rewritten transcript no longer has it.
+    /// `true` if it is not in the conversation any more: a rewritten transcript no longer has it, or it was rewound.
     pub is_superseded: bool,
 }
 
@@ -266,6 +283,8 @@ pub struct StoredCompaction {
     pub summary: Option<i64>,
     /// Transcript and byte offset; `None` if only a hook reported it, or a rewritten transcript no longer has it.
     pub location: Option<(i64, u64)>,
+    /// `true` if the conversation went back to before it.
+    pub is_rewound: bool,
     /// The messages before it.
     pub snapshot: Option<Snapshot>,
 }
@@ -313,7 +332,7 @@ pub enum TurnSelection {
     /// Those that can be among the most important, in no order: the newest of each richness, and all that were restored before.
     /// Pruned ones never are. Importance falls with age, so no other can be among the first this many.
     Candidates(usize),
-    /// Those that a rewritten transcript no longer has.
+    /// Those that are not in the conversation any more: a rewritten transcript no longer has them, or they were rewound.
     Superseded,
     /// Sub-agents' work.
     Agents,

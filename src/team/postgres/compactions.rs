@@ -196,7 +196,7 @@ pub(super) fn record_hook_summary(db: &mut Connection, session: &str, text: &str
 }
 
 fn turns_of(db: &mut Connection, session: i64) -> Result<i32, PostgresError> {
-    let sql = "SELECT coalesce(max(idx) + 1, 0) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
+    let sql = "SELECT count(DISTINCT uuid)::integer FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
         AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)";
     db.one(sql, &[&session])?.get(0)
 }
@@ -205,9 +205,10 @@ const COMPACTIONS: &str = "
     SELECT c.id, s.session, c.at_ms, c.cause, c.turns, c.context_tokens, c.context_after, c.took_ms, c.is_blocked,
         c.summary, c.transcript, c.start, c.messages, c.first_message, c.last_message, c.topics,
         (SELECT count(DISTINCT l.learning) FROM ctxbridge.learned l WHERE l.tenant = $1 AND l.session = c.session
-            AND l.at_ms <= c.at_ms AND l.at_ms > coalesce((SELECT max(earlier.at_ms) FROM ctxbridge.compactions AS earlier
+            AND NOT l.is_rewound AND l.at_ms <= c.at_ms AND l.at_ms > coalesce((SELECT max(earlier.at_ms) FROM ctxbridge.compactions AS earlier
                 WHERE earlier.tenant = $1 AND earlier.session = c.session AND earlier.start IS NOT NULL
-                AND earlier.summary IS NOT NULL AND earlier.at_ms < c.at_ms), -1))
+                AND earlier.summary IS NOT NULL AND NOT earlier.is_rewound AND earlier.at_ms < c.at_ms), -1)),
+        c.is_rewound
     FROM ctxbridge.compactions c
     JOIN ctxbridge.sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.owner = c.owner
     WHERE c.tenant = $1";
@@ -232,6 +233,7 @@ fn compaction(row: &PostgresRow) -> Result<StoredCompaction, PostgresError> {
         is_done: summary.is_some(),
         summary,
         location: transcript.zip(row.optional_unsigned(11)?),
+        is_rewound: row.get(17)?,
         snapshot: snapshot.transpose()?,
     })
 }
@@ -265,7 +267,7 @@ fn summary_from(row: &PostgresRow) -> Result<StoredSummary, PostgresError> {
 impl CompactionReader for PostgresStore {
     fn summaries(&mut self, session: i64) -> Result<Vec<StoredSummary>, StoreError> {
         self.read(|db| {
-            let sql = format!("{SELECT_SUMMARIES} AND c.session = $2 ORDER BY c.at_ms DESC, c.id DESC");
+            let sql = format!("{SELECT_SUMMARIES} AND c.session = $2 AND NOT c.is_rewound ORDER BY c.at_ms DESC, c.id DESC");
             db.all(&sql, &[&session])?.iter().map(summary_from).collect()
         })
     }

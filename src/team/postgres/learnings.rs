@@ -10,23 +10,26 @@ use ctxbridge_archive::store::{LearningQuery, LearningReader, StoreError, Stored
 /// Start of the query for learnings: selects the best, and then the turn where each was said last.
 const SELECT_LEARNINGS: &str = "
     SELECT l.handle, l.kind, l.sentence, l.confidence, l.folder, l.first_ms, l.last_ms, l.times,
-        (SELECT newer.handle FROM ctxbridge.learnings newer WHERE newer.tenant = $1 AND newer.owner = l.owner AND newer.id = l.superseded_by),
-        told.session, last.uuid, last.before, last.after, last.agent, last.tools
-    FROM (SELECT l.owner, l.id, l.handle, l.kind, l.sentence, l.confidence, l.folder, l.superseded_by, said.first_ms, said.last_ms, said.times,";
+        (SELECT newer.handle FROM ctxbridge.learnings newer WHERE newer.tenant = $1 AND newer.owner = l.owner AND newer.id = l.superseded_by
+            AND EXISTS (SELECT FROM ctxbridge.learned n WHERE n.tenant = $1 AND n.owner = l.owner AND n.learning = newer.id AND NOT n.is_rewound)),
+        told.session, last.uuid, last.before, last.after, last.agent, last.tools, l.is_rewound
+    FROM (SELECT l.owner, l.id, l.handle, l.kind, l.sentence, l.confidence, l.folder, l.superseded_by, said.first_ms, said.last_ms, said.times, said.is_rewound,";
 const FROM_LEARNINGS: &str = "
     FROM ctxbridge.learnings l
-    JOIN (SELECT owner, learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times FROM ctxbridge.learned
-          WHERE tenant = $1 AND ($2::bigint IS NULL OR session = $2) GROUP BY owner, learning) AS said
+    JOIN (SELECT owner, learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times, bool_and(is_rewound) AS is_rewound
+          FROM ctxbridge.learned WHERE tenant = $1 AND ($2::bigint IS NULL OR session = $2) AND ($8 OR NOT is_rewound)
+          GROUP BY owner, learning) AS said
         ON said.owner = l.owner AND said.learning = l.id
     WHERE l.tenant = $1 AND ($3::text IS NULL OR l.kind = $3) AND ($4::text IS NULL OR l.folder = $4)
         AND ($5::text IS NULL
             OR strpos('/' || btrim(lower(replace(coalesce(l.folder, ''), '\\', '/')), '/') || '/', $5) > 0)
         AND ($6::bigint IS NULL OR said.last_ms >= $6) AND starts_with(encode(l.handle, 'hex'), $7)
-        AND ($8 OR l.superseded_by IS NULL)";
+        AND ($8 OR NOT EXISTS (SELECT FROM ctxbridge.learned n WHERE n.tenant = $1 AND n.owner = l.owner
+            AND n.learning = l.superseded_by AND NOT n.is_rewound))";
 const ORDER_LEARNINGS: &str = "
     ORDER BY rank DESC, said.last_ms DESC, l.id DESC LIMIT $10) AS l
     JOIN LATERAL (SELECT * FROM ctxbridge.learned one WHERE one.tenant = $1 AND one.owner = l.owner AND one.learning = l.id
-        AND one.at_ms = l.last_ms AND ($2 IS NULL OR one.session = $2) ORDER BY one.uuid LIMIT 1) AS last ON true
+        AND one.at_ms = l.last_ms AND ($2 IS NULL OR one.session = $2) AND ($8 OR NOT one.is_rewound) ORDER BY one.uuid LIMIT 1) AS last ON true
     JOIN ctxbridge.sessions told ON told.tenant = $1 AND told.owner = l.owner AND told.id = last.session
     ORDER BY l.rank DESC, l.last_ms DESC, l.id DESC";
 
@@ -49,6 +52,7 @@ fn learning(row: &PostgresRow) -> Result<Option<StoredLearning>, PostgresError> 
         around: (row.text(11)?, row.text(12)?),
         agent: row.optional_text(13)?,
         tools: row.json(14)?,
+        is_rewound: row.get(15)?,
     }))
 }
 
@@ -156,9 +160,13 @@ impl LearningReader for PostgresStore {
 
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
         self.read(|db| {
-            let sql = "SELECT kind, count(*) AS number FROM ctxbridge.learnings
-             WHERE tenant = $1 AND owner = session_user::text AND superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
-            db.all(sql, &[])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
+            let holds = "EXISTS (SELECT FROM ctxbridge.learned n WHERE n.tenant = $1 AND n.owner = l.owner AND NOT n.is_rewound AND n.learning =";
+            let sql = format!(
+                "SELECT kind, count(*) AS number FROM ctxbridge.learnings l
+                 WHERE tenant = $1 AND owner = session_user::text AND {holds} l.id) AND NOT {holds} l.superseded_by)
+                 GROUP BY kind ORDER BY number DESC, kind"
+            );
+            db.all(&sql, &[])?.iter().map(|row| Ok((row.get(0)?, row.unsigned(1)?))).collect()
         })
     }
 }

@@ -91,8 +91,10 @@ fn insert_occurrences(
     let agents: Vec<Option<String>> = learnings.iter().map(|learning| escape_nul_in(learning.agent.as_deref())).collect();
     let tools: Vec<String> = learnings.iter().map(|learning| to_json(&learning.tools)).collect();
     let added = db.all(
-        "INSERT INTO ctxbridge.learned (tenant, audience, session, learning, uuid, at_ms, before, after, agent, tools)
-         SELECT $1, $2, $3, t.learning, t.uuid, t.at_ms, t.before, t.after, t.agent, t.tools
+        "INSERT INTO ctxbridge.learned (tenant, audience, session, learning, uuid, at_ms, before, after, agent, tools, is_rewound)
+         SELECT $1, $2, $3, t.learning, t.uuid, t.at_ms, t.before, t.after, t.agent, t.tools,
+            EXISTS (SELECT FROM ctxbridge.turns u WHERE u.tenant = $1 AND u.session = $3 AND u.owner = session_user::text
+                AND u.uuid = t.uuid AND u.superseded = -1)
          FROM unnest($4::bigint[], $5::bytea[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::text[])
             AS t (learning, uuid, at_ms, before, after, agent, tools)
          ON CONFLICT (tenant, owner, learning, uuid) DO NOTHING RETURNING learning, at_ms",

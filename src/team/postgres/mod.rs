@@ -22,6 +22,7 @@ mod pins;
 mod pool;
 mod read;
 mod removal;
+mod rewinds;
 mod row;
 mod schema;
 mod search;

@@ -8,6 +8,7 @@ use ctxbridge_archive::store::{
     ArchiveTotals, Cursor, CursorReader, Session, SessionReader, SessionStats, StoreError, StoredTranscript,
 };
 use ctxbridge_common::digest;
+use ctxbridge_transcript::TurnSpan;
 
 /// SQL expression: `true` if a row belongs to this user. Lookups by path need it, since other users have other files.
 pub(super) const IS_OWN_SQL: &str = "owner = session_user::text";
@@ -90,7 +91,7 @@ fn bytes_stored(db: &mut Connection) -> Result<u64, PostgresError> {
 
 const SELECT_SESSION: &str = "
     SELECT id, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, end_reason,
-        CASE WHEN s.owner <> session_user::text THEN s.owner END
+        CASE WHEN s.owner <> session_user::text THEN s.owner END, title
     FROM ctxbridge.sessions s WHERE s.tenant = $1
     AND EXISTS (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner)";
 
@@ -107,6 +108,7 @@ fn session_from(row: &PostgresRow) -> Result<Session, PostgresError> {
         last_ms: row.get(8)?,
         end_reason: row.optional_text(9)?,
         owner: row.optional_text(10)?,
+        title: row.optional_text(11)?,
     })
 }
 
@@ -237,6 +239,19 @@ impl CursorReader for PostgresStore {
          ORDER BY u.idx DESC LIMIT 1";
             let found = db.first(sql, &[&escape_nul(path), &saturating_i64(byte)])?;
             found.map(|row| Ok((row.unsigned(0)?, row.unsigned_32(1)?))).transpose()
+        })
+    }
+
+    fn turns_behind(&mut self, path: &str, byte: u64) -> Result<Vec<TurnSpan>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT u.idx, u.start, u.start + u.bytes FROM ctxbridge.transcripts t JOIN ctxbridge.turns u
+             ON u.tenant = t.tenant AND u.session = t.session AND u.transcript = t.id AND u.owner = t.owner
+         WHERE t.tenant = $1 AND t.owner = session_user::text AND t.path = $2 AND (u.superseded IS NULL OR u.superseded = -1)
+            AND u.start + u.bytes > $3 ORDER BY u.start";
+            let found = db.all(sql, &[&escape_nul(path), &saturating_i64(byte)])?;
+            let span =
+                |row: &PostgresRow| Ok(TurnSpan { index: row.unsigned_32(0)?, start: row.unsigned(1)?, end: row.unsigned(2)? });
+            found.iter().map(span).collect()
         })
     }
 }

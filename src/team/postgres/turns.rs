@@ -12,6 +12,9 @@ use ctxbridge_archive::store::{
 };
 use ctxbridge_transcript::Turn;
 
+/// Value of `turns.superseded` for a turn that was rewound. SQL has it as `-1`.
+const REWOUND: i32 = -1;
+
 /// SQL expression: `true` if this user pinned a row of `turns`.
 const IS_PINNED_SQL: &str = "EXISTS (SELECT FROM ctxbridge.kept k WHERE k.tenant = $1 AND k.owner = session_user::text
     AND k.uuid = turns.uuid AND k.is_kept)";
@@ -60,6 +63,7 @@ fn stored_turn(row: &PostgresRow) -> Result<StoredTurn, PostgresError> {
         transcript: row.get(1)?,
         generation: row.unsigned_32(2)?,
         is_superseded: superseded.is_some(),
+        is_rewound: superseded == Some(REWOUND),
         session: row.text(4)?,
         owner: row.get(25)?,
         agent: row.optional_text(5)?,
@@ -159,11 +163,11 @@ impl TurnReader for PostgresStore {
                 match which {
                     TurnSelection::Agents | TurnSelection::All if is_agent != (which == TurnSelection::Agents) => {}
                     TurnSelection::All | TurnSelection::Agents => {
-                        let sql = of_transcript("superseded IS NULL ORDER BY idx");
+                        let sql = of_transcript("superseded IS NULL ORDER BY start");
                         found.extend(list(db, &sql, &[&session, &transcript])?);
                     }
                     TurnSelection::Superseded => {
-                        let sql = of_transcript("superseded IS NOT NULL ORDER BY idx, turns.id");
+                        let sql = of_transcript("superseded IS NOT NULL ORDER BY start, turns.id");
                         found.extend(list(db, &sql, &[&session, &transcript])?);
                     }
                     TurnSelection::Newest(_) | TurnSelection::Candidates(_) | TurnSelection::Pinned if is_agent => {}
@@ -190,8 +194,8 @@ impl TurnReader for PostgresStore {
         self.read(|db| {
             let transcripts = transcripts(db, session)?;
             let sql =
-        "SELECT start, uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND transcript = $3 AND superseded IS NULL
-         ORDER BY idx";
+        "SELECT start, uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND transcript = $3
+            AND (superseded IS NULL OR superseded = -1) ORDER BY start";
             let mut found = Vec::new();
             for &TranscriptFile { transcript, .. } in transcripts.iter().filter(|listed| listed.is_agent == of_agents) {
                 for row in db.all(sql, &[&session, &transcript])? {

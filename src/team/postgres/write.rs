@@ -16,7 +16,7 @@ use super::error::PostgresError;
 use super::row::{escape_nul, escape_nul_in, names_to_json};
 use super::segments::SegmentCache;
 use super::session_row::{SessionRow, ensure_session, share_entries, sharing_of_new};
-use super::{PostgresStore, changes, compactions, maintenance, pins, search};
+use super::{PostgresStore, changes, compactions, maintenance, pins, rewinds, search};
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
 use ctxbridge_common::digest;
@@ -56,6 +56,7 @@ pub(super) fn append(db: &mut Connection, batch: &Batch) -> Result<AppendOutcome
             compactions::record_summary(db, &session, Some(transcript), met)?;
         }
         compactions::first_contexts(db, session.id, transcript, &batch.first_contexts)?;
+        rewinds::apply(db, session.id, transcript, batch)?;
         Ok(AppendOutcome::Committed)
     })
 }
@@ -77,8 +78,8 @@ fn session(db: &mut Connection, batch: &Batch) -> Result<SessionRow, PostgresErr
     let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
     let (visibility, audience) = sharing_of_new(db);
     let sql = "INSERT INTO ctxbridge.sessions AS known
-            (tenant, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, visibility, audience)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+            (tenant, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, visibility, audience, title)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
         ON CONFLICT (tenant, owner, session) DO UPDATE SET
             folder = coalesce(known.folder, excluded.folder),
             version = coalesce(excluded.version, known.version),
@@ -86,7 +87,8 @@ fn session(db: &mut Connection, batch: &Batch) -> Result<SessionRow, PostgresErr
             context_window = coalesce(excluded.context_window, known.context_window),
             context_tokens = coalesce(excluded.context_tokens, known.context_tokens),
             first_ms = least(known.first_ms, excluded.first_ms),
-            last_ms = greatest(known.last_ms, excluded.last_ms)
+            last_ms = greatest(known.last_ms, excluded.last_ms),
+            title = coalesce(excluded.title, known.title)
         RETURNING id, audience";
     let row = db.one(
         sql,
@@ -101,6 +103,7 @@ fn session(db: &mut Connection, batch: &Batch) -> Result<SessionRow, PostgresErr
             &turns().map(|turn| turn.ended_ms).max(),
             &visibility,
             &audience,
+            &escape_nul_in(seen.title.as_ref().map(|title| title.text.as_str())),
         ],
     )?;
     Ok(SessionRow { id: row.get(0)?, audience: row.get(1)? })
@@ -146,7 +149,7 @@ fn begin_generation(
     )?;
     db.execute(
         "UPDATE ctxbridge.turns SET superseded = $4 WHERE tenant = $1 AND session = $2 AND owner = session_user::text
-         AND transcript = $3 AND superseded IS NULL AND idx >= $5",
+         AND transcript = $3 AND (superseded IS NULL OR superseded = -1) AND idx >= $5",
         &[&session.id, &transcript, &generation, &rewritten.turns.cast_signed()],
     )?;
     compactions::forget_locations(db, session.id, transcript, rewritten.shared)
@@ -277,7 +280,7 @@ fn stored(
     let sql = "SELECT turns.idx, turns.id, turns.entry, entries.sha256 FROM ctxbridge.turns
             JOIN ctxbridge.entries ON entries.tenant = turns.tenant AND entries.id = turns.entry AND entries.owner = turns.owner
         WHERE turns.tenant = $1 AND session = $2 AND turns.owner = session_user::text AND transcript = $3 AND idx = ANY ($4)
-            AND superseded IS NULL";
+            AND (superseded IS NULL OR superseded = -1)";
     let found = db.all(sql, &[&session, &transcript, &places])?;
     found
         .iter()

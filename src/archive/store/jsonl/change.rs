@@ -15,7 +15,7 @@ use crate::store::{
     Segment, SharedPrefix, Snapshot, StoreError, Transcript, TranscriptAppender, UsageWriter,
 };
 use ctxbridge_common::digest;
-use ctxbridge_transcript::{CompactSummary, FirstContext, Turn};
+use ctxbridge_transcript::{CompactSummary, FirstContext, PathChange, Turn};
 
 use super::journal::Extent;
 
@@ -72,6 +72,8 @@ pub(super) struct Append {
     pub summaries: Vec<CompactSummary>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_contexts: Vec<FirstContext>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_changes: Vec<PathChange>,
     pub cursor: Cursor,
     /// Extent of the entries file afterwards.
     pub entries: Extent,
@@ -99,6 +101,7 @@ impl Append {
             turns: batch.turns.clone(),
             summaries: batch.summaries.clone(),
             first_contexts: batch.first_contexts.clone(),
+            path_changes: batch.path_changes.clone(),
             cursor: batch.cursor.clone(),
             entries: Extent::default(),
             raw: 0,
@@ -116,6 +119,7 @@ impl Append {
             turns: self.turns,
             summaries: self.summaries,
             first_contexts: self.first_contexts,
+            path_changes: self.path_changes,
             cursor: self.cursor,
         }
     }

@@ -14,6 +14,9 @@ pub(super) const IS_PINNED: &str = "EXISTS (SELECT 1 FROM kept WHERE kept.uuid =
 /// SQL expression: `true` if a row of `transcripts` was made from the archive of another tool.
 pub(super) const IS_IMPORTED: &str = "transcripts.path GLOB 'claude-flow:*'";
 
+/// Value of `turns.superseded` for a turn that was rewound. SQL has it as `-1`.
+pub(super) const REWOUND: i64 = -1;
+
 /// Parses a JSON column.
 pub(super) fn from_json<T: DeserializeOwned>(index: usize, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into()))

@@ -123,7 +123,7 @@ pub(super) fn forget_places(db: &Connection, transcript: i64, from: u64) -> Resu
 
 fn turns_of(db: &Connection, session: i64) -> Result<u32> {
     db.prepare_cached(
-        "SELECT coalesce(max(idx) + 1, 0) FROM turns JOIN transcripts ON transcripts.id = transcript
+        "SELECT count(DISTINCT uuid) FROM turns JOIN transcripts ON transcripts.id = transcript
          WHERE session = ?1 AND agent IS NULL AND superseded IS NULL",
     )?
     .query_row([session], |row| row.get(0))
@@ -132,9 +132,10 @@ fn turns_of(db: &Connection, session: i64) -> Result<u32> {
 const COMPACTIONS: &str = "
     SELECT compactions.id, sessions.session, at_ms, cause, turns, compactions.context_tokens, context_after, took_ms, is_blocked,
         summary, transcript, start, messages, first_message, last_message, compactions.topics,
-        (SELECT count(DISTINCT learning) FROM learned WHERE learned.session = compactions.session AND learned.at_ms <= compactions.at_ms
+        (SELECT count(DISTINCT learning) FROM learned WHERE learned.session = compactions.session AND NOT learned.is_rewound AND learned.at_ms <= compactions.at_ms
             AND learned.at_ms > coalesce((SELECT max(earlier.at_ms) FROM compactions AS earlier
-                WHERE earlier.session = compactions.session AND earlier.start IS NOT NULL AND earlier.summary IS NOT NULL AND earlier.at_ms < compactions.at_ms), -1))
+                WHERE earlier.session = compactions.session AND earlier.start IS NOT NULL AND earlier.summary IS NOT NULL AND NOT earlier.is_rewound AND earlier.at_ms < compactions.at_ms), -1)),
+        compactions.is_rewound
     FROM compactions JOIN sessions ON sessions.id = compactions.session";
 
 fn compaction(row: &Row<'_>) -> Result<StoredCompaction> {
@@ -158,6 +159,7 @@ fn compaction(row: &Row<'_>) -> Result<StoredCompaction> {
         is_done: summary.is_some(),
         summary,
         location: transcript.zip(optional(row, 11)?),
+        is_rewound: row.get(17)?,
         snapshot: snapshot.transpose()?,
     })
 }
@@ -176,7 +178,7 @@ impl<S: SqliteQueries> CompactionReader for S {
         self.query(|db| {
             db.prepare_cached(
                 "SELECT entries.id, text, at_ms, turns FROM compactions JOIN entries ON entries.id = compactions.summary
-                 WHERE session = ?1 ORDER BY at_ms DESC, compactions.id DESC",
+                 WHERE session = ?1 AND NOT is_rewound ORDER BY at_ms DESC, compactions.id DESC",
             )?
             .query_map([session], |row| {
                 Ok(StoredSummary { entry: row.get(0)?, text: row.get(1)?, at_ms: row.get(2)?, turns: row.get(3)?, owner: None })

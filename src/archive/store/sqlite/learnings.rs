@@ -23,7 +23,9 @@ fn add(db: &Connection, tokenizer: &Tokenizer, session: i64, folder: Option<&str
     }
     let said_again = db
         .prepare_cached(
-            "INSERT INTO learned (learning, uuid, session, at_ms, before, after, agent, tools) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            "INSERT INTO learned (learning, uuid, session, at_ms, before, after, agent, tools, is_rewound)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, EXISTS (SELECT 1 FROM turns JOIN transcripts ON transcripts.id = transcript
+                WHERE substr(uuid, 1, 4) = substr(?2, 1, 4) AND uuid = ?2 AND superseded = -1 AND transcripts.session = ?3))
              ON CONFLICT DO NOTHING",
         )?
         .execute(params![key, turn, session, at_ms, before, after, agent, to_json(tools)])?;
@@ -41,19 +43,20 @@ fn add(db: &Connection, tokenizer: &Tokenizer, session: i64, folder: Option<&str
 /// With where each was said last.
 const LEARNINGS: &str = "
     SELECT handle, kind, sentence, confidence, learnings.folder, said.first_ms, said.last_ms, said.times,
-        (SELECT handle FROM learnings AS newer WHERE newer.id = learnings.superseded_by),
-        sessions.session, last.uuid, last.before, last.after, last.agent, last.tools
+        (SELECT handle FROM learnings AS newer WHERE newer.id = learnings.superseded_by AND EXISTS
+            (SELECT 1 FROM learned WHERE learning = newer.id AND NOT is_rewound)),
+        sessions.session, last.uuid, last.before, last.after, last.agent, last.tools, said.is_rewound
     FROM learnings
-    JOIN (SELECT learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times FROM learned
-          WHERE :session IS NULL OR session = :session GROUP BY learning) AS said ON said.learning = learnings.id
+    JOIN (SELECT learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times, min(is_rewound) AS is_rewound FROM learned
+          WHERE (:session IS NULL OR session = :session) AND (:with_superseded OR NOT is_rewound) GROUP BY learning) AS said ON said.learning = learnings.id
     JOIN learned AS last ON last.learning = learnings.id AND last.uuid = (
-        SELECT uuid FROM learned WHERE learning = learnings.id AND at_ms = said.last_ms
+        SELECT uuid FROM learned WHERE learning = learnings.id AND at_ms = said.last_ms AND (:with_superseded OR NOT is_rewound)
         AND (:session IS NULL OR session = :session) ORDER BY uuid LIMIT 1)
     JOIN sessions ON sessions.id = last.session
     WHERE (:kind IS NULL OR kind = :kind) AND (:folder IS NULL OR learnings.folder = :folder)
         AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(learnings.folder, ''), '\\', '/')), '/') || '/', :project) > 0)
         AND (:since IS NULL OR said.last_ms >= :since) AND substr(lower(hex(handle)), 1, length(:id)) = :id
-        AND (:with_superseded OR superseded_by IS NULL)";
+        AND (:with_superseded OR NOT EXISTS (SELECT 1 FROM learned WHERE learning = superseded_by AND NOT is_rewound))";
 
 /// Reads a learning; `None` if this version does not know its kind.
 fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
@@ -73,6 +76,7 @@ fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
         around: (row.get(11)?, row.get(12)?),
         agent: row.get(13)?,
         tools: from_json(14, &row.get::<_, String>(14)?)?,
+        is_rewound: row.get(15)?,
     }))
 }
 
@@ -170,7 +174,9 @@ impl<S: SqliteQueries> LearningReader for S {
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError> {
         self.query(|db| {
             let sql =
-                "SELECT kind, count(*) AS number FROM learnings WHERE superseded_by IS NULL GROUP BY kind ORDER BY number DESC, kind";
+                "SELECT kind, count(*) AS number FROM learnings WHERE EXISTS (SELECT 1 FROM learned WHERE learning = learnings.id AND NOT is_rewound)
+                 AND NOT EXISTS (SELECT 1 FROM learned WHERE learning = superseded_by AND NOT is_rewound)
+                 GROUP BY kind ORDER BY number DESC, kind";
             db.prepare_cached(sql)?.query_map([], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
         })
     }

@@ -14,6 +14,7 @@ mod imported;
 mod learnings;
 mod memory;
 mod pins;
+mod rewinds;
 mod rows;
 mod schema;
 mod segments;

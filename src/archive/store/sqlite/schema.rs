@@ -237,4 +237,9 @@ CREATE TABLE imported (
     UNIQUE (source, source_id)
 ) STRICT;
 CREATE INDEX imported_by_entry ON imported (entry);
+", "
+-- `turns.superseded` is -1 for a turn that was rewound: its generation has it, and the conversation does not.
+ALTER TABLE learned ADD COLUMN is_rewound INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE compactions ADD COLUMN is_rewound INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN title TEXT;
 "];

@@ -6,6 +6,7 @@ use super::SqliteQueries;
 use super::columns::{IS_IMPORTED, from_json, optional, unsigned};
 use crate::store::{ArchiveTotals, Cursor, CursorReader, Session, SessionReader, SessionStats, StoreError, StoredTranscript};
 use ctxbridge_common::digest;
+use ctxbridge_transcript::TurnSpan;
 
 pub(super) fn totals(db: &Connection) -> Result<ArchiveTotals> {
     let count = |sql: &str| db.query_row(sql, [], |row| unsigned(row, 0));
@@ -32,7 +33,7 @@ pub(super) const CURRENT_LAYOUT: &str = "
     JOIN segments ON segments.id = layout.segment WHERE transcripts.path = ?1";
 
 const SESSION: &str = "
-    SELECT id, session, folder, version, model, window, context_tokens, first_ms, last_ms, end_reason FROM sessions
+    SELECT id, session, folder, version, model, window, context_tokens, first_ms, last_ms, end_reason, title FROM sessions
     WHERE EXISTS (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id)";
 
 fn session_of(row: &Row<'_>) -> Result<Session> {
@@ -48,6 +49,7 @@ fn session_of(row: &Row<'_>) -> Result<Session> {
         last_ms: row.get(8)?,
         end_reason: row.get(9)?,
         owner: None,
+        title: row.get(10)?,
     })
 }
 
@@ -173,6 +175,19 @@ impl<S: SqliteQueries> CursorReader for S {
             )?
             .query_row(params![path, byte.cast_signed()], |row| Ok((unsigned(row, 0)?, row.get(1)?)))
             .optional()
+        })
+    }
+
+    fn turns_behind(&mut self, path: &str, byte: u64) -> Result<Vec<TurnSpan>, StoreError> {
+        self.query(|db| {
+            db.prepare_cached(
+                "SELECT idx, start, start + bytes FROM turns WHERE transcript = (SELECT id FROM transcripts WHERE path = ?1)
+                 AND (superseded IS NULL OR superseded = -1) AND start + bytes > ?2 ORDER BY start",
+            )?
+            .query_map(params![path, byte.cast_signed()], |row| {
+                Ok(TurnSpan { index: row.get(0)?, start: unsigned(row, 1)?, end: unsigned(row, 2)? })
+            })?
+            .collect()
         })
     }
 }

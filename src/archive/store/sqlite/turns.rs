@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
-use super::columns::{IS_IMPORTED, IS_PINNED, PINNED_TURNS, from_json, optional, unsigned};
+use super::columns::{IS_IMPORTED, IS_PINNED, PINNED_TURNS, REWOUND, from_json, optional, unsigned};
 use super::{SqliteQueries, cycle};
 use crate::store::{StoreError, StoredTurn, TurnLocation, TurnReader, TurnSelection, first_of_each, turn_id_range};
 use ctxbridge_transcript::Turn;
@@ -48,12 +48,13 @@ fn of_kept(condition: &str) -> String {
 }
 
 fn stored_turn(row: &Row<'_>) -> Result<StoredTurn> {
-    let superseded: Option<u32> = row.get(3)?;
+    let superseded: Option<i64> = row.get(3)?;
     Ok(StoredTurn {
         entry: row.get(0)?,
         transcript: row.get(1)?,
         generation: row.get(2)?,
         is_superseded: superseded.is_some(),
+        is_rewound: superseded == Some(REWOUND),
         session: row.get(4)?,
         owner: None,
         agent: row.get(5)?,
@@ -143,10 +144,10 @@ impl<S: SqliteQueries> TurnReader for S {
                 match which {
                     TurnSelection::Agents | TurnSelection::All if is_agent != (which == TurnSelection::Agents) => {}
                     TurnSelection::All | TurnSelection::Agents => {
-                        found.extend(list(db, &of_transcript("superseded IS NULL ORDER BY idx"), [transcript])?);
+                        found.extend(list(db, &of_transcript("superseded IS NULL ORDER BY start"), [transcript])?);
                     }
                     TurnSelection::Superseded => {
-                        found.extend(list(db, &of_transcript("superseded IS NOT NULL ORDER BY idx"), [transcript])?);
+                        found.extend(list(db, &of_transcript("superseded IS NOT NULL ORDER BY start, turns.id"), [transcript])?);
                     }
                     TurnSelection::Newest(_) | TurnSelection::Candidates(_) | TurnSelection::Pinned if is_agent => {}
                     TurnSelection::Newest(count) => {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
 use super::columns::names_json;
-use super::{SqliteStore, compactions, cycle, pins, sessions};
+use super::{SqliteStore, compactions, cycle, pins, rewinds, sessions};
 use crate::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::Turn;
@@ -14,8 +14,8 @@ fn session(db: &Connection, batch: &Batch) -> Result<i64> {
     let is_main = batch.transcript.agent.is_none();
     let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
     db.prepare_cached(
-        "INSERT INTO sessions (session, folder, version, model, window, context_tokens, first_ms, last_ms)
-         VALUES (:session, :folder, :version, :model, :window, :context_tokens, :first_ms, :last_ms)
+        "INSERT INTO sessions (session, folder, version, model, window, context_tokens, first_ms, last_ms, title)
+         VALUES (:session, :folder, :version, :model, :window, :context_tokens, :first_ms, :last_ms, :title)
          ON CONFLICT (session) DO UPDATE SET
             folder = coalesce(sessions.folder, excluded.folder),
             version = coalesce(excluded.version, sessions.version),
@@ -23,7 +23,8 @@ fn session(db: &Connection, batch: &Batch) -> Result<i64> {
             window = coalesce(excluded.window, sessions.window),
             context_tokens = coalesce(excluded.context_tokens, sessions.context_tokens),
             first_ms = min(coalesce(sessions.first_ms, excluded.first_ms), coalesce(excluded.first_ms, sessions.first_ms)),
-            last_ms = max(coalesce(sessions.last_ms, excluded.last_ms), coalesce(excluded.last_ms, sessions.last_ms))
+            last_ms = max(coalesce(sessions.last_ms, excluded.last_ms), coalesce(excluded.last_ms, sessions.last_ms)),
+            title = coalesce(excluded.title, sessions.title)
          RETURNING id",
     )?
     .query_row(
@@ -36,6 +37,7 @@ fn session(db: &Connection, batch: &Batch) -> Result<i64> {
             ":context_tokens": seen.context_tokens.filter(|_| is_main).map(u64::cast_signed),
             ":first_ms": turns().map(|turn| turn.started_ms).min(),
             ":last_ms": turns().map(|turn| turn.ended_ms).max(),
+            ":title": seen.title.as_ref().map(|title| &title.text),
         },
         |row| row.get(0),
     )
@@ -75,7 +77,7 @@ fn begin_generation(db: &Connection, transcript: i64, generation: u32, rewritten
         params![transcript, generation, rewritten.shared.cast_signed()],
     )?;
     db.execute(
-        "UPDATE turns SET superseded = ?2 WHERE transcript = ?1 AND superseded IS NULL AND idx >= ?3",
+        "UPDATE turns SET superseded = ?2 WHERE transcript = ?1 AND (superseded IS NULL OR superseded = -1) AND idx >= ?3",
         params![transcript, generation, rewritten.turns],
     )?;
     compactions::forget_places(db, transcript, rewritten.shared)
@@ -107,14 +109,20 @@ fn segments(db: &Connection, batch: &Batch, transcript: i64) -> Result<()> {
 }
 
 /// Adds a turn, or updates one that has grown since it was stored.
-fn turn(db: &Connection, transcript: i64, generation: u32, turn: &Turn) -> Result<()> {
-    let stored: Option<(i64, i64, digest::Sha256Digest)> = db
-        .prepare_cached(
+fn turn(db: &Connection, transcript: i64, generation: u32, turn: &Turn, may_be_rewound: bool) -> Result<()> {
+    let stored = |state: &str| -> Result<Option<(i64, i64, digest::Sha256Digest)>> {
+        db.prepare_cached(&format!(
             "SELECT turns.id, entry, sha256 FROM turns JOIN entries ON entries.id = entry
-             WHERE transcript = ?1 AND idx = ?2 AND superseded IS NULL",
-        )?
+             WHERE transcript = ?1 AND idx = ?2 AND superseded {state}"
+        ))?
         .query_row(params![transcript, turn.index], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
+        .optional()
+    };
+    let mut stored_turn = stored("IS NULL")?;
+    if stored_turn.is_none() && may_be_rewound {
+        stored_turn = stored("= -1")?;
+    }
+    let stored = stored_turn;
     let entry = match stored {
         Some((_, entry, sha256)) if sha256 == turn.content_sha256 => entry,
         Some((id, entry, _)) => grown_entry(db, id, entry, turn)?,
@@ -207,8 +215,9 @@ impl TranscriptAppender for SqliteStore {
                 begin_generation(db, transcript, batch.cursor.generation, rewritten)?;
             }
             segments(db, batch, transcript)?;
+            let may_be_rewound = !batch.path_changes.is_empty() || !batch.cursor.interpreter.rewound().is_empty();
             for turn in &batch.turns {
-                self::turn(db, transcript, batch.cursor.generation, turn)?;
+                self::turn(db, transcript, batch.cursor.generation, turn, may_be_rewound)?;
             }
             if let Some(first_ms) = batch.turns.iter().map(|turn| turn.started_ms).min() {
                 cycle::hot_turns(db, transcript, first_ms)?;
@@ -217,6 +226,9 @@ impl TranscriptAppender for SqliteStore {
                 compactions::summary(db, session, Some(transcript), met)?;
             }
             compactions::first_contexts(db, transcript, &batch.first_contexts)?;
+            if !batch.path_changes.is_empty() {
+                rewinds::apply(db, session, transcript, batch)?;
+            }
             Ok(AppendOutcome::Committed)
         })
     }
