@@ -242,7 +242,8 @@ impl Branches {
             Parent::Before => {}
             Parent::Line(parent) => {
                 if Some(parent) == self.leaf || self.find(parent, 0, history).is_some() {
-                    self.is_chained = true;
+                    // Releases that write no parents name one before a compaction all the same.
+                    self.is_chained |= matches!(record.parent(), Link::To(_));
                 } else {
                     node.parent = Parent::Before;
                     is_orphan = matches!(node.kind, NodeKind::Answer(_)) && self.leaf.is_some() && self.is_searching();

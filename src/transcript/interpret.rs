@@ -8,8 +8,8 @@ serialized: the bytes of an incomplete line are not kept, but read again from [`
 
 use serde::{Deserialize, Serialize};
 
-use super::content;
 use super::branches::{Branches, History, Move, NoHistory, PathChange, Step};
+use super::content;
 use super::lines::{LineCondition, read_line};
 use super::record::{Record, RecordKind, TitleRank};
 use super::turns::{CompactSummary, FirstContext, Splitter, Turn};

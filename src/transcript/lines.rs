@@ -171,8 +171,7 @@ mod tests {
 
     fn read(line: &[u8]) -> (LineCondition, Vec<(Range<usize>, String)>) {
         let mut found = Vec::new();
-        let condition =
-            read_line(line, &mut |range, record| found.push((range, record.uuid().unwrap_or_default().to_owned())));
+        let condition = read_line(line, &mut |range, record| found.push((range, record.uuid().unwrap_or_default().to_owned())));
         (condition, found)
     }
 

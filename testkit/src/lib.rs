@@ -2,6 +2,7 @@
 //! PostgreSQL server; files for several processes at once.
 
 mod code;
+mod conversation;
 pub mod files;
 #[cfg(unix)]
 pub mod postgres;
@@ -13,6 +14,7 @@ pub mod transcript;
 mod without;
 mod words;
 
+pub use conversation::conversation;
 pub use rng::Rng;
 pub use runs::RunIndex;
 pub use share::{is_full_run, share_of};

@@ -43,8 +43,17 @@ impl Place {
         let bytes = before + turns.len() as u64;
         let cursor = Cursor { generation: 0, bytes, check: [0; 32], interpreter: Interpreter::default() };
         let (segments, first_contexts) = (Vec::new(), Vec::new());
-        let batch =
-            Batch { transcript, expected_cursor: follows, rewritten: None, segments, turns, summaries, first_contexts, path_changes: Vec::new(), cursor };
+        let batch = Batch {
+            transcript,
+            expected_cursor: follows,
+            rewritten: None,
+            segments,
+            turns,
+            summaries,
+            first_contexts,
+            path_changes: Vec::new(),
+            cursor,
+        };
         assert_eq!(self.store.append(&batch).unwrap(), AppendOutcome::Committed);
     }
 

@@ -53,11 +53,9 @@ impl Long {
         let mut bytes = Vec::new();
         store.read_bytes(transcript, 0, EVERYTHING, &mut bytes).unwrap();
         assert!(bytes == std::fs::read(&self.path).unwrap());
-        let mut interpreter = ctxbridge::transcript::Interpreter::default();
-        interpreter.feed(&bytes);
         let stored: Vec<_> =
             store.turns(session.key, TurnSelection::All).unwrap().into_iter().map(|stored| stored.turn).collect();
-        assert_eq!(stored, interpreter.take_turns());
+        assert_eq!(stored, ctxbridge_testkit::conversation(&bytes));
         assert!(self.folder.path().exists());
     }
 }

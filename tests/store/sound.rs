@@ -4,10 +4,14 @@ use ctxbridge::archive::store::{EVERYTHING, Store, StoredTurn, TurnSelection};
 use ctxbridge::archive::turn_text;
 use ctxbridge::common::digest::Hasher;
 use ctxbridge::transcript::{Interpreter, Turn};
+use ctxbridge_testkit::conversation;
 
 /// The turns of a file that is read once, from its begin.
 pub fn fresh(bytes: &[u8], is_agent: bool) -> Vec<Turn> {
-    let mut interpreter = if is_agent { Interpreter::of_agent() } else { Interpreter::default() };
+    if !is_agent {
+        return conversation(bytes);
+    }
+    let mut interpreter = Interpreter::of_agent();
     interpreter.feed(bytes);
     interpreter.take_turns()
 }

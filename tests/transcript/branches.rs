@@ -65,17 +65,30 @@ fn read(bytes: &[u8], cuts: &[usize]) -> (Kept, Interpreter) {
 #[derive(Clone, Debug)]
 enum Act {
     Prompt,
-    Answer { parts: usize },
+    Answer {
+        parts: usize,
+    },
     /// Calls that run side by side; results in another order, the newest line is the one at `followed`.
-    Calls { count: usize, order: usize, followed: usize },
-    Note { hangs: bool },
+    Calls {
+        count: usize,
+        order: usize,
+        followed: usize,
+    },
+    Note {
+        hangs: bool,
+    },
     Compact,
     Bookkeeping,
     /// Back to a line; `noted`: with a line of its own that says so.
-    Rewind { to: prop::sample::Index, noted: bool },
+    Rewind {
+        to: prop::sample::Index,
+        noted: bool,
+    },
     RewindToStart,
     /// A late note of an earlier newest line, which changes nothing.
-    LateNote { to: prop::sample::Index },
+    LateNote {
+        to: prop::sample::Index,
+    },
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -245,8 +258,7 @@ impl Client {
         let mut sent: HashSet<usize> = path.into_iter().collect();
         let is_part = |said: &Said| said.message.as_deref().is_some_and(|message| messages.contains(message));
         sent.extend((0..self.tree.len()).filter(|at| is_part(&self.tree[*at])));
-        let calls: HashSet<&str> =
-            self.tree.iter().filter(|said| is_part(said)).map(|said| said.uuid.as_str()).collect();
+        let calls: HashSet<&str> = self.tree.iter().filter(|said| is_part(said)).map(|said| said.uuid.as_str()).collect();
         let is_result = |said: &Said| said.is_results && said.parent.as_deref().is_some_and(|call| calls.contains(call));
         sent.extend((0..self.tree.len()).filter(|at| is_result(&self.tree[*at])));
         sent

@@ -74,9 +74,7 @@ pub struct Batch {
 impl Batch {
     /// Turns of which a part was rewound, each with the turn that this part is now.
     pub fn split_turns(&self) -> impl Iterator<Item = (&Turn, &Turn)> {
-        let behind = |turn: &Turn| {
-            self.turns.iter().find(|rest| rest.start == turn.end)
-        };
+        let behind = |turn: &Turn| self.turns.iter().find(|rest| rest.start == turn.end);
         let changed = !self.path_changes.is_empty();
         self.turns.iter().filter(move |_| changed).filter_map(move |turn| Some((turn, behind(turn)?)))
     }

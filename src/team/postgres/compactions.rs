@@ -196,7 +196,8 @@ pub(super) fn record_hook_summary(db: &mut Connection, session: &str, text: &str
 }
 
 fn turns_of(db: &mut Connection, session: i64) -> Result<i32, PostgresError> {
-    let sql = "SELECT count(DISTINCT uuid)::integer FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
+    let sql =
+        "SELECT count(DISTINCT uuid)::integer FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
         AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)";
     db.one(sql, &[&session])?.get(0)
 }

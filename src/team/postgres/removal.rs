@@ -44,7 +44,7 @@ pub(super) fn remove_session(
         }
         RetainOnRemove::Audience => {
             let sql = "UPDATE ctxbridge.sessions SET folder = NULL, version = NULL, model = NULL, context_window = NULL,
-                    context_tokens = NULL, first_ms = NULL, last_ms = NULL, ended_ms = NULL, end_reason = NULL
+                    context_tokens = NULL, first_ms = NULL, last_ms = NULL, ended_ms = NULL, end_reason = NULL, title = NULL
                 WHERE tenant = $1 AND id = $2 AND owner = session_user::text";
             db.execute(sql, &[&session])?;
             let of_project = shown.project.as_deref().filter(|_| shown.visibility == Visibility::Project);

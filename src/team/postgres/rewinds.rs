@@ -18,10 +18,7 @@ pub(super) fn apply(db: &mut Connection, session: i64, transcript: i64, batch: &
             ),
             &[&session, &from, &rest.started_ms, &to],
         )?;
-        db.execute(
-            &format!("UPDATE ctxbridge.learned SET uuid = $5 WHERE {moved}"),
-            &[&session, &from, &rest.started_ms, &to],
-        )?;
+        db.execute(&format!("UPDATE ctxbridge.learned SET uuid = $5 WHERE {moved}"), &[&session, &from, &rest.started_ms, &to])?;
     }
     for change in &batch.path_changes {
         let (start, end) = (change.start.cast_signed(), change.end.cast_signed());

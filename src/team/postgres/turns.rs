@@ -193,8 +193,7 @@ impl TurnReader for PostgresStore {
     fn turn_offsets(&mut self, session: i64, of_agents: bool) -> Result<Vec<TurnOffset>, StoreError> {
         self.read(|db| {
             let transcripts = transcripts(db, session)?;
-            let sql =
-        "SELECT start, uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND transcript = $3
+            let sql = "SELECT start, uuid FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND transcript = $3
             AND (superseded IS NULL OR superseded = -1) ORDER BY start";
             let mut found = Vec::new();
             for &TranscriptFile { transcript, .. } in transcripts.iter().filter(|listed| listed.is_agent == of_agents) {

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use ctxbridge_common::digest;
-use ctxbridge_transcript::{Interpreter, Turn};
+use ctxbridge_transcript::Turn;
+
+use crate::conversation;
 use rusqlite::{Connection, OpenFlags, Params, Row};
 use serde_json::Value;
 
@@ -82,9 +84,7 @@ impl Sandbox {
     pub fn assert_archived(&self, talk: &Talk) {
         let bytes = talk.bytes();
         assert!(self.restored(&talk.id, &[]) == bytes, "{} bytes do not come back as they are", bytes.len());
-        let mut interpreter = Interpreter::default();
-        interpreter.feed(&bytes);
-        let expected: Vec<Place> = interpreter.take_turns().iter().map(place).collect();
+        let expected: Vec<Place> = conversation(&bytes).iter().map(place).collect();
         assert_eq!(self.places(talk), expected);
         let shown = self.json(&["archive", "show", &talk.id]);
         assert_eq!(shown["turns"].as_array().unwrap().len(), expected.len());
@@ -94,7 +94,7 @@ impl Sandbox {
     /// The current turns of a transcript.
     fn places(&self, talk: &Talk) -> Vec<Place> {
         let sql = "SELECT idx, start, start + turns.bytes, hex(sha256) FROM turns JOIN entries ON entries.id = entry
-            WHERE transcript = (SELECT id FROM transcripts WHERE path = ?1) AND superseded IS NULL ORDER BY idx";
+            WHERE transcript = (SELECT id FROM transcripts WHERE path = ?1) AND superseded IS NULL ORDER BY start";
         let place =
             |row: &Row<'_>| Ok((row.get(0)?, unsigned(row, 1)?, unsigned(row, 2)?, row.get::<_, String>(3)?.to_lowercase()));
         rows(&self.db(), sql, [talk.path.canonicalize().unwrap().to_str().unwrap()], place)

@@ -1,0 +1,17 @@
+//! The turns of a file that is read once, from its begin.
+
+use std::collections::BTreeMap;
+
+use ctxbridge_transcript::{Interpreter, Turn, WholeFile};
+
+/// Returns the turns of the conversation, in order; those that were rewound are none.
+pub fn conversation(bytes: &[u8]) -> Vec<Turn> {
+    let mut interpreter = Interpreter::default();
+    interpreter.feed_with(bytes, &mut WholeFile(bytes));
+    // A turn that was told again has changed.
+    let turns: BTreeMap<u32, Turn> = interpreter.take_turns().into_iter().map(|turn| (turn.index, turn)).collect();
+    let is_rewound = |turn: &Turn| interpreter.rewound().iter().any(|(from, to)| (*from..*to).contains(&turn.start));
+    let mut turns: Vec<Turn> = turns.into_values().filter(|turn| !is_rewound(turn)).collect();
+    turns.sort_by_key(|turn| turn.start);
+    turns
+}
