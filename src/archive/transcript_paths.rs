@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::store::Transcript;
-use ctxbridge_transcript::Record;
+use ctxbridge_transcript::records;
 
 /// Maximum bytes to search at the start of a file for a line that names the session, if the file name does not.
 const PEEKED_BYTES: u64 = 256 << 10;
@@ -45,9 +45,13 @@ fn named_inside(path: &Path) -> Option<String> {
     }
     let mut bytes = Vec::new();
     fs::File::open(path).ok()?.take(PEEKED_BYTES).read_to_end(&mut bytes).ok()?;
-    let mut lines = bytes.split(|byte| *byte == b'\n');
-    let name = |line: &[u8]| Record::parse(line).ok()?.session_id().map(str::to_owned);
-    lines.find_map(name).filter(|session| !session.is_empty())
+    let mut name = None;
+    records(&bytes, &mut |record| {
+        if name.is_none() {
+            name = record.session_id().filter(|session| !session.is_empty()).map(str::to_owned);
+        }
+    });
+    name
 }
 
 /// The client's folder: `$CLAUDE_CONFIG_DIR`, else `.claude` in the home directory.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use ctxbridge_transcript::{Record, RecordKind};
+use ctxbridge_transcript::{Interpreter, WholeFile};
 
 /// Bytes read from the end of a transcript: some thousand short lines, or one with a large tool result.
 const TAIL_BYTES: u64 = 256 << 10;
@@ -27,22 +27,15 @@ pub fn usage_at_end(transcript: &Path) -> ContextUsage {
 }
 
 fn newest(tail: &[u8]) -> ContextUsage {
-    // Most lines have neither word, and need not be parsed. A line that is cut off at the front is no JSON.
-    let lines = tail.rsplit(|byte| *byte == b'\n').filter(|line| {
-        memchr::memmem::find(line, b"\"usage\"").is_some() || memchr::memmem::find(line, b"\"compact_boundary\"").is_some()
-    });
-    for record in lines.filter_map(|line| Record::parse(line).ok()) {
-        match record.kind() {
-            RecordKind::CompactBoundary => return ContextUsage::Compacted,
-            RecordKind::Answer if !record.is_sidechain() => {
-                if let Some(tokens) = record.context_tokens() {
-                    return ContextUsage::Tokens(tokens);
-                }
-            }
-            _ => {}
-        }
+    // The newest answer in the file is not that of the conversation if the user went back to an earlier one. A line that is cut off
+    // at the front is no JSON, and skipped.
+    let mut interpreter = Interpreter::default();
+    interpreter.feed_with(tail, &mut WholeFile(tail));
+    match interpreter.session_metadata().context_tokens {
+        Some(tokens) => ContextUsage::Tokens(tokens),
+        None if memchr::memmem::find(tail, b"\"compact_boundary\"").is_some() => ContextUsage::Compacted,
+        None => ContextUsage::Unknown,
     }
-    ContextUsage::Unknown
 }
 
 fn tail(path: &Path) -> Option<Vec<u8>> {

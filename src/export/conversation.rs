@@ -30,6 +30,8 @@ const TITLE_CHARS: usize = 100;
 pub struct ExportedConversation {
     /// The client's id of the session.
     pub session: String,
+    /// Its title: the user's, the model's, or the first prompt.
+    pub title: Option<String>,
     /// The state of the session, in words; none for the newest.
     pub state: Option<String>,
     /// The folder that the client worked in.
@@ -51,6 +53,8 @@ pub struct ExportedConversation {
 pub struct ExportedTurn {
     /// Position in the conversation, from 0.
     pub index: u32,
+    /// `true` if the conversation went on without it.
+    pub is_rewound: bool,
     /// The handle: `ctx:1a2b3c4d`.
     pub handle: String,
     /// Start time, in milliseconds since 1970; 0 if no line says.
@@ -200,6 +204,7 @@ impl ExportedConversation {
             let turn = &stored.turn;
             ExportedTurn {
                 index: turn.index,
+                is_rewound: stored.is_rewound,
                 handle: handle::turn_handle(&turn.id),
                 started_ms: turn.started_ms,
                 ended_ms: turn.ended_ms,
@@ -221,6 +226,7 @@ impl ExportedConversation {
         }
         Ok(Self {
             session: session.session.clone(),
+            title: session.title.clone(),
             state: None,
             folder: session.folder.clone(),
             model: session.model.clone(),
@@ -241,9 +247,15 @@ impl ExportedConversation {
         self.turns.iter().rev().map(|turn| turn.ended_ms).find(|ms| *ms > 0)
     }
 
+    /// Number of turns that were rewound.
+    pub fn rewound(&self) -> usize {
+        self.turns.iter().filter(|turn| turn.is_rewound).count()
+    }
+
     /// Number of compactions.
     pub fn compactions(&self) -> usize {
-        let all = self.before.iter().chain(self.turns.iter().flat_map(|turn| &turn.messages));
+        let told = self.turns.iter().filter(|turn| !turn.is_rewound);
+        let all = self.before.iter().chain(told.flat_map(|turn| &turn.messages));
         all.filter(|message| matches!(message.body, MessageBody::Summary(_))).count()
     }
 }

@@ -64,7 +64,8 @@ pub fn write(conversation: &ExportedConversation, sink: &mut dyn Write) -> io::R
 
 /// Title of a conversation: its first prompt.
 pub(super) fn title(conversation: &ExportedConversation) -> String {
-    let first = conversation.turns.iter().map(ExportedTurn::title).find(|title| !title.is_empty());
+    let first = || conversation.turns.iter().map(ExportedTurn::title).find(|title| !title.is_empty());
+    let first = conversation.title.clone().filter(|_| conversation.state.is_none()).or_else(first);
     first.unwrap_or_else(|| format!("Session {}", conversation.session))
 }
 
@@ -78,7 +79,9 @@ pub(super) fn facts(conversation: &ExportedConversation) -> Vec<(&'static str, S
     add("Claude Code", conversation.version.clone());
     add("From", conversation.first_ms().and_then(clock));
     add("To", conversation.last_ms().and_then(clock));
-    add("Turns", Some(conversation.turns.len().to_string()));
+    let rewound = conversation.rewound();
+    add("Turns", Some((conversation.turns.len() - rewound).to_string()));
+    add("Rewound turns", Some(rewound).filter(|count| *count > 0).map(|count| count.to_string()));
     add("Compactions", Some(conversation.compactions()).filter(|count| *count > 0).map(|count| count.to_string()));
     facts
 }
@@ -126,14 +129,24 @@ impl HtmlPage {
             let (anchor, index) = (number.to_string(), turn.index.to_string());
             self.raw(&["<li><span class=\"number\">", &index, "</span><a href=\"#turn-", &anchor, "\">"]);
             self.text(&title_of(turn));
-            self.raw(&["</a></li>\n"]);
+            self.raw(&[if turn.is_rewound { "</a> (rewound)</li>\n" } else { "</a></li>\n" }]);
         }
         self.raw(&["</ol>\n</details>\n</nav>\n"]);
     }
 
     fn turn(&mut self, number: usize, turn: &ExportedTurn) {
         let id = format!("turn-{number}");
-        self.raw(&["<article class=\"turn\" id=\"", &id, "\" aria-labelledby=\"", &id, "-title\">\n<header><h2 id=\"", &id]);
+        let class = if turn.is_rewound { "turn rewound" } else { "turn" };
+        self.raw(&[
+            "<article class=\"",
+            class,
+            "\" id=\"",
+            &id,
+            "\" aria-labelledby=\"",
+            &id,
+            "-title\">\n<header><h2 id=\"",
+            &id,
+        ]);
         self.raw(&["-title\"><a href=\"#", &id, "\">"]);
         self.text(&title_of(turn));
         self.raw(&["</a></h2> <span class=\"about\">"]);
@@ -143,8 +156,11 @@ impl HtmlPage {
         self.raw(&["<code>"]);
         self.text(&turn.handle);
         self.raw(&["</code></span></header>\n"]);
+        if turn.is_rewound {
+            self.raw(&["<details class=\"branch\"><summary>Rewound: the conversation went on without this turn</summary>\n"]);
+        }
         self.messages(&turn.messages);
-        self.raw(&["</article>\n"]);
+        self.raw(&[if turn.is_rewound { "</details>\n</article>\n" } else { "</article>\n" }]);
     }
 
     fn messages(&mut self, messages: &[ExportedMessage]) {

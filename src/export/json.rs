@@ -21,7 +21,7 @@ pub const FORMAT: u32 = 1;
 /// If the sink cannot be written.
 pub fn write(conversation: &ExportedConversation, sink: &mut dyn Write) -> io::Result<()> {
     let head = json!({
-        "format": FORMAT, "session": conversation.session, "state": conversation.state, "folder": conversation.folder,
+        "format": FORMAT, "session": conversation.session, "title": conversation.title, "state": conversation.state, "folder": conversation.folder,
         "model": conversation.model, "client_version": conversation.version,
         "first": conversation.first_ms().and_then(format_timestamp), "last": conversation.last_ms().and_then(format_timestamp),
         "compactions": conversation.compactions(), "before": messages(&conversation.before),
@@ -40,7 +40,7 @@ pub fn write(conversation: &ExportedConversation, sink: &mut dyn Write) -> io::R
 fn of_turn(session: &str, turn: &ExportedTurn) -> Value {
     let started = format_timestamp(turn.started_ms);
     json!({
-        "turn": turn.index, "handle": turn.handle,
+        "turn": turn.index, "handle": turn.handle, "is_rewound": turn.is_rewound,
         "key": entry::key(session, turn.index, turn.started_ms),
         "title": turn.title(), "started": started, "ended": format_timestamp(turn.ended_ms), "tools": turn.tools, "files": turn.files,
         "context_tokens": turn.context_tokens, "output_tokens": turn.output_tokens,

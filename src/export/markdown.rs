@@ -49,10 +49,16 @@ struct MarkdownPage {
 
 impl MarkdownPage {
     fn turn(&mut self, turn: &ExportedTurn) {
-        self.text += &format!("## {}. {}\n\n", turn.index, one_line(&title_of(turn)));
+        let rewound = if turn.is_rewound { " (rewound)" } else { "" };
+        self.text += &format!("## {}. {}{rewound}\n\n", turn.index, one_line(&title_of(turn)));
         let at = clock(turn.started_ms).map(|at| format!(" · {at}")).unwrap_or_default();
         self.text += &format!("`{}`{at}\n\n", turn.handle);
-        self.messages(&turn.messages);
+        if turn.is_rewound {
+            let title = "Rewound: the conversation went on without this turn";
+            self.folded(title, |page| page.messages(&turn.messages));
+        } else {
+            self.messages(&turn.messages);
+        }
     }
 
     fn messages(&mut self, messages: &[ExportedMessage]) {

@@ -14,6 +14,7 @@ impl ExportedConversation {
         own.messages(&mut self.before);
         self.agents.iter_mut().for_each(|agent| own.agent(agent));
         self.folder.iter_mut().for_each(|folder| own.text(folder));
+        self.title.iter_mut().for_each(|title| own.text(title));
         let of_turns = self.turns.par_iter_mut().map(|turn| {
             let mut pass = RedactionPass { redactor, found: RedactionCounts::new() };
             pass.messages(&mut turn.messages);

@@ -23,7 +23,7 @@ use ctxbridge_archive::snapshot;
 use ctxbridge_archive::store::{
     SegmentReader, Session, Store, StoreError, StoredCompaction, StoredTurn, TurnReader, TurnSelection,
 };
-use ctxbridge_transcript::Record;
+use ctxbridge_transcript::records_from;
 
 /// A session by a prefix of its id, and a state of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Display for Revision {
     }
 }
 
-/// Reads a conversation in a state.
+/// Reads a conversation in a state; `with_rewound`: the newest state with the turns that were rewound, in their places.
 ///
 /// # Errors
 /// If there is no such state, or the archive cannot be read.
@@ -122,8 +122,12 @@ pub fn read(
     session: &Session,
     when: &Revision,
     thinking: bool,
+    with_rewound: bool,
 ) -> Result<ExportedConversation, RevisionError> {
-    let SessionSnapshot { turns, is_cut, at_ms } = session_snapshot(store, session, when)?;
+    let SessionSnapshot { mut turns, is_cut, at_ms } = session_snapshot(store, session, when)?;
+    if with_rewound && *when == Revision::Latest {
+        add_rewound(store, session, &mut turns)?;
+    }
     let mut conversation = ExportedConversation::of_turns(store, session, &turns, thinking)?;
     let Some(ms) = at_ms else { return Ok(conversation) };
     conversation.state = Some(when.to_string());
@@ -140,6 +144,20 @@ pub fn read(
         }
     }
     Ok(conversation)
+}
+
+/// Adds the turns that were rewound to those of the conversation, in the order of the transcript.
+///
+/// # Errors
+/// If the archive cannot be read.
+pub fn add_rewound(store: &mut dyn TurnReader, session: &Session, turns: &mut Vec<StoredTurn>) -> Result<(), StoreError> {
+    let rewound = store.turns(session.key, TurnSelection::Superseded)?.into_iter().filter(|turn| turn.is_rewound);
+    for turn in rewound {
+        let is_behind = |other: &StoredTurn| other.transcript == turn.transcript && other.turn.start > turn.turn.start;
+        let at = turns.iter().position(is_behind).unwrap_or(turns.len());
+        turns.insert(at, turn);
+    }
+    Ok(())
 }
 
 /// The turns of a session in a state.
@@ -197,16 +215,14 @@ pub fn session_snapshot(store: &mut dyn Store, session: &Session, when: &Revisio
 fn cut_at(store: &mut dyn SegmentReader, turn: &mut StoredTurn, ms: i64) -> Result<bool, StoreError> {
     let mut bytes = Vec::new();
     store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
-    let mut at = turn.turn.start;
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let is_later = Record::parse(line).is_ok_and(|record| record.timestamp().is_some_and(|time| time > ms));
-        if is_later {
-            turn.turn.end = at;
-            return Ok(true);
+    let mut later = None;
+    records_from(&bytes, turn.turn.start, &mut |start, _, record| {
+        if record.timestamp().is_some_and(|time| time > ms) {
+            later.get_or_insert(start);
         }
-        at += line.len() as u64;
-    }
-    Ok(false)
+    });
+    turn.turn.end = later.unwrap_or(turn.turn.end);
+    Ok(later.is_some())
 }
 
 /// The turns that a session had at a time. If its transcript was rewritten later, these include turns that it lost.

@@ -54,6 +54,9 @@ struct LearningItem {
     /// Id of the learning that replaced it.
     #[serde(skip_serializing_if = "Option::is_none")]
     superseded_by: Option<String>,
+    /// `true` if the conversation went back to before it was said.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_rewound: bool,
 }
 
 pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswer, ToolError> {
@@ -114,12 +117,17 @@ fn shown(learning: &StoredLearning) -> LearningItem {
         project: learning.folder.as_deref().map(quote::line),
         handle: handle::turn_handle(&learning.turn),
         superseded_by: learning.superseded_by.map(|id| id.handle()),
+        is_rewound: learning.is_rewound,
     }
 }
 
 fn line(learning: &LearningItem) -> String {
     let time = learning.time.as_deref().unwrap_or_default();
     let project = learning.project.as_deref().unwrap_or_default();
-    let taken_back = learning.superseded_by.as_ref().map(|by| format!(" (taken back by {by})")).unwrap_or_default();
+    let taken_back = match &learning.superseded_by {
+        Some(by) => format!(" (taken back by {by})"),
+        None if learning.is_rewound => " (taken back: rewound)".to_owned(),
+        None => String::new(),
+    };
     format!("\n{} {} {time} {project} {}{taken_back}\n  {}", learning.id, learning.kind, learning.handle, learning.sentence)
 }

@@ -39,6 +39,9 @@ pub(super) struct SessionItem {
     /// The folder that the client worked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
     /// Start of its first turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
@@ -73,6 +76,7 @@ impl SessionItem {
         Ok(Self {
             session: quote::line(&session.session),
             project: quoted(&session.folder),
+            title: quoted(&session.title),
             first: session.first_ms.and_then(when),
             last: session.last_ms.and_then(when),
             turns: size.turns,
@@ -104,6 +108,9 @@ impl SessionItem {
         }
         if let Some(reason) = &self.end_reason {
             line.push_str(&format!(", ended: {reason}"));
+        }
+        if let Some(title) = &self.title {
+            line.push_str(&format!(": {title}"));
         }
         line
     }

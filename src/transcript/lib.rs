@@ -28,4 +28,4 @@ pub use record::{CompactionDetails, Content, Link, MessageBlock, Record, RecordK
 pub use repair::replace_lone_surrogates;
 pub use searchable_text::SearchableText;
 pub use turn_digest::TurnDigest;
-pub use turns::{CompactSummary, FirstContext, Splitter, Turn};
+pub use turns::{CompactSummary, FirstContext, Turn, records_from};

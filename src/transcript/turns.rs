@@ -311,13 +311,13 @@ impl Splitter {
     /// Reads the bytes of one turn.
     fn read_turn(index: u32, start: u64, bytes: &[u8]) -> Option<Turn> {
         let mut splitter = Self::starting_at(index);
-        for_each_record(bytes, start, &mut |start, end, record| splitter.feed(start, end, record));
+        records_from(bytes, start, &mut |start, end, record| splitter.feed(start, end, record));
         splitter.open_turn().filter(|turn| turn.index == index)
     }
 }
 
 /// Passes each record of bytes that begin at `start` of their file, with its first byte and the one behind it.
-fn for_each_record(bytes: &[u8], start: u64, sink: &mut dyn FnMut(u64, u64, &Record<'_>)) {
+pub fn records_from(bytes: &[u8], start: u64, sink: &mut dyn FnMut(u64, u64, &Record<'_>)) {
     let mut at = start;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
@@ -344,7 +344,7 @@ fn work_at(last: Option<u64>, rewound: &[(u64, u64)], history: &mut dyn History)
         rest.extend_from_slice(&piece);
         let is_end = (piece.len() as u64) < PIECE_BYTES;
         let whole = if is_end { rest.len() } else { rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) };
-        for_each_record(&rest[..whole], begin, &mut |start, _, record| {
+        records_from(&rest[..whole], begin, &mut |start, _, record| {
             let is_on = start <= last && !rewound.iter().any(|(from, to)| (*from..*to).contains(&start));
             if is_on && record.kind() == RecordKind::Answer && !record.is_sidechain() {
                 let calls = record.content().into_iter().flat_map(|content| content.blocks());

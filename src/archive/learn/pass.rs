@@ -7,7 +7,7 @@ use super::{DecisionWords, LearningBatch, LearningCursor, LearningKind, Learning
 use crate::search::tokens::Tokenizer;
 use crate::store::{LearningQuery, LearningReader, SegmentReader, Session, Store, StoreError, StoredTranscript, TurnReader};
 use crate::transcript_lines;
-use ctxbridge_transcript::{Record, replace_lone_surrogates};
+use ctxbridge_transcript::records_from;
 
 /// Maximum number of earlier decisions of a project that a new one is compared with.
 const MAX_COMPARED_DECISIONS: usize = 500;
@@ -121,18 +121,15 @@ fn step(
     let bytes = transcript_lines::next_lines(store, transcript, from, transcript.bytes)?;
     let mut batch = LearningBatch::default();
     progress.watcher.begin();
-    let mut at = from;
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+    records_from(&bytes, from, &mut |at, _, record| {
         let place = starts.partition_point(|(start, _)| *start <= at);
-        at += line.len() as u64;
         // What stands before the first turn is nobody's.
-        let Some((_, turn)) = place.checked_sub(1).and_then(|place| starts.get(place)) else { continue };
-        let text = String::from_utf8_lossy(line);
-        if let Ok(record) = Record::parse(&replace_lone_surrogates(text.as_bytes())) {
+        if let Some((_, turn)) = place.checked_sub(1).and_then(|place| starts.get(place)) {
             let whose = RecordOrigin { turn: *turn, agent: transcript.agent.as_deref(), folder: session.folder.as_deref() };
-            progress.watcher.take(patterns, &record, whose, &mut batch);
+            progress.watcher.take(patterns, record, whose, &mut batch);
         }
-    }
+    });
+    let at = from + bytes.len() as u64;
     // A transcript that is shorter in the archive than it should be has nothing more to say.
     progress.bytes = if at > from { at } else { transcript.bytes };
     Ok(batch)

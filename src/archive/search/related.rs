@@ -115,7 +115,7 @@ fn find_related(
         if dedup_prefix(&excerpt.prompt).or_else(|| dedup_prefix(&excerpt.line)).is_some_and(|begin| !begins.insert(begin)) {
             continue;
         }
-        let best = places[&entry].iter().filter(|place| about.is_of_project(place)).max_by_key(|place| place.rank());
+        let best = places[&entry].iter().filter(|place| about.is_told(place)).max_by_key(|place| place.rank());
         if let Some(turn) = best.map_or(Ok(None), |place| store.turn_by_location(place))? {
             found.push(RelatedTurn { turn, line: excerpt.line, prompt: excerpt.prompt, odds });
         }
@@ -128,7 +128,12 @@ impl RelatedQuery<'_> {
     /// the window.
     fn may_suggest(&self, places: &[TurnLocation], own: Option<i64>) -> bool {
         let is_known = |place: &TurnLocation| Some(place.session) == own && place.index >= self.forgotten_turns;
-        !places.iter().any(is_known) && places.iter().any(|place| self.is_of_project(place))
+        !places.iter().any(is_known) && places.iter().any(|place| self.is_told(place))
+    }
+
+    /// `true` for what is said in a conversation of the project; what was rewound or lost in a rewrite is not.
+    fn is_told(&self, place: &TurnLocation) -> bool {
+        !place.is_superseded && self.is_of_project(place)
     }
 
     fn is_of_project(&self, place: &TurnLocation) -> bool {

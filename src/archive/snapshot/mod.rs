@@ -17,7 +17,7 @@ pub use topics::{MAX_TOPIC_TEXT_BYTES, topics};
 
 use super::store::{Session, Snapshot, Store, StoreError, StoredCompaction, StoredTranscript, TurnSelection};
 use super::transcript_lines;
-use crate::store::TurnReader;
+use crate::store::{CursorReader, TurnReader};
 use ctxbridge_transcript::Interpreter;
 use window::CompactionWindow;
 
@@ -65,11 +65,18 @@ pub fn take_snapshots(store: &mut dyn Store, session: &Session, deadline: Option
         let before =
             compactions[..number].iter().filter(|before| has_number(before)).map(|before| ends.of_window(before, transcript));
         let from = before.filter(|end| *end < to).max().unwrap_or(0);
-        let window = CompactionWindow::read(store, transcript, (from, to))?;
+        let rewound = rewound(store, transcript)?;
+        let window = CompactionWindow::read(store, transcript, (from, to), &rewound)?;
         store.save_snapshot(compaction.key, &window.snapshot())?;
         taken.snapshots += 1;
     }
     Ok(taken)
+}
+
+/// Parts of a transcript that were rewound.
+fn rewound(store: &mut dyn CursorReader, transcript: &StoredTranscript) -> Result<Vec<(u64, u64)>, StoreError> {
+    let cursor = store.cursor(&transcript.path)?.filter(|cursor| cursor.generation == transcript.generation);
+    Ok(cursor.map_or_else(Vec::new, |cursor| cursor.interpreter.rewound().to_vec()))
 }
 
 /// Takes the missing snapshots of all sessions, newest first; `tell` is called with the number of sessions done.
@@ -120,7 +127,7 @@ pub fn numbered_compactions(store: &mut dyn Store, session: &Session) -> Result<
 
 /// `true` if a compaction is one of those.
 pub fn has_number(compaction: &StoredCompaction) -> bool {
-    compaction.is_done && compaction.location.is_some()
+    compaction.is_done && compaction.location.is_some() && !compaction.is_rewound
 }
 
 /// `true` if no known transcript has it.

@@ -3,7 +3,7 @@
 use super::topics::{MAX_TOPIC_TEXT_BYTES, topics};
 use crate::store::{SegmentReader, Snapshot, StoreError, StoredTranscript};
 use crate::{quote, transcript_lines};
-use ctxbridge_transcript::{Record, RecordKind, as_typed, is_typed, records};
+use ctxbridge_transcript::{Record, RecordKind, as_typed, is_typed, records_from};
 
 /// Maximum characters of the first and the last message: enough to find them and to see their subject.
 const MESSAGE_CHARS: usize = 2_000;
@@ -24,11 +24,12 @@ pub(super) struct CompactionWindow {
 }
 
 impl CompactionWindow {
-    /// Reads a range of a transcript.
+    /// Reads a range of a transcript, without the parts that were rewound.
     pub fn read(
         store: &mut dyn SegmentReader,
         transcript: &StoredTranscript,
         (from, to): (u64, u64),
+        rewound: &[(u64, u64)],
     ) -> Result<Self, StoreError> {
         let mut window = Self::default();
         let mut at = from;
@@ -37,8 +38,12 @@ impl CompactionWindow {
             if bytes.is_empty() {
                 break;
             }
+            records_from(&bytes, at, &mut |start, _, record| {
+                if !rewound.iter().any(|(from, to)| (*from..*to).contains(&start)) {
+                    window.take(record);
+                }
+            });
             at += bytes.len() as u64;
-            records(&bytes, &mut |record| window.take(record));
         }
         Ok(window)
     }

@@ -36,8 +36,8 @@ pub(super) struct DiffArgs {
 impl DiffArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archives::open_to_read(output)?;
-        let a = read(&mut *store, &self.a, false)?;
-        let b = read(&mut *store, &self.b, false)?;
+        let a = read(&mut *store, &self.a, false, false)?;
+        let b = read(&mut *store, &self.b, false, false)?;
         let changes = diff(&a, &b);
         let counts = Counts::of(&changes);
         if output.json {

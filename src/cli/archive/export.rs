@@ -49,7 +49,7 @@ pub(super) struct ExportArgs {
 impl ExportArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archives::open_to_read(output)?;
-        let mut conversation = match read(&mut *store, &self.session, self.thinking) {
+        let mut conversation = match read(&mut *store, &self.session, self.thinking, true) {
             Ok(conversation) => conversation,
             Err(error) if is_missing(&error) => {
                 output.note(&error.to_string());
@@ -122,8 +122,13 @@ pub(super) fn is_missing(error: &anyhow::Error) -> bool {
 }
 
 /// Reads the conversation that the user named.
-pub(super) fn read(store: &mut dyn Store, typed: &str, thinking: bool) -> anyhow::Result<ExportedConversation> {
+pub(super) fn read(
+    store: &mut dyn Store,
+    typed: &str,
+    thinking: bool,
+    with_rewound: bool,
+) -> anyhow::Result<ExportedConversation> {
     let which = SessionRef::parse(typed, Timestamp::now(), &TimeZone::system()).map_err(|error| UsageError(error.to_string()))?;
     let Some(session) = archives::find(store, &which.session)? else { return Err(NoSession(which.session).into()) };
-    Ok(session_ref::read(store, &session, &which.revision, thinking)?)
+    Ok(session_ref::read(store, &session, &which.revision, thinking, with_rewound)?)
 }

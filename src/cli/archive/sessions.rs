@@ -40,16 +40,19 @@ impl SessionsArgs {
                     tier => format!("  {}", tier.word()),
                 };
                 let folder = session.folder.as_deref().unwrap_or("?");
+                let title = session.title.as_deref().map(|title| format!("  {}", ctxbridge_archive::quote::line(title)));
+                let title = title.unwrap_or_default();
                 let more = if size.bad_lines > 0 { format!("  {} bad lines", size.bad_lines) } else { String::new() };
                 output.line(format!(
-                    "{}  {}  {:>6} turns  {:>9}  {}{}{}",
+                    "{}  {}  {:>6} turns  {:>9}  {}{}{}{}",
                     session.session,
                     time(session.last_ms),
                     size.turns,
                     output::size(size.bytes.cast_signed()),
                     ctxbridge_archive::quote::line(folder),
                     styled(DIM, tier),
-                    styled(DIM, more)
+                    styled(DIM, more),
+                    title
                 ))?;
             }
         }
@@ -65,7 +68,7 @@ pub(super) fn as_json(store: &mut dyn StoreReader, session: &Session) -> Result<
         "agents": size.agents, "bad_lines": size.bad_lines, "rewritten": size.rewritten,
         "first": session.first_ms.and_then(stamp), "last": session.last_ms.and_then(stamp),
         "model": session.model, "version": session.version, "context_tokens": session.context_tokens,
-        "window": session.window, "end_reason": session.end_reason,
+        "window": session.window, "end_reason": session.end_reason, "title": session.title,
         "tier": store.tier(session.key)?.word(),
     }))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::sessions;
 use crate::cli::archives;
-use crate::cli::output::{BOLD, DIM, Output, styled};
+use crate::cli::output::{BOLD, DIM, Output, count, styled};
 use crate::cli::output::{stamp, time};
 use crate::cli::{CommandOutcome, UsageError, server};
 use crate::export::session_ref::{self, Revision, RevisionError, SessionRef};
@@ -35,6 +35,9 @@ pub(super) struct ArchiveShowArgs {
     /// Include sub-agents and turns that a rewritten transcript no longer has
     #[arg(long, conflicts_with_all = ["turn", "before"])]
     all: bool,
+    /// Show the turns that were rewound in their places
+    #[arg(long, conflicts_with_all = ["turn", "before"])]
+    branches: bool,
     /// Show every turn in full
     #[arg(long, conflicts_with = "turn")]
     full: bool,
@@ -46,8 +49,9 @@ pub(super) struct ArchiveShowArgs {
 impl ArchiveShowArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         if self.what.starts_with("ctx:") {
-            if self.before.is_some() || self.turn.is_some() || self.all {
-                return Err(UsageError("a handle names one turn; --before, --turn and --all are for sessions".to_owned()).into());
+            if self.before.is_some() || self.turn.is_some() || self.all || self.branches {
+                let only = "a handle names one turn; --before, --turn, --all and --branches are for sessions";
+                return Err(UsageError(only.to_owned()).into());
             }
             return show_handle(&self.what, output);
         }
@@ -72,8 +76,18 @@ impl ArchiveShowArgs {
             let lost: Vec<_> = store.compactions(Some(session.key), i64::MIN)?.into_iter().filter(snapshot::is_lost).collect();
             summaries.retain(|summary| lost.iter().all(|lost| lost.summary != Some(summary.entry)));
         }
+        let mut folded = Vec::new();
+        if when == Revision::Latest {
+            let mut all = turns.clone();
+            session_ref::add_rewound(&mut *store, &session, &mut all)?;
+            if self.branches || self.all {
+                turns = all;
+            } else {
+                folded = rewound_before(&all);
+            }
+        }
         if self.all {
-            turns.extend(store.turns(session.key, TurnSelection::Superseded)?);
+            turns.extend(store.turns(session.key, TurnSelection::Superseded)?.into_iter().filter(|turn| !turn.is_rewound));
             turns.extend(store.turns(session.key, TurnSelection::Agents)?);
         }
         if let Some(wanted) = self.turn {
@@ -89,15 +103,21 @@ impl ArchiveShowArgs {
             return in_full(&mut *store, turn, output);
         }
         if output.json {
-            return as_json(&mut *store, &session, (&turns, &summaries), state, self.full, output);
+            let rewound = folded.iter().map(|(_, count)| count).sum();
+            return as_json(&mut *store, &session, (&turns, &summaries), (state, rewound), self.full, output);
         }
         let folder = quote::line(session.folder.as_deref().unwrap_or("?"));
         let as_it_was = state.map(|state| format!(", {state}")).unwrap_or_default();
         output.line(format!("{} in {folder}{as_it_was}", styled(BOLD, &session.session)))?;
-        for turn in &turns {
+        if let Some(title) = &session.title {
+            output.line(quote::line(title))?;
+        }
+        for (at, turn) in turns.iter().enumerate() {
+            note_folded(&folded, at, output)?;
             let handle = handle::turn_handle(&turn.turn.id);
             let when = time(Some(turn.turn.started_ms).filter(|ms| *ms > 0));
             let whose = match &turn.agent {
+                _ if turn.is_rewound => "rewound  ".to_owned(),
                 _ if turn.is_superseded => "superseded  ".to_owned(),
                 Some(agent) => format!("agent {}  ", quote::line(agent)),
                 None => String::new(),
@@ -109,6 +129,7 @@ impl ArchiveShowArgs {
                 output.line(printable(&turn_text::content(&mut *store, turn)?))?;
             }
         }
+        note_folded(&folded, turns.len(), output)?;
         for summary in summaries.iter().rev() {
             let text = if self.full { printable(&summary.text) } else { quote::cut(&quote::line(&summary.text), MAX_CHARS) };
             output.line(format!("{} after turn {}: {text}", styled(DIM, "compacted"), summary.turns))?;
@@ -130,6 +151,28 @@ impl ArchiveShowArgs {
         }
         Ok(SessionRef { revision: parse(&format!("@{before}"))?.revision, ..named })
     }
+}
+
+/// Numbers of turns that were rewound, each with the position among the others that it stands before.
+fn rewound_before(all: &[StoredTurn]) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut told = 0;
+    for turn in all {
+        match found.last_mut().filter(|(at, _)| *at == told) {
+            _ if !turn.is_rewound => told += 1,
+            Some((_, count)) => *count += 1,
+            None => found.push((told, 1)),
+        }
+    }
+    found
+}
+
+fn note_folded(folded: &[(usize, usize)], at: usize, output: &mut Output) -> anyhow::Result<()> {
+    if let Some((_, number)) = folded.iter().find(|(before, _)| *before == at) {
+        let were = if *number == 1 { "was" } else { "were" };
+        output.line(styled(DIM, format!("       {} {were} rewound; --branches shows them", count(*number as u64, "turn"))))?;
+    }
+    Ok(())
 }
 
 /// Shows the turn with a handle, in full.
@@ -177,7 +220,7 @@ fn as_json(
     store: &mut dyn StoreReader,
     session: &Session,
     (turns, summaries): (&[StoredTurn], &[StoredSummary]),
-    state: Option<String>,
+    (state, rewound): (Option<String>, usize),
     full: bool,
     output: &mut Output,
 ) -> anyhow::Result<CommandOutcome> {
@@ -196,6 +239,7 @@ fn as_json(
     let mut value = sessions::as_json(store, session)?;
     value["state"] = json!(state);
     value["turns"] = json!(listed);
+    value["folded_rewound"] = json!(rewound);
     value["summaries"] = json!(summaries);
     output.value(&value)?;
     Ok(CommandOutcome::Yes)
@@ -206,7 +250,7 @@ fn turn_json(store: &mut dyn SegmentReader, turn: &StoredTurn) -> anyhow::Result
     let summary = turn_text::summary_or_cold(store, turn)?;
     Ok(json!({
         "turn": inner.index, "handle": handle::turn_handle(&inner.id), "session": turn.session, "owner": turn.owner, "agent": turn.agent,
-        "is_superseded": turn.is_superseded, "is_pinned": turn.is_pinned,
+        "is_superseded": turn.is_superseded, "is_rewound": turn.is_rewound, "is_pinned": turn.is_pinned,
         "timestamp": stamp(inner.started_ms), "ended": stamp(inner.ended_ms), "summary": summary, "tools": inner.tools,
         "files": inner.files, "agents": inner.agents, "open_work": inner.open_work, "is_answered": inner.is_answered,
         "context_tokens": inner.context_tokens, "output_tokens": inner.output_tokens, "chars": inner.content_chars,

@@ -73,7 +73,7 @@ struct LearningFilterArgs {
     /// Only learnings from this time on: a day, or words such as `last week`
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Include learnings superseded by a later decision
+    /// Include learnings superseded by a later decision, or rewound
     #[arg(long)]
     all: bool,
     /// Maximum number to list
@@ -102,7 +102,11 @@ impl LearningFilterArgs {
 
 fn tell(learning: &StoredLearning, output: &mut Output) -> anyhow::Result<()> {
     let again = if learning.said > 1 { format!(", said {} times", learning.said) } else { String::new() };
-    let taken_back = learning.superseded_by.map(|by| format!(", taken back by {}", by.handle())).unwrap_or_default();
+    let taken_back = match learning.superseded_by {
+        Some(by) => format!(", taken back by {}", by.handle()),
+        None if learning.is_rewound => ", taken back: rewound".to_owned(),
+        None => String::new(),
+    };
     let folder = learning.folder.as_deref().map(quote::line).unwrap_or_default();
     output.line(format!(
         "{}  {:<10}  {}  {}",
@@ -119,7 +123,7 @@ fn as_json(learning: &StoredLearning) -> Value {
     json!({
         "id": learning.id.handle(), "kind": learning.kind.name(), "sentence": learning.sentence,
         "confidence": learning.confidence, "folder": learning.folder, "first": stamp(learning.first_ms),
-        "last": stamp(learning.last_ms), "said": learning.said, "superseded_by": learning.superseded_by.map(|by| by.handle()),
+        "last": stamp(learning.last_ms), "said": learning.said, "superseded_by": learning.superseded_by.map(|by| by.handle()), "is_rewound": learning.is_rewound,
         "session": learning.session, "turn": handle::turn_handle(&learning.turn), "before": learning.around.0,
         "after": learning.around.1, "agent": learning.agent, "tools": learning.tools,
     })

@@ -80,11 +80,19 @@ fn tell(learning: &StoredLearning, took_back: &[&StoredLearning], output: &mut O
         ("before", quote::line(&learning.around.0)),
         ("after", quote::line(&learning.around.1)),
         ("confidence", format!("{:.2}", learning.confidence)),
-        ("taken back", learning.superseded_by.map(|by| format!("by {}", by.handle())).unwrap_or_default()),
+        ("taken back", taken_back(learning)),
     ];
     facts.extend(took_back.iter().map(|old| ("takes back", format!("{} {}", old.id.handle(), quote::line(&old.sentence)))));
     for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
         output.line(format!("  {name:<10}  {value}"))?;
     }
     Ok(())
+}
+
+fn taken_back(learning: &StoredLearning) -> String {
+    match learning.superseded_by {
+        Some(by) => format!("by {}", by.handle()),
+        None if learning.is_rewound => "rewound".to_owned(),
+        None => String::new(),
+    }
 }

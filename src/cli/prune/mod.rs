@@ -4,7 +4,7 @@ mod preview;
 mod simulate;
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -14,7 +14,7 @@ use super::output::{Output, count};
 use super::{CommandOutcome, configuration};
 use ctxbridge_archive::quote;
 use ctxbridge_prune::PruneSettings;
-use ctxbridge_prune::simulate::{ReplayConversation, ReplayReader};
+use ctxbridge_prune::simulate::{LineCounts, ReplayConversation};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -47,7 +47,7 @@ impl PruneArgs {
 /// Reads the conversation in a transcript. Returns `None` and notes it if there are no requests in it.
 fn read(path: &Path, output: &Output) -> anyhow::Result<Option<ReplayConversation>> {
     let shown = quote::line(&path.to_string_lossy());
-    let file = match File::open(path) {
+    let mut file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             bail!("{shown} does not exist; transcripts are in ~/.claude/projects")
         }
@@ -56,30 +56,15 @@ fn read(path: &Path, output: &Output) -> anyhow::Result<Option<ReplayConversatio
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         bail!("{shown} is a folder; give the path of a transcript in it");
     }
-    let mut lines = BufReader::with_capacity(1 << 20, file);
-    let (mut reader, mut line) = (ReplayReader::default(), Vec::new());
-    let (mut good, mut bad, mut first_bad, mut number) = (0_u64, 0_u64, 0, 0_u64);
-    loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).with_context(|| format!("{shown} cannot be read"))? == 0 {
-            break;
-        }
-        number += 1;
-        match reader.line(&line) {
-            Ok(()) => good += u64::from(!line.trim_ascii().is_empty()),
-            Err(_) => {
-                first_bad = if bad == 0 { number } else { first_bad };
-                bad += 1;
-            }
-        }
-    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).with_context(|| format!("{shown} cannot be read"))?;
+    let (conversation, LineCounts { good, bad, first_bad }) = ReplayConversation::read(&bytes);
     if good == 0 && bad > 0 {
         bail!("{shown} is no transcript: none of its {} is a JSON object", count(bad, "line"));
     }
     if bad > 0 {
         output.note(&format!("{shown}: {} could not be read and left out, the first is line {first_bad}", count(bad, "line")));
     }
-    let conversation = reader.finish();
     if conversation.calls.is_empty() {
         let why = if good == 0 { "it is empty" } else { "the model never answered in it" };
         output.note(&format!("{shown} has no requests to look at: {why}"));

@@ -9,8 +9,8 @@ use ctxbridge_archive::store::EVERYTHING;
 use ctxbridge_prune::PruneSettings;
 use ctxbridge_prune::simulate::prices::Prices;
 use ctxbridge_prune::simulate::{
-    DEFAULT_PRICED_MODEL, Policy, ReplayReader, ReplayTerms, ReplayTotals, WeighedConversation, cache, compaction_threshold,
-    replay, window_tokens_of,
+    DEFAULT_PRICED_MODEL, Policy, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, cache,
+    compaction_threshold, replay, window_tokens_of,
 };
 
 /// Maximum bytes of a transcript that is replayed: its messages are in memory meanwhile.
@@ -89,12 +89,8 @@ impl DashboardService {
 }
 
 fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Savings, DataError> {
-    let mut reader = ReplayReader::default();
-    for line in transcript.split_inclusive(|byte| *byte == b'\n') {
-        // Lines that cannot be read are left out, as `prune simulate` does.
-        reader.line(line).ok();
-    }
-    let conversation = reader.finish();
+    // Lines that cannot be read are left out, as `prune simulate` does.
+    let (conversation, _) = ReplayConversation::read(transcript);
     if conversation.calls.is_empty() {
         return Err(DataError::NoCalls);
     }

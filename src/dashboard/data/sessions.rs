@@ -30,7 +30,7 @@ pub struct SessionList {
 pub struct ListedSession {
     /// The id.
     pub session: String,
-    /// The first prompt, if the search index has it.
+    /// Its title, or else the first prompt, if the search index has it.
     pub title: Option<String>,
     /// The folder that the client worked in.
     pub folder: Option<String>,
@@ -65,6 +65,9 @@ impl DashboardService {
         // A title is no reason to show nothing.
         let index = SearchIndex::open_existing(&self.source.data, INDEX_BUSY_TIMEOUT).ok().flatten();
         let title = |session: &Session| {
+            if let Some(title) = &session.title {
+                return Ok(Some(one_line(title, TITLE_CHARS)));
+            }
             let Some(index) = &index else { return Ok(None) };
             let excerpt = store.first_entry(session.key)?.and_then(|entry| index.excerpt(entry).ok().flatten());
             let prompt = excerpt.map(|excerpt| one_line(&excerpt.prompt, TITLE_CHARS));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use ctxbridge_transcript::Record;
+use ctxbridge_transcript::{Interpreter, LineCondition, Record, WholeFile, read_line, replace_lone_surrogates};
 
 /// A message of the conversation, in the client's form.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ pub struct ReplayCall {
 
 /// The main conversation of a transcript: sub-agents' lines are left out, and so are lines that are no message.
 ///
-/// The order is the file's, which is the client's. A turn that was taken back and typed again stays, since it was sent.
+/// The order is the file's, which is the client's. What was rewound is left out.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayConversation {
     /// All messages, over all compactions.
@@ -54,9 +54,20 @@ pub struct ReplayConversation {
 /// Fields that repeat the message for the client's screen. They are not sent, and may be larger than the message.
 const NOT_SENT: [&str; 2] = ["toolUseResult", "snapshot"];
 
-/// Collects a [`ReplayConversation`] line by line.
+/// Lines of a transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Lines that could be read.
+    pub good: u64,
+    /// Lines that could not, or only in part.
+    pub bad: u64,
+    /// Number of the first of these, from 1; 0 if there is none.
+    pub first_bad: u64,
+}
+
+/// Collects a [`ReplayConversation`] record by record.
 #[derive(Debug, Default)]
-pub struct ReplayReader {
+struct ReplayReader {
     conversation: ReplayConversation,
     seen: HashSet<String>,
     /// `message.id` of the answer whose lines are coming.
@@ -64,42 +75,36 @@ pub struct ReplayReader {
     models: Vec<(String, u64)>,
     written: [u64; 2],
     last_ms: i64,
-    line: usize,
 }
 
 impl ReplayReader {
-    /// Reads the next line. Lines that are blank or unknown are only counted.
-    ///
-    /// # Errors
-    /// If it is no JSON object. The next line can be read nevertheless.
-    pub fn line(&mut self, bytes: &[u8]) -> Result<(), serde_json::Error> {
-        self.line += 1;
-        if bytes.trim_ascii().is_empty() {
-            return Ok(());
-        }
-        let record = Record::parse(bytes)?;
+    /// Reads a record and its bytes, of a line that is counted from 1.
+    fn take(&mut self, bytes: &[u8], record: &Record<'_>, line: usize) {
         self.conversation.window = self.conversation.window.max(record.window());
         if record.is_sidechain() {
-            return Ok(());
+            return;
         }
         // Resumed sessions may repeat lines.
         if let Some(uuid) = record.uuid()
             && !self.seen.insert(uuid.to_owned())
         {
-            return Ok(());
+            return;
         }
         let at_ms = record.timestamp().unwrap_or(self.last_ms);
-        let mut value: Value = serde_json::from_slice(bytes)?;
+        // What lies before the record is none of it.
+        let start = bytes.iter().position(|byte| *byte == b'{').unwrap_or(0);
+        let bytes = replace_lone_surrogates(&bytes[start..]);
+        let Some(Ok(mut value)) = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>().next() else { return };
         match value["type"].as_str() {
             Some("system") if value["subtype"] == "compact_boundary" => {
                 self.conversation.resets.push(self.conversation.messages.len());
                 self.open_answer = None;
             }
-            Some("assistant") => self.answer(&record, &value),
+            Some("assistant") => self.answer(record, &value),
             _ => {}
         }
         if !matches!(value["type"].as_str(), Some("user" | "assistant" | "attachment")) {
-            return Ok(());
+            return;
         }
         if let Some(fields) = value.as_object_mut() {
             for name in NOT_SENT {
@@ -112,8 +117,7 @@ impl ReplayReader {
             self.conversation.resets.push(self.conversation.messages.len());
         }
         self.last_ms = self.last_ms.max(at_ms);
-        self.conversation.messages.push(ReplayMessage { line: self.line, value, at_ms: self.last_ms, is_summary });
-        Ok(())
+        self.conversation.messages.push(ReplayMessage { line, value, at_ms: self.last_ms, is_summary });
     }
 
     fn answer(&mut self, record: &Record<'_>, value: &Value) {
@@ -141,8 +145,7 @@ impl ReplayReader {
         }
     }
 
-    /// Returns the conversation of the lines.
-    pub fn finish(mut self) -> ReplayConversation {
+    fn finish(mut self) -> ReplayConversation {
         let most = self.models.into_iter().max_by_key(|(_, count)| *count);
         self.conversation.model = most.map(|(name, _)| name);
         self.conversation.is_hourly = self.written[1] > self.written[0];
@@ -151,6 +154,32 @@ impl ReplayReader {
 }
 
 impl ReplayConversation {
+    /// Reads a transcript, without the parts that were rewound: they are sent no more.
+    pub fn read(transcript: &[u8]) -> (Self, LineCounts) {
+        let mut interpreter = Interpreter::default();
+        interpreter.feed_with(transcript, &mut WholeFile(transcript));
+        let is_rewound = |start: u64| interpreter.rewound().iter().any(|(from, to)| (*from..*to).contains(&start));
+        let (mut reader, mut lines, mut at) = (ReplayReader::default(), LineCounts::default(), 0);
+        for (number, line) in (1..).zip(transcript.split_inclusive(|byte| *byte == b'\n')) {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            let condition = read_line(text, &mut |range, record| {
+                if !is_rewound(at + range.start as u64) {
+                    reader.take(&text[range], record, number);
+                }
+            });
+            at += line.len() as u64;
+            match condition {
+                LineCondition::Blank => {}
+                LineCondition::Whole => lines.good += 1,
+                LineCondition::Damaged => {
+                    lines.bad += 1;
+                    lines.first_bad = if lines.first_bad == 0 { number as u64 } else { lines.first_bad };
+                }
+            }
+        }
+        (reader.finish(), lines)
+    }
+
     /// The client's messages when it sent a request, numbered from 0: all since the last recorded compaction. Empty if there is
     /// no such request.
     pub fn messages_of_call(&self, call: usize) -> &[ReplayMessage] {
@@ -167,11 +196,8 @@ mod tests {
     use super::*;
 
     fn read(lines: &[Value]) -> ReplayConversation {
-        let mut reader = ReplayReader::default();
-        for line in lines {
-            reader.line(line.to_string().as_bytes()).unwrap();
-        }
-        reader.finish()
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        ReplayConversation::read(text.as_bytes()).0
     }
 
     fn user(text: &str) -> Value {
@@ -221,11 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_object_is_an_error_and_the_next_is_read() {
-        let mut reader = ReplayReader::default();
-        assert!(reader.line(b"nonsense").is_err());
-        assert!(reader.line(b"  ").is_ok());
-        reader.line(user("a").to_string().as_bytes()).unwrap();
-        assert_eq!(reader.finish().messages[0].line, 3);
+    fn a_line_that_is_no_object_is_counted_and_the_next_is_read() {
+        let text = format!("nonsense\n  \n{}\n", user("a"));
+        let (found, lines) = ReplayConversation::read(text.as_bytes());
+        assert_eq!(found.messages[0].line, 3);
+        assert_eq!(lines, LineCounts { good: 1, bad: 1, first_bad: 1 });
     }
 }

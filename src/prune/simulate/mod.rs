@@ -18,7 +18,7 @@ pub mod prices;
 pub mod replay;
 pub mod weigh;
 
-pub use conversation::{ReplayConversation, ReplayReader};
+pub use conversation::{LineCounts, ReplayConversation};
 pub use policy::Policy;
 pub use replay::{ReplayOutcome, ReplayTerms, ReplayTotals, replay};
 pub use weigh::WeighedConversation;
