@@ -31,6 +31,8 @@ fn newest(tail: &[u8]) -> ContextUsage {
     // at the front is no JSON, and skipped.
     let mut interpreter = Interpreter::default();
     interpreter.feed_with(tail, &mut WholeFile(tail));
+    // The newest line may have no end yet.
+    interpreter.feed_with(b"\n", &mut WholeFile(tail));
     match interpreter.session_metadata().context_tokens {
         Some(tokens) => ContextUsage::Tokens(tokens),
         None if memchr::memmem::find(tail, b"\"compact_boundary\"").is_some() => ContextUsage::Compacted,

@@ -73,10 +73,15 @@ pub struct SessionTitle {
 const MAX_TITLE_CHARS: usize = 200;
 
 impl SessionTitle {
-    /// Creates a title from the first line of a text that has words.
+    /// Creates a title from the start of a text that has words.
     fn new(rank: TitleRank, text: &str) -> Option<Self> {
-        let line = text.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric))?;
-        Some(Self { rank, text: line.chars().take(MAX_TITLE_CHARS).collect() })
+        let mut title = String::new();
+        for word in text.split_whitespace().take(MAX_TITLE_CHARS) {
+            title.push_str(if title.is_empty() { "" } else { " " });
+            title.extend(word.chars().take(MAX_TITLE_CHARS));
+        }
+        let text: String = title.chars().take(MAX_TITLE_CHARS).collect();
+        text.chars().any(char::is_alphanumeric).then_some(Self { rank, text })
     }
 }
 
