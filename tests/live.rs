@@ -7,6 +7,8 @@ mod agentic;
 #[cfg(unix)]
 mod archive;
 #[cfg(unix)]
+mod branches;
+#[cfg(unix)]
 mod claude_flow;
 #[cfg(unix)]
 mod gate;
@@ -18,7 +20,8 @@ mod prune;
 mod stub;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ctxbridge::client::releases;
 use ctxbridge::client::{Client, ClientConversation, ConversationLimits};
@@ -85,6 +88,15 @@ impl Installation {
     fn converse(&self, stub: &Stub, prompts: &[String]) -> ClientConversation {
         self.client().api(&stub.url()).converse(prompts, ConversationLimits::default()).unwrap()
     }
+}
+
+/// Runs ctxbridge as the user of a client would, and returns what it prints.
+#[track_caller]
+fn run_ctxbridge(client: &Client, data: &Path, args: &[&str]) -> Vec<u8> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ctxbridge"));
+    let output = command.args(args).env("HOME", client.home()).env("CTXBRIDGE_DATA_DIR", data).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    output.stdout
 }
 
 #[track_caller]

@@ -8,7 +8,6 @@ use super::{Event, recall};
 use crate::bundle::{self, BundleAction, BundleLine, Bundles, Project, RefreshScope};
 use ctxbridge_archive::quote::head;
 use ctxbridge_redact::Redactor;
-use ctxbridge_transcript::is_typed;
 
 /// Maximum number of characters of a text scanned for secrets: several times what is kept of it.
 const MAX_SCANNED_CHARS: usize = 4_000;
@@ -46,7 +45,7 @@ pub(super) fn record_op(context: &HookContext, event: Event, op: impl FnOnce(&Pr
 
 /// Records a prompt. Texts that the client sends or handles itself are not prompts.
 pub(super) fn record_prompt(context: &HookContext) {
-    let prompt = context.input.prompt.as_deref().map(str::trim).filter(|prompt| is_typed(prompt));
+    let prompt = context.input.typed_prompt().map(str::trim);
     if let Some(prompt) = prompt {
         record_op(context, Event::UserPromptSubmit, |_| Some(BundleAction::Prompt(prompt.to_owned())));
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use ctxbridge_transcript::lenient::{Lenient, lenient_object};
-use ctxbridge_transcript::replace_lone_surrogates;
+use ctxbridge_transcript::{is_typed, replace_lone_surrogates};
 
 /// Input of any event, with the fields that are used. Any field may be missing or of another type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,7 +20,8 @@ pub struct HookInput {
     pub cwd: Option<PathBuf>,
     /// Prompt that the user typed.
     pub prompt: Option<String>,
-    /// Reason for the start of a session: startup, resume, clear, compact.
+    /// Reason for the start of a session: startup, resume, clear, compact. Or the sender of a prompt, since 2.1.33x: user, sdk, system,
+    /// loop_wakeup, schedule_wakeup, poll_event.
     pub source: Option<String>,
     /// Trigger of a compaction: auto, manual.
     pub trigger: Option<String>,
@@ -34,6 +35,17 @@ pub struct HookInput {
     pub tool: Option<String>,
     /// Input of the tool; null if missing.
     pub tool_input: Value,
+}
+
+/// Senders of prompts that nobody typed.
+const MACHINE_SOURCES: [&str; 4] = ["system", "loop_wakeup", "schedule_wakeup", "poll_event"];
+
+impl HookInput {
+    /// The prompt, if somebody typed it: the client says who sent it, or its text tells.
+    pub fn typed_prompt(&self) -> Option<&str> {
+        let is_machine = self.source.as_deref().is_some_and(|source| MACHINE_SOURCES.contains(&source));
+        self.prompt.as_deref().filter(|prompt| !is_machine && is_typed(prompt.trim()))
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

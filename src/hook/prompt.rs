@@ -50,7 +50,7 @@ pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
 }
 
 fn recalled_with(context: &HookContext, store: Option<&mut dyn Store>) -> Option<String> {
-    let prompt = context.input.prompt.as_deref().filter(|_| context.config.recall.prompts)?;
+    let prompt = context.input.typed_prompt().filter(|_| context.config.recall.prompts)?;
     recall::context_for_text(context, store, recall::WindowContent::Session, prompt)
 }
 

@@ -52,6 +52,7 @@ struct RecalledText {
     at_ms: i64,
     text: String,
     is_ambiguous: bool,
+    is_rewound: bool,
 }
 
 pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswer, ToolError> {
@@ -82,6 +83,9 @@ pub(super) fn page_of(
     let rest = text.get(begin..).unwrap_or_default();
 
     let mut notes = opened.map_or_else(Vec::new, |opened| opened.notes);
+    if whole.is_rewound {
+        notes.push("the conversation went back to before this turn, and on without it".to_owned());
+    }
     if whole.is_ambiguous {
         notes.push(format!("others have the handle {reference}, too; this is the newest"));
     }
@@ -139,7 +143,7 @@ fn find(library: &Library, opened: Option<&mut LibraryArchive>, reference: &Refe
             let original = recall::find_text::<StoreError>(handle, library.folder(), archived)?;
             let original = original.ok_or_else(|| missing(is_archived))?;
             let (session, is_ambiguous) = (original.session, original.is_ambiguous);
-            Ok(RecalledText { kind: "text", session, owner: None, at_ms: 0, text: original.text, is_ambiguous })
+            Ok(RecalledText { kind: "text", session, owner: None, at_ms: 0, text: original.text, is_ambiguous, is_rewound: false })
         }
         (Reference::TeamSummary(_), _) => find_on_team_server(library, reference)?.ok_or_else(|| missing(is_archived)),
         (_, store) => match store.map_or(Ok(None), |store| in_store(store, reference))? {
@@ -155,7 +159,7 @@ fn in_store(store: &mut dyn StoreReader, reference: &Reference) -> Result<Option
         Reference::Turn(digits) => {
             let Some((turn, is_ambiguous)) = recall::find_turn(store, digits)? else { return Ok(None) };
             let text = turn_text::content(store, &turn)?;
-            let StoredTurn { session, owner, .. } = turn;
+            let StoredTurn { session, owner, is_rewound, .. } = turn;
             Ok(Some(RecalledText {
                 kind: "turn",
                 at_ms: turn.turn.started_ms,
@@ -163,11 +167,12 @@ fn in_store(store: &mut dyn StoreReader, reference: &Reference) -> Result<Option
                 owner,
                 text,
                 is_ambiguous,
+                is_rewound,
             }))
         }
         Reference::Summary(entry) | Reference::TeamSummary(entry) => Ok(store.summary_of(*entry)?.map(|(session, summary)| {
             let StoredSummary { text, at_ms, owner, .. } = summary;
-            RecalledText { kind: "summary", session: Some(session), owner, at_ms, text, is_ambiguous: false }
+            RecalledText { kind: "summary", session: Some(session), owner, at_ms, text, is_ambiguous: false, is_rewound: false }
         })),
         Reference::Text(_) => Ok(None),
     }

@@ -67,6 +67,9 @@ struct SearchItem {
     /// `true` if it is on the team's server, and not on this machine.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     on_team_server: bool,
+    /// `true` if the conversation went back to before it: it is not what was decided.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_rewound: bool,
 }
 
 pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswer, ToolError> {
@@ -153,6 +156,7 @@ fn shown(store: &mut dyn SessionReader, hit: &search::Hit) -> Result<SearchItem,
         snippet: quote::line(&hit.snippet.text),
         found_in: hit.words.iter().map(|(place, _)| *place).collect(),
         on_team_server: hit.is_elsewhere,
+        is_rewound: hit.is_rewound(),
     })
 }
 
@@ -160,6 +164,7 @@ fn line(hit: &SearchItem) -> String {
     let time = hit.time.as_deref().unwrap_or_default();
     let project = hit.project.as_deref().unwrap_or_default();
     let team = if hit.on_team_server { "(on the team's server) " } else { "" };
+    let rewound = if hit.is_rewound { "(rewound: the conversation went on without it) " } else { "" };
     let owner = hit.owner.as_ref().map(|owner| format!("of {owner} ")).unwrap_or_default();
-    format!("\n{} {time} session {} {owner}{team}{project}\n  {}\n  > {}", hit.handle, hit.session, hit.summary, hit.snippet)
+    format!("\n{} {time} session {} {rewound}{owner}{team}{project}\n  {}\n  > {}", hit.handle, hit.session, hit.summary, hit.snippet)
 }

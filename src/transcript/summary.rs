@@ -28,6 +28,8 @@ pub(super) struct SummaryParts {
     answer: String,
     /// `true` if it is a sub-agent's own file; known from the first line on.
     is_agent: Option<bool>,
+    /// `true` if the model answers something else by now.
+    is_answered: bool,
     /// The folder that the client last worked in.
     folder: Option<String>,
 }
@@ -51,7 +53,9 @@ impl SummaryParts {
                     self.prompt(&typed);
                 }
             }
-            RecordKind::Answer => content.texts().for_each(|text| self.answer(text)),
+            // What follows a text that nobody typed answers that one.
+            RecordKind::Echo if !self.answer.is_empty() && record.is_machine_prompt() => self.is_answered = true,
+            RecordKind::Answer if !self.is_answered => content.texts().for_each(|text| self.answer(text)),
             _ => {}
         }
     }

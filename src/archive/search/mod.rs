@@ -200,6 +200,11 @@ impl Hit {
         }
     }
 
+    /// `true` if the conversation went back to before the turn.
+    pub fn is_rewound(&self) -> bool {
+        matches!(&self.content, HitContent::Turn(turn) if turn.is_rewound)
+    }
+
     /// Returns its handle, its start (milliseconds since 1970), and its session.
     pub fn identity(&self) -> (String, i64, &str) {
         match &self.content {

@@ -19,6 +19,9 @@ const MAX_CANDIDATES: usize = 100;
 /// Maximum number of candidates if the query names nothing but a time: the newest of it.
 const MAX_TIME_CANDIDATES: usize = 1_000;
 
+/// Maximum number of sessions that are found by their titles.
+const MAX_TITLED_SESSIONS: usize = 10;
+
 /// Maximum number of characters of a query that are read.
 const MAX_SEARCH_TEXT_CHARS: usize = 1_000;
 
@@ -72,6 +75,14 @@ fn search_once<C: CandidateSource>(
     let asked = catalog.prepare(store, &terms, &columns(request))?;
     let mut pool = CandidatePool { found: HashMap::new(), mode, most, is_of_kinds: !request.kinds.is_empty() };
     pool.collect(store, catalog, &asked, vector, allowed.as_ref())?;
+    if !terms.words.is_empty() && request.kinds.is_empty() && mode != Mode::Dense && !terms.has_quotes() {
+        // A session is found by its title at its first turn.
+        for session in store.sessions_titled(&terms.words, MAX_TITLED_SESSIONS)? {
+            if let Some(first) = store.first_entry(session)? {
+                pool.entry(first).0 = Some(1.0);
+            }
+        }
+    }
     if let Some(time) = &time {
         // Those of the time that is named compete among themselves, too.
         let within =

@@ -99,6 +99,9 @@ pub trait SessionReader {
     /// Sessions, the newest first; only those whose id starts with `prefix`, only in this folder, at most `limit`.
     fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError>;
 
+    /// Returns the sessions whose title has all of these lower-case words, the newest first.
+    fn sessions_titled(&mut self, words: &[String], limit: usize) -> Result<Vec<i64>, StoreError>;
+
     /// Returns the statistics of a session.
     fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError>;
 

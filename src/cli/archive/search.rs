@@ -115,12 +115,13 @@ fn as_text(hit: &Hit, output: &mut Output) -> anyhow::Result<()> {
     let (handle, at_ms, session) = hit.identity();
     let team = if hit.is_elsewhere { ", on the team's server" } else { "" };
     let owner = hit.owner().map(|owner| format!(" of {}", quote::line(owner))).unwrap_or_default();
+    let rewound = if hit.is_rewound() { ", rewound" } else { "" };
     let also = if hit.duplicates > 0 { format!(" and {} that say the same", hit.duplicates) } else { String::new() };
     output.line(format!(
         "{}  {}  {}",
         styled(BOLD, handle),
         time(Some(at_ms)),
-        styled(DIM, format!("session {}{owner}{team}{also}", quote::line(session.get(..8).unwrap_or(session))))
+        styled(DIM, format!("session {}{rewound}{owner}{team}{also}", quote::line(session.get(..8).unwrap_or(session))))
     ))?;
     output.line(format!("  {}", marked(&hit.snippet)))?;
     output.line(styled(DIM, format!("  {}", why(hit).join("; "))))?;
@@ -187,5 +188,6 @@ fn as_json(hit: &Hit) -> Value {
         "highlights": hit.snippet.marks.iter().map(|mark| &hit.snippet.text[mark.clone()]).collect::<Vec<_>>(),
         "duplicates": hit.duplicates,
         "is_on_server_only": hit.is_elsewhere,
+        "is_rewound": hit.is_rewound(),
     })
 }

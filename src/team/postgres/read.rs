@@ -133,6 +133,16 @@ impl SessionReader for PostgresStore {
         })
     }
 
+    fn sessions_titled(&mut self, words: &[String], count: usize) -> Result<Vec<i64>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND title IS NOT NULL
+                AND NOT EXISTS (SELECT FROM unnest($2::text[]) AS word WHERE strpos(lower(title), word) = 0)
+             ORDER BY last_ms DESC NULLS LAST, id DESC LIMIT $3";
+            let words: Vec<String> = words.iter().map(|word| escape_nul(word)).collect();
+            db.all(sql, &[&words, &row_limit(count)])?.iter().map(|row| row.get(0)).collect()
+        })
+    }
+
     fn session_stats(&mut self, session: i64) -> Result<SessionStats, StoreError> {
         self.read(|db| {
             let sql = "SELECT (SELECT count(DISTINCT uuid) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteQueries;
-use super::columns::{IS_IMPORTED, from_json, optional, unsigned};
+use super::columns::{IS_IMPORTED, from_json, optional, to_json, unsigned};
 use crate::store::{ArchiveTotals, Cursor, CursorReader, Session, SessionReader, SessionStats, StoreError, StoredTranscript};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
@@ -66,6 +66,18 @@ impl<S: SqliteQueries> SessionReader for S {
             );
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             db.prepare_cached(&sql)?.query_map(params![prefix, folder, limit], session_of)?.collect()
+        })
+    }
+
+    fn sessions_titled(&mut self, words: &[String], limit: usize) -> Result<Vec<i64>, StoreError> {
+        self.query(|db| {
+            db.prepare_cached(
+                "SELECT id FROM sessions WHERE title IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM json_each(?1) WHERE instr(lower(title), value) = 0)
+                 ORDER BY last_ms DESC LIMIT ?2",
+            )?
+            .query_map(params![to_json(&words), i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?
+            .collect()
         })
     }
 

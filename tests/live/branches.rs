@@ -1,0 +1,104 @@
+//! A real client goes back to an earlier answer and on from there: the archive has what it sends, and keeps the rest as rewound.
+
+use std::fs;
+use std::path::PathBuf;
+
+use ctxbridge::client::{Client, ConversationLimits};
+use ctxbridge::stub::{ApiRequest, Options, ScriptedReply, Stub};
+use serde_json::Value;
+
+use super::{Installation, ended_well};
+use crate::live::run_ctxbridge;
+
+const KEPT: &str = "Ospreys: where do they nest?";
+const REWOUND: &str = "Plovers: decide where they winter.";
+const AFTER: &str = "Curlews: what do they eat?";
+
+fn answers(request: &ApiRequest) -> ScriptedReply {
+    let prompt = request.human_prompts().pop().unwrap_or_default();
+    let bird = prompt.split(':').next().unwrap_or_default().to_lowercase();
+    ScriptedReply::Text(format!("We decided to go with the {bird} because of the notes."))
+}
+
+/// The only transcript with words.
+fn transcript(client: &Client) -> PathBuf {
+    let projects = fs::read_dir(client.home().join(".claude/projects")).unwrap();
+    let files = projects.flat_map(|project| fs::read_dir(project.unwrap().path()).unwrap());
+    let found: Vec<PathBuf> = files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .filter(|path| fs::read_to_string(path).unwrap().contains("Ospreys"))
+        .collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.into_iter().next().unwrap()
+}
+
+fn uuid_of_first_answer(text: &str) -> String {
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let answers = lines.filter(|line| line["type"] == "assistant" && line.to_string().contains("ospreys"));
+    answers.last().unwrap()["uuid"].as_str().unwrap().to_owned()
+}
+
+fn goes_back(version: &str) {
+    let installation = Installation::of(version);
+    let data = installation.folder.path().join("archive");
+    let stub = Stub::start_with(answers, Options::default()).unwrap();
+    let client = installation.client().api(&stub.url());
+    let run_for = |client: &Client, args: &[&str]| run_ctxbridge(client, &data, args);
+    ended_well(&stub, &client.converse(&[KEPT, REWOUND], ConversationLimits::default()).unwrap());
+    let path = transcript(&client);
+    let session = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    run_for(&client, &["archive", "import"]);
+    run_for(&client, &["archive", "optimize"]);
+    let before: Value = serde_json::from_slice(&run_for(&client, &["learnings", "list", "--json"])).unwrap();
+    assert!(before.to_string().contains("plovers"), "{before}");
+
+    let answer = uuid_of_first_answer(&fs::read_to_string(&path).unwrap());
+    let client = client.arg("--resume").arg(&session).arg("--resume-session-at").arg(&answer);
+    let run = |args: &[&str]| run_for(&client, args);
+    ended_well(&stub, &client.converse(&[AFTER], ConversationLimits::default()).unwrap());
+    let sent = stub.requests().iter().rfind(|request| request.is_main()).unwrap().human_prompts();
+    assert!(sent.iter().any(|prompt| prompt == KEPT) && sent.iter().any(|prompt| prompt == AFTER), "{sent:?}");
+    assert!(!sent.iter().any(|prompt| prompt == REWOUND), "{sent:?}");
+
+    run(&["archive", "import"]);
+    run(&["archive", "optimize"]);
+    // Print mode of some releases goes on in a file of its own, with the past that it has.
+    let newest = transcript_with(&client, "Curlews");
+    let session = newest.file_stem().unwrap().to_str().unwrap().to_owned();
+    assert!(run(&["archive", "restore", &session]) == fs::read(&newest).unwrap(), "byte for byte");
+    let shown: Value = serde_json::from_slice(&run(&["archive", "show", &session, "--branches", "--json"])).unwrap();
+    let turns = shown["turns"].as_array().unwrap();
+    let told = |is_rewound: bool| -> Vec<&str> {
+        let of = turns.iter().filter(|turn| turn["is_rewound"] == is_rewound);
+        of.map(|turn| turn["summary"].as_str().unwrap().split(" | ").next().unwrap()).collect()
+    };
+    println!("{version}: in one file: {}, rewound: {:?}", newest == path, told(true));
+    assert_eq!(told(false), [KEPT, AFTER]);
+    if newest == path {
+        assert_eq!(told(true), [REWOUND]);
+        let after: Value = serde_json::from_slice(&run(&["learnings", "list", "--json"])).unwrap();
+        assert!(!after.to_string().contains("plovers") && after.to_string().contains("curlews"), "{after}");
+        let all: Value = serde_json::from_slice(&run(&["learnings", "list", "--all", "--json"])).unwrap();
+        assert!(all.to_string().contains("plovers"), "{all}");
+        let found = String::from_utf8(run(&["archive", "search", "plovers"])).unwrap();
+        assert!(found.contains("rewound"), "{found}");
+    }
+}
+
+fn transcript_with(client: &Client, word: &str) -> PathBuf {
+    let projects = fs::read_dir(client.home().join(".claude/projects")).unwrap();
+    let files = projects.flat_map(|project| fs::read_dir(project.unwrap().path()).unwrap()).map(|file| file.unwrap().path());
+    let mut found = files.filter(|path| path.is_file() && fs::read_to_string(path).is_ok_and(|text| text.contains(word)));
+    found.next().unwrap()
+}
+
+#[test]
+fn what_is_left_is_rewound_2_0_76() {
+    goes_back("2.0.76");
+}
+
+#[test]
+fn what_is_left_is_rewound_2_1_330() {
+    goes_back("2.1.330");
+}
