@@ -195,15 +195,26 @@ impl<'s> TranscriptReader<'s> {
         self.recent.drain(..self.recent.len().saturating_sub(CHECKED_BYTES as usize));
         self.cursor.check = digest::sha256(&self.recent);
         self.cursor.bytes += new.len() as u64;
+        let mut told = None;
+        if self.remaining() == 0 {
+            let mut history = ArchivedHistory::of(&mut *self.source, store, &self.transcript, self.rewritten);
+            told = self.cursor.interpreter.at_end(&mut history);
+            history.outcome?;
+        }
+        if told.is_some() {
+            // It is told by the one that has the last line as well; the cursor stays before that.
+            self.cursor.interpreter.take_all();
+        }
+        let told = told.as_mut().unwrap_or(&mut self.cursor.interpreter).take_all();
         let batch = Batch {
             transcript: self.transcript.clone(),
             expected_cursor: self.expected_cursor,
             rewritten: self.rewritten.take(),
             segments,
-            turns: self.cursor.interpreter.take_turns(),
-            summaries: self.cursor.interpreter.take_summaries(),
-            first_contexts: self.cursor.interpreter.take_first_contexts(),
-            path_changes: self.cursor.interpreter.take_path_changes(),
+            turns: told.turns,
+            summaries: told.summaries,
+            first_contexts: told.first_contexts,
+            path_changes: told.path_changes,
             cursor: Cursor { interpreter: self.cursor.interpreter.at_rest(), ..self.cursor },
         };
         self.expected_cursor = Some((self.cursor.generation, self.cursor.bytes));

@@ -33,6 +33,19 @@ pub struct Interpreter {
     path_changes: Vec<PathChange>,
 }
 
+/// What some lines of a transcript tell.
+#[derive(Clone, Debug, Default)]
+pub struct InterpretedLines {
+    /// Turns that are new or have grown.
+    pub turns: Vec<Turn>,
+    /// Summaries of compactions.
+    pub summaries: Vec<CompactSummary>,
+    /// Context sizes right after compactions, these or earlier ones.
+    pub first_contexts: Vec<FirstContext>,
+    /// Parts of the transcript that left the conversation, or came back, in order.
+    pub path_changes: Vec<PathChange>,
+}
+
 /// Metadata of the session, as read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -107,6 +120,18 @@ impl Interpreter {
         self.waiting.len()
     }
 
+    /// Returns the interpreter as it is if the file ends here: a last line without a line break counts, if it is whole. `None` if
+    /// there is none.
+    pub fn at_end(&self, history: &mut dyn History) -> Option<Self> {
+        if self.waiting.is_empty() || self.is_skipping || read_line(&self.waiting, &mut |_, _| {}) != LineCondition::Whole {
+            return None;
+        }
+        let mut ended = self.clone();
+        let last = std::mem::take(&mut ended.waiting);
+        ended.line(&last, 0, history);
+        Some(ended)
+    }
+
     /// Returns the state to save: everything except the bytes of an incomplete line.
     pub fn at_rest(&self) -> Self {
         Self {
@@ -131,11 +156,11 @@ impl Interpreter {
         while let Some(at) = memchr::memchr(b'\n', rest) {
             let (line, behind) = (&rest[..at], &rest[at + 1..]);
             if self.waiting.is_empty() {
-                self.line(line, history);
+                self.line(line, 1, history);
             } else {
                 let mut whole = std::mem::take(&mut self.waiting);
                 whole.extend_from_slice(line);
-                self.line(&whole, history);
+                self.line(&whole, 1, history);
             }
             rest = behind;
         }
@@ -154,6 +179,16 @@ impl Interpreter {
         let mut turns = self.splitter.take_finished();
         turns.extend(self.splitter.open_turn());
         turns
+    }
+
+    /// Returns all that was read since the last call.
+    pub fn take_all(&mut self) -> InterpretedLines {
+        InterpretedLines {
+            turns: self.take_turns(),
+            summaries: self.take_summaries(),
+            first_contexts: self.take_first_contexts(),
+            path_changes: self.take_path_changes(),
+        }
     }
 
     /// Returns which parts of the transcript left the conversation since the last call, or came back, in order.
@@ -191,10 +226,10 @@ impl Interpreter {
         self.seen.context_tokens.unwrap_or_else(|| self.splitter.context_chars() * 2 / 7)
     }
 
-    /// Reads a line without its line break.
-    fn line(&mut self, line: &[u8], history: &mut dyn History) {
+    /// Reads a line without its line break, which has `break_bytes`.
+    fn line(&mut self, line: &[u8], break_bytes: u64, history: &mut dyn History) {
         let start = self.position;
-        let end = start + line.len() as u64 + 1;
+        let end = start + line.len() as u64 + break_bytes;
         self.position = end;
         let was_skipping = std::mem::take(&mut self.is_skipping);
         if was_skipping {

@@ -22,7 +22,7 @@ mod turns;
 pub use branches::{History, NoHistory, PathChange, TurnSpan, WholeFile};
 pub use content::{PIN_TAG, answers_of, asks_to_pin, is_typed, text_of};
 pub use content::{as_typed, records};
-pub use interpret::{Interpreter, MAX_LINE_BYTES, SessionMetadata, SessionTitle};
+pub use interpret::{InterpretedLines, Interpreter, MAX_LINE_BYTES, SessionMetadata, SessionTitle};
 pub use lines::{LineCondition, read_line};
 pub use record::{CompactionDetails, Content, Link, MessageBlock, Record, RecordKind, TitleRank};
 pub use repair::replace_lone_surrogates;

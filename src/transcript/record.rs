@@ -85,6 +85,8 @@ struct RecordMessage<'a> {
 struct ToolUseResult<'a> {
     #[serde(borrow)]
     agent_id: LenientText<'a>,
+    #[serde(borrow)]
+    persisted_output_path: LenientText<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -470,6 +472,11 @@ impl<'a> Record<'a> {
     /// The sub-agent whose result it brings.
     pub fn agent_id(&self) -> Option<&str> {
         self.tool_use_result.0.as_ref()?.agent_id.0.as_deref()
+    }
+
+    /// The file beside the transcript that has the whole result of a tool, of which the line has the start.
+    pub fn output_file(&self) -> Option<&str> {
+        self.tool_use_result.0.as_ref()?.persisted_output_path.0.as_deref()
     }
 
     /// Time when it was written, in milliseconds since 1970.

@@ -8,6 +8,7 @@ use ctxbridge_transcript::{Interpreter, Turn, WholeFile};
 pub fn conversation(bytes: &[u8]) -> Vec<Turn> {
     let mut interpreter = Interpreter::default();
     interpreter.feed_with(bytes, &mut WholeFile(bytes));
+    let mut interpreter = interpreter.at_end(&mut WholeFile(bytes)).unwrap_or(interpreter);
     // A turn that was told again has changed.
     let turns: BTreeMap<u32, Turn> = interpreter.take_turns().into_iter().map(|turn| (turn.index, turn)).collect();
     let is_rewound = |turn: &Turn| interpreter.rewound().iter().any(|(from, to)| (*from..*to).contains(&turn.start));

@@ -11,6 +11,7 @@ mod jsonl;
 mod learn;
 mod measure;
 mod patch;
+mod real;
 #[cfg(unix)]
 mod postgres;
 mod recall;
@@ -57,6 +58,8 @@ enum Bench {
     },
     /// The hooks that archive and restore, and an import, on made-up sessions
     Archive(archive::ArchiveArgs),
+    /// Real transcripts through the archive: what comes back, what is understood, and how long it takes
+    Real(real::RealArgs),
     /// The hooks that a user waits for at each prompt and tool, in a large archive with many bundles
     Hooks(hooks::HooksArgs),
     /// Opening an archive in JSON Lines, and adding to it
@@ -84,7 +87,7 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         // Nothing of it is in another process but the server.
         return postgres::run(args);
     }
-    if !matches!(args.what, Bench::Jsonl(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)) {
+    if !matches!(args.what, Bench::Jsonl(_) | Bench::Real(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)) {
         Steps::default().run("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
     }
     match &args.what {
@@ -93,6 +96,7 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         Bench::Archive(args) => archive::run(args),
         Bench::Hooks(args) => hooks::run(args),
         Bench::Jsonl(args) => jsonl::run(args),
+        Bench::Real(args) => real::run(args),
         Bench::Learn(args) => learn::run(args),
         Bench::Search(args) => search::run(args),
         #[cfg(unix)]
