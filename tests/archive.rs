@@ -18,6 +18,7 @@ mod paths;
 mod pins;
 mod related;
 mod restore;
+mod rewinds;
 mod search;
 mod shapes;
 mod spool;

@@ -2,13 +2,13 @@
 
 use anyhow::bail;
 
-use super::output::Output;
+use super::output::{Output, count};
 use super::{UsageError, server};
 use ctxbridge_archive::open::{Location, OpenedArchive};
 use ctxbridge_archive::quote::printable;
 use ctxbridge_archive::search;
 use ctxbridge_archive::store::sqlite::LockPolicy;
-use ctxbridge_archive::store::{Session, SessionReader, Store};
+use ctxbridge_archive::store::{Session, SessionReader, Store, StoreError};
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources, StoreKind};
 
@@ -140,4 +140,19 @@ pub(super) fn project(named: Option<&str>) -> anyhow::Result<Option<String>> {
     let known =
         |named| search::resolve_project(named, &folder).ok_or_else(|| UsageError("--project names no folder".to_owned()).into());
     named.map(known).transpose()
+}
+
+/// Says that an older generation of a session has more than the newest.
+pub(super) fn note_fuller(store: &mut dyn SessionReader, session: &Session, output: &Output) -> Result<(), StoreError> {
+    let stats = store.session_stats(session.key)?;
+    if let Some(fuller) = stats.fuller {
+        output.note(&format!(
+            "the transcript was rewritten, and had {} before ({} now); `ctxbridge archive restore {} --generation {}` gets that state",
+            count(fuller.turns, "turn"),
+            stats.turns,
+            session.session.get(..8).unwrap_or(&session.session),
+            fuller.generation,
+        ));
+    }
+    Ok(())
 }

@@ -143,7 +143,15 @@ fn find(library: &Library, opened: Option<&mut LibraryArchive>, reference: &Refe
             let original = recall::find_text::<StoreError>(handle, library.folder(), archived)?;
             let original = original.ok_or_else(|| missing(is_archived))?;
             let (session, is_ambiguous) = (original.session, original.is_ambiguous);
-            Ok(RecalledText { kind: "text", session, owner: None, at_ms: 0, text: original.text, is_ambiguous, is_rewound: false })
+            Ok(RecalledText {
+                kind: "text",
+                session,
+                owner: None,
+                at_ms: 0,
+                text: original.text,
+                is_ambiguous,
+                is_rewound: false,
+            })
         }
         (Reference::TeamSummary(_), _) => find_on_team_server(library, reference)?.ok_or_else(|| missing(is_archived)),
         (_, store) => match store.map_or(Ok(None), |store| in_store(store, reference))? {

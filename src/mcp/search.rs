@@ -166,5 +166,8 @@ fn line(hit: &SearchItem) -> String {
     let team = if hit.on_team_server { "(on the team's server) " } else { "" };
     let rewound = if hit.is_rewound { "(rewound: the conversation went on without it) " } else { "" };
     let owner = hit.owner.as_ref().map(|owner| format!("of {owner} ")).unwrap_or_default();
-    format!("\n{} {time} session {} {rewound}{owner}{team}{project}\n  {}\n  > {}", hit.handle, hit.session, hit.summary, hit.snippet)
+    format!(
+        "\n{} {time} session {} {rewound}{owner}{team}{project}\n  {}\n  > {}",
+        hit.handle, hit.session, hit.summary, hit.snippet
+    )
 }

@@ -376,7 +376,8 @@ impl<'a> Record<'a> {
     /// `true` if it asks the model something that nobody typed; the output of a command asks nothing.
     pub fn is_machine_prompt(&self) -> bool {
         let asks = |text: &str| {
-            let is_output = text.starts_with("<local-command-") || text.starts_with("<command-name>") || text.starts_with("[Request");
+            let is_output =
+                text.starts_with("<local-command-") || text.starts_with("<command-name>") || text.starts_with("[Request");
             !is_output
         };
         self.kind() == RecordKind::Echo && self.content().and_then(|content| content.texts().next()).is_some_and(asks)

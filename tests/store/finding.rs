@@ -129,7 +129,7 @@ fn what_there_is_of_a_session(kind: Kind) {
     let agents: u64 = ["a1", "a2"].iter().map(|name| place.path(&format!("agent-{name}.jsonl")).metadata().unwrap().len()).sum();
     let bytes = written.len() as u64 + agents;
     let size = store.session_stats(key).unwrap();
-    assert_eq!(size, SessionStats { turns: 2, bytes, agents: 2, bad_lines: 1, rewritten: 0 });
+    assert_eq!(size, SessionStats { turns: 2, bytes, agents: 2, bad_lines: 1, rewritten: 0, fuller: None });
     let files = store.transcripts(key).unwrap();
     let names: Vec<_> = files.iter().map(|file| file.agent.as_deref()).collect();
     assert_eq!((names[0], files[0].bytes, files[0].generation), (None, written.len() as u64, 0), "its own first");

@@ -23,9 +23,9 @@ pub use error::{ServerFailure, StoreError};
 pub use imported::{ImportedEmbedding, ImportedUsage};
 pub use learnings::{LearningQuery, StoredFix, StoredLearning};
 pub use records::{
-    AppendOutcome, ArchiveTotals, Batch, Changes, ColdFile, ColdFolder, Compaction, Cursor, RemovalReport, RetainOnRemove,
-    Segment, Session, SessionStats, SharedPrefix, Snapshot, StoredCompaction, StoredSummary, StoredTranscript, StoredTurn,
-    TierSize, Transcript, TurnLocation, TurnOffset, TurnSelection, first_of_each, turn_id_range,
+    AppendOutcome, ArchiveTotals, Batch, Changes, ColdFile, ColdFolder, Compaction, Cursor, FullerGeneration, RemovalReport,
+    RetainOnRemove, Segment, Session, SessionStats, SharedPrefix, Snapshot, StoredCompaction, StoredSummary, StoredTranscript,
+    StoredTurn, TierSize, Transcript, TurnLocation, TurnOffset, TurnSelection, first_of_each, turn_id_range,
 };
 pub use vectors::VectorStore;
 

@@ -140,6 +140,24 @@ pub struct SessionStats {
     pub bad_lines: u64,
     /// Number of times its transcripts were rewritten.
     pub rewritten: u64,
+    /// The fullest generation before a rewrite, if it has more turns than the conversation has now.
+    pub fuller: Option<FullerGeneration>,
+}
+
+impl SessionStats {
+    /// Turns of the fullest generation.
+    pub fn most_turns(&self) -> u64 {
+        self.fuller.map_or(self.turns, |fuller| fuller.turns)
+    }
+}
+
+/// A generation of a transcript that has more turns than the newest one: the client may have overwritten the file with a stub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FullerGeneration {
+    /// Its number, from 0.
+    pub generation: u32,
+    /// Its turns.
+    pub turns: u64,
 }
 
 /// A turn in the archive.

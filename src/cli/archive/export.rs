@@ -57,6 +57,11 @@ impl ExportArgs {
             }
             Err(error) => return Err(error),
         };
+        if conversation.state.is_none()
+            && let Some(session) = store.session(&conversation.session)?
+        {
+            archives::note_fuller(&mut *store, &session, output)?;
+        }
         if self.redact {
             // What is wrong with a pattern is said when the settings are read.
             let (redactor, _) = Redactor::of(&load(output).redact);

@@ -56,6 +56,9 @@ impl RestoreArgs {
         if let Some(other) = fitting.next() {
             output.note(&format!("there is another transcript of this session; --path {} restores that", other.path));
         }
+        if self.generation.is_none() && self.agent.is_none() {
+            archives::note_fuller(&mut *store, &session, output)?;
+        }
         let generation = self.generation.unwrap_or(transcript.generation);
         if generation > transcript.generation {
             bail!(

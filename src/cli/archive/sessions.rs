@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::CommandOutcome;
 use crate::cli::archives;
-use crate::cli::output::{self, DIM, Output, styled};
+use crate::cli::output::{self, DIM, Output, count, styled};
 use crate::cli::output::{stamp, time};
 use ctxbridge_archive::store::{Session, StoreError, StoreReader};
 use ctxbridge_archive::tier::Tier;
@@ -42,12 +42,16 @@ impl SessionsArgs {
                 let folder = session.folder.as_deref().unwrap_or("?");
                 let title = session.title.as_deref().map(|title| format!("  {}", ctxbridge_archive::quote::line(title)));
                 let title = title.unwrap_or_default();
+                let title = match size.fuller {
+                    Some(_) => format!("  ({} now; it was rewritten){title}", count(size.turns, "turn")),
+                    None => title,
+                };
                 let more = if size.bad_lines > 0 { format!("  {} bad lines", size.bad_lines) } else { String::new() };
                 output.line(format!(
                     "{}  {}  {:>6} turns  {:>9}  {}{}{}{}",
                     session.session,
                     time(session.last_ms),
-                    size.turns,
+                    size.most_turns(),
                     output::size(size.bytes.cast_signed()),
                     ctxbridge_archive::quote::line(folder),
                     styled(DIM, tier),
@@ -64,7 +68,7 @@ impl SessionsArgs {
 pub(super) fn as_json(store: &mut dyn StoreReader, session: &Session) -> Result<serde_json::Value, StoreError> {
     let size = store.session_stats(session.key)?;
     Ok(json!({
-        "session": session.session, "folder": session.folder, "turns": size.turns, "bytes": size.bytes,
+        "session": session.session, "folder": session.folder, "turns": size.most_turns(), "turns_now": size.turns, "bytes": size.bytes,
         "agents": size.agents, "bad_lines": size.bad_lines, "rewritten": size.rewritten,
         "first": session.first_ms.and_then(stamp), "last": session.last_ms.and_then(stamp),
         "model": session.model, "version": session.version, "context_tokens": session.context_tokens,

@@ -67,6 +67,9 @@ impl ArchiveShowArgs {
                 }
                 state => state?,
             };
+        if when == Revision::Latest {
+            archives::note_fuller(&mut *store, &session, output)?;
+        }
         let state = (when != Revision::Latest).then(|| when.to_string());
         let mut summaries = store.summaries(session.key)?;
         // What took its place is no part of a conversation as it was.

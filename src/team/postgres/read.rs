@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::error::PostgresError;
 use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit, saturating_i64};
 use ctxbridge_archive::store::{
-    ArchiveTotals, Cursor, CursorReader, Session, SessionReader, SessionStats, StoreError, StoredTranscript,
+    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionReader, SessionStats, StoreError, StoredTranscript,
 };
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
@@ -112,6 +112,19 @@ fn session_from(row: &PostgresRow) -> Result<Session, PostgresError> {
     })
 }
 
+/// The generation before a rewrite that has the most turns.
+fn fullest_before(db: &mut Connection, session: i64) -> Result<Option<FullerGeneration>, PostgresError> {
+    let sql = "SELECT lost.generation, count(DISTINCT u.uuid) AS number
+        FROM (SELECT DISTINCT transcript, superseded - 1 AS generation FROM ctxbridge.turns
+              WHERE tenant = $1 AND session = $2 AND superseded > 0 AND transcript IN
+                (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)) AS lost
+        JOIN ctxbridge.turns u ON u.tenant = $1 AND u.session = $2 AND u.transcript = lost.transcript
+            AND u.generation <= lost.generation AND (u.superseded IS NULL OR u.superseded > lost.generation)
+        GROUP BY lost.transcript, lost.generation ORDER BY number DESC, lost.generation DESC LIMIT 1";
+    let row = db.first(sql, &[&session])?;
+    row.map(|row| Ok(FullerGeneration { generation: row.unsigned_32(0)?, turns: row.unsigned(1)? })).transpose()
+}
+
 impl SessionReader for PostgresStore {
     /// A session by its id. This user's own takes precedence where several users have one.
     fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError> {
@@ -150,13 +163,18 @@ impl SessionReader for PostgresStore {
                 coalesce(sum(bytes), 0)::bigint, count(agent), coalesce(sum(bad_lines), 0)::bigint, coalesce(sum(generation), 0)::bigint
                 FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2";
             let row = db.one(sql, &[&session])?;
-            Ok(SessionStats {
+            let mut stats = SessionStats {
                 turns: row.unsigned(0)?,
                 bytes: row.unsigned(1)?,
                 agents: row.unsigned(2)?,
                 bad_lines: row.unsigned(3)?,
                 rewritten: row.unsigned(4)?,
-            })
+                fuller: None,
+            };
+            if stats.rewritten > 0 {
+                stats.fuller = fullest_before(db, session)?.filter(|fuller| fuller.turns > stats.turns);
+            }
+            Ok(stats)
         })
     }
 

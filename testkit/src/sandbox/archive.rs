@@ -151,18 +151,24 @@ fn assert_layouts(db: &Connection) {
     }
 }
 
-/// The current turns of a transcript are numbered from 0, stand one behind the other, and inside of it.
+/// The current turns of a transcript, also those that were rewound, stand one behind the other and inside of it. They are numbered
+/// from 0, in this order unless one was split.
 fn assert_turns(db: &Connection) {
     let sql = "SELECT transcript, idx, start, start + turns.bytes, transcripts.bytes FROM turns JOIN transcripts ON transcripts.id = transcript
-        WHERE superseded IS NULL ORDER BY transcript, idx";
-    let mut last: BTreeMap<i64, (i64, u64)> = BTreeMap::new();
+        WHERE superseded IS NULL OR superseded = -1 ORDER BY transcript, start";
+    let mut ends: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut numbers: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     let turn = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?, unsigned(row, 2)?, unsigned(row, 3)?, unsigned(row, 4)?));
     for (transcript, index, start, end, bytes) in rows(db, sql, [], turn) {
-        let (number, before) = last.get(&transcript).map_or((0, 0), |(number, end)| (number + 1, *end));
-        assert!(index == number && before <= start && start < end, "turn {index} of transcript {transcript}: {start}, {end}");
+        let before = ends.insert(transcript, end).unwrap_or(0);
+        assert!(before <= start && start < end, "turn {index} of transcript {transcript}: {start}, {end}");
         // A last line without its end counts as if it had one.
         assert!(end <= bytes + 1, "turn {index} ends behind its transcript");
-        last.insert(transcript, (index, end));
+        numbers.entry(transcript).or_default().push(index);
+    }
+    for (transcript, mut numbers) in numbers {
+        numbers.sort_unstable();
+        assert!(numbers.iter().copied().eq(0..numbers.len() as i64), "turns of transcript {transcript}: {numbers:?}");
     }
 }
 

@@ -11,9 +11,9 @@ mod jsonl;
 mod learn;
 mod measure;
 mod patch;
-mod real;
 #[cfg(unix)]
 mod postgres;
+mod real;
 mod recall;
 mod reference;
 mod retrieval;

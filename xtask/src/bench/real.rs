@@ -128,7 +128,8 @@ fn measure(path: &Path) -> Result<CorpusFigures> {
     let start = Instant::now();
     let bytes = fs::read(path)?;
     let hash = digest::sha256(&bytes);
-    let mut found = CorpusFigures { transcripts: 1, bytes: bytes.len() as u64, reading: start.elapsed(), ..CorpusFigures::default() };
+    let mut found =
+        CorpusFigures { transcripts: 1, bytes: bytes.len() as u64, reading: start.elapsed(), ..CorpusFigures::default() };
 
     let folder = tempfile::tempdir()?;
     let mut store = SqliteStore::open(folder.path(), LockPolicy::Background)?;

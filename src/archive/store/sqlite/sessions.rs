@@ -4,7 +4,9 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteQueries;
 use super::columns::{IS_IMPORTED, from_json, optional, to_json, unsigned};
-use crate::store::{ArchiveTotals, Cursor, CursorReader, Session, SessionReader, SessionStats, StoreError, StoredTranscript};
+use crate::store::{
+    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionReader, SessionStats, StoreError, StoredTranscript,
+};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
 
@@ -89,19 +91,25 @@ impl<S: SqliteQueries> SessionReader for S {
                      AND transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)",
                 )?
                 .query_row([session], |row| unsigned(row, 0))?;
-            db.prepare_cached(
-                "SELECT coalesce(sum(bytes), 0), count(agent), coalesce(sum(bad_lines), 0), coalesce(sum(generation), 0)
+            let mut stats = db
+                .prepare_cached(
+                    "SELECT coalesce(sum(bytes), 0), count(agent), coalesce(sum(bad_lines), 0), coalesce(sum(generation), 0)
                  FROM transcripts WHERE session = ?1",
-            )?
-            .query_row([session], |row| {
-                Ok(SessionStats {
-                    turns,
-                    bytes: unsigned(row, 0)?,
-                    agents: unsigned(row, 1)?,
-                    bad_lines: unsigned(row, 2)?,
-                    rewritten: unsigned(row, 3)?,
-                })
-            })
+                )?
+                .query_row([session], |row| {
+                    Ok(SessionStats {
+                        turns,
+                        bytes: unsigned(row, 0)?,
+                        agents: unsigned(row, 1)?,
+                        bad_lines: unsigned(row, 2)?,
+                        rewritten: unsigned(row, 3)?,
+                        fuller: None,
+                    })
+                })?;
+            if stats.rewritten > 0 {
+                stats.fuller = fullest_before(db, session)?.filter(|fuller| fuller.turns > turns);
+            }
+            Ok(stats)
         })
     }
 
@@ -202,6 +210,20 @@ impl<S: SqliteQueries> CursorReader for S {
             .collect()
         })
     }
+}
+
+/// The generation before a rewrite that has the most turns.
+fn fullest_before(db: &Connection, session: i64) -> Result<Option<FullerGeneration>> {
+    db.prepare_cached(
+        "SELECT lost.generation, count(DISTINCT turns.uuid) AS number
+         FROM (SELECT DISTINCT transcript, superseded - 1 AS generation FROM turns WHERE superseded > 0
+               AND transcript IN (SELECT id FROM transcripts WHERE session = ?1 AND agent IS NULL)) AS lost
+         JOIN turns ON turns.transcript = lost.transcript AND turns.generation <= lost.generation
+            AND (superseded IS NULL OR superseded > lost.generation)
+         GROUP BY lost.transcript, lost.generation ORDER BY number DESC, lost.generation DESC LIMIT 1",
+    )?
+    .query_row([session], |row| Ok(FullerGeneration { generation: row.get(0)?, turns: unsigned(row, 1)? }))
+    .optional()
 }
 
 /// Returns the row of a session that a hook names, and creates it if its transcript has not been seen yet.
