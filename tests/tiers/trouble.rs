@@ -161,10 +161,11 @@ fn an_older_archive() {
     let (talk, _) = place.old(1, 10);
     place.import();
     let db = rusqlite::Connection::open(place.sandbox.database()).unwrap();
+    db.execute_batch("DROP TABLE folders; DROP INDEX sessions_by_folder; ALTER TABLE sessions DROP COLUMN moved_from").unwrap();
     db.execute_batch("DROP TABLE imported; DROP TABLE cold; DROP TABLE cold_files; DROP TABLE warm; DROP TABLE dictionaries")
         .unwrap();
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    db.pragma_update(None, "user_version", version - 2).unwrap();
+    db.pragma_update(None, "user_version", version - 3).unwrap();
     drop(db);
     assert!(place.sandbox.restored(&talk.id, &[]) == talk.bytes());
     place.optimize();
