@@ -1,7 +1,7 @@
 /*!
 The git repository around a folder, and its identity: what stays the same when its folder is renamed.
 
-Most is read from git's own files. Only the root commits need a process ([`root_commits`]), which may take seconds in a long history:
+Most is read from git's own files. Only the root commits need a process ([`Repository::root_commits`]), which may take seconds in a long history:
 no hook waits for it.
 */
 
