@@ -16,6 +16,7 @@ mod kill;
 pub(crate) mod lines;
 mod paths;
 mod pins;
+mod projects;
 mod related;
 mod restore;
 mod rewinds;

@@ -9,6 +9,7 @@ mod learning;
 mod lessons;
 use crate::transcript::lines;
 mod opening;
+mod projects;
 mod reading;
 mod restoring;
 mod searching;

@@ -5,7 +5,7 @@ mod history;
 use crate::transcript::lines;
 mod place;
 
-use ctxbridge::archive::store::{Compaction, TurnSelection};
+use ctxbridge::archive::store::{Compaction, SessionMove, TurnSelection};
 use ctxbridge::team::sync::SyncError;
 use lines::{boundary, calls, compact_summary, result, says, text, user};
 use place::{Place, SESSION, conversation};
@@ -167,5 +167,28 @@ fn two_at_once_are_one() {
     assert!(matches!(place.sync(), Err(SyncError::Running)));
     drop(held);
     place.sync().unwrap();
+    place.check_same();
+}
+
+#[test]
+fn a_project_that_moved_moves_there_as_well() {
+    let place = Place::new();
+    let moved = |session: &str, folder: &str| {
+        let one = SessionMove { session: session.to_owned(), folder: folder.to_owned() };
+        place.open_here().move_sessions(&[one]).unwrap();
+    };
+    place.archive(SESSION, &text(&conversation(0..6)));
+    place.sync().unwrap();
+    moved(SESSION, "/work/new");
+    place.archive("other", &text(&[user(90, "Another prompt."), says(91, "Another answer.")]));
+    moved("other", "/work/new/web");
+    assert_eq!(place.sync().unwrap().sessions, 2);
+    assert_eq!(place.there().session(SESSION).unwrap().unwrap().folder.as_deref(), Some("/work/new"));
+    place.check_same();
+    assert_eq!(place.sync().unwrap().sessions, 0, "nothing is new");
+    // And back.
+    moved(SESSION, "/work/p");
+    assert_eq!(place.sync().unwrap().sessions, 1);
+    assert_eq!(place.there().session(SESSION).unwrap().unwrap().moved_from, None);
     place.check_same();
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::store::{Compaction, Session, Store, StoreError, StoreReader, StoredCompaction, TurnSelection};
+use crate::store::{Compaction, Session, SessionMove, Store, StoreError, StoreReader, StoredCompaction, TurnSelection};
 use ctxbridge_common::digest;
 use ctxbridge_redact::{RedactionCounts, Redactor};
 use ctxbridge_transcript::{CompactSummary, CompactionDetails};
@@ -19,6 +19,9 @@ pub struct SessionAnnotations {
     compactions: Vec<CompactionRecord>,
     /// Ids of pinned turns.
     kept: Vec<[u8; 16]>,
+    /// The folder that its project was moved to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_to: Option<String>,
 }
 
 /// Treatment of turns that are pinned in the other store.
@@ -73,7 +76,15 @@ impl SessionAnnotations {
         kept.sort_unstable();
         kept.dedup();
         let end = session.end_reason.clone().zip(session.last_ms);
-        Ok(Self { end, compactions: compactions.collect(), kept })
+        let compactions = compactions.collect();
+        let mut redacted = |text: &String| {
+            let Some(redactor) = redactor else { return text.clone() };
+            let redacted = redactor.redact(text);
+            redacted.found.iter().for_each(|(rule, count)| *found.entry(rule).or_default() += count);
+            redacted.text.into_owned()
+        };
+        let moved_to = session.folder.as_ref().filter(|_| session.moved_from.is_some()).map(&mut redacted);
+        Ok(Self { end, compactions, kept, moved_to })
     }
 
     /// Hash that is equal for equal facts.
@@ -126,6 +137,10 @@ impl SessionAnnotations {
         }
         for gone in kept.iter().filter(|turn| keeps == PinPolicy::Mirror && !self.kept.contains(turn)) {
             store.set_pinned(gone, false, now_ms)?;
+        }
+        let back = known.moved_from.filter(|_| keeps == PinPolicy::Mirror && known.owner.is_none());
+        if let Some(folder) = self.moved_to.clone().or(back) {
+            store.move_sessions(&[SessionMove { session: session.to_owned(), folder }])?;
         }
         Ok(())
     }

@@ -21,6 +21,8 @@ pub mod maintain;
 pub mod maintenance;
 pub mod merge;
 pub mod open;
+pub mod project;
+pub mod project_moves;
 pub mod quote;
 pub mod reader;
 pub mod recall;

@@ -23,7 +23,7 @@ use super::open::{Location, has_no_database};
 use super::reader::{Comparison, ReadError, TranscriptSource};
 use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{LockPolicy, SqliteStore};
-use super::store::{EVERYTHING, ImportedUsage, Session, StoreError, StoredTranscript, Transcript};
+use super::store::{EVERYTHING, FolderStore, ImportedUsage, Session, StoreError, StoredTranscript, Transcript};
 use super::{INITIAL_CONFIDENCE, recovery};
 use crate::store::{MaintenanceStore, SegmentReader, SessionReader, TranscriptAppender, UsageWriter};
 use ctxbridge_common::files;
@@ -108,6 +108,7 @@ fn round(
     let mut failed = Vec::new();
     let sessions = from.sessions("", None, usize::MAX)?;
     merged.sessions = sessions.len();
+    from.folder_facts()?.iter().try_for_each(|facts| to.note_folder(facts))?;
     for session in &sessions {
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             return Ok(None);

@@ -1,12 +1,15 @@
 //! Opening archives, and finding the sessions that the user named in them.
 
+use std::path::Path;
+
 use anyhow::bail;
 
 use super::output::{Output, count};
 use super::{UsageError, server};
 use ctxbridge_archive::open::{Location, OpenedArchive};
+use ctxbridge_archive::project::{KnownFolders, ProjectError, ProjectScope};
+use ctxbridge_archive::project_moves::follow_project;
 use ctxbridge_archive::quote::printable;
-use ctxbridge_archive::search;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Session, SessionReader, Store, StoreError};
 use ctxbridge_common::paths;
@@ -134,12 +137,45 @@ fn check_sole(store: &mut dyn SessionReader, session: &Session) -> anyhow::Resul
     Ok(())
 }
 
-/// Resolves the folder that the user named, in the form that searches take.
-pub(super) fn project(named: Option<&str>) -> anyhow::Result<Option<String>> {
-    let folder = std::env::current_dir().unwrap_or_default();
-    let known =
-        |named| search::resolve_project(named, &folder).ok_or_else(|| UsageError("--project names no folder".to_owned()).into());
-    named.map(known).transpose()
+/// Has the sessions of a project follow it, if its folder was renamed. What cannot be written now is done another time.
+fn follow(folder: &Path, output: &Output) {
+    let Ok(location) = location(&settings()) else { return };
+    if !folder.is_dir() || !location.is_begun() {
+        return;
+    }
+    // On Windows, that would be a path in a form that nobody writes.
+    let real = if cfg!(windows) { std::path::absolute(folder) } else { folder.canonicalize() };
+    let folder = real.unwrap_or_else(|_| folder.to_owned());
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let followed = location
+        .open_for_reading(LockPolicy::Interactive)
+        .and_then(|mut opened| follow_project(&mut *opened.store, &folder, now_ms));
+    match followed {
+        Ok(Some(moved)) => output.note(&moved.to_string()),
+        Ok(None) => {}
+        Err(error) if output.verbose => {
+            output.note(&format!("could not look whether {} was renamed: {error}", folder.display()));
+        }
+        Err(_) => {}
+    }
+}
+
+/// Resolves the project that the user named, by the folders that an archive knows. `asks_server`: a team's server is asked as well.
+pub(super) fn project(
+    named: Option<&str>,
+    store: &mut dyn Store,
+    asks_server: bool,
+    output: &Output,
+) -> anyhow::Result<Option<ProjectScope>> {
+    let Some(named) = named else { return Ok(None) };
+    let from = std::env::current_dir().unwrap_or_default();
+    follow(&from.join(named), output);
+    let resolve = |known: &KnownFolders| ProjectScope::resolve(named, &from, known);
+    let scope = match KnownFolders::of(store, asks_server).map_err(ProjectError::from).and_then(|known| resolve(&known)) {
+        Err(ProjectError::Store(error)) => return Err(error.into()),
+        resolved => resolved.map_err(|why| UsageError(format!("--project: {why}")))?,
+    };
+    Ok(Some(scope))
 }
 
 /// Says that an older generation of a session has more than the newest.

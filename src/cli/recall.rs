@@ -106,7 +106,7 @@ impl RecallArgs {
 fn look_for(query: &str, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     let folder = std::env::current_dir().ok().map(|folder| folder.to_string_lossy().into_owned());
     let request = SearchRequest { limit: MAX_QUERY_TURNS, folder, ..SearchRequest::new(query) };
-    let found = search_shared::search(&request, false, output)?;
+    let found = search_shared::search(request.clone(), None, false, output)?;
     show_found(&request, &found, output)
 }
 

@@ -6,10 +6,18 @@ use super::server;
 use ctxbridge_archive::search::{SearchRequest, SearchResults, Searcher};
 use ctxbridge_common::paths;
 
-/// Searches the user's archive and, unless `only_here`, the team server. Brings the index up to date first.
-pub(super) fn search(request: &SearchRequest, only_here: bool, output: &mut Output) -> anyhow::Result<SearchResults> {
+/// Searches the user's archive and, unless `only_here`, the team server, in a project if one is named. Brings the index up to date
+/// first.
+pub(super) fn search(
+    mut request: SearchRequest,
+    project: Option<&str>,
+    only_here: bool,
+    output: &mut Output,
+) -> anyhow::Result<SearchResults> {
     let mut store = archives::open(output)?;
     let remote = if only_here { None } else { server::federated(output)? };
+    request.filter.project = archives::project(project, &mut *store, remote.is_some(), output)?;
+    let request = &request;
     let mut finder = Searcher::new(paths::data_dir()?);
     let progress = &mut |step: ctxbridge_archive::search::IndexingProgress| output.progress(&step.to_string());
     let found = match &remote {

@@ -1,10 +1,12 @@
 /*!
-Basics for all crates of ctxbridge: locations and permissions of files, hashes, databases, threads.
+Basics for all crates of ctxbridge: locations and permissions of files, folders and repositories, hashes, databases, threads.
 */
 
 pub mod digest;
 pub mod files;
+pub mod folder;
 pub mod parallel;
 pub mod paths;
+pub mod repository;
 pub mod serde_f64_bits;
 pub mod sqlite;

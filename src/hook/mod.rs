@@ -18,6 +18,7 @@ pub mod event_support;
 mod input;
 mod log;
 mod metrics;
+mod project_watch;
 mod prompt;
 mod recall;
 mod recall_history;
@@ -39,6 +40,7 @@ pub use event_support::supported_events;
 pub use input::HookInput;
 pub use log::Log;
 pub use metrics::{HookMeasurement, HookMetrics};
+pub use project_watch::{look_at_project, queue_move_notice};
 pub use reply::{HookReply, Printed};
 pub use spool::{PendingWrite, Spool};
 

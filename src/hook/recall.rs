@@ -16,6 +16,7 @@ use super::context::HookContext;
 use super::recall_history::AlreadyRecalled;
 use crate::bundle::{self, Bundles, Episode, Project, RefreshScope};
 use ctxbridge_archive::handle;
+use ctxbridge_archive::project::ProjectScope;
 use ctxbridge_archive::quote::{self, Budget, head};
 use ctxbridge_archive::restore;
 use ctxbridge_archive::search::keywords::dedup_prefix;
@@ -48,11 +49,11 @@ const OWN_COMMANDS: &str = "/ctxbridge:";
 /// Turns before a compaction that may still be in the window: newer clients keep some unchanged.
 const TURNS_KEPT_BY_CLIENT: u32 = 10;
 
-/// Finds turns in these folders of the project that are related to a text; `None` if they cannot be found in time.
+/// Finds turns of the project that are related to a text; `None` if they cannot be found in time.
 pub(super) fn related_turns(
     context: &HookContext,
     store: &mut dyn StoreReader,
-    folders: &[String],
+    project: &ProjectScope,
     session: Option<&Session>,
     window: WindowContent,
     text: &str,
@@ -68,17 +69,17 @@ pub(super) fn related_turns(
         }
         (None, _) => 0,
     };
-    related(store, &mut index, &RelatedQuery { text, folders, session: own, forgotten_turns: forgotten, limit: most, deadline })
+    related(store, &mut index, &RelatedQuery { text, project, session: own, forgotten_turns: forgotten, limit: most, deadline })
         .ok()
 }
 
-/// Returns the folders of the session's project: its work trees, and the folder it is archived under.
-pub(super) fn folders(context: &HookContext, session: Option<&Session>) -> Vec<String> {
+/// Returns the session's project: its work trees, and the folder it is archived under.
+pub(super) fn project_scope(context: &HookContext, session: Option<&Session>) -> ProjectScope {
     let mut folders = context.project().map(|project| project.roots()).unwrap_or_default();
     // As the archive names it; a session that is not archived yet has only the client's word.
     let named = session.and_then(|session| session.folder.clone());
     folders.extend(named.or_else(|| Some(context.input.cwd.as_deref()?.to_string_lossy().into_owned())));
-    folders
+    ProjectScope::of_folders(folders.iter().map(String::as_str))
 }
 
 /// `true` if a text was typed by the user and is long enough to be related to earlier turns.
@@ -152,8 +153,8 @@ fn candidates(
     let mut known = Vec::new();
     if let Some(store) = &mut store {
         let session = store.session(id).ok().flatten();
-        let folders = folders(context, session.as_ref());
-        let turns = related_turns(context, *store, &folders, session.as_ref(), window, text, MAX_ADDED_LINES).unwrap_or_default();
+        let project = project_scope(context, session.as_ref());
+        let turns = related_turns(context, *store, &project, session.as_ref(), window, text, MAX_ADDED_LINES).unwrap_or_default();
         // What somebody looked up is there itself.
         let turns = turns.into_iter().filter(|related| !related.line.starts_with(OWN_COMMANDS));
         known.extend(turns.map(|related| RecallCandidate::from(&related)));

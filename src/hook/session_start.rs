@@ -5,7 +5,7 @@ use std::path::Path;
 use super::context::{HookContext, HookError};
 use super::recall::WindowContent;
 use super::recall_history::AlreadyRecalled;
-use super::{HookReply, bundle_recorder, recall};
+use super::{HookReply, bundle_recorder, project_watch, recall};
 use ctxbridge_archive::search::RelatedTurn;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Session, Store, StoreReader, TurnSelection};
@@ -31,6 +31,7 @@ pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
         }),
         _ => {
             bundle_recorder::refresh_bundle_index(context);
+            project_watch::start(context);
             AlreadyRecalled::forget_old(&context.data);
             Ok(notice::lost_patch(&context.data, context.path_variable.as_deref())
                 .map(|lost| HookReply::notice(lost.text))
@@ -44,9 +45,9 @@ fn turns_of_other_sessions(context: &HookContext, store: &mut dyn StoreReader, s
     let newest = store.turns(session.key, TurnSelection::Newest(1)).ok()?.pop()?;
     let SearchableText { prompt, answer, .. } = turn_text::fields(store, &newest).ok()?;
     session.folder.as_ref()?;
-    let folders = recall::folders(context, Some(session));
+    let project = recall::project_scope(context, Some(session));
     let text = format!("{prompt}\n{answer}");
-    recall::related_turns(context, store, &folders, Some(session), WindowContent::Session, &text, MAX_TURNS_ELSEWHERE)
+    recall::related_turns(context, store, &project, Some(session), WindowContent::Session, &text, MAX_TURNS_ELSEWHERE)
 }
 
 fn restored(

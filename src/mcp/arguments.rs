@@ -1,7 +1,6 @@
 //! Arguments of tools: read strictly, so that a wrong argument is named.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -14,8 +13,11 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::Library;
 use super::error::ToolError;
-use ctxbridge_archive::search::{self, Mode, TextKind, time};
+use ctxbridge_archive::project::{KnownFolders, ProjectError, ProjectScope};
+use ctxbridge_archive::search::{Mode, TextKind, time};
+use ctxbridge_archive::store::Store;
 
 /// Arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -161,11 +163,17 @@ pub(super) fn moment(name: &str, text: Option<&str>) -> Result<Option<i64>, Tool
         .map_err(|why| ToolError::invalid_argument(name, why))
 }
 
-/// Parses a folder: `.` is the client's.
-pub(super) fn project(given: Option<&str>, folder: &Path) -> Result<Option<String>, ToolError> {
-    let known =
-        |named| search::resolve_project(named, folder).ok_or_else(|| ToolError::invalid_argument("project", "it is empty"));
-    given.map(known).transpose()
+/// Resolves the name of a project by the folders that the archive knows: `.` is the client's.
+///
+/// # Errors
+/// If there is no such folder, or several are named so.
+pub(super) fn project(given: Option<&str>, library: &Library, store: &mut dyn Store) -> Result<Option<ProjectScope>, ToolError> {
+    let Some(named) = given else { return Ok(None) };
+    let known = KnownFolders::of(store, library.remote().is_some())?;
+    match ProjectScope::resolve(named, library.folder(), &known) {
+        Err(ProjectError::Store(error)) => Err(error.into()),
+        resolved => resolved.map(Some).map_err(|why| ToolError::invalid_argument("project", why.to_string())),
+    }
 }
 
 /// Deserializes one of a few names.

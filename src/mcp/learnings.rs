@@ -75,15 +75,18 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
     let found = match words {
         // A query of which nothing is left finds nothing.
         Some(None) => Vec::new(),
-        words => opened.store.learnings(&LearningQuery {
-            kind: arguments.kind,
-            project: arguments::project(arguments.project.as_deref(), library.folder())?,
-            since_ms: moment("since", arguments.since.as_deref())?,
-            words: words.flatten(),
-            with_superseded: arguments.with_superseded.unwrap_or_default(),
-            limit: MAX_FOUND_LEARNINGS,
-            ..LearningQuery::default()
-        })?,
+        words => {
+            let query = LearningQuery {
+                kind: arguments.kind,
+                project: arguments::project(arguments.project.as_deref(), library, &mut *opened.store)?,
+                since_ms: moment("since", arguments.since.as_deref())?,
+                words: words.flatten(),
+                with_superseded: arguments.with_superseded.unwrap_or_default(),
+                limit: MAX_FOUND_LEARNINGS,
+                ..LearningQuery::default()
+            };
+            opened.store.learnings(&query)?
+        }
     };
     let mut frame = LearningsOutput { notice: NOTICE, learnings: Vec::new(), notes: opened.notes, next_cursor: None };
     let mut page = ResultPage::new(chars, head(&frame, found.is_empty()), &frame);

@@ -85,11 +85,11 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
     let asked = arguments::request_key("search", given);
     let begin = page::page_start(&asked, arguments.cursor.as_deref())?;
     let end = begin.saturating_add(limit as usize);
-    let request = SearchRequest {
+    let mut request = SearchRequest {
         mode: arguments.mode,
         filter: Filter {
             session: arguments.session,
-            project: arguments::project(arguments.project.as_deref(), library.folder())?,
+            project: None,
             since_ms: moment("since", arguments.since.as_deref())?,
             until_ms: moment("until", arguments.until.as_deref())?,
             tool: arguments.tool,
@@ -110,6 +110,7 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
         };
         return ToolAnswer::new(NOTHING_YET.to_owned(), &frame);
     };
+    request.filter.project = arguments::project(arguments.project.as_deref(), library, &mut *opened.store)?;
     let found = library.search(&mut opened, &request)?;
     opened.notes.extend(found.notes);
     if found.hits.is_empty() && opened.store.sessions("", None, 1)?.is_empty() {

@@ -125,14 +125,14 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
         let frame = SessionsOutput { notice: NOTICE, notes: vec![NOTHING_YET.to_owned()], ..SessionsOutput::default() };
         return ToolAnswer::new(NOTHING_YET.to_owned(), &frame);
     };
-    let project = arguments::project(arguments.project.as_deref(), library.folder())?;
-    let mut sessions = opened.store.sessions(arguments.session.as_deref().unwrap_or_default(), None, usize::MAX)?;
-    if sessions.is_empty() && arguments.session.is_none() {
+    let is_empty = opened.store.sessions("", None, 1)?.is_empty();
+    if is_empty {
         opened.notes.push(NOTHING_YET.to_owned());
     }
-    sessions.retain(|session| {
-        project.as_deref().is_none_or(|project| session.folder.as_deref().is_some_and(|folder| is_below(folder, project)))
-    });
+    // Where there is none, no name can be wrong.
+    let named = arguments.project.as_deref().filter(|_| !is_empty);
+    let project = arguments::project(named, library, &mut *opened.store)?;
+    let sessions = opened.store.sessions(arguments.session.as_deref().unwrap_or_default(), project.as_ref(), usize::MAX)?;
 
     let mut frame = SessionsOutput { notice: NOTICE, notes: opened.notes, ..SessionsOutput::default() };
     let mut head = if sessions.is_empty() { "No such session is archived.".to_owned() } else { NOTICE.to_owned() };
@@ -147,12 +147,6 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
     let text;
     (text, frame.sessions, frame.next_cursor) = page.finish(&asked, begin, sessions.len());
     ToolAnswer::new(text, &frame)
-}
-
-/// `true` if a project matches a folder, as in the filter of a search: the folder, one above it, or the end of the path of either.
-fn is_below(folder: &str, project: &str) -> bool {
-    let slashed = |path: &str| format!("/{}/", path.replace('\\', "/").trim_matches('/')).to_ascii_lowercase();
-    slashed(folder).contains(&slashed(project))
 }
 
 /// Finds the only session whose id begins with `prefix`.
@@ -174,19 +168,5 @@ pub(super) fn find_session(store: &mut dyn SessionReader, name: &str, prefix: &s
         (None, _) => {
             Err(ToolError::NotFound(format!("no session begins with {}; the tool `session` lists them", quote::line(prefix))))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_are_found_by_their_end_and_from_above() {
-        for project in ["/home/dev/src/ledger", "/home/dev", "src/ledger", "ledger/", "Ledger", "C:\\home\\dev"] {
-            assert_eq!(is_below("/home/dev/src/ledger", project), !project.starts_with("C:"), "{project}");
-        }
-        assert!(is_below("C:\\home\\dev\\x", "C:\\home\\dev"));
-        assert!(!is_below("/home/dev/src/ledger", "led"));
     }
 }

@@ -109,7 +109,10 @@ fn nothing_that_is_typed_is_syntax() {
     {
         search(&sandbox, &[query]);
         search(&sandbox, &["parser", "--session", query]);
-        search(&sandbox, &["parser", "--project", query, "--file", query, "--tool", query]);
+        search(&sandbox, &["parser", "--file", query, "--tool", query]);
+        let ran = run(sandbox.command(&["archive", "search", "parser", &format!("--project={query}")]), b"");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{query}: {}", ran.stderr);
+        assert!(ran.stderr.contains("no session worked in a folder"), "{query}: {}", ran.stderr);
     }
     assert!(!search(&sandbox, &["parser"]).is_empty());
 }
@@ -126,7 +129,8 @@ fn filters_let_through_what_they_say() {
     assert_eq!(of(&["--session", &three.id]), [three.id.clone()].into());
     assert_eq!(of(&["--project", "src/other"]), [three.id.clone()].into());
     assert_eq!(of(&["--project", "other"]), [three.id.clone()].into());
-    assert_eq!(of(&["--project", "othe"]).len(), 0, "a folder's whole name");
+    let part = run(sandbox.command(&["archive", "search", "parser", "--project", "othe"]), b"");
+    assert!(part.code == Some(2) && part.stderr.contains("there are /home/dev/src/other"), "{}", part.stderr);
     assert_eq!(of(&["--tool", "read"]), [one.id.clone()].into());
     assert_eq!(of(&["--file", "lexer.rs"]), [one.id.clone()].into());
     assert_eq!(of(&["--since", "2027-01-01"]).len(), 0);

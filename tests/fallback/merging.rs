@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use ctxbridge_testkit::Rng;
-use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
+use ctxbridge_testkit::sandbox::{FOLDER, Sandbox, Talk, run};
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 use serde_json::{Value, json};
 
@@ -231,4 +231,20 @@ fn nothing_that_is_written_during_a_merge_is_lost() {
     assert_merged(&sandbox, &made);
     assert!(!moved(&sandbox, "merged").is_empty());
     assert_eq!(sandbox.log(), [] as [Value; 0]);
+}
+
+#[test]
+fn a_project_that_moved_meanwhile_stays_where_it_is() {
+    let sandbox = Sandbox::new();
+    let talk = sandbox.talk(1, Lines::of("s").turns(2));
+    block(&sandbox);
+    sandbox.quiet_hook("stop", &talk.input());
+    sandbox.cli(&["archive", "move", FOLDER, sandbox.path("work").to_str().unwrap()]);
+    unblock(&sandbox);
+    merge(&sandbox);
+    assert_merged(&sandbox, &[talk]);
+    let of = |column: &str| sandbox.db().query_row(&format!("SELECT {column} FROM sessions"), [], |row| row.get::<_, String>(0));
+    assert_eq!(of("moved_from").unwrap(), FOLDER);
+    assert!(of("folder").unwrap().ends_with("work"));
+    assert_eq!(sandbox.count("SELECT count(*) FROM folders"), 1, "what was noted of it is kept");
 }

@@ -74,7 +74,7 @@ fn a_compaction_keeps_what_was_learned_and_it_comes_back() {
     let answer = tools::call(&mut library, "learnings", asked.as_object().unwrap()).unwrap();
     assert!(answer.text.starts_with("Quoted history") && answer.text.contains(POLLING), "{}", answer.text);
     assert_eq!(answer.value["learnings"][0]["id"], decision["id"]);
-    for none in [json!({ "query": "kubernetes" }), json!({ "kind": "handoff" }), json!({ "project": "other" })] {
+    for none in [json!({ "query": "kubernetes" }), json!({ "kind": "handoff" }), json!({ "project": "/other" })] {
         let answer = tools::call(&mut library, "learnings", none.as_object().unwrap()).unwrap();
         assert!(answer.text.starts_with("Nothing of that kind was learned yet"), "{none}: {}", answer.text);
     }
@@ -109,7 +109,7 @@ fn what_is_said_again_is_known_and_what_is_taken_back_is_linked() {
     let found = cli(&sandbox, &["learnings", "search", "poll", "webhooks", "--all", "--json"]).done().json();
     assert_eq!(found["learnings"].as_array().unwrap().len(), 2);
     assert_eq!(cli(&sandbox, &["learnings", "search", "kubernetes"]).with_code(1).stdout, "");
-    assert_eq!(cli(&sandbox, &["learnings", "list", "--project", "elsewhere"]).with_code(1).stdout, "");
+    assert_eq!(cli(&sandbox, &["learnings", "list", "--project", "/elsewhere"]).with_code(1).stdout, "");
     assert_eq!(list(&sandbox, &["--project", "ledger", "--since", "2026-01-01"]).len(), 1);
     assert!(cli(&sandbox, &["learnings", "list", "--kind", "wish"]).with_code(2).stderr.contains("decision, solution"));
     assert!(cli(&sandbox, &["learnings", "show", "nonsense"]).with_code(2).stderr.contains("is no learning"));
@@ -162,7 +162,7 @@ fn patterns_are_what_happens_again() {
     src/backoff.rs  src/retry.rs  2 of 2 turns that changed one of them
     ");
     assert_eq!(
-        cli(&sandbox, &["learnings", "patterns", "--project", "other", "--json"]).with_code(1).json()["failures"],
+        cli(&sandbox, &["learnings", "patterns", "--project", "/other", "--json"]).with_code(1).json()["failures"],
         json!([])
     );
     let session = list_of_sessions(&sandbox)[0].clone();

@@ -2,6 +2,7 @@
 
 use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::maintenance::{ArchiveStats, MaintenanceMode};
+use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::store::{
     CompactionReader, CompactionWriter, EVERYTHING, LearningQuery, LearningReader, MaintenanceStore, ProjectStore, SearchBackend,
@@ -335,7 +336,8 @@ fn found_by_what_is_asked_besides_words() {
         ("/work/p/q", (0, 0)),
         ("q", (0, 0)),
     ] {
-        assert_eq!(found(Filter { project: some(project), ..Filter::default() }), expected, "{project}");
+        let scope = if project.starts_with('/') { ProjectScope::at(project) } else { ProjectScope::named(project) };
+        assert_eq!(found(Filter { project: Some(scope), ..Filter::default() }), expected, "{project}");
     }
     assert_eq!(found(Filter { tool: some("edit"), ..Filter::default() }), (2, 2));
     assert_eq!(found(Filter { tool: some("edi"), ..Filter::default() }), (0, 0));

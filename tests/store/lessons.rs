@@ -3,6 +3,7 @@
 use ctxbridge::archive::learn::{
     Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind as Of, LearningPatterns, Watcher,
 };
+use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::store::{LearningQuery, Store, StoredLearning};
 use serde_json::json;
 
@@ -109,6 +110,7 @@ fn what_is_wanted_of_them(kind: Kind) {
     let [key_a, key_b] = ["a", "b"].map(|name| session(&mut *store, name).unwrap().key);
     let all = || LearningQuery::default();
     let some = |text: &str| Some(text.to_owned());
+    let project = |folder: &str| Some(ProjectScope::at(folder));
     let polling_id = LearningId::of(Of::Decision, Some(FOLDER), polling).hex();
     for (what, wanted, expected) in [
         ("all", all(), vec![polling, jitter, tabs]),
@@ -116,9 +118,9 @@ fn what_is_wanted_of_them(kind: Kind) {
         ("another kind", LearningQuery { kind: Some(Of::Handoff), ..all() }, vec![]),
         ("a folder", LearningQuery { folder: some(FOLDER), ..all() }, vec![polling, jitter, tabs]),
         ("another folder", LearningQuery { folder: some("/work"), ..all() }, vec![]),
-        ("a project", LearningQuery { project: some("p"), ..all() }, vec![polling, jitter, tabs]),
-        ("a project's path", LearningQuery { project: some("/Work/P/"), ..all() }, vec![polling, jitter, tabs]),
-        ("a part of a name", LearningQuery { project: some("wor"), ..all() }, vec![]),
+        ("a project", LearningQuery { project: project("/work/p"), ..all() }, vec![polling, jitter, tabs]),
+        ("a folder above", LearningQuery { project: project("/work/"), ..all() }, vec![polling, jitter, tabs]),
+        ("a part of a name", LearningQuery { project: project("/wor"), ..all() }, vec![]),
         ("a session", LearningQuery { session: Some(key_a), ..all() }, vec![tabs, polling]),
         ("another session", LearningQuery { session: Some(key_b), ..all() }, vec![polling, jitter]),
         ("a time", LearningQuery { since_ms: Some(NOW + 30), ..all() }, vec![polling, jitter]),
@@ -190,13 +192,13 @@ fn calls_that_pass_again(kind: Kind) {
     store.add_learnings(a, &lesson(vec![Fix { error: "Other".to_owned(), ..early.clone() }], more), &progress(2)).unwrap();
     let found: Vec<_> = store.fixes(None, 9).unwrap().into_iter().map(|found| (found.session, found.fix)).collect();
     assert_eq!(found, [("b".to_owned(), late), ("a".to_owned(), early)], "the newest first");
-    assert_eq!(store.fixes(Some("p"), 1).unwrap().len(), 1);
-    assert!(store.fixes(Some("q"), 9).unwrap().is_empty());
-    let mut changed = store.changed_files(Some("work/p"), 9).unwrap();
+    assert_eq!(store.fixes(Some(&ProjectScope::at("/work/p")), 1).unwrap().len(), 1);
+    assert!(store.fixes(Some(&ProjectScope::at("/work/q")), 9).unwrap().is_empty());
+    let mut changed = store.changed_files(Some(&ProjectScope::at("/work/p")), 9).unwrap();
     changed.sort();
     assert_eq!(changed, [files(&["a.rs", "d.rs"]), files(&["b.rs", "c.rs"])]);
     assert_eq!(store.changed_files(None, 1).unwrap().len(), 1);
-    assert!(store.changed_files(Some("q"), 9).unwrap().is_empty());
+    assert!(store.changed_files(Some(&ProjectScope::at("/work/q")), 9).unwrap().is_empty());
 }
 
 /// As the product does it: a pass over what is archived.

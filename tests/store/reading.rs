@@ -1,5 +1,6 @@
 //! What is asked of the archive.
 
+use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::restore::rank_by_importance;
 use ctxbridge::archive::store::{Batch, Cursor, Store, StoredTurn, TurnSelection};
 use ctxbridge::archive::{ImportanceFactors, importance};
@@ -146,8 +147,13 @@ fn sessions_by_the_begin_of_their_id_and_by_folder(kind: Kind) {
     }
     // A hook may speak of a session before there is anything of it.
     store.end_session("ab3", "other", NOW).unwrap();
-    let found = |store: &mut dyn Store, prefix: &str, folder, limit| {
-        store.sessions(prefix, folder, limit).unwrap().into_iter().map(|session| session.session).collect::<Vec<_>>()
+    let found = |store: &mut dyn Store, prefix: &str, folder: Option<&str>, limit| {
+        store
+            .sessions(prefix, folder.map(ProjectScope::at).as_ref(), limit)
+            .unwrap()
+            .into_iter()
+            .map(|session| session.session)
+            .collect::<Vec<_>>()
     };
     assert_eq!(found(&mut *store, "", None, 9), ["ab2", "b%", "b_", "ab1"]);
     assert_eq!(found(&mut *store, "ab", None, 9), ["ab2", "ab1"]);
@@ -155,7 +161,8 @@ fn sessions_by_the_begin_of_their_id_and_by_folder(kind: Kind) {
     assert_eq!(found(&mut *store, "%", None, 9), [""; 0]);
     assert_eq!(found(&mut *store, "", None, 1), ["ab2"]);
     assert_eq!(found(&mut *store, "", Some("/work/p"), 9).len(), 4);
-    assert_eq!(found(&mut *store, "", Some("/work"), 9).len(), 0);
+    assert_eq!(found(&mut *store, "b", Some("/work"), 1), ["b%"]);
+    assert_eq!(found(&mut *store, "", Some("/work/p2"), 9).len(), 0);
 }
 
 fn the_session_that_was_cleared(kind: Kind) {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::search::{Filter, Hit, HitContent, Mode, SearchRequest, SearchResults, Searcher, TextKind as Texts};
 use ctxbridge::archive::store::Store;
 use ctxbridge_testkit::transcript::{Kind as Made, Spec, generate};
@@ -131,19 +132,20 @@ fn filters_let_through_what_they_say(kind: Kind) {
     let of = |filter: Filter| SearchRequest { filter, ..request(all) };
     let day = |text: &str| Some(text.parse::<jiff::Timestamp>().unwrap().as_millisecond());
     let text = |text: &str| Some(text.to_owned());
+    let project = |folder: &str| Some(ProjectScope::at(folder));
     for (name, filter, expected) in [
         ("all", Filter::default(), "a0 a1 b0 b1"),
         ("session", Filter { session: text("bbbb"), ..Filter::default() }, "b0 b1"),
         ("no session", Filter { session: text("cccc"), ..Filter::default() }, ""),
-        ("folder", Filter { project: text("/work/p"), ..Filter::default() }, "a0 a1"),
-        ("folder above", Filter { project: text("/work/"), ..Filter::default() }, "a0 a1 b0 b1"),
-        ("begin of a folder", Filter { project: text("/wor"), ..Filter::default() }, ""),
-        ("part of a folder", Filter { project: text("Other"), ..Filter::default() }, "b0 b1"),
+        ("folder", Filter { project: project("/work/p"), ..Filter::default() }, "a0 a1"),
+        ("folder above", Filter { project: project("/work/"), ..Filter::default() }, "a0 a1 b0 b1"),
+        ("begin of a folder", Filter { project: project("/wor"), ..Filter::default() }, ""),
+        ("another folder", Filter { project: project("/work/./p/../other/"), ..Filter::default() }, "b0 b1"),
         ("since", Filter { since_ms: day("2026-06-05T00:00:00Z"), ..Filter::default() }, "b0 b1"),
         ("until", Filter { until_ms: day("2026-06-05T00:00:00Z"), ..Filter::default() }, "a0 a1"),
         ("tool", Filter { tool: text("bash"), ..Filter::default() }, "b1"),
         ("file", Filter { file: text("SRC/parser"), ..Filter::default() }, "a1"),
-        ("two", Filter { tool: text("Edit"), project: text("/work/other"), ..Filter::default() }, ""),
+        ("two", Filter { tool: text("Edit"), project: project("/work/other"), ..Filter::default() }, ""),
     ] {
         let found = hits(&place, &mut *store, &of(filter));
         let mut found: Vec<&str> = found.split_whitespace().collect();
@@ -239,7 +241,7 @@ fn a_scan_finds_what_an_index_finds() {
         };
         let filter = match number % 4 {
             1 => Filter { tool: Some("Bash".to_owned()), ..Filter::default() },
-            2 => Filter { project: Some("/".to_owned()), ..Filter::default() },
+            2 => Filter { project: Some(ProjectScope::at("/")), ..Filter::default() },
             _ => Filter::default(),
         };
         let request = SearchRequest { limit: 20, filter, ..request(&query) };

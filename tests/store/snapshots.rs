@@ -1,5 +1,6 @@
 //! Where compactions were, what had been said before them, and finding them by that.
 
+use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::snapshot;
 use ctxbridge::archive::store::{Compaction, Snapshot, Store, StoredCompaction};
 use ctxbridge::transcript::{CompactSummary, FirstContext};
@@ -96,15 +97,17 @@ fn a_snapshot_is_found_by_its_words(kind: Kind) {
     for store in [&mut *store, &mut *place.open()] {
         for (words, project, expected) in [
             ("calendar", None, vec![0]),
-            ("telescop", Some("p"), vec![1]),
-            ("telescop", Some("q"), vec![]),
+            ("telescop", Some("/work/p"), vec![1]),
+            ("telescop", Some("/work/q"), vec![]),
             ("encod", None, vec![1]),
-            ("index", Some("work"), vec![0]),
+            ("index", Some("/work"), vec![0]),
             ("calendar OR telescop", None, vec![0, 1]),
             ("calendar telescop", None, vec![]),
             ("submarin", None, vec![]),
         ] {
-            let mut keys: Vec<i64> = store.search_compactions(words, project, 9).unwrap().iter().map(|one| one.key).collect();
+            let scope = project.map(ProjectScope::at);
+            let found_now = store.search_compactions(words, scope.as_ref(), 9).unwrap();
+            let mut keys: Vec<i64> = found_now.iter().map(|one| one.key).collect();
             keys.sort_unstable();
             let expected: Vec<i64> = expected.into_iter().map(|at: usize| found[at].key).collect();
             assert_eq!(keys, expected, "{words} {project:?}");

@@ -162,9 +162,10 @@ fn an_older_archive() {
     place.import();
     let db = rusqlite::Connection::open(place.sandbox.database()).unwrap();
     db.execute_batch(
-        "DROP TABLE imported; DROP TABLE cold; DROP TABLE cold_files; DROP TABLE warm; DROP TABLE dictionaries;
+        "DROP TABLE folders; DROP INDEX sessions_by_folder; ALTER TABLE sessions DROP COLUMN moved_from;
          ALTER TABLE learned DROP COLUMN is_rewound; ALTER TABLE compactions DROP COLUMN is_rewound;
-         ALTER TABLE sessions DROP COLUMN title",
+         ALTER TABLE sessions DROP COLUMN title;
+         DROP TABLE imported; DROP TABLE cold; DROP TABLE cold_files; DROP TABLE warm; DROP TABLE dictionaries",
     )
     .unwrap();
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();

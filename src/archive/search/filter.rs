@@ -1,9 +1,8 @@
 //! Filters for the turns that a search may find.
 
-use std::path::Path;
-
 use rusqlite::types::Value;
 
+use crate::project::ProjectScope;
 use ctxbridge_transcript::Turn;
 
 /// The kind of text that must contain a word.
@@ -39,9 +38,8 @@ impl TextKind {
 pub struct Filter {
     /// Prefix of a session's id.
     pub session: Option<String>,
-    /// A folder that the client worked in, or a folder above it. A path that is not absolute is looked for anywhere in the folder's
-    /// path, ignoring case.
-    pub project: Option<String>,
+    /// The project that the session is of.
+    pub project: Option<ProjectScope>,
     /// Turns that began at or after this, in milliseconds since 1970.
     pub since_ms: Option<i64>,
     /// Turns that began before this.
@@ -50,19 +48,6 @@ pub struct Filter {
     pub tool: Option<String>,
     /// A part of the path of a file that was read or written.
     pub file: Option<String>,
-}
-
-/// Resolves a folder as the user names it, relative to another: `.` is that one.
-pub fn resolve_project(named: &str, from: &Path) -> Option<String> {
-    let is_seen_from = matches!(named, "." | "..") || ["./", "../", ".\\", "..\\"].iter().any(|begin| named.starts_with(begin));
-    let folder = if is_seen_from {
-        let folder = from.join(named);
-        // What sessions worked in has no dots, and links followed.
-        folder.canonicalize().unwrap_or(folder).to_string_lossy().into_owned()
-    } else {
-        named.trim().to_owned()
-    };
-    (!folder.is_empty()).then_some(folder)
 }
 
 impl Filter {
@@ -75,7 +60,12 @@ impl Filter {
 
     /// `true` if it lets a folder through.
     pub(super) fn allows_folder(&self, folder: Option<&str>) -> bool {
-        self.project.as_ref().is_none_or(|project| is_inside_project(folder, project))
+        self.project.as_ref().is_none_or(|project| folder.is_some_and(|folder| project.contains(folder)))
+    }
+
+    /// `true` if it lets a folder through, which may be a colleague's.
+    pub fn allows_shared_folder(&self, folder: Option<&str>) -> bool {
+        self.project.as_ref().is_none_or(|project| folder.is_some_and(|folder| project.contains_shared(folder)))
     }
 
     /// `true` if it lets a turn through, of a session that it lets through.
@@ -96,8 +86,9 @@ impl Filter {
         self.since_ms.is_none_or(|since| at_ms >= since) && self.until_ms.is_none_or(|until| at_ms < until)
     }
 
-    /// Returns the SQL statement that lists the entries and keys of turns that it lets through, with its parameters.
-    pub(super) fn to_sql_condition(&self) -> Option<(String, Vec<Value>)> {
+    /// Returns the SQL statement that lists the entries and keys of turns that it lets through, with its parameters. `folders` are
+    /// those of sessions.
+    pub(super) fn to_sql_condition(&self, folders: &[String]) -> Option<(String, Vec<Value>)> {
         let mut values: Vec<Value> = Vec::new();
         let mut bind = |value: Value| {
             values.push(value);
@@ -107,21 +98,11 @@ impl Filter {
         if let Some(begin) = &self.session {
             session.push(format!("sessions.session LIKE {} ESCAPE '\\'", bind(text(&(escaped(begin) + "%")))));
         }
-        if let Some(project) = &self.project {
-            const FOLDER: &str = "rtrim(replace(folder, '\\', '/'), '/') || '/'";
-            let project = project.replace('\\', "/");
-            let path = project.trim_matches('/');
-            let is_drive = path.as_bytes().get(1) == Some(&b':');
-            session.push(match (project.starts_with('/'), path) {
-                // Everything is below the root.
-                (true, "") => "folder IS NOT NULL".to_owned(),
-                (true, path) => starts_with_sql(FOLDER, &bind(text(&format!("/{path}/")))),
-                (false, path) if is_drive => starts_with_sql(FOLDER, &bind(text(&format!("{path}/")))),
-                (false, path) => {
-                    let part = bind(text(&format!("/{}/", path.to_ascii_lowercase())));
-                    format!("instr(lower('/' || {FOLDER}), {part}) > 0")
-                }
-            });
+        if self.project.is_some() {
+            // Whether a folder is of the project, SQL cannot tell.
+            let folders: Vec<&String> = folders.iter().filter(|folder| self.allows_folder(Some(folder))).collect();
+            let folders = bind(text(&serde_json::to_string(&folders).unwrap_or_default()));
+            session.push(format!("folder IN (SELECT value FROM json_each({folders}))"));
         }
         if let Some(since) = self.since_ms {
             let since = bind(Value::Integer(since));
@@ -168,25 +149,6 @@ impl Filter {
         );
         Some((sql, values))
     }
-}
-
-/// `true` if a folder is that of a project, or below it.
-fn is_inside_project(folder: Option<&str>, project: &str) -> bool {
-    let Some(folder) = folder else { return false };
-    let folder = format!("{}/", folder.replace('\\', "/").trim_end_matches('/'));
-    let project = project.replace('\\', "/");
-    let path = project.trim_matches('/');
-    let is_drive = path.as_bytes().get(1) == Some(&b':');
-    match (project.starts_with('/'), path) {
-        (true, "") => true,
-        (true, path) => folder.starts_with(&format!("/{path}/")),
-        (false, path) if is_drive => folder.starts_with(&format!("{path}/")),
-        (false, path) => format!("/{folder}").to_ascii_lowercase().contains(&format!("/{}/", path.to_ascii_lowercase())),
-    }
-}
-
-fn starts_with_sql(text: &str, with: &str) -> String {
-    format!("substr({text}, 1, length({with})) = {with}")
 }
 
 fn text(text: &str) -> Value {

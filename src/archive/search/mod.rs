@@ -40,7 +40,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 pub use federated::{RemoteArchive, Visit};
-pub use filter::{Filter, TextKind, resolve_project};
+pub use filter::{Filter, TextKind};
 pub use index::SearchIndex;
 pub use index_embeddings::{EmbedReport, embed_missing, passage_texts_of};
 pub use merge::merge_results;

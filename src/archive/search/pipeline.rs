@@ -10,6 +10,7 @@ use super::rank::{Candidate, RankingContext};
 use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, rank, time};
 use crate::SUMMARY_CONFIDENCE;
 use crate::embed::EmbeddingModel;
+use crate::project::ProjectScope;
 use crate::quote::head;
 use crate::store::{Store, StoreReader, StoredSummary, TurnLocation};
 
@@ -112,7 +113,8 @@ fn search_once<C: CandidateSource>(
         pool.found.values_mut().for_each(|found| found.0 = None);
     }
     let candidates = candidates(store, catalog, &pool, allowed.as_ref())?;
-    let around = RankingContext { time, folder: request.folder.as_deref(), now_ms: request.now.as_millisecond() };
+    let project = request.folder.as_deref().map(ProjectScope::at);
+    let around = RankingContext { time, project: project.as_ref(), now_ms: request.now.as_millisecond() };
     // What is asked for in a kind of text, or in quotes, has to be in it: neighbors are not.
     let is_strict = !request.kinds.is_empty() || terms.has_quotes();
     let stages = Stages { neighbors: request.stages.neighbors && !is_strict, ..request.stages };

@@ -9,6 +9,7 @@ to compare with. All weights were chosen with `cargo xtask bench retrieval`; eac
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::project::ProjectScope;
 use crate::store::TurnLocation;
 use crate::{ImportanceFactors, importance};
 
@@ -99,8 +100,8 @@ pub struct Candidate {
 pub struct RankingContext<'a> {
     /// The time that the query names, in milliseconds since 1970.
     pub time: Option<Range<i64>>,
-    /// The folder that the search is run from.
-    pub folder: Option<&'a str>,
+    /// The project that the search is run from.
+    pub project: Option<&'a ProjectScope>,
     /// Now, in milliseconds since 1970.
     pub now_ms: i64,
 }
@@ -146,7 +147,9 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
     }
     for one in ranked.values_mut() {
         let Some(candidate) = one.candidate.map(|number| &candidates[number]) else { continue };
-        if stages.project && around.folder.is_some() && candidate.place.folder.as_deref() == around.folder {
+        let is_of_project =
+            |project: &ProjectScope| candidate.place.folder.as_deref().is_some_and(|folder| project.contains(folder));
+        if stages.project && around.project.is_some_and(is_of_project) {
             one.score += PROJECT_BONUS;
         }
         if stages.importance {
@@ -290,7 +293,7 @@ mod tests {
             let [scores, context, neighbors, session, project, importance, time, duplicates] = flags;
             let stages = Stages { scores, context, neighbors, session, project, importance, time, duplicates };
             let candidates: Vec<Candidate> = given.into_iter().map(|(t, i, words, cosine)| candidate(t, i, words, cosine)).collect();
-            let ranked = rank(&candidates, stages, &RankingContext { time: Some(0..2000), folder: None, now_ms: 5000 });
+            let ranked = rank(&candidates, stages, &RankingContext { time: Some(0..2000), project: None, now_ms: 5000 });
             for one in &candidates {
                 prop_assert!(ranked.iter().any(|ranked| ranked.at == (one.place.transcript, one.place.index) && ranked.candidate.is_some()));
             }

@@ -12,7 +12,9 @@ use super::index::OWN_COLUMNS;
 use super::keywords::{Keywords, dedup_prefix, is_relevant};
 use super::query::QueryTerms;
 use super::{SearchError, SearchIndex};
+use crate::project::ProjectScope;
 use crate::store::{StoreReader, StoredTurn, TurnLocation};
+use ctxbridge_common::folder::FolderKey;
 
 /// Number of entries whose locations are looked up at once: those of other projects may come first.
 const LOCATION_BATCH_ENTRIES: usize = 24;
@@ -24,8 +26,8 @@ const MAX_COMPARED_TURNS: usize = 48;
 pub struct RelatedQuery<'a> {
     /// The current text.
     pub text: &'a str,
-    /// The folders of the current project: turns of others are not related.
-    pub folders: &'a [String],
+    /// The current project: turns of others are not related.
+    pub project: &'a ProjectScope,
     /// The current session, whose turns are known.
     pub session: &'a str,
     /// Number of turns at the start of the session that are no longer in the window.
@@ -59,7 +61,7 @@ pub fn related(
     about: &RelatedQuery<'_>,
 ) -> Result<Vec<RelatedTurn>, SearchError> {
     // What is started in the root or nowhere is of no project.
-    if !about.folders.iter().any(|folder| !folder.trim_matches(['/', '\\']).is_empty()) {
+    if about.project.roots().iter().all(FolderKey::is_root) {
         return Ok(Vec::new());
     }
     index.set_deadline(Some(about.deadline))?;
@@ -137,10 +139,6 @@ impl RelatedQuery<'_> {
     }
 
     fn is_of_project(&self, place: &TurnLocation) -> bool {
-        let Some(folder) = place.folder.as_deref() else { return false };
-        let is_in = |root: &String| {
-            folder.strip_prefix(root.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '\\']))
-        };
-        self.folders.iter().any(is_in)
+        place.folder.as_deref().is_some_and(|folder| self.project.contains(folder))
     }
 }

@@ -71,7 +71,7 @@ impl CandidateSource for RemoteCandidates {
     /// Tools and files are the same in all places of an entry.
     fn is_allowed(&self, allowed: &RemoteFilter, place: &TurnLocation) -> bool {
         allowed.filter.allows_time(place.started_ms)
-            && allowed.filter.allows_folder(place.folder.as_deref())
+            && allowed.filter.allows_shared_folder(place.folder.as_deref())
             && allowed.sessions.as_ref().is_none_or(|sessions| sessions.contains(&place.session))
     }
 
@@ -83,8 +83,9 @@ impl CandidateSource for RemoteCandidates {
                 && first.zip(filter.until_ms).is_none_or(|(first, until)| first < until)
         };
         let mut sessions = store.sessions(begin, None, MAX_FILTERED_SESSIONS)?;
-        sessions
-            .retain(|session| is_of_time(session.first_ms, session.last_ms) && filter.allows_folder(session.folder.as_deref()));
+        sessions.retain(|session| {
+            is_of_time(session.first_ms, session.last_ms) && filter.allows_shared_folder(session.folder.as_deref())
+        });
         let mut found: Vec<(i64, i64)> = Vec::new();
         for session in sessions.iter().take(MAX_NEWEST_SESSIONS) {
             let turns = store.turns(session.key, TurnSelection::Newest(MAX_NEWEST_TURNS))?;

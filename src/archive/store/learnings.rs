@@ -1,6 +1,7 @@
 //! Learnings, as a store returns them.
 
 use crate::learn::{LearningId, LearningKind};
+use crate::project::ProjectScope;
 
 /// Query for learnings, which are listed newest first.
 #[derive(Clone, Debug)]
@@ -9,8 +10,8 @@ pub struct LearningQuery {
     pub kind: Option<LearningKind>,
     /// Only of this project's folder.
     pub folder: Option<String>,
-    /// Only of folders with this in their path, or below it.
-    pub project: Option<String>,
+    /// Only of the folders of this project.
+    pub project: Option<ProjectScope>,
     /// Only of this session, as the store counts them.
     pub session: Option<i64>,
     /// Only those said at this time or later, in milliseconds since 1970.

@@ -12,6 +12,7 @@ maintenance. [`Store`] is all of it. Every function fails if the store cannot be
 */
 
 mod error;
+mod folders;
 mod imported;
 pub mod jsonl;
 mod learnings;
@@ -20,6 +21,7 @@ pub mod sqlite;
 mod vectors;
 
 pub use error::{ServerFailure, StoreError};
+pub use folders::{FolderFacts, FolderStore, SessionFolder, SessionMove};
 pub use imported::{ImportedEmbedding, ImportedUsage};
 pub use learnings::{LearningQuery, StoredFix, StoredLearning};
 pub use records::{
@@ -32,6 +34,7 @@ pub use vectors::VectorStore;
 use std::io::Write;
 
 use super::maintenance::{ArchiveStats, MaintenanceMode, MaintenancePlan, MaintenanceReport};
+use super::project::ProjectScope;
 use super::search::filter::Filter;
 use super::tier::Tier;
 use crate::learn::{LearningBatch, LearningCursor, ToolStats};
@@ -72,6 +75,7 @@ pub trait Store:
     + PinWriter
     + UsageWriter
     + ProjectStore
+    + FolderStore
     + MaintenanceStore
     + Send
 {
@@ -96,8 +100,11 @@ pub trait SessionReader {
     /// Returns a session by its full id.
     fn session(&mut self, session: &str) -> Result<Option<Session>, StoreError>;
 
-    /// Sessions, the newest first; only those whose id starts with `prefix`, only in this folder, at most `limit`.
-    fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError>;
+    /// Sessions, the newest first; only those whose id starts with `prefix`, only of this project, at most `limit`.
+    fn sessions(&mut self, prefix: &str, project: Option<&ProjectScope>, limit: usize) -> Result<Vec<Session>, StoreError>;
+
+    /// Returns the folders that sessions worked in, the one of the newest session first.
+    fn folders(&mut self) -> Result<Vec<SessionFolder>, StoreError>;
 
     /// Returns the sessions whose title has all of these lower-case words, the newest first.
     fn sessions_titled(&mut self, words: &[String], limit: usize) -> Result<Vec<i64>, StoreError>;
@@ -188,11 +195,11 @@ pub trait CompactionReader {
     /// Compactions of a session, or of all, not before `since_ms`, in order of time.
     fn compactions(&mut self, session: Option<i64>, since_ms: i64) -> Result<Vec<StoredCompaction>, StoreError>;
 
-    /// Returns compactions whose snapshot matches an index expression, best first; only of folders with `project` in their path.
+    /// Returns compactions whose snapshot matches an index expression, best first; only of this project.
     fn search_compactions(
         &mut self,
         words: &str,
-        project: Option<&str>,
+        project: Option<&ProjectScope>,
         limit: usize,
     ) -> Result<Vec<StoredCompaction>, StoreError>;
 }
@@ -208,11 +215,11 @@ pub trait LearningReader {
     /// Returns the tool statistics of a session: of its own transcript first, then of each sub-agent's.
     fn tool_stats(&mut self, session: i64) -> Result<Vec<(Option<String>, ToolStats)>, StoreError>;
 
-    /// Returns at most `limit` calls that failed and later passed, newest first; only of folders with `project` in their path.
-    fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError>;
+    /// Returns at most `limit` calls that failed and later passed, newest first; only of this project.
+    fn fixes(&mut self, project: Option<&ProjectScope>, limit: usize) -> Result<Vec<StoredFix>, StoreError>;
 
-    /// Returns the files that turns changed, of at most `limit` turns, newest first; only of folders with `project` in their path.
-    fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError>;
+    /// Returns the files that turns changed, of at most `limit` turns, newest first; only of this project.
+    fn changed_files(&mut self, project: Option<&ProjectScope>, limit: usize) -> Result<Vec<Vec<String>>, StoreError>;
 
     /// Returns the number of learnings of each kind, largest first; superseded ones do not count.
     fn learnings_by_kind(&mut self) -> Result<Vec<(String, u64)>, StoreError>;

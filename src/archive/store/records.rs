@@ -105,8 +105,10 @@ pub struct Session {
     pub key: i64,
     /// The client's id.
     pub session: String,
-    /// The folder that the client worked in.
+    /// The folder that the client worked in, or the one that its project was moved to.
     pub folder: Option<String>,
+    /// The folder that the client worked in, if the project was moved.
+    pub moved_from: Option<String>,
     /// Start of the first turn, in milliseconds since 1970.
     pub first_ms: Option<i64>,
     /// End of the last turn.

@@ -13,7 +13,7 @@ use ctxbridge_archive::quote::{self, cut};
 use ctxbridge_archive::search::query::QueryTerms;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::{CompactionReader, Session, Store, StoreError, StoredCompaction};
+use ctxbridge_archive::store::{Session, Store, StoreError, StoredCompaction};
 
 /// Maximum number of characters shown of a message.
 const MESSAGE_CHARS: usize = 160;
@@ -33,7 +33,7 @@ pub(super) struct HistoryArgs {
     /// Search compactions for words in their first or last message or topics; in all sessions unless one is given
     #[arg(long, value_name = "WORD", num_args = 1..)]
     search: Vec<String>,
-    /// Only sessions of this folder or below (part of the path is enough; `.` is the current folder)
+    /// Only sessions of this folder or below (the end of its path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER", requires = "search")]
     project: Option<String>,
     /// Maximum number of search results
@@ -64,14 +64,14 @@ impl HistoryArgs {
                     Err(error) if error.is_cold() => output.note(&format!("note: {error}")),
                     passed => drop(passed?),
                 }
-                self.of_session(&mut *store, session)?
+                self.of_session(&mut *store, session, output)?
             }
             None => {
                 snapshot::take_all_snapshots(&mut *store, None, &mut |done| {
                     output.progress(&format!("looking through {done} sessions"))
                 })?;
                 output.clear_progress();
-                self.found(&mut *store, None)?
+                self.found(&mut *store, None, output)?
             }
         };
         let numbers = Numbers::of(&mut *store, &found)?;
@@ -93,22 +93,22 @@ impl HistoryArgs {
         Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 
-    fn of_session(&self, store: &mut dyn CompactionReader, session: &Session) -> anyhow::Result<Vec<StoredCompaction>> {
+    fn of_session(&self, store: &mut dyn Store, session: &Session, output: &Output) -> anyhow::Result<Vec<StoredCompaction>> {
         if self.search.is_empty() {
             return Ok(store.compactions(Some(session.key), i64::MIN)?);
         }
-        let mut found = self.found(store, Some(&session.session))?;
+        let mut found = self.found(store, Some(&session.session), output)?;
         found.truncate(self.limit as usize);
         Ok(found)
     }
 
-    fn found(&self, store: &mut dyn CompactionReader, session: Option<&str>) -> anyhow::Result<Vec<StoredCompaction>> {
+    fn found(&self, store: &mut dyn Store, session: Option<&str>, output: &Output) -> anyhow::Result<Vec<StoredCompaction>> {
         let Some(words) = QueryTerms::of(&self.search.join(" "), &Tokenizer::default()).expression(&[]) else {
             return Err(UsageError("--search names no word to look for".to_owned()).into());
         };
-        let project = archives::project(self.project.as_deref())?;
+        let project = archives::project(self.project.as_deref(), store, false, output)?;
         let limit = if session.is_some() { usize::MAX } else { self.limit as usize };
-        let mut found = store.search_compactions(&words, project.as_deref(), limit)?;
+        let mut found = store.search_compactions(&words, project.as_ref(), limit)?;
         found.retain(|compaction| session.is_none_or(|session| compaction.session == session));
         Ok(found)
     }

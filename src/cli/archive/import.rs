@@ -89,6 +89,7 @@ impl ImportArgs {
         if let Some(aside) = imported.quarantined.as_ref().filter(|_| self.background) {
             hook::queue_damage_notice(&data, aside);
         }
+        super::follow_projects(&location, self.background, output);
         tell(&imported, output)?;
         anyhow::ensure!(imported.failed.is_empty() || imported.transcripts > imported.failed.len(), "nothing could be archived");
         Ok(CommandOutcome::Yes)

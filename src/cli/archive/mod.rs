@@ -2,8 +2,10 @@
 
 mod diff;
 mod export;
+mod follow;
 mod history;
 mod import;
+mod move_project;
 mod optimize;
 mod pin;
 mod restore;
@@ -19,16 +21,18 @@ mod status;
 mod sync;
 mod tiers;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 
 use super::CommandOutcome;
 use super::output::{Output, count};
+use crate::hook;
 use ctxbridge_archive::merge::{MergeReport, merge};
 use ctxbridge_archive::open::Location;
-
+use ctxbridge_archive::project_moves::follow_all_projects;
 use ctxbridge_archive::quote::printable;
+use ctxbridge_archive::store::sqlite::LockPolicy;
 pub(super) use search::show as show_found;
 pub(super) use show::{note_owner, show_handle};
 
@@ -57,6 +61,11 @@ enum ArchiveCommand {
     Show(show::ArchiveShowArgs),
     /// List a session's compactions, with the messages before each
     History(history::HistoryArgs),
+    /// Tell the archive that a project's folder was renamed or moved
+    Move(move_project::MoveArgs),
+    /// (internal) Look whether a project's folder was renamed
+    #[command(hide = true)]
+    Follow(follow::FollowArgs),
     /// Pin turns so they are never pruned and are restored first
     Pin(pin::PinArgs),
     /// Restore a session's transcript, byte for byte
@@ -87,6 +96,8 @@ impl ArchiveArgs {
             ArchiveCommand::Sessions(args) => args.run(output),
             ArchiveCommand::Show(args) => args.run(output),
             ArchiveCommand::History(args) => args.run(output),
+            ArchiveCommand::Move(args) => args.run(output),
+            ArchiveCommand::Follow(args) => args.run(output),
             ArchiveCommand::Pin(args) => args.run(output),
             ArchiveCommand::Restore(args) => args.run(output),
             ArchiveCommand::Export(args) => args.run(output),
@@ -99,6 +110,25 @@ impl ArchiveArgs {
             #[cfg(feature = "team")]
             ArchiveCommand::Revoke(args) => args.run(output),
         }
+    }
+}
+
+/// Time limit for noting which projects there are, and which have moved.
+const FOLLOWING: Duration = Duration::from_secs(20);
+
+/// Notes the folders of sessions, and has sessions follow the projects that were renamed. The user is told; a failure is only noted.
+fn follow_projects(location: &Location, is_background: bool, output: &Output) {
+    if !location.is_begun() {
+        return;
+    }
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let followed = location
+        .open_for_reading(LockPolicy::Background)
+        .and_then(|mut opened| follow_all_projects(&mut *opened.store, now_ms, Instant::now() + FOLLOWING));
+    match followed {
+        Ok(moves) if is_background => moves.iter().for_each(|moved| hook::queue_move_notice(location.data(), moved)),
+        Ok(moves) => moves.iter().for_each(|moved| output.note(&format!("{}: {moved}", moved.to))),
+        Err(error) => output.note(&format!("could not look for projects that were renamed: {error}")),
     }
 }
 

@@ -76,7 +76,10 @@ impl OptimizeArgs {
                 output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
             }
             let deadline = self.background.then(|| Instant::now() + BACKGROUND_MERGING);
-            (super::merge_back(&location, deadline, output), run.run()?)
+            let merged = super::merge_back(&location, deadline, output);
+            let done = run.run()?;
+            super::follow_projects(&location, self.background, output);
+            (merged, done)
         };
         output.clear_progress();
         let damaged = done.cycle.damaged.as_deref().or(done.compared.quarantined.as_deref());

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use crate::cli::archives;
 use crate::cli::output::{BOLD, DIM, GOOD, Output, stamp, styled, time};
 use crate::cli::{CommandOutcome, UsageError, search_shared};
 use ctxbridge_archive::quote;
@@ -29,7 +28,7 @@ pub(in crate::cli) struct ArchiveSearchArgs {
     /// Only this session (id or prefix)
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only sessions of this folder or below (part of the path is enough; `.` is the current folder)
+    /// Only sessions of this folder or below (the end of its path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER")]
     project: Option<String>,
     /// Only turns started at this time or later: a day, or words such as `last week`
@@ -64,7 +63,7 @@ impl ArchiveSearchArgs {
         let request = SearchRequest {
             filter: Filter {
                 session: self.session.clone(),
-                project: archives::project(self.project.as_deref())?,
+                project: None,
                 since_ms: self.since.as_deref().map(edge).transpose()?,
                 until_ms: self.until.as_deref().map(edge).transpose()?,
                 tool: self.tool.clone(),
@@ -76,7 +75,7 @@ impl ArchiveSearchArgs {
             folder: Some(folder.to_string_lossy().into_owned()),
             ..SearchRequest::new(&self.query.join(" "))
         };
-        let found = search_shared::search(&request, self.here, output)?;
+        let found = search_shared::search(request.clone(), self.project.as_deref(), self.here, output)?;
         show(&request, &found, output)
     }
 }

@@ -1,7 +1,5 @@
 //! `ctxbridge archive sessions`
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
 use crate::cli::CommandOutcome;
@@ -15,9 +13,9 @@ use ctxbridge_archive::tier::Tier;
 #[command(after_help = "Example:
   ctxbridge archive sessions --project . --limit 5")]
 pub(super) struct SessionsArgs {
-    /// Only sessions that worked in this folder
+    /// Only sessions of this folder or below (the end of its path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER")]
-    project: Option<PathBuf>,
+    project: Option<String>,
     /// Maximum number to list
     #[arg(long, default_value_t = 50)]
     limit: usize,
@@ -26,9 +24,8 @@ pub(super) struct SessionsArgs {
 impl SessionsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archives::open_to_read(output)?;
-        let project =
-            self.project.as_ref().map(|folder| folder.canonicalize().or_else(|_| std::path::absolute(folder))).transpose()?;
-        let sessions = store.sessions("", project.as_deref().map(|folder| folder.to_string_lossy()).as_deref(), self.limit)?;
+        let project = archives::project(self.project.as_deref(), &mut *store, false, output)?;
+        let sessions = store.sessions("", project.as_ref(), self.limit)?;
         if output.json {
             let sessions = sessions.iter().map(|session| as_json(&mut *store, session)).collect::<Result<Vec<_>, _>>()?;
             output.value(&json!({ "sessions": sessions }))?;

@@ -40,7 +40,7 @@ pub(super) struct LearningsSearchArgs {
 impl LearningsListArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archives::open_to_read(output)?;
-        let mut wanted = self.which.to_query()?;
+        let mut wanted = self.which.to_query(&mut *store, output)?;
         if let Some(prefix) = &self.session {
             let Some(session) = archives::find(&mut *store, prefix)? else {
                 archives::note_missing(prefix, output);
@@ -60,7 +60,7 @@ impl LearningsSearchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archives::open_to_read(output)?;
         let words = QueryTerms::of(&self.words.join(" "), &Tokenizer::default()).expression(&[]);
-        let mut wanted = self.which.to_query()?;
+        let mut wanted = self.which.to_query(&mut *store, output)?;
         let found = match words {
             None => Vec::new(),
             words => {

@@ -10,13 +10,13 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::archives::project;
+use super::archives;
 use super::output::{BOLD, DIM, Output, styled};
 use super::output::{stamp, time as minute};
 use super::{CommandOutcome, UsageError};
 use ctxbridge_archive::learn::LearningKind;
 use ctxbridge_archive::search::time;
-use ctxbridge_archive::store::{LearningQuery, StoredLearning};
+use ctxbridge_archive::store::{LearningQuery, Store, StoredLearning};
 use ctxbridge_archive::{handle, quote};
 
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ struct LearningFilterArgs {
     /// Only this kind: decision, solution, outcome, handoff or checkpoint
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<LearningKind>,
-    /// Only sessions of this folder or below (part of the path is enough; `.` is the current folder)
+    /// Only sessions of this folder or below (the end of its path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER")]
     project: Option<String>,
     /// Only learnings from this time on: a day, or words such as `last week`
@@ -86,12 +86,12 @@ fn kind(name: &str) -> Result<LearningKind, String> {
 }
 
 impl LearningFilterArgs {
-    fn to_query(&self) -> anyhow::Result<LearningQuery> {
+    fn to_query(&self, store: &mut dyn Store, output: &Output) -> anyhow::Result<LearningQuery> {
         let since =
             self.since.as_deref().map(|text| time::parse_moment(text, Timestamp::now(), &TimeZone::system()).map_err(UsageError));
         Ok(LearningQuery {
             kind: self.kind,
-            project: project(self.project.as_deref())?,
+            project: archives::project(self.project.as_deref(), store, false, output)?,
             since_ms: since.transpose()?,
             with_superseded: self.all,
             limit: usize::try_from(self.limit).unwrap_or(usize::MAX),

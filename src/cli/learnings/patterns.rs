@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::minute;
 use crate::cli::CommandOutcome;
-use crate::cli::archives::{self, project};
+use crate::cli::archives;
 
 use crate::cli::output::{BOLD, DIM, Output, count, stamp, styled};
 use ctxbridge_archive::learn::{CoChange, RecurringFailure, co_changes, recurring_failures};
@@ -16,7 +16,7 @@ use ctxbridge_archive::quote;
 
 A failure counts if the same call failed, a file was changed, and the call then passed. Exits 1 if there are no patterns.")]
 pub(super) struct PatternsArgs {
-    /// Only sessions of this folder or below (part of the path is enough; `.` is the current folder)
+    /// Only sessions of this folder or below (the end of its path is enough; `.` is the current folder)
     #[arg(long, value_name = "FOLDER")]
     project: Option<String>,
     /// Maximum number of patterns of each kind
@@ -30,10 +30,10 @@ const MAX_ROWS_READ: usize = 20_000;
 impl PatternsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archives::open_to_read(output)?;
-        let project = project(self.project.as_deref())?;
+        let project = archives::project(self.project.as_deref(), &mut *store, false, output)?;
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        let mut failures = recurring_failures(&store.fixes(project.as_deref(), MAX_ROWS_READ)?);
-        let mut files = co_changes(&store.changed_files(project.as_deref(), MAX_ROWS_READ)?);
+        let mut failures = recurring_failures(&store.fixes(project.as_ref(), MAX_ROWS_READ)?);
+        let mut files = co_changes(&store.changed_files(project.as_ref(), MAX_ROWS_READ)?);
         failures.truncate(limit);
         files.truncate(limit);
         if output.json {

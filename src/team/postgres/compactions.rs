@@ -2,12 +2,14 @@
 
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::row::{FOLDER_WITH_SLASHES, PostgresRow, escape_nul, escape_nul_in, project_with_slashes, row_limit};
+use super::folders::folders_in;
+use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit};
 use super::search::delete_entry;
 use super::session_row::{SessionRow, ensure_session, share_entries};
 use super::tsvector::{TsVector, Weight, to_tsquery};
 use super::{PostgresStore, changes, maintenance, search};
 use ctxbridge_archive::SUMMARY_CONFIDENCE;
+use ctxbridge_archive::project::ProjectScope;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::store::{
     Compaction, CompactionReader, CompactionWriter, Snapshot, StoreError, StoredCompaction, StoredSummary,
@@ -292,17 +294,17 @@ impl CompactionReader for PostgresStore {
     fn search_compactions(
         &mut self,
         words: &str,
-        project: Option<&str>,
+        project: Option<&ProjectScope>,
         count: usize,
     ) -> Result<Vec<StoredCompaction>, StoreError> {
         self.read(|db| {
             let Some(query) = to_tsquery(words) else { return Ok(Vec::new()) };
             let sql = format!(
-                "{COMPACTIONS} AND c.words @@ $2::text::tsquery AND ($3::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $3) > 0)
+                "{COMPACTIONS} AND c.words @@ $2::text::tsquery AND ($3::text[] IS NULL OR s.folder = ANY ($3))
                  ORDER BY ts_rank('{{0.1, 0.4, 0.5, 1.0}}', c.words, $2::text::tsquery, 1) DESC, c.at_ms DESC LIMIT $4"
             );
-            let project = project.map(project_with_slashes);
-            db.all(&sql, &[&query, &project, &row_limit(count)])?.iter().map(compaction).collect()
+            let folders = folders_in(db, "sessions", project)?;
+            db.all(&sql, &[&query, &folders, &row_limit(count)])?.iter().map(compaction).collect()
         })
     }
 }

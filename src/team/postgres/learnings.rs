@@ -2,9 +2,11 @@
 
 use super::PostgresStore;
 use super::error::PostgresError;
-use super::row::{FOLDER_WITH_SLASHES, PostgresRow, escape_nul, escape_nul_in, project_with_slashes, row_limit};
+use super::folders::folders_in;
+use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit};
 use super::tsvector::to_tsquery;
 use ctxbridge_archive::learn::{Fix, LearningCursor, LearningId, LearningKind, ToolStats, Watcher};
+use ctxbridge_archive::project::ProjectScope;
 use ctxbridge_archive::store::{LearningQuery, LearningReader, StoreError, StoredFix, StoredLearning};
 
 /// Start of the query for learnings: selects the best, and then the turn where each was said last.
@@ -21,8 +23,7 @@ const FROM_LEARNINGS: &str = "
           GROUP BY owner, learning) AS said
         ON said.owner = l.owner AND said.learning = l.id
     WHERE l.tenant = $1 AND ($3::text IS NULL OR l.kind = $3) AND ($4::text IS NULL OR l.folder = $4)
-        AND ($5::text IS NULL
-            OR strpos('/' || btrim(lower(replace(coalesce(l.folder, ''), '\\', '/')), '/') || '/', $5) > 0)
+        AND ($5::text[] IS NULL OR l.folder = ANY ($5))
         AND ($6::bigint IS NULL OR said.last_ms >= $6) AND starts_with(encode(l.handle, 'hex'), $7)
         AND ($8 OR NOT EXISTS (SELECT FROM ctxbridge.learned n WHERE n.tenant = $1 AND n.owner = l.owner
             AND n.learning = l.superseded_by AND NOT n.is_rewound))";
@@ -73,13 +74,14 @@ impl LearningReader for PostgresStore {
                 }
                 None => format!("{SELECT_LEARNINGS} 0 AS rank {FROM_LEARNINGS} AND $9::text IS NULL {ORDER_LEARNINGS}"),
             };
+            let folders = folders_in(db, "learnings", wanted.project.as_ref())?;
             let found = db.all(
                 &sql,
                 &[
                     &wanted.session,
                     &wanted.kind.map(LearningKind::name),
                     &escape_nul_in(wanted.folder.as_deref()),
-                    &wanted.project.as_deref().map(project_with_slashes),
+                    &folders,
                     &wanted.since_ms,
                     &escape_nul(&wanted.id.to_lowercase()),
                     &wanted.with_superseded,
@@ -120,14 +122,13 @@ impl LearningReader for PostgresStore {
         })
     }
 
-    fn fixes(&mut self, project: Option<&str>, count: usize) -> Result<Vec<StoredFix>, StoreError> {
+    fn fixes(&mut self, project: Option<&ProjectScope>, count: usize) -> Result<Vec<StoredFix>, StoreError> {
         self.read(|db| {
-            let sql = format!(
+            let sql =
                 "SELECT s.session, f.uuid, f.tool, f.call, f.error, f.changed, f.failed_ms, f.fixed_ms FROM ctxbridge.fixes f
-                 JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
-              WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
-              ORDER BY f.fixed_ms DESC, f.session, f.uuid, f.tool, f.call LIMIT $3"
-            );
+                JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
+                WHERE f.tenant = $1 AND ($2::text[] IS NULL OR s.folder = ANY ($2))
+                ORDER BY f.fixed_ms DESC, f.session, f.uuid, f.tool, f.call LIMIT $3";
             let fix = |row: &PostgresRow| {
                 Ok(StoredFix {
                     session: row.text(0)?,
@@ -142,19 +143,19 @@ impl LearningReader for PostgresStore {
                     },
                 })
             };
-            db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(fix).collect()
+            let folders = folders_in(db, "sessions", project)?;
+            db.all(sql, &[&folders, &row_limit(count)])?.iter().map(fix).collect()
         })
     }
 
-    fn changed_files(&mut self, project: Option<&str>, count: usize) -> Result<Vec<Vec<String>>, StoreError> {
+    fn changed_files(&mut self, project: Option<&ProjectScope>, count: usize) -> Result<Vec<Vec<String>>, StoreError> {
         self.read(|db| {
-            let sql = format!(
-                "SELECT f.files FROM ctxbridge.changed_files f
-                 JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
-              WHERE f.tenant = $1 AND ($2::text IS NULL OR strpos({FOLDER_WITH_SLASHES}, $2) > 0)
-              ORDER BY s.last_ms DESC NULLS LAST, f.session, f.uuid LIMIT $3"
-            );
-            db.all(&sql, &[&project.map(project_with_slashes), &row_limit(count)])?.iter().map(|row| row.json(0)).collect()
+            let sql = "SELECT f.files FROM ctxbridge.changed_files f
+                JOIN ctxbridge.sessions s ON s.tenant = f.tenant AND s.id = f.session AND s.owner = f.owner
+                WHERE f.tenant = $1 AND ($2::text[] IS NULL OR s.folder = ANY ($2))
+                ORDER BY s.last_ms DESC NULLS LAST, f.session, f.uuid LIMIT $3";
+            let folders = folders_in(db, "sessions", project)?;
+            db.all(sql, &[&folders, &row_limit(count)])?.iter().map(|row| row.json(0)).collect()
         })
     }
 

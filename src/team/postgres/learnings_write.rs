@@ -21,7 +21,7 @@ use ctxbridge_common::digest;
 const MAX_SENTENCE_POSITIONS: u16 = 2_000;
 
 /// Inserts learnings, and returns the number of new ones. Known ones become visible to the audience of this session as well.
-fn insert_learnings(
+pub(super) fn insert_learnings(
     db: &mut Connection,
     session: &SessionRow,
     folder: Option<&str>,
@@ -60,7 +60,7 @@ fn insert_learnings(
 
 /// Row ids of all learnings of a batch. A join could find them as well,
 /// but a server without table statistics would compare each row with each.
-fn learning_rows(db: &mut Connection, batch: &LearningBatch) -> Result<HashMap<LearningId, i64>, PostgresError> {
+pub(super) fn learning_rows(db: &mut Connection, batch: &LearningBatch) -> Result<HashMap<LearningId, i64>, PostgresError> {
     let taken_back = batch.superseded.iter().flat_map(|(old, by)| [*old, *by]);
     let all: HashSet<LearningId> = batch.learnings.iter().map(|learning| learning.id).chain(taken_back).collect();
     if all.is_empty() {
@@ -72,7 +72,7 @@ fn learning_rows(db: &mut Connection, batch: &LearningBatch) -> Result<HashMap<L
 }
 
 /// Records the turns where learnings were said. A superseded learning that is said again later holds again.
-fn insert_occurrences(
+pub(super) fn insert_occurrences(
     db: &mut Connection,
     session: &SessionRow,
     learnings: &[Learning],

@@ -14,6 +14,7 @@ mod compactions;
 mod connection;
 mod content;
 mod error;
+mod folders;
 mod identity;
 mod learnings;
 mod learnings_write;

@@ -3,9 +3,12 @@
 use super::PostgresStore;
 use super::connection::Connection;
 use super::error::PostgresError;
-use super::row::{PostgresRow, escape_nul, escape_nul_in, row_limit, saturating_i64};
+use super::folders::folders_in;
+use super::row::{PostgresRow, escape_nul, row_limit, saturating_i64};
+use ctxbridge_archive::project::ProjectScope;
 use ctxbridge_archive::store::{
-    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionReader, SessionStats, StoreError, StoredTranscript,
+    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionReader, SessionStats, StoreError,
+    StoredTranscript,
 };
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
@@ -91,7 +94,7 @@ fn bytes_stored(db: &mut Connection) -> Result<u64, PostgresError> {
 
 const SELECT_SESSION: &str = "
     SELECT id, session, folder, version, model, context_window, context_tokens, first_ms, last_ms, end_reason,
-        CASE WHEN s.owner <> session_user::text THEN s.owner END, title
+        CASE WHEN s.owner <> session_user::text THEN s.owner END, moved_from, title
     FROM ctxbridge.sessions s WHERE s.tenant = $1
     AND EXISTS (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner)";
 
@@ -108,7 +111,8 @@ fn session_from(row: &PostgresRow) -> Result<Session, PostgresError> {
         last_ms: row.get(8)?,
         end_reason: row.optional_text(9)?,
         owner: row.optional_text(10)?,
-        title: row.optional_text(11)?,
+        moved_from: row.optional_text(11)?,
+        title: row.optional_text(12)?,
     })
 }
 
@@ -136,13 +140,24 @@ impl SessionReader for PostgresStore {
         })
     }
 
-    fn sessions(&mut self, prefix: &str, folder: Option<&str>, count: usize) -> Result<Vec<Session>, StoreError> {
+    fn sessions(&mut self, prefix: &str, project: Option<&ProjectScope>, count: usize) -> Result<Vec<Session>, StoreError> {
         self.read(|db| {
             let sql = format!(
-                "{SELECT_SESSION} AND starts_with(session, $2) AND ($3::text IS NULL OR folder = $3)
+                "{SELECT_SESSION} AND starts_with(session, $2) AND ($3::text[] IS NULL OR folder = ANY ($3))
                  ORDER BY last_ms DESC NULLS LAST, id DESC LIMIT $4"
             );
-            db.all(&sql, &[&escape_nul(prefix), &escape_nul_in(folder), &row_limit(count)])?.iter().map(session_from).collect()
+            let folders = folders_in(db, "sessions", project)?;
+            db.all(&sql, &[&escape_nul(prefix), &folders, &row_limit(count)])?.iter().map(session_from).collect()
+        })
+    }
+
+    fn folders(&mut self) -> Result<Vec<SessionFolder>, StoreError> {
+        self.read(|db| {
+            let sql = "SELECT s.folder, count(*) FROM ctxbridge.sessions s WHERE s.tenant = $1 AND s.folder IS NOT NULL
+                AND EXISTS (SELECT FROM ctxbridge.transcripts t WHERE t.tenant = $1 AND t.session = s.id AND t.owner = s.owner)
+                GROUP BY s.folder ORDER BY max(s.last_ms) DESC NULLS LAST, s.folder";
+            let folder = |row: &PostgresRow| Ok(SessionFolder { folder: row.text(0)?, sessions: row.unsigned(1)? });
+            db.all(sql, &[])?.iter().map(folder).collect()
         })
     }
 

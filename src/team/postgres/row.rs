@@ -126,14 +126,6 @@ pub(super) fn saturating_i64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// SQL expression: a session's folder, normalized and enclosed in slashes.
-pub(super) const FOLDER_WITH_SLASHES: &str = r"'/' || btrim(lower(replace(coalesce(s.folder, ''), '\', '/')), '/') || '/'";
-
-/// A project's path, normalized and enclosed in slashes.
-pub(super) fn project_with_slashes(project: &str) -> String {
-    escape_nul(&format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase()))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/003_write.sql"),
     include_str!("migrations/004_search.sql"),
     include_str!("migrations/005_branches.sql"),
+    include_str!("migrations/006_projects.sql"),
 ];
 
 /// Key of the advisory lock for migrations: an arbitrary number that nobody else uses.

@@ -8,7 +8,8 @@ use super::PostgresStore;
 use super::connection::{Connection, Params};
 use super::content::TurnContent;
 use super::error::PostgresError;
-use super::row::{PostgresRow, escape_nul, escape_nul_in, project_with_slashes};
+use super::folders::folders_in;
+use super::row::{PostgresRow, escape_nul, escape_nul_in};
 use super::tsvector::{TsVector, alternatives, to_tsquery};
 use ctxbridge_archive::search::filter::Filter;
 use ctxbridge_archive::store::{Batch, SearchBackend, StoreError, VectorStore};
@@ -83,8 +84,10 @@ pub(super) fn forget_vectors(db: &mut Connection, entries: &[i64]) -> Result<(),
 /// A filter as parameters of the SQL search functions.
 struct FilterParams {
     session: Option<String>,
+    /// A parameter that no version uses any more.
     below_folder: Option<String>,
-    in_folder: Option<String>,
+    /// A JSON array.
+    in_folders: Option<String>,
     since_ms: Option<i64>,
     until_ms: Option<i64>,
     tool: Option<String>,
@@ -92,35 +95,23 @@ struct FilterParams {
 }
 
 impl FilterParams {
-    fn of(filter: &Filter) -> Self {
-        let (mut below_folder, mut in_folder) = (None, None);
-        if let Some(project) = &filter.project {
-            let project = project.replace('\\', "/");
-            let path = project.trim_matches('/');
-            let is_drive = path.as_bytes().get(1) == Some(&b':');
-            match (project.starts_with('/'), path) {
-                // Everything is below the root.
-                (true, "") => below_folder = Some(String::new()),
-                (true, path) => below_folder = Some(escape_nul(&format!("/{path}/"))),
-                (false, path) if is_drive => below_folder = Some(escape_nul(&format!("{path}/"))),
-                (false, path) => in_folder = Some(project_with_slashes(path)),
-            }
-        }
-        Self {
+    fn of(db: &mut Connection, filter: &Filter) -> Result<Self, PostgresError> {
+        let folders = folders_in(db, "sessions", filter.project.as_ref())?;
+        Ok(Self {
             session: escape_nul_in(filter.session.as_deref()),
-            below_folder,
-            in_folder,
+            below_folder: None,
+            in_folders: folders.map(|folders| serde_json::Value::from(folders).to_string()),
             since_ms: filter.since_ms,
             until_ms: filter.until_ms,
             tool: escape_nul_in(filter.tool.as_deref()),
             file: escape_nul_in(filter.file.as_deref()),
-        }
+        })
     }
 
     /// The parameters of a search: those before the filter, the filter, and those after it.
     fn between<'p>(&'p self, before: Params<'p>, after: Params<'p>) -> Vec<&'p (dyn ToSql + Sync)> {
         let filter: [&(dyn ToSql + Sync); 7] =
-            [&self.session, &self.below_folder, &self.in_folder, &self.since_ms, &self.until_ms, &self.tool, &self.file];
+            [&self.session, &self.below_folder, &self.in_folders, &self.since_ms, &self.until_ms, &self.tool, &self.file];
         [before, &filter, after].concat()
     }
 }
@@ -133,11 +124,13 @@ impl SearchBackend for PostgresStore {
     fn search_text(&mut self, expression: &str, filter: &Filter, most: usize) -> Result<Vec<(i64, f32)>, StoreError> {
         let Some(query) = to_tsquery(expression) else { return Ok(Vec::new()) };
         let terms = alternatives(expression);
-        let limits = FilterParams::of(filter);
         let sql = "SELECT entry, score FROM ctxbridge.find_words($1, $2::text::tsquery, $3, $4, $5, $6, $7, $8, $9, $10,
             $11::text[]::tsquery[])";
         let most = small(most);
-        self.read(|db| hits(&db.all(sql, &limits.between(&[&query, &most], &[&terms]))?))
+        self.read(|db| {
+            let limits = FilterParams::of(db, filter)?;
+            hits(&db.all(sql, &limits.between(&[&query, &most], &[&terms]))?)
+        })
     }
 
     fn search_vectors(
@@ -149,11 +142,13 @@ impl SearchBackend for PostgresStore {
     ) -> Result<Vec<(i64, f32)>, StoreError> {
         self.require_vectors()?;
         let vector = vector_literal(vector);
-        let limits = FilterParams::of(filter);
         let sql = "SELECT entry, score FROM ctxbridge.find_near($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         let most = small(most);
         // What is set for a search holds as long as its transaction.
-        self.read(|db| db.transaction(|db| hits(&db.all(sql, &limits.between(&[&model, &vector, &most], &[]))?)))
+        self.read(|db| {
+            let limits = FilterParams::of(db, filter)?;
+            db.transaction(|db| hits(&db.all(sql, &limits.between(&[&model, &vector, &most], &[]))?))
+        })
     }
 }
 

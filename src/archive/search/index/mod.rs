@@ -491,7 +491,11 @@ impl SearchIndex {
     /// # Errors
     /// As [`Self::detach`].
     pub fn resolve_filter(&mut self, filter: &Filter) -> Result<Option<AllowedIds>, SearchError> {
-        let Some((condition, values)) = filter.to_sql_condition() else { return Ok(None) };
+        let folders = match filter.project {
+            Some(_) => self.wrap_error(self.session_folders())?,
+            None => Vec::new(),
+        };
+        let Some((condition, values)) = filter.to_sql_condition(&folders) else { return Ok(None) };
         let work = || -> rusqlite::Result<AllowedIds> {
             let mut allowed = AllowedIds::default();
             let mut statement = self.db.prepare_cached(&condition)?;
@@ -503,6 +507,12 @@ impl SearchIndex {
             Ok(allowed)
         };
         self.wrap_error(work()).map(Some)
+    }
+
+    /// The folders of the archive's sessions.
+    fn session_folders(&self) -> rusqlite::Result<Vec<String>> {
+        let sql = "SELECT DISTINCT folder FROM archive.sessions WHERE folder IS NOT NULL";
+        self.db.prepare_cached(sql)?.query_map([], |row| row.get(0))?.collect()
     }
 
     /// Moves the write-ahead log into the file and merges some segments of the word index. If `thoroughly`, all are merged, which

@@ -11,8 +11,9 @@ use crate::learn::{LearningBatch, LearningCursor};
 use crate::maintenance::{MaintenanceMode, MaintenancePlan};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{
-    AppendOutcome, Batch, Compaction, CompactionWriter, Cursor, ImportedUsage, LearningWriter, MaintenanceStore, PinWriter,
-    Segment, SharedPrefix, Snapshot, StoreError, Transcript, TranscriptAppender, UsageWriter,
+    AppendOutcome, Batch, Compaction, CompactionWriter, Cursor, FolderFacts, FolderStore, ImportedUsage, LearningWriter,
+    MaintenanceStore, PinWriter, Segment, SessionMove, SharedPrefix, Snapshot, StoreError, Transcript, TranscriptAppender,
+    UsageWriter,
 };
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, PathChange, Turn};
@@ -51,6 +52,10 @@ pub(super) enum JournalChange {
     Snapshot { compaction: (String, i64, u32, u32), snapshot: Snapshot },
     /// Learnings from a piece of a transcript.
     Learn { path: String, batch: LearningBatch, progress: Box<LearningCursor> },
+    /// Facts about a folder.
+    Folder { facts: FolderFacts },
+    /// The projects of sessions were moved.
+    Move { moves: Vec<SessionMove> },
 }
 
 /// The hash that names an entry.
@@ -146,6 +151,7 @@ impl JournalChange {
     pub fn steps(&self) -> u64 {
         match self {
             Self::Append(append) => 1 + append.turns.len() as u64,
+            Self::Move { moves } => 1 + moves.len() as u64,
             _ => 1,
         }
     }
@@ -186,6 +192,8 @@ impl JournalChange {
                     to.save_snapshot(compaction, &snapshot)?;
                 }
             }
+            Self::Folder { facts } => to.note_folder(&facts)?,
+            Self::Move { moves } => to.move_sessions(&moves)?,
             Self::Learn { path, batch, progress } => {
                 if let Some(transcript) = to.transcript_at(&path)? {
                     return to.add_learnings(transcript, &batch, &progress).map(ChangeOutcome::LearningsAdded);

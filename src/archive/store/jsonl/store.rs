@@ -10,9 +10,9 @@ use crate::learn::{LearningBatch, LearningCursor};
 use crate::maintenance::{ArchiveStats, HotSetUsage, MaintenanceMode, MaintenancePlan, MaintenanceReport};
 use crate::store::sqlite::SqliteQueries;
 use crate::store::{
-    AppendOutcome, ArchiveTotals, Batch, Compaction, CompactionWriter, CursorReader, ImportedUsage, LearningWriter,
-    MaintenanceStore, PinWriter, ProjectStore, SegmentReader, Snapshot, Store, StoreError, StoreReader, TierReader,
-    TranscriptAppender, UsageWriter,
+    AppendOutcome, ArchiveTotals, Batch, Compaction, CompactionWriter, CursorReader, FolderFacts, FolderStore, ImportedUsage,
+    LearningWriter, MaintenanceStore, PinWriter, ProjectStore, SegmentReader, SessionMove, Snapshot, Store, StoreError,
+    StoreReader, TierReader, TranscriptAppender, UsageWriter,
 };
 use ctxbridge_config::StoreKind;
 use ctxbridge_transcript::{CompactSummary, FirstContext};
@@ -26,6 +26,29 @@ impl SqliteQueries for JsonlStore {
 impl TierReader for JsonlStore {}
 
 impl ProjectStore for JsonlStore {}
+
+impl FolderStore for JsonlStore {
+    fn folder_facts(&mut self) -> Result<Vec<FolderFacts>, StoreError> {
+        self.now()?.folder_facts()
+    }
+
+    fn note_folder(&mut self, facts: &FolderFacts) -> Result<(), StoreError> {
+        self.change(|store| {
+            store.replayed.memory.note_folder(facts)?;
+            Ok(((), Some(JournalChange::Folder { facts: facts.clone() })))
+        })
+    }
+
+    fn move_sessions(&mut self, moves: &[SessionMove]) -> Result<(), StoreError> {
+        if moves.is_empty() {
+            return Ok(());
+        }
+        self.change(|store| {
+            store.replayed.memory.move_sessions(moves)?;
+            Ok(((), Some(JournalChange::Move { moves: moves.to_vec() })))
+        })
+    }
+}
 
 impl Store for JsonlStore {}
 

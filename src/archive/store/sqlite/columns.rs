@@ -42,8 +42,3 @@ pub(super) fn to_json(value: &impl serde::Serialize) -> String {
 pub(super) fn names_json(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
 }
-
-/// Normalizes a project for matching it between the slashes of a path.
-pub(super) fn in_path(project: &str) -> String {
-    format!("/{}/", project.replace('\\', "/").trim_matches('/').to_lowercase())
-}

@@ -2,10 +2,12 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
-use super::columns::{from_json, in_path, optional, to_json, unsigned};
+use super::columns::{from_json, optional, to_json, unsigned};
+use super::folders::folders_in;
 use super::sessions::ensure_session;
 use super::{SqliteQueries, SqliteStore, cycle};
 use crate::SUMMARY_CONFIDENCE;
+use crate::project::ProjectScope;
 use crate::search::tokens::Tokenizer;
 use crate::store::{Compaction, CompactionReader, CompactionWriter, Snapshot, StoreError, StoredCompaction, StoredSummary};
 use ctxbridge_common::digest;
@@ -216,19 +218,19 @@ impl<S: SqliteQueries> CompactionReader for S {
     fn search_compactions(
         &mut self,
         words: &str,
-        project: Option<&str>,
+        project: Option<&ProjectScope>,
         limit: usize,
     ) -> Result<Vec<StoredCompaction>, StoreError> {
         self.query(|db| {
             let sql = format!(
                 "{COMPACTIONS} JOIN snapshot_words ON snapshot_words.rowid = compactions.id
                  WHERE snapshot_words MATCH :words
-                    AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', :project) > 0)
+                    AND (:folders IS NULL OR folder IN (SELECT value FROM json_each(:folders)))
                  ORDER BY bm25(snapshot_words, 1.0, 1.0, 2.0), at_ms DESC LIMIT :limit"
             );
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let (folders, limit) = (folders_in(db, "sessions", project)?, i64::try_from(limit).unwrap_or(i64::MAX));
             db.prepare_cached(&sql)?
-                .query_map(named_params! { ":words": words, ":project": project.map(in_path), ":limit": limit }, compaction)?
+                .query_map(named_params! { ":words": words, ":folders": folders, ":limit": limit }, compaction)?
                 .collect()
         })
     }

@@ -2,14 +2,22 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
-use super::columns::{from_json, in_path, to_json, unsigned};
+use super::columns::{from_json, to_json, unsigned};
+use super::folders::folders_in;
 use super::{SqliteQueries, SqliteStore};
 use crate::learn::{Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind, ToolStats};
+use crate::project::ProjectScope;
 use crate::search::tokens::Tokenizer;
 use crate::store::{LearningQuery, LearningReader, LearningWriter, StoreError, StoredFix, StoredLearning};
 
 /// Adds a learning, and returns `true` if it is new.
-fn add(db: &Connection, tokenizer: &Tokenizer, session: i64, folder: Option<&str>, learning: &Learning) -> Result<bool> {
+pub(super) fn add(
+    db: &Connection,
+    tokenizer: &Tokenizer,
+    session: i64,
+    folder: Option<&str>,
+    learning: &Learning,
+) -> Result<bool> {
     let Learning { id, kind, sentence, confidence, at_ms, turn, before, after, agent, tools } = learning;
     let added = db
         .prepare_cached(
@@ -54,7 +62,7 @@ const LEARNINGS: &str = "
         AND (:session IS NULL OR session = :session) ORDER BY uuid LIMIT 1)
     JOIN sessions ON sessions.id = last.session
     WHERE (:kind IS NULL OR kind = :kind) AND (:folder IS NULL OR learnings.folder = :folder)
-        AND (:project IS NULL OR instr('/' || trim(lower(replace(coalesce(learnings.folder, ''), '\\', '/')), '/') || '/', :project) > 0)
+        AND (:folders IS NULL OR learnings.folder IN (SELECT value FROM json_each(:folders)))
         AND (:since IS NULL OR said.last_ms >= :since) AND substr(lower(hex(handle)), 1, length(:id)) = :id
         AND (:with_superseded OR NOT EXISTS (SELECT 1 FROM learned WHERE learning = superseded_by AND NOT is_rewound))";
 
@@ -91,11 +99,11 @@ impl<S: SqliteQueries> LearningReader for S {
                 ),
                 None => format!("{LEARNINGS} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit"),
             };
-            let project = wanted.project.as_deref().map(in_path);
+            let folders = folders_in(db, "learnings", wanted.project.as_ref())?;
             db.prepare_cached(&sql)?
                 .query_map(
                     named_params! {
-                        ":project": project,
+                        ":folders": folders,
                         ":session": wanted.session, ":kind": wanted.kind.map(LearningKind::name), ":folder": wanted.folder,
                         ":since": wanted.since_ms, ":id": wanted.id.to_lowercase(), ":with_superseded": wanted.with_superseded,
                         ":words": wanted.words, ":limit": i64::try_from(wanted.limit).unwrap_or(i64::MAX),
@@ -136,13 +144,14 @@ impl<S: SqliteQueries> LearningReader for S {
         })
     }
 
-    fn fixes(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
+    fn fixes(&mut self, project: Option<&ProjectScope>, limit: usize) -> Result<Vec<StoredFix>, StoreError> {
         self.query(|db| {
             db.prepare_cached(
                 "SELECT sessions.session, uuid, tool, call, error, changed, failed_ms, fixed_ms FROM fixes
-                 JOIN sessions ON sessions.id = fixes.session WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY fixed_ms DESC LIMIT ?2",
+                 JOIN sessions ON sessions.id = fixes.session
+                 WHERE ?1 IS NULL OR folder IN (SELECT value FROM json_each(?1)) ORDER BY fixed_ms DESC LIMIT ?2",
             )?
-            .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+            .query_map(params![folders_in(db, "sessions", project)?, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
                 Ok(StoredFix {
                     session: row.get(0)?,
                     fix: Fix {
@@ -160,13 +169,15 @@ impl<S: SqliteQueries> LearningReader for S {
         })
     }
 
-    fn changed_files(&mut self, project: Option<&str>, limit: usize) -> Result<Vec<Vec<String>>, StoreError> {
+    fn changed_files(&mut self, project: Option<&ProjectScope>, limit: usize) -> Result<Vec<Vec<String>>, StoreError> {
         self.query(|db| {
             db.prepare_cached(
                 "SELECT files FROM changed_files JOIN sessions ON sessions.id = changed_files.session
-                 WHERE ?1 IS NULL OR instr('/' || trim(lower(replace(coalesce(folder, ''), '\\', '/')), '/') || '/', ?1) > 0 ORDER BY last_ms DESC LIMIT ?2",
+                 WHERE ?1 IS NULL OR folder IN (SELECT value FROM json_each(?1)) ORDER BY last_ms DESC LIMIT ?2",
             )?
-            .query_map(params![project.map(in_path), i64::try_from(limit).unwrap_or(i64::MAX)], |row| from_json(0, &row.get::<_, String>(0)?))?
+            .query_map(params![folders_in(db, "sessions", project)?, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+                from_json(0, &row.get::<_, String>(0)?)
+            })?
             .collect()
         })
     }

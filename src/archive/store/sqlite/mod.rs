@@ -10,6 +10,7 @@ mod changes;
 mod columns;
 mod compactions;
 mod cycle;
+mod folders;
 mod imported;
 mod learnings;
 mod memory;

@@ -242,4 +242,19 @@ CREATE INDEX imported_by_entry ON imported (entry);
 ALTER TABLE learned ADD COLUMN is_rewound INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE compactions ADD COLUMN is_rewound INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN title TEXT;
+
+-- Where a session's project was before it was moved, as the client wrote it; `folder` is where it is now.
+ALTER TABLE sessions ADD COLUMN moved_from TEXT;
+CREATE INDEX sessions_by_folder ON sessions (folder);
+
+-- Facts about folders, noted while they were there: whether case counts in names, and the repository, by which a folder is known again
+-- under another name. `root_commits`: JSON.
+CREATE TABLE folders (
+    folder TEXT PRIMARY KEY,
+    ignores_case INTEGER NOT NULL,
+    root_commits TEXT NOT NULL,
+    remote TEXT,
+    tree TEXT,
+    noted_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 "];

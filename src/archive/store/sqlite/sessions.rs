@@ -4,8 +4,11 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteQueries;
 use super::columns::{IS_IMPORTED, from_json, optional, to_json, unsigned};
+use super::folders::folders_in;
+use crate::project::ProjectScope;
 use crate::store::{
-    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionReader, SessionStats, StoreError, StoredTranscript,
+    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionReader, SessionStats, StoreError,
+    StoredTranscript,
 };
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
@@ -35,7 +38,7 @@ pub(super) const CURRENT_LAYOUT: &str = "
     JOIN segments ON segments.id = layout.segment WHERE transcripts.path = ?1";
 
 const SESSION: &str = "
-    SELECT id, session, folder, version, model, window, context_tokens, first_ms, last_ms, end_reason, title FROM sessions
+    SELECT id, session, folder, version, model, window, context_tokens, first_ms, last_ms, end_reason, moved_from, title FROM sessions
     WHERE EXISTS (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id)";
 
 fn session_of(row: &Row<'_>) -> Result<Session> {
@@ -50,8 +53,9 @@ fn session_of(row: &Row<'_>) -> Result<Session> {
         first_ms: row.get(7)?,
         last_ms: row.get(8)?,
         end_reason: row.get(9)?,
+        moved_from: row.get(10)?,
         owner: None,
-        title: row.get(10)?,
+        title: row.get(11)?,
     })
 }
 
@@ -60,14 +64,27 @@ impl<S: SqliteQueries> SessionReader for S {
         self.query(|db| db.prepare_cached(&format!("{SESSION} AND session = ?1"))?.query_row([session], session_of).optional())
     }
 
-    fn sessions(&mut self, prefix: &str, folder: Option<&str>, limit: usize) -> Result<Vec<Session>, StoreError> {
+    fn sessions(&mut self, prefix: &str, project: Option<&ProjectScope>, limit: usize) -> Result<Vec<Session>, StoreError> {
         self.query(|db| {
             let sql = format!(
-                "{SESSION} AND substr(session, 1, length(?1)) = ?1 AND (?2 IS NULL OR folder = ?2)
+                "{SESSION} AND substr(session, 1, length(?1)) = ?1 AND (?2 IS NULL OR folder IN (SELECT value FROM json_each(?2)))
                  ORDER BY last_ms DESC, id DESC LIMIT ?3"
             );
+            let folders = folders_in(db, "sessions", project)?;
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            db.prepare_cached(&sql)?.query_map(params![prefix, folder, limit], session_of)?.collect()
+            db.prepare_cached(&sql)?.query_map(params![prefix, folders, limit], session_of)?.collect()
+        })
+    }
+
+    fn folders(&mut self) -> Result<Vec<SessionFolder>, StoreError> {
+        self.query(|db| {
+            db.prepare_cached(
+                "SELECT folder, count(*) FROM sessions WHERE folder IS NOT NULL
+                 AND EXISTS (SELECT 1 FROM transcripts WHERE transcripts.session = sessions.id)
+                 GROUP BY folder ORDER BY max(last_ms) DESC, folder",
+            )?
+            .query_map([], |row| Ok(SessionFolder { folder: row.get(0)?, sessions: unsigned(row, 1)? }))?
+            .collect()
         })
     }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::embed::{Embedder, EmbeddingModel};
 use ctxbridge::archive::import::import;
+use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::passages::PassageTexts;
 use ctxbridge::archive::search::{self, Filter, HitContent, RelatedQuery, SearchIndex, SearchRequest};
@@ -69,7 +70,7 @@ impl Corpus {
         let request = SearchRequest {
             mode: Some(configuration.mode),
             filter: Filter {
-                project: question.project.clone(),
+                project: question.project.as_deref().map(ProjectScope::at),
                 until_ms: Some(question.asked_at.as_millisecond()),
                 ..Filter::default()
             },
@@ -93,8 +94,8 @@ impl Corpus {
 
     /// Turns that would be added unasked to a prompt that is typed in a folder.
     pub fn related(&mut self, prompt: &str, folder: &str, deadline: Instant, most: usize) -> Result<Vec<String>> {
-        let folders = [folder.to_owned()];
-        let about = RelatedQuery { text: prompt, folders: &folders, session: "", forgotten_turns: 0, limit: most, deadline };
+        let project = ProjectScope::at(folder);
+        let about = RelatedQuery { text: prompt, project: &project, session: "", forgotten_turns: 0, limit: most, deadline };
         let found = search::related(&mut self.store, &mut self.index, &about)?;
         let id = |turn: &[u8; 16]| self.turns.get(turn).cloned().context("a turn was found that is not in the dataset");
         found.iter().map(|related| id(&related.turn.turn.id)).collect()
