@@ -13,7 +13,7 @@ use ctxbridge::archive::store::{
 };
 use ctxbridge::archive::transcript_paths::transcripts_below;
 use ctxbridge::common::digest;
-use ctxbridge::transcript::{RecordKind, records};
+use ctxbridge::transcript::{RecordKind, WholeFile, records};
 
 #[derive(Debug, clap::Args)]
 pub struct RealArgs {
@@ -137,7 +137,8 @@ fn measure(path: &Path) -> Result<CorpusFigures> {
     let start = Instant::now();
     let pass = ingest(&mut store, &transcript, path)?;
     found.importing = start.elapsed();
-    let seen = pass.interpreter.session_metadata();
+    let ended = pass.interpreter.at_end(&mut WholeFile(&bytes));
+    let seen = ended.as_ref().unwrap_or(&pass.interpreter).session_metadata();
     (found.lines, found.bad_lines) = (seen.lines, seen.bad_lines);
     found.titled = u64::from(seen.title.is_some());
 
