@@ -54,7 +54,7 @@ fn listed(folders: &[String], between: &str) -> String {
     named.join(between) + &more
 }
 
-/// What the archive knows of folders: those of sessions, the newest first, and facts about some.
+/// Folders that the archive knows: those of sessions, the newest first, and facts about some.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownFolders {
     /// Folders of sessions.

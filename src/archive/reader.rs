@@ -355,7 +355,7 @@ impl<'s> TranscriptReader<'s> {
     }
 }
 
-/// What was read of a transcript before: its bytes in the file, its turns in the archive.
+/// The past of a transcript: its bytes in the file, its turns in the archive.
 struct ArchivedHistory<'a> {
     source: &'a mut dyn TranscriptSource,
     store: &'a mut dyn CursorReader,

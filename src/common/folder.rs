@@ -179,7 +179,7 @@ fn swap_case(name: &str) -> String {
     name.chars().map(swap).collect()
 }
 
-/// What two paths of a folder have in common, and no two folders.
+/// Key of a folder: the same for all its paths, and another for each other folder.
 #[cfg(unix)]
 fn identity(folder: &Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(folder).ok()?;

@@ -94,7 +94,7 @@ pub struct PathChange {
 
 /// Relation of a line to the conversation before it.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// It follows.
     Follows,
     /// It follows a line that is not in the file.
@@ -110,7 +110,7 @@ pub(super) struct Move {
     pub fork: Option<u64>,
     /// Byte offset of the newest answer of the new path before the line that took it.
     pub last_answer: Option<u64>,
-    /// What changed, in order.
+    /// The changes, in order.
     pub changes: Vec<PathChange>,
 }
 
@@ -122,7 +122,7 @@ type Back = usize;
 #[serde(default)]
 pub(super) struct Branches {
     /// Lines from `from` on, in order of the file.
-    known: VecDeque<Node>,
+    known: VecDeque<TreeLine>,
     from: u64,
     /// The newest line of the conversation.
     leaf: Option<u64>,
@@ -137,7 +137,7 @@ pub(super) struct Branches {
 
 /// A line of the tree. Uuids are shortened to 64 bits: they are random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Node {
+struct TreeLine {
     #[serde(rename = "i")]
     id: u64,
     #[serde(rename = "p")]
@@ -145,7 +145,7 @@ struct Node {
     #[serde(rename = "s")]
     start: u64,
     #[serde(rename = "k")]
-    kind: NodeKind,
+    kind: TreeLineKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +161,7 @@ enum Parent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum NodeKind {
+enum TreeLineKind {
     /// A prompt.
     #[serde(rename = "p")]
     Prompt,
@@ -179,7 +179,7 @@ enum NodeKind {
     Note,
 }
 
-impl Node {
+impl TreeLine {
     /// Reads a line of the tree; `None` for other lines, and for those of sub-agents in the file of the conversation.
     fn of(record: &Record<'_>, start: u64) -> Option<Self> {
         let id = short(record.uuid()?);
@@ -187,18 +187,18 @@ impl Node {
             return None;
         }
         let kind = match (record.type_name()?, record.kind()) {
-            (_, RecordKind::CompactBoundary | RecordKind::CompactSummary) => NodeKind::Compaction,
-            ("assistant", _) => NodeKind::Answer(record.message_id().map_or(id, short)),
-            ("user", RecordKind::Prompt) => NodeKind::Prompt,
-            ("user", RecordKind::ToolResults) => NodeKind::Results,
-            ("user" | "system" | "attachment" | "progress", _) => NodeKind::Note,
+            (_, RecordKind::CompactBoundary | RecordKind::CompactSummary) => TreeLineKind::Compaction,
+            ("assistant", _) => TreeLineKind::Answer(record.message_id().map_or(id, short)),
+            ("user", RecordKind::Prompt) => TreeLineKind::Prompt,
+            ("user", RecordKind::ToolResults) => TreeLineKind::Results,
+            ("user" | "system" | "attachment" | "progress", _) => TreeLineKind::Note,
             _ => return None,
         };
         let parent = match (record.parent(), record.logical_parent()) {
             (Link::To(parent), _) => Parent::Line(short(parent)),
             (Link::Null, Some(parent)) => Parent::Line(short(parent)),
             // Only a prompt begins a conversation anew.
-            (Link::Null, None) if kind == NodeKind::Prompt => Parent::Nothing,
+            (Link::Null, None) if kind == TreeLineKind::Prompt => Parent::Nothing,
             _ => Parent::Before,
         };
         // A line that follows itself follows nothing that is known.
@@ -232,11 +232,11 @@ impl Branches {
     }
 
     /// Reads the next line.
-    pub fn feed(&mut self, start: u64, record: &Record<'_>, history: &mut dyn History) -> Step {
+    pub fn feed(&mut self, start: u64, record: &Record<'_>, history: &mut dyn History) -> PathStep {
         if let Some((leaf, is_explicit)) = record.leaf() {
             return self.note_leaf(leaf, is_explicit, start, history);
         }
-        let Some(mut node) = Node::of(record, start) else { return Step::Follows };
+        let Some(mut node) = TreeLine::of(record, start) else { return PathStep::Follows };
         let mut is_orphan = false;
         match node.parent {
             Parent::Before => {}
@@ -246,7 +246,7 @@ impl Branches {
                     self.is_chained |= matches!(record.parent(), Link::To(_));
                 } else {
                     node.parent = Parent::Before;
-                    is_orphan = matches!(node.kind, NodeKind::Answer(_)) && self.leaf.is_some() && self.is_searching();
+                    is_orphan = matches!(node.kind, TreeLineKind::Answer(_)) && self.leaf.is_some() && self.is_searching();
                     self.missing_parents = self.missing_parents.saturating_add(1);
                 }
             }
@@ -255,21 +255,21 @@ impl Branches {
             Parent::Nothing => {}
         }
         self.known.push_back(node);
-        if node.kind == NodeKind::Note {
-            return Step::Follows;
+        if node.kind == TreeLineKind::Note {
+            return PathStep::Follows;
         }
         let old_leaf = self.leaf.replace(node.id);
         let is_first = old_leaf.is_none() && !std::mem::take(&mut self.is_cleared);
         // A result belongs to its call, wherever it comes.
-        let may_move = !is_first && node.kind != NodeKind::Results && !old_leaf.is_some_and(|leaf| self.follows(leaf));
+        let may_move = !is_first && node.kind != TreeLineKind::Results && !old_leaf.is_some_and(|leaf| self.follows(leaf));
         let moved = if may_move { self.change_path(old_leaf, Some(node.id), start, history) } else { None };
         if self.known.len() > MAX_KNOWN_LINES {
             self.forget_all_but(RECENT_LINES);
         }
         match moved {
-            Some(moved) => Step::Moved(moved),
-            None if is_orphan => Step::Orphan,
-            None => Step::Follows,
+            Some(moved) => PathStep::Moved(moved),
+            None if is_orphan => PathStep::Orphan,
+            None => PathStep::Follows,
         }
     }
 
@@ -290,35 +290,35 @@ impl Branches {
             if self.known[at].id == leaf {
                 return true;
             }
-            if self.known[at].kind != NodeKind::Note {
+            if self.known[at].kind != TreeLineKind::Note {
                 return false;
             }
         }
     }
 
     /// Reads a line that says which line is the newest of the conversation.
-    fn note_leaf(&mut self, leaf: &Link<'_>, is_explicit: bool, start: u64, history: &mut dyn History) -> Step {
+    fn note_leaf(&mut self, leaf: &Link<'_>, is_explicit: bool, start: u64, history: &mut dyn History) -> PathStep {
         let old = self.leaf;
         if old.is_none() && !self.is_cleared {
-            return Step::Follows;
+            return PathStep::Follows;
         }
         let new = match leaf {
             Link::To(uuid) => Some(short(uuid)),
             // Everything was left.
             Link::Null if is_explicit && self.is_chained => None,
-            _ => return Step::Follows,
+            _ => return PathStep::Follows,
         };
         if let Some(new) = new {
-            let Some(found) = self.find(new, 0, history) else { return Step::Follows };
+            let Some(found) = self.find(new, 0, history) else { return PathStep::Follows };
             // It is written late at times, when the conversation has already gone on.
             let is_behind = |old| self.is_ancestor(found, old, history);
             if Some(new) == old || !is_explicit && old.is_some_and(is_behind) {
-                return Step::Follows;
+                return PathStep::Follows;
             }
         }
         self.leaf = new;
         self.is_cleared = new.is_none();
-        self.change_path(old, new, start, history).map_or(Step::Follows, Step::Moved)
+        self.change_path(old, new, start, history).map_or(PathStep::Follows, PathStep::Moved)
     }
 
     fn is_ancestor(&mut self, ancestor: Back, line: u64, history: &mut dyn History) -> bool {
@@ -362,7 +362,7 @@ impl Branches {
         let changes = before.iter().map(change(false)).chain(left.iter().map(change(true))).collect();
         self.rewound.truncate(kept);
         self.rewound.extend(left);
-        let is_answer = |node: &&Node| matches!(node.kind, NodeKind::Answer(_)) && node.start < end;
+        let is_answer = |node: &&TreeLine| matches!(node.kind, TreeLineKind::Answer(_)) && node.start < end;
         let newest = self.known.iter().skip(behind).rev().filter(is_answer).find(|node| path.contains(&node.id));
         let last_answer = newest.map(|node| node.start).or_else(|| self.answer_at_or_before(fork?, history));
         Some(Move { fork: fork_start, last_answer, changes })
@@ -372,7 +372,7 @@ impl Branches {
     fn answer_at_or_before(&mut self, mut at: Back, history: &mut dyn History) -> Option<u64> {
         for _ in 0..20 {
             let node = self.node(at);
-            if matches!(node.kind, NodeKind::Answer(_)) {
+            if matches!(node.kind, TreeLineKind::Answer(_)) {
                 return Some(node.start);
             }
             at = self.parent_of(at, history)?;
@@ -388,7 +388,7 @@ impl Branches {
         let (mut messages, mut answers) = (HashSet::new(), HashSet::new());
         for (at, node) in self.known.iter().enumerate() {
             let is_on = if at < behind { !is_rewound(node.start) } else { path.contains(&node.id) };
-            if let (NodeKind::Answer(message), true) = (node.kind, is_on) {
+            if let (TreeLineKind::Answer(message), true) = (node.kind, is_on) {
                 messages.insert(message);
                 answers.insert(node.id);
             }
@@ -399,17 +399,17 @@ impl Branches {
         for node in self.known.iter().skip(behind).take_while(|node| node.start < end) {
             let is_on = path.contains(&node.id)
                 || match (node.kind, node.parent) {
-                    (NodeKind::Answer(message), _) if messages.contains(&message) => {
+                    (TreeLineKind::Answer(message), _) if messages.contains(&message) => {
                         answers.insert(node.id);
                         true
                     }
-                    (NodeKind::Results, Parent::Line(call)) => answers.contains(&call),
+                    (TreeLineKind::Results, Parent::Line(call)) => answers.contains(&call),
                     _ => false,
                 };
             if is_on {
                 left.extend(open.take().map(|start| (start, node.start)));
-            } else if node.kind != NodeKind::Note {
-                is_said |= node.kind != NodeKind::Results;
+            } else if node.kind != TreeLineKind::Note {
+                is_said |= node.kind != TreeLineKind::Results;
                 open.get_or_insert(node.start);
             }
         }
@@ -417,7 +417,7 @@ impl Branches {
         (left, is_said)
     }
 
-    fn node(&self, at: Back) -> Node {
+    fn node(&self, at: Back) -> TreeLine {
         self.known[self.known.len() - at]
     }
 
@@ -475,7 +475,7 @@ impl Branches {
             let mut at = start + skipped as u64;
             for line in bytes[skipped..].split_inclusive(|byte| *byte == b'\n') {
                 let text = line.strip_suffix(b"\n").unwrap_or(line);
-                read_line(text, &mut |range, record| nodes.extend(Node::of(record, at + range.start as u64)));
+                read_line(text, &mut |range, record| nodes.extend(TreeLine::of(record, at + range.start as u64)));
                 at += line.len() as u64;
             }
             self.from = start + skipped as u64;

@@ -8,7 +8,7 @@ serialized: the bytes of an incomplete line are not kept, but read again from [`
 
 use serde::{Deserialize, Serialize};
 
-use super::branches::{Branches, History, Move, NoHistory, PathChange, Step};
+use super::branches::{Branches, History, Move, NoHistory, PathChange, PathStep};
 use super::content;
 use super::lines::{LineCondition, read_line};
 use super::record::{Record, RecordKind, TitleRank};
@@ -33,7 +33,7 @@ pub struct Interpreter {
     path_changes: Vec<PathChange>,
 }
 
-/// What some lines of a transcript tell.
+/// Turns and compactions of some lines of a transcript.
 #[derive(Clone, Debug, Default)]
 pub struct InterpretedLines {
     /// Turns that are new or have grown.
@@ -76,7 +76,7 @@ pub struct SessionMetadata {
 /// A session's title, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionTitle {
-    /// Where it comes from.
+    /// Its source.
     pub rank: TitleRank,
     /// Its text, in one line.
     pub text: String,
@@ -261,10 +261,10 @@ impl Interpreter {
         let kind = record.kind();
         if !self.splitter.is_agent() {
             match self.branches.feed(start, record, history) {
-                Step::Follows => {}
+                PathStep::Follows => {}
                 // It would be shown below a prompt that it does not answer.
-                Step::Orphan => self.splitter.close(),
-                Step::Moved(moved) => self.change_path(moved, history),
+                PathStep::Orphan => self.splitter.close(),
+                PathStep::Moved(moved) => self.change_path(moved, history),
             }
             self.note_title(record, kind);
         }

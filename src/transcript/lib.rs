@@ -1,7 +1,7 @@
 /*!
 Claude Code's transcripts: JSON lines of which new kinds come with every release.
 
-[`Record`] reads a line, [`Splitter`] makes turns of lines, [`Interpreter`] finds the lines in bytes that come in pieces and never
+[`Record`] reads a line, [`Interpreter`] finds the lines in bytes that come in pieces, makes turns of them, and never
 stops at one that is damaged. Nothing here opens a file.
 */
 

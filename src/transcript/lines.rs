@@ -13,7 +13,7 @@ use memchr::{memchr, memmem};
 use super::record::Record;
 use super::repair::{replace_lone_surrogates, replace_lone_surrogates_in_text};
 
-/// How much of a damaged line is parsed at most, in lengths of the line: each place where a record may begin is tried.
+/// Maximum to parse of a damaged line, in lengths of the line: each place where a record may begin is tried.
 const MAX_PARSED_LENGTHS: usize = 64;
 
 /// Byte order mark, in UTF-8.

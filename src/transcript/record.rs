@@ -243,7 +243,7 @@ pub struct CompactionDetails {
     pub took_ms: Option<u64>,
 }
 
-/// Where a session's title comes from; a higher one replaces a lower one.
+/// Source of a session's title; a higher one replaces a lower one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TitleRank {

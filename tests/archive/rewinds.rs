@@ -143,7 +143,7 @@ fn a_transcript_that_became_a_stub_is_told() {
     let turns: String = (0..3).map(|number| branch.turn(&format!("Question {number}"), "Yes.", 20_000)).collect();
     let talk = sandbox.talk_named(SESSION, &turns);
     sandbox.quiet_hook("stop", &talk.input());
-    talk.write(Branch::of(SESSION).turn("Hello", "Hi.", 1_000).replace("5e55", "5e55"));
+    talk.write(Branch { lines: Lines::of(SESSION).seed(7), newest: None }.turn("Hello", "Hi.", 1_000));
     sandbox.quiet_hook("stop", &talk.input());
     assert_eq!(sandbox.json(&["archive", "sessions"])["sessions"][0]["turns"], 3);
     for command in [&["archive", "show", SESSION][..], &["archive", "export", SESSION], &["archive", "restore", SESSION]] {

@@ -35,8 +35,8 @@ fn transcript(client: &Client) -> PathBuf {
 
 fn uuid_of_first_answer(text: &str) -> String {
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let answers = lines.filter(|line| line["type"] == "assistant" && line.to_string().contains("ospreys"));
-    answers.last().unwrap()["uuid"].as_str().unwrap().to_owned()
+    let mut answers = lines.filter(|line| line["type"] == "assistant" && line.to_string().contains("ospreys"));
+    answers.next_back().unwrap()["uuid"].as_str().unwrap().to_owned()
 }
 
 fn goes_back(version: &str) {
