@@ -8,6 +8,9 @@ newest line back to the first.
 Nearly always a line follows the newest one, and nothing has to be looked up. Lines of the recent past are known; earlier ones are
 read again from the file, only as far back as the two branches meet.
 
+Newer clients also write which line is the newest (`last-prompt` with `leafUuid`), at times late, when the conversation has gone on.
+With `explicit` the user went back to it, and with `null` to before everything, and nothing need follow.
+
 The client sends some lines that are on no such path: of an answer whose tools ran side by side, only one result is followed, and
 the others are sent with it. They are told by the id of the answer's message.
 */
@@ -32,7 +35,7 @@ const LOOKUP_BYTES: u64 = 1 << 20;
 
 /// Maximum number of lines whose parent was nowhere in the file, before the file is no longer searched for parents: it is one
 /// that was cut together.
-const MAX_MISSING_PARENTS: u32 = 64;
+const MAX_MISSING_PARENTS: u32 = 16;
 
 /// Source of what was read earlier.
 pub trait History {

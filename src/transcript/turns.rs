@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::branches::{History, Move, TurnSpan};
+use super::branches::{History, Move, PathChange, TurnSpan};
 use super::content;
 use super::lines::read_line;
 use super::record::{CompactionDetails, Content, MessageBlock, Record, RecordKind};
@@ -193,7 +193,7 @@ impl Splitter {
                     || (start, CompactionDetails { tokens_before: self.context_tokens.take(), ..CompactionDetails::default() });
                 let (start, noted) = self.boundary.take().unwrap_or_else(without);
                 self.unanswered = Some(start);
-                let (at_ms, turns) = (self.last_ms, self.next_index - self.rewound_turns);
+                let (at_ms, turns) = (self.last_ms, self.next_index.saturating_sub(self.rewound_turns));
                 self.summaries.push(CompactSummary { text, at_ms, turns, start: Some(start), noted });
             }
             (RecordKind::Answer, _) if !record.is_sidechain() && !self.is_agent => {
@@ -260,6 +260,8 @@ impl Splitter {
         spans.retain(|span| !self.finished.iter().any(|turn| turn.index == span.index));
         spans.extend(self.finished.iter().map(|turn| TurnSpan { index: turn.index, start: turn.start, end: turn.end }));
         spans.sort_unstable_by_key(|span| span.start);
+        // Turns are counted as they were when they left, and as they are when they leave: some are split in between.
+        let came_back = count_in(&spans, &moved.changes, false);
         let mut edges: Vec<u64> = moved.changes.iter().flat_map(|change| [change.start, change.end]).collect();
         edges.sort_unstable();
         edges.dedup();
@@ -271,11 +273,7 @@ impl Splitter {
                 spans.insert(at + 1, rest);
             }
         }
-        for change in &moved.changes {
-            let turns = spans.iter().filter(|span| (change.start..change.end).contains(&span.start)).count() as u32;
-            self.rewound_turns =
-                if change.is_rewound { self.rewound_turns + turns } else { self.rewound_turns.saturating_sub(turns) };
-        }
+        self.rewound_turns = self.rewound_turns.saturating_sub(came_back) + count_in(&spans, &moved.changes, true);
         self.context_tokens = context_tokens;
         if let Some(tokens) = context_tokens {
             self.context_chars = tokens * 7 / 2;
@@ -314,6 +312,12 @@ impl Splitter {
         records_from(bytes, start, &mut |start, end, record| splitter.feed(start, end, record));
         splitter.open_turn().filter(|turn| turn.index == index)
     }
+}
+
+/// Number of turns in the parts that were rewound, or in those that came back.
+fn count_in(spans: &[TurnSpan], changes: &[PathChange], is_rewound: bool) -> u32 {
+    let parts = || changes.iter().filter(|change| change.is_rewound == is_rewound);
+    spans.iter().filter(|span| parts().any(|part| (part.start..part.end).contains(&span.start))).count() as u32
 }
 
 /// Passes each record of bytes that begin at `start` of their file, with its first byte and the one behind it.

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 /// What an archive keeps of a transcript.
 #[derive(Debug, Default, PartialEq)]
-struct Kept {
-    turns: BTreeMap<u32, Turn>,
+pub struct Kept {
+    pub turns: BTreeMap<u32, Turn>,
     rewound: BTreeSet<u32>,
 }
 
 impl Kept {
-    fn take(&mut self, interpreter: &mut Interpreter) {
+    pub fn take(&mut self, interpreter: &mut Interpreter) {
         for turn in interpreter.take_turns() {
             self.turns.insert(turn.index, turn);
         }
@@ -31,7 +31,8 @@ impl Kept {
     }
 }
 
-struct Past<'a>(&'a [u8], &'a Kept);
+/// The file, and what the archive keeps of it.
+pub struct Past<'a>(pub &'a [u8], pub &'a Kept);
 
 impl History for Past<'_> {
     fn bytes(&mut self, range: std::ops::Range<u64>) -> Vec<u8> {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::generated::are_sane;
-use super::lines::{answer, boundary, call, calls, compact_summary, of_agent, result, says, text, user, words as said};
+use super::lines::{answer, boundary, call, calls, compact_summary, of_agent, result, says, text, user, uuid, words as said};
 use super::read;
 
 /// The bytes of a prompt, these, and of another prompt: what is bad in between stays between.
@@ -217,6 +217,23 @@ pub fn any_line() -> impl Strategy<Value = Vec<u8>> {
         Just(user(3, "<local-command-stdout></local-command-stdout>")),
         Just(json!({ "type": "mode" })),
     ];
+    // Some are in a tree: few lines, so that they are often there.
+    let number = 0_u32..12;
+    let in_tree = (number.clone(), proptest::option::of(number), proptest::option::weighted(0.3, 0_u32..3));
+    let whole = (whole, proptest::option::of(in_tree)).prop_map(|(mut line, in_tree)| {
+        if let Some((own, parent, message)) = in_tree {
+            line["uuid"] = json!(uuid(own));
+            line["parentUuid"] = json!(parent.map(uuid));
+            if let Some(message) = message.filter(|_| line["message"].is_object()) {
+                line["message"]["id"] = json!(format!("m{message}"));
+            }
+        }
+        line
+    });
+    let leaf = (0_u32..12, any::<bool>()).prop_map(
+        |(leaf, explicit)| json!({ "type": "last-prompt", "leafUuid": (leaf > 0).then(|| uuid(leaf)), "explicit": explicit }),
+    );
+    let whole = prop_oneof![12 => whole, 1 => leaf];
     let whole = whole.prop_map(|line| line.to_string().into_bytes());
     let damaged = (whole.clone(), any::<proptest::sample::Index>(), any::<u8>()).prop_map(|(mut line, at, byte)| {
         let at = at.index(line.len());

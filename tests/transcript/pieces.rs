@@ -1,14 +1,16 @@
 //! However the bytes come, and wherever the reading is interrupted, the turns are the same.
 
-use ctxbridge::transcript::{CompactSummary, Interpreter, SessionMetadata, Turn};
+use ctxbridge::transcript::{CompactSummary, Interpreter, SessionMetadata};
 use proptest::prelude::*;
 
+use super::branches::{Kept, Past};
 use super::damage::any_line;
 
 /// What came of it. Of each turn the last that was told counts.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
-    turns: Vec<Turn>,
+    kept: Kept,
+    rewound: Vec<(u64, u64)>,
     summaries: Vec<CompactSummary>,
     seen: SessionMetadata,
     position: u64,
@@ -18,11 +20,10 @@ struct Outcome {
 
 impl Outcome {
     fn take(&mut self, interpreter: &mut Interpreter) {
-        for turn in interpreter.take_turns() {
-            assert!(turn.index as usize <= self.turns.len(), "a turn was left out");
-            self.turns.truncate(turn.index as usize);
-            self.turns.push(turn);
-        }
+        self.kept.take(interpreter);
+        let indexes = self.kept.turns.keys().copied();
+        assert!(indexes.eq(0..self.kept.turns.len() as u32), "a turn was left out");
+        self.rewound = interpreter.rewound().to_vec();
         self.summaries.extend(interpreter.take_summaries());
         self.seen = interpreter.session_metadata().clone();
         self.position = interpreter.position();
@@ -33,7 +34,7 @@ impl Outcome {
 
 fn whole(mut interpreter: Interpreter, bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
-    interpreter.feed(bytes);
+    interpreter.feed_with(bytes, &mut Past(bytes, &outcome.kept));
     outcome.take(&mut interpreter);
     outcome
 }
@@ -44,7 +45,7 @@ fn in_pieces(mut interpreter: Interpreter, bytes: &[u8], cuts: &[(usize, bool)])
     let mut outcome = Outcome::default();
     let mut from = 0;
     for &(cut, is_restarted) in cuts.iter().chain(&[(bytes.len(), false)]) {
-        interpreter.feed(&bytes[from..cut]);
+        interpreter.feed_with(&bytes[from..cut], &mut Past(bytes, &outcome.kept));
         from = cut;
         outcome.take(&mut interpreter);
         if is_restarted {
@@ -61,7 +62,7 @@ fn in_pieces(mut interpreter: Interpreter, bytes: &[u8], cuts: &[(usize, bool)])
 proptest! {
     #[test]
     fn pieces_make_no_difference(
-        lines in proptest::collection::vec(any_line(), 0..14),
+        lines in proptest::collection::vec(any_line(), 0..30),
         cuts in proptest::collection::vec((any::<proptest::sample::Index>(), any::<bool>()), 0..12),
         is_agent: bool,
     ) {

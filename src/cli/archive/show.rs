@@ -214,6 +214,9 @@ fn in_full(store: &mut dyn SegmentReader, turn: &StoredTurn, output: &mut Output
         output.value(&value)?;
     } else {
         note_owner(turn.owner.as_deref(), output);
+        if turn.is_rewound {
+            output.note("the conversation went back to before this turn, and on without it");
+        }
         output.line(printable(&text))?;
     }
     Ok(CommandOutcome::Yes)
