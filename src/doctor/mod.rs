@@ -5,6 +5,7 @@ Nothing is repaired: each check says what to do next.
 */
 
 mod checks;
+mod cleanup;
 #[cfg(feature = "team")]
 mod server;
 
@@ -84,6 +85,7 @@ pub fn run_checks(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck>
     found.push(checks::hooks(at));
     progress("reading the archive");
     found.extend(checks::archive(&at.data, &at.config));
+    found.extend(cleanup::cleanup(at));
     progress("reading the model");
     #[cfg(feature = "team")]
     found.extend(server::check_server(&at.data, &at.config));

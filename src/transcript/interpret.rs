@@ -27,6 +27,8 @@ pub struct Interpreter {
     /// `true` inside a line that is too long.
     is_skipping: bool,
     seen: SessionMetadata,
+    /// Start of the last line with damage.
+    last_damage: Option<u64>,
     #[serde(skip)]
     waiting: Vec<u8>,
     #[serde(skip)]
@@ -140,6 +142,7 @@ impl Interpreter {
             branches: self.branches.at_rest(),
             is_skipping: self.is_skipping,
             seen: self.seen.clone(),
+            last_damage: self.last_damage,
             waiting: Vec::new(),
             path_changes: Vec::new(),
         }
@@ -238,6 +241,10 @@ impl Interpreter {
             return;
         }
         let condition = read_line(line, &mut |range, record| {
+            // Half a record may stand before it.
+            if range.start > 0 {
+                self.last_damage = Some(start);
+            }
             let ends_line = range.end == line.len();
             let end = if ends_line { end } else { start + range.end as u64 };
             self.record(start + range.start as u64, end, record, history);
@@ -255,6 +262,7 @@ impl Interpreter {
     fn note_damage(&mut self, start: u64) {
         self.seen.bad_lines += 1;
         self.seen.first_bad.get_or_insert(start);
+        self.last_damage = Some(start);
     }
 
     fn record(&mut self, start: u64, end: u64, record: &Record<'_>, history: &mut dyn History) {
@@ -262,8 +270,9 @@ impl Interpreter {
         if !self.splitter.is_agent() {
             match self.branches.feed(start, record, history) {
                 PathStep::Follows => {}
-                // It would be shown below a prompt that it does not answer.
-                PathStep::Orphan => self.splitter.close(),
+                // Where the prompt was lost, it would be shown below one that it does not answer.
+                PathStep::Orphan if self.last_damage >= self.splitter.open_start() => self.splitter.close(),
+                PathStep::Orphan => {}
                 PathStep::Moved(moved) => self.change_path(moved, history),
             }
             self.note_title(record, kind);

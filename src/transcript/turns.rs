@@ -240,6 +240,11 @@ impl Splitter {
         self.is_agent
     }
 
+    /// Byte offset of the open turn.
+    pub fn open_start(&self) -> Option<u64> {
+        self.open.as_ref().map(|open| open.start)
+    }
+
     /// Ends the open turn: what follows is none of it.
     pub fn close(&mut self) {
         self.finished.extend(self.open_turn());

@@ -151,3 +151,25 @@ fn input_that_is_no_json_is_logged_as_text() {
     let text = fs::read_to_string(sandbox.path("data/logs/events/no-session/PostToolUse.jsonl")).unwrap();
     assert!(text.ends_with("\"payload_text\":\"no JSON, password=[redacted:named-secret]\"}\n"), "{text}");
 }
+
+#[test]
+fn what_the_client_deletes_soon_is_compared_with_the_archive() {
+    let sandbox = Sandbox::new();
+    let line = |text: &str| serde_json::json!({ "type": "user", "uuid": text, "message": { "role": "user", "content": text } });
+    let cleanup = || {
+        let checks = sandbox.run(&["doctor", "--json"]).json();
+        let check = checks["checks"].as_array().unwrap().iter().find(|check| check["id"] == "cleanup").cloned().unwrap();
+        format!("{}: {}", check["status"].as_str().unwrap(), check["detail"].as_str().unwrap())
+    };
+    let talk = sandbox.talk(1, format!("{}\n", line("one")));
+    sandbox.talk(2, format!("{}\n", line("two")));
+    assert_eq!(cleanup(), "ok: the client deletes transcripts 30 days after their last use; none goes within 7 days");
+    let days_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(25 * 24 * 3600);
+    fs::File::options().append(true).open(&talk.path).unwrap().set_modified(days_ago).unwrap();
+    let missing = "of 1 within 7 days, 1 not archived in full";
+    assert_eq!(cleanup(), format!("warning: the client deletes transcripts 30 days after their last use; {missing}"));
+    assert_eq!(sandbox.run(&["archive", "import"]).code, Some(0));
+    assert_eq!(cleanup(), "ok: the client deletes transcripts 30 days after their last use; 1 within 7 days, all archived");
+    sandbox.write("home/.claude/settings.json", r#"{ "cleanupPeriodDays": 365 }"#);
+    assert_eq!(cleanup(), "ok: the client deletes transcripts 365 days after their last use; none goes within 7 days");
+}

@@ -247,3 +247,22 @@ pub fn any_line() -> impl Strategy<Value = Vec<u8>> {
         body
     })
 }
+
+#[test]
+fn an_answer_whose_prompt_was_lost_stands_alone() {
+    let chained = |mut line: serde_json::Value, own: u32, parent: u32| {
+        line["uuid"] = json!(uuid(own));
+        line["parentUuid"] = json!(uuid(parent));
+        line.to_string()
+    };
+    let (first, answer) = (chained(user(1, "One."), 1, 0), chained(says(2, "Yes."), 2, 1));
+    let (lost, orphan) = (chained(user(3, "Two."), 3, 2), chained(says(4, "To the second."), 4, 3));
+    let half = &lost[..lost.len() / 2];
+    for (damaged, name) in [(format!("{half}{orphan}"), "on its line"), (format!("{half}\n{orphan}"), "on a line before")] {
+        let found = read(format!("{first}\n{answer}\n{damaged}\n").as_bytes());
+        assert_eq!(found.words, ["Human: One.\n\nAssistant: Yes.", "Assistant: To the second."], "{name}");
+    }
+    // Nothing was lost where a file was cut together.
+    let found = read(format!("{first}\n{answer}\n{orphan}\n").as_bytes());
+    assert_eq!(found.words, ["Human: One.\n\nAssistant: Yes.\n\nAssistant: To the second."]);
+}
