@@ -22,6 +22,7 @@ mod restore;
 mod rewinds;
 mod search;
 mod shapes;
+mod side_files;
 mod spool;
 mod stdin;
 mod trouble;

@@ -79,7 +79,7 @@ impl BatchBytes {
 
 /// The content of a batch's turns; `None` for a turn whose bytes are not all in the batch.
 pub(super) fn turn_contents(batch: &Batch, bytes: &BatchBytes) -> Vec<Option<TurnContent>> {
-    let is_agent = batch.transcript.agent.is_some();
+    let is_agent = batch.transcript.part.agent().is_some();
     let turns = batch.turns.par_iter();
     // A tokenizer for each piece of work: making one costs little, and it cannot be shared.
     turns

@@ -74,7 +74,7 @@ fn find_expected(db: &mut Connection, batch: &Batch, lock: &str) -> Result<Optio
 /// Inserts or updates the session. A sub-agent does not know the conversation's model, window and size.
 fn session(db: &mut Connection, batch: &Batch) -> Result<SessionRow, PostgresError> {
     let seen = batch.cursor.interpreter.session_metadata();
-    let is_main = batch.transcript.agent.is_none();
+    let is_main = batch.transcript.part.is_conversation();
     let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
     let (visibility, audience) = sharing_of_new(db);
     let sql = "INSERT INTO ctxbridge.sessions AS known
@@ -126,7 +126,7 @@ fn transcript(db: &mut Connection, batch: &Batch, session: &SessionRow, known: O
     let sql = "INSERT INTO ctxbridge.transcripts
             (tenant, session, audience, path, agent, generation, bytes, bad_lines, checked, interpreter)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, owner, path) DO NOTHING RETURNING id";
-    let (path, agent) = (escape_nul(&batch.transcript.path), escape_nul_in(batch.transcript.agent.as_deref()));
+    let (path, agent) = (escape_nul(&batch.transcript.path), escape_nul_in(batch.transcript.part.to_column().as_deref()));
     let row =
         db.first(sql, &[&session.id, &session.audience, &path, &agent, &generation, &bytes, &bad_lines, &checked, &interpreter])?;
     Ok(row.map(|row| row.get(0)).transpose()?)
@@ -202,7 +202,7 @@ fn all_said(
     said: Vec<Option<TurnContent>>,
 ) -> Result<Vec<TurnContent>, StoreError> {
     let tokenizer = Tokenizer::default();
-    let is_agent = batch.transcript.agent.is_some();
+    let is_agent = batch.transcript.part.agent().is_some();
     let mut remembered = SegmentCache::default();
     let turns = batch.turns.iter().zip(said);
     turns

@@ -47,7 +47,7 @@ impl SessionSync<'_> {
             if self.shared.lock().sent(&outgoing.transcript.path).is_none() {
                 self.count(self.shared.sync.redactor.redact(&outgoing.transcript.path).found, &mut done.secrets);
             }
-            let pass = self.send(from, to, outgoing, &mut done.secrets)?;
+            let pass = self.send(from, to, outgoing, &mut done)?;
             done.transcripts += 1;
             done.bytes += pass.bytes;
             done.turns += pass.turns;
@@ -115,7 +115,7 @@ impl SessionSync<'_> {
         from: &mut dyn Store,
         to: &mut dyn Store,
         outgoing: &OutgoingTranscript,
-        secrets: &mut RedactionCounts,
+        done: &mut SyncReport,
     ) -> Result<IngestReport, SyncError> {
         let transcript = &outgoing.transcript;
         let known = self.shared.lock().sent(&transcript.path).filter(|sent| sent.generation <= transcript.generation);
@@ -136,10 +136,18 @@ impl SessionSync<'_> {
                 found.clear();
                 sent = self.generation(from, to, (outgoing, generation), (OffsetMapping::default(), bytes), &mut found)?;
             }
-            let Some((pass, again)) = sent else { continue };
+            let Some((pass, again)) = sent else {
+                if !outgoing.part.is_transcript() {
+                    // It is no text. The same bytes need not be looked at again.
+                    let again = OffsetMapping::default();
+                    self.shared.record(|state| state.record_sent(&transcript.path, SentProgress { generation, bytes, again }))?;
+                    done.not_text += usize::from(generation == transcript.generation);
+                }
+                continue;
+            };
             passed.bytes += pass.bytes;
             passed.turns += pass.turns;
-            self.count(found, secrets);
+            self.count(found, &mut done.secrets);
             self.shared.record(|state| state.record_sent(&transcript.path, SentProgress { generation, bytes, again }))?;
             if is_rewritten {
                 there = self.find_remote_transcript(to, outgoing)?.map_or(there, |transcript| transcript.generation);
@@ -168,12 +176,28 @@ impl SessionSync<'_> {
         let Some(there) = self.find_remote_transcript(to, outgoing)? else { return Ok(None) };
         // What was taken out of it is counted when it is sent.
         let (whole, mut found) = ((OffsetMapping::default(), u64::MAX), RedactionCounts::new());
-        let mut stream =
-            RedactedStream::read(from, (outgoing.transcript.key, generation), whole, self.shared.sync.redactor, &mut found)?;
+        let Some(mut stream) = self.stream(from, (outgoing, generation), whole, &mut found)? else { return Ok(None) };
         stream.find_matching_generation_in(to, &there, at_least)
     }
 
-    /// Sends one generation, starting at an offset. `None` where the other store needs bytes before that.
+    /// The redacted bytes of one generation; `None` for a side file that is no text.
+    fn stream(
+        &self,
+        from: &mut dyn Store,
+        (outgoing, generation): (&OutgoingTranscript, u32),
+        range: (OffsetMapping, u64),
+        found: &mut RedactionCounts,
+    ) -> Result<Option<RedactedStream>, StoreError> {
+        let (key, redactor) = ((outgoing.transcript.key, generation), self.shared.sync.redactor);
+        if outgoing.part.is_transcript() {
+            RedactedStream::read(from, key, range, redactor, found).map(Some)
+        } else {
+            RedactedStream::read_file(from, key, redactor, found)
+        }
+    }
+
+    /// Sends one generation, starting at an offset. `None` where the other store needs bytes before that, and for a side
+    /// file that is no text.
     fn generation(
         &self,
         from: &mut dyn Store,
@@ -182,10 +206,10 @@ impl SessionSync<'_> {
         range: (OffsetMapping, u64),
         found: &mut RedactionCounts,
     ) -> Result<Option<(IngestReport, OffsetMapping)>, SyncError> {
-        let redactor = self.shared.sync.redactor;
-        let stream = RefCell::new(RedactedStream::read(from, (outgoing.transcript.key, generation), range, redactor, found)?);
-        let OutgoingTranscript { transcript, path } = outgoing;
-        let named = Transcript { path: path.clone(), session: self.session.session.clone(), agent: transcript.agent.clone() };
+        let Some(stream) = self.stream(from, (outgoing, generation), range, found)? else { return Ok(None) };
+        let stream = RefCell::new(stream);
+        let OutgoingTranscript { path, part, .. } = outgoing;
+        let named = Transcript { path: path.clone(), session: self.session.session.clone(), part: part.clone() };
         let length = stream.borrow().length();
         // What is read from its begin may have been rewritten anywhere.
         let comparison = if range.0 == OffsetMapping::default() { Comparison::Whole } else { Comparison::End };

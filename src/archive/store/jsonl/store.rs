@@ -11,7 +11,7 @@ use crate::maintenance::{ArchiveStats, HotSetUsage, MaintenanceMode, Maintenance
 use crate::store::sqlite::SqliteQueries;
 use crate::store::{
     AppendOutcome, ArchiveTotals, Batch, Compaction, CompactionWriter, CursorReader, FolderFacts, FolderStore, ImportedUsage,
-    LearningWriter, MaintenanceStore, PinWriter, ProjectStore, SegmentReader, SessionMove, Snapshot, Store, StoreError,
+    LearningWriter, MaintenanceStore, PinWriter, ProjectStore, SegmentReader, SessionMove, Snapshot, Store, StoreError, StoredTranscript,
     StoreReader, TierReader, TranscriptAppender, UsageWriter,
 };
 use ctxbridge_config::StoreKind;
@@ -76,6 +76,10 @@ impl SegmentReader for JsonlStore {
         let Some((start, bytes, sha256)) = last else { return Ok(None) };
         let piece = self.piece(transcript, cursor.generation, (start, bytes, &sha256))?;
         Ok(Some((start, piece.to_vec())))
+    }
+
+    fn side_file(&mut self, transcript: i64, path: &str) -> Result<Option<StoredTranscript>, StoreError> {
+        self.now()?.side_file(transcript, path)
     }
 
     fn read_bytes(
