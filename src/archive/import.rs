@@ -26,7 +26,7 @@ pub struct ImportReport {
     pub transcripts: usize,
     /// Number of all transcripts.
     pub total: usize,
-    /// Bytes that are new in the archive.
+    /// Bytes of transcripts that are new in the archive.
     pub bytes: u64,
     /// Turns that are new or have grown.
     pub turns: u64,
@@ -36,6 +36,8 @@ pub struct ImportReport {
     pub rewritten: usize,
     /// Files beside transcripts that are new in the archive, or have changed.
     pub side_files: u64,
+    /// Bytes of these that are new.
+    pub side_bytes: u64,
     /// Files beside transcripts that are too large to be kept.
     pub omitted: Vec<(PathBuf, OmittedFile)>,
     /// Transcripts, and files beside them, that could not be archived, with the reason.
@@ -148,7 +150,7 @@ fn ingest_one(
 impl ImportReport {
     fn add_side_files(&mut self, beside: SideFileReport) {
         self.side_files += beside.files;
-        self.bytes += beside.bytes;
+        self.side_bytes += beside.bytes;
         self.omitted.extend(beside.omitted);
         self.failed.extend(beside.failed);
     }

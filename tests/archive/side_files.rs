@@ -22,7 +22,7 @@ fn log() -> String {
 fn lines(number: u32) -> (Lines, String) {
     let session = session_id(number);
     let mut lines = Lines::of(&session).seed(number.into());
-    let text = lines.prompt("Count the ledges.")
+    let text = lines.prompt(&format!("Count the ledges of cliff {number}."))
         + &lines.call("Bash", json!({ "command": "count ledges" }))
         + &lines.result(&format!(
             "<persisted-output>\nOutput too large (74 KB). Full output saved to: \

@@ -220,6 +220,7 @@ fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
         return output.value(&json!({
             "transcripts": imported.transcripts, "bytes": imported.bytes, "turns": imported.turns,
             "bad_lines": imported.bad_lines, "rewritten": imported.rewritten, "side_files": imported.side_files,
+            "side_bytes": imported.side_bytes,
             "omitted": imported.omitted.iter().map(|(path, file)| json!({
                 "path": path, "bytes": file.bytes, "sha256": file.sha256,
             })).collect::<Vec<_>>(),
@@ -235,7 +236,8 @@ fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
         count(*turns, "turn")
     ))?;
     if imported.side_files > 0 {
-        output.line(format!("{} beside them were new or had changed", count(imported.side_files, "file")))?;
+        let (files, bytes) = (count(imported.side_files, "file"), size(imported.side_bytes.cast_signed()));
+        output.line(format!("{files} beside them, new or changed: {bytes}"))?;
     }
     if *rewritten > 0 {
         output.line(format!("{rewritten} had been rewritten; what they were before is kept"))?;
