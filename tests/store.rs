@@ -13,6 +13,7 @@ mod projects;
 mod reading;
 mod restoring;
 mod searching;
+mod side_files;
 mod snapshots;
 mod sound;
 mod sqlite;

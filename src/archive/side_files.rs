@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ingest::{AppendBatch, ingest_from, ingest_with};
 use super::reader::{Comparison, ReadError, TranscriptSource};
-use super::store::{SessionPart, Store, StoreError, Transcript, TurnSelection};
+use super::store::{SessionPart, Store, StoreError, StoreReader, StoredTurn, Transcript, TurnSelection};
 use super::transcript_paths::is_agent_transcript;
 use ctxbridge_common::digest;
 
@@ -144,19 +144,27 @@ pub fn ingest_side_files(
         }
     }
     if !late.is_empty() {
-        note_late_files(store, &transcript.session, &late, effort)?;
+        // Turns that were archived before the files that they point to.
+        let turns = turns_with_files(store, &transcript.session, &late, effort)?;
+        let entries: Vec<i64> = turns.into_iter().map(|turn| turn.entry).collect();
+        if !entries.is_empty() {
+            store.reindex(&entries)?;
+        }
     }
     Ok(report)
 }
 
-/// Has turns indexed again that were archived before the files that they point to.
-fn note_late_files(
-    store: &mut dyn Store,
+/// Returns the archived turns of a session that point to one of these files; where somebody waits, of the newest turns.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn turns_with_files(
+    store: &mut dyn StoreReader,
     session: &str,
     names: &[String],
     effort: SideFileEffort,
-) -> Result<(), StoreError> {
-    let Some(session) = store.session(session)? else { return Ok(()) };
+) -> Result<Vec<StoredTurn>, StoreError> {
+    let Some(session) = store.session(session)? else { return Ok(Vec::new()) };
     let turns = match effort {
         SideFileEffort::Prompt | SideFileEffort::Hook => store.turns(session.key, TurnSelection::Newest(RECENT_TURNS))?,
         SideFileEffort::Whole => {
@@ -166,18 +174,18 @@ fn note_late_files(
             turns
         }
     };
-    let mut entries = Vec::new();
-    for turn in turns.iter().filter(|turn| !turn.turn.tools.is_empty()) {
+    let mut found = Vec::new();
+    for turn in turns.into_iter().filter(|turn| !turn.turn.tools.is_empty()) {
         let mut bytes = Vec::new();
         match store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes) {
             Err(error) if error.is_session_local() => continue,
             read => read?,
         }
         if ctxbridge_transcript::side_files_of(&bytes, &turn.session).iter().any(|path| names.contains(path)) {
-            entries.push(turn.entry);
+            found.push(turn);
         }
     }
-    if entries.is_empty() { Ok(()) } else { store.reindex(&entries) }
+    Ok(found)
 }
 
 /// The regular files in the own folder of a session, in a fixed order.

@@ -5,7 +5,7 @@ use crate::store::SegmentReader;
 use ctxbridge_transcript::{SearchableText, SideTexts, answers_of, side_files_of, summary};
 
 /// Bytes of a side file that are searched. A hook that indexes them must not keep anybody waiting.
-const MAX_SEARCHED_BYTES: u64 = 4 << 20;
+pub const MAX_SEARCHED_BYTES: u64 = 4 << 20;
 
 /// Text of a turn, with all of the side files that it points to.
 ///
@@ -81,7 +81,7 @@ pub fn side_texts<'t>(
 }
 
 /// The words of a side file; of one that is no text, its size.
-fn side_text(mut bytes: Vec<u8>, length: u64) -> String {
+pub fn side_text(mut bytes: Vec<u8>, length: u64) -> String {
     if (bytes.len() as u64) < length {
         // A character that was cut in two is not there to be said.
         let whole = str::from_utf8(&bytes).map_or_else(|error| error.valid_up_to(), str::len);

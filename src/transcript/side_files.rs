@@ -32,6 +32,11 @@ impl<'s> SideTexts<'s> {
         Self { session, texts: HashMap::new() }
     }
 
+    /// `true` if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
     /// Adds a text.
     pub fn add(&mut self, path: String, text: String) {
         self.texts.insert(path, text);

@@ -18,7 +18,8 @@ use super::segments::SegmentCache;
 use super::session_row::{SessionRow, ensure_session, share_entries, sharing_of_new};
 use super::{PostgresStore, changes, compactions, maintenance, pins, rewinds, search};
 use ctxbridge_archive::search::tokens::Tokenizer;
-use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
+use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender, TurnReader};
+use ctxbridge_archive::turn_text;
 use ctxbridge_common::digest;
 use ctxbridge_transcript::Turn;
 
@@ -40,7 +41,8 @@ pub(super) fn append(db: &mut Connection, batch: &Batch) -> Result<AppendOutcome
     // What takes time is done before anybody has to wait for us.
     let failed = |start, cause| PostgresError::Segment { server: db.settings().server(), transcript: 0, start, cause };
     let bytes = BatchBytes::of(batch, failed)?;
-    let said = content::turn_contents(batch, &bytes);
+    let beside = content::side_texts(db, batch, &bytes)?;
+    let said = content::turn_contents(batch, &bytes, &beside);
     db.transaction(|db| {
         maintenance::lock_shared(db)?;
         let Some(known) = find_expected(db, batch, "FOR UPDATE")? else { return Ok(AppendOutcome::Conflict) };
@@ -211,7 +213,8 @@ fn all_said(
             None => {
                 let mut bytes = Vec::new();
                 remembered.read_bytes(db, transcript, batch.cursor.generation, (turn.start, turn.end), &mut bytes)?;
-                Ok(TurnContent::of(turn, &bytes, is_agent, &tokenizer))
+                let beside = content::side_texts(db, batch, &BatchBytes::of_bytes(turn.start, bytes.clone()))?;
+                Ok(TurnContent::of(turn, (&bytes, &beside), is_agent, &tokenizer))
             }
         })
         .collect()
@@ -477,6 +480,17 @@ fn richness(turn: &Turn) -> i16 {
 impl TranscriptAppender for PostgresStore {
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
         super::store::retry_conflicts(|| self.pool.with(|db| append(db, batch)))
+    }
+
+    /// Indexes the words of turns again.
+    fn reindex(&mut self, entries: &[i64]) -> Result<(), StoreError> {
+        let tokenizer = Tokenizer::default();
+        for place in self.turn_locations(entries)? {
+            let Some(turn) = self.turn_by_location(&place)?.filter(|turn| turn.owner.is_none()) else { continue };
+            let words = content::words_of(&turn.turn, &turn_text::fields(self, &turn)?, &tokenizer);
+            self.write(|db| search::put_words(db, place.session, place.entry, &turn.turn, &words))?;
+        }
+        Ok(())
     }
 
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {

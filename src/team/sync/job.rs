@@ -11,9 +11,11 @@ use ctxbridge_archive::annotations::{PinPolicy, SessionAnnotations};
 use ctxbridge_archive::ingest::{IngestReport, ingest_from};
 use ctxbridge_archive::learn;
 use ctxbridge_archive::reader::Comparison;
+use ctxbridge_archive::side_files::{SideFileEffort, turns_with_files};
 use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::{Session, SessionReader, Store, StoreError, StoreReader, StoredTranscript, Transcript};
+use ctxbridge_archive::store::{Session, SessionReader, Store, StoreError, StoreReader, StoredTranscript, StoredTurn, Transcript};
 use ctxbridge_claude_flow as claude_flow;
+use ctxbridge_common::digest;
 use ctxbridge_redact::RedactionCounts;
 
 /// Sends a session that may have something new.
@@ -42,6 +44,7 @@ impl SessionSync<'_> {
         self.shared.record(|state| state.record_vectors(None))?;
         facts.record_compactions(to, &self.session.session)?;
         self.keep_known_paths(to, &mut transcripts)?;
+        let late = self.turns_before_files(from, &transcripts)?;
         let mut is_placed = false;
         for outgoing in &transcripts {
             if self.shared.lock().sent(&outgoing.transcript.path).is_none() {
@@ -62,6 +65,11 @@ impl SessionSync<'_> {
                     *done.hidden.entry(project).or_default() += 1;
                 }
             }
+        }
+        for id in late {
+            let turns = to.turns_by_id(&digest::hex(&id))?;
+            let entries: Vec<i64> = turns.iter().filter(|turn| turn.owner.is_none()).map(|turn| turn.entry).collect();
+            to.reindex(&entries)?;
         }
         facts.apply_to(to, &self.session.session, self.shared.sync.now_ms, PinPolicy::Mirror)?;
         Ok(Some((done, hash)))
@@ -87,6 +95,27 @@ impl SessionSync<'_> {
     fn is_sent(&self, transcript: &StoredTranscript) -> bool {
         let is_all = |sent: SentProgress| (sent.generation, sent.bytes) == (transcript.generation, transcript.bytes);
         self.shared.lock().sent(&transcript.path).is_some_and(is_all)
+    }
+
+    /// The ids of turns that were sent before the files that they point to, which are sent now.
+    fn turns_before_files(
+        &self,
+        from: &mut dyn Store,
+        transcripts: &[OutgoingTranscript],
+    ) -> Result<Vec<[u8; 16]>, StoreError> {
+        let files = transcripts.iter().filter_map(|outgoing| outgoing.transcript.part.side_file());
+        let names: Vec<String> = files.map(str::to_owned).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let all = from.transcripts(self.session.key)?;
+        let sent = |turn: &StoredTurn| {
+            let transcript = all.iter().find(|transcript| transcript.key == turn.transcript)?;
+            self.shared.lock().sent(&transcript.path)
+        };
+        let turns = turns_with_files(from, &self.session.session, &names, SideFileEffort::Whole)?;
+        let is_there = |turn: &&StoredTurn| sent(turn).is_some_and(|sent| turn.turn.start < sent.bytes);
+        Ok(turns.iter().filter(is_there).map(|turn| turn.turn.id).collect())
     }
 
     /// Keeps the full path of a transcript that was sent under it: under another name, an older copy of it would stay there.
