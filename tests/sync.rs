@@ -202,7 +202,11 @@ fn files_beside_a_transcript_are_redacted() {
 
     let place = Place::new();
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
-    let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAabcdefgh\nijklmnopqrstuvwx\n-----END RSA PRIVATE KEY-----";
+    let body = [
+        "MIIEowIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MhgHcTz6sE2I2yPB",
+        "aFDrBz9vFqU4yTjVq8YxW2Q1kLm3nOpQrStUvWxYz0123456789+/abcdefghij",
+    ];
+    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----", body.join("\n"));
     let pointing = with(
         result(2, "the start"),
         json!({ "toolUseResult": { "persistedOutputPath": format!("/gone/{SESSION}/tool-results/out.txt") } }),
@@ -216,11 +220,8 @@ fn files_beside_a_transcript_are_redacted() {
     std::fs::write(folder.join("out.txt"), format!("puffinburrow\ntoken {secret}\n{key}\n")).unwrap();
     std::fs::write(folder.join("out.bin"), [b"\xff\xfe".as_slice(), secret.as_bytes()].concat()).unwrap();
     let path = place.transcript(SESSION).canonicalize().unwrap();
-    let named = Transcript {
-        path: path.to_string_lossy().into_owned(),
-        session: SESSION.to_owned(),
-        part: SessionPart::Conversation,
-    };
+    let named =
+        Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), part: SessionPart::Conversation };
     let append = &mut |store: &mut dyn ctxbridge::archive::store::Store, batch: &_| store.append(batch);
     ingest_side_files(&mut *place.open_here(), &named, SideFileEffort::Whole, append).unwrap();
     let sent = place.sync().unwrap();
@@ -233,7 +234,7 @@ fn files_beside_a_transcript_are_redacted() {
     there.read_bytes(files[0].key, 0, EVERYTHING, &mut bytes).unwrap();
     let sent = String::from_utf8(bytes).unwrap();
     assert!(sent.starts_with("puffinburrow\ntoken [redacted:") && !sent.contains(secret), "{sent}");
-    assert!(!sent.contains("ijklmnop"), "a secret of several lines: {sent}");
+    assert!(!sent.contains(body[1]), "a secret of several lines: {sent}");
     let turn = there.turns(session.key, TurnSelection::All).unwrap().remove(0);
     assert!(turn_text::content(&mut *there, &turn).unwrap().contains("puffinburrow"));
     // Once.

@@ -45,7 +45,9 @@ fn is_named(folder: &Path, name: &str) -> bool {
 /// `true` for the transcript of a sub-agent in a session's own folder, among all that may be there.
 pub(crate) fn is_agent_transcript(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    name.starts_with("agent-") && name.ends_with(".jsonl") && path.ancestors().skip(1).any(|folder| is_named(folder, AGENT_FOLDER))
+    name.starts_with("agent-")
+        && name.ends_with(".jsonl")
+        && path.ancestors().skip(1).any(|folder| is_named(folder, AGENT_FOLDER))
 }
 
 /// `true` for a session's own folder, which stands beside its transcript until that is gone.

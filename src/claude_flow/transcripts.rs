@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use super::{ImportError, lines};
 use ctxbridge_archive::ingest;
 use ctxbridge_archive::reader::{Comparison, ReadError};
-use ctxbridge_archive::store::{SegmentReader, SessionPart, Store, StoreError, StoredTranscript, StoredTurn, Transcript, TurnReader};
+use ctxbridge_archive::store::{
+    SegmentReader, SessionPart, Store, StoreError, StoredTranscript, StoredTurn, Transcript, TurnReader,
+};
 use ctxbridge_archive::transcript_paths::transcripts_below;
 
 /// Returns the client's own transcripts of a session.
 pub(super) fn own(transcripts: &[StoredTranscript]) -> impl Iterator<Item = &StoredTranscript> {
-    transcripts.iter().filter(|transcript| transcript.part.is_conversation() && !transcript.path.starts_with(lines::TRANSCRIPT_PREFIX))
+    transcripts
+        .iter()
+        .filter(|transcript| transcript.part.is_conversation() && !transcript.path.starts_with(lines::TRANSCRIPT_PREFIX))
 }
 
 /// Returns the imported transcripts.

@@ -73,10 +73,12 @@ impl PendingWrite {
     /// If that cannot be done now. A transcript that is gone or cannot be read is dropped.
     pub fn apply(&self, store: &mut dyn Store) -> Result<(), StoreError> {
         match self {
-            Self::Transcript { path } => match super::context::ingest_transcript(store, &Transcript::at(path), path, SideFileEffort::Hook) {
-                Err(ReadError::Store(error)) => Err(error),
-                Ok(_) | Err(_) => Ok(()),
-            },
+            Self::Transcript { path } => {
+                match super::context::ingest_transcript(store, &Transcript::at(path), path, SideFileEffort::Hook) {
+                    Err(ReadError::Store(error)) => Err(error),
+                    Ok(_) | Err(_) => Ok(()),
+                }
+            }
             Self::Compaction { session, at_ms, cause, context_tokens, is_blocked } => {
                 let (at_ms, context_tokens, is_blocked) = (*at_ms, *context_tokens, *is_blocked);
                 store.record_compaction(

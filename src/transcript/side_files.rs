@@ -154,7 +154,9 @@ mod tests {
 
     #[test]
     fn a_result_points_by_its_field_or_by_its_text() {
-        let text = format!(r#""<persisted-output>\nOutput too large (9 KB). Full output saved to: /h/{SESSION}/tool-results/a.txt\n\nPreview""#);
+        let text = format!(
+            r#""<persisted-output>\nOutput too large (9 KB). Full output saved to: /h/{SESSION}/tool-results/a.txt\n\nPreview""#
+        );
         let field = format!(r#"{{"persistedOutputPath":"/h/{SESSION}/tool-results/a.txt"}}"#);
         let sentence = format!(r#""Error: too long. Output has been saved to /h/{SESSION}/tool-results/a.txt.\nFormat: text""#);
         for (content, result) in [(text.as_str(), "{}"), ("\"x\"", field.as_str()), (&text, &field), (&sentence, "\"x\"")] {

@@ -119,7 +119,8 @@ fn all_of_a_session_comes_back_below_a_folder() {
     let talk = talk(&sandbox, 1);
     let agent = |id: &str| {
         let mut lines = Lines::of(&talk.id).seed(id.len() as u64);
-        (lines.prompt(&format!("Task of {id}.")) + &lines.answer("Done.")).replace("\"isSidechain\":false", "\"isSidechain\":true")
+        (lines.prompt(&format!("Task of {id}.")) + &lines.answer("Done."))
+            .replace("\"isSidechain\":false", "\"isSidechain\":true")
     };
     for (name, bytes) in [
         ("tool-results/picture.png", b"\x89PNG\r\n\x1a\n\0\xff\xfe".to_vec()),
@@ -221,6 +222,8 @@ fn one_that_is_too_large_is_noted() {
     let sha256 = imported["omitted"][0]["sha256"].as_str().unwrap();
     assert_eq!((&imported["omitted"][0]["bytes"], sha256.len()), (&json!((256 << 20) + 1), 64));
     assert_eq!(sandbox.count(notes), 1);
+    let shown = sandbox.cli(&["archive", "show", &talk.id]);
+    assert!(shown.stdout.contains("1 file beside the transcript") && shown.stderr.contains(sha256), "{shown:?}");
     let out = sandbox.path("out");
     let restored = sandbox.cli(&["archive", "restore", &talk.id, "-o", out.to_str().unwrap()]);
     assert!(restored.stderr.contains("tool-results/large.bin") && restored.stderr.contains(sha256), "{}", restored.stderr);

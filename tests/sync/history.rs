@@ -97,7 +97,8 @@ proptest! {
 fn what_was_rewritten_there_and_back_is_sent_once() {
     let place = Place::new();
     let (path, mut here) = (place.transcript(SESSION), place.open_here());
-    let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), part: Default::default() };
+    let transcript =
+        Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), part: Default::default() };
     let said = |turns| conversation(turns).iter().map(|line| format!("{line}\n")).collect::<String>();
     for content in [said(0..3), said(5..9), said(0..3), said(7..8)] {
         archive(&mut *here, &transcript, content.as_bytes());

@@ -13,7 +13,9 @@ use ctxbridge_archive::learn;
 use ctxbridge_archive::reader::Comparison;
 use ctxbridge_archive::side_files::{SideFileEffort, turns_with_files};
 use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::{Session, SessionReader, Store, StoreError, StoreReader, StoredTranscript, StoredTurn, Transcript};
+use ctxbridge_archive::store::{
+    Session, SessionReader, Store, StoreError, StoreReader, StoredTranscript, StoredTurn, Transcript,
+};
 use ctxbridge_claude_flow as claude_flow;
 use ctxbridge_common::digest;
 use ctxbridge_redact::RedactionCounts;
@@ -98,11 +100,7 @@ impl SessionSync<'_> {
     }
 
     /// The ids of turns that were sent before the files that they point to, which are sent now.
-    fn turns_before_files(
-        &self,
-        from: &mut dyn Store,
-        transcripts: &[OutgoingTranscript],
-    ) -> Result<Vec<[u8; 16]>, StoreError> {
+    fn turns_before_files(&self, from: &mut dyn Store, transcripts: &[OutgoingTranscript]) -> Result<Vec<[u8; 16]>, StoreError> {
         let files = transcripts.iter().filter_map(|outgoing| outgoing.transcript.part.side_file());
         let names: Vec<String> = files.map(str::to_owned).collect();
         if names.is_empty() {

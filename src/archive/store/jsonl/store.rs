@@ -11,8 +11,8 @@ use crate::maintenance::{ArchiveStats, HotSetUsage, MaintenanceMode, Maintenance
 use crate::store::sqlite::SqliteQueries;
 use crate::store::{
     AppendOutcome, ArchiveTotals, Batch, Compaction, CompactionWriter, CursorReader, FolderFacts, FolderStore, ImportedUsage,
-    LearningWriter, MaintenanceStore, PinWriter, ProjectStore, SegmentReader, SessionMove, Snapshot, Store, StoreError, StoredTranscript,
-    StoreReader, TierReader, TranscriptAppender, UsageWriter,
+    LearningWriter, MaintenanceStore, PinWriter, ProjectStore, SegmentReader, SessionMove, Snapshot, Store, StoreError,
+    StoreReader, StoredTranscript, TierReader, TranscriptAppender, UsageWriter,
 };
 use ctxbridge_config::StoreKind;
 use ctxbridge_transcript::{CompactSummary, FirstContext};

@@ -7,8 +7,8 @@ use super::columns::{IS_IMPORTED, IS_SIDE_FILE, from_json, optional, to_json, un
 use super::folders::folders_in;
 use crate::project::ProjectScope;
 use crate::store::{
-    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionPart, SessionFolder, SessionReader, SessionStats, StoreError,
-    StoredTranscript,
+    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionPart, SessionReader, SessionStats,
+    StoreError, StoredTranscript,
 };
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
@@ -109,8 +109,7 @@ impl<S: SqliteQueries> SessionReader for S {
                 )?
                 .query_row([session], |row| unsigned(row, 0))?;
             let mut stats = db
-                .prepare_cached(
-&format!(
+                .prepare_cached(&format!(
                     "SELECT coalesce(sum(bytes), 0), count(agent) FILTER (WHERE NOT {IS_SIDE_FILE}), coalesce(sum(bad_lines), 0),
                         coalesce(sum(generation) FILTER (WHERE NOT {IS_SIDE_FILE}), 0),
                         count(*) FILTER (WHERE agent GLOB '/[^/]*')
