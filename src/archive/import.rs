@@ -40,8 +40,10 @@ pub struct ImportReport {
     pub side_bytes: u64,
     /// Files beside transcripts that are too large to be kept.
     pub omitted: Vec<(PathBuf, OmittedFile)>,
-    /// Transcripts, and files beside them, that could not be archived, with the reason.
+    /// Transcripts that could not be archived, with the reason.
     pub failed: Vec<(PathBuf, String)>,
+    /// Files beside transcripts that could not be archived, with the reason.
+    pub side_failed: Vec<(PathBuf, String)>,
     /// New path of the previous archive, if it was damaged.
     pub quarantined: Option<PathBuf>,
     /// Reason for writing JSON Lines although a database is configured.
@@ -152,7 +154,7 @@ impl ImportReport {
         self.side_files += beside.files;
         self.side_bytes += beside.bytes;
         self.omitted.extend(beside.omitted);
-        self.failed.extend(beside.failed);
+        self.side_failed.extend(beside.failed);
     }
 
     fn add(&mut self, pass: &IngestReport) {

@@ -96,7 +96,12 @@ pub fn ingest_side_files(
     append: AppendBatch<'_>,
 ) -> Result<SideFileReport, StoreError> {
     let mut report = SideFileReport::default();
-    let found = if transcript.part.is_conversation() { side_files(Path::new(&transcript.path)) } else { Vec::new() };
+    let mut found = FoundFiles::default();
+    if transcript.part.is_conversation() {
+        found.look_beside(Path::new(&transcript.path));
+    }
+    let FoundFiles { files: found, left } = found;
+    report.failed.extend(left.map(|path| (path, "not archived: too many files beside one transcript, or too deep".to_owned())));
     if found.is_empty() {
         return Ok(report);
     }
@@ -189,31 +194,39 @@ pub fn turns_with_files(
     Ok(found)
 }
 
-/// The regular files in the own folder of a session, in a fixed order.
-fn side_files(transcript: &Path) -> Vec<FoundFile> {
-    let mut found = Vec::new();
-    if transcript.extension().is_some_and(|extension| extension == "jsonl") {
-        collect(&transcript.with_extension(""), "", 0, &mut found);
-    }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    found
+/// The regular files in the own folder of a session.
+#[derive(Default)]
+struct FoundFiles {
+    files: Vec<FoundFile>,
+    /// The first one that is left out, since there are too many, or it is too deep.
+    left: Option<PathBuf>,
 }
 
-fn collect(folder: &Path, inside: &str, depth: usize, found: &mut Vec<FoundFile>) {
-    let is_folder = depth > 0 || fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
-    let entries = if is_folder && depth < MAX_DEPTH { fs::read_dir(folder) } else { return };
-    for entry in entries.into_iter().flatten().flatten() {
-        let Ok(kind) = entry.file_type() else { continue };
-        let path = entry.path();
-        let name = format!("{inside}{}", entry.file_name().to_string_lossy());
-        if kind.is_dir() {
-            collect(&path, &format!("{name}/"), depth + 1, found);
-        } else if kind.is_file()
-            && !is_agent_transcript(&path)
-            && found.len() < MAX_FILES
-            && let Ok(metadata) = entry.metadata()
-        {
-            found.push(FoundFile { path, name, bytes: metadata.len() });
+impl FoundFiles {
+    /// Looks for the files beside a transcript, and sorts them.
+    fn look_beside(&mut self, transcript: &Path) {
+        let own = transcript.with_extension("");
+        let is_transcript = transcript.extension().is_some_and(|extension| extension == "jsonl");
+        if is_transcript && fs::symlink_metadata(&own).is_ok_and(|metadata| metadata.is_dir()) {
+            self.collect(&own, "", 0);
+        }
+        self.files.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    fn collect(&mut self, folder: &Path, inside: &str, depth: usize) {
+        // One that cannot be read is as one that is empty.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            let name = format!("{inside}{}", entry.file_name().to_string_lossy());
+            let is_wanted = kind.is_dir() || kind.is_file() && !is_agent_transcript(&path);
+            if is_wanted && (depth >= MAX_DEPTH || self.files.len() >= MAX_FILES) {
+                self.left.get_or_insert(path);
+            } else if kind.is_dir() {
+                self.collect(&path, &format!("{name}/"), depth + 1);
+            } else if is_wanted && let Ok(metadata) = entry.metadata() {
+                self.files.push(FoundFile { path, name, bytes: metadata.len() });
+            }
         }
     }
 }

@@ -266,3 +266,18 @@ fn nothing_is_learned_from_them() {
     assert_eq!(sandbox.count("SELECT count(*) FROM learning_progress"), 1);
     sandbox.assert_archived(&talk);
 }
+
+#[test]
+fn one_that_cannot_be_read_is_named_and_takes_nothing_with_it() {
+    let sandbox = Sandbox::new();
+    let talk = talk(&sandbox, 1);
+    let mut deep = String::from("deep");
+    (0..10).for_each(|_| deep += "/er");
+    write(&talk, &format!("{deep}/file"), "too deep");
+    let imported = sandbox.json(&["archive", "import"]);
+    let failed = imported["failed"].as_array().unwrap();
+    assert_eq!(failed.len(), 1, "{imported}");
+    assert!(failed[0]["path"].as_str().unwrap().contains("deep/er"), "{imported}");
+    assert_eq!((&imported["transcripts"], &imported["side_files"]), (&json!(1), &json!(1)));
+    sandbox.assert_archived(&talk);
+}

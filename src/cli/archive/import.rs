@@ -207,7 +207,8 @@ fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
     if let Some(instead) = &imported.fallback_reason {
         output.note(instead);
     }
-    for (path, error) in &imported.failed {
+    let failed = || imported.failed.iter().chain(&imported.side_failed);
+    for (path, error) in failed() {
         let error = if error.contains(&*path.to_string_lossy()) { error.clone() } else { format!("{}: {error}", path.display()) };
         output.note(&format!("{} {error}", styled(BAD, "not archived:")));
     }
@@ -216,7 +217,7 @@ fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
         output.note(&format!("noted, not kept, since it is too large ({bytes}): {}", printable(&path.to_string_lossy())));
     }
     if output.json {
-        let failed: Vec<_> = imported.failed.iter().map(|(path, error)| json!({ "path": path, "reason": error })).collect();
+        let failed: Vec<_> = failed().map(|(path, error)| json!({ "path": path, "reason": error })).collect();
         return output.value(&json!({
             "transcripts": imported.transcripts, "bytes": imported.bytes, "turns": imported.turns,
             "bad_lines": imported.bad_lines, "rewritten": imported.rewritten, "side_files": imported.side_files,

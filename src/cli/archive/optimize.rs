@@ -92,7 +92,7 @@ impl OptimizeArgs {
         for finding in &done.cycle.findings {
             output.note(&format!("{} {finding}", styled(BAD, "damaged:")));
         }
-        for (path, error) in &done.compared.failed {
+        for (path, error) in done.compared.failed.iter().chain(&done.compared.side_failed) {
             output.note(&format!("{}: {error}", path.display()));
         }
         if output.json {
