@@ -125,7 +125,7 @@ impl SqliteStore {
             return Ok(None);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(&path, flags).and_then(|db| {
+        let opened = sqlite::open_file(&path, flags).and_then(|db| {
             db.busy_timeout(READER_BUSY_TIMEOUT)?;
             let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))?;
             Ok((db, version))
@@ -220,7 +220,7 @@ fn explain(path: &Path, cause: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match cause.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { path, cause: cause.to_string() },
+        _ if sqlite::is_damage(&cause) => StoreError::Damaged { path, cause: cause.to_string() },
         // Who replaced the file by a folder has to be told the same.
         Some(ErrorCode::CannotOpen) if path.is_dir() => StoreError::Damaged { path, cause: "it is a folder".to_owned() },
         Some(ErrorCode::DiskFull) => StoreError::Full { path },
