@@ -5,6 +5,7 @@
 #![cfg(unix)]
 
 mod background;
+mod bit_flips;
 mod bundles;
 mod compaction;
 mod crowd;

@@ -33,6 +33,8 @@ pub struct ImportReport {
     pub bad_lines: u64,
     /// Transcripts that had been rewritten.
     pub rewritten: usize,
+    /// Damaged segments that were put back from these transcripts.
+    pub healed: u64,
     /// Transcripts that could not be archived, with the reason.
     pub failed: Vec<(PathBuf, String)>,
     /// New path of the previous archive, if it was damaged.
@@ -139,6 +141,7 @@ impl ImportReport {
     fn add(&mut self, pass: &IngestReport) {
         self.bytes += pass.bytes;
         self.turns += pass.turns;
+        self.healed += pass.healed;
         self.bad_lines += pass.interpreter.session_metadata().bad_lines;
         self.rewritten += usize::from(pass.was_rewritten);
     }

@@ -12,6 +12,7 @@ pub mod entry;
 pub mod generation_match;
 pub mod handle;
 pub mod handle_lookup;
+pub mod heal;
 pub mod import;
 mod importance;
 pub mod ingest;

@@ -3,10 +3,12 @@ Opening of all SQLite databases: private, in WAL mode, with a busy timeout, at t
 */
 
 pub mod page_sum;
+pub mod pages;
 mod vfs;
 
 pub use vfs::register_as_default;
 
+use std::ffi::CStr;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
@@ -100,6 +102,11 @@ pub fn open_file(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> 
         // There are no checksums, and everything else works.
         None => Connection::open_with_flags(path, flags),
     }
+}
+
+/// Name of the system's own VFS, which verifies no checksums.
+pub fn system_vfs() -> &'static CStr {
+    vfs::system_name()
 }
 
 /// `true` if an error says that a database is not what was written: a page has another checksum, or makes no sense.

@@ -55,6 +55,16 @@ pub(super) fn register() -> Option<&'static CStr> {
     REGISTERED.get_or_init(register_once).as_ref().map(|_| NAME)
 }
 
+/// Name of the system's own VFS.
+pub(super) fn system_name() -> &'static CStr {
+    match REGISTERED.get_or_init(register_once) {
+        // SAFETY: a registered VFS and its name stay for as long as the process.
+        Some(registered) => unsafe { CStr::from_ptr((*registered.original).zName) },
+        // There is none, and to open it says so.
+        None => NAME,
+    }
+}
+
 /// Makes the VFS the default one of this process, for programs that open our databases with SQLite alone: they too have to leave
 /// checksums that fit.
 pub fn register_as_default() {

@@ -18,12 +18,14 @@ mod pins;
 mod rewinds;
 mod rows;
 mod schema;
+mod segment_check;
 mod segments;
 mod sessions;
 mod tiers;
 mod turns;
 mod write;
 
+pub use segment_check::{SegmentKey, SegmentUse, bytes_of_file};
 pub use tiers::{KnownSession, RepackCandidate, Repacked};
 
 use std::fs::File;
@@ -141,6 +143,18 @@ impl SqliteStore {
         }
     }
 
+    /// Opens the archive in a folder read-only, whatever the checksums of its pages say.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open_unverified(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(Self::FILE);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db =
+            Connection::open_with_flags_and_vfs(&path, flags, sqlite::system_vfs()).map_err(|cause| explain(&path, cause))?;
+        Ok(Self { db, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })
+    }
+
     /// Holds a lock while the archive is open.
     pub fn holding(self, presence: Option<File>) -> Self {
         Self { _presence: presence, ..self }
@@ -155,6 +169,17 @@ impl SqliteStore {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Gives the pages of an archive from before there were checksums theirs, by rewriting it. Does nothing where others are using it.
+    ///
+    /// # Errors
+    /// If it cannot be rewritten.
+    pub fn add_page_sums(&mut self) -> Result<bool, StoreError> {
+        match self.query(sqlite::add_sums) {
+            Err(StoreError::Busy { .. } | StoreError::Full { .. }) => Ok(false),
+            done => done,
+        }
     }
 
     /// Checks the whole file for damage.

@@ -1,10 +1,15 @@
 /*!
-Recovery of a damaged archive: it is moved aside and a new one is started.
+Recovery of a damaged archive: it is mended in place, or moved aside and a new one is started with what can be read of it.
 
-Nothing is deleted: transcripts that still exist are archived again, and the rest may be saved from the damaged file. Every user of
+Nothing is deleted: transcripts that still exist are archived again, and the damaged file is kept. Every user of
 the archive holds a shared lock. The archive is moved only while nobody does: a file and its log that are moved under an open
 connection would take those of the new one with them.
 */
+
+mod mend;
+mod repair;
+
+pub use repair::{Repair, repairs};
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -14,9 +19,13 @@ use std::time::Duration;
 use super::store::StoreError;
 use super::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_common::files;
+use ctxbridge_common::sqlite::pages;
 
 /// Lock file: shared by users of the archive, exclusive while it is moved.
 const LOCK: &str = "archive.lock";
+
+/// Empty file that says that there is an archive: one of 0 bytes beside it has lost its content.
+const MARKER: &str = "archive.begun";
 
 /// Maximum wait for other users before the archive is moved: longer than a hook takes.
 const MOVE_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,37 +37,55 @@ const MOVE_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn open_or_recover(data: &Path, policy: LockPolicy) -> Result<(SqliteStore, Option<PathBuf>), StoreError> {
     match present(data, policy) {
         Err(error) if error.is_damage() => {
-            let aside = quarantine_if_damaged(data)?;
+            let aside = mend_if_damaged(data)?;
             present(data, policy).map(|store| (store, aside))
         }
         opened => opened.map(|store| (store, None)),
     }
 }
 
-/// Moves the archive aside if it is really damaged and nobody else has moved it; returns its new path. The caller has closed it.
+/// Mends the archive if it is really damaged and nobody else has mended it; returns the new path of the damaged file, if it could not
+/// be mended in place. The caller has closed it.
 ///
 /// # Errors
-/// If it cannot be moved, or others do not stop using it.
-pub fn quarantine_if_damaged(data: &Path) -> Result<Option<PathBuf>, StoreError> {
-    let path = data.join(SqliteStore::FILE);
-    let failed = |cause: io::Error| StoreError::Quarantine { path: path.clone(), cause };
+/// If it cannot be mended or moved, or others do not stop using it.
+pub fn mend_if_damaged(data: &Path) -> Result<Option<PathBuf>, StoreError> {
     let _alone = lock(data, File::try_lock, MOVE_LOCK_TIMEOUT)?;
     // Whoever had the lock before may have put a good one in its place.
-    match SqliteStore::open(data, LockPolicy::Background).and_then(|mut store| store.integrity_check()) {
-        Ok(()) => return Ok(None),
-        Err(error) if !error.is_damage() => return Err(error),
-        Err(_) => {}
+    let Some(repair) = mend::mend(data)? else { return Ok(None) };
+    repair.note(data);
+    Ok(repair.quarantined)
+}
+
+/// Reads all pages of the archive, and mends it if their checksums do not fit; returns the new path of the damaged file, if it could
+/// not be mended in place.
+///
+/// # Errors
+/// If it cannot be read, mended or moved, or others do not stop using it.
+pub fn verify_pages(data: &Path) -> Result<Option<PathBuf>, StoreError> {
+    if damaged_pages(data)? > 0 { mend_if_damaged(data) } else { Ok(None) }
+}
+
+/// Returns the number of pages of the archive whose checksums do not fit. A file that was emptied counts as one.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn damaged_pages(data: &Path) -> Result<usize, StoreError> {
+    let path = data.join(SqliteStore::FILE);
+    if was_emptied(data) {
+        return Ok(1);
     }
-    let Some(aside) = (1_u32..).map(|number| beside(&path, number)).find(|aside| !aside.exists()) else { return Ok(None) };
-    // The log first: one that lies beside a file that is new is deleted.
-    for companion in ["-wal", "-shm"] {
-        match fs::rename(with_suffix(&path, companion), with_suffix(&aside, companion)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
+    match pages::damaged_pages(&path) {
+        Ok(found) => Ok(found.unwrap_or_default().len()),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound || path.is_dir() => Ok(0),
+        Err(cause) => Err(StoreError::File { path, cause }),
     }
-    fs::rename(&path, &aside).map_err(failed)?;
-    Ok(Some(aside))
+}
+
+/// `true` if the archive has 0 bytes, and had more: SQLite would take it for a new one.
+pub fn was_emptied(data: &Path) -> bool {
+    fs::metadata(data.join(SqliteStore::FILE)).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
+        && data.join(MARKER).exists()
 }
 
 /// Message for the user about an archive that was moved aside.
@@ -79,7 +106,16 @@ pub fn lock_in_use(data: &Path, policy: LockPolicy) -> Result<Option<File>, Stor
 
 fn present(data: &Path, policy: LockPolicy) -> Result<SqliteStore, StoreError> {
     let presence = lock_in_use(data, policy)?;
-    Ok(SqliteStore::open(data, policy)?.holding(presence))
+    if was_emptied(data) {
+        return Err(StoreError::Damaged { path: data.join(SqliteStore::FILE), cause: "it has 0 bytes".to_owned() });
+    }
+    let store = SqliteStore::open(data, policy)?;
+    let marker = data.join(MARKER);
+    if !marker.exists() {
+        // Without it, an emptied archive would be taken for a new one, and that is no reason to fail.
+        files::private().create_new(true).open(marker).ok();
+    }
+    Ok(store.holding(presence))
 }
 
 /// `None` if no lock is possible: the database reports that problem too.
