@@ -16,6 +16,7 @@ mod index;
 mod kill;
 pub(crate) mod lines;
 mod paths;
+mod pieces;
 mod pins;
 mod projects;
 mod related;
