@@ -17,6 +17,7 @@ mod memory;
 mod pins;
 mod rewinds;
 mod rows;
+mod salvage;
 mod schema;
 mod segment_check;
 mod segments;
@@ -25,6 +26,7 @@ mod tiers;
 mod turns;
 mod write;
 
+pub use salvage::{Hole, LostLayout, LostTranscript, SalvageError, SalvageReport, SoundPage, salvage};
 pub use segment_check::{SegmentKey, SegmentUse, bytes_of_file};
 pub use tiers::{KnownSession, RepackCandidate, Repacked};
 
