@@ -24,6 +24,7 @@ mod restore;
 mod rewinds;
 mod search;
 mod shapes;
+mod side_files;
 mod spool;
 mod stdin;
 mod trouble;

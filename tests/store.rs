@@ -13,6 +13,7 @@ mod projects;
 mod reading;
 mod restoring;
 mod searching;
+mod side_files;
 mod snapshots;
 mod sound;
 mod sqlite;
@@ -61,7 +62,7 @@ impl Place {
 }
 
 fn transcript(path: &Path, session: &str) -> Transcript {
-    Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), agent: None }
+    Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), part: Default::default() }
 }
 
 fn session(store: &mut dyn Store, id: &str) -> Option<Session> {

@@ -7,7 +7,7 @@ mod place;
 
 use ctxbridge::archive::store::{Compaction, SessionMove, TurnSelection};
 use ctxbridge::team::sync::SyncError;
-use lines::{boundary, calls, compact_summary, result, says, text, user};
+use lines::{boundary, calls, compact_summary, result, says, text, user, with};
 use place::{Place, SESSION, conversation};
 use serde_json::json;
 
@@ -191,4 +191,53 @@ fn a_project_that_moved_moves_there_as_well() {
     assert_eq!(place.sync().unwrap().sessions, 1);
     assert_eq!(place.there().session(SESSION).unwrap().unwrap().moved_from, None);
     place.check_same();
+}
+
+/// What is in files beside the transcript is sent without secrets, and not at all where secrets would not be found.
+#[test]
+fn files_beside_a_transcript_are_redacted() {
+    use ctxbridge::archive::side_files::{SideFileEffort, ingest_side_files};
+    use ctxbridge::archive::store::{EVERYTHING, SessionPart, Transcript};
+    use ctxbridge::archive::turn_text;
+
+    let place = Place::new();
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let body = [
+        "MIIEowIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MhgHcTz6sE2I2yPB",
+        "aFDrBz9vFqU4yTjVq8YxW2Q1kLm3nOpQrStUvWxYz0123456789+/abcdefghij",
+    ];
+    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----", body.join("\n"));
+    let pointing = with(
+        result(2, "the start"),
+        json!({ "toolUseResult": { "persistedOutputPath": format!("/gone/{SESSION}/tool-results/out.txt") } }),
+    );
+    let lines = [user(0, "Look."), calls(1, "Bash", json!({ "command": "env" })), pointing, says(3, "Seen.")];
+    place.archive(SESSION, &text(&lines));
+    place.sync().unwrap();
+    // They come later than the turn that points to one.
+    let folder = place.transcript(SESSION).with_extension("").join("tool-results");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("out.txt"), format!("puffinburrow\ntoken {secret}\n{key}\n")).unwrap();
+    std::fs::write(folder.join("out.bin"), [b"\xff\xfe".as_slice(), secret.as_bytes()].concat()).unwrap();
+    let path = place.transcript(SESSION).canonicalize().unwrap();
+    let named =
+        Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), part: SessionPart::Conversation };
+    let append = &mut |store: &mut dyn ctxbridge::archive::store::Store, batch: &_| store.append(batch);
+    ingest_side_files(&mut *place.open_here(), &named, SideFileEffort::Whole, append).unwrap();
+    let sent = place.sync().unwrap();
+    assert_eq!((sent.sessions, sent.not_text), (1, 1));
+    let mut there = place.there();
+    let session = there.session(SESSION).unwrap().unwrap();
+    let files: Vec<_> = there.transcripts(session.key).unwrap().into_iter().filter(|file| !file.part.is_transcript()).collect();
+    assert_eq!(files.iter().map(|file| &file.part).collect::<Vec<_>>(), [&SessionPart::SideFile("tool-results/out.txt".into())]);
+    let mut bytes = Vec::new();
+    there.read_bytes(files[0].key, 0, EVERYTHING, &mut bytes).unwrap();
+    let sent = String::from_utf8(bytes).unwrap();
+    assert!(sent.starts_with("puffinburrow\ntoken [redacted:") && !sent.contains(secret), "{sent}");
+    assert!(!sent.contains(body[1]), "a secret of several lines: {sent}");
+    let turn = there.turns(session.key, TurnSelection::All).unwrap().remove(0);
+    assert!(turn_text::content(&mut *there, &turn).unwrap().contains("puffinburrow"));
+    // Once.
+    let again = place.sync().unwrap();
+    assert_eq!((again.sessions, again.not_text), (0, 0));
 }

@@ -126,7 +126,7 @@ impl SessionAnnotations {
         if let Some((reason, at_ms)) = self.end.as_ref().filter(is_told) {
             store.end_session(session, reason, *at_ms)?;
         }
-        let own = store.transcripts(known.key)?.into_iter().find(|transcript| transcript.agent.is_none());
+        let own = store.transcripts(known.key)?.into_iter().find(|transcript| transcript.part.is_conversation());
         let summaries: Vec<CompactSummary> = self.compactions.iter().filter_map(CompactionRecord::as_met).collect();
         if let Some(own) = own.filter(|_| !summaries.is_empty()) {
             store.locate_compactions(own.key, &summaries, &[])?;

@@ -61,7 +61,7 @@ pub fn find_in_archive(handle: &Handle, store: &mut dyn StoreReader) -> Result<O
     // One that is in cold storage, and not there, may be the one that has it: that is said only when nobody else does.
     let mut unreadable = None;
     for session in store.sessions("", None, MAX_SEARCHED_SESSIONS)? {
-        for transcript in store.transcripts(session.key)? {
+        for transcript in store.transcripts(session.key)?.into_iter().filter(|file| file.part.is_transcript()) {
             for generation in (0..=transcript.generation).rev() {
                 let mut finder = MessageLineFinder::new(handle);
                 match store.read_bytes(transcript.key, generation, WHOLE_TRANSCRIPT, &mut finder) {

@@ -12,8 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use super::ingest::{AfterPass, IngestReport, ingest_with};
 use super::open::{Location, OpenedArchive};
 use super::reader::{Comparison, ReadError};
+use super::side_files::{OmittedFile, SideFileEffort, SideFileReport, ingest_side_files};
 use super::store::sqlite::LockPolicy;
-use super::store::{Store, StoreError, Transcript};
+use super::store::{Batch, Store, StoreError, Transcript};
 
 /// Maximum number of threads: more would wait for each other at the store.
 const MAX_IMPORT_THREADS: usize = 8;
@@ -25,7 +26,7 @@ pub struct ImportReport {
     pub transcripts: usize,
     /// Number of all transcripts.
     pub total: usize,
-    /// Bytes that are new in the archive.
+    /// Bytes of transcripts that are new in the archive.
     pub bytes: u64,
     /// Turns that are new or have grown.
     pub turns: u64,
@@ -35,7 +36,13 @@ pub struct ImportReport {
     pub rewritten: usize,
     /// Damaged segments that were put back from these transcripts.
     pub healed: u64,
-    /// Transcripts that could not be archived, with the reason.
+    /// Files beside transcripts that are new in the archive, or have changed.
+    pub side_files: u64,
+    /// Bytes of these that are new.
+    pub side_bytes: u64,
+    /// Files beside transcripts that are too large to be kept.
+    pub omitted: Vec<(PathBuf, OmittedFile)>,
+    /// Transcripts, and files beside them, that could not be archived, with the reason.
     pub failed: Vec<(PathBuf, String)>,
     /// New path of the previous archive, if it was damaged.
     pub quarantined: Option<PathBuf>,
@@ -98,9 +105,11 @@ fn attempt(
             done.fallback_reason = instead;
         }
         while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let pass = ingest_one(&mut *store, path, comparison, after, &writing);
+            let mut beside = SideFileReport::default();
+            let pass = ingest_one(&mut *store, path, comparison, after, &writing, &mut beside);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.transcripts += 1;
+            done.add_side_files(beside);
             match pass {
                 Ok(pass) => done.add(&pass),
                 Err(ReadError::Store(error)) => return Err(error),
@@ -126,18 +135,28 @@ fn ingest_one(
     comparison: Comparison,
     after: AfterPass<'_>,
     writing: &Mutex<()>,
+    beside: &mut SideFileReport,
 ) -> Result<IngestReport, ReadError> {
     let transcript = Transcript::at(path);
-    let pass = ingest_with(store, &transcript, path, comparison, &mut |store, batch| {
+    let append = &mut |store: &mut dyn Store, batch: &Batch| {
         // Those who wait here are awake at once; SQLite's own waiting sleeps.
         let _turn = writing.lock().unwrap_or_else(PoisonError::into_inner);
         store.append(batch)
-    })?;
+    };
+    *beside = ingest_side_files(store, &transcript, SideFileEffort::Whole, append)?;
+    let pass = ingest_with(store, &transcript, path, comparison, append)?;
     after(store, &transcript, &pass)?;
     Ok(pass)
 }
 
 impl ImportReport {
+    fn add_side_files(&mut self, beside: SideFileReport) {
+        self.side_files += beside.files;
+        self.side_bytes += beside.bytes;
+        self.omitted.extend(beside.omitted);
+        self.failed.extend(beside.failed);
+    }
+
     fn add(&mut self, pass: &IngestReport) {
         self.bytes += pass.bytes;
         self.turns += pass.turns;

@@ -37,7 +37,7 @@ pub const NO_FOLLOW_UP: AfterPass<'static> = &|_, _, _| Ok(());
 type OpenReader<'o, 's> = &'o mut dyn FnMut(&mut dyn Store) -> Result<TranscriptReader<'s>, ReadError>;
 
 /// Appends a batch to the store.
-type AppendBatch<'a> = &'a mut dyn FnMut(&mut dyn Store, &Batch) -> Result<AppendOutcome, StoreError>;
+pub type AppendBatch<'a> = &'a mut dyn FnMut(&mut dyn Store, &Batch) -> Result<AppendOutcome, StoreError>;
 
 /// Archives new content of a transcript.
 ///

@@ -31,6 +31,7 @@ pub mod recovery;
 pub mod restore;
 pub mod search;
 pub mod segment;
+pub mod side_files;
 pub mod snapshot;
 pub mod store;
 pub mod tier;

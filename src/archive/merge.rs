@@ -132,7 +132,10 @@ fn merge_session(
 ) -> Result<(), StoreError> {
     let facts = SessionAnnotations::of(from, session, None, &mut Default::default())?;
     facts.record_compactions(to, &session.session)?;
-    for transcript in from.transcripts(session.key)? {
+    let mut transcripts = from.transcripts(session.key)?;
+    // A turn's words include those of the side files that it points to.
+    transcripts.sort_by_key(|transcript| transcript.part.is_transcript());
+    for transcript in transcripts {
         merge_transcript(from, to, (session, &transcript), merged, after)?;
     }
     if to.session(&session.session)?.is_none()
@@ -152,7 +155,7 @@ fn merge_transcript(
     merged: &mut MergeReport,
     after: AfterPass<'_>,
 ) -> Result<(), StoreError> {
-    let named = Transcript { path: transcript.path.clone(), session: session.session.clone(), agent: transcript.agent.clone() };
+    let named = Transcript { path: transcript.path.clone(), session: session.session.clone(), part: transcript.part.clone() };
     let known = known_transcript(to, &named)?;
     let mut was_rewritten = false;
     let mut is_behind = false;

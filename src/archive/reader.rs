@@ -158,6 +158,11 @@ impl<'s> TranscriptReader<'s> {
         self.length.saturating_sub(self.cursor.bytes)
     }
 
+    /// `true` for a transcript; the bytes of a side file may be anything.
+    fn has_lines(&self) -> bool {
+        self.transcript.part.is_transcript()
+    }
+
     /// State of the transcript's interpretation so far.
     pub fn into_interpreter(self) -> Interpreter {
         self.cursor.interpreter
@@ -168,10 +173,14 @@ impl<'s> TranscriptReader<'s> {
     /// # Errors
     /// If the file cannot be read, or the store cannot be.
     pub fn next_batch(&mut self, store: &mut dyn CursorReader) -> Result<Option<Batch>, ReadError> {
-        if self.remaining() == 0 && self.rewritten.is_none() {
+        // That there is a side file is worth knowing, even if there is nothing in it.
+        let is_empty_file = !self.has_lines() && self.expected_cursor.is_none();
+        if self.remaining() == 0 && self.rewritten.is_none() && !is_empty_file {
             return Ok(None);
         }
-        self.catch_up(store)?;
+        if self.has_lines() {
+            self.catch_up(store)?;
+        }
         let (start, mut bytes) = self.tail.take().unwrap_or((self.cursor.bytes, Vec::new()));
         // Segments of several chunks then begin at multiples of their size.
         let wanted = CHUNK_BYTES.saturating_sub(bytes.len() as u64).min(self.remaining());
@@ -183,7 +192,11 @@ impl<'s> TranscriptReader<'s> {
         }
         let new = &bytes[joined..];
         let pack = || segment::pack(start, &bytes);
+        let has_lines = self.has_lines();
         let mut feed = || {
+            if !has_lines {
+                return Ok(());
+            }
             let mut history = ArchivedHistory::of(&mut *self.source, store, &self.transcript, self.rewritten);
             self.cursor.interpreter.feed_with(new, &mut history);
             history.outcome
@@ -196,7 +209,7 @@ impl<'s> TranscriptReader<'s> {
         self.cursor.check = digest::sha256(&self.recent);
         self.cursor.bytes += new.len() as u64;
         let mut told = None;
-        if self.remaining() == 0 {
+        if has_lines && self.remaining() == 0 {
             let mut history = ArchivedHistory::of(&mut *self.source, store, &self.transcript, self.rewritten);
             told = self.cursor.interpreter.at_end(&mut history);
             history.outcome?;
@@ -249,7 +262,7 @@ impl<'s> TranscriptReader<'s> {
         // Where branches were left, what stands in one place depends on what stands in others.
         let is_linear = self.cursor.interpreter.rewound().is_empty();
         let (position, turns) = if is_linear { self.last_unchanged_turn(store, shared)? } else { (0, 0) };
-        let interpreter = if turns == 0 || self.transcript.agent.is_some() {
+        let interpreter = if turns == 0 || !self.transcript.part.is_conversation() {
             from_the_start(&self.transcript)
         } else {
             Interpreter::starting_at(position, turns, self.seen_before(position)?)
@@ -405,5 +418,5 @@ fn first_cursor(transcript: &Transcript) -> Cursor {
 }
 
 fn from_the_start(transcript: &Transcript) -> Interpreter {
-    if transcript.agent.is_some() { Interpreter::of_agent() } else { Interpreter::default() }
+    if transcript.part.agent().is_some() { Interpreter::of_agent() } else { Interpreter::default() }
 }

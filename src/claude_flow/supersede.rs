@@ -32,7 +32,7 @@ pub fn supersede_imported(store: &mut dyn Store, session: &str) -> Result<bool, 
 /// # Errors
 /// If the store cannot be read or written. Anything else is left to the next import.
 pub fn supersede_imported_after(store: &mut dyn Store, transcript: &Transcript, pass: &IngestReport) -> Result<(), StoreError> {
-    if pass.is_first && transcript.agent.is_none() && !transcript.path.starts_with(lines::TRANSCRIPT_PREFIX) {
+    if pass.is_first && transcript.part.is_conversation() && !transcript.path.starts_with(lines::TRANSCRIPT_PREFIX) {
         match supersede_imported(store, &transcript.session) {
             Err(ImportError::Store(error)) => return Err(error),
             Ok(_) | Err(ImportError::Source(_) | ImportError::Temporary(_)) => {}

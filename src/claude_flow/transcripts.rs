@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use super::{ImportError, lines};
 use ctxbridge_archive::ingest;
 use ctxbridge_archive::reader::{Comparison, ReadError};
-use ctxbridge_archive::store::{SegmentReader, Store, StoreError, StoredTranscript, StoredTurn, Transcript, TurnReader};
+use ctxbridge_archive::store::{
+    SegmentReader, SessionPart, Store, StoreError, StoredTranscript, StoredTurn, Transcript, TurnReader,
+};
 use ctxbridge_archive::transcript_paths::transcripts_below;
 
 /// Returns the client's own transcripts of a session.
 pub(super) fn own(transcripts: &[StoredTranscript]) -> impl Iterator<Item = &StoredTranscript> {
-    transcripts.iter().filter(|transcript| transcript.agent.is_none() && !transcript.path.starts_with(lines::TRANSCRIPT_PREFIX))
+    transcripts
+        .iter()
+        .filter(|transcript| transcript.part.is_conversation() && !transcript.path.starts_with(lines::TRANSCRIPT_PREFIX))
 }
 
 /// Returns the imported transcripts.
@@ -46,7 +50,7 @@ pub(super) fn bring_up_to_date(store: &mut dyn Store, session: &str, at: Option<
 
 /// Archives a file of lines as the transcript of this name.
 pub(super) fn archive(store: &mut dyn Store, name: &str, session: &str, file: &Path) -> Result<(), ImportError> {
-    let transcript = Transcript { path: name.to_owned(), session: session.to_owned(), agent: None };
+    let transcript = Transcript { path: name.to_owned(), session: session.to_owned(), part: SessionPart::Conversation };
     let append = &mut |store: &mut dyn Store, batch: &_| store.append(batch);
     match ingest::ingest_with(store, &transcript, file, Comparison::Whole, append) {
         Ok(_) => Ok(()),

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::visible;
 use ctxbridge_archive::store::{SegmentReader, Session, StoreError, StoreReader, StoredTurn, TurnSelection};
-use ctxbridge_archive::{handle, quote};
+use ctxbridge_archive::{handle, quote, turn_text};
 use ctxbridge_common::digest;
-use ctxbridge_transcript::{Content, MessageBlock, Record, RecordKind, as_typed, records};
+use ctxbridge_transcript::{Content, MessageBlock, Record, RecordKind, SideTexts, as_typed, records};
 
 /// Number of turns whose bytes are in memory at once.
 const TURNS_PER_BATCH: usize = 64;
@@ -183,7 +183,7 @@ impl ExportedConversation {
         let mut before = Vec::new();
         if let Some(first) = turns.first() {
             let bytes = bytes(store, first, (0, first.turn.start))?;
-            before = messages(&bytes, false, thinking);
+            before = messages(&bytes, &SideTexts::of_session(&session.session), false, thinking);
             // The start of a transcript belongs to no turn. Only a summary there is a part of the conversation.
             before.retain(|message| matches!(message.body, MessageBody::Summary(_)));
         }
@@ -316,9 +316,13 @@ fn read_all(
 ) -> Result<Vec<Vec<ExportedMessage>>, StoreError> {
     let mut all = Vec::with_capacity(turns.len());
     for some in turns.chunks(TURNS_PER_BATCH) {
-        let raw = some.iter().map(|turn| bytes(store, turn, (turn.turn.start, turn.turn.end)));
+        let raw = some.iter().map(|turn| {
+            let bytes = bytes(store, turn, (turn.turn.start, turn.turn.end))?;
+            let beside = turn_text::side_texts(store, turn, &bytes, u64::MAX)?;
+            Ok::<_, StoreError>((bytes, beside))
+        });
         let raw = raw.collect::<Result<Vec<_>, _>>()?;
-        all.par_extend(raw.par_iter().map(|bytes| messages(bytes, of_agent, thinking)));
+        all.par_extend(raw.par_iter().map(|(bytes, beside)| messages(bytes, beside, of_agent, thinking)));
     }
     Ok(all)
 }
@@ -342,13 +346,12 @@ fn attach_agents(messages: &mut [ExportedMessage], waiting: &mut HashMap<String,
 }
 
 /// Converts lines to messages, in order.
-fn messages(bytes: &[u8], of_agent: bool, thinking: bool) -> Vec<ExportedMessage> {
-    let mut reader = ConversationReader { thinking, of_agent, ..ConversationReader::default() };
-    let mut side: Option<ConversationReader> = None;
+fn messages(bytes: &[u8], beside: &SideTexts<'_>, of_agent: bool, thinking: bool) -> Vec<ExportedMessage> {
+    let mut reader = ConversationReader::new(beside, thinking, of_agent);
+    let mut side: Option<ConversationReader<'_>> = None;
     records(bytes, &mut |record| {
         if record.is_sidechain() && !of_agent {
-            side.get_or_insert_with(|| ConversationReader { thinking, of_agent: true, ..ConversationReader::default() })
-                .take(record);
+            side.get_or_insert_with(|| ConversationReader::new(beside, thinking, true)).take(record);
             return;
         }
         let call = reader.take(record);
@@ -369,8 +372,8 @@ fn messages(bytes: &[u8], of_agent: bool, thinking: bool) -> Vec<ExportedMessage
     reader.messages
 }
 
-#[derive(Default)]
-struct ConversationReader {
+struct ConversationReader<'b> {
+    beside: &'b SideTexts<'b>,
     of_agent: bool,
     thinking: bool,
     messages: Vec<ExportedMessage>,
@@ -379,7 +382,11 @@ struct ConversationReader {
     now_ms: i64,
 }
 
-impl ConversationReader {
+impl<'b> ConversationReader<'b> {
+    fn new(beside: &'b SideTexts<'b>, thinking: bool, of_agent: bool) -> Self {
+        Self { beside, of_agent, thinking, messages: Vec::new(), open: HashMap::new(), now_ms: 0 }
+    }
+
     /// Adds a line, and returns the position of the call whose result it has.
     fn take(&mut self, record: &Record<'_>) -> Option<usize> {
         self.now_ms = record.timestamp().unwrap_or(self.now_ms);
@@ -443,7 +450,10 @@ impl ConversationReader {
             self.push(MessageBody::Prompt(vec![part(block)]));
             return None;
         };
-        let outcome = ToolOutcome { at_ms: self.now_ms, is_error, parts: content.as_ref().map(parts).unwrap_or_default() };
+        let mut parts = content.as_ref().map(parts).unwrap_or_default();
+        let beside = self.beside.of_record(record).into_iter();
+        parts.extend(beside.map(|(path, text)| MessagePart::Text(format!("\n[{path}]\n{text}"))));
+        let outcome = ToolOutcome { at_ms: self.now_ms, is_error, parts };
         let at = block.answers().and_then(|id| self.open.remove(id));
         match at.and_then(|at| self.messages.get_mut(at)) {
             Some(ExportedMessage { body: MessageBody::Call(call), .. }) => {

@@ -9,6 +9,7 @@ use crate::bundle::Project;
 use ctxbridge_archive::ingest::{self, IngestReport};
 use ctxbridge_archive::open::{Location, OpenedArchive};
 use ctxbridge_archive::reader::ReadError;
+use ctxbridge_archive::side_files::{SideFileEffort, ingest_side_files};
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Store, StoreError, Transcript, TurnSelection};
 use ctxbridge_archive::transcript_paths;
@@ -71,11 +72,17 @@ impl HookError {
     }
 }
 
-/// Archives the new part of one transcript, and reconciles it with turns imported from another tool.
+/// Archives the files beside a transcript, then its new part, and reconciles it with turns imported from another tool.
 ///
 /// # Errors
-/// If it cannot be read, or the store cannot be written.
-pub(super) fn ingest_transcript(store: &mut dyn Store, transcript: &Transcript, path: &Path) -> Result<IngestReport, ReadError> {
+/// If it cannot be read, or the store cannot be written. What cannot be read beside it, the next import names.
+pub(super) fn ingest_transcript(
+    store: &mut dyn Store,
+    transcript: &Transcript,
+    path: &Path,
+    effort: SideFileEffort,
+) -> Result<IngestReport, ReadError> {
+    ingest_side_files(store, transcript, effort, &mut |store, batch| store.append(batch))?;
     let done = ingest::ingest(store, transcript, path)?;
     ctxbridge_claude_flow::supersede_imported_after(store, transcript, &done)?;
     Ok(done)
@@ -166,7 +173,7 @@ impl HookContext {
         if is_inside && is_transcript { Ok(Some(path.to_owned())) } else { Err(elsewhere()) }
     }
 
-    /// Archives the new part of the session; also of sub-agents if nobody waits.
+    /// Archives the new part of the session; also of sub-agents, and large files beside it, if nobody waits.
     pub fn archive(&self, store: &mut dyn Store, with_agents: bool) -> Result<Option<IngestReport>, HookError> {
         let Some(path) = self.transcript()? else { return Ok(None) };
         let transcript = Transcript::at(&path);
@@ -179,7 +186,8 @@ impl HookContext {
                 .map_err(|cause| ReadError::Io { path: self.program.clone(), cause })?;
             return Ok(None);
         }
-        let done = ingest_transcript(store, &transcript, &path).inspect_err(|error| {
+        let effort = if with_agents { SideFileEffort::Hook } else { SideFileEffort::Prompt };
+        let done = ingest_transcript(store, &transcript, &path, effort).inspect_err(|error| {
             if matches!(error, ReadError::Store(_)) {
                 self.enqueue(&PendingWrite::Transcript { path: path.clone() });
             }
@@ -202,7 +210,7 @@ impl HookContext {
         let turns = found.map_or(Ok(Vec::new()), |session| store.turns(session.key, TurnSelection::Newest(RECENT)))?;
         let named: Vec<String> = turns.into_iter().flat_map(|turn| turn.turn.agents).collect();
         for path in transcript_paths::agent_transcripts(path, &named) {
-            ingest_transcript(store, &Transcript::at(&path), &path)?;
+            ingest_transcript(store, &Transcript::at(&path), &path, SideFileEffort::Hook)?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use ctxbridge_archive::reader::ReadError;
+use ctxbridge_archive::side_files::SideFileEffort;
 use ctxbridge_archive::store::{Compaction, Store, StoreError, Transcript};
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
@@ -27,7 +28,7 @@ const CLAIM_EXPIRES_AFTER: Duration = Duration::from_secs(10 * 60);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "pending", rename_all = "snake_case")]
 pub enum PendingWrite {
-    /// The new part of a transcript.
+    /// The new part of a transcript, and the files beside it.
     Transcript {
         /// Its path.
         path: PathBuf,
@@ -72,10 +73,12 @@ impl PendingWrite {
     /// If that cannot be done now. A transcript that is gone or cannot be read is dropped.
     pub fn apply(&self, store: &mut dyn Store) -> Result<(), StoreError> {
         match self {
-            Self::Transcript { path } => match super::context::ingest_transcript(store, &Transcript::at(path), path) {
-                Err(ReadError::Store(error)) => Err(error),
-                Ok(_) | Err(_) => Ok(()),
-            },
+            Self::Transcript { path } => {
+                match super::context::ingest_transcript(store, &Transcript::at(path), path, SideFileEffort::Hook) {
+                    Err(ReadError::Store(error)) => Err(error),
+                    Ok(_) | Err(_) => Ok(()),
+                }
+            }
             Self::Compaction { session, at_ms, cause, context_tokens, is_blocked } => {
                 let (at_ms, context_tokens, is_blocked) = (*at_ms, *context_tokens, *is_blocked);
                 store.record_compaction(

@@ -2,6 +2,7 @@
 
 use super::context::{self, HookContext, HookError};
 use super::{HookReply, PendingWrite, WRITE_LOCK_POLICY, background};
+use ctxbridge_archive::side_files::SideFileEffort;
 use ctxbridge_archive::store::Transcript;
 
 pub(super) fn answer(context: &HookContext) -> Result<HookReply, HookError> {
@@ -14,10 +15,12 @@ pub(super) fn answer(context: &HookContext) -> Result<HookReply, HookError> {
 pub(super) fn agent(context: &HookContext) -> Result<HookReply, HookError> {
     let mut store = context.open(WRITE_LOCK_POLICY)?;
     let agent = context.input.agent_transcript.as_deref().map_or(Ok(None), |path| context.client_transcript(path))?;
+    // What its turn points to is beside the session's transcript.
+    let archived = context.archive(&mut *store, false).map(drop);
     if let Some(path) = agent {
-        context::ingest_transcript(&mut *store, &Transcript::at(&path), &path)?;
+        context::ingest_transcript(&mut *store, &Transcript::at(&path), &path, SideFileEffort::Hook)?;
     }
-    context.archive(&mut *store, false)?;
+    archived?;
     Ok(HookReply::default())
 }
 

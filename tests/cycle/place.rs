@@ -36,7 +36,7 @@ impl Place {
     }
 
     pub fn add_with(&mut self, session: &str, turns: &[(i64, u32)], summaries: Vec<CompactSummary>) {
-        let transcript = Transcript { path: format!("/{session}.jsonl"), session: session.to_owned(), agent: None };
+        let transcript = Transcript { path: format!("/{session}.jsonl"), session: session.to_owned(), part: Default::default() };
         let before = self.store.cursor(&transcript.path).unwrap().map_or(0, |cursor| cursor.bytes);
         let follows = (before > 0).then_some((0, before));
         let turns: Vec<Turn> = turns.iter().zip(before as u32..).map(|(turn, index)| a_turn(index, *turn)).collect();

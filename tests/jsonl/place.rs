@@ -55,7 +55,7 @@ impl Place {
 
     pub fn transcript(&self, session: &str) -> Transcript {
         let path = self.path(session).to_string_lossy().into_owned();
-        Transcript { path, session: session.to_owned(), agent: None }
+        Transcript { path, session: session.to_owned(), part: Default::default() }
     }
 
     /// A transcript of these lines, archived.

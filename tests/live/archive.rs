@@ -3,6 +3,7 @@
 //! The hooks are wired by `ctxbridge hooks install` in the client's scratch home. Between the client and each of them stands a
 //! script that takes the time; what the slowest took is printed, not asserted.
 
+mod side_files;
 mod told;
 
 use std::fs;
@@ -82,11 +83,17 @@ struct Stage {
 impl Stage {
     /// `gate` as in the settings of ctxbridge.
     fn new(version: &str, gate: &str) -> Self {
+        Self::answered_by(version, gate, "Read,Task,Agent", |client| {
+            let notes = client.project().join("notes.txt");
+            fs::write(&notes, "Plovers run.\n").unwrap();
+            Birds { notes }
+        })
+    }
+
+    fn answered_by<R: Responder + 'static>(version: &str, gate: &str, tools: &str, responder: impl FnOnce(&Client) -> R) -> Self {
         let installation = Installation::of(version);
         let client = installation.client();
-        let notes = client.project().join("notes.txt");
-        fs::write(&notes, "Plovers run.\n").unwrap();
-        let stub = Stub::start_with(Birds { notes }, Options::default()).unwrap();
+        let stub = Stub::start_with(responder(&client), Options::default()).unwrap();
         // 2.0.76 compacts at 25 % of 180,000 tokens; 2.1.330 only where a window is set, of at least 100,000, at 50 % of 80,000.
         let (percent, window) = if version.starts_with("2.0.") { ("25", "") } else { ("50", "100000") };
         let client = client
@@ -96,7 +103,7 @@ impl Stage {
             .env("CTXBRIDGE_HOOKS_GATE", gate)
             .env("CTXBRIDGE_DATA_DIR", installation.folder.path().join("archive"))
             .arg("--allowedTools")
-            .arg("Read,Task,Agent");
+            .arg(tools);
         let stage = Self { installation, client, stub };
         stage.install_hooks();
         stage

@@ -105,8 +105,11 @@ fn four_write_and_one_reads() {
                 scope.spawn(move || {
                     let mut store = PostgresStore::connect(settings).unwrap();
                     for session in (0..SESSIONS).map(|session| writer * SESSIONS + session) {
-                        let transcript =
-                            Transcript { path: format!("/made/{session}.jsonl"), session: name(session), agent: None };
+                        let transcript = Transcript {
+                            path: format!("/made/{session}.jsonl"),
+                            session: name(session),
+                            part: Default::default(),
+                        };
                         let made = Made::new(session);
                         let length = made.bytes.len() as u64;
                         ingest_from(&mut store, &transcript, Comparison::End, &mut || (Box::new(Bytes(&made.bytes)), length))

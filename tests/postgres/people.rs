@@ -79,7 +79,8 @@ impl People {
     pub fn archive(&self, store: &mut PostgresStore, session: &str, lines: &[Value]) -> i64 {
         let path = self._files.path().join(format!("{session}.jsonl"));
         std::fs::write(&path, text(lines)).unwrap();
-        let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), agent: None };
+        let transcript =
+            Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), part: Default::default() };
         ingest(store, &transcript, &path).unwrap();
         store.session(session).unwrap().unwrap().key
     }

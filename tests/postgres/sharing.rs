@@ -260,7 +260,7 @@ fn who_has_left_a_project_goes_on_with_everything_else() {
     let more = [&same[..], &[user(3, "More."), says(4, "Yes.")]].concat();
     let transcript = bob.transcripts(shown).unwrap().remove(0);
     std::fs::write(&transcript.path, text(&more)).unwrap();
-    let named = Transcript { path: transcript.path.clone(), session: "shown".to_owned(), agent: None };
+    let named = Transcript { path: transcript.path.clone(), session: "shown".to_owned(), part: Default::default() };
     let error = ingest(&mut bob, &named, transcript.path.as_ref()).unwrap_err();
     assert!(error.to_string().contains("does not allow that"), "{error}");
     let entry = bob.first_entry(shown).unwrap().unwrap();

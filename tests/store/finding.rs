@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ctxbridge::archive::store::{SessionStats, Store, StoredTurn, Transcript, TurnLocation as Found, TurnSelection};
+use ctxbridge::archive::store::{SessionPart, SessionStats, Store, StoredTurn, Transcript, TurnLocation as Found, TurnSelection};
 use serde_json::{Value, json};
 
 use super::kinds::Kind;
@@ -108,7 +108,7 @@ fn a_summary_by_its_entry(kind: Kind) {
 fn archive_agent(place: &Place, store: &mut dyn Store, name: &str, lines: &[Value]) {
     let path = place.path(&format!("agent-{name}.jsonl"));
     std::fs::write(&path, text(lines)).unwrap();
-    let transcript = Transcript { agent: Some(name.to_owned()), ..transcript(&path, "s") };
+    let transcript = Transcript { part: SessionPart::Agent(name.to_owned()), ..transcript(&path, "s") };
     ctxbridge::archive::ingest::ingest(store, &transcript, &path).unwrap();
 }
 
@@ -129,9 +129,9 @@ fn what_there_is_of_a_session(kind: Kind) {
     let agents: u64 = ["a1", "a2"].iter().map(|name| place.path(&format!("agent-{name}.jsonl")).metadata().unwrap().len()).sum();
     let bytes = written.len() as u64 + agents;
     let size = store.session_stats(key).unwrap();
-    assert_eq!(size, SessionStats { turns: 2, bytes, agents: 2, bad_lines: 1, rewritten: 0, fuller: None });
+    assert_eq!(size, SessionStats { turns: 2, bytes, agents: 2, side_files: 0, bad_lines: 1, rewritten: 0, fuller: None });
     let files = store.transcripts(key).unwrap();
-    let names: Vec<_> = files.iter().map(|file| file.agent.as_deref()).collect();
+    let names: Vec<_> = files.iter().map(|file| file.part.agent()).collect();
     assert_eq!((names[0], files[0].bytes, files[0].generation), (None, written.len() as u64, 0), "its own first");
     assert_eq!(names[1..].iter().copied().collect::<HashSet<_>>(), HashSet::from([Some("a1"), Some("a2")]));
     let work = store.turns(key, TurnSelection::Agents).unwrap();

@@ -31,7 +31,7 @@ fn check(kind: Kind, steps: &[Step], is_agent: bool) {
     let mut store = place.open();
     let path = place.path("s.jsonl");
     let agent = is_agent.then(|| "a1".to_owned());
-    let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), agent };
+    let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), part: agent.into() };
     let mut model = Model::default();
     for step in steps.iter().chain(&[Step::Archive]) {
         model.change(step);

@@ -19,7 +19,7 @@ fn told(store: &mut dyn Store) -> Option<Told> {
     let transcript = store.transcripts(session.key).unwrap().remove(0);
     let mut bytes = Vec::new();
     store.read_bytes(transcript.key, transcript.generation, EVERYTHING, &mut bytes).unwrap();
-    let which = if transcript.agent.is_some() { TurnSelection::Agents } else { TurnSelection::All };
+    let which = if transcript.part.agent().is_some() { TurnSelection::Agents } else { TurnSelection::All };
     let turns = store.turns(session.key, which).unwrap().into_iter().filter(|turn| !turn.is_superseded);
     Some((bytes, turns.map(|turn| (turn.turn.id, turn.turn.content_sha256, turn.turn.start, turn.turn.end)).collect()))
 }
@@ -40,7 +40,7 @@ fn check(steps: &[(Step, bool)], is_agent: bool) {
     let (place, twin) = (Place::new(), Place::new());
     let path = place.transcript(SESSION);
     let agent = is_agent.then(|| "a1".to_owned());
-    let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), agent };
+    let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), part: agent.into() };
     let (mut here, mut twin) = (place.open_here(), twin.open_here());
     let mut model = Model::default();
     for (step, is_sent) in steps.iter().chain(&[(Step::Archive, true)]) {
@@ -97,7 +97,8 @@ proptest! {
 fn what_was_rewritten_there_and_back_is_sent_once() {
     let place = Place::new();
     let (path, mut here) = (place.transcript(SESSION), place.open_here());
-    let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), agent: None };
+    let transcript =
+        Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), part: Default::default() };
     let said = |turns| conversation(turns).iter().map(|line| format!("{line}\n")).collect::<String>();
     for content in [said(0..3), said(5..9), said(0..3), said(7..8)] {
         archive(&mut *here, &transcript, content.as_bytes());

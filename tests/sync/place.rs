@@ -64,7 +64,8 @@ impl Place {
     pub fn archive(&self, session: &str, content: &str) {
         let path = self.transcript(session);
         fs::write(&path, content).unwrap();
-        let transcript = Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), agent: None };
+        let transcript =
+            Transcript { path: path.to_string_lossy().into_owned(), session: session.to_owned(), part: Default::default() };
         ingest(&mut *self.open_here(), &transcript, &path).unwrap();
     }
 

@@ -13,7 +13,8 @@ use super::place::Place;
 #[test]
 fn zstd_prints_the_transcript_and_then_the_rest() {
     let place = Place::new();
-    let agents = Talk::from(&place.sandbox.generate(Kind::Agents, 300, 2)[0]);
+    let made = &place.sandbox.generate(Kind::Agents, 300, 2)[0];
+    let agents = Talk::from(made);
     let (plain, _) = place.old(1, 30);
     place.import();
     place.optimize();
@@ -21,7 +22,9 @@ fn zstd_prints_the_transcript_and_then_the_rest() {
         let file = place.file(talk);
         let printed = zstd::stream::decode_all(fs::File::open(&file).unwrap()).unwrap();
         assert!(printed.starts_with(&talk.bytes()), "it begins with the transcript");
-        let lines = printed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        // What is beside them comes last.
+        let transcripts = talk.bytes().len() + if talk.id == agents.id { made.agent_bytes as usize } else { 0 };
+        let lines = printed[..transcripts].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         assert!(lines.into_iter().all(|line| serde_json::from_slice::<serde_json::Value>(line).is_ok()));
         assert_eq!(printed.len() > talk.bytes().len(), talk.id == agents.id, "sub-agents follow");
         // Where there is the tool itself.

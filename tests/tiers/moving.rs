@@ -20,7 +20,7 @@ fn agents(sandbox: &Sandbox, talk: &Talk) -> Vec<(String, Vec<u8>)> {
     let db = sandbox.db();
     let mut select = db
         .prepare(
-            "SELECT agent FROM transcripts WHERE agent IS NOT NULL AND session = (SELECT id FROM sessions WHERE session = ?1)",
+            "SELECT agent FROM transcripts WHERE agent NOT GLOB '/*' AND session = (SELECT id FROM sessions WHERE session = ?1)",
         )
         .unwrap();
     let agents: Vec<String> = select.query_map([&talk.id], |row| row.get(0)).unwrap().map(Result::unwrap).collect();

@@ -162,14 +162,16 @@ fn an_older_archive() {
     place.import();
     let db = rusqlite::Connection::open(place.sandbox.database()).unwrap();
     db.execute_batch(
-        "DROP TABLE folders; DROP INDEX sessions_by_folder; ALTER TABLE sessions DROP COLUMN moved_from;
+        "DROP TRIGGER entry_changed; ALTER TABLE entries DROP COLUMN side_revision;
+         CREATE TRIGGER entry_changed AFTER UPDATE OF id, sha256, text ON entries BEGIN INSERT INTO changes (entry) VALUES (new.id); END;
+         DROP TABLE folders; DROP INDEX sessions_by_folder; ALTER TABLE sessions DROP COLUMN moved_from;
          ALTER TABLE learned DROP COLUMN is_rewound; ALTER TABLE compactions DROP COLUMN is_rewound;
          ALTER TABLE sessions DROP COLUMN title;
          DROP TABLE imported; DROP TABLE cold; DROP TABLE cold_files; DROP TABLE warm; DROP TABLE dictionaries",
     )
     .unwrap();
     let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    db.pragma_update(None, "user_version", version - 3).unwrap();
+    db.pragma_update(None, "user_version", version - 4).unwrap();
     drop(db);
     assert!(place.sandbox.restored(&talk.id, &[]) == talk.bytes());
     place.optimize();

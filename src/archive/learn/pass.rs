@@ -38,6 +38,9 @@ pub fn learn_from_session(
 ) -> Result<LearningReport, StoreError> {
     let mut done = LearningReport::default();
     for transcript in store.transcripts(session.key)? {
+        if !transcript.part.is_transcript() {
+            continue;
+        }
         let known = store.learning_cursor(transcript.key)?;
         let fits =
             |progress: &LearningCursor| progress.generation == transcript.generation && progress.patterns == patterns.hash();
@@ -102,7 +105,7 @@ fn starts(
     session: &Session,
     transcript: &StoredTranscript,
 ) -> Result<Vec<(u64, [u8; 16])>, StoreError> {
-    let starts = store.turn_offsets(session.key, transcript.agent.is_some())?.into_iter();
+    let starts = store.turn_offsets(session.key, !transcript.part.is_conversation())?.into_iter();
     let of_transcript = starts.filter(|start| start.transcript == transcript.key);
     let mut starts: Vec<(u64, [u8; 16])> = of_transcript.map(|start| (start.at, start.id)).collect();
     starts.sort_unstable();
@@ -125,7 +128,7 @@ fn step(
         let place = starts.partition_point(|(start, _)| *start <= at);
         // What stands before the first turn is nobody's.
         if let Some((_, turn)) = place.checked_sub(1).and_then(|place| starts.get(place)) {
-            let whose = RecordOrigin { turn: *turn, agent: transcript.agent.as_deref(), folder: session.folder.as_deref() };
+            let whose = RecordOrigin { turn: *turn, agent: transcript.part.agent(), folder: session.folder.as_deref() };
             progress.watcher.take(patterns, record, whose, &mut batch);
         }
     });

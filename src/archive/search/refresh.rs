@@ -89,8 +89,8 @@ pub(super) fn read_documents(
     let mut documents = Vec::with_capacity(missing.len());
     let mut said = HashMap::new();
     let mut short = Vec::new();
-    for UnindexedEntry { entry, sha256, summary } in missing {
-        let mut document = Document { entry, sha256, ..Document::default() };
+    for UnindexedEntry { entry, sha256, side_revision, summary } in missing {
+        let mut document = Document { entry, sha256, side_revision, ..Document::default() };
         match summary {
             Some(summary) => {
                 document.line = quote::cut(&quote::line(&summary), MAX_SUMMARY_LINE_CHARS);
@@ -129,7 +129,7 @@ pub(super) fn read_documents(
 /// Returns the excerpt of an entry without using an index; `None` if there is no such entry.
 pub(super) fn read_excerpt(store: &mut dyn StoreReader, entry: i64) -> Result<Option<Excerpt>, SearchError> {
     let summary = store.summary_of(entry)?.map(|(_, summary)| summary.text);
-    let (mut documents, _) = read_documents(store, None, vec![UnindexedEntry { entry, sha256: Vec::new(), summary }])?;
+    let (mut documents, _) = read_documents(store, None, vec![UnindexedEntry { entry, summary, ..UnindexedEntry::default() }])?;
     Ok(documents.pop().map(|document| Excerpt::of(&document)))
 }
 

@@ -140,13 +140,13 @@ fn entries(store: &mut dyn StoreReader) -> Result<Vec<UnindexedEntry>, SearchErr
     let mut seen = HashSet::new();
     for turn in store.turns_by_id("")? {
         if seen.insert(turn.entry) {
-            entries.push(UnindexedEntry { entry: turn.entry, sha256: Vec::new(), summary: None });
+            entries.push(UnindexedEntry { entry: turn.entry, ..UnindexedEntry::default() });
         }
     }
     for session in store.sessions("", None, usize::MAX)? {
         for summary in store.summaries(session.key)? {
             if seen.insert(summary.entry) {
-                entries.push(UnindexedEntry { entry: summary.entry, sha256: Vec::new(), summary: Some(summary.text) });
+                entries.push(UnindexedEntry { entry: summary.entry, summary: Some(summary.text), ..UnindexedEntry::default() });
             }
         }
     }

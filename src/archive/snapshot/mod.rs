@@ -41,7 +41,7 @@ pub fn take_snapshots(store: &mut dyn Store, session: &Session, deadline: Option
     if !compactions.iter().any(is_missing) {
         return Ok(taken);
     }
-    let transcripts: Vec<_> = store.transcripts(session.key)?.into_iter().filter(|of| of.agent.is_none()).collect();
+    let transcripts: Vec<_> = store.transcripts(session.key)?.into_iter().filter(|of| of.part.is_conversation()).collect();
     if compactions.iter().any(|one| is_missing(one) && is_lost(one)) {
         transcripts.iter().try_for_each(|transcript| locate_missing_compactions(store, transcript))?;
         compactions = store.compactions(Some(session.key), i64::MIN)?;
@@ -113,7 +113,7 @@ pub fn numbered_compactions(store: &mut dyn Store, session: &Session) -> Result<
     let mut compactions = store.compactions(Some(session.key), i64::MIN)?;
     if compactions.iter().any(is_lost) {
         // Another file of the session may have it.
-        for transcript in store.transcripts(session.key)?.iter().filter(|transcript| transcript.agent.is_none()) {
+        for transcript in store.transcripts(session.key)?.iter().filter(|transcript| transcript.part.is_conversation()) {
             match locate_missing_compactions(store, transcript) {
                 Err(error) if error.is_session_local() => {}
                 placed => placed?,

@@ -17,6 +17,7 @@ mod imported;
 pub mod jsonl;
 mod learnings;
 mod records;
+mod session_part;
 pub mod sqlite;
 mod vectors;
 
@@ -29,6 +30,7 @@ pub use records::{
     RetainOnRemove, Segment, Session, SessionStats, SharedPrefix, Snapshot, StoredCompaction, StoredSummary, StoredTranscript,
     StoredTurn, TierSize, Transcript, TurnLocation, TurnOffset, TurnSelection, first_of_each, turn_id_range,
 };
+pub use session_part::SessionPart;
 pub use vectors::VectorStore;
 
 use std::io::Write;
@@ -183,6 +185,9 @@ pub trait SegmentReader {
     /// `range` in bytes.
     fn read_bytes(&mut self, transcript: i64, generation: u32, range: (u64, u64), sink: &mut dyn Write)
     -> Result<(), StoreError>;
+
+    /// Returns a side file of the session that a transcript belongs to, by its path in the session's own folder.
+    fn side_file(&mut self, transcript: i64, path: &str) -> Result<Option<StoredTranscript>, StoreError>;
 }
 
 /// Compactions and their summaries.
@@ -275,6 +280,12 @@ pub trait TranscriptAppender {
     /// segments; a store that is not on this machine checks its bytes itself.
     fn heal_from_file(&mut self, _transcript: &str, _file: &Path) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    /// Notes that a file which turns of these entries point to came after them, so that their words are indexed again. A store
+    /// without an index has nothing to note.
+    fn reindex(&mut self, _entries: &[i64]) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Records that the client ended a session.

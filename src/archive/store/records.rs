@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::session_part::SessionPart;
 use crate::tier::Tier;
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{CompactSummary, FirstContext, Interpreter, PathChange, Turn};
 
-/// Identity of a transcript.
+/// Identity of a transcript, or of a file beside one: what is said of transcripts and not of their lines holds for both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
     /// Its path, as text: the key.
     pub path: String,
     /// The session.
     pub session: String,
-    /// The sub-agent, if it is one's.
-    pub agent: Option<String>,
+    /// The part of the session.
+    #[serde(default, rename = "agent")]
+    pub part: SessionPart,
 }
 
 /// Position up to which a transcript is archived.
@@ -134,10 +136,12 @@ pub struct Session {
 pub struct SessionStats {
     /// Turns of the current conversation.
     pub turns: u64,
-    /// Bytes of its transcripts, sub-agents' included.
+    /// Bytes of its transcripts, sub-agents' included, and of the files beside them.
     pub bytes: u64,
     /// Sub-agents' transcripts.
     pub agents: u64,
+    /// Files beside the transcript.
+    pub side_files: u64,
     /// Lines that could not be read.
     pub bad_lines: u64,
     /// Number of times its transcripts were rewritten.
@@ -200,8 +204,8 @@ pub struct StoredTranscript {
     pub key: i64,
     /// Its current or former path.
     pub path: String,
-    /// The sub-agent, if it is one's.
-    pub agent: Option<String>,
+    /// The part of the session.
+    pub part: SessionPart,
     /// Number of times it has been rewritten.
     pub generation: u32,
     /// Bytes of its current generation.

@@ -211,11 +211,20 @@ fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
         let error = if error.contains(&*path.to_string_lossy()) { error.clone() } else { format!("{}: {error}", path.display()) };
         output.note(&format!("{} {error}", styled(BAD, "not archived:")));
     }
+    for (path, file) in &imported.omitted {
+        let bytes = size(file.bytes.cast_signed());
+        output.note(&format!("noted, not kept, since it is too large ({bytes}): {}", printable(&path.to_string_lossy())));
+    }
     if output.json {
         let failed: Vec<_> = imported.failed.iter().map(|(path, error)| json!({ "path": path, "reason": error })).collect();
         return output.value(&json!({
             "transcripts": imported.transcripts, "bytes": imported.bytes, "turns": imported.turns,
-            "bad_lines": imported.bad_lines, "rewritten": imported.rewritten, "failed": failed,
+            "bad_lines": imported.bad_lines, "rewritten": imported.rewritten, "side_files": imported.side_files,
+            "side_bytes": imported.side_bytes,
+            "omitted": imported.omitted.iter().map(|(path, file)| json!({
+                "path": path, "bytes": file.bytes, "sha256": file.sha256,
+            })).collect::<Vec<_>>(),
+            "failed": failed,
         }));
     }
     let ImportReport { transcripts, turns, bytes, bad_lines, rewritten, .. } = imported;
@@ -226,6 +235,10 @@ fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
         size(bytes.cast_signed()),
         count(*turns, "turn")
     ))?;
+    if imported.side_files > 0 {
+        let (files, bytes) = (count(imported.side_files, "file"), size(imported.side_bytes.cast_signed()));
+        output.line(format!("{files} beside them, new or changed: {bytes}"))?;
+    }
     if *rewritten > 0 {
         output.line(format!("{rewritten} had been rewritten; what they were before is kept"))?;
     }

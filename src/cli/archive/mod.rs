@@ -10,6 +10,7 @@ mod move_project;
 mod optimize;
 mod pin;
 mod restore;
+mod restore_folder;
 #[cfg(feature = "team")]
 mod revoke;
 mod search;

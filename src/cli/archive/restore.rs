@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use super::restore_folder::{SessionFiles, restore_to};
 use crate::cli::CommandOutcome;
 use crate::cli::archives;
 use crate::cli::output::Output;
@@ -14,6 +15,8 @@ use ctxbridge_common::files;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive restore 0b9e > session.jsonl
+  ctxbridge archive restore 0b9e -o session.jsonl
+  ctxbridge archive restore 0b9e -o session/       with sub-agents, and the files beside the transcript
   ctxbridge archive restore 0b9e --generation 0    before it was rewritten
 
 Every segment is checked against its SHA-256.")]
@@ -29,8 +32,8 @@ pub(super) struct RestoreArgs {
     /// Generation of a rewritten transcript; 0 is the oldest [default: the newest]
     #[arg(long, value_name = "N")]
     generation: Option<u32>,
-    /// Write to this file instead of stdout; it must not exist
-    #[arg(short, long, value_name = "FILE")]
+    /// Write to this file, which must not exist; or the whole session below a folder: one that exists, or whose name has no ending
+    #[arg(short, long, value_name = "FILE|FOLDER")]
     output: Option<PathBuf>,
     /// Restore this colleague's session from the team server
     #[arg(long, value_name = "ROLE")]
@@ -46,11 +49,11 @@ impl RestoreArgs {
         let named = self.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
         let fits = |transcript: &&StoredTranscript| match &named {
             Some(path) => Path::new(&transcript.path) == path,
-            None => transcript.agent == self.agent,
+            None => transcript.part.is_transcript() && transcript.part.agent() == self.agent.as_deref(),
         };
         let mut fitting = transcripts.iter().filter(fits);
         let Some(transcript) = fitting.next() else {
-            let agents: Vec<_> = transcripts.iter().filter_map(|transcript| transcript.agent.as_deref()).collect();
+            let agents: Vec<_> = transcripts.iter().filter_map(|transcript| transcript.part.agent()).collect();
             bail!("session {} has no such transcript; sub-agents: {}", session.session, agents.join(", "));
         };
         if let Some(other) = fitting.next() {
@@ -68,7 +71,16 @@ impl RestoreArgs {
                 transcript.generation
             );
         }
+        let files = SessionFiles::of(&transcripts, transcript, &session.session);
+        let is_session = transcript.part.is_conversation();
+        if is_session {
+            files.note_omitted(&mut *store, output)?;
+        }
         match &self.output {
+            Some(path) if is_session && is_folder(path) => {
+                restore_to(&mut *store, path, &session.session, (transcript, generation), &files, output)?;
+                return Ok(CommandOutcome::Yes);
+            }
             None => {
                 let mut stdout = std::io::stdout().lock();
                 let result = store.read_bytes(transcript.key, generation, EVERYTHING, &mut stdout);
@@ -85,6 +97,15 @@ impl RestoreArgs {
                 file.sync_all()?;
             }
         }
+        if is_session {
+            files.note_left(&session.session, output);
+        }
         Ok(CommandOutcome::Yes)
     }
+}
+
+/// `true` if a path to write to is that of a folder.
+fn is_folder(path: &Path) -> bool {
+    let text = path.as_os_str().to_string_lossy();
+    path.is_dir() || text.ends_with(std::path::is_separator) || !path.exists() && path.extension().is_none()
 }

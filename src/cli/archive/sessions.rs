@@ -66,7 +66,7 @@ pub(super) fn as_json(store: &mut dyn StoreReader, session: &Session) -> Result<
     let size = store.session_stats(session.key)?;
     Ok(json!({
         "session": session.session, "folder": session.folder, "turns": size.most_turns(), "turns_now": size.turns, "bytes": size.bytes,
-        "agents": size.agents, "bad_lines": size.bad_lines, "rewritten": size.rewritten,
+        "agents": size.agents, "side_files": size.side_files, "bad_lines": size.bad_lines, "rewritten": size.rewritten,
         "first": session.first_ms.and_then(stamp), "last": session.last_ms.and_then(stamp),
         "model": session.model, "version": session.version, "context_tokens": session.context_tokens,
         "window": session.window, "end_reason": session.end_reason, "title": session.title,

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
+use super::restore_folder::SessionFiles;
 use super::sessions;
 use crate::cli::archives;
 use crate::cli::output::{BOLD, DIM, Output, count, styled};
@@ -114,6 +115,14 @@ impl ArchiveShowArgs {
         output.line(format!("{} in {folder}{as_it_was}", styled(BOLD, &session.session)))?;
         if let Some(title) = &session.title {
             output.line(quote::line(title))?;
+        }
+        let side_files = store.session_stats(session.key)?.side_files;
+        if side_files > 0 {
+            output.line(styled(DIM, format!("{} beside the transcript", count(side_files, "file"))))?;
+        }
+        let transcripts = store.transcripts(session.key)?;
+        if let Some(own) = transcripts.first() {
+            SessionFiles::of(&transcripts, own, &session.session).note_omitted(&mut *store, output)?;
         }
         for (at, turn) in turns.iter().enumerate() {
             note_folded(&folded, at, output)?;

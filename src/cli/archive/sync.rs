@@ -143,6 +143,12 @@ fn tell(sent: &SyncReport, server: &TeamServer, took: Duration, output: &mut Out
             styled(BAD, if sent.unnamed == 1 { "stays private" } else { "stay private" }),
         ));
     }
+    if sent.not_text > 0 {
+        output.note(&format!(
+            "{} beside transcripts not sent: no text, so secrets in them would not be found",
+            count(sent.not_text as u64, "file")
+        ));
+    }
     let secrets: usize = sent.secrets.values().sum();
     if output.json {
         let failed: Vec<_> =
@@ -151,7 +157,8 @@ fn tell(sent: &SyncReport, server: &TeamServer, took: Duration, output: &mut Out
             "server": server.address(), "tenant": server.tenant(), "visibility": server.visibility().name(),
             "looked_at": sent.looked_at, "sessions": sent.sessions, "transcripts": sent.transcripts, "turns": sent.turns,
             "bytes": sent.bytes, "learnings": sent.learnings, "embedded": sent.embedded, "no_vectors": sent.no_vectors, "redacted": secrets, "redacted_by_rule": sent.secrets,
-            "failed": failed, "stay_private": sent.hidden, "unnamed": sent.unnamed, "withheld": sent.withheld, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
+            "failed": failed, "stay_private": sent.hidden, "unnamed": sent.unnamed,
+            "not_text": sent.not_text, "withheld": sent.withheld, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
         }))?;
     } else if sent.sessions == 0 {
         output.line(format!("nothing is new for {}", server.address()))?;

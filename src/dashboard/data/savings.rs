@@ -61,7 +61,7 @@ impl DashboardService {
         let mut store = self.opened()?;
         let found = session(&mut *store, id)?;
         let transcripts = store.transcripts(found.key)?;
-        let own = transcripts.iter().find(|transcript| transcript.agent.is_none()).ok_or(DataError::NoCalls)?;
+        let own = transcripts.iter().find(|transcript| transcript.part.is_conversation()).ok_or(DataError::NoCalls)?;
         if own.bytes > MAX_REPLAYED_BYTES {
             return Err(DataError::TooLarge { bytes: own.bytes, most: MAX_REPLAYED_BYTES });
         }

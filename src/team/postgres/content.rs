@@ -1,16 +1,21 @@
 //! Content of turns, extracted from the bytes of a batch: for search, and for people who query the tables with SQL.
 
+use std::collections::BTreeSet;
+
 use rayon::prelude::*;
 use serde_json::json;
 
+use super::connection::Connection;
 use super::error::PostgresError;
 use super::row::escape_nul;
+use super::segments::{self as stored_segments, SegmentCache};
 use super::tsvector::{TsVector, Weight};
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::segment::{self, SegmentCheck};
-use ctxbridge_archive::store::{Batch, Transcript};
+use ctxbridge_archive::store::{Batch, StoreError, Transcript};
+use ctxbridge_archive::turn_text::{MAX_SEARCHED_BYTES, side_text};
 use ctxbridge_common::digest;
-use ctxbridge_transcript::{Turn, TurnDigest};
+use ctxbridge_transcript::{SearchableText, SideTexts, Turn, TurnDigest, side_files_of};
 
 /// Maximum number of word positions per field. Together they fill all positions of a `tsvector`.
 const MAX_PROMPT_POSITIONS: u16 = 4_000;
@@ -27,21 +32,50 @@ pub(super) struct TurnContent {
 }
 
 impl TurnContent {
-    /// Extracts the content from the bytes of a turn.
-    pub fn of(turn: &Turn, bytes: &[u8], is_agent: bool, tokenizer: &Tokenizer) -> Self {
-        let TurnDigest { fields, text, summary } = TurnDigest::of(turn, bytes, is_agent);
-        let mut words = TsVector::default();
-        words.add(tokenizer, &fields.prompt, Weight::A, MAX_PROMPT_POSITIONS);
-        words.add(tokenizer, &fields.answer, Weight::B, MAX_ANSWER_POSITIONS);
-        words.add(
-            tokenizer,
-            &format!("{}\n{}\n{}", turn.tools.join("\n"), turn.files.join("\n"), fields.input),
-            Weight::C,
-            MAX_CALL_POSITIONS,
-        );
-        words.add(tokenizer, &fields.output, Weight::D, MAX_OUTPUT_POSITIONS);
-        Self { content: escape_nul(&text), summary, words }
+    /// Extracts the content from the bytes of a turn. The words of the files that it points to are among its own.
+    pub fn of(turn: &Turn, (bytes, beside): (&[u8], &SideTexts<'_>), is_agent: bool, tokenizer: &Tokenizer) -> Self {
+        let TurnDigest { mut fields, text, summary } = TurnDigest::of(turn, bytes, is_agent);
+        if !beside.is_empty() {
+            fields = beside.searchable(bytes, is_agent);
+        }
+        Self { content: escape_nul(&text), summary, words: words_of(turn, &fields, tokenizer) }
     }
+}
+
+/// The words of a turn.
+pub(super) fn words_of(turn: &Turn, fields: &SearchableText, tokenizer: &Tokenizer) -> TsVector {
+    let mut words = TsVector::default();
+    words.add(tokenizer, &fields.prompt, Weight::A, MAX_PROMPT_POSITIONS);
+    words.add(tokenizer, &fields.answer, Weight::B, MAX_ANSWER_POSITIONS);
+    words.add(
+        tokenizer,
+        &format!("{}\n{}\n{}", turn.tools.join("\n"), turn.files.join("\n"), fields.input),
+        Weight::C,
+        MAX_CALL_POSITIONS,
+    );
+    words.add(tokenizer, &fields.output, Weight::D, MAX_OUTPUT_POSITIONS);
+    words
+}
+
+/// The texts of the files that the turns of a batch point to, as far as they are on the server.
+pub(super) fn side_texts<'b>(db: &mut Connection, batch: &'b Batch, bytes: &BatchBytes) -> Result<SideTexts<'b>, StoreError> {
+    let session = batch.transcript.session.as_str();
+    let mut texts = SideTexts::of_session(session);
+    let files: BTreeSet<String> =
+        batch.turns.iter().filter_map(|turn| bytes.of_turn(turn)).flat_map(|bytes| side_files_of(bytes, session)).collect();
+    if files.is_empty() {
+        return Ok(texts);
+    }
+    let sql = "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND session = $2 AND owner = session_user::text";
+    let Some(row) = db.first(sql, &[&escape_nul(session)])? else { return Ok(texts) };
+    let session: i64 = row.get(0)?;
+    for path in files {
+        let Some(file) = stored_segments::side_file(db, session, &path)? else { continue };
+        let mut bytes = Vec::new();
+        SegmentCache::default().read_bytes(db, file.key, file.generation, (0, MAX_SEARCHED_BYTES), &mut bytes)?;
+        texts.add(path, side_text(bytes, file.bytes));
+    }
+    Ok(texts)
 }
 
 /// The bytes of a batch, unpacked.
@@ -69,6 +103,11 @@ impl BatchBytes {
         Ok(Self { start, bytes })
     }
 
+    /// Bytes that start at an offset of the transcript.
+    pub fn of_bytes(start: u64, bytes: Vec<u8>) -> Self {
+        Self { start, bytes }
+    }
+
     /// The bytes of a turn, if they are all there.
     pub fn of_turn(&self, turn: &Turn) -> Option<&[u8]> {
         let from = usize::try_from(turn.start.checked_sub(self.start)?).ok()?;
@@ -78,13 +117,13 @@ impl BatchBytes {
 }
 
 /// The content of a batch's turns; `None` for a turn whose bytes are not all in the batch.
-pub(super) fn turn_contents(batch: &Batch, bytes: &BatchBytes) -> Vec<Option<TurnContent>> {
-    let is_agent = batch.transcript.agent.is_some();
+pub(super) fn turn_contents(batch: &Batch, bytes: &BatchBytes, beside: &SideTexts<'_>) -> Vec<Option<TurnContent>> {
+    let is_agent = batch.transcript.part.agent().is_some();
     let turns = batch.turns.par_iter();
     // A tokenizer for each piece of work: making one costs little, and it cannot be shared.
     turns
         .map_init(Tokenizer::default, |tokenizer, turn| {
-            bytes.of_turn(turn).map(|bytes| TurnContent::of(turn, bytes, is_agent, tokenizer))
+            bytes.of_turn(turn).map(|bytes| TurnContent::of(turn, (bytes, beside), is_agent, tokenizer))
         })
         .collect()
 }

@@ -7,8 +7,8 @@ use super::folders::folders_in;
 use super::row::{PostgresRow, escape_nul, row_limit, saturating_i64};
 use ctxbridge_archive::project::ProjectScope;
 use ctxbridge_archive::store::{
-    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionReader, SessionStats, StoreError,
-    StoredTranscript,
+    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionPart, SessionReader, SessionStats,
+    StoreError, StoredTranscript,
 };
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
@@ -69,7 +69,7 @@ pub(super) fn totals(db: &mut Connection) -> Result<ArchiveTotals, PostgresError
     };
     Ok(ArchiveTotals {
         sessions: count("count(DISTINCT session)", "transcripts", "")?,
-        transcripts: count("count(*)", "transcripts", "")?,
+        transcripts: count("count(*)", "transcripts", "AND (agent IS NULL OR NOT starts_with(agent, '/'))")?,
         turns: count(
             "count(DISTINCT (session, uuid))",
             "turns",
@@ -175,7 +175,10 @@ impl SessionReader for PostgresStore {
         self.read(|db| {
             let sql = "SELECT (SELECT count(DISTINCT uuid) FROM ctxbridge.turns WHERE tenant = $1 AND session = $2 AND superseded IS NULL
                     AND transcript IN (SELECT id FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2 AND agent IS NULL)),
-                coalesce(sum(bytes), 0)::bigint, count(agent), coalesce(sum(bad_lines), 0)::bigint, coalesce(sum(generation), 0)::bigint
+                coalesce(sum(bytes), 0)::bigint, count(agent) FILTER (WHERE NOT starts_with(agent, '/')),
+                coalesce(sum(bad_lines), 0)::bigint,
+                coalesce(sum(generation) FILTER (WHERE agent IS NULL OR NOT starts_with(agent, '/')), 0)::bigint,
+                count(*) FILTER (WHERE agent ~ '^/[^/]')
                 FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2";
             let row = db.one(sql, &[&session])?;
             let mut stats = SessionStats {
@@ -184,6 +187,7 @@ impl SessionReader for PostgresStore {
                 agents: row.unsigned(2)?,
                 bad_lines: row.unsigned(3)?,
                 rewritten: row.unsigned(4)?,
+                side_files: row.unsigned(5)?,
                 fuller: None,
             };
             if stats.rewritten > 0 {
@@ -214,7 +218,7 @@ impl SessionReader for PostgresStore {
                 Ok(StoredTranscript {
                     key: row.get(0)?,
                     path: row.text(1)?,
-                    agent: row.optional_text(2)?,
+                    part: SessionPart::from_column(row.optional_text(2)?),
                     generation: row.unsigned_32(3)?,
                     bytes: row.unsigned(4)?,
                 })

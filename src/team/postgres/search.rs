@@ -14,6 +14,7 @@ use super::tsvector::{TsVector, alternatives, to_tsquery};
 use ctxbridge_archive::search::filter::Filter;
 use ctxbridge_archive::store::{Batch, SearchBackend, StoreError, VectorStore};
 use ctxbridge_common::digest;
+use ctxbridge_transcript::Turn;
 
 /// Vectors that are sent to the server at once: each takes it about a millisecond.
 const VECTOR_BATCH_SIZE: usize = 500;
@@ -49,6 +50,20 @@ pub(super) fn put_texts(
     let words: Vec<_> = turns.iter().map(|at| &said[*at].words).collect();
     let sql = "SELECT ctxbridge.put_texts($1, $2, $3, $4, $5, $6, $7)";
     db.all(sql, &[&session, &ids, &started, &tools, &files, &words]).map(drop)
+}
+
+/// Indexes the words of one turn for a session.
+pub(super) fn put_words(
+    db: &mut Connection,
+    session: i64,
+    entry: i64,
+    turn: &Turn,
+    words: &TsVector,
+) -> Result<(), PostgresError> {
+    let lines = |names: &[String]| [(!names.is_empty()).then(|| escape_nul(&names.join("\n")))];
+    let (tools, files) = (lines(&turn.tools), lines(&turn.files));
+    let sql = "SELECT ctxbridge.put_texts($1, $2, $3, $4, $5, $6, $7)";
+    db.all(sql, &[&session, &&[entry][..], &&[turn.started_ms][..], &&tools[..], &&files[..], &&[words][..]]).map(drop)
 }
 
 /// Indexes the words of a summary for a session.

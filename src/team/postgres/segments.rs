@@ -5,9 +5,10 @@ use std::io::Write;
 
 use super::connection::Connection;
 use super::error::PostgresError;
+use super::row::escape_nul_in;
 use super::{PostgresStore, read};
 use ctxbridge_archive::segment::{self, SegmentCheck};
-use ctxbridge_archive::store::{EVERYTHING, SegmentReader, StoreError};
+use ctxbridge_archive::store::{EVERYTHING, SegmentReader, SessionPart, StoreError, StoredTranscript};
 use ctxbridge_common::digest;
 
 /// Maximum reads of the segment list: another process may join the last one with the next. The result has the same bytes.
@@ -82,10 +83,29 @@ impl SegmentCache {
     }
 }
 
+/// The side file of a transcript's session; the one that came last, where the session was moved and has several.
+pub(super) fn side_file(db: &mut Connection, session: i64, path: &str) -> Result<Option<StoredTranscript>, PostgresError> {
+    let part = SessionPart::SideFile(path.to_owned());
+    let sql = "SELECT id, path, generation, bytes FROM ctxbridge.transcripts
+        WHERE tenant = $1 AND session = $2 AND agent = $3 ORDER BY id DESC LIMIT 1";
+    let found = db.first(sql, &[&session, &escape_nul_in(part.to_column().as_deref())])?;
+    let Some(row) = found else { return Ok(None) };
+    let (generation, bytes) = (row.unsigned_32(2)?, row.unsigned(3)?);
+    Ok(Some(StoredTranscript { key: row.get(0)?, path: row.text(1)?, part, generation, bytes }))
+}
+
 impl SegmentReader for PostgresStore {
     fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         let Self { pool, remembered, .. } = self;
         pool.with(|db| remembered.tail(db, path, below))
+    }
+
+    fn side_file(&mut self, transcript: i64, path: &str) -> Result<Option<StoredTranscript>, StoreError> {
+        let Self { pool, remembered, .. } = self;
+        pool.with(|db| match remembered.session_of(db, transcript)? {
+            Some(session) => Ok(side_file(db, session, path)?),
+            None => Ok(None),
+        })
     }
 
     fn read_bytes(

@@ -118,6 +118,7 @@ struct TranscriptFile {
 /// Files of a session, the largest first.
 fn transcripts(db: &mut Connection, session: i64) -> Result<Vec<TranscriptFile>, PostgresError> {
     let sql = "SELECT id, agent IS NOT NULL, hot_from FROM ctxbridge.transcripts WHERE tenant = $1 AND session = $2
+        AND (agent IS NULL OR NOT starts_with(agent, '/'))
         ORDER BY bytes DESC, id DESC";
     let listed = |row: &PostgresRow| {
         let hot_from = row.get::<Option<i64>>(2)?.unwrap_or(i64::MIN);

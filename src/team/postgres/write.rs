@@ -18,7 +18,8 @@ use super::segments::SegmentCache;
 use super::session_row::{SessionRow, ensure_session, share_entries, sharing_of_new};
 use super::{PostgresStore, changes, compactions, maintenance, pins, rewinds, search};
 use ctxbridge_archive::search::tokens::Tokenizer;
-use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
+use ctxbridge_archive::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender, TurnReader};
+use ctxbridge_archive::turn_text;
 use ctxbridge_common::digest;
 use ctxbridge_transcript::Turn;
 
@@ -40,7 +41,8 @@ pub(super) fn append(db: &mut Connection, batch: &Batch) -> Result<AppendOutcome
     // What takes time is done before anybody has to wait for us.
     let failed = |start, cause| PostgresError::Segment { server: db.settings().server(), transcript: 0, start, cause };
     let bytes = BatchBytes::of(batch, failed)?;
-    let said = content::turn_contents(batch, &bytes);
+    let beside = content::side_texts(db, batch, &bytes)?;
+    let said = content::turn_contents(batch, &bytes, &beside);
     db.transaction(|db| {
         maintenance::lock_shared(db)?;
         let Some(known) = find_expected(db, batch, "FOR UPDATE")? else { return Ok(AppendOutcome::Conflict) };
@@ -74,7 +76,7 @@ fn find_expected(db: &mut Connection, batch: &Batch, lock: &str) -> Result<Optio
 /// Inserts or updates the session. A sub-agent does not know the conversation's model, window and size.
 fn session(db: &mut Connection, batch: &Batch) -> Result<SessionRow, PostgresError> {
     let seen = batch.cursor.interpreter.session_metadata();
-    let is_main = batch.transcript.agent.is_none();
+    let is_main = batch.transcript.part.is_conversation();
     let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
     let (visibility, audience) = sharing_of_new(db);
     let sql = "INSERT INTO ctxbridge.sessions AS known
@@ -126,7 +128,7 @@ fn transcript(db: &mut Connection, batch: &Batch, session: &SessionRow, known: O
     let sql = "INSERT INTO ctxbridge.transcripts
             (tenant, session, audience, path, agent, generation, bytes, bad_lines, checked, interpreter)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, owner, path) DO NOTHING RETURNING id";
-    let (path, agent) = (escape_nul(&batch.transcript.path), escape_nul_in(batch.transcript.agent.as_deref()));
+    let (path, agent) = (escape_nul(&batch.transcript.path), escape_nul_in(batch.transcript.part.to_column().as_deref()));
     let row =
         db.first(sql, &[&session.id, &session.audience, &path, &agent, &generation, &bytes, &bad_lines, &checked, &interpreter])?;
     Ok(row.map(|row| row.get(0)).transpose()?)
@@ -202,7 +204,7 @@ fn all_said(
     said: Vec<Option<TurnContent>>,
 ) -> Result<Vec<TurnContent>, StoreError> {
     let tokenizer = Tokenizer::default();
-    let is_agent = batch.transcript.agent.is_some();
+    let is_agent = batch.transcript.part.agent().is_some();
     let mut remembered = SegmentCache::default();
     let turns = batch.turns.iter().zip(said);
     turns
@@ -211,7 +213,8 @@ fn all_said(
             None => {
                 let mut bytes = Vec::new();
                 remembered.read_bytes(db, transcript, batch.cursor.generation, (turn.start, turn.end), &mut bytes)?;
-                Ok(TurnContent::of(turn, &bytes, is_agent, &tokenizer))
+                let beside = content::side_texts(db, batch, &BatchBytes::of_bytes(turn.start, bytes.clone()))?;
+                Ok(TurnContent::of(turn, (&bytes, &beside), is_agent, &tokenizer))
             }
         })
         .collect()
@@ -477,6 +480,17 @@ fn richness(turn: &Turn) -> i16 {
 impl TranscriptAppender for PostgresStore {
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
         super::store::retry_conflicts(|| self.pool.with(|db| append(db, batch)))
+    }
+
+    /// Indexes the words of turns again.
+    fn reindex(&mut self, entries: &[i64]) -> Result<(), StoreError> {
+        let tokenizer = Tokenizer::default();
+        for place in self.turn_locations(entries)? {
+            let Some(turn) = self.turn_by_location(&place)?.filter(|turn| turn.owner.is_none()) else { continue };
+            let words = content::words_of(&turn.turn, &turn_text::fields(self, &turn)?, &tokenizer);
+            self.write(|db| search::put_words(db, place.session, place.entry, &turn.turn, &words))?;
+        }
+        Ok(())
     }
 
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {

@@ -11,9 +11,13 @@ use ctxbridge_archive::annotations::{PinPolicy, SessionAnnotations};
 use ctxbridge_archive::ingest::{IngestReport, ingest_from};
 use ctxbridge_archive::learn;
 use ctxbridge_archive::reader::Comparison;
+use ctxbridge_archive::side_files::{SideFileEffort, turns_with_files};
 use ctxbridge_archive::snapshot;
-use ctxbridge_archive::store::{Session, SessionReader, Store, StoreError, StoreReader, StoredTranscript, Transcript};
+use ctxbridge_archive::store::{
+    Session, SessionReader, Store, StoreError, StoreReader, StoredTranscript, StoredTurn, Transcript,
+};
 use ctxbridge_claude_flow as claude_flow;
+use ctxbridge_common::digest;
 use ctxbridge_redact::RedactionCounts;
 
 /// Sends a session that may have something new.
@@ -42,12 +46,13 @@ impl SessionSync<'_> {
         self.shared.record(|state| state.record_vectors(None))?;
         facts.record_compactions(to, &self.session.session)?;
         self.keep_known_paths(to, &mut transcripts)?;
+        let late = self.turns_before_files(from, &transcripts)?;
         let mut is_placed = false;
         for outgoing in &transcripts {
             if self.shared.lock().sent(&outgoing.transcript.path).is_none() {
                 self.count(self.shared.sync.redactor.redact(&outgoing.transcript.path).found, &mut done.secrets);
             }
-            let pass = self.send(from, to, outgoing, &mut done.secrets)?;
+            let pass = self.send(from, to, outgoing, &mut done)?;
             done.transcripts += 1;
             done.bytes += pass.bytes;
             done.turns += pass.turns;
@@ -62,6 +67,11 @@ impl SessionSync<'_> {
                     *done.hidden.entry(project).or_default() += 1;
                 }
             }
+        }
+        for id in late {
+            let turns = to.turns_by_id(&digest::hex(&id))?;
+            let entries: Vec<i64> = turns.iter().filter(|turn| turn.owner.is_none()).map(|turn| turn.entry).collect();
+            to.reindex(&entries)?;
         }
         facts.apply_to(to, &self.session.session, self.shared.sync.now_ms, PinPolicy::Mirror)?;
         Ok(Some((done, hash)))
@@ -87,6 +97,23 @@ impl SessionSync<'_> {
     fn is_sent(&self, transcript: &StoredTranscript) -> bool {
         let is_all = |sent: SentProgress| (sent.generation, sent.bytes) == (transcript.generation, transcript.bytes);
         self.shared.lock().sent(&transcript.path).is_some_and(is_all)
+    }
+
+    /// The ids of turns that were sent before the files that they point to, which are sent now.
+    fn turns_before_files(&self, from: &mut dyn Store, transcripts: &[OutgoingTranscript]) -> Result<Vec<[u8; 16]>, StoreError> {
+        let files = transcripts.iter().filter_map(|outgoing| outgoing.transcript.part.side_file());
+        let names: Vec<String> = files.map(str::to_owned).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let all = from.transcripts(self.session.key)?;
+        let sent = |turn: &StoredTurn| {
+            let transcript = all.iter().find(|transcript| transcript.key == turn.transcript)?;
+            self.shared.lock().sent(&transcript.path)
+        };
+        let turns = turns_with_files(from, &self.session.session, &names, SideFileEffort::Whole)?;
+        let is_there = |turn: &&StoredTurn| sent(turn).is_some_and(|sent| turn.turn.start < sent.bytes);
+        Ok(turns.iter().filter(is_there).map(|turn| turn.turn.id).collect())
     }
 
     /// Keeps the full path of a transcript that was sent under it: under another name, an older copy of it would stay there.
@@ -115,7 +142,7 @@ impl SessionSync<'_> {
         from: &mut dyn Store,
         to: &mut dyn Store,
         outgoing: &OutgoingTranscript,
-        secrets: &mut RedactionCounts,
+        done: &mut SyncReport,
     ) -> Result<IngestReport, SyncError> {
         let transcript = &outgoing.transcript;
         let known = self.shared.lock().sent(&transcript.path).filter(|sent| sent.generation <= transcript.generation);
@@ -136,10 +163,18 @@ impl SessionSync<'_> {
                 found.clear();
                 sent = self.generation(from, to, (outgoing, generation), (OffsetMapping::default(), bytes), &mut found)?;
             }
-            let Some((pass, again)) = sent else { continue };
+            let Some((pass, again)) = sent else {
+                if !outgoing.part.is_transcript() {
+                    // It is no text. The same bytes need not be looked at again.
+                    let again = OffsetMapping::default();
+                    self.shared.record(|state| state.record_sent(&transcript.path, SentProgress { generation, bytes, again }))?;
+                    done.not_text += usize::from(generation == transcript.generation);
+                }
+                continue;
+            };
             passed.bytes += pass.bytes;
             passed.turns += pass.turns;
-            self.count(found, secrets);
+            self.count(found, &mut done.secrets);
             self.shared.record(|state| state.record_sent(&transcript.path, SentProgress { generation, bytes, again }))?;
             if is_rewritten {
                 there = self.find_remote_transcript(to, outgoing)?.map_or(there, |transcript| transcript.generation);
@@ -168,12 +203,28 @@ impl SessionSync<'_> {
         let Some(there) = self.find_remote_transcript(to, outgoing)? else { return Ok(None) };
         // What was taken out of it is counted when it is sent.
         let (whole, mut found) = ((OffsetMapping::default(), u64::MAX), RedactionCounts::new());
-        let mut stream =
-            RedactedStream::read(from, (outgoing.transcript.key, generation), whole, self.shared.sync.redactor, &mut found)?;
+        let Some(mut stream) = self.stream(from, (outgoing, generation), whole, &mut found)? else { return Ok(None) };
         stream.find_matching_generation_in(to, &there, at_least)
     }
 
-    /// Sends one generation, starting at an offset. `None` where the other store needs bytes before that.
+    /// The redacted bytes of one generation; `None` for a side file that is no text.
+    fn stream(
+        &self,
+        from: &mut dyn Store,
+        (outgoing, generation): (&OutgoingTranscript, u32),
+        range: (OffsetMapping, u64),
+        found: &mut RedactionCounts,
+    ) -> Result<Option<RedactedStream>, StoreError> {
+        let (key, redactor) = ((outgoing.transcript.key, generation), self.shared.sync.redactor);
+        if outgoing.part.is_transcript() {
+            RedactedStream::read(from, key, range, redactor, found).map(Some)
+        } else {
+            RedactedStream::read_file(from, key, redactor, found)
+        }
+    }
+
+    /// Sends one generation, starting at an offset. `None` where the other store needs bytes before that, and for a side
+    /// file that is no text.
     fn generation(
         &self,
         from: &mut dyn Store,
@@ -182,10 +233,10 @@ impl SessionSync<'_> {
         range: (OffsetMapping, u64),
         found: &mut RedactionCounts,
     ) -> Result<Option<(IngestReport, OffsetMapping)>, SyncError> {
-        let redactor = self.shared.sync.redactor;
-        let stream = RefCell::new(RedactedStream::read(from, (outgoing.transcript.key, generation), range, redactor, found)?);
-        let OutgoingTranscript { transcript, path } = outgoing;
-        let named = Transcript { path: path.clone(), session: self.session.session.clone(), agent: transcript.agent.clone() };
+        let Some(stream) = self.stream(from, (outgoing, generation), range, found)? else { return Ok(None) };
+        let stream = RefCell::new(stream);
+        let OutgoingTranscript { path, part, .. } = outgoing;
+        let named = Transcript { path: path.clone(), session: self.session.session.clone(), part: part.clone() };
         let length = stream.borrow().length();
         // What is read from its begin may have been rewritten anywhere.
         let comparison = if range.0 == OffsetMapping::default() { Comparison::Whole } else { Comparison::End };

@@ -115,6 +115,8 @@ pub struct SyncReport {
     pub failed: Vec<(String, String)>,
     /// Sessions that stay private, because the names of their projects are secrets.
     pub unnamed: usize,
+    /// Files beside transcripts that stay here, because they are no text, in which secrets could be found.
+    pub not_text: usize,
     /// Sessions here that are excluded from sending.
     pub withheld: usize,
     /// `true` if time was up before everything was sent.
@@ -347,6 +349,7 @@ impl SyncReport {
             *self.hidden.entry(project).or_default() += count;
         }
         self.unnamed += other.unnamed;
+        self.not_text += other.not_text;
         self.is_cut |= other.is_cut;
     }
 }

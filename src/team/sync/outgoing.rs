@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
-use ctxbridge_archive::store::StoredTranscript;
+use ctxbridge_archive::store::{SessionPart, StoredTranscript};
 use ctxbridge_redact::Redactor;
 
-/// A transcript, with its path in the other store.
+/// A transcript, with its path and part in the other store.
 pub(super) struct OutgoingTranscript {
     pub transcript: StoredTranscript,
     pub path: String,
+    pub part: SessionPart,
 }
 
-/// All transcripts of a session, its own first. The other store knows them by their paths, without secrets. A redacted path
+/// All transcripts of a session: the files beside them first, then its own. The other store knows them by their paths, without secrets. A redacted path
 /// also has the session, the agent and a number, so that no two become one.
 pub(super) fn outgoing_transcripts(
     mut transcripts: Vec<StoredTranscript>,
@@ -21,10 +22,15 @@ pub(super) fn outgoing_transcripts(
     transcripts.sort_unstable_by_key(|transcript| transcript.key);
     let mut all: Vec<OutgoingTranscript> = Vec::new();
     for transcript in transcripts {
+        let part = match &transcript.part {
+            part if part.is_transcript() => part.clone(),
+            part => SessionPart::from_column(part.to_column().map(|column| redactor.redact(&column).text.into_owned())),
+        };
         let path = match redactor.redact(&transcript.path).text {
             Cow::Borrowed(_) => transcript.path.clone(),
             Cow::Owned(text) => {
-                let whose = [Some(session), transcript.agent.as_deref()];
+                let column = part.to_column();
+                let whose = [Some(session), column.as_deref()];
                 let named = format!("{text}#{}", whose.into_iter().flatten().collect::<Vec<_>>().join("/"));
                 let another = format!("{named}#");
                 match all.iter().filter(|other| other.path == named || other.path.starts_with(&another)).count() {
@@ -33,8 +39,13 @@ pub(super) fn outgoing_transcripts(
                 }
             }
         };
-        all.push(OutgoingTranscript { transcript, path });
+        all.push(OutgoingTranscript { transcript, path, part });
     }
-    all.sort_by_key(|outgoing| outgoing.transcript.agent.is_some());
+    all.sort_by_key(|outgoing| match outgoing.part {
+        // The words of a turn include those of the side files that it points to.
+        SessionPart::SideFile(_) | SessionPart::OmittedFile(_) => 0,
+        SessionPart::Conversation => 1,
+        SessionPart::Agent(_) => 2,
+    });
     all
 }

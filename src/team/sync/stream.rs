@@ -10,7 +10,7 @@ use tempfile::SpooledTempFile;
 
 use ctxbridge_archive::generation_match;
 use ctxbridge_archive::reader::{CHECKED_BYTES, TranscriptSource};
-use ctxbridge_archive::store::{SegmentReader, StoreError, StoredTranscript};
+use ctxbridge_archive::store::{EVERYTHING, SegmentReader, StoreError, StoredTranscript};
 use ctxbridge_redact::{RedactionCounts, Redactor};
 
 /// Bytes of one transcript that are held in memory; larger ones are spooled to an unnamed file.
@@ -62,6 +62,28 @@ impl RedactedStream {
         store.read_bytes(transcript, generation, (from.local, to), &mut lines)?;
         let again = lines.finish()?;
         Ok(Self { from, bytes: lines.bytes, length: lines.at.sent, resume_at: again, is_read_before_start: false })
+    }
+
+    /// Reads a side file and redacts it as one text: a secret may have several lines. `None` if it is no text, in which secrets would not
+    /// be found.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_file(
+        store: &mut dyn SegmentReader,
+        (file, generation): (i64, u32),
+        redactor: &Redactor,
+        found: &mut RedactionCounts,
+    ) -> Result<Option<Self>, StoreError> {
+        let mut bytes = Vec::new();
+        store.read_bytes(file, generation, EVERYTHING, &mut bytes)?;
+        let Some(text) = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else { return Ok(None) };
+        let redacted = redactor.redact(&text);
+        redacted.found.into_iter().for_each(|(rule, count)| *found.entry(rule).or_default() += count);
+        let mut bytes = SpooledTempFile::new(MAX_MEMORY_BYTES);
+        bytes.write_all(redacted.text.as_bytes())?;
+        let from = OffsetMapping::default();
+        Ok(Some(Self { from, bytes, length: redacted.text.len() as u64, resume_at: from, is_read_before_start: false }))
     }
 
     /// Length in bytes, including those before the start.

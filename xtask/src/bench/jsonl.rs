@@ -96,7 +96,7 @@ impl Session {
     }
 
     fn transcript(&self) -> Transcript {
-        Transcript { path: self.path.to_string_lossy().into_owned(), session: self.id.clone(), agent: None }
+        Transcript { path: self.path.to_string_lossy().into_owned(), session: self.id.clone(), part: Default::default() }
     }
 
     /// Adds turns: a prompt, a call with its result, an answer.

@@ -69,7 +69,12 @@ const DEADLINE_CHECK_STEPS: i32 = 2_000;
 const SCHEMA: &str = "
 CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 INSERT INTO notes (key, value) VALUES ('identity', lower(hex(randomblob(16))));
-CREATE TABLE docs (entry INTEGER PRIMARY KEY, sha256 BLOB NOT NULL, is_embedded INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE docs (
+    entry INTEGER PRIMARY KEY,
+    sha256 BLOB NOT NULL,
+    side_revision INTEGER NOT NULL,
+    is_embedded INTEGER NOT NULL DEFAULT 0
+) STRICT;
 -- To count them at every search would mean to read them all.
 INSERT INTO notes (key, value) VALUES ('docs', '0');
 CREATE TRIGGER doc_added AFTER INSERT ON docs BEGIN UPDATE notes SET value = value + 1 WHERE key = 'docs'; END;
@@ -89,6 +94,7 @@ CREATE INDEX vectors_by_entry ON vectors (entry);
 /// SQL for the entries that are not in the index as they are in the archive.
 const MISSING: &str =
     "FROM archive.entries LEFT JOIN docs ON docs.entry = entries.id AND docs.sha256 = substr(entries.sha256, 1, ?1)
+        AND docs.side_revision = entries.side_revision
     WHERE docs.entry IS NULL";
 
 /// The indexed texts of an entry.
@@ -98,6 +104,8 @@ pub struct Document {
     pub entry: i64,
     /// SHA-256 of its content.
     pub sha256: Vec<u8>,
+    /// Number of times that a side file came later than a turn which points to it.
+    pub side_revision: i64,
     /// The texts of a turn.
     pub fields: SearchableText,
     /// Its files.
@@ -121,19 +129,21 @@ impl Document {
 }
 
 /// An entry that is to be indexed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnindexedEntry {
     /// Its id.
     pub entry: i64,
     /// SHA-256 of its content.
     pub sha256: Vec<u8>,
+    /// Number of times that a side file came later than a turn which points to it.
+    pub side_revision: i64,
     /// The text, when it is a compaction's summary.
     pub summary: Option<String>,
 }
 
 impl UnindexedEntry {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { entry: row.get(0)?, sha256: row.get(1)?, summary: row.get(2)? })
+        Ok(Self { entry: row.get(0)?, sha256: row.get(1)?, summary: row.get(2)?, side_revision: row.get(3)? })
     }
 }
 
@@ -367,7 +377,7 @@ impl SearchIndex {
     pub fn missing(&mut self, below: i64, limit: usize) -> Result<Vec<UnindexedEntry>, SearchError> {
         let work = || -> rusqlite::Result<Vec<UnindexedEntry>> {
             let sql = format!(
-                "SELECT entries.id, entries.sha256, text {MISSING} AND entries.id < ?2 ORDER BY entries.id DESC LIMIT ?3"
+                "SELECT entries.id, entries.sha256, text, entries.side_revision {MISSING} AND entries.id < ?2 ORDER BY entries.id DESC LIMIT ?3"
             );
             self.db.prepare_cached(&sql)?.query_map(params![HASH_BYTES, below, limit as i64], UnindexedEntry::read)?.collect()
         };
@@ -383,7 +393,7 @@ impl SearchIndex {
         let mut gone = Vec::new();
         let mut work = || -> rusqlite::Result<Vec<UnindexedEntry>> {
             let mut exists = self.db.prepare_cached("SELECT 1 FROM archive.entries WHERE id = ?1")?;
-            let sql = format!("SELECT entries.id, entries.sha256, text {MISSING} AND entries.id = ?2");
+            let sql = format!("SELECT entries.id, entries.sha256, text, entries.side_revision {MISSING} AND entries.id = ?2");
             let mut select = self.db.prepare_cached(&sql)?;
             let mut missing = Vec::new();
             for entry in entries {
@@ -456,10 +466,15 @@ impl SearchIndex {
                 had_vectors += forget(&transaction, document.entry)?;
                 transaction
                     .prepare_cached(
-                        "INSERT INTO docs (entry, sha256) VALUES (?1, ?2)
-                         ON CONFLICT (entry) DO UPDATE SET sha256 = excluded.sha256, is_embedded = 0",
+                        "INSERT INTO docs (entry, sha256, side_revision) VALUES (?1, ?2, ?3)
+                         ON CONFLICT (entry) DO UPDATE SET sha256 = excluded.sha256, side_revision = excluded.side_revision,
+                            is_embedded = 0",
                     )?
-                    .execute(params![document.entry, &document.sha256[..usize::from(HASH_BYTES).min(document.sha256.len())]])?;
+                    .execute(params![
+                        document.entry,
+                        &document.sha256[..usize::from(HASH_BYTES).min(document.sha256.len())],
+                        document.side_revision
+                    ])?;
                 transaction
                     .prepare_cached("INSERT INTO excerpts (entry, data) VALUES (?1, ?2)")?
                     .execute(params![document.entry, Excerpt::of(document).to_bytes()])?;

@@ -270,7 +270,7 @@ impl JsonlStore {
 
     /// Writes the content of a batch to the other files, and returns their new sizes.
     fn write_files(&mut self, batch: &Batch, known: u64, new: &[bool]) -> Result<(Extent, u64), StoreError> {
-        let Transcript { path, session, agent } = &batch.transcript;
+        let Transcript { path, session, part } = &batch.transcript;
         let generation = batch.cursor.generation;
         let name = transcript_file(session, path, generation);
         let before = generation.checked_sub(1).map(|before| transcript_file(session, path, before));
@@ -290,7 +290,7 @@ impl JsonlStore {
         let mut entries = Vec::new();
         for (turn, _) in batch.turns.iter().zip(new).filter(|(_, is_new)| **is_new) {
             let bytes = self.raw.range(&self.folder, &name, (turn.start, turn.end))?;
-            entries.push(Entry::of(session, agent.as_deref(), turn, &bytes));
+            entries.push(Entry::of(session, part.agent(), turn, &bytes));
         }
         Ok((entries::add(&self.folder, self.replayed.entries, &entries)?, raw))
     }

@@ -12,7 +12,7 @@ use crate::store::sqlite::SqliteQueries;
 use crate::store::{
     AppendOutcome, ArchiveTotals, Batch, Compaction, CompactionWriter, CursorReader, FolderFacts, FolderStore, ImportedUsage,
     LearningWriter, MaintenanceStore, PinWriter, ProjectStore, SegmentReader, SessionMove, Snapshot, Store, StoreError,
-    StoreReader, TierReader, TranscriptAppender, UsageWriter,
+    StoreReader, StoredTranscript, TierReader, TranscriptAppender, UsageWriter,
 };
 use ctxbridge_config::StoreKind;
 use ctxbridge_transcript::{CompactSummary, FirstContext};
@@ -76,6 +76,10 @@ impl SegmentReader for JsonlStore {
         let Some((start, bytes, sha256)) = last else { return Ok(None) };
         let piece = self.piece(transcript, cursor.generation, (start, bytes, &sha256))?;
         Ok(Some((start, piece.to_vec())))
+    }
+
+    fn side_file(&mut self, transcript: i64, path: &str) -> Result<Option<StoredTranscript>, StoreError> {
+        self.now()?.side_file(transcript, path)
     }
 
     fn read_bytes(

@@ -14,6 +14,9 @@ pub(super) const IS_PINNED: &str = "EXISTS (SELECT 1 FROM kept WHERE kept.uuid =
 /// SQL expression: `true` if a row of `transcripts` was made from the archive of another tool.
 pub(super) const IS_IMPORTED: &str = "transcripts.path GLOB 'claude-flow:*'";
 
+/// SQL expression: `true` if a row of `transcripts` is a file beside a transcript, or the note of one.
+pub(super) const IS_SIDE_FILE: &str = "(agent IS NOT NULL AND agent GLOB '/*')";
+
 /// Value of `turns.superseded` for a turn that was rewound. SQL has it as `-1`.
 pub(super) const REWOUND: i64 = -1;
 

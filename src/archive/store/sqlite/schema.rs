@@ -257,4 +257,13 @@ CREATE TABLE folders (
     tree TEXT,
     noted_ms INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+", "
+-- A file beside a transcript is a row of `transcripts`, with its path in the session's own folder behind a slash as its `agent`; where two
+-- slashes stand before it, the file is too large to be kept, and the bytes are a note of it.
+-- `side_revision` counts how often a file came later than a turn that points to it, whose words were known by then.
+ALTER TABLE entries ADD COLUMN side_revision INTEGER NOT NULL DEFAULT 0;
+DROP TRIGGER entry_changed;
+CREATE TRIGGER entry_changed AFTER UPDATE OF id, sha256, text, side_revision ON entries BEGIN
+    INSERT INTO changes (entry) VALUES (new.id);
+END;
 "];

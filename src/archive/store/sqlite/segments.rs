@@ -10,7 +10,7 @@ use super::columns::{signed, unsigned};
 use super::sessions::CURRENT_LAYOUT;
 use super::{SqliteQueries, SqliteStore, explain};
 use crate::segment::{self, Dictionary, SegmentCheck};
-use crate::store::{EVERYTHING, SegmentReader, StoreError};
+use crate::store::{EVERYTHING, SegmentReader, SessionPart, StoreError, StoredTranscript};
 use crate::tier::cold_file;
 use ctxbridge_common::digest;
 
@@ -199,6 +199,20 @@ pub(super) fn segments(db: &Connection, transcript: i64, generation: u32, range:
     .collect()
 }
 
+/// The side file of a transcript's session; the one that came last, where the session was moved and has several.
+pub(in crate::store) fn side_file(db: &Connection, transcript: i64, path: &str) -> Result<Option<StoredTranscript>> {
+    let part = SessionPart::SideFile(path.to_owned());
+    db.prepare_cached(
+        "SELECT id, path, generation, bytes FROM transcripts
+         WHERE session = (SELECT session FROM transcripts WHERE id = ?1) AND agent = ?2 ORDER BY id DESC LIMIT 1",
+    )?
+    .query_row(params![transcript, part.to_column()], |row| {
+        let (key, path, generation, bytes) = (row.get(0)?, row.get(1)?, row.get(2)?, unsigned(row, 3)?);
+        Ok(StoredTranscript { key, path, part, generation, bytes })
+    })
+    .optional()
+}
+
 impl SegmentReader for SqliteStore {
     fn tail(&mut self, path: &str, below: u32) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         let Some((transcript, start, bytes, sha256, data, dictionary)) = self.query(|db| tail(db, path, below))? else {
@@ -208,6 +222,10 @@ impl SegmentReader for SqliteStore {
         let at = SegmentPosition { transcript, start };
         let bytes = unpacker.unpack((db, path), (&data, bytes, &sha256), dictionary, at)?;
         Ok(Some((start, bytes)))
+    }
+
+    fn side_file(&mut self, transcript: i64, path: &str) -> Result<Option<StoredTranscript>, StoreError> {
+        self.query(|db| side_file(db, transcript, path))
     }
 
     fn read_bytes(

@@ -3,12 +3,12 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteQueries;
-use super::columns::{IS_IMPORTED, from_json, optional, to_json, unsigned};
+use super::columns::{IS_IMPORTED, IS_SIDE_FILE, from_json, optional, to_json, unsigned};
 use super::folders::folders_in;
 use crate::project::ProjectScope;
 use crate::store::{
-    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionReader, SessionStats, StoreError,
-    StoredTranscript,
+    ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionPart, SessionReader, SessionStats,
+    StoreError, StoredTranscript,
 };
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
@@ -17,7 +17,7 @@ pub(super) fn totals(db: &Connection) -> Result<ArchiveTotals> {
     let count = |sql: &str| db.query_row(sql, [], |row| unsigned(row, 0));
     Ok(ArchiveTotals {
         sessions: count("SELECT count(DISTINCT session) FROM transcripts")?,
-        transcripts: count("SELECT count(*) FROM transcripts")?,
+        transcripts: count(&format!("SELECT count(*) FROM transcripts WHERE NOT {IS_SIDE_FILE}"))?,
         turns: count(
             "SELECT count(*) FROM (SELECT DISTINCT session, uuid FROM turns JOIN transcripts ON transcripts.id = transcript
              WHERE superseded IS NULL AND agent IS NULL)",
@@ -109,10 +109,12 @@ impl<S: SqliteQueries> SessionReader for S {
                 )?
                 .query_row([session], |row| unsigned(row, 0))?;
             let mut stats = db
-                .prepare_cached(
-                    "SELECT coalesce(sum(bytes), 0), count(agent), coalesce(sum(bad_lines), 0), coalesce(sum(generation), 0)
-                 FROM transcripts WHERE session = ?1",
-                )?
+                .prepare_cached(&format!(
+                    "SELECT coalesce(sum(bytes), 0), count(agent) FILTER (WHERE NOT {IS_SIDE_FILE}), coalesce(sum(bad_lines), 0),
+                        coalesce(sum(generation) FILTER (WHERE NOT {IS_SIDE_FILE}), 0),
+                        count(*) FILTER (WHERE agent GLOB '/[^/]*')
+                     FROM transcripts WHERE session = ?1"
+                ))?
                 .query_row([session], |row| {
                     Ok(SessionStats {
                         turns,
@@ -120,6 +122,7 @@ impl<S: SqliteQueries> SessionReader for S {
                         agents: unsigned(row, 1)?,
                         bad_lines: unsigned(row, 2)?,
                         rewritten: unsigned(row, 3)?,
+                        side_files: unsigned(row, 4)?,
                         fuller: None,
                     })
                 })?;
@@ -151,7 +154,7 @@ impl<S: SqliteQueries> SessionReader for S {
                     Ok(StoredTranscript {
                         key: row.get(0)?,
                         path: row.get(1)?,
-                        agent: row.get(2)?,
+                        part: SessionPart::from_column(row.get(2)?),
                         generation: row.get(3)?,
                         bytes: unsigned(row, 4)?,
                     })

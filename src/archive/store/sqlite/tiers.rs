@@ -342,14 +342,14 @@ fn repack(db: &Connection, segment: &Repacked) -> Result<bool> {
     Ok(true)
 }
 
-/// The current generation of the largest transcript first, then those of others, then earlier generations.
+/// The current generation of the largest transcript first, then those of others, of files beside them, then earlier generations.
 fn generations(db: &Connection, session: i64) -> Result<Vec<Generation>> {
     let mut found: Vec<Generation> = Vec::new();
     let mut select = db.prepare_cached(
         "SELECT transcripts.id, path, agent, layout.generation, start, segments.id, segments.bytes, sha256
          FROM transcripts JOIN layout ON layout.transcript = transcripts.id JOIN segments ON segments.id = layout.segment
          WHERE session = ?1
-         ORDER BY layout.generation < transcripts.generation, agent IS NOT NULL, transcripts.bytes DESC, transcripts.id,
+         ORDER BY layout.generation < transcripts.generation, agent IS NOT NULL, agent GLOB '/*', transcripts.bytes DESC, transcripts.id,
             layout.generation DESC, start",
     )?;
     let mut rows = select.query([session])?;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
-use super::columns::{IS_IMPORTED, IS_PINNED, PINNED_TURNS, REWOUND, from_json, optional, unsigned};
+use super::columns::{IS_IMPORTED, IS_PINNED, IS_SIDE_FILE, PINNED_TURNS, REWOUND, from_json, optional, unsigned};
 use super::{SqliteQueries, cycle};
 use crate::store::{StoreError, StoredTurn, TurnLocation, TurnReader, TurnSelection, first_of_each, turn_id_range};
 use ctxbridge_transcript::Turn;
@@ -98,7 +98,8 @@ struct SessionTranscript {
 /// Files of a session, the largest first, those of other tools' archives last.
 fn transcripts(db: &Connection, session: i64) -> Result<Vec<SessionTranscript>> {
     let sql = format!(
-        "SELECT id, agent IS NOT NULL, hot_from FROM transcripts WHERE session = ?1 ORDER BY {IS_IMPORTED}, bytes DESC, id DESC"
+        "SELECT id, agent IS NOT NULL, hot_from FROM transcripts WHERE session = ?1 AND NOT {IS_SIDE_FILE}
+         ORDER BY {IS_IMPORTED}, bytes DESC, id DESC"
     );
     db.prepare_cached(&sql)?
         .query_map([session], |row| {

@@ -14,7 +14,7 @@ use ctxbridge_transcript::Turn;
 /// Adds or updates the session. A sub-agent's transcript does not set the model, window and size of the conversation.
 fn session(db: &Connection, batch: &Batch) -> Result<i64> {
     let seen = batch.cursor.interpreter.session_metadata();
-    let is_main = batch.transcript.agent.is_none();
+    let is_main = batch.transcript.part.is_conversation();
     let turns = || batch.turns.iter().filter(|turn| turn.started_ms > 0);
     db.prepare_cached(
         "INSERT INTO sessions (session, folder, version, model, window, context_tokens, first_ms, last_ms, title)
@@ -61,7 +61,7 @@ fn transcript(db: &Connection, batch: &Batch, session: i64) -> Result<i64> {
         params![
             session,
             batch.transcript.path,
-            batch.transcript.agent,
+            batch.transcript.part.to_column(),
             cursor.generation,
             cursor.bytes.cast_signed(),
             cursor.interpreter.session_metadata().bad_lines.cast_signed(),
@@ -249,6 +249,13 @@ impl TranscriptAppender for SqliteStore {
                 rewinds::apply(db, session, transcript, batch)?;
             }
             Ok(AppendOutcome::Committed)
+        })
+    }
+
+    fn reindex(&mut self, entries: &[i64]) -> Result<(), StoreError> {
+        self.write(|db| {
+            let mut update = db.prepare_cached("UPDATE entries SET side_revision = side_revision + 1 WHERE id = ?1")?;
+            entries.iter().try_for_each(|entry| update.execute([entry]).map(drop))
         })
     }
 

@@ -54,7 +54,8 @@ impl RowSink for NewArchive<'_> {
 
     fn torn_row(&mut self, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>]) {
         // Their state is the last and longest of their columns, and they are known without it.
-        let ("transcripts", [_, ValueRef::Integer(session), ValueRef::Text(path), agent, ..], Some(key)) = (&*shape.name, values, rowid)
+        let ("transcripts", [_, ValueRef::Integer(session), ValueRef::Text(path), agent, ..], Some(key)) =
+            (&*shape.name, values, rowid)
         else {
             return;
         };

@@ -96,9 +96,10 @@ pub enum SalvageError {
 /// # Errors
 /// If the file cannot be opened, or the new archive cannot be written.
 pub fn salvage(damaged: &Path, is_sound: SoundPage<'_>, into: &Connection) -> Result<SalvageReport, SalvageError> {
-    let is_new: bool = into.query_row("SELECT NOT EXISTS (SELECT 1 FROM sessions) AND NOT EXISTS (SELECT 1 FROM segments)", [], |row| {
-        row.get(0)
-    })?;
+    let is_new: bool =
+        into.query_row("SELECT NOT EXISTS (SELECT 1 FROM sessions) AND NOT EXISTS (SELECT 1 FROM segments)", [], |row| {
+            row.get(0)
+        })?;
     if !is_new {
         return Err(SalvageError::NotEmpty);
     }

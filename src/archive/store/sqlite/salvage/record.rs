@@ -71,7 +71,7 @@ fn value(serial_type: u64, body: &[u8]) -> Option<(ValueRef<'_>, &[u8])> {
         10 | 11 => None,
         _ => {
             let (bytes, rest) = body.split_at_checked(usize::try_from((serial_type - 12) / 2).ok()?)?;
-            Some((if serial_type % 2 == 0 { ValueRef::Blob(bytes) } else { ValueRef::Text(bytes) }, rest))
+            Some((if serial_type.is_multiple_of(2) { ValueRef::Blob(bytes) } else { ValueRef::Text(bytes) }, rest))
         }
     }
 }
@@ -93,8 +93,10 @@ mod tests {
 
     #[test]
     fn each_serial_type_has_its_value() {
-        let record =
-            [13, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 16, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xfd, 0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 0, 1, 0];
+        let record = [
+            13, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 16, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xfd, 0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 0, 1,
+            0,
+        ];
         let mut record = record.to_vec();
         record.extend(i64::MIN.to_be_bytes());
         record.extend(0.5_f64.to_be_bytes());

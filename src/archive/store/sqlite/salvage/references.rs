@@ -20,7 +20,7 @@ struct Reference {
 /// Inserts the sessions that transcripts belong to and that were lost, with what a transcript knows of its session. Returns their keys.
 pub(super) fn rebuild_sessions(db: &Connection) -> Result<Vec<i64>> {
     let mut select = db.prepare(
-        "SELECT id, session, path, interpreter FROM transcripts WHERE session NOT IN (SELECT id FROM sessions) ORDER BY agent IS NOT NULL, id",
+        "SELECT id, session, path, interpreter FROM transcripts WHERE session NOT IN (SELECT id FROM sessions) AND (agent IS NULL OR agent NOT GLOB '/*') ORDER BY agent IS NOT NULL, id",
     )?;
     let orphans = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let orphans = orphans.collect::<Result<Vec<(i64, i64, String, String)>>>()?;
@@ -33,7 +33,7 @@ pub(super) fn rebuild_sessions(db: &Connection) -> Result<Vec<i64>> {
         let seen = interpreter.session_metadata();
         let at = Transcript::at(Path::new(&path));
         // A file's name tells it better than its lines, which a fork has from another session.
-        let is_named = at.agent.is_some() || path.ends_with(&format!("{}.jsonl", at.session));
+        let is_named = at.part.agent().is_some() || path.ends_with(&format!("{}.jsonl", at.session));
         let session = if is_named { at.session } else { seen.session.clone().unwrap_or(at.session) };
         let inserted = db.execute(
             "INSERT OR IGNORE INTO sessions (id, session, folder, version, model, window, context_tokens, title, first_ms, last_ms)

@@ -70,7 +70,8 @@ fn is_readable(db: &Connection, id: i64, dictionaries: &BTreeMap<i64, Dictionary
         }
         let found = dictionaries.iter().find(|(_, dictionary)| unpacks(Some(dictionary)));
         let Some((dictionary, _)) = found else { return Ok(is_warm && unpacks(None)) };
-        db.prepare_cached("INSERT OR REPLACE INTO warm (segment, dictionary) VALUES (?1, ?2)")?.execute(params![id, dictionary])?;
+        db.prepare_cached("INSERT OR REPLACE INTO warm (segment, dictionary) VALUES (?1, ?2)")?
+            .execute(params![id, dictionary])?;
         Ok(true)
     })
 }

@@ -19,8 +19,13 @@ pub(super) trait RowSink {
     fn torn_row(&mut self, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>]);
 
     /// Answers `true` if a row makes sense beside those that were taken.
-    fn is_plausible(&mut self, query: &str, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>])
-    -> Result<bool, Self::Error>;
+    fn is_plausible(
+        &mut self,
+        query: &str,
+        shape: &Shape,
+        rowid: Option<i64>,
+        values: &[ValueRef<'_>],
+    ) -> Result<bool, Self::Error>;
 }
 
 /// A table or index in the schema of the file.

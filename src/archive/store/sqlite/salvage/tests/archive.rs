@@ -32,7 +32,10 @@ impl Archive {
     pub fn new(reserved: u8) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join(SqliteStore::FILE);
-        Connection::open(&path).expect("a database").execute_batch("PRAGMA user_version = 1; PRAGMA user_version = 0").expect("written");
+        Connection::open(&path)
+            .expect("a database")
+            .execute_batch("PRAGMA user_version = 1; PRAGMA user_version = 0")
+            .expect("written");
         let mut empty = fs::read(&path).expect("a file");
         empty[20] = reserved;
         empty[105..107].copy_from_slice(&(4096 - u16::from(reserved)).to_be_bytes());
@@ -195,7 +198,8 @@ fn segment(db: &Connection, id: u32, dictionary: &[u8]) -> u32 {
     } else {
         packed.data
     };
-    db.execute("INSERT INTO segments VALUES (?1, ?2, ?3, ?4)", params![id, packed.sha256, packed.bytes, data]).expect("a segment");
+    db.execute("INSERT INTO segments VALUES (?1, ?2, ?3, ?4)", params![id, packed.sha256, packed.bytes, data])
+        .expect("a segment");
     if is_warm {
         db.execute("INSERT INTO warm VALUES (?1, 3)", [id]).expect("a row");
     }
@@ -206,7 +210,8 @@ fn segment(db: &Connection, id: u32, dictionary: &[u8]) -> u32 {
 fn transcript(db: &Connection, id: u32, lengths: &[u32]) {
     let own = (id - 1) % SESSIONS + 1;
     let (generation, is_agent) = (u32::from(id % 5 == 0), id > SESSIONS);
-    let path = if is_agent { format!("/p/{}/subagents/agent-{id}.jsonl", session(own)) } else { format!("/p/{}.jsonl", session(own)) };
+    let path =
+        if is_agent { format!("/p/{}/subagents/agent-{id}.jsonl", session(own)) } else { format!("/p/{}.jsonl", session(own)) };
     let pieces: Vec<u32> = (0..PIECES).map(|piece| (id * 7 + piece * 13) % SEGMENTS).collect();
     let bytes: u32 = pieces.iter().map(|piece| lengths[*piece as usize]).sum();
     let seen = serde_json::json!({

@@ -50,7 +50,8 @@ impl Salvaged {
         db.execute("ATTACH ?1 AS original", [original.to_str()]).expect("attached");
         let mut missing = BTreeMap::new();
         for table in tables_with_sequence(&db) {
-            let count = |sql: String| -> u64 { db.query_row(&sql, [], |row| super::super::columns::unsigned(row, 0)).expect("a count") };
+            let count =
+                |sql: String| -> u64 { db.query_row(&sql, [], |row| super::super::columns::unsigned(row, 0)).expect("a count") };
             // References to lost rows may be gone.
             let columns = match &*table {
                 "compactions" if !self.report.is_whole() => "id, session, at_ms, cause, turns, took_ms, first_message, topics",
@@ -61,7 +62,11 @@ impl Salvaged {
             let added = count(format!("SELECT count(*) FROM ({} EXCEPT {})", all("main"), all("original")));
             let lost = count(format!("SELECT count(*) FROM ({} EXCEPT {})", all("original"), all("main")));
             if table == "changes" && !self.report.is_whole() {
-                assert_eq!(count("SELECT count(*) FROM main.changes".to_owned()), 1, "nothing derived may go on from what it knows");
+                assert_eq!(
+                    count("SELECT count(*) FROM main.changes".to_owned()),
+                    1,
+                    "nothing derived may go on from what it knows"
+                );
                 continue;
             }
             // Rebuilt sessions know less.
@@ -279,11 +284,13 @@ fn a_lost_session_is_made_again_and_a_lost_transcript_is_named() {
     let salvaged = salvage_without(&archive, &BTreeSet::from([page]));
     let [lost] = &salvaged.report.lost_transcripts[..] else { panic!("one is lost") };
     let db = Connection::open(archive.path()).expect("the archive");
-    let (path, session): (String, i64) =
-        db.query_row("SELECT path, session FROM transcripts WHERE id = ?1", [transcript], |row| Ok((row.get(0)?, row.get(1)?))).expect("a row");
+    let (path, session): (String, i64) = db
+        .query_row("SELECT path, session FROM transcripts WHERE id = ?1", [transcript], |row| Ok((row.get(0)?, row.get(1)?)))
+        .expect("a row");
     assert_eq!((lost.key, &lost.path, lost.session), (transcript, &Some(path), Some(session)));
-    let pieces: usize =
-        db.query_row("SELECT count(*) FROM layout WHERE transcript = ?1", [transcript], |row| row.get::<_, u32>(0)).expect("a count") as usize;
+    let pieces: usize = db
+        .query_row("SELECT count(*) FROM layout WHERE transcript = ?1", [transcript], |row| row.get::<_, u32>(0))
+        .expect("a count") as usize;
     assert_eq!(lost.layout.len(), pieces);
 }
 
