@@ -22,6 +22,7 @@ mod projects;
 mod related;
 mod restore;
 mod rewinds;
+mod salvage;
 mod search;
 mod shapes;
 mod side_files;

@@ -33,6 +33,7 @@ pub mod search;
 pub mod segment;
 pub mod side_files;
 pub mod snapshot;
+mod spooled;
 pub mod store;
 pub mod tier;
 pub mod transcript_lines;

@@ -11,12 +11,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use tempfile::TempDir;
+
 use super::repair::Repair;
+use super::reread::reread;
 use super::{MARKER, beside, with_suffix};
 use crate::heal::{self, CheckExtent};
-use crate::store::StoreError;
 use crate::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge_common::sqlite::pages;
+use crate::store::{MaintenanceStore, StoreError};
+use ctxbridge_common::sqlite::{page_sum, pages};
 
 /// Mends the archive of a data folder; `None` if it is whole. The caller holds the lock that keeps others out.
 ///
@@ -43,9 +46,34 @@ pub(super) fn mend(data: &Path) -> Result<Option<Repair>, StoreError> {
             Ok(()) | Err(_) => {}
         }
     }
-    repair.quarantined = quarantine(&path).map_err(failed)?;
-    fs::remove_file(data.join(MARKER)).ok();
+    // What cannot be saved is no reason to leave a damaged archive in place: it is kept beside the new one.
+    let saved = if is_empty || !path.is_file() { None } else { save(data, &path, &mut repair).unwrap_or_default() };
+    repair.quarantined =
+        quarantine(&path, saved.as_ref().map(|folder| folder.path().join(SqliteStore::FILE)).as_deref()).map_err(failed)?;
+    if saved.is_none() {
+        fs::remove_file(data.join(MARKER)).ok();
+    }
     Ok(Some(repair))
+}
+
+/// Saves what can be read of a damaged archive into a new one, in a folder of its own; `None` if that is nothing.
+fn save(data: &Path, damaged: &Path, repair: &mut Repair) -> Result<Option<TempDir>, StoreError> {
+    let failed = |cause: io::Error| StoreError::File { path: damaged.to_owned(), cause };
+    let has_sums = pages::damaged_pages(damaged).map_err(failed)?.is_some();
+    let folder = tempfile::Builder::new().prefix("salvage-").tempdir_in(data).map_err(failed)?;
+    let mut store = SqliteStore::open(folder.path(), LockPolicy::Background)?;
+    let is_sound = |_: u32, page: &[u8]| !has_sums || page_sum::is_sound(page);
+    let report = store.salvage_from(damaged, &is_sound).map_err(|error| failed(io::Error::other(error.to_string())))?;
+    let rows = |table: &str| report.rows.get(table).copied().unwrap_or_default();
+    if rows("transcripts") == 0 && report.lost_transcripts.is_empty() {
+        return Ok(None);
+    }
+    reread(&mut store, &report)?;
+    store.checkpoint()?;
+    store.integrity_check()?;
+    repair.lost_pages = repair.lost_pages.max(report.bad_pages.len() as u64 + u64::from(report.missing_pages));
+    repair.saved_rows = Some(report.rows.values().sum());
+    Ok(Some(folder))
 }
 
 /// `true` if the archive is whole but for the checksums of its pages.
@@ -58,8 +86,8 @@ fn makes_sense(data: &Path) -> bool {
     look().unwrap_or(false)
 }
 
-/// Moves the database and its companions aside; returns the new path.
-fn quarantine(path: &Path) -> io::Result<Option<PathBuf>> {
+/// Moves the database and its companions aside, and the one that was saved from it in its place; returns the new path.
+fn quarantine(path: &Path, saved: Option<&Path>) -> io::Result<Option<PathBuf>> {
     let Some(aside) = (1_u32..).map(|number| beside(path, number)).find(|aside| !aside.exists()) else { return Ok(None) };
     // The log first: one that lies beside a file that is new is deleted.
     for companion in ["-wal", "-shm"] {
@@ -68,7 +96,15 @@ fn quarantine(path: &Path) -> io::Result<Option<PathBuf>> {
             _ => {}
         }
     }
-    fs::rename(path, &aside)?;
+    let Some(saved) = saved else {
+        fs::rename(path, &aside)?;
+        return Ok(Some(aside));
+    };
+    // With two names for a moment, there is an archive whenever this is interrupted. Not every file system has that.
+    if fs::hard_link(path, &aside).is_err() {
+        fs::rename(path, &aside)?;
+    }
+    fs::rename(saved, path)?;
     Ok(Some(aside))
 }
 

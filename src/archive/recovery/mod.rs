@@ -8,6 +8,7 @@ connection would take those of the new one with them.
 
 mod mend;
 mod repair;
+mod reread;
 
 pub use repair::{Repair, repairs};
 
@@ -91,7 +92,8 @@ pub fn was_emptied(data: &Path) -> bool {
 /// Message for the user about an archive that was moved aside.
 pub fn quarantine_message(aside: &Path) -> String {
     format!(
-        "the archive was damaged and is now {}; `ctxbridge archive import` fills the new one from the transcripts that still exist",
+        "the archive was damaged and is now {}; the new one has what could be read of it, and `ctxbridge archive import` adds what \
+         transcripts still have",
         aside.display()
     )
 }

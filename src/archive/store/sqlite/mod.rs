@@ -15,6 +15,7 @@ mod imported;
 mod learnings;
 mod memory;
 mod pins;
+mod reread;
 mod rewinds;
 mod rows;
 mod salvage;
