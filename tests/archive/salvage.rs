@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, run, session_id};
 use ctxbridge_testkit::share_of;
 use rusqlite::Connection;
 use serde_json::json;
@@ -17,7 +17,7 @@ fn archived() -> (Sandbox, Vec<(Talk, String)>) {
     let sandbox = Sandbox::new();
     let talks: Vec<(Talk, String)> = (1..=SESSIONS)
         .map(|number| {
-            let talk = sandbox.talk(number, Lines::of("s").seed(number.into()).turns(30));
+            let talk = sandbox.talk(number, Lines::of(&session_id(number)).seed(number.into()).turns(30));
             let text = fs::read_to_string(&talk.path).unwrap();
             (talk, text)
         })
@@ -91,7 +91,7 @@ fn any_page_is_lost() {
 #[test]
 fn the_log_beside_a_damaged_file_counts() {
     let (sandbox, talks) = archived();
-    let late = sandbox.talk(99, Lines::of("s").seed(99).turns(3));
+    let late = sandbox.talk(99, Lines::of(&session_id(99)).seed(99).turns(3));
     sandbox.quiet_hook("stop", &late.input());
     let text = fs::read_to_string(&late.path).unwrap();
     fs::remove_file(&late.path).unwrap();
