@@ -17,6 +17,7 @@ mod memory;
 mod pins;
 mod rewinds;
 mod rows;
+mod salvage;
 mod schema;
 mod segments;
 mod sessions;
@@ -24,6 +25,7 @@ mod tiers;
 mod turns;
 mod write;
 
+pub use salvage::{Hole, LostLayout, LostTranscript, SalvageError, SalvageReport, SoundPage, salvage};
 pub use tiers::{KnownSession, RepackCandidate, Repacked};
 
 use std::fs::File;
