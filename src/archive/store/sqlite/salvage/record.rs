@@ -71,7 +71,7 @@ fn value(serial_type: u64, body: &[u8]) -> Option<(ValueRef<'_>, &[u8])> {
         10 | 11 => None,
         _ => {
             let (bytes, rest) = body.split_at_checked(usize::try_from((serial_type - 12) / 2).ok()?)?;
-            Some((if serial_type % 2 == 0 { ValueRef::Blob(bytes) } else { ValueRef::Text(bytes) }, rest))
+            Some((if serial_type.is_multiple_of(2) { ValueRef::Blob(bytes) } else { ValueRef::Text(bytes) }, rest))
         }
     }
 }
