@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_cell_that_leaves_its_page_is_none() {
         let mut page = leaf(&[3, 1, 2, 1, 7], 4096);
-        page[9] += 1;
+        page[9] += 3;
         let parsed = BtreePage::parse(2, &page, 4096).expect("a page");
         assert_eq!(parsed.cells().collect::<Vec<_>>(), [None]);
         page[8..10].copy_from_slice(&[0, 4]);

@@ -86,6 +86,14 @@ pub enum SalvageError {
     /// The new archive has sessions of its own, which would be replaced.
     #[error("the archive to salvage into is not empty")]
     NotEmpty,
+    /// The damaged archive was written by a newer version, whose tables are not known here.
+    #[error("its schema is version {found}, newer than this ctxbridge knows ({known}); upgrade ctxbridge")]
+    Newer {
+        /// The schema of the file.
+        found: u32,
+        /// The newest this version knows.
+        known: u32,
+    },
 }
 
 /// Puts all rows of a damaged archive that can be read into a new one, which has the current schema and no rows.
@@ -94,7 +102,7 @@ pub enum SalvageError {
 /// its 4096 bytes; without checksums, structure alone tells. All is written in one transaction.
 ///
 /// # Errors
-/// If the file cannot be opened, or the new archive cannot be written.
+/// If the file cannot be opened or is of a newer version, or the new archive cannot be written or is not new.
 pub fn salvage(damaged: &Path, is_sound: SoundPage<'_>, into: &Connection) -> Result<SalvageReport, SalvageError> {
     let is_new: bool =
         into.query_row("SELECT NOT EXISTS (SELECT 1 FROM sessions) AND NOT EXISTS (SELECT 1 FROM segments)", [], |row| {
@@ -104,6 +112,10 @@ pub fn salvage(damaged: &Path, is_sound: SoundPage<'_>, into: &Connection) -> Re
         return Err(SalvageError::NotEmpty);
     }
     let pages = Pages::open(damaged, is_sound)?;
+    let (found, known) = (pages.schema_version, schema::MIGRATIONS.len() as u32);
+    if found > known {
+        return Err(SalvageError::Newer { found, known });
+    }
     let salvaged = rows::begin(into).map_err(SalvageError::from).and_then(|()| fill(pages, into));
     if salvaged.is_err() {
         // What failed first is what counts.
@@ -140,8 +152,12 @@ fn fill(pages: Pages, into: &Connection) -> Result<SalvageReport, SalvageError> 
         .filter(|(table, count)| **count > left(table))
         .map(|(table, count)| (table.clone(), count - left(table)))
         .collect();
-    if !report.is_whole() {
+    let is_whole = report.is_whole();
+    if !is_whole {
         report.missing_turns = lost::missing_turns(into)?;
+    }
+    // An archive always has a last change.
+    if !is_whole || report.rows.get("changes").is_none_or(|changes| *changes == 0) {
         references::renew_changes(into)?;
     }
     rows::end(into)?;

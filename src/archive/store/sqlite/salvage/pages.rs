@@ -40,6 +40,8 @@ pub(super) struct Pages {
     pub expected: Option<u32>,
     /// First page of the list of free pages; 0 if there is none.
     pub first_trunk: u32,
+    /// Version of the schema; 0 if the header is damaged.
+    pub schema_version: u32,
 }
 
 impl Pages {
@@ -53,7 +55,7 @@ impl Pages {
         let wal = Wal::open(Path::new(&wal_path));
         let count = wal.as_ref().map_or(file_pages, |wal| file_pages.max(wal.page_count(file_pages)));
         let conditions = vec![Condition::Unseen; count as usize];
-        let mut pages = Self { file, wal, conditions, usable: PAGE_BYTES, expected: None, first_trunk: 0 };
+        let mut pages = Self { file, wal, conditions, usable: PAGE_BYTES, expected: None, first_trunk: 0, schema_version: 0 };
         for number in 1..=count {
             // The log has checksums of its own.
             let is_logged = || pages.wal.as_ref().is_some_and(|wal| wal.page(number).is_some());
@@ -65,6 +67,7 @@ impl Pages {
             pages.usable = PAGE_BYTES - usize::from(header.get(20).copied().unwrap_or_default());
             pages.expected = u32_at(&header, 28);
             pages.first_trunk = u32_at(&header, 32).unwrap_or_default();
+            pages.schema_version = u32_at(&header, 60).unwrap_or_default();
         } else {
             if count > 0 {
                 pages.set(1, Condition::Bad);

@@ -113,6 +113,12 @@ impl Archive {
         self.stat("pagetype = 'internal' AND pageno > 1").iter().map(|page| page.number).collect()
     }
 
+    /// Pages that nothing uses.
+    pub fn free_pages(&self) -> BTreeSet<u32> {
+        let used: BTreeSet<u32> = self.stat("true").iter().map(|page| page.number).collect();
+        (1..=self.pages()).filter(|number| !used.contains(number)).collect()
+    }
+
     /// A row of a table that goes on upon another page, and that page.
     pub fn overflow_of(&self, table: &str) -> (i64, u32) {
         let stat = self.stat(&format!("name = '{table}'"));
@@ -188,7 +194,7 @@ fn session(id: u32) -> String {
 
 /// A segment; each tenth is warm, and some are longer than a page.
 fn segment(db: &Connection, id: u32, dictionary: &[u8]) -> u32 {
-    let mut bytes = noise(id, if id % 20 == 0 { 15_000 } else { 200 + id as usize % 1_500 });
+    let mut bytes = noise(id, if id.is_multiple_of(20) { 15_000 } else { 200 + id as usize % 1_500 });
     bytes.extend(b"some words that all of them have, and ");
     let packed = segment::pack(0, &bytes).expect("packed").remove(0);
     let is_warm = id % 10 == 1;
@@ -209,7 +215,7 @@ fn segment(db: &Connection, id: u32, dictionary: &[u8]) -> u32 {
 /// A transcript with its layout and turns; each fifth was rewritten once.
 fn transcript(db: &Connection, id: u32, lengths: &[u32]) {
     let own = (id - 1) % SESSIONS + 1;
-    let (generation, is_agent) = (u32::from(id % 5 == 0), id > SESSIONS);
+    let (generation, is_agent) = (u32::from(id.is_multiple_of(5)), id > SESSIONS);
     let path =
         if is_agent { format!("/p/{}/subagents/agent-{id}.jsonl", session(own)) } else { format!("/p/{}.jsonl", session(own)) };
     let pieces: Vec<u32> = (0..PIECES).map(|piece| (id * 7 + piece * 13) % SEGMENTS).collect();
@@ -217,7 +223,7 @@ fn transcript(db: &Connection, id: u32, lengths: &[u32]) {
     let seen = serde_json::json!({
         "session": session(own), "folder": format!("/work/{own}"), "title": {"rank": "prompt", "text": format!("title {own}")},
     });
-    let pad = "x".repeat(if id % 8 == 0 { 9_000 } else { 300 });
+    let pad = "x".repeat(if id.is_multiple_of(8) { 9_000 } else { 300 });
     let interpreter = serde_json::json!({ "splitter": { "next_index": TURNS }, "seen": seen, "pad": pad }).to_string();
     db.execute(
         "INSERT INTO transcripts VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, NULL)",
