@@ -112,6 +112,18 @@ fn what_is_lost_is_named_and_hides_nothing() {
     assert_eq!(shown.matches("(damaged)").count(), 12, "{shown}");
     let failed = run(sandbox.command(&["archive", "restore", &talks[0].id]), b"");
     assert!(failed.stderr.contains("optimize --verify"), "{}", failed.stderr);
+    // Of a session with several pieces, the others are there.
+    let long: String = Lines::of("s").seed(8).turns(4_000);
+    assert!(long.len() > 2 << 20, "{}", long.len());
+    let talk = sandbox.talk(8, long.clone());
+    sandbox.cli(&["archive", "import"]);
+    fs::remove_file(&talk.path).unwrap();
+    let db = Connection::open(sandbox.database()).unwrap();
+    db.execute("UPDATE segments SET data = x'00' WHERE bytes = 2097152", []).unwrap();
+    drop(db);
+    let ran = run(sandbox.command(&["archive", "restore", &talk.id, "--partial"]), b"").with_code(1);
+    assert!(ran.stderr.contains("left out: 2097152 bytes from byte 0 on"), "{}", ran.stderr);
+    assert!(ran.stdout == long[2 << 20..]);
     for event in ["session-start", "pre-compact", "user-prompt-submit", "stop"] {
         let input = talks[0].input_with(json!({ "source": "compact", "trigger": "auto", "prompt": "What was the first table?" }));
         run(sandbox.hook_command(event), input.to_string().as_bytes()).calm();
