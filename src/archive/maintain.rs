@@ -275,6 +275,8 @@ pub struct RetentionReport {
     pub outcome: Option<MaintenanceReport>,
     /// Path of a damaged archive, now.
     pub damaged: Option<PathBuf>,
+    /// Damaged pieces of a JSON Lines archive that were put back from transcripts.
+    pub healed: u64,
     /// Damage in a JSON Lines archive, which goes on without the damaged parts.
     pub findings: Vec<Finding>,
 }
@@ -286,7 +288,7 @@ fn optimize_archive(data: &Path, settings: &RetentionSettings, now_ms: i64) -> R
         store.integrity_check()?;
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;
         store.optimize()?;
-        Ok(RetentionReport { outcome: Some(outcome), damaged, findings: Vec::new() })
+        Ok(RetentionReport { outcome: Some(outcome), damaged, ..RetentionReport::default() })
     };
     match work() {
         Err(error) if error.is_damage() => {
@@ -323,14 +325,18 @@ fn preview_optimize(data: &Path, settings: &RetentionSettings, now_ms: i64) -> R
 fn optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
     let work = || {
         let mut store = JsonlStore::open(folder, LockPolicy::Background)?;
-        let findings = store.integrity_check()?;
+        let mut findings = store.integrity_check()?;
+        let healed = if findings.is_empty() { 0 } else { store.heal()? };
+        if healed > 0 {
+            findings = store.integrity_check()?;
+        }
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;
-        store.optimize().map(|()| RetentionReport { outcome: Some(outcome), damaged: None, findings })
+        store.optimize().map(|()| RetentionReport { outcome: Some(outcome), damaged: None, findings, healed })
     };
     match work() {
         Err(error) if error.is_damage() => {
             let damaged = JsonlStore::move_damaged_aside(folder)?;
-            Ok(RetentionReport { outcome: None, damaged, findings: Vec::new() })
+            Ok(RetentionReport { damaged, ..RetentionReport::default() })
         }
         done => done,
     }
@@ -342,7 +348,7 @@ fn preview_optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i
         let Some(mut store) = JsonlStore::open_read_only(folder)? else { return Ok(RetentionReport::default()) };
         let findings = store.integrity_check()?;
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::DryRun, now_ms)?;
-        Ok(RetentionReport { outcome: Some(outcome), damaged: None, findings })
+        Ok(RetentionReport { outcome: Some(outcome), findings, ..RetentionReport::default() })
     };
     match work() {
         Err(error) if error.is_damage() => Ok(RetentionReport { damaged: Some(folder.to_owned()), ..RetentionReport::default() }),

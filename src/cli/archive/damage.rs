@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 20;
 pub(super) fn is_damaged(done: &MaintenanceRunReport) -> bool {
     let segments = done.segments.as_ref();
     done.repairs.iter().any(Repair::is_of_damage)
-        || done.compared.healed > 0
+        || done.compared.healed + done.cycle.healed > 0
         || segments.is_some_and(|segments| segments.healed > 0 || !segments.lost.is_empty())
 }
 
@@ -46,7 +46,7 @@ pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, output: &mut Outpu
     }
     let none = SegmentCheckReport::default();
     let segments = done.segments.as_ref().unwrap_or(&none);
-    let healed = done.compared.healed + segments.healed;
+    let healed = done.compared.healed + done.cycle.healed + segments.healed;
     if healed > 0 {
         let pieces = count(healed, "piece");
         output.line(format!("{} {pieces} of transcripts, put back from another copy", styled(BAD, "damage:")))?;
