@@ -3,7 +3,7 @@ The archive: keeps every turn, and restores the best of them.
 
 [`ingest`] makes one pass over a transcript: [`reader`] finds new bytes, the [`store`] takes them in one transaction. The bytes are
 kept, compressed ([`segment`]), so that a transcript can be rebuilt; turns point into them. A turn's importance is pure arithmetic
-([`importance()`]); the clock is passed in.
+([`importance()`]); the clock is passed in. Files beside a transcript ([`side_files`]) are kept like transcripts, and are not interpreted.
 */
 
 pub mod annotations;

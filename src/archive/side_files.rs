@@ -100,7 +100,9 @@ pub fn ingest_side_files(
     if found.is_empty() {
         return Ok(report);
     }
-    let known: HashMap<String, u64> = match store.session(&transcript.session)? {
+    let is_whole = effort == SideFileEffort::Whole;
+    let session = if is_whole { None } else { store.session(&transcript.session)? };
+    let known: HashMap<String, u64> = match session {
         Some(session) => store.transcripts(session.key)?.into_iter().map(|known| (known.path, known.bytes)).collect(),
         None => HashMap::new(),
     };
@@ -108,7 +110,6 @@ pub fn ingest_side_files(
     let mut late = Vec::new();
     for file in found {
         let key = file.path.to_string_lossy().into_owned();
-        let is_whole = effort == SideFileEffort::Whole;
         if !is_whole && (known.get(&key) == Some(&file.bytes) || file.bytes > rest.min(MAX_KEPT_BYTES)) {
             continue;
         }

@@ -401,7 +401,7 @@ pub fn turn_id_range(prefix: &str) -> Option<([u8; 16], [u8; 16])> {
 pub struct ArchiveTotals {
     /// Sessions.
     pub sessions: u64,
-    /// Transcripts, sub-agents' included.
+    /// Transcripts, sub-agents' included; files beside them are none.
     pub transcripts: u64,
     /// Turns of current conversations.
     pub turns: u64,

@@ -1,8 +1,8 @@
 /*!
 A session in a file of its own, `SESSION.jsonl.zst`: a zstd frame for each segment, then a [`ColdManifest`].
 
-The segments of the session's own transcript come first, so that `zstd -dc FILE` prints it. Those of its sub-agents and of earlier
-generations follow, as far as they differ. Each can be read alone. No dictionary is needed: the file is enough.
+The segments of the session's own transcript come first, so that `zstd -dc FILE` prints it. Those of its sub-agents, of the files
+beside it and of earlier generations follow, as far as they differ. Each can be read alone. No dictionary is needed: the file is enough.
 */
 
 use std::collections::{HashMap, HashSet};
@@ -43,7 +43,7 @@ pub struct Generation {
     pub transcript: i64,
     /// Original path.
     pub path: String,
-    /// The sub-agent, if it is one's transcript.
+    /// The part of the session, as a store's column has it ([`SessionPart`](crate::store::SessionPart)).
     pub agent: Option<String>,
     /// From 0.
     pub number: u32,

@@ -39,7 +39,7 @@ pub struct ColdManifest {
 pub struct ManifestGeneration {
     /// Original path.
     pub path: String,
-    /// The sub-agent, if it is one's transcript.
+    /// The sub-agent, if it is one's transcript; a file beside the transcript has its path here, behind a slash.
     pub agent: Option<String>,
     /// From 0.
     pub generation: u32,
