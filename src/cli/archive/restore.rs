@@ -79,7 +79,7 @@ impl RestoreArgs {
         if is_session {
             files.note_omitted(&mut *store, output)?;
         }
-        let mut left_out = Vec::new();
+        let left_out;
         match &self.output {
             Some(path) if is_session && is_folder(path) => {
                 restore_to(&mut *store, path, &session.session, (transcript, generation), &files, output)?;
