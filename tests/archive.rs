@@ -5,6 +5,7 @@
 #![cfg(unix)]
 
 mod background;
+mod bit_flips;
 mod bundles;
 mod compaction;
 mod crowd;
@@ -15,11 +16,13 @@ mod index;
 mod kill;
 pub(crate) mod lines;
 mod paths;
+mod pieces;
 mod pins;
 mod projects;
 mod related;
 mod restore;
 mod rewinds;
+mod salvage;
 mod search;
 mod shapes;
 mod side_files;

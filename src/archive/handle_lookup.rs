@@ -65,7 +65,7 @@ pub fn find_in_archive(handle: &Handle, store: &mut dyn StoreReader) -> Result<O
             for generation in (0..=transcript.generation).rev() {
                 let mut finder = MessageLineFinder::new(handle);
                 match store.read_bytes(transcript.key, generation, WHOLE_TRANSCRIPT, &mut finder) {
-                    Err(error) if error.is_cold() => unreadable = Some(error),
+                    Err(error) if error.is_session_local() => unreadable = Some(error),
                     read => read?,
                 }
                 if let Some(original) = finder.original(Path::new(&transcript.path)) {

@@ -34,6 +34,8 @@ pub struct ImportReport {
     pub bad_lines: u64,
     /// Transcripts that had been rewritten.
     pub rewritten: usize,
+    /// Damaged segments that were put back from these transcripts.
+    pub healed: u64,
     /// Files beside transcripts that are new in the archive, or have changed.
     pub side_files: u64,
     /// Bytes of these that are new.
@@ -160,6 +162,7 @@ impl ImportReport {
     fn add(&mut self, pass: &IngestReport) {
         self.bytes += pass.bytes;
         self.turns += pass.turns;
+        self.healed += pass.healed;
         self.bad_lines += pass.interpreter.session_metadata().bad_lines;
         self.rewritten += usize::from(pass.was_rewritten);
     }

@@ -17,6 +17,8 @@ pub struct IngestReport {
     pub bytes: u64,
     /// Turns that are new or have grown.
     pub turns: u64,
+    /// Damaged segments that were put back.
+    pub healed: u64,
     /// `true` if the transcript had been rewritten.
     pub was_rewritten: bool,
     /// `true` if nothing of the transcript was archived before.
@@ -56,11 +58,13 @@ pub fn ingest_with(
     comparison: Comparison,
     append: AppendBatch<'_>,
 ) -> Result<IngestReport, ReadError> {
+    // Its bytes are at hand, and whoever compares all of them has the time.
+    let healed = if comparison == Comparison::Whole { store.heal_from_file(&transcript.path, path)? } else { 0 };
     let (pass, batches) = pass(store, path, &mut |store| TranscriptReader::open(store, transcript, path, comparison), append)?;
     if batches > 1 {
         store.checkpoint()?;
     }
-    Ok(pass)
+    Ok(IngestReport { healed, ..pass })
 }
 
 /// Like [`ingest`], for a transcript that is no file. The caller, who may have more to write, settles the store afterwards.

@@ -37,7 +37,7 @@ pub fn instructions(store: &mut dyn StoreReader, session: &Session, budget: usiz
     for turn in turns.iter().filter(|turn| turn.turn.end - turn.turn.start < MAX_SEARCHED_TURN_BYTES) {
         if decided.len() < MAX_DECISION_LINES {
             match turn_text::answers(store, turn) {
-                Err(error) if error.is_cold() => {}
+                Err(error) if error.is_session_local() => {}
                 answers => decided.extend(decisions(&answers?)),
             }
         }
@@ -64,7 +64,7 @@ pub fn instructions(store: &mut dyn StoreReader, session: &Session, budget: usiz
 /// A turn in one line; of one in cold storage, its handle and time.
 fn line(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<String, StoreError> {
     match turn_text::summary(store, turn) {
-        Err(error) if error.is_cold() => Ok(restore::turn_line(turn, "")),
+        Err(error) if error.is_session_local() => Ok(restore::turn_line(turn, "")),
         summary => Ok(restore::turn_line(turn, &summary?)),
     }
 }

@@ -9,13 +9,14 @@ run is cut short where it would take long, and the next one goes on.
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::heal::{self, CheckExtent, OtherSource, SegmentCheckReport};
 use super::import::{ImportReport, import_to};
 use super::ingest::AfterPass;
 use super::learn::{self, LearningPatterns, LearningReport};
 use super::maintenance::{self, MaintenanceMode, MaintenanceReport, RetentionSettings};
 use super::open::Location;
 use super::reader::Comparison;
-use super::recovery;
+use super::recovery::{self, Repair};
 use super::search::{IndexingProgress, IndexingReport, SearchError, Searcher};
 use super::snapshot;
 use super::store::jsonl::{Finding, JsonlStore};
@@ -29,6 +30,12 @@ const BACKGROUND_LEARNING: Duration = Duration::from_secs(60);
 
 /// Time limit for moving unused sessions in the background.
 const BACKGROUND_MOVING: Duration = Duration::from_secs(60);
+
+/// Time limits for checking segments, of which each run goes on where the last one ended: in the foreground, in the background, and
+/// where nothing may be changed.
+const CHECKING: Duration = Duration::from_secs(30);
+const BACKGROUND_CHECKING: Duration = Duration::from_secs(5);
+const LOOKING: Duration = Duration::from_secs(5);
 
 /// Maximum number of entries that get embeddings in the background: it runs often, during the user's
 /// work.
@@ -53,6 +60,10 @@ pub struct MaintenanceRun<'m> {
     pub after_pass: AfterPass<'m>,
     /// Writes what hooks could not write.
     pub drain: &'m dyn Fn(&mut dyn Store) -> Result<(), StoreError>,
+    /// `true` to check all segments, rather than go on for a while where the last run ended.
+    pub verifies_all: bool,
+    /// Where bytes of a damaged segment may be, besides this machine.
+    pub other_source: OtherSource<'m>,
     /// `true` if the user is at work meanwhile.
     pub is_background: bool,
     /// The current time, in milliseconds since 1970.
@@ -66,6 +77,10 @@ pub struct MaintenanceRun<'m> {
 pub struct MaintenanceRunReport {
     /// Comparison with the transcripts.
     pub compared: ImportReport,
+    /// Repairs of the database.
+    pub repairs: Vec<Repair>,
+    /// Check of segments; `None` for an archive in JSON Lines, whose check is a part of the cycle, or none yet.
+    pub segments: Option<SegmentCheckReport>,
     /// Check for damage, decay and pruning.
     pub cycle: RetentionReport,
     /// The search index; `None` for an archive without one.
@@ -114,8 +129,21 @@ impl MaintenanceRun<'_> {
     /// # Errors
     /// If the archive or its index cannot be read or written. What was done before stays done.
     pub fn run(&self) -> Result<MaintenanceRunReport, MaintenanceError> {
+        let known_repairs = recovery::repairs(self.location.data()).len();
+        let mut done = self.run_steps()?;
+        done.repairs = recovery::repairs(self.location.data()).split_off(known_repairs);
+        Ok(done)
+    }
+
+    fn run_steps(&self) -> Result<MaintenanceRunReport, MaintenanceError> {
+        let mut moved_aside = None;
+        if !self.is_lines() {
+            self.tell("verifying the database");
+            moved_aside = recovery::verify_pages(self.location.data())?;
+        }
         self.tell("comparing with the transcripts");
-        let compared = import_to(self.location, self.transcripts, Comparison::Whole, self.after_pass, &|_| {})?;
+        let mut compared = import_to(self.location, self.transcripts, Comparison::Whole, self.after_pass, &|_| {})?;
+        compared.quarantined = moved_aside.or(compared.quarantined);
         // Where the database cannot be used, lines were written beside it.
         let is_lines = self.is_lines() || compared.fallback_reason.is_some();
         self.tell("looking for damage");
@@ -127,6 +155,7 @@ impl MaintenanceRun<'_> {
         let mut done = MaintenanceRunReport { compared, cycle, ..MaintenanceRunReport::default() };
         if done.cycle.outcome.is_some() {
             if !is_lines {
+                done.segments = Some(self.check_segments()?);
                 done.indexed = Some(self.index()?);
             }
             done.learned = Some(self.learn()?);
@@ -153,6 +182,8 @@ impl MaintenanceRun<'_> {
         if done.cycle.outcome.is_some() {
             let _presence = recovery::lock_in_use(data, LockPolicy::Background)?;
             if let Some(mut store) = SqliteStore::open_read_only(data)? {
+                let extent = if self.verifies_all { CheckExtent::All } else { CheckExtent::Until(Instant::now() + LOOKING) };
+                done.segments = Some(heal::look_at_segments(&mut store, extent)?);
                 done.indexed = Some(Searcher::new(data.to_owned()).backlog(&mut store)?);
                 done.tiers = Some(tier::preview(&mut store, self.tiers, self.now_ms)?);
             }
@@ -170,6 +201,24 @@ impl MaintenanceRun<'_> {
 
     fn deadline(&self, limit: Duration) -> Option<Instant> {
         self.is_background.then(|| Instant::now() + limit)
+    }
+
+    /// Checks segments against their hashes, and puts damaged ones back.
+    fn check_segments(&self) -> Result<SegmentCheckReport, MaintenanceError> {
+        self.tell("checking what is archived");
+        let (mut store, _) = recovery::open_or_recover(self.location.data(), LockPolicy::Background)?;
+        let extent = match () {
+            () if self.verifies_all => CheckExtent::All,
+            () if self.is_background => CheckExtent::Resume(Instant::now() + BACKGROUND_CHECKING),
+            () => CheckExtent::Resume(Instant::now() + CHECKING),
+        };
+        let mut told = |report: &SegmentCheckReport| self.tell(&format!("checking what is archived: {} MB", report.bytes >> 20));
+        let checked = heal::check_segments(&mut store, extent, self.other_source, &mut told)?;
+        // An archive of an older version gets checksums of its pages, where nobody waits for its lock.
+        if !self.is_background {
+            store.add_page_sums()?;
+        }
+        Ok(checked)
     }
 
     /// Brings the search index up to date.
@@ -226,24 +275,27 @@ pub struct RetentionReport {
     pub outcome: Option<MaintenanceReport>,
     /// Path of a damaged archive, now.
     pub damaged: Option<PathBuf>,
+    /// Damaged pieces of a JSON Lines archive that were put back from transcripts.
+    pub healed: u64,
     /// Damage in a JSON Lines archive, which goes on without the damaged parts.
     pub findings: Vec<Finding>,
 }
 
 /// Checks for damage, runs decay and pruning, and cleans up.
 fn optimize_archive(data: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
-    let (mut store, aside) = recovery::open_or_recover(data, LockPolicy::Background)?;
-    let mut work = || {
+    let work = || -> Result<RetentionReport, StoreError> {
+        let (mut store, damaged) = recovery::open_or_recover(data, LockPolicy::Background)?;
         store.integrity_check()?;
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;
-        store.optimize().map(|()| outcome)
+        store.optimize()?;
+        Ok(RetentionReport { outcome: Some(outcome), damaged, ..RetentionReport::default() })
     };
     match work() {
         Err(error) if error.is_damage() => {
-            drop(store);
-            recovery::quarantine_if_damaged(data).map(|damaged| RetentionReport { damaged, ..RetentionReport::default() })
+            let damaged = recovery::mend_if_damaged(data)?;
+            work().map(|done| RetentionReport { damaged: damaged.or(done.damaged), ..done })
         }
-        done => done.map(|outcome| RetentionReport { outcome: Some(outcome), damaged: aside, ..RetentionReport::default() }),
+        done => done,
     }
 }
 
@@ -255,6 +307,10 @@ fn preview_optimize(data: &Path, settings: &RetentionSettings, now_ms: i64) -> R
     }
     let _presence = recovery::lock_in_use(data, LockPolicy::Background)?;
     let work = || {
+        match recovery::damaged_pages(data)? {
+            0 => {}
+            count => return Err(StoreError::Damaged { path: path.clone(), cause: format!("damaged pages: {count}") }),
+        }
         let Some(mut store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
         store.integrity_check()?;
         run_maintenance(&mut store, settings, MaintenanceMode::DryRun, now_ms).map(Some)
@@ -269,14 +325,18 @@ fn preview_optimize(data: &Path, settings: &RetentionSettings, now_ms: i64) -> R
 fn optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
     let work = || {
         let mut store = JsonlStore::open(folder, LockPolicy::Background)?;
-        let findings = store.integrity_check()?;
+        let mut findings = store.integrity_check()?;
+        let healed = if findings.is_empty() { 0 } else { store.heal()? };
+        if healed > 0 {
+            findings = store.integrity_check()?;
+        }
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;
-        store.optimize().map(|()| RetentionReport { outcome: Some(outcome), damaged: None, findings })
+        store.optimize().map(|()| RetentionReport { outcome: Some(outcome), damaged: None, findings, healed })
     };
     match work() {
         Err(error) if error.is_damage() => {
             let damaged = JsonlStore::move_damaged_aside(folder)?;
-            Ok(RetentionReport { outcome: None, damaged, findings: Vec::new() })
+            Ok(RetentionReport { damaged, ..RetentionReport::default() })
         }
         done => done,
     }
@@ -288,7 +348,7 @@ fn preview_optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i
         let Some(mut store) = JsonlStore::open_read_only(folder)? else { return Ok(RetentionReport::default()) };
         let findings = store.integrity_check()?;
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::DryRun, now_ms)?;
-        Ok(RetentionReport { outcome: Some(outcome), damaged: None, findings })
+        Ok(RetentionReport { outcome: Some(outcome), findings, ..RetentionReport::default() })
     };
     match work() {
         Err(error) if error.is_damage() => Ok(RetentionReport { damaged: Some(folder.to_owned()), ..RetentionReport::default() }),

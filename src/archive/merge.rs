@@ -7,25 +7,23 @@ duplicates: bytes that the database has by now, because a hook archived the tran
 are added. At last the folder is moved aside, if nobody has added to it; otherwise there is another round.
 */
 
-use std::cell::RefCell;
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-use tempfile::SpooledTempFile;
 
 use super::annotations::{PinPolicy, SessionAnnotations};
 use super::generation_match;
 use super::ingest::{AfterPass, ingest, ingest_from};
 use super::maintenance::CONFIDENCE_TOLERANCE;
 use super::open::{Location, has_no_database};
-use super::reader::{Comparison, ReadError, TranscriptSource};
+use super::reader::{Comparison, ReadError};
+use super::spooled::SpooledBytes;
 use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{LockPolicy, SqliteStore};
-use super::store::{EVERYTHING, FolderStore, ImportedUsage, Session, StoreError, StoredTranscript, Transcript};
+use super::store::{FolderStore, ImportedUsage, Session, StoreError, StoredTranscript, Transcript};
 use super::{INITIAL_CONFIDENCE, recovery};
-use crate::store::{MaintenanceStore, SegmentReader, SessionReader, TranscriptAppender, UsageWriter};
+use crate::store::{MaintenanceStore, SessionReader, TranscriptAppender, UsageWriter};
 use ctxbridge_common::files;
 
 /// Lock file in the data folder: held by the merging process.
@@ -36,9 +34,6 @@ const MERGE_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Maximum number of rounds if others write meanwhile. The next run continues.
 const MAX_MERGE_ROUNDS: u32 = 8;
-
-/// Bytes of one transcript that are held in memory; more than that go to an unnamed file.
-const MAX_SPOOLED_IN_MEMORY_BYTES: usize = 64 << 20;
 
 /// Result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,18 +155,17 @@ fn merge_transcript(
     let mut was_rewritten = false;
     let mut is_behind = false;
     for generation in 0..=transcript.generation {
-        let mut bytes = SpooledTempFile::new(MAX_SPOOLED_IN_MEMORY_BYTES);
-        from.read_bytes(transcript.key, generation, EVERYTHING, &mut bytes)?;
-        let length = bytes.stream_position()?;
+        let bytes = SpooledBytes::of_generation(from, transcript.key, generation)?;
         let had_in = match &known {
             Some(known) => {
-                generation_match::find_matching_generation(to, known.key, (0..=known.generation).rev(), (&mut bytes, length))?
+                let (mut file, length) = bytes.file();
+                generation_match::find_matching_generation(to, known.key, (0..=known.generation).rev(), (&mut *file, length))?
             }
             None => None,
         };
         is_behind = had_in.is_some() && had_in == known.as_ref().map(|known| known.generation);
         if had_in.is_none() {
-            was_rewritten |= ingest_generation(to, &named, (&bytes_of(bytes), length), merged, after)?;
+            was_rewritten |= ingest_generation(to, &named, &bytes, merged, after)?;
         }
     }
     let path = Path::new(&transcript.path);
@@ -186,27 +180,21 @@ fn merge_transcript(
         && is_behind
         && let Some(known) = known
     {
-        let mut bytes = SpooledTempFile::new(MAX_SPOOLED_IN_MEMORY_BYTES);
-        to.read_bytes(known.key, known.generation, EVERYTHING, &mut bytes)?;
-        let length = bytes.stream_position()?;
-        ingest_generation(to, &named, (&bytes_of(bytes), length), merged, after)?;
+        let bytes = SpooledBytes::of_generation(to, known.key, known.generation)?;
+        ingest_generation(to, &named, &bytes, merged, after)?;
     }
     Ok(())
-}
-
-fn bytes_of(bytes: SpooledTempFile) -> RefCell<SpooledTempFile> {
-    RefCell::new(bytes)
 }
 
 /// Archives one generation of a transcript; returns `true` if it differs from the database's.
 fn ingest_generation(
     to: &mut SqliteStore,
     named: &Transcript,
-    (bytes, length): (&RefCell<SpooledTempFile>, u64),
+    bytes: &SpooledBytes,
     merged: &mut MergeReport,
     after: AfterPass<'_>,
 ) -> Result<bool, StoreError> {
-    let passed = ingest_from(to, named, Comparison::Whole, &mut || (Box::new(SpooledSource(bytes)), length));
+    let passed = ingest_from(to, named, Comparison::Whole, &mut || bytes.source());
     let pass = passed.map_err(|error| match error {
         ReadError::Store(error) => error,
         other => StoreError::Sink(io::Error::other(other.to_string())),
@@ -236,17 +224,6 @@ fn merge_entry_usage(from: &mut JsonlStore, to: &mut SqliteStore) -> Result<(), 
         adopted.push(ImportedUsage { entry: there.entry, access_count, is_new, ..here });
     }
     to.merge_usage(&adopted).map(drop)
-}
-
-/// Bytes that are read again if a pass starts again.
-struct SpooledSource<'b>(&'b RefCell<SpooledTempFile>);
-
-impl TranscriptSource for SpooledSource<'_> {
-    fn read(&mut self, start: u64, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
-        let mut file = self.0.borrow_mut();
-        file.seek(SeekFrom::Start(start))?;
-        Read::take(&mut *file, length).read_to_end(bytes).map(drop)
-    }
 }
 
 /// `None` if another process has the lock. On drives without locks everybody continues: even then nothing is archived twice.

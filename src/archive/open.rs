@@ -144,7 +144,7 @@ impl Location {
         match error {
             StoreError::Damaged { path, .. } if *path == self.folder => JsonlStore::move_damaged_aside(&self.folder),
             _ if self.is_lines => Ok(None),
-            _ => recovery::quarantine_if_damaged(&self.data),
+            _ => recovery::mend_if_damaged(&self.data),
         }
     }
 

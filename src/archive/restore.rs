@@ -67,7 +67,7 @@ pub fn restore(
     let rest = budget - elsewhere.chars().count() - learned.chars().count();
     let mut summary = |turn: &StoredTurn| match turn_text::summary(store, turn) {
         // Nobody waits for a mounted bucket; where it is says nothing to a model.
-        Err(error) if error.is_cold() => Ok(String::new()),
+        Err(error) if error.is_session_local() => Ok(String::new()),
         summary => summary,
     };
     let heading = |text: &mut Budget| {

@@ -69,8 +69,13 @@ fn named_inside(path: &Path) -> Option<String> {
     }
     let mut bytes = Vec::new();
     fs::File::open(path).ok()?.take(PEEKED_BYTES).read_to_end(&mut bytes).ok()?;
+    session_in(&bytes)
+}
+
+/// The session that the first of some lines names.
+pub(crate) fn session_in(bytes: &[u8]) -> Option<String> {
     let mut name = None;
-    records(&bytes, &mut |record| {
+    records(bytes, &mut |record| {
         if name.is_none() {
             name = record.session_id().filter(|session| !session.is_empty()).map(str::to_owned);
         }

@@ -33,16 +33,20 @@ pub fn summary(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<Strin
 }
 
 /// Like [`summary()`], for lists of turns, in which one unreadable turn must not hide the others. For a turn in cold storage that
-/// is not there, the summary is made without its words.
+/// is not there, or one whose bytes are damaged, the summary is made without its words.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn summary_or_cold(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<String, StoreError> {
+pub fn summary_or_reason(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<String, StoreError> {
     match summary(store, turn) {
-        Err(StoreError::Cold { file, .. }) => {
+        Err(error) if error.is_session_local() => {
+            let reason = match error {
+                StoreError::Cold { file, .. } => format!("in cold storage, in {}", file.display()),
+                _ => "damaged".to_owned(),
+            };
             let known = summary::of_turn(&turn.turn, &[]);
             let between = if known.is_empty() { "" } else { " | " };
-            Ok(format!("(in cold storage, in {}){between}{known}", file.display()))
+            Ok(format!("({reason}){between}{known}"))
         }
         read => read,
     }

@@ -407,10 +407,7 @@ fn episode(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Episode>> {
 fn must_be_rebuilt(error: &DatabaseOpenError) -> bool {
     match error {
         DatabaseOpenError::Newer { .. } => true,
-        DatabaseOpenError::Sqlite(error) => {
-            use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-            matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
-        }
+        DatabaseOpenError::Sqlite(error) => sqlite::is_damage(error),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -12,13 +13,14 @@ use crate::hook::settings::status::status;
 use crate::hook::settings::wiring::events_for;
 use crate::hook::{Event, Log, Spool, supported_events};
 use ctxbridge_archive::embed::install;
+use ctxbridge_archive::heal::{self, CheckExtent, SegmentCheckReport};
 use ctxbridge_archive::open::Location;
-use ctxbridge_archive::recovery;
+use ctxbridge_archive::recovery::{self, Repair};
 use ctxbridge_archive::search::Searcher;
 use ctxbridge_archive::search::index;
 use ctxbridge_archive::store::jsonl::JsonlStore;
 use ctxbridge_archive::store::sqlite::{LockPolicy, SqliteStore};
-use ctxbridge_archive::store::{StoreError, StoreReader};
+use ctxbridge_archive::store::{ArchiveTotals, StoreError, StoreReader};
 use ctxbridge_config::{Config, StoreKind};
 use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::TargetState;
@@ -28,6 +30,12 @@ use ctxbridge_patch::patcher::Patcher;
 /// Free disk space, in bytes, below which transcripts and patches soon cannot be stored.
 #[cfg(unix)]
 const LOW_DISK_BYTES: u64 = 1 << 30;
+
+/// Time limit for checking what is archived.
+const CHECKING: Duration = Duration::from_secs(15);
+
+/// Days for which a repair is told.
+const REPAIRS_TOLD_DAYS: i64 = 30;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -250,23 +258,72 @@ fn failed(error: &StoreError) -> HealthCheck {
 }
 
 fn database(data: &Path) -> Vec<HealthCheck> {
-    let read = || -> Result<Option<(SqliteStore, u64, u64)>, StoreError> {
+    let read = || -> Result<Option<(SqliteStore, SegmentCheckReport, ArchiveTotals)>, StoreError> {
         let Some(store) = SqliteStore::open_read_only(data)? else { return Ok(None) };
         let mut store = store.holding(recovery::lock_in_use(data, LockPolicy::Background)?);
         store.quick_check()?;
+        let segments = heal::look_at_segments(&mut store, CheckExtent::Until(Instant::now() + CHECKING))?;
         let totals = store.totals()?;
-        Ok(Some((store, totals.sessions, totals.turns)))
+        Ok(Some((store, segments, totals)))
     };
+    match recovery::damaged_pages(data) {
+        Ok(0) => {}
+        _ if recovery::was_emptied(data) => {
+            let next = "`ctxbridge archive import` begins a new one from the transcripts that still exist";
+            return vec![HealthCheck::new(
+                "archive",
+                HealthStatus::Failed,
+                "archive.db is empty, and was not before",
+                Some(next),
+            )];
+        }
+        Ok(pages) => {
+            let told = format!("damaged: {} of archive.db", count(pages as u64, "page"));
+            let next = "`ctxbridge archive optimize --verify` mends it";
+            return vec![HealthCheck::new("archive", HealthStatus::Failed, told, Some(next))];
+        }
+        Err(error) => return vec![failed(&error)],
+    }
     match read() {
         Ok(None) => vec![none_yet()],
-        Ok(Some((mut store, sessions, turns))) => {
-            let told = format!("whole, with {} of {}", count(turns, "turn"), count(sessions, "session"));
-            let mut found = vec![HealthCheck::new("archive", HealthStatus::Ok, told, None), search(data, &mut store)];
+        Ok(Some((mut store, segments, totals))) => {
+            let mut found = vec![database_check(&segments, &totals), search(data, &mut store)];
             found.extend(cold(&mut store));
+            found.extend(repaired(data));
             found
         }
         Err(error) => vec![failed(&error)],
     }
+}
+
+/// Reports damaged segments.
+fn database_check(segments: &SegmentCheckReport, totals: &ArchiveTotals) -> HealthCheck {
+    let (turns, sessions) = (count(totals.turns, "turn"), count(totals.sessions, "session"));
+    let Some(first) = segments.lost.first() else {
+        let part =
+            if segments.is_partial { " (a part was checked; `ctxbridge archive optimize --verify` checks all)" } else { "" };
+        return HealthCheck::new("archive", HealthStatus::Ok, format!("whole, with {turns} of {sessions}{part}"), None);
+    };
+    let told = format!(
+        "{} damaged, the first of session {} from byte {} on",
+        count(segments.lost.len() as u64, "piece"),
+        first.session,
+        first.start
+    );
+    let next = "`ctxbridge archive optimize --verify` puts back what is still elsewhere, and lists the rest";
+    HealthCheck::new("archive", HealthStatus::Failed, told, Some(next))
+}
+
+/// Reports that the archive was damaged in the last days, if it was: the disk may be failing.
+fn repaired(data: &Path) -> Option<HealthCheck> {
+    let since = jiff::Timestamp::now().as_millisecond() - REPAIRS_TOLD_DAYS * DAY_MS;
+    let recent: Vec<Repair> =
+        recovery::repairs(data).into_iter().filter(|repair| repair.is_of_damage() && repair.at_ms >= since).collect();
+    let last = recent.last()?;
+    let when = jiff::Timestamp::from_millisecond(last.at_ms).map(|at| at.strftime("%Y-%m-%d").to_string()).unwrap_or_default();
+    let told = format!("the archive was damaged and mended, last on {when}");
+    let next = "check the disk and the memory; `ctxbridge archive import` adds what transcripts still have";
+    Some(HealthCheck::new("repairs", HealthStatus::Warning, told, Some(next)))
 }
 
 fn search(data: &Path, store: &mut SqliteStore) -> HealthCheck {

@@ -165,7 +165,7 @@ impl TimelineItem {
                 kind: "turn",
                 handle: handle::turn_handle(&turn.turn.id),
                 time: when(turn.turn.started_ms),
-                summary: short(&turn_text::summary_or_cold(store, turn)?),
+                summary: short(&turn_text::summary_or_reason(store, turn)?),
                 ..Self::default()
             },
             TimelineEntry::Compaction(summary, one) => {

@@ -205,7 +205,7 @@ impl Journal {
     pub fn open(data_dir: &Path, notice: &dyn Fn(&str)) -> Result<Self, JournalError> {
         let path = data_dir.join("state.db");
         let opened = match open_sound(&path) {
-            Err(DatabaseOpenError::Sqlite(error)) if is_damage(&error) || may_have_moved(&error) => {
+            Err(DatabaseOpenError::Sqlite(error)) if sqlite::is_damage(&error) || may_have_moved(&error) => {
                 // One command does this: a second one would move the new journal of the first away.
                 let _turn = Lock::acquire(data_dir, &path, notice)?;
                 Self::replace_damaged(data_dir, &path, notice)
@@ -221,7 +221,7 @@ impl Journal {
     /// Moves a damaged journal aside and starts a new one, unless that has been done meanwhile.
     fn replace_damaged(data_dir: &Path, path: &Path, notice: &dyn Fn(&str)) -> Result<Connection, DatabaseOpenError> {
         match open_sound(path) {
-            Err(DatabaseOpenError::Sqlite(error)) if is_damage(&error) => {
+            Err(DatabaseOpenError::Sqlite(error)) if sqlite::is_damage(&error) => {
                 let aside = data_dir.join(format!("state.db.damaged-{}", seconds_now()));
                 notice(&format!("{} is damaged; it is now {} and a new one was begun", path.display(), aside.display()));
                 for suffix in ["-wal", "-shm"] {
@@ -447,11 +447,6 @@ fn open_sound(path: &Path) -> Result<Connection, DatabaseOpenError> {
     }
     let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
     Err(rusqlite::Error::SqliteFailure(corrupt, Some(verdict)).into())
-}
-
-fn is_damage(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
 /// `true` for errors that SQLite gives, among others, if another command moves the file aside while it is opened.

@@ -8,6 +8,7 @@ size: the content itself goes into a digest that can be suspended.
 
 use std::collections::VecDeque;
 
+use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
 use super::branches::{History, Move, PathChange, TurnSpan};
@@ -127,9 +128,9 @@ struct OpenTurn {
     ended_ms: i64,
     content: Hasher,
     chars: u64,
-    tools: Vec<String>,
-    files: Vec<String>,
-    agents: Vec<String>,
+    tools: IndexSet<String>,
+    files: IndexSet<String>,
+    agents: IndexSet<String>,
     context_tokens: Option<u64>,
     output_tokens: u64,
     /// The last answers that `output_tokens` includes, with the tokens counted for each.
@@ -430,9 +431,9 @@ impl OpenTurn {
             ended_ms: self.ended_ms,
             content_sha256: self.content.clone().finish_bytes(),
             content_chars: self.chars,
-            tools: self.tools.clone(),
-            files: self.files.clone(),
-            agents: self.agents.clone(),
+            tools: self.tools.iter().cloned().collect(),
+            files: self.files.iter().cloned().collect(),
+            agents: self.agents.iter().cloned().collect(),
             context_tokens: self.context_tokens,
             output_tokens: self.output_tokens,
             is_answered: self.is_answered,
@@ -460,8 +461,39 @@ fn id_of(uuid: Option<&str>, start: u64) -> [u8; 16] {
     }
 }
 
-fn add(names: &mut Vec<String>, name: &str) {
-    if !names.iter().any(|known| known == name) {
-        names.push(name.to_owned());
+fn add(names: &mut IndexSet<String>, name: &str) {
+    if !names.contains(name) {
+        names.insert(name.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Interpreter;
+
+    #[test]
+    fn names_come_once_in_the_order_of_their_first_use() {
+        let call = |agent: &str, tool: &str, file: &str| {
+            format!(
+                "{{\"type\":\"assistant\",\"message\":{{\"role\":\"assistant\",\"content\":[\
+                 {{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"{tool}\",\"input\":{{\"file_path\":\"{file}\"}}}}]}}}}\n\
+                 {{\"type\":\"user\",\"toolUseResult\":{{\"agentId\":\"{agent}\"}},\"message\":{{\"role\":\"user\",\"content\":[\
+                 {{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"Done.\"}}]}}}}\n"
+            )
+        };
+        let prompt = "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"Go.\"}}\n".to_owned();
+        let said = [("b", "Write", "/z"), ("a", "Edit", "/a"), ("b", "Write", "/m"), ("c", "Read", "/z"), ("a", "Edit", "/b")];
+        let lines = [prompt].into_iter().chain(said.map(|(agent, tool, file)| call(agent, tool, file)));
+        let mut interpreter = Interpreter::default();
+        for line in lines {
+            interpreter.feed(line.as_bytes());
+            // As between two hooks.
+            let state = serde_json::to_string(&interpreter).expect("JSON");
+            interpreter = serde_json::from_str(&state).expect("comes back");
+        }
+        let turn = interpreter.take_turns().pop().expect("a turn");
+        assert_eq!(turn.tools, ["Write", "Edit", "Read"]);
+        assert_eq!(turn.files, ["/z", "/a", "/m", "/b"]);
+        assert_eq!(turn.agents, ["b", "a", "c"]);
     }
 }

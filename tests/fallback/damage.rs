@@ -133,3 +133,18 @@ fn in_a_journal_of_which_there_is_an_image() {
     }
     assert_lines_sound(&sandbox);
 }
+
+/// While the client's file is there, a damaged piece is put back from it: by an import, and by a maintenance run.
+#[test]
+fn pieces_are_put_back_from_the_transcripts() {
+    let (sandbox, first, second) = archived();
+    for arguments in [["archive", "import"], ["archive", "optimize"]] {
+        fs::read_dir(lines_folder(&sandbox).join("transcripts")).unwrap().for_each(|file| flip(&file.unwrap().path(), 40));
+        assert_eq!(findings(&sandbox).len(), 2);
+        run(sandbox.command(&arguments), b"");
+        assert_eq!(findings(&sandbox), []);
+        for talk in [&first, &second] {
+            assert!(lines_restored(&sandbox, talk) == talk.bytes());
+        }
+    }
+}

@@ -7,6 +7,7 @@ did not pass since, and the last message. So nothing is read twice.
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -106,8 +107,8 @@ pub struct Watcher {
     failures: Vec<FailedCall>,
     /// Start of the last message.
     last: String,
-    /// Tools of the open turn, and files changed in it.
-    tools: Vec<String>,
+    /// Tools of the open turn, in order of first use, and files changed in it.
+    tools: IndexSet<String>,
     changed: Vec<String>,
     /// The sub-agent that is at work.
     at_work: Option<String>,
@@ -192,7 +193,7 @@ impl Watcher {
                     before: before.clone(),
                     after: String::new(),
                     agent: whose.agent.map(str::to_owned),
-                    tools: self.tools.clone(),
+                    tools: self.tools.iter().cloned().collect(),
                 });
             }
         }
@@ -224,8 +225,8 @@ impl Watcher {
             *self.tally.agents.asked.entry(agent.clone()).or_default() += 1;
             self.goes_to(Some(agent.clone()));
         }
-        if !self.tools.iter().any(|known| known == tool) {
-            self.tools.push(tool.to_owned());
+        if !self.tools.contains(tool) {
+            self.tools.insert(tool.to_owned());
         }
         let is_change = matches!(tool, "Edit" | "Write" | "MultiEdit" | "NotebookEdit");
         let file = string("file_path").or_else(|| string("notebook_path")).filter(|_| is_change);

@@ -115,7 +115,7 @@ pub fn numbered_compactions(store: &mut dyn Store, session: &Session) -> Result<
         // Another file of the session may have it.
         for transcript in store.transcripts(session.key)?.iter().filter(|transcript| transcript.part.is_conversation()) {
             match locate_missing_compactions(store, transcript) {
-                Err(error) if error.is_cold() => {}
+                Err(error) if error.is_session_local() => {}
                 placed => placed?,
             }
         }

@@ -32,7 +32,7 @@ pub enum StoreError {
     },
     /// The file is damaged.
     #[error(
-        "the archive {path} is damaged ({cause}); the next hook or `ctxbridge archive import` moves it aside and makes a new one"
+        "the archive {path} is damaged ({cause}); the next hook or `ctxbridge archive import` mends it, or begins a new one with what can be read"
     )]
     Damaged {
         /// The database.
@@ -91,7 +91,10 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A segment's bytes are not those that were archived.
-    #[error("the archive {path} is damaged from byte {start} of transcript {transcript} on: {cause}")]
+    #[error(
+        "the archive {path} is damaged from byte {start} of transcript {transcript} on: {cause}; `ctxbridge archive optimize --verify` \
+         puts back what is still elsewhere"
+    )]
     Segment {
         /// The database.
         path: PathBuf,

@@ -34,6 +34,7 @@ pub use session_part::SessionPart;
 pub use vectors::VectorStore;
 
 use std::io::Write;
+use std::path::Path;
 
 use super::maintenance::{ArchiveStats, MaintenanceMode, MaintenancePlan, MaintenanceReport};
 use super::project::ProjectScope;
@@ -274,6 +275,12 @@ pub trait SearchStore {
 pub trait TranscriptAppender {
     /// Adds a batch, whole or not at all.
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError>;
+
+    /// Puts damaged bytes of a transcript back from its file, where they are still those that were archived. Returns the number of
+    /// segments; a store that is not on this machine checks its bytes itself.
+    fn heal_from_file(&mut self, _transcript: &str, _file: &Path) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 
     /// Notes that a file which turns of these entries point to came after them, so that their words are indexed again. A store
     /// without an index has nothing to note.

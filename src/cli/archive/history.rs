@@ -61,7 +61,7 @@ impl HistoryArgs {
             Some(session) => {
                 match snapshot::take_snapshots(&mut *store, session, None) {
                     // What is known without it is worth showing.
-                    Err(error) if error.is_cold() => output.note(&format!("note: {error}")),
+                    Err(error) if error.is_session_local() => output.note(&format!("note: {error}")),
                     passed => drop(passed?),
                 }
                 self.of_session(&mut *store, session, output)?

@@ -202,7 +202,10 @@ fn names(sources: &[PathBuf]) -> String {
 
 fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
     if let Some(aside) = &imported.quarantined {
-        output.note(&format!("the archive was damaged and is now {}; this is a new one", aside.display()));
+        output.note(&format!(
+            "the archive was damaged and is now {}; the new one begins with what could be read of it",
+            aside.display()
+        ));
     }
     if let Some(instead) = &imported.fallback_reason {
         output.note(instead);

@@ -1,5 +1,6 @@
 //! `ctxbridge archive`
 
+mod damage;
 mod diff;
 mod export;
 mod follow;

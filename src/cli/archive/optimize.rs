@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::tiers;
+use super::{damage, tiers};
 use crate::cli::CommandOutcome;
 use crate::cli::config::load;
 use crate::cli::output::entries;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
+use crate::cli::server::federated;
 use crate::hook;
 use ctxbridge_archive::learn::LearningPatterns;
 use ctxbridge_archive::maintain::{MaintenanceRun, MaintenanceRunReport};
@@ -25,6 +26,7 @@ use ctxbridge_common::paths;
 #[command(after_help = "Examples:
   ctxbridge archive optimize --dry-run    show what it would do
   ctxbridge archive optimize
+  ctxbridge archive optimize --verify     check every byte that is archived
 
 Runs in the background at the end of each session. Pruned turns are no longer ranked for a restore. They stay in the archive, \
 and become hot again once they are recalled.
@@ -32,10 +34,16 @@ and become hot again once they are recalled.
 Unused sessions are recompressed after archive.warm_after_days. After archive.cold_after_days they are moved to \
 archive.cold_folder, if it is set. They stay readable byte for byte, and are moved back when they are used again.
 
-Exits 1 if damage was found or a session could not be moved.")]
+Each run verifies the database and a part of what is archived. What is damaged is put back from the transcripts, another copy in the \
+archive, a cold file or the team's server; what is nowhere else is listed.
+
+Exits 1 if damage was found, even if it was undone, or a session could not be moved.")]
 pub(super) struct OptimizeArgs {
     /// Transcripts to compare with the archive, byte for byte
     paths: Vec<PathBuf>,
+    /// Check every byte that is archived, rather than a part in each run
+    #[arg(long)]
+    verify: bool,
     /// Show what would be done without changing anything; compares no transcripts
     #[arg(long, conflicts_with = "background")]
     dry_run: bool,
@@ -57,6 +65,8 @@ impl OptimizeArgs {
         let data = paths::data_dir()?;
         let location = Location::of(&data, &config);
         let (patterns, problem) = LearningPatterns::of_user();
+        // Nobody asks it before something is damaged.
+        let team = if self.background { None } else { federated(output)? };
         let run = MaintenanceRun {
             location: &location,
             transcripts: &self.paths,
@@ -65,6 +75,8 @@ impl OptimizeArgs {
             patterns: &patterns,
             after_pass: &ctxbridge_claude_flow::supersede_imported_after,
             drain: &|store| hook::Spool::in_dir(&data).drain_into(store).map(drop),
+            verifies_all: self.verify,
+            other_source: &|range, bytes, sha256| damage::from_team(team.as_deref()?, range, bytes, sha256),
             is_background: self.background,
             now_ms: jiff::Timestamp::now().as_millisecond(),
             progress: &|step| output.progress(step),
@@ -101,8 +113,9 @@ impl OptimizeArgs {
         } else {
             self.tell(&done, damaged, &retention, output)?;
         }
+        let has_damage = damage::is_damaged(&done);
         let has_failed = done.tiers.as_ref().is_some_and(|moves| !moves.failed.is_empty());
-        let is_whole = damaged.is_none() && done.cycle.findings.is_empty();
+        let is_whole = damaged.is_none() && done.cycle.findings.is_empty() && !has_damage;
         Ok(if is_whole && !has_failed { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 
@@ -129,19 +142,24 @@ impl OptimizeArgs {
         if let Some(moves) = &done.tiers {
             tiers::tell(moves, done.shrunk.as_ref(), self.dry_run, output)?;
         }
+        damage::tell(done, self.dry_run, output)?;
         match damaged {
             None if done.cycle.outcome.is_none() => {
                 output.line("there is no archive yet; `ctxbridge archive import` begins one")?;
             }
             // Each was said.
-            None if !done.cycle.findings.is_empty() => {
+            None if !done.cycle.findings.is_empty() || damage::is_lost(done) => {
                 output.line(styled(BAD, "done; what is damaged was said above, all else is whole"))?
             }
+            None if damage::is_damaged(done) => output.line(styled(GOOD, "done: all damage was undone"))?,
             None if self.dry_run => output.line("a dry run: nothing was changed; no damage found")?,
             None => output.line(styled(GOOD, "done: no damage found"))?,
             Some(path) if self.dry_run => {
                 let damaged = styled(BAD, "damaged:");
-                output.line(format!("{damaged} {}; without --dry-run, it is moved aside and a new one begun", path.display()))?;
+                output.line(format!(
+                    "{damaged} {}; without --dry-run, it is mended, or moved aside and a new one begun",
+                    path.display()
+                ))?;
             }
             Some(aside) => output.line(recovery::quarantine_message(aside))?,
         }
@@ -181,6 +199,7 @@ impl OptimizeArgs {
         value["merged"] = merged.map_or(Value::Null, |merged| {
             json!({ "sessions": merged.sessions, "turns": merged.turns, "bytes": merged.bytes, "folder": merged.moved_to })
         });
+        value["repairs"] = damage::as_json(done);
         value["indexed"] = indexed.entries.into();
         value["embedded"] = indexed.embedded.into();
         value["not_embedded"] = indexed.not_embedded.into();

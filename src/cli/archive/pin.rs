@@ -71,7 +71,7 @@ fn tell(store: &mut dyn SegmentReader, turns: &[StoredTurn], output: &mut Output
     for turn in turns {
         let handle = handle::turn_handle(&turn.turn.id);
         // Where it is may be out of reach; that it is pinned is still true.
-        let summary = turn_text::summary_or_cold(store, turn)?;
+        let summary = turn_text::summary_or_reason(store, turn)?;
         if output.json {
             listed.push(json!({
                 "handle": handle, "session": turn.session, "turn": turn.turn.index, "timestamp": stamp(turn.turn.started_ms),

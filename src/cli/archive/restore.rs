@@ -9,7 +9,7 @@ use super::restore_folder::{SessionFiles, restore_to};
 use crate::cli::CommandOutcome;
 use crate::cli::archives;
 use crate::cli::output::Output;
-use ctxbridge_archive::store::{EVERYTHING, StoreError, StoredTranscript};
+use ctxbridge_archive::store::{EVERYTHING, Store, StoreError, StoredTranscript};
 use ctxbridge_common::files;
 
 #[derive(Debug, clap::Args)]
@@ -32,6 +32,9 @@ pub(super) struct RestoreArgs {
     /// Generation of a rewritten transcript; 0 is the oldest [default: the newest]
     #[arg(long, value_name = "N")]
     generation: Option<u32>,
+    /// Leave out damaged pieces instead of failing at the first one; exits 1 if there are any
+    #[arg(long, conflicts_with = "generation")]
+    partial: bool,
     /// Write to this file, which must not exist; or the whole session below a folder: one that exists, or whose name has no ending
     #[arg(short, long, value_name = "FILE|FOLDER")]
     output: Option<PathBuf>,
@@ -76,6 +79,7 @@ impl RestoreArgs {
         if is_session {
             files.note_omitted(&mut *store, output)?;
         }
+        let left_out;
         match &self.output {
             Some(path) if is_session && is_folder(path) => {
                 restore_to(&mut *store, path, &session.session, (transcript, generation), &files, output)?;
@@ -83,24 +87,51 @@ impl RestoreArgs {
             }
             None => {
                 let mut stdout = std::io::stdout().lock();
-                let result = store.read_bytes(transcript.key, generation, EVERYTHING, &mut stdout);
-                match result {
+                match self.read(&mut *store, transcript, generation, &mut stdout) {
                     Err(StoreError::Sink(error)) => return Err(error.into()),
-                    other => other?,
+                    read => left_out = read?,
                 }
                 stdout.flush()?;
             }
             Some(path) => {
                 let file = files::private().create_new(true).open(path);
                 let mut file = file.with_context(|| format!("cannot create {}", path.display()))?;
-                store.read_bytes(transcript.key, generation, EVERYTHING, &mut file)?;
+                left_out = self.read(&mut *store, transcript, generation, &mut file)?;
                 file.sync_all()?;
             }
+        }
+        for (start, bytes) in &left_out {
+            output.note(&format!("left out: {bytes} bytes from byte {start} on, which are damaged"));
         }
         if is_session {
             files.note_left(&session.session, output);
         }
-        Ok(CommandOutcome::Yes)
+        Ok(if left_out.is_empty() { CommandOutcome::Yes } else { CommandOutcome::No })
+    }
+
+    /// Writes a transcript, and returns the start and the length of each piece that was left out.
+    fn read(
+        &self,
+        store: &mut dyn Store,
+        transcript: &StoredTranscript,
+        generation: u32,
+        sink: &mut dyn Write,
+    ) -> Result<Vec<(u64, u32)>, StoreError> {
+        if !self.partial {
+            return store.read_bytes(transcript.key, generation, EVERYTHING, sink).map(|()| Vec::new());
+        }
+        let mut left_out = Vec::new();
+        for (start, bytes, _) in store.segment_index(&transcript.path)? {
+            let mut piece = Vec::with_capacity(bytes as usize);
+            match store.read_bytes(transcript.key, generation, (start, start + u64::from(bytes)), &mut piece) {
+                Err(error) if error.is_session_local() => left_out.push((start, bytes)),
+                read => {
+                    read?;
+                    sink.write_all(&piece)?;
+                }
+            }
+        }
+        Ok(left_out)
     }
 }
 

@@ -135,7 +135,7 @@ impl ArchiveShowArgs {
                 None => String::new(),
             };
             let whose = if turn.is_pinned { format!("kept  {whose}") } else { whose };
-            let summary = quote::line(&turn_text::summary_or_cold(&mut *store, turn)?);
+            let summary = quote::line(&turn_text::summary_or_reason(&mut *store, turn)?);
             output.line(format!("{:>5}  {handle}  {}  {}{summary}", turn.turn.index, styled(DIM, when), styled(DIM, whose)))?;
             if self.full {
                 output.line(printable(&turn_text::content(&mut *store, turn)?))?;
@@ -262,7 +262,7 @@ fn as_json(
 
 fn turn_json(store: &mut dyn SegmentReader, turn: &StoredTurn) -> anyhow::Result<Value> {
     let StoredTurn { turn: inner, .. } = turn;
-    let summary = turn_text::summary_or_cold(store, turn)?;
+    let summary = turn_text::summary_or_reason(store, turn)?;
     Ok(json!({
         "turn": inner.index, "handle": handle::turn_handle(&inner.id), "session": turn.session, "owner": turn.owner, "agent": turn.agent,
         "is_superseded": turn.is_superseded, "is_rewound": turn.is_rewound, "is_pinned": turn.is_pinned,

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{OpenFlags, OptionalExtension};
+
+use ctxbridge_common::sqlite;
 
 use super::{Journal, JournalError, text};
 use crate::swap::Fingerprint;
@@ -31,7 +33,7 @@ impl Journal {
     pub fn open_read_only(data_dir: &Path) -> Option<Self> {
         let path = data_dir.join("state.db");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(&path, flags).ok()?;
+        let db = sqlite::open_file(&path, flags).ok()?;
         db.busy_timeout(JOURNAL_READ_TIMEOUT).ok()?;
         Some(Self { db, path })
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use ctxbridge_common::digest;
+use ctxbridge_common::sqlite;
 use ctxbridge_transcript::Turn;
 
 use crate::conversation;
@@ -48,7 +49,7 @@ impl Sandbox {
 
     /// The database, to look into.
     pub fn db(&self) -> Connection {
-        let db = Connection::open_with_flags(self.database(), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+        let db = sqlite::open_file(&self.database(), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
         db.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
         db
     }

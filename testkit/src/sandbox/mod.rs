@@ -33,6 +33,8 @@ impl Sandbox {
     /// yet.
     #[expect(clippy::new_without_default, reason = "folders are made on the disk")]
     pub fn new() -> Self {
+        // Tests look into databases themselves, and whoever does so may move their logs into them.
+        ctxbridge_common::sqlite::register_as_default();
         let folder = tempfile::Builder::new().prefix("ctxbridge-").tempdir().unwrap();
         // Others have to get through to what belongs to them.
         #[cfg(unix)]

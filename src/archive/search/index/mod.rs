@@ -209,7 +209,7 @@ impl SearchIndex {
         let path = data.join(FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let work = || {
-            let db = Connection::open_with_flags(&path, flags)?;
+            let db = sqlite::open_file(&path, flags)?;
             db.busy_timeout(timeout)?;
             let mut index = Self::of(db, &path);
             index.begin(data).map(|()| index)
@@ -585,10 +585,7 @@ fn is_broken(error: &SearchError) -> bool {
     let SearchError::Index { cause, .. } = error else { return false };
     match cause {
         rusqlite::Error::SqliteFailure(code, _) => {
-            matches!(
-                code.code,
-                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
-            )
+            sqlite::is_damage(cause) || matches!(code.code, ErrorCode::Unknown | ErrorCode::TypeMismatch)
         }
         rusqlite::Error::SqlInputError { .. } => true,
         other => other.sqlite_error_code().is_none(),
@@ -597,8 +594,8 @@ fn is_broken(error: &SearchError) -> bool {
 
 /// `true` if the damage may be in the archive, which is attached. Damage that the word index finds in itself is not.
 fn is_corrupt(error: &SearchError) -> bool {
-    let SearchError::Index { cause: rusqlite::Error::SqliteFailure(code, _), .. } = error else { return false };
-    code.code == ErrorCode::DatabaseCorrupt && code.extended_code != ffi::SQLITE_CORRUPT_VTAB
+    let SearchError::Index { cause: cause @ rusqlite::Error::SqliteFailure(code, _), .. } = error else { return false };
+    sqlite::is_damage(cause) && code.code != ErrorCode::NotADatabase && code.extended_code != ffi::SQLITE_CORRUPT_VTAB
 }
 
 impl From<StoreError> for SearchError {

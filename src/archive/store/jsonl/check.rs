@@ -1,13 +1,16 @@
 //! Integrity check of the whole folder.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 use super::folder::transcript_file;
 use super::journal::ChangeJournal;
 use super::replay::ReplayedArchive;
 use super::{JsonlStore, entries};
+use crate::store::sqlite::bytes_of_file;
 use crate::store::{EVERYTHING, StoreError};
+use ctxbridge_common::{digest, files};
 
 /// A problem that the check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +95,46 @@ impl JsonlStore {
             findings.push(Finding::Entries { file, bad: survey.bad, missing: survey.missing.len() });
         }
         Ok(findings)
+    }
+
+    /// Puts damaged pieces of all transcripts back from the client's files that are still there. Returns their number.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or written.
+    pub fn heal(&mut self) -> Result<u64, StoreError> {
+        let transcripts = self.replayed.memory.all_transcripts()?;
+        transcripts.into_iter().try_fold(0, |healed, found| Ok(healed + self.heal_pieces(&found, Path::new(&found.1))?))
+    }
+
+    /// Puts damaged pieces of one transcript back.
+    pub(super) fn heal_transcript(&mut self, transcript: &str, file: &Path) -> Result<u64, StoreError> {
+        self.refresh()?;
+        let found = self.replayed.memory.all_transcripts()?.into_iter().find(|(_, path, ..)| path == transcript);
+        found.map_or(Ok(0), |found| self.heal_pieces(&found, file))
+    }
+
+    /// Only bytes that are known by their hash are written, each to its place. So no lock is needed: whoever reads or writes the
+    /// same place meanwhile has the same bytes.
+    fn heal_pieces(&mut self, found: &(i64, String, String, u32), file: &Path) -> Result<u64, StoreError> {
+        let (key, path, session, newest) = found;
+        let name = transcript_file(session, path, *newest);
+        let mut healed = 0;
+        for (start, bytes, sha256) in self.replayed.memory.segments_of(*key, *newest, EVERYTHING)? {
+            self.raw.forget();
+            if self.raw.piece(&self.folder, &name, (start, bytes, &sha256)).is_ok() {
+                continue;
+            }
+            let Some(piece) = bytes_of_file(file, start, bytes).filter(|piece| digest::sha256(piece) == sha256) else { continue };
+            let mut copy = self.folder.open(&name, files::private().create(true).truncate(false))?;
+            let mut write = || {
+                copy.seek(SeekFrom::Start(start))?;
+                copy.write_all(&piece)
+            };
+            write().map_err(|cause| self.folder.explain(&name, cause))?;
+            healed += 1;
+        }
+        self.raw.forget();
+        Ok(healed)
     }
 
     /// Reads the journal from its first line, as the next process to open it would.

@@ -1,6 +1,7 @@
 //! [`Store`] for a folder: changes go through the journal, and the in-memory database answers queries.
 
 use std::io::Write;
+use std::path::Path;
 
 use rusqlite::Connection;
 
@@ -116,6 +117,10 @@ impl TranscriptAppender for JsonlStore {
             self.compact_if_worthwhile().ok();
         }
         Ok(appended)
+    }
+
+    fn heal_from_file(&mut self, transcript: &str, file: &Path) -> Result<u64, StoreError> {
+        self.heal_transcript(transcript, file)
     }
 
     fn end_session(&mut self, session: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {

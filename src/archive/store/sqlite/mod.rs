@@ -15,15 +15,20 @@ mod imported;
 mod learnings;
 mod memory;
 mod pins;
+mod reread;
 mod rewinds;
 mod rows;
+mod salvage;
 mod schema;
+mod segment_check;
 mod segments;
 mod sessions;
 mod tiers;
 mod turns;
 mod write;
 
+pub use salvage::{Hole, LostLayout, LostTranscript, SalvageError, SalvageReport, SoundPage, salvage};
+pub use segment_check::{SegmentKey, SegmentUse, bytes_of_file};
 pub use tiers::{KnownSession, RepackCandidate, Repacked};
 
 use std::fs::File;
@@ -125,7 +130,7 @@ impl SqliteStore {
             return Ok(None);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(&path, flags).and_then(|db| {
+        let opened = sqlite::open_file(&path, flags).and_then(|db| {
             db.busy_timeout(READER_BUSY_TIMEOUT)?;
             let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))?;
             Ok((db, version))
@@ -139,6 +144,18 @@ impl SqliteStore {
             newer if newer > known => Err(StoreError::Open { path, cause: DatabaseOpenError::Newer { found, known } }),
             _ => Ok(Some(Self { db, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })),
         }
+    }
+
+    /// Opens the archive in a folder read-only, whatever the checksums of its pages say.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn open_unverified(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(Self::FILE);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db =
+            Connection::open_with_flags_and_vfs(&path, flags, sqlite::system_vfs()).map_err(|cause| explain(&path, cause))?;
+        Ok(Self { db, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })
     }
 
     /// Holds a lock while the archive is open.
@@ -155,6 +172,17 @@ impl SqliteStore {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Gives the pages of an archive from before there were checksums theirs, by rewriting it. Does nothing where others are using it.
+    ///
+    /// # Errors
+    /// If it cannot be rewritten.
+    pub fn add_page_sums(&mut self) -> Result<bool, StoreError> {
+        match self.query(sqlite::add_sums) {
+            Err(StoreError::Busy { .. } | StoreError::Full { .. }) => Ok(false),
+            done => done,
+        }
     }
 
     /// Checks the whole file for damage.
@@ -220,7 +248,7 @@ fn explain(path: &Path, cause: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match cause.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { path, cause: cause.to_string() },
+        _ if sqlite::is_damage(&cause) => StoreError::Damaged { path, cause: cause.to_string() },
         // Who replaced the file by a folder has to be told the same.
         Some(ErrorCode::CannotOpen) if path.is_dir() => StoreError::Damaged { path, cause: "it is a folder".to_owned() },
         Some(ErrorCode::DiskFull) => StoreError::Full { path },

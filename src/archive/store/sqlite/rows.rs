@@ -9,6 +9,7 @@ their sources. Values go from the text right into the statement: an archive of 5
 use std::fmt;
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result, Statement, params};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -55,30 +56,42 @@ impl SqliteStore {
         deserializer.end()
     }
 
-    /// Prepares for rows: triggers and foreign keys are off, since nothing is derived from them and they may refer to later rows.
+    /// Prepares for rows; see [`begin`].
     pub(in crate::store) fn begin_rows(&mut self) -> std::result::Result<(), StoreError> {
-        self.query(|db| {
-            db.pragma_update(None, "foreign_keys", false)?;
-            db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-            db.execute_batch("BEGIN")?;
-            // What a new archive begins with.
-            tables(db)?.iter().try_for_each(|table| db.execute(&format!("DELETE FROM {table}"), []).map(drop))
-        })
+        self.query(begin)
     }
 
-    /// Ends the rows, and turns triggers and foreign keys on again.
+    /// Ends the rows; see [`end`].
     pub(in crate::store) fn end_rows(&mut self) -> std::result::Result<(), StoreError> {
-        self.query(|db| {
-            words(db)?;
-            db.execute_batch("COMMIT")?;
-            db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, true)?;
-            db.pragma_update(None, "foreign_keys", true)
-        })
+        self.query(end)
     }
 }
 
+/// Prepares for all rows of another archive: triggers and foreign keys are off, since nothing is derived from them and they may refer
+/// to later rows. What the tables had is deleted.
+pub(super) fn begin(db: &Connection) -> Result<()> {
+    db.pragma_update(None, "foreign_keys", false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    db.execute_batch("BEGIN")?;
+    // What a new archive begins with.
+    tables(db)?.iter().try_for_each(|table| db.execute(&format!("DELETE FROM {table}"), []).map(drop))
+}
+
+/// Ends the rows, and turns triggers and foreign keys on again.
+pub(super) fn end(db: &Connection) -> Result<()> {
+    words(db)?;
+    db.execute_batch("COMMIT")?;
+    restore_checks(db)
+}
+
+/// Turns triggers and foreign keys on again.
+pub(super) fn restore_checks(db: &Connection) -> Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, true)?;
+    db.pragma_update(None, "foreign_keys", true)
+}
+
 /// Tables that hold what is in no other.
-fn tables(db: &Connection) -> Result<Vec<String>> {
+pub(super) fn tables(db: &Connection) -> Result<Vec<String>> {
     let is_derived = |name: &String| DERIVED.iter().any(|table| name.starts_with(table));
     let mut select =
         db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY rowid")?;

@@ -39,10 +39,10 @@ struct StoredSegment {
 }
 
 /// Location of a segment in a cold file.
-struct FrameLocation {
-    file: PathBuf,
-    start: u64,
-    bytes: u64,
+pub(super) struct FrameLocation {
+    pub file: PathBuf,
+    pub start: u64,
+    pub bytes: u64,
 }
 
 impl Unpacker {
@@ -57,7 +57,7 @@ impl Unpacker {
         let failed = |cause| explain(path, cause);
         let kept = kept(db, id).map_err(failed)?;
         if kept.data.is_empty() {
-            return self.cold(&places(db, id).map_err(failed)?, &kept, path, at);
+            return self.cold(&frame_locations(db, id).map_err(failed)?, &kept, path, at);
         }
         let dictionary = match kept.dictionary {
             Some(id) => Some(self.dictionary((db, path), id, at)?),
@@ -131,7 +131,7 @@ fn kept(db: &Connection, id: i64) -> Result<StoredSegment> {
     .query_row([id], |row| Ok(StoredSegment { bytes: row.get(0)?, sha256: row.get(1)?, data: row.get(2)?, dictionary: row.get(3)? }))
 }
 
-fn places(db: &Connection, segment: i64) -> Result<Vec<FrameLocation>> {
+pub(super) fn frame_locations(db: &Connection, segment: i64) -> Result<Vec<FrameLocation>> {
     db.prepare_cached(
         "SELECT folder, name, start, cold.bytes FROM cold JOIN cold_files ON cold_files.id = file WHERE segment = ?1 ORDER BY file DESC",
     )?
@@ -140,6 +140,22 @@ fn places(db: &Connection, segment: i64) -> Result<Vec<FrameLocation>> {
         Ok(FrameLocation { file, start: unsigned(row, 2)?, bytes: unsigned(row, 3)? })
     })?
     .collect()
+}
+
+/// `true` if a segment is in the database, and its bytes are those that were archived.
+pub(super) fn is_sound(db: &Connection, id: i64) -> Result<bool> {
+    let kept = kept(db, id)?;
+    let dictionary = match kept.dictionary {
+        None => None,
+        Some(id) => {
+            let sql = "SELECT data FROM dictionaries WHERE id = ?1";
+            let data: Option<Vec<u8>> = db.prepare_cached(sql)?.query_row([id], |row| row.get(0)).optional()?;
+            let Some(Ok(dictionary)) = data.map(|data| Dictionary::new(&data)) else { return Ok(false) };
+            Some(dictionary)
+        }
+    };
+    let unpacked = segment::unpack(&kept.data, kept.bytes, &kept.sha256, dictionary.as_ref(), SegmentCheck::Sha256);
+    Ok(!kept.data.is_empty() && unpacked.is_ok())
 }
 
 /// `true` if a segment with this hash is still there.

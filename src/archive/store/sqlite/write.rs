@@ -1,10 +1,13 @@
 //! Changes of the archive. Every function runs inside one transaction.
 
+use std::path::Path;
+
 use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
 use super::columns::names_json;
-use super::{SqliteStore, compactions, cycle, pins, rewinds, sessions};
-use crate::store::{AppendOutcome, Batch, SharedPrefix, StoreError, TranscriptAppender};
+use super::segments::is_sound;
+use super::{SqliteStore, compactions, cycle, pins, rewinds, segment_check, sessions};
+use crate::store::{AppendOutcome, Batch, Segment, SharedPrefix, StoreError, TranscriptAppender};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::Turn;
 
@@ -91,13 +94,7 @@ fn segments(db: &Connection, batch: &Batch, transcript: i64) -> Result<()> {
         .query_row(params![transcript, generation, first.start.cast_signed()], |row| row.get(0))
         .optional()?;
     for segment in &batch.segments {
-        // An equal one is kept once, and is here again if it was moved away; setting what is set already makes it say its id.
-        let id: i64 = db
-            .prepare_cached(
-                "INSERT INTO segments (sha256, bytes, data) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (sha256) DO UPDATE SET data = iif(length(data) = 0, excluded.data, data) RETURNING id",
-            )?
-            .query_row(params![segment.sha256, segment.bytes, segment.data], |row| row.get(0))?;
+        let id = shared_segment(db, segment)?;
         db.prepare_cached("INSERT INTO layout (transcript, generation, start, segment) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![transcript, generation, segment.start.cast_signed(), id])?;
     }
@@ -106,6 +103,24 @@ fn segments(db: &Connection, batch: &Batch, transcript: i64) -> Result<()> {
             .execute([replaced])?;
     }
     Ok(())
+}
+
+/// Returns the id of a segment. An equal one is kept once; it is here again if it was moved away, and whole again if it was damaged.
+fn shared_segment(db: &Connection, segment: &Segment) -> Result<i64> {
+    let known: Option<i64> = db
+        .prepare_cached("SELECT id FROM segments WHERE sha256 = ?1")?
+        .query_row([segment.sha256], |row| row.get(0))
+        .optional()?;
+    let Some(id) = known else {
+        return db
+            .prepare_cached("INSERT INTO segments (sha256, bytes, data) VALUES (?1, ?2, ?3) RETURNING id")?
+            .query_row(params![segment.sha256, segment.bytes, segment.data], |row| row.get(0));
+    };
+    if !is_sound(db, id)? {
+        db.prepare_cached("DELETE FROM warm WHERE segment = ?1")?.execute([id])?;
+        db.prepare_cached("UPDATE segments SET data = ?2 WHERE id = ?1")?.execute(params![id, segment.data])?;
+    }
+    Ok(id)
 }
 
 /// Adds a turn, or updates one that has grown since it was stored.
@@ -199,6 +214,10 @@ fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64>
 }
 
 impl TranscriptAppender for SqliteStore {
+    fn heal_from_file(&mut self, transcript: &str, file: &Path) -> std::result::Result<u64, StoreError> {
+        segment_check::heal_from_file(self, transcript, file)
+    }
+
     /// Adds a batch, if no other process was first.
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
         self.write(|db| {

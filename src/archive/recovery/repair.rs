@@ -1,0 +1,52 @@
+//! Repairs of an archive, noted where whoever asks later finds them: `repairs.jsonl` in the data folder, one JSON object a line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use ctxbridge_common::files;
+
+/// Name of the file in the data folder.
+const FILE: &str = "repairs.jsonl";
+
+/// Maximum size of the file, in bytes, before another one is begun: by then, a disk is failing for good.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// What was done to a damaged archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Repair {
+    /// Time, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Pages with one flipped bit, which was turned back: they are as they were.
+    pub corrected_pages: u64,
+    /// Pages that are whole, and have their checksum now: another program had written them, or they hold nothing.
+    pub resealed_pages: u64,
+    /// Pages that could not be corrected.
+    pub lost_pages: u64,
+    /// Rows that were saved from the damaged file; `None` if nothing had to be, or could be.
+    pub saved_rows: Option<u64>,
+    /// New path of the damaged file.
+    pub quarantined: Option<PathBuf>,
+}
+
+impl Repair {
+    /// `true` if something was damaged, rather than only written by another program.
+    pub fn is_of_damage(&self) -> bool {
+        self.corrected_pages > 0 || self.lost_pages > 0 || self.quarantined.is_some()
+    }
+
+    /// Notes it. A failure to do so is not worth failing for: the repair is done.
+    pub(super) fn note(&self, data: &Path) {
+        if let Ok(line) = serde_json::to_string(self) {
+            files::append(&data.join(FILE), &format!("{line}\n"), MAX_BYTES).ok();
+        }
+    }
+}
+
+/// Repairs that were noted, oldest first; the archive may have been whole ever since.
+pub fn repairs(data: &Path) -> Vec<Repair> {
+    let text = fs::read_to_string(data.join(FILE)).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}

@@ -1,0 +1,148 @@
+//! One bit of the archive is another one: it is found wherever it is, and turned back.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use ctxbridge_archive::recovery;
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, run};
+use ctxbridge_testkit::share_of;
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::lines::Lines;
+
+/// Three sessions, one of them forked, in an archive with something in most of its tables, all of it in the one file.
+fn archived() -> (Sandbox, Vec<Talk>) {
+    let sandbox = Sandbox::new();
+    let talks: Vec<Talk> = (1..=3)
+        .map(|number: u32| {
+            let mut lines = Lines::of("s").seed(number.into());
+            let text: String = (0..40)
+                .map(|turn| {
+                    let kept = if turn == 7 { " #keep" } else { "" };
+                    lines.turn(&format!("Task {number} {turn}: we decided to use table {} because it is small.{kept}", turn * 37))
+                })
+                .collect();
+            sandbox.talk(number, text)
+        })
+        .collect();
+    sandbox.cli(&["archive", "import"]);
+    for event in ["pre-compact", "post-compact", "session-end"] {
+        let input = talks[0].input_with(json!({ "trigger": "auto", "compact_summary": "All of it.", "reason": "other" }));
+        run(sandbox.hook_command(event), input.to_string().as_bytes()).calm();
+    }
+    sandbox.cli(&["archive", "optimize"]);
+    settle(&sandbox);
+    (sandbox, talks)
+}
+
+fn settle(sandbox: &Sandbox) {
+    let db = Connection::open(sandbox.database()).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+}
+
+fn flip(sandbox: &Sandbox, bit: u64) {
+    let file = File::options().read(true).write(true).open(sandbox.database()).unwrap();
+    let mut byte = [0];
+    file.read_at(&mut byte, bit / 8).unwrap();
+    file.write_at(&[byte[0] ^ 1 << (bit % 8)], bit / 8).unwrap();
+}
+
+/// Bits all over the file, and some of its header.
+fn bits(length: u64, count: u32) -> Vec<u64> {
+    let mut state: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    (0..count).map(|number| next() % if number % 10 == 0 { 800 } else { length * 8 }).collect()
+}
+
+/// Whatever was flipped, the file is afterwards what it was before, to the byte, with no transcript read.
+#[test]
+fn every_bit_is_turned_back() {
+    let (sandbox, _) = archived();
+    let whole = fs::read(sandbox.database()).unwrap();
+    for bit in bits(whole.len() as u64, share_of(600)) {
+        flip(&sandbox, bit);
+        assert_eq!(recovery::damaged_pages(&sandbox.data()).unwrap(), 1, "bit {bit} was not found");
+        assert_eq!(recovery::verify_pages(&sandbox.data()).unwrap(), None, "bit {bit}");
+        assert!(fs::read(sandbox.database()).unwrap() == whole, "bit {bit} was not turned back");
+        let last = recovery::repairs(&sandbox.data()).pop().unwrap();
+        assert!(last.corrected_pages == 1 && last.is_of_damage(), "{last:?}");
+    }
+}
+
+/// Hooks and commands, whichever comes first, go on as if nothing had been; the transcripts are gone.
+#[test]
+fn whoever_finds_it_goes_on() {
+    let (sandbox, talks) = archived();
+    let whole = fs::read(sandbox.database()).unwrap();
+    let before = sandbox.cli(&["archive", "show", &talks[0].id]).stdout;
+    let texts: Vec<String> = talks.iter().map(|talk| fs::read_to_string(&talk.path).unwrap()).collect();
+    talks.iter().for_each(|talk| fs::remove_file(&talk.path).unwrap());
+    for bit in bits(whole.len() as u64, share_of(100)) {
+        fs::write(sandbox.database(), &whole).unwrap();
+        fs::remove_file(sandbox.data().join("archive.db-wal")).ok();
+        fs::remove_file(sandbox.data().join("archive.db-shm")).ok();
+        flip(&sandbox, bit);
+        let ran = run(sandbox.command(&["archive", "optimize", "--json"]), b"").with_code(1);
+        assert_eq!(ran.json()["repairs"]["database"][0]["corrected_pages"], json!(1), "bit {bit}: {ran:?}");
+        for (talk, text) in talks.iter().zip(&texts) {
+            assert!(sandbox.cli(&["archive", "restore", &talk.id]).stdout == *text, "bit {bit}");
+        }
+        assert_eq!(sandbox.cli(&["archive", "show", &talks[0].id]).stdout, before);
+    }
+    assert_eq!(sandbox.aside(), [] as [std::path::PathBuf; 0]);
+}
+
+/// A hook meets it and mends it; nobody is told, since nothing is lost, but `doctor` knows.
+#[test]
+fn a_hook_mends_it() {
+    let (sandbox, talks) = archived();
+    let length = fs::metadata(sandbox.database()).unwrap().len();
+    for bit in bits(length, share_of(60)) {
+        flip(&sandbox, bit);
+        for event in ["user-prompt-submit", "stop", "session-start"] {
+            let ran: Ran =
+                run(sandbox.hook_command(event), talks[1].input_with(json!({ "source": "startup" })).to_string().as_bytes());
+            assert!(ran.calm().notice().is_none(), "bit {bit}");
+        }
+        run(sandbox.command(&["archive", "optimize"]), b"");
+        settle(&sandbox);
+    }
+    sandbox.assert_sound();
+    talks.iter().for_each(|talk| sandbox.assert_archived(talk));
+    let told = run(sandbox.command(&["doctor"]), b"").stdout;
+    assert!(told.contains("damaged and mended"), "{told}");
+}
+
+/// What another program wrote has other checksums, and is no damage.
+#[test]
+fn pages_of_another_program_are_accepted() {
+    let (sandbox, talks) = archived();
+    let whole = fs::read(sandbox.database()).unwrap();
+    let last = whole.len() as u64 / 4096 - 1;
+    let file = File::options().write(true).open(sandbox.database()).unwrap();
+    for page in [1, last / 2, last] {
+        file.write_at(&[0; 8], page * 4096 + 4088).unwrap();
+    }
+    let ran = sandbox.cli(&["archive", "optimize", "--json"]).json();
+    assert_eq!(ran["repairs"]["database"][0]["resealed_pages"], json!(3), "{ran}");
+    assert_eq!(sandbox.aside(), [] as [std::path::PathBuf; 0]);
+    talks.iter().for_each(|talk| sandbox.assert_archived(talk));
+}
+
+/// An archive that is suddenly empty is no new one.
+#[test]
+fn an_emptied_archive_is_told() {
+    let (sandbox, talks) = archived();
+    File::options().write(true).open(sandbox.database()).unwrap().set_len(0).unwrap();
+    let told = run(sandbox.command(&["doctor"]), b"").with_code(1).stdout;
+    assert!(told.contains("archive.db is empty, and was not before"), "{told}");
+    let ran = sandbox.cli(&["archive", "import"]);
+    assert!(ran.stderr.contains("was damaged"), "{ran:?}");
+    talks.iter().for_each(|talk| sandbox.assert_archived(talk));
+}
