@@ -82,8 +82,12 @@ impl RestoreArgs {
         let left_out;
         match &self.output {
             Some(path) if is_session && is_folder(path) => {
-                restore_to(&mut *store, path, &session.session, (transcript, generation), &files, output)?;
-                return Ok(CommandOutcome::Yes);
+                let write = |store: &mut dyn Store, file: &StoredTranscript, generation, sink: &mut dyn Write| {
+                    self.read(store, file, generation, sink)
+                };
+                let own = (transcript, generation);
+                let is_whole = restore_to(&mut *store, path, &session.session, own, &files, &write, output)?;
+                return Ok(if is_whole { CommandOutcome::Yes } else { CommandOutcome::No });
             }
             None => {
                 let mut stdout = std::io::stdout().lock();

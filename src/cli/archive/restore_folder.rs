@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -9,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use crate::cli::output::{Output, count, size};
 use ctxbridge_archive::quote::printable;
 use ctxbridge_archive::side_files::OmittedFile;
-use ctxbridge_archive::store::{EVERYTHING, SegmentReader, SessionPart, StoreReader, StoredTranscript};
+use ctxbridge_archive::store::{EVERYTHING, SegmentReader, SessionPart, Store, StoreError, StoredTranscript};
 use ctxbridge_common::{files, paths};
 
 /// Files of a session besides its own transcript.
@@ -91,15 +92,22 @@ fn agent_place(path: &str, session: &str, id: &str) -> String {
     }
 }
 
-/// Writes a transcript of a session and all files beside it below a folder.
+/// Start and length of a piece that was left out.
+pub(super) type LeftOut = Vec<(u64, u32)>;
+
+/// Writes a generation of a file, and returns what was left out.
+pub(super) type WriteFile<'w> = &'w dyn Fn(&mut dyn Store, &StoredTranscript, u32, &mut dyn Write) -> Result<LeftOut, StoreError>;
+
+/// Writes a transcript of a session and all files beside it below a folder. Returns `true` if all of them are whole.
 pub(super) fn restore_to(
-    store: &mut dyn StoreReader,
+    store: &mut dyn Store,
     folder: &Path,
     session: &str,
     (own, generation): (&StoredTranscript, u32),
     files: &SessionFiles<'_>,
+    write: WriteFile<'_>,
     output: &Output,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let own_name = format!("{session}.jsonl");
     // Before anything is written.
     let mut targets = vec![(target(folder, &own_name)?, own, generation)];
@@ -110,17 +118,21 @@ pub(super) fn restore_to(
         ensure!(fs::symlink_metadata(path).is_err(), "{} is there already", path.display());
     }
     paths::create_private_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut is_whole = true;
     for (path, file, generation) in &targets {
         let cannot = || format!("cannot create {}", path.display());
         let parent = path.parent().unwrap_or(folder);
         paths::create_private_dir(parent).with_context(cannot)?;
         ensure!(!has_link(folder, parent), "{} leads through a link", path.display());
         let mut written = files::private().create_new(true).open(path).with_context(cannot)?;
-        store.read_bytes(file.key, *generation, EVERYTHING, &mut written)?;
+        for (start, bytes) in write(store, file, *generation, &mut written)? {
+            output.note(&format!("left out of {}: {bytes} bytes from byte {start} on, which are damaged", path.display()));
+            is_whole = false;
+        }
         written.sync_all()?;
     }
     output.note(&format!("{} written below {}", count(targets.len() as u64, "file"), folder.display()));
-    Ok(())
+    Ok(is_whole)
 }
 
 /// The place of a file below a folder. It comes from the archive, and must not lead out of there.
