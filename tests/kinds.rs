@@ -6,10 +6,11 @@ use std::path::Path;
 use ctxbridge::archive::store::jsonl::JsonlStore;
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{Store, StoreError};
+use ctxbridge::common::sqlite;
 use ctxbridge_testkit::sandbox::Sandbox;
 use proptest::test_runner::Config;
-use rusqlite::Connection;
 use rusqlite::types::FromSql;
+use rusqlite::{Connection, OpenFlags};
 
 #[cfg(unix)]
 pub mod server;
@@ -95,7 +96,7 @@ pub fn store(sandbox: &Sandbox) -> SqliteStore {
 
 /// The database itself.
 pub fn database(data: &Path) -> Connection {
-    Connection::open(data.join(SqliteStore::FILE)).unwrap()
+    sqlite::open_file(&data.join(SqliteStore::FILE), OpenFlags::default()).unwrap()
 }
 
 /// One value from it.

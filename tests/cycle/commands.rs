@@ -69,6 +69,17 @@ fn a_dry_run_says_it_and_changes_nothing() {
       "hot": 4,
       "pruned": 7,
       "merged": null,
+      "repairs": {
+        "database": [],
+        "segments": {
+          "checked": 1,
+          "bytes": 9204,
+          "is_partial": false,
+          "healed": 0,
+          "unreachable": 0,
+          "lost": []
+        }
+      },
       "indexed": 11,
       "embedded": 0,
       "not_embedded": 11,
@@ -201,7 +212,7 @@ fn where_there_is_no_archive() {
     fs::write(sandbox.database(), "no database, but long enough to be looked at ".repeat(50)).unwrap();
     let before = files(&sandbox);
     let ran = run(sandbox.command(&["archive", "optimize", "--dry-run"]), b"").with_code(1);
-    insta::assert_snapshot!(ran.stdout.replace(sandbox.data().to_str().unwrap(), "DATA"), @"damaged: DATA/archive.db; without --dry-run, it is moved aside and a new one begun");
+    insta::assert_snapshot!(ran.stdout.replace(sandbox.data().to_str().unwrap(), "DATA"), @"damaged: DATA/archive.db; without --dry-run, it is mended, or moved aside and a new one begun");
     let after: Vec<_> = files(&sandbox).into_iter().filter(|(path, _)| !path.ends_with("archive.lock")).collect();
     assert!(before == after);
 }

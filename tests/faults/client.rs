@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ctxbridge::common::digest;
+use ctxbridge::common::{digest, sqlite};
 use ctxbridge_testkit::is_left_out;
 use ctxbridge_testkit::sandbox::{Ran, Sandbox, behind, run, set_mode};
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 use super::bundle::{Bundle, VERSION};
@@ -162,7 +162,7 @@ impl Client {
 
     /// The journal, to look into or to break.
     pub fn journal(&self) -> Connection {
-        Connection::open(self.data.join("state.db")).unwrap()
+        sqlite::open_file(&self.data.join("state.db"), OpenFlags::default()).unwrap()
     }
 
     /// Panics unless the target is whole, nothing of ours lies beside it and no intent is open.

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ctxbridge::common::sqlite;
 use ctxbridge::patch::catalog::Catalog;
 use ctxbridge::patch::container::{Container, ContainerKind};
 use ctxbridge::patch::inspect::{Inspection, TargetState};
 use ctxbridge::patch::install::Target;
 use ctxbridge::patch::patcher::{Applied, PatchError, Patcher, Reverted};
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -183,7 +184,7 @@ impl Installation {
     }
 
     pub fn journal(&self) -> Connection {
-        Connection::open(self.data().join("state.db")).unwrap()
+        sqlite::open_file(&self.data().join("state.db"), OpenFlags::default()).unwrap()
     }
 
     /// `ctxbridge patch …` on the client.

@@ -27,7 +27,7 @@ pub(super) fn is_lost(done: &MaintenanceRunReport) -> bool {
     done.segments.as_ref().is_some_and(|segments| !segments.lost.is_empty())
 }
 
-pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
+pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, is_asked: bool, output: &mut Output) -> anyhow::Result<()> {
     for repair in &done.repairs {
         if repair.corrected_pages > 0 {
             let pages = count(repair.corrected_pages, "page");
@@ -60,9 +60,8 @@ pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, output: &mut Outpu
     if segments.unreachable > 0 {
         output.line(format!("{} in cold files that are not there now; not checked", count(segments.unreachable, "piece")))?;
     }
-    if segments.checked > 0 {
-        let more = if segments.is_partial { "; --verify checks all" } else { "" };
-        output.line(format!("{} checked, {:.1} MB{more}", count(segments.checked, "piece"), segments.bytes as f64 / 1e6))?;
+    if is_asked {
+        output.line(format!("{} checked, {:.1} MB", count(segments.checked, "piece"), segments.bytes as f64 / 1e6))?;
     }
     Ok(())
 }

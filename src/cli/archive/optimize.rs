@@ -142,7 +142,7 @@ impl OptimizeArgs {
         if let Some(moves) = &done.tiers {
             tiers::tell(moves, done.shrunk.as_ref(), self.dry_run, output)?;
         }
-        damage::tell(done, self.dry_run, output)?;
+        damage::tell(done, self.dry_run, self.verify, output)?;
         match damaged {
             None if done.cycle.outcome.is_none() => {
                 output.line("there is no archive yet; `ctxbridge archive import` begins one")?;

@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::super::super::{LockPolicy, SqliteStore, rows};
 use crate::segment;
+use ctxbridge_common::sqlite::page_sum;
 
 /// A file, and the number of rows in each table.
 pub struct Archive {
@@ -39,6 +40,9 @@ impl Archive {
         let mut empty = fs::read(&path).expect("a file");
         empty[20] = reserved;
         empty[105..107].copy_from_slice(&(4096 - u16::from(reserved)).to_be_bytes());
+        if reserved > 0 {
+            page_sum::seal(&mut empty);
+        }
         fs::write(&path, empty).expect("written");
         let store = SqliteStore::open(folder.path(), LockPolicy::Background).expect("an archive");
         let db = &store.db;
@@ -241,7 +245,7 @@ fn transcript(db: &Connection, id: u32, lengths: &[u32]) {
         let entry = (id - 1) * TURNS + turn + 1;
         let files = (turn % 3 == 0).then(|| serde_json::json!([format!("/work/{entry}.rs")]).to_string());
         db.execute(
-            "INSERT INTO entries VALUES (?1, ?2, ?3, NULL, '[\"Bash\"]', ?4, ?5, ?6, NULL)",
+            "INSERT INTO entries VALUES (?1, ?2, ?3, NULL, '[\"Bash\"]', ?4, ?5, ?6, NULL, 0)",
             params![entry, noise(entry, 32), turn, files, (turn == 3).then_some(0.25), turn % 4],
         )
         .expect("an entry");
