@@ -2,6 +2,8 @@
 Instructions to the client before it summarizes: files, tools, decisions and recent turns to keep.
 */
 
+use indexmap::IndexMap;
+
 use super::handle;
 use super::quote::{self, Budget};
 use super::restore;
@@ -108,13 +110,10 @@ fn render(turns: &[StoredTurn], [kept, decided, recent]: [&[String]; 3], folder:
 
 /// Each name once, most frequent first; ties in order of first use.
 fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut counts: Vec<(&str, usize)> = Vec::new();
+    let mut counts: IndexMap<&str, usize> = IndexMap::new();
     for name in names {
-        match counts.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((name, 1)),
-        }
+        *counts.entry(name).or_default() += 1;
     }
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    counts.into_iter().map(|(name, _)| name).collect()
+    counts.sort_by_key(|_, count| std::cmp::Reverse(*count));
+    counts.into_keys().collect()
 }
