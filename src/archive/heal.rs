@@ -59,7 +59,7 @@ pub struct LostSegment {
     /// Offset of the first damaged byte.
     pub start: u64,
     /// Damaged bytes.
-    pub bytes: u32,
+    pub bytes: u64,
     /// Ids of the turns that need them.
     pub turns: Vec<[u8; 16]>,
     /// What is wrong with it.
@@ -123,6 +123,18 @@ fn check(
         store.set_checked_up_to(after)?;
     }
     report.is_partial |= first > 0;
+    for hole in store.holes()? {
+        let Some((transcript, newest)) = store.identity_of(hole.transcript)? else { continue };
+        let range = SegmentUse {
+            transcript: hole.transcript,
+            path: transcript.path,
+            session: transcript.session,
+            generation: hole.generation,
+            is_current: hole.generation == newest,
+            start: hole.start,
+        };
+        report.add_lost(store, range, hole.end - hole.start, "a salvage could not save it")?;
+    }
     Ok(report)
 }
 
@@ -154,12 +166,16 @@ fn check_one(
         report.healed += 1;
         return Ok(());
     }
-    for range in uses {
-        let turns = store.turns_in(&range, key.bytes)?;
+    uses.into_iter().try_for_each(|range| report.add_lost(store, range, key.bytes.into(), &cause))
+}
+
+impl SegmentCheckReport {
+    fn add_lost(&mut self, store: &mut SqliteStore, range: SegmentUse, bytes: u64, cause: &str) -> Result<(), StoreError> {
+        let turns = store.turns_in(&range, bytes)?;
         let (path, session, start) = (range.path.into(), range.session, range.start);
-        report.lost.push(LostSegment { session, path, start, bytes: key.bytes, turns, cause: cause.clone() });
+        self.lost.push(LostSegment { session, path, start, bytes, turns, cause: cause.to_owned() });
+        Ok(())
     }
-    Ok(())
 }
 
 /// Puts the bytes of a segment back from the first source that has them.

@@ -28,7 +28,9 @@ pub(super) fn reread(store: &mut SqliteStore, report: &SalvageReport) -> Result<
             store.begin_again(key)?;
             ingest(store, &transcript, path).map(drop)
         } else if torn.contains(&key) {
-            // Without all of its bytes, what is known of it is more than could be made of them.
+            // Without all of its bytes, what is known of it is more than could be made of them. If its file comes back, all of it
+            // is read again.
+            store.distrust(key)?;
             Ok(())
         } else {
             match SpooledBytes::of_generation(store, key, generation) {

@@ -94,7 +94,9 @@ impl OptimizeArgs {
             (merged, done)
         };
         output.clear_progress();
-        let damaged = done.cycle.damaged.as_deref().or(done.compared.quarantined.as_deref());
+        // Another process may have been the one that mended it.
+        let moved = done.repairs.iter().find_map(|repair| repair.quarantined.as_deref());
+        let damaged = done.cycle.damaged.as_deref().or(done.compared.quarantined.as_deref()).or(moved);
         if let Some(aside) = damaged.filter(|_| self.background) {
             hook::start_reimport(&data, &std::env::current_exe()?, aside);
         }

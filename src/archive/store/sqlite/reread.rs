@@ -2,6 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
+use super::salvage::{self, Hole};
 use super::{SqliteQueries, SqliteStore};
 use crate::store::{SessionPart, StoreError, Transcript};
 use ctxbridge_common::digest;
@@ -40,6 +41,18 @@ impl SqliteStore {
             )
             .map(drop)
         })
+    }
+
+    /// Has the next pass over a transcript compare all of it with what is archived, and archive what differs.
+    pub fn distrust(&mut self, key: i64) -> Result<(), StoreError> {
+        // No bytes have this hash.
+        let none = [0_u8; 32];
+        self.write(|db| db.execute("UPDATE transcripts SET checked = ?2 WHERE id = ?1", params![key, none]).map(drop))
+    }
+
+    /// Bytes of transcripts that no segment has: a salvage could not save them.
+    pub fn holes(&mut self) -> Result<Vec<Hole>, StoreError> {
+        self.query(salvage::holes)
     }
 
     /// Removes segments that no transcript has.

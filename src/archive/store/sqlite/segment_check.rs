@@ -97,17 +97,16 @@ impl SqliteStore {
     }
 
     /// Returns the ids of the turns that need bytes of a range: of its first `bytes` bytes.
-    pub fn turns_in(&mut self, range: &SegmentUse, bytes: u32) -> std::result::Result<Vec<[u8; 16]>, StoreError> {
+    pub fn turns_in(&mut self, range: &SegmentUse, bytes: u64) -> std::result::Result<Vec<[u8; 16]>, StoreError> {
         self.query(|db| {
             db.prepare_cached(
                 "SELECT uuid FROM turns WHERE transcript = ?1 AND generation <= ?2
                     AND (superseded IS NULL OR superseded = -1 OR superseded > ?2)
                     AND turns.start < ?4 AND turns.start + turns.bytes > ?3 ORDER BY turns.start",
             )?
-            .query_map(
-                params![range.transcript, range.generation, signed(range.start), signed(range.start + u64::from(bytes))],
-                |row| row.get(0),
-            )?
+            .query_map(params![range.transcript, range.generation, signed(range.start), signed(range.start + bytes)], |row| {
+                row.get(0)
+            })?
             .collect()
         })
     }

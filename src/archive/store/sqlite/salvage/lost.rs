@@ -80,7 +80,7 @@ pub(super) fn lost_transcripts(db: &Connection, torn: Vec<LostTranscript>) -> Re
 }
 
 /// The parts of all generations that no segment has. The end of an older generation is that of its last known turn.
-pub(super) fn holes(db: &Connection) -> Result<Vec<Hole>> {
+pub(in super::super) fn holes(db: &Connection) -> Result<Vec<Hole>> {
     let mut holes = Vec::new();
     let mut ends = db.prepare(
         "SELECT generation, bytes, (SELECT coalesce(max(turns.start + turns.bytes), 0) FROM turns

@@ -29,6 +29,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+pub(super) use lost::holes;
 pub use lost::{Hole, LostLayout, LostTranscript};
 pub use pages::SoundPage;
 
