@@ -20,9 +20,9 @@ const BATCH_SEGMENTS: u32 = 256;
 pub enum CheckExtent {
     /// All segments, those in cold files too.
     All,
-    /// Segments in the database, from the first one on, until a time.
+    /// The same, from the first one on, until a time.
     Until(Instant),
-    /// The same, from where the last check of this extent ended.
+    /// Segments in the database, from where the last check of this extent ended, until a time.
     Resume(Instant),
 }
 
@@ -104,15 +104,15 @@ fn check(
             break;
         }
         for key in batch {
-            if let CheckExtent::Until(deadline) | CheckExtent::Resume(deadline) = extent {
-                if Instant::now() >= deadline {
-                    report.is_partial = true;
-                    break 'all;
-                }
-                if key.is_cold {
-                    after = key.id;
-                    continue;
-                }
+            if let CheckExtent::Until(deadline) | CheckExtent::Resume(deadline) = extent
+                && Instant::now() >= deadline
+            {
+                report.is_partial = true;
+                break 'all;
+            }
+            if key.is_cold && matches!(extent, CheckExtent::Resume(_)) {
+                after = key.id;
+                continue;
             }
             check_one(store, &key, may_write, other, &mut report)?;
             after = key.id;

@@ -12,9 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use super::ingest::{AfterPass, IngestReport, ingest_with};
 use super::open::{Location, OpenedArchive};
 use super::reader::{Comparison, ReadError};
+use super::recovery;
 use super::side_files::{OmittedFile, SideFileEffort, SideFileReport, ingest_side_files};
 use super::store::sqlite::LockPolicy;
 use super::store::{Batch, Store, StoreError, Transcript};
+use ctxbridge_config::StoreKind;
 
 /// Maximum number of threads: more would wait for each other at the store.
 const MAX_IMPORT_THREADS: usize = 8;
@@ -78,14 +80,19 @@ pub fn import_to(
     after: AfterPass<'_>,
     progress: &(dyn Fn(&ImportReport) + Sync),
 ) -> Result<ImportReport, StoreError> {
-    match attempt(location, paths, comparison, after, progress) {
+    // Pages that no transcript needs would stay damaged. To read all of them takes a moment, and whoever imports has it.
+    // What is in the way of that is told by the import itself.
+    let is_database = location.kind() == StoreKind::Sqlite;
+    let mended = if is_database { recovery::verify_pages(location.data()).unwrap_or_default() } else { None };
+    let imported = match attempt(location, paths, comparison, after, progress) {
         Err(error) if error.is_damage() => {
             let aside = location.quarantine_damaged(&error)?;
             attempt(location, paths, comparison, after, progress)
                 .map(|imported| ImportReport { quarantined: imported.quarantined.or(aside), ..imported })
         }
         done => done,
-    }
+    };
+    imported.map(|imported| ImportReport { quarantined: imported.quarantined.or(mended), ..imported })
 }
 
 fn attempt(

@@ -136,14 +136,8 @@ impl MaintenanceRun<'_> {
     }
 
     fn run_steps(&self) -> Result<MaintenanceRunReport, MaintenanceError> {
-        let mut moved_aside = None;
-        if !self.is_lines() {
-            self.tell("verifying the database");
-            moved_aside = recovery::verify_pages(self.location.data())?;
-        }
-        self.tell("comparing with the transcripts");
-        let mut compared = import_to(self.location, self.transcripts, Comparison::Whole, self.after_pass, &|_| {})?;
-        compared.quarantined = moved_aside.or(compared.quarantined);
+        self.tell("verifying the database, and comparing with the transcripts");
+        let compared = import_to(self.location, self.transcripts, Comparison::Whole, self.after_pass, &|_| {})?;
         // Where the database cannot be used, lines were written beside it.
         let is_lines = self.is_lines() || compared.fallback_reason.is_some();
         self.tell("looking for damage");

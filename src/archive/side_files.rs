@@ -100,7 +100,8 @@ pub fn ingest_side_files(
     if transcript.part.is_conversation() {
         found.look_beside(Path::new(&transcript.path));
     }
-    let FoundFiles { files: found, left } = found;
+    let FoundFiles { files: found, left, unnamed } = found;
+    report.failed.extend(unnamed.into_iter().map(|path| (path, "not archived: its name is not UTF-8; rename it".to_owned())));
     report.failed.extend(left.map(|path| (path, "not archived: too many files beside one transcript, or too deep".to_owned())));
     if found.is_empty() {
         return Ok(report);
@@ -200,6 +201,8 @@ struct FoundFiles {
     files: Vec<FoundFile>,
     /// The first one that is left out, since there are too many, or it is too deep.
     left: Option<PathBuf>,
+    /// Those whose name is no text.
+    unnamed: Vec<PathBuf>,
 }
 
 impl FoundFiles {
@@ -218,7 +221,12 @@ impl FoundFiles {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();
-            let name = format!("{inside}{}", entry.file_name().to_string_lossy());
+            let Ok(name) = entry.file_name().into_string() else {
+                // Two such names may look the same.
+                self.unnamed.push(path);
+                continue;
+            };
+            let name = format!("{inside}{name}");
             let is_wanted = kind.is_dir() || kind.is_file() && !is_agent_transcript(&path);
             if is_wanted && (depth >= MAX_DEPTH || self.files.len() >= MAX_FILES) {
                 self.left.get_or_insert(path);

@@ -41,7 +41,7 @@ pub fn summary_or_reason(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Re
     match summary(store, turn) {
         Err(error) if error.is_session_local() => {
             let reason = match error {
-                StoreError::Cold { file, .. } => format!("in cold storage, in {}", file.display()),
+                StoreError::Cold { file, .. } if !file.exists() => format!("in cold storage, in {}", file.display()),
                 _ => "damaged".to_owned(),
             };
             let known = summary::of_turn(&turn.turn, &[]);

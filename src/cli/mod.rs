@@ -33,6 +33,8 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use output::Output;
 
+use ctxbridge_archive::recovery;
+use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources};
 use ctxbridge_patch::catalog::CatalogError;
 use ctxbridge_patch::patcher::PatchError;
@@ -152,7 +154,21 @@ pub fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output.error(&error);
+            mend_archive(&output);
             ExitCode::from(if is_usage(&error) { 2 } else { 3 })
+        }
+    }
+}
+
+/// Mends the archive after an error if its pages are damaged. What was printed cannot be taken back, so the command is not run again.
+fn mend_archive(output: &Output) {
+    let Ok(data) = paths::data_dir() else { return };
+    // Only an error that has this cause is worth reading all of the archive.
+    if recovery::damaged_pages(&data).is_ok_and(|pages| pages > 0) {
+        match recovery::mend_if_damaged(&data) {
+            Ok(None) => output.note("the archive had damaged pages, and is mended: run the command again"),
+            Ok(Some(aside)) => output.note(&recovery::quarantine_message(&aside)),
+            Err(error) => output.note(&format!("note: {error}")),
         }
     }
 }

@@ -285,6 +285,11 @@ fn database(data: &Path) -> Vec<HealthCheck> {
         Err(error) => return vec![failed(&error)],
     }
     match read() {
+        Ok(None) if recovery::is_gone(data) => {
+            let next =
+                "put archive.db back; or `ctxbridge archive import` begins a new one from the transcripts that still exist";
+            vec![HealthCheck::new("archive", HealthStatus::Failed, "archive.db is gone", Some(next))]
+        }
         Ok(None) => vec![none_yet()],
         Ok(Some((mut store, segments, totals))) => {
             let mut found = vec![database_check(&segments, &totals), search(data, &mut store)];

@@ -164,7 +164,8 @@ fn an_older_archive() {
     place.import();
     let db = rusqlite::Connection::open(place.sandbox.database()).unwrap();
     db.execute_batch(
-        "DROP TRIGGER entry_changed; ALTER TABLE entries DROP COLUMN side_revision;
+        "DROP TABLE dictionary_copies; DROP TRIGGER dictionary_added; DROP TRIGGER dictionary_gone;
+         DROP TRIGGER entry_changed; ALTER TABLE entries DROP COLUMN side_revision;
          CREATE TRIGGER entry_changed AFTER UPDATE OF id, sha256, text ON entries BEGIN INSERT INTO changes (entry) VALUES (new.id); END;
          DROP TABLE folders; DROP INDEX sessions_by_folder; ALTER TABLE sessions DROP COLUMN moved_from;
          ALTER TABLE learned DROP COLUMN is_rewound; ALTER TABLE compactions DROP COLUMN is_rewound;

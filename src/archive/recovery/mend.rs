@@ -81,7 +81,7 @@ fn makes_sense(data: &Path) -> bool {
     let look = || -> Result<bool, StoreError> {
         let mut store = SqliteStore::open_unverified(data)?;
         store.integrity_check()?;
-        Ok(heal::look_at_segments(&mut store, CheckExtent::All)?.lost.is_empty())
+        Ok(store.texts_make_sense()? && heal::look_at_segments(&mut store, CheckExtent::All)?.lost.is_empty())
     };
     look().unwrap_or(false)
 }

@@ -83,6 +83,11 @@ pub fn damaged_pages(data: &Path) -> Result<usize, StoreError> {
     }
 }
 
+/// `true` if there was an archive in this data folder, and there is none.
+pub fn is_gone(data: &Path) -> bool {
+    !data.join(SqliteStore::FILE).exists() && data.join(MARKER).exists()
+}
+
 /// `true` if the archive has 0 bytes, and had more: SQLite would take it for a new one.
 pub fn was_emptied(data: &Path) -> bool {
     fs::metadata(data.join(SqliteStore::FILE)).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)

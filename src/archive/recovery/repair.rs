@@ -32,9 +32,9 @@ pub struct Repair {
 }
 
 impl Repair {
-    /// `true` if something was damaged, rather than only written by another program.
+    /// `true` if something was, or may have been, damaged.
     pub fn is_of_damage(&self) -> bool {
-        self.corrected_pages > 0 || self.lost_pages > 0 || self.quarantined.is_some()
+        self.corrected_pages > 0 || self.resealed_pages > 0 || self.lost_pages > 0 || self.quarantined.is_some()
     }
 
     /// Notes it. A failure to do so is not worth failing for: the repair is done.

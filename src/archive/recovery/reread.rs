@@ -62,7 +62,12 @@ fn adopt(store: &mut SqliteStore, lost: &LostTranscript) -> Result<(), ReadError
         expected += bytes.len() as u64;
         pieces.push(bytes);
     }
-    let Some(session) = pieces.iter().find_map(|bytes| session_in(bytes)) else { return Ok(()) };
+    // A fork's lines name the session that it was forked from, so they are asked last.
+    let by_key = lost.session.map_or(Ok(None), |key| store.session_name(key))?;
+    let by_path = || lost.path.as_deref().map(|path| Transcript::at(Path::new(path)).session);
+    let Some(session) = by_key.or_else(by_path).or_else(|| pieces.iter().find_map(|bytes| session_in(bytes))) else {
+        return Ok(());
+    };
     let path = lost.path.clone().unwrap_or_else(|| format!("{SALVAGED_PREFIX}{}", lost.key));
     let transcript = Transcript { path, session, part: SessionPart::from_column(lost.agent.clone()) };
     if store.has_transcript(&transcript.path)? {

@@ -32,7 +32,7 @@ pub enum StoreError {
     },
     /// The file is damaged.
     #[error(
-        "the archive {path} is damaged ({cause}); the next hook or `ctxbridge archive import` mends it, or begins a new one with what can be read"
+        "the archive {path} is damaged ({cause}); `ctxbridge archive optimize --verify` mends it, and keeps what it cannot mend"
     )]
     Damaged {
         /// The database.

@@ -36,7 +36,7 @@ pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, is_asked: bool, ou
         }
         if repair.resealed_pages > 0 {
             let pages = count(repair.resealed_pages, "page");
-            output.line(format!("{pages} written by another program: whole, and checked from now on"))?;
+            output.line(format!("{pages} of the database had a checksum that did not fit, as after another program wrote to it; all of the archive makes sense"))?;
         }
         if let Some(rows) = repair.saved_rows {
             let pages = count(repair.lost_pages, "page");

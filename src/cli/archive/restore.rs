@@ -125,7 +125,12 @@ impl RestoreArgs {
             return store.read_bytes(transcript.key, generation, EVERYTHING, sink).map(|()| Vec::new());
         }
         let mut left_out = Vec::new();
+        let mut end = 0;
         for (start, bytes, _) in store.segment_index(&transcript.path)? {
+            if start > end {
+                left_out.push((end, u32::try_from(start - end).unwrap_or(u32::MAX)));
+            }
+            end = start + u64::from(bytes);
             let mut piece = Vec::with_capacity(bytes as usize);
             match store.read_bytes(transcript.key, generation, (start, start + u64::from(bytes)), &mut piece) {
                 Err(error) if error.is_session_local() => left_out.push((start, bytes)),
@@ -134,6 +139,9 @@ impl RestoreArgs {
                     sink.write_all(&piece)?;
                 }
             }
+        }
+        if end < transcript.bytes {
+            left_out.push((end, u32::try_from(transcript.bytes - end).unwrap_or(u32::MAX)));
         }
         Ok(left_out)
     }

@@ -116,6 +116,8 @@ pub(super) fn restore_to(
     }
     for (path, ..) in &targets {
         ensure!(fs::symlink_metadata(path).is_err(), "{} is there already", path.display());
+        let parent = path.parent().unwrap_or(folder);
+        ensure!(!has_link(folder, parent), "{} leads through a link", path.display());
     }
     paths::create_private_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut is_whole = true;

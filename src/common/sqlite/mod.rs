@@ -111,10 +111,13 @@ pub fn system_vfs() -> &'static CStr {
 
 /// `true` if an error says that a database is not what was written: a page has another checksum, or makes no sense.
 pub fn is_damage(error: &rusqlite::Error) -> bool {
-    error.sqlite_error().is_some_and(|error| {
-        matches!(error.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-            || error.extended_code == rusqlite::ffi::SQLITE_IOERR_DATA
-    })
+    let is_structural = |error: &rusqlite::ffi::Error| matches!(error.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase);
+    is_page_damage(error) || error.sqlite_error().is_some_and(is_structural)
+}
+
+/// `true` if an error says that the checksum of a page does not fit.
+pub fn is_page_damage(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_DATA)
 }
 
 /// Gives each page of an older database its checksum, by rewriting the file; nobody may be writing. Returns `false` if they have

@@ -18,8 +18,12 @@ pub const SUM_BYTES: usize = 8;
 /// Bytes of a page before its checksum.
 const CONTENT_BYTES: usize = PAGE_BYTES - SUM_BYTES;
 
+/// Position in the file's header of the size of a page (two bytes, the higher one first), and its value here.
+const PAGE_SIZE_AT: usize = 16;
+const PAGE_SIZE: [u8; 2] = [0x10, 0x00];
+
 /// Position in the file's header of the number of bytes that are reserved in each page.
-pub(super) const RESERVED_AT: usize = 20;
+const RESERVED_AT: usize = 20;
 
 /// The polynomial of CRC-64/XZ (ECMA-182), its bits reversed.
 const POLYNOMIAL: u64 = 0xC96C_5795_D787_0F42;
@@ -90,18 +94,26 @@ pub fn correct(page: &mut [u8]) -> bool {
     false
 }
 
+/// `true` if the start of a database, its header at least, says that each page ends with its checksum.
+pub(super) fn are_said_in(header: &[u8]) -> bool {
+    header.get(RESERVED_AT).is_some_and(|reserved| usize::from(*reserved) == SUM_BYTES)
+        && header.get(PAGE_SIZE_AT..PAGE_SIZE_AT + 2) == Some(&PAGE_SIZE)
+}
+
 /// `true` if the first page of a database says, or said before it was damaged, that each page ends with its checksum.
 pub fn are_in(first_page: &[u8]) -> bool {
-    match first_page.get(RESERVED_AT) {
-        None => false,
-        Some(reserved) if usize::from(*reserved) == SUM_BYTES => true,
-        // The very byte that says it may be the damaged one.
-        Some(_) => {
-            let mut page = first_page.to_vec();
-            page[RESERVED_AT] = SUM_BYTES as u8;
-            is_sound(&page)
-        }
+    if first_page.len() <= RESERVED_AT || are_said_in(first_page) {
+        return are_said_in(first_page);
     }
+    // The very bytes that say it may be the damaged ones.
+    let mut page = first_page.to_vec();
+    page[RESERVED_AT] = SUM_BYTES as u8;
+    if is_sound(&page) {
+        return true;
+    }
+    page[RESERVED_AT] = first_page[RESERVED_AT];
+    page[PAGE_SIZE_AT..PAGE_SIZE_AT + 2].copy_from_slice(&PAGE_SIZE);
+    is_sound(&page)
 }
 
 #[cfg(test)]
@@ -157,10 +169,18 @@ mod tests {
     fn the_byte_that_tells_of_checksums_may_be_damaged() {
         let mut first = page(3);
         first[RESERVED_AT] = 8;
+        first[PAGE_SIZE_AT..PAGE_SIZE_AT + 2].copy_from_slice(&PAGE_SIZE);
         seal(&mut first);
         assert!(are_in(&first));
-        first[RESERVED_AT] ^= 1 << 3;
-        assert!(are_in(&first));
+        for at in [PAGE_SIZE_AT, PAGE_SIZE_AT + 1, RESERVED_AT] {
+            let mut damaged = first.clone();
+            damaged[at] ^= 1 << 5;
+            assert!(are_in(&damaged), "{at}");
+            damaged[500] ^= 1;
+            assert!(!are_in(&damaged), "{at}");
+        }
+        // With other pages, it was written by another program, which puts no checksum where we look for one.
+        first[PAGE_SIZE_AT] = 0x20;
         first[500] ^= 1;
         assert!(!are_in(&first));
         assert!(!are_in(&[8; 10]));

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use rusqlite::{Connection, ffi};
 
-use super::page_sum::{self, PAGE_BYTES, RESERVED_AT, SUM_BYTES};
+use super::page_sum::{self, PAGE_BYTES, SUM_BYTES};
 
 /// Name of the VFS.
 const NAME: &CStr = c"ctxbridge";
@@ -164,10 +164,8 @@ unsafe fn state<'f>(file: *mut ffi::sqlite3_file) -> Option<&'f mut FileState> {
 impl FileState {
     /// Learns from the first page, or the header alone, whether pages have checksums.
     fn learn(&mut self, start: &[u8], offset: ffi::sqlite3_int64) {
-        if offset == 0
-            && let Some(reserved) = start.get(RESERVED_AT)
-        {
-            if usize::from(*reserved) == SUM_BYTES && start.starts_with(MAGIC) {
+        if offset == 0 && start.len() > MAGIC.len() {
+            if page_sum::are_said_in(start) && start.starts_with(MAGIC) {
                 self.has_sums = true;
             } else if start.len() >= PAGE_BYTES {
                 self.has_sums = page_sum::are_in(start);

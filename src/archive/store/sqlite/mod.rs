@@ -22,6 +22,7 @@ mod salvage;
 mod schema;
 mod segment_check;
 mod segments;
+mod sense;
 mod sessions;
 mod tiers;
 mod turns;
@@ -248,6 +249,9 @@ fn explain(path: &Path, cause: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match cause.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
+        _ if sqlite::is_page_damage(&cause) => {
+            StoreError::Damaged { path, cause: "the checksum of a page does not fit".to_owned() }
+        }
         _ if sqlite::is_damage(&cause) => StoreError::Damaged { path, cause: cause.to_string() },
         // Who replaced the file by a folder has to be told the same.
         Some(ErrorCode::CannotOpen) if path.is_dir() => StoreError::Damaged { path, cause: "it is a folder".to_owned() },

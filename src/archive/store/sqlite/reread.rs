@@ -25,6 +25,11 @@ impl SqliteStore {
         })
     }
 
+    /// Returns the id of a session.
+    pub fn session_name(&mut self, key: i64) -> Result<Option<String>, StoreError> {
+        self.query(|db| db.query_row("SELECT session FROM sessions WHERE id = ?1", [key], |row| row.get(0)).optional())
+    }
+
     /// `true` if a transcript with this path is known.
     pub fn has_transcript(&mut self, path: &str) -> Result<bool, StoreError> {
         self.query(|db| db.prepare("SELECT 1 FROM transcripts WHERE path = ?1")?.exists([path]))

@@ -266,4 +266,13 @@ DROP TRIGGER entry_changed;
 CREATE TRIGGER entry_changed AFTER UPDATE OF id, sha256, text, side_revision ON entries BEGIN
     INSERT INTO changes (entry) VALUES (new.id);
 END;
+
+-- Without its dictionary, no warm segment can be read: each has a copy, on other pages. Its columns are in another order, by which a
+-- salvage tells its records from those of the dictionaries.
+CREATE TABLE dictionary_copies (id INTEGER PRIMARY KEY, seen INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
+INSERT INTO dictionary_copies SELECT id, seen, data FROM dictionaries;
+CREATE TRIGGER dictionary_added AFTER INSERT ON dictionaries BEGIN
+    INSERT OR REPLACE INTO dictionary_copies VALUES (new.id, new.seen, new.data);
+END;
+CREATE TRIGGER dictionary_gone AFTER DELETE ON dictionaries BEGIN DELETE FROM dictionary_copies WHERE id = old.id; END;
 "];

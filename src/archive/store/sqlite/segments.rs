@@ -184,6 +184,14 @@ pub(super) fn tail(db: &Connection, path: &str, below: u32) -> Result<Option<Pac
     Ok(last.filter(|(_, _, bytes, _, data, _): &Packed| *bytes < below && !data.is_empty()))
 }
 
+/// The bytes that a transcript has in its newest generation; 0 for an older one, of which only the segments know it.
+fn end_of(db: &Connection, transcript: i64, generation: u32) -> Result<u64> {
+    db.prepare_cached("SELECT bytes FROM transcripts WHERE id = ?1 AND generation = ?2")?
+        .query_row(params![transcript, generation], |row| unsigned(row, 0))
+        .optional()
+        .map(Option::unwrap_or_default)
+}
+
 /// A segment of a transcript: its start there, its key, length and hash.
 pub(super) type PlacedSegment = (u64, i64, u32, digest::Sha256Digest);
 
@@ -240,8 +248,15 @@ impl SegmentReader for SqliteStore {
         let failed = |cause| explain(path, cause);
         // All of it as it is now: another process may join the last piece with what follows it.
         let mut snapshot = db.unchecked_transaction().map_err(failed)?;
-        for (start, id, _, sha256) in segments(&snapshot, transcript, generation, range).map_err(failed)? {
+        let end = end_of(&snapshot, transcript, generation).map_err(failed)?.min(range.1);
+        let mut covered = range.0;
+        let missing = |start| wrong(path, SegmentPosition { transcript, start }, "its bytes are missing".to_owned());
+        for (start, id, bytes, sha256) in segments(&snapshot, transcript, generation, range).map_err(failed)? {
             let at = SegmentPosition { transcript, start };
+            if start > covered {
+                return Err(missing(covered));
+            }
+            covered = covered.max(start + u64::from(bytes));
             // Turns come one after the other, and many of them are in one segment.
             let bytes = match unpacked.take() {
                 Some((known, bytes)) if known == sha256 && check == SegmentCheck::Checksum => bytes,
@@ -262,6 +277,6 @@ impl SegmentReader for SqliteStore {
             sink.write_all(bytes.get(clamp(range.0)..clamp(range.1)).unwrap_or_default())?;
             *unpacked = Some((sha256, bytes));
         }
-        Ok(())
+        if covered < end { Err(missing(covered)) } else { Ok(()) }
     }
 }

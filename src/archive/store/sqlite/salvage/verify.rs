@@ -22,9 +22,16 @@ DELETE FROM folders WHERE NOT json_valid(root_commits);
 DELETE FROM learning_progress WHERE NOT json_valid(watcher);
 ";
 
+/// Puts lost dictionaries back from their copies, and the other way around.
+const MEND_DICTIONARIES: &str = "
+INSERT OR IGNORE INTO dictionaries SELECT id, data, seen FROM dictionary_copies;
+INSERT OR IGNORE INTO dictionary_copies SELECT id, seen, data FROM dictionaries;
+";
+
 /// Removes segments that have lost their bytes, and JSON that is none. Each segment is unpacked and compared with its SHA-256.
 pub(super) fn remove_unreadable(db: &Connection) -> Result<()> {
     db.execute_batch(MEND_JSON)?;
+    db.execute_batch(MEND_DICTIONARIES)?;
     let dictionaries = dictionaries(db)?;
     let ids = db.prepare("SELECT id FROM segments")?.query_map([], |row| row.get(0))?.collect::<Result<Vec<i64>>>()?;
     for id in ids {
