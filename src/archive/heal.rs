@@ -62,7 +62,7 @@ pub struct LostSegment {
     pub bytes: u64,
     /// Ids of the turns that need them.
     pub turns: Vec<[u8; 16]>,
-    /// What is wrong with it.
+    /// The problem.
     pub cause: String,
 }
 

@@ -62,7 +62,7 @@ pub struct MaintenanceRun<'m> {
     pub drain: &'m dyn Fn(&mut dyn Store) -> Result<(), StoreError>,
     /// `true` to check all segments, rather than go on for a while where the last run ended.
     pub verifies_all: bool,
-    /// Where bytes of a damaged segment may be, besides this machine.
+    /// Another source for the bytes of a damaged segment, besides this machine.
     pub other_source: OtherSource<'m>,
     /// `true` if the user is at work meanwhile.
     pub is_background: bool,

@@ -33,7 +33,7 @@ const NOTE_SUFFIX: &str = "#omitted";
 /// Newest turns that are looked at for a file that came late, where somebody may wait.
 const RECENT_TURNS: usize = 4;
 
-/// How much is done for side files in one pass.
+/// The effort for side files in one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideFileEffort {
     /// A user waits: files of a known size count as unchanged, and large ones wait for another pass.

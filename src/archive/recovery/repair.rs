@@ -13,7 +13,7 @@ const FILE: &str = "repairs.jsonl";
 /// Maximum size of the file, in bytes, before another one is begun: by then, a disk is failing for good.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What was done to a damaged archive.
+/// A repair of a damaged archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repair {

@@ -1,4 +1,4 @@
-//! Whether values make sense where only a checksum of a page does not fit: SQLite checks structures, and not what texts say.
+//! Checks values where only the checksum of a page does not fit: SQLite checks structures, and not what texts say.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};

@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
         (found, is_whole)
     }
 
-    /// What a page of the schema lists, and the pages below it; 0 for what cannot be read. `None` if it is no page of a schema.
+    /// The roots that a page of the schema lists, and the pages below it; 0 for those that cannot be read. `None` if it is no page of a schema.
     fn schema_page(&mut self, number: u32, page: &[u8]) -> Option<(Vec<Root>, Vec<u32>)> {
         let parsed = BtreePage::parse(number, page, self.pages.usable)?;
         let (mut roots, mut children): (Vec<Root>, Vec<u32>) = (Vec::new(), parsed.rightmost().into_iter().collect());
