@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod finding;
+mod healing;
 use crate::transcript::lines;
 mod member;
 use crate::postgres::proxy;

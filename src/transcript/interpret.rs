@@ -82,6 +82,9 @@ pub struct SessionTitle {
     pub rank: TitleRank,
     /// Its text, in one line.
     pub text: String,
+    /// Byte offset of the prompt that it is from; 0 for another source. A prompt that was rewound gives no title.
+    #[serde(default)]
+    pub prompt_start: u64,
 }
 
 /// Maximum characters of a title.
@@ -96,7 +99,7 @@ impl SessionTitle {
             title.extend(word.chars().take(MAX_TITLE_CHARS));
         }
         let text: String = title.chars().take(MAX_TITLE_CHARS).collect();
-        text.chars().any(char::is_alphanumeric).then_some(Self { rank, text })
+        text.chars().any(char::is_alphanumeric).then_some(Self { rank, text, prompt_start: 0 })
     }
 }
 
@@ -275,7 +278,7 @@ impl Interpreter {
                 PathStep::Orphan => {}
                 PathStep::Moved(moved) => self.change_path(moved, history),
             }
-            self.note_title(record, kind);
+            self.note_title(start, record, kind);
         }
         let seen = &mut self.seen;
         set(&mut seen.version, record.version());
@@ -300,11 +303,16 @@ impl Interpreter {
     fn change_path(&mut self, moved: Move, history: &mut dyn History) {
         // The size of the context is that of the request for the last answer that is still there.
         self.seen.context_tokens = moved.last_answer.and_then(|start| context_at(start, self.position, history));
-        self.splitter.change_path(&moved, self.branches.rewound(), self.seen.context_tokens, history);
+        let rewound = self.branches.rewound();
+        let is_rewound = |at: u64| rewound.iter().any(|(start, end)| (*start..*end).contains(&at));
+        if self.seen.title.as_ref().is_some_and(|title| title.rank == TitleRank::Prompt && is_rewound(title.prompt_start)) {
+            self.seen.title = None;
+        }
+        self.splitter.change_path(&moved, rewound, self.seen.context_tokens, history);
         self.path_changes.extend(moved.changes);
     }
 
-    fn note_title(&mut self, record: &Record<'_>, kind: RecordKind) {
+    fn note_title(&mut self, start: u64, record: &Record<'_>, kind: RecordKind) {
         let known = self.seen.title.as_ref().map(|title| title.rank);
         let title = match record.title() {
             // Older clients write summaries of other sessions into the file as well.
@@ -312,7 +320,8 @@ impl Interpreter {
             Some((rank, text)) if known.is_none_or(|known| rank >= known) => SessionTitle::new(rank, text),
             None if known.is_none() && kind == RecordKind::Prompt && !record.is_sidechain() => {
                 let prompt = record.content().and_then(|content| content.texts().find_map(typed_prompt));
-                prompt.and_then(|prompt| SessionTitle::new(TitleRank::Prompt, &prompt))
+                let title = prompt.and_then(|prompt| SessionTitle::new(TitleRank::Prompt, &prompt));
+                title.map(|title| SessionTitle { prompt_start: start, ..title })
             }
             _ => None,
         };

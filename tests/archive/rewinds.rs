@@ -152,3 +152,23 @@ fn a_transcript_that_became_a_stub_is_told() {
     }
     assert_eq!(sandbox.restored(SESSION, &["--generation", "0"]), turns.as_bytes());
 }
+
+/// Who goes back to the start and asks for something else has a session about that. A name that was given stays.
+#[test]
+fn a_rewound_prompt_gives_no_title() {
+    for name in [None, Some("Ledger")] {
+        let sandbox = Sandbox::new();
+        let mut branch = Branch::of(SESSION);
+        let named = name.map(|name| json!({ "type": "custom-title", "customTitle": name, "sessionId": SESSION }));
+        let first =
+            branch.turn("Take the walrus database", "Done.", 20_000) + &named.map(|line| format!("{line}\n")).unwrap_or_default();
+        let talk = sandbox.talk_named(SESSION, first);
+        sandbox.quiet_hook("stop", &talk.input());
+        branch.newest = None;
+        talk.append(branch.turn("Choose a store for the ledger", "SQLite.", 20_000));
+        sandbox.quiet_hook("stop", &talk.input());
+        let shown = sandbox.cli(&["archive", "sessions"]).stdout;
+        assert!(shown.contains(name.unwrap_or("Choose a store for the ledger")), "{shown}");
+        assert!(!shown.contains("walrus"), "{shown}");
+    }
+}

@@ -102,3 +102,48 @@ fn what_is_left_is_rewound_2_0_76() {
 fn what_is_left_is_rewound_2_1_330() {
     goes_back("2.1.330");
 }
+
+/// A session that is resumed goes on; a fork is another session with the same past, and leaves the first one as it was.
+fn resumes_and_forks(version: &str) {
+    let installation = Installation::of(version);
+    let data = installation.folder.path().join("archive");
+    let stub = Stub::start_with(answers, Options::default()).unwrap();
+    let client = installation.client().api(&stub.url());
+    let id_of = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    ended_well(&stub, &client.converse(&[KEPT], ConversationLimits::default()).unwrap());
+    let first = id_of(&transcript(&client));
+
+    let client = client.arg("--resume").arg(&first);
+    ended_well(&stub, &client.converse(&[REWOUND], ConversationLimits::default()).unwrap());
+    // Print mode of some releases goes on in a file of its own.
+    let resumed = transcript_with(&client, "Plovers");
+    let before = fs::read(&resumed).unwrap();
+
+    let client = client.arg("--fork-session");
+    ended_well(&stub, &client.converse(&[AFTER], ConversationLimits::default()).unwrap());
+    let fork = transcript_with(&client, "Curlews");
+    assert_ne!(fork, resumed);
+
+    let run = |args: &[&str]| run_ctxbridge(&client, &data, args);
+    run(&["archive", "import"]);
+    let said = |session: &str| -> Vec<String> {
+        let shown: Value = serde_json::from_slice(&run(&["archive", "show", session, "--branches", "--json"])).unwrap();
+        let turns = shown["turns"].as_array().unwrap();
+        assert!(turns.iter().all(|turn| turn["is_rewound"] == false), "{shown}");
+        turns.iter().map(|turn| turn["summary"].as_str().unwrap().split(" | ").next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(said(&id_of(&resumed)), [KEPT, REWOUND]);
+    assert_eq!(said(&id_of(&fork)), [said(&first), vec![AFTER.to_owned()]].concat());
+    assert!(run(&["archive", "restore", &id_of(&resumed)]) == before, "what was forked is as it was");
+    assert!(run(&["archive", "restore", &id_of(&fork)]) == fs::read(&fork).unwrap());
+}
+
+#[test]
+fn a_fork_has_the_past_2_0_76() {
+    resumes_and_forks("2.0.76");
+}
+
+#[test]
+fn a_fork_has_the_past_2_1_330() {
+    resumes_and_forks("2.1.330");
+}
