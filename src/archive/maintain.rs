@@ -245,6 +245,7 @@ impl MaintenanceRun<'_> {
         let moves = tier::run(&mut store, data, self.tiers, deadline, self.now_ms, &mut |step| self.tell(step))?;
         // Rewriting blocks all other processes, so it is done only in the foreground.
         let shrunk = if self.is_background { None } else { self.shrink(&mut store)? };
+        store.checkpoint()?;
         Ok((Some(moves), shrunk))
     }
 

@@ -114,6 +114,13 @@ impl Client {
         self
     }
 
+    /// The command of a conversation in a terminal, without one.
+    pub fn interactive(&self) -> Command {
+        let mut command = self.command();
+        command.args(["--model", &self.model]).args(&self.extra_args);
+        command
+    }
+
     /// The client's home: `.claude/projects` in it holds the transcripts.
     pub fn home(&self) -> PathBuf {
         self.scratch.path().join("home")

@@ -119,6 +119,23 @@ fn a_hook_mends_it() {
     assert!(told.contains("damaged and mended"), "{told}");
 }
 
+/// Commands that write much leave nothing in the log, where a bit cannot be turned back.
+#[test]
+fn the_log_is_empty_after_commands() {
+    let sandbox = Sandbox::new();
+    let log = || fs::metadata(sandbox.data().join("archive.db-wal")).map_or(0, |metadata| metadata.len());
+    for number in 1..=3 {
+        let talk = sandbox.talk(number, Lines::of("s").seed(number.into()).turns(20));
+        sandbox.cli(&["archive", "import"]);
+        assert_eq!(log(), 0);
+        talk.append(Lines::of("s").seed(99).turns(1));
+        sandbox.quiet_hook("stop", &talk.input());
+        assert!(log() > 0);
+        sandbox.cli(&["archive", "optimize"]);
+        assert_eq!(log(), 0);
+    }
+}
+
 /// A command that only reads may have printed something by then: it mends the archive, and says to run it again.
 #[test]
 fn a_command_that_reads_mends_it() {

@@ -1,11 +1,13 @@
 //! A real client goes back to an earlier answer and on from there: the archive has what it sends, and keeps the rest as rewound.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ctxbridge::client::{Client, ConversationLimits};
 use ctxbridge::stub::{ApiRequest, Options, ScriptedReply, Stub};
-use serde_json::Value;
+use ctxbridge_testkit::files::source;
+use serde_json::{Value, json};
 
 use super::{Installation, ended_well};
 use crate::live::run_ctxbridge;
@@ -55,8 +57,16 @@ fn goes_back(version: &str) {
 
     let answer = uuid_of_first_answer(&fs::read_to_string(&path).unwrap());
     let client = client.arg("--resume").arg(&session).arg("--resume-session-at").arg(&answer);
-    let run = |args: &[&str]| run_for(&client, args);
     ended_well(&stub, &client.converse(&[AFTER], ConversationLimits::default()).unwrap());
+    if assert_rewound(&stub, &client, &data, (version, &path)) {
+        let all: Value = serde_json::from_slice(&run_for(&client, &["learnings", "list", "--all", "--json"])).unwrap();
+        assert!(all.to_string().contains("plovers"), "{all}");
+    }
+}
+
+/// The client went back to its first answer, and the archive knows it. Returns `true` if the client went on in the same file.
+fn assert_rewound(stub: &Stub, client: &Client, data: &Path, (version, path): (&str, &Path)) -> bool {
+    let run = |args: &[&str]| run_ctxbridge(client, data, args);
     let sent = stub.requests().iter().rfind(|request| request.is_main()).unwrap().human_prompts();
     assert!(sent.iter().any(|prompt| prompt == KEPT) && sent.iter().any(|prompt| prompt == AFTER), "{sent:?}");
     assert!(!sent.iter().any(|prompt| prompt == REWOUND), "{sent:?}");
@@ -64,7 +74,7 @@ fn goes_back(version: &str) {
     run(&["archive", "import"]);
     run(&["archive", "optimize"]);
     // Print mode of some releases goes on in a file of its own, with the past that it has.
-    let newest = transcript_with(&client, "Curlews");
+    let newest = transcript_with(client, "Curlews");
     let session = newest.file_stem().unwrap().to_str().unwrap().to_owned();
     assert!(run(&["archive", "restore", &session]) == fs::read(&newest).unwrap(), "byte for byte");
     let shown: Value = serde_json::from_slice(&run(&["archive", "show", &session, "--branches", "--json"])).unwrap();
@@ -79,11 +89,10 @@ fn goes_back(version: &str) {
         assert_eq!(told(true), [REWOUND]);
         let after: Value = serde_json::from_slice(&run(&["learnings", "list", "--json"])).unwrap();
         assert!(!after.to_string().contains("plovers") && after.to_string().contains("curlews"), "{after}");
-        let all: Value = serde_json::from_slice(&run(&["learnings", "list", "--all", "--json"])).unwrap();
-        assert!(all.to_string().contains("plovers"), "{all}");
         let found = String::from_utf8(run(&["archive", "search", "plovers"])).unwrap();
         assert!(found.contains("rewound"), "{found}");
     }
+    newest == path
 }
 
 fn transcript_with(client: &Client, word: &str) -> PathBuf {
@@ -136,6 +145,41 @@ fn resumes_and_forks(version: &str) {
     assert_eq!(said(&id_of(&fork)), [said(&first), vec![AFTER.to_owned()]].concat());
     assert!(run(&["archive", "restore", &id_of(&resumed)]) == before, "what was forked is as it was");
     assert!(run(&["archive", "restore", &id_of(&fork)]) == fs::read(&fork).unwrap());
+}
+
+/// Two presses of Escape, the prompt before the newest line, and the conversation alone: as somebody goes back in the terminal.
+#[test]
+#[ignore = "the screen of a client, which is for people: for the nightly run"]
+fn escape_twice_goes_back_2_1_330() {
+    let installation = Installation::of("2.1.330");
+    let data = installation.folder.path().join("archive");
+    let stub = Stub::start_with(answers, Options::default()).unwrap();
+    let client = installation.client().api(&stub.url());
+    let project = client.project().canonicalize().unwrap();
+    let settings = json!({
+        "hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": { "approved": ["sk-ant-stub"], "rejected": [] },
+        "projects": { project.to_str().unwrap(): { "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true } },
+    });
+    fs::write(client.home().join(".claude.json"), settings.to_string()).unwrap();
+    const ESCAPE: &str = "\u{1b}";
+    let steps = json!([
+        ["for shortcuts", [KEPT, "\r"]],
+        ["go with the ospreys", [REWOUND, "\r"]],
+        ["go with the plovers", [ESCAPE, ESCAPE]],
+        ["Rewind", ["\u{1b}[A", "\r"]],
+        ["Restore conversation", ["\r"]],
+        // The prompt is there to be changed.
+        [REWOUND, ["\u{15}", AFTER, "\r"]],
+        ["go with the curlews", []],
+    ]);
+    let typed = client.interactive();
+    let mut terminal = Command::new("python3");
+    terminal.arg(source("tests/live/terminal.py")).arg(steps.to_string()).arg(typed.get_program()).args(typed.get_args());
+    terminal.env_clear().envs(typed.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm-256color");
+    let ran = terminal.current_dir(typed.get_current_dir().unwrap()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let path = transcript(&client);
+    assert!(assert_rewound(&stub, &client, &data, ("2.1.330", &path)));
 }
 
 #[test]
