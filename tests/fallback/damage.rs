@@ -47,6 +47,7 @@ fn in_a_transcript() {
     fs::remove_file(&first.path).unwrap();
     let (code, told) = optimize(&sandbox);
     assert!(code == Some(1) && told.contains(file.to_str().unwrap()), "{code:?} {told}");
+    assert_eq!(told.matches("needed by ctx:").count(), 1, "{told}");
     assert!(lines_restored(&sandbox, &second) == second.bytes());
     // Who finds nothing is told that there is something.
     let ran = run(choosing_lines(&sandbox, &["archive", "search", "zzyzx"]), b"");

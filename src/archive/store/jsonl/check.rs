@@ -8,7 +8,8 @@ use super::folder::transcript_file;
 use super::journal::ChangeJournal;
 use super::replay::ReplayedArchive;
 use super::{JsonlStore, entries};
-use crate::store::sqlite::bytes_of_file;
+use crate::handle::turn_handle;
+use crate::store::sqlite::{SegmentUse, bytes_of_file};
 use crate::store::{EVERYTHING, StoreError};
 use ctxbridge_common::{digest, files};
 
@@ -21,6 +22,8 @@ pub enum Finding {
         file: PathBuf,
         /// Offset of the piece.
         start: u64,
+        /// Ids of the turns that need the piece.
+        turns: Vec<[u8; 16]>,
         /// The problem.
         cause: String,
     },
@@ -45,8 +48,10 @@ pub enum Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Transcript { file, start, cause } => {
-                write!(f, "bytes {start} and following of {} are damaged: {cause}", file.display())
+            Self::Transcript { file, start, turns, cause } => {
+                let turns: Vec<String> = turns.iter().map(turn_handle).collect();
+                let needed = if turns.is_empty() { String::new() } else { format!("; needed by {}", turns.join(", ")) };
+                write!(f, "bytes {start} and following of {} are damaged: {cause}{needed}", file.display())
             }
             Self::Journal { folder, cause } => write!(
                 f,
@@ -82,7 +87,16 @@ impl JsonlStore {
                 for (start, bytes, sha256) in self.replayed.memory.segments_of(key, generation, EVERYTHING)? {
                     self.raw.forget();
                     if let Err(cause) = self.raw.piece(&self.folder, &name, (start, bytes, &sha256)) {
-                        findings.push(Finding::Transcript { file: self.folder.file(&name), start, cause });
+                        let range = SegmentUse {
+                            transcript: key,
+                            path: path.clone(),
+                            session: session.clone(),
+                            generation,
+                            is_current: generation == newest,
+                            start,
+                        };
+                        let turns = self.replayed.memory.turns_in(&range, bytes.into())?;
+                        findings.push(Finding::Transcript { file: self.folder.file(&name), start, turns, cause });
                     }
                 }
             }
