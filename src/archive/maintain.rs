@@ -131,7 +131,8 @@ impl MaintenanceRun<'_> {
     pub fn run(&self) -> Result<MaintenanceRunReport, MaintenanceError> {
         let known_repairs = recovery::repairs(self.location.data()).len();
         let mut done = self.run_steps()?;
-        done.repairs = recovery::repairs(self.location.data()).split_off(known_repairs);
+        // The file may have been begun anew meanwhile.
+        done.repairs = recovery::repairs(self.location.data()).into_iter().skip(known_repairs).collect();
         Ok(done)
     }
 

@@ -30,8 +30,11 @@ pub(super) fn mend(data: &Path) -> Result<Option<Repair>, StoreError> {
     let failed = |cause: io::Error| StoreError::Quarantine { path: path.clone(), cause };
     let mut repair = Repair { at_ms: now_ms(), ..Repair::default() };
     let is_empty = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0);
+    let mut has_sums = false;
     if !is_empty {
-        let damaged = if path.is_file() { pages::damaged_pages(&path).map_err(failed)?.unwrap_or_default() } else { Vec::new() };
+        let found = if path.is_file() { pages::damaged_pages(&path).map_err(failed)? } else { None };
+        has_sums = found.is_some();
+        let damaged = found.unwrap_or_default();
         let mut left = pages::correct_pages(&path, &damaged).map_err(failed)?;
         repair.corrected_pages = (damaged.len() - left.len()) as u64;
         if !left.is_empty() && makes_sense(data) {
@@ -47,7 +50,7 @@ pub(super) fn mend(data: &Path) -> Result<Option<Repair>, StoreError> {
         }
     }
     // What cannot be saved is no reason to leave a damaged archive in place: it is kept beside the new one.
-    let saved = if is_empty || !path.is_file() { None } else { save(data, &path, &mut repair).unwrap_or_default() };
+    let saved = if is_empty || !path.is_file() { None } else { save(data, &path, has_sums, &mut repair).unwrap_or_default() };
     repair.quarantined =
         quarantine(&path, saved.as_ref().map(|folder| folder.path().join(SqliteStore::FILE)).as_deref()).map_err(failed)?;
     if saved.is_none() {
@@ -57,9 +60,8 @@ pub(super) fn mend(data: &Path) -> Result<Option<Repair>, StoreError> {
 }
 
 /// Saves what can be read of a damaged archive into a new one, in a folder of its own; `None` if that is nothing.
-fn save(data: &Path, damaged: &Path, repair: &mut Repair) -> Result<Option<TempDir>, StoreError> {
+fn save(data: &Path, damaged: &Path, has_sums: bool, repair: &mut Repair) -> Result<Option<TempDir>, StoreError> {
     let failed = |cause: io::Error| StoreError::File { path: damaged.to_owned(), cause };
-    let has_sums = pages::damaged_pages(damaged).map_err(failed)?.is_some();
     let folder = tempfile::Builder::new().prefix("salvage-").tempdir_in(data).map_err(failed)?;
     let mut store = SqliteStore::open(folder.path(), LockPolicy::Background)?;
     let is_sound = |_: u32, page: &[u8]| !has_sums || page_sum::is_sound(page);

@@ -1,13 +1,13 @@
 //! Free pages. They may have old rows, which must not come back.
 
 use super::btree::u32_at;
-use super::pages::Pages;
+use super::pages::DatabasePages;
 
 /// Takes the free pages out of those that may have rows.
 ///
 /// The list may be broken by a bad page, so its trunks are found by their form too: a page in a tree begins with a kind, one of a
 /// trunk with the number of the next, whose first byte is 0 in any file below 64 GB.
-pub(super) fn take_free_pages(pages: &mut Pages) {
+pub(super) fn take_free_pages(pages: &mut DatabasePages) {
     let mut next = pages.first_trunk;
     while let Some(page) = pages.unseen_page(next) {
         pages.take(next);
@@ -24,7 +24,7 @@ pub(super) fn take_free_pages(pages: &mut Pages) {
 }
 
 /// Takes the pages that a trunk lists, if all that it lists can be.
-fn take_leaves(pages: &mut Pages, trunk: &[u8]) {
+fn take_leaves(pages: &mut DatabasePages, trunk: &[u8]) {
     let Some(listed) = leaves(trunk, pages.count(), pages.usable) else { return };
     listed.into_iter().for_each(|leaf| pages.take(leaf));
 }

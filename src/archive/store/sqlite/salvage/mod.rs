@@ -35,7 +35,7 @@ pub use pages::SoundPage;
 
 use super::{SqliteStore, rows, schema};
 use insert::NewArchive;
-use pages::Pages;
+use pages::DatabasePages;
 use walk::Walk;
 
 /// Result of a salvage.
@@ -112,7 +112,7 @@ pub fn salvage(damaged: &Path, is_sound: SoundPage<'_>, into: &Connection) -> Re
     if !is_new {
         return Err(SalvageError::NotEmpty);
     }
-    let pages = Pages::open(damaged, is_sound)?;
+    let pages = DatabasePages::open(damaged, is_sound)?;
     let (found, known) = (pages.schema_version, schema::MIGRATIONS.len() as u32);
     if found > known {
         return Err(SalvageError::Newer { found, known });
@@ -128,7 +128,7 @@ pub fn salvage(damaged: &Path, is_sound: SoundPage<'_>, into: &Connection) -> Re
     salvaged
 }
 
-fn fill(pages: Pages, into: &Connection) -> Result<SalvageReport, SalvageError> {
+fn fill(pages: DatabasePages, into: &Connection) -> Result<SalvageReport, SalvageError> {
     let mut report = SalvageReport {
         bad_pages: pages.bad(),
         missing_pages: pages.expected.unwrap_or_default().saturating_sub(pages.count()),

@@ -30,7 +30,7 @@ enum Condition {
 
 /// The pages of a file.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(super) struct DatabasePages {
     file: File,
     wal: Option<Wal>,
     conditions: Vec<Condition>,
@@ -44,7 +44,7 @@ pub(super) struct Pages {
     pub schema_version: u32,
 }
 
-impl Pages {
+impl DatabasePages {
     /// Opens a file and looks at each of its pages once.
     pub fn open(path: &Path, is_sound: SoundPage<'_>) -> io::Result<Self> {
         let file = File::open(path)?;

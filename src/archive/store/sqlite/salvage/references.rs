@@ -9,7 +9,7 @@ use crate::store::Transcript;
 use ctxbridge_transcript::Interpreter;
 
 /// A column that refers to rows of another table.
-struct Reference {
+struct ForeignKey {
     table: String,
     column: String,
     parent: String,
@@ -71,7 +71,7 @@ pub(super) fn remove_dangling(db: &Connection) -> Result<()> {
     let mut is_changed = true;
     while is_changed {
         is_changed = false;
-        for Reference { table, column, parent, parent_column, is_nullable } in &references {
+        for ForeignKey { table, column, parent, parent_column, is_nullable } in &references {
             let dangles = format!(
                 "{column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {parent} AS parent WHERE parent.{parent_column} = {table}.{column})"
             );
@@ -91,7 +91,7 @@ pub(super) fn remove_dangling(db: &Connection) -> Result<()> {
     Ok(())
 }
 
-fn references(db: &Connection) -> Result<Vec<Reference>> {
+fn references(db: &Connection) -> Result<Vec<ForeignKey>> {
     let mut found = Vec::new();
     let mut select = db.prepare(
         "SELECT list.\"from\", list.\"table\", coalesce(list.\"to\", 'rowid'), NOT info.\"notnull\" AND info.pk = 0
@@ -99,7 +99,7 @@ fn references(db: &Connection) -> Result<Vec<Reference>> {
     )?;
     for table in rows::tables(db)? {
         let listed = select.query_map([&table], |row| {
-            Ok(Reference {
+            Ok(ForeignKey {
                 table: table.clone(),
                 column: row.get(0)?,
                 parent: row.get(1)?,

@@ -4,7 +4,7 @@ use rusqlite::types::ValueRef;
 
 use super::btree::{BtreePage, Cell, PageKind, u32_at};
 use super::freelist::take_free_pages;
-use super::pages::Pages;
+use super::pages::DatabasePages;
 use super::record::{decode, decode_begin};
 use super::shapes::Shape;
 
@@ -37,7 +37,7 @@ struct Root {
 
 /// Goes through a file.
 pub(super) struct Walk<'a> {
-    pages: Pages,
+    pages: DatabasePages,
     shapes: &'a [Shape],
     /// Names of the shapes whose trees could not be followed to the end.
     broken: Vec<&'a str>,
@@ -46,7 +46,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(pages: Pages, shapes: &'a [Shape]) -> Self {
+    pub fn new(pages: DatabasePages, shapes: &'a [Shape]) -> Self {
         Self { pages, shapes, broken: Vec::new(), unplaced: 0 }
     }
 
