@@ -284,6 +284,7 @@ fn optimize_archive(data: &Path, settings: &RetentionSettings, now_ms: i64) -> R
         store.integrity_check()?;
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;
         store.optimize()?;
+        store.renew_session_list()?;
         Ok(RetentionReport { outcome: Some(outcome), damaged, ..RetentionReport::default() })
     };
     match work() {

@@ -326,8 +326,14 @@ fn repaired(data: &Path) -> Option<HealthCheck> {
         recovery::repairs(data).into_iter().filter(|repair| repair.is_of_damage() && repair.at_ms >= since).collect();
     let last = recent.last()?;
     let when = jiff::Timestamp::from_millisecond(last.at_ms).map(|at| at.strftime("%Y-%m-%d").to_string()).unwrap_or_default();
-    let told = format!("the archive was damaged and mended, last on {when}");
-    let next = "check the disk and the memory; `ctxbridge archive import` adds what transcripts still have";
+    let lost = match recent.iter().map(|repair| repair.lost_sessions.len()).sum() {
+        0 => String::new(),
+        1 => "; 1 session was lost".to_owned(),
+        lost => format!("; {lost} sessions were lost"),
+    };
+    let told = format!("the archive was damaged and mended, last on {when}{lost}");
+    let next = "check the disk and the memory; `ctxbridge archive import` adds what transcripts still have; repairs.jsonl in the data folder has \
+                each repair";
     Some(HealthCheck::new("repairs", HealthStatus::Warning, told, Some(next)))
 }
 

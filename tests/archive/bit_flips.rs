@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use ctxbridge_archive::recovery;
 use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, run};
@@ -42,7 +43,11 @@ fn settle(sandbox: &Sandbox) {
 }
 
 fn flip(sandbox: &Sandbox, bit: u64) {
-    let file = File::options().read(true).write(true).open(sandbox.database()).unwrap();
+    flip_in(&sandbox.database(), bit);
+}
+
+fn flip_in(path: &Path, bit: u64) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
     file.read_at(&mut byte, bit / 8).unwrap();
     file.write_at(&[byte[0] ^ 1 << (bit % 8)], bit / 8).unwrap();
@@ -119,7 +124,63 @@ fn a_hook_mends_it() {
     assert!(told.contains("damaged and mended"), "{told}");
 }
 
-/// Commands that write much leave nothing in the log, where a bit cannot be turned back.
+/// Hooks leave a log. A flipped bit in it is found, and turned back where only one can be it; otherwise what it cost is told, and
+/// everything else is there. The transcripts are gone.
+#[test]
+fn a_bit_of_the_log() {
+    let (sandbox, talks) = archived();
+    let later = sandbox.talk(4, Lines::of("s").seed(4).turns(30));
+    for talk in [&talks[1], &later] {
+        talk.append(Lines::of("s").seed(77).turns(12));
+        sandbox.quiet_hook("stop", &talk.input());
+    }
+    let all: Vec<&Talk> = talks.iter().chain([&later]).collect();
+    let texts: Vec<String> = all.iter().map(|talk| fs::read_to_string(&talk.path).unwrap()).collect();
+    all.iter().for_each(|talk| fs::remove_file(&talk.path).unwrap());
+    let files = ["archive.db", "archive.db-wal", "archive.sessions"].map(|name| sandbox.data().join(name));
+    let whole = files.each_ref().map(|path| fs::read(path).unwrap());
+    assert!(whole[1].len() > 100_000);
+    let (mut turned_back, mut told) = (0, 0);
+    for bit in bits(whole[1].len() as u64, share_of(200)) {
+        fs::remove_file(sandbox.data().join("archive.db-shm")).ok();
+        files.iter().zip(&whole).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        flip_in(&files[1], bit);
+        assert_eq!(recovery::damaged_pages(&sandbox.data()).unwrap(), 1, "bit {bit} was not found");
+        run(sandbox.command(&["archive", "optimize", "--verify"]), b"").with_code(1);
+        let last = recovery::repairs(&sandbox.data()).pop().unwrap();
+        let restored = |(talk, text): (&&Talk, &String)| {
+            let ran = run(sandbox.command(&["archive", "restore", &talk.id]), b"");
+            assert!(ran.code != Some(0) || ran.stdout == *text, "bit {bit}: a piece is missing, and nobody says so");
+            ran.code == Some(0)
+        };
+        let is_all_there = all.iter().zip(&texts).map(restored).filter(|is_there| *is_there).count() == all.len();
+        if last.corrected_pages == 1 {
+            turned_back += 1;
+            assert!(is_all_there && last.lost_pages == 0, "bit {bit}");
+        } else {
+            told += 1;
+            assert_eq!(last.lost_pages, 1, "bit {bit}");
+        }
+    }
+    assert!(turned_back > 2 * told, "{turned_back} turned back, {told} not");
+}
+
+/// Of an archive that was cut off, sessions of which nothing is left are named.
+#[test]
+fn what_was_cut_off_is_named() {
+    let (sandbox, talks) = archived();
+    talks.iter().for_each(|talk| fs::remove_file(&talk.path).unwrap());
+    File::options().write(true).open(sandbox.database()).unwrap().set_len(3 * 4096).unwrap();
+    let ran = run(sandbox.command(&["archive", "optimize"]), b"").with_code(1);
+    for talk in &talks {
+        assert!(ran.stdout.contains(&format!("session {}", talk.id)), "{ran:?}");
+    }
+    let told = run(sandbox.command(&["doctor"]), b"").stdout;
+    assert!(told.contains("3 sessions were lost"), "{told}");
+    assert_eq!(run(sandbox.command(&["archive", "optimize"]), b"").stdout.matches("lost:").count(), 0, "told once");
+}
+
+/// Commands that write much leave nothing in the log, where not every bit can be turned back.
 #[test]
 fn the_log_is_empty_after_commands() {
     let sandbox = Sandbox::new();

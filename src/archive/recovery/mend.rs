@@ -6,6 +6,7 @@ the archive makes sense with them. Otherwise what can still be read is saved int
 place of the damaged one; that one is kept beside it.
 */
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,9 +18,10 @@ use super::repair::Repair;
 use super::reread::reread;
 use super::{MARKER, beside, with_suffix};
 use crate::heal::{self, CheckExtent};
+use crate::store::sqlite::session_list::{self, ListedSession};
 use crate::store::sqlite::{LockPolicy, SqliteStore};
 use crate::store::{MaintenanceStore, StoreError};
-use ctxbridge_common::sqlite::{page_sum, pages};
+use ctxbridge_common::sqlite::{DatabaseLog, page_sum, pages};
 
 /// Mends the archive of a data folder; `None` if it is whole. The caller holds the lock that keeps others out.
 ///
@@ -32,35 +34,67 @@ pub(super) fn mend(data: &Path) -> Result<Option<Repair>, StoreError> {
     let is_empty = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0);
     let mut has_sums = false;
     if !is_empty {
+        let lost_frames = if path.is_file() { mend_log(&path, &mut repair).map_err(failed)? } else { 0 };
         let found = if path.is_file() { pages::damaged_pages(&path).map_err(failed)? } else { None };
         has_sums = found.is_some();
         let damaged = found.unwrap_or_default();
         let mut left = pages::correct_pages(&path, &damaged).map_err(failed)?;
-        repair.corrected_pages = (damaged.len() - left.len()) as u64;
+        repair.corrected_pages += (damaged.len() - left.len()) as u64;
         if !left.is_empty() && makes_sense(data) {
             let cut_off = pages::reseal_pages(&path, &left).map_err(failed)?;
             repair.resealed_pages = (left.len() - cut_off.len()) as u64;
             left = cut_off;
         }
-        repair.lost_pages = left.len() as u64;
+        repair.lost_pages = (left.len() + lost_frames) as u64;
         match SqliteStore::open(data, LockPolicy::Background).and_then(|mut store| store.integrity_check()) {
-            Ok(()) if left.is_empty() => return Ok((repair.corrected_pages + repair.resealed_pages > 0).then_some(repair)),
+            Ok(()) if left.is_empty() && lost_frames == 0 => {
+                return Ok((repair.corrected_pages + repair.resealed_pages > 0).then_some(repair));
+            }
             Err(error) if !error.is_damage() => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
     // What cannot be saved is no reason to leave a damaged archive in place: it is kept beside the new one.
     let saved = if is_empty || !path.is_file() { None } else { save(data, &path, has_sums, &mut repair).unwrap_or_default() };
+    let (saved, there) = saved.unzip();
     repair.quarantined =
-        quarantine(&path, saved.as_ref().map(|folder| folder.path().join(SqliteStore::FILE)).as_deref()).map_err(failed)?;
-    if saved.is_none() {
+        quarantine(&path, saved.as_ref().map(|folder: &TempDir| folder.path().join(SqliteStore::FILE)).as_deref())
+            .map_err(failed)?;
+    let there = there.unwrap_or_default();
+    repair.lost_sessions = lost_sessions(data, &there);
+    if saved.is_some() {
+        session_list::write(data, &there).ok();
+    } else {
         fs::remove_file(data.join(MARKER)).ok();
     }
     Ok(Some(repair))
 }
 
-/// Saves what can be read of a damaged archive into a new one, in a folder of its own; `None` if that is nothing.
-fn save(data: &Path, damaged: &Path, has_sums: bool, repair: &mut Repair) -> Result<Option<TempDir>, StoreError> {
+/// Turns flipped bits of the log back, and returns the number of damaged frames that are left and matter.
+fn mend_log(path: &Path, repair: &mut Repair) -> io::Result<usize> {
+    let Some(mut log) = DatabaseLog::open(path)? else { return Ok(0) };
+    let damaged = log.damaged();
+    let left = log.correct()?;
+    let is_dropped = left > 0 && log.drop_if_copied(path)?;
+    repair.corrected_pages += if is_dropped { damaged } else { damaged - left } as u64;
+    Ok(if is_dropped { 0 } else { left })
+}
+
+/// Sessions of the list that are not there any more. Those whose transcripts still exist are archived again.
+fn lost_sessions(data: &Path, there: &BTreeSet<ListedSession>) -> Vec<ListedSession> {
+    let ids: BTreeSet<&str> = there.iter().map(|listed| listed.session.as_str()).collect();
+    let is_lost = |listed: &ListedSession| !ids.contains(listed.session.as_str()) && !Path::new(&listed.path).is_file();
+    session_list::listed(data).into_iter().filter(is_lost).collect()
+}
+
+/// Saves what can be read of a damaged archive into a new one, in a folder of its own; returns also the sessions that it has. `None` if
+/// nothing can be read.
+fn save(
+    data: &Path,
+    damaged: &Path,
+    has_sums: bool,
+    repair: &mut Repair,
+) -> Result<Option<(TempDir, BTreeSet<ListedSession>)>, StoreError> {
     let failed = |cause: io::Error| StoreError::File { path: damaged.to_owned(), cause };
     let folder = tempfile::Builder::new().prefix("salvage-").tempdir_in(data).map_err(failed)?;
     let mut store = SqliteStore::open(folder.path(), LockPolicy::Background)?;
@@ -75,7 +109,7 @@ fn save(data: &Path, damaged: &Path, has_sums: bool, repair: &mut Repair) -> Res
     store.integrity_check()?;
     repair.lost_pages = repair.lost_pages.max(report.bad_pages.len() as u64 + u64::from(report.missing_pages));
     repair.saved_rows = Some(report.rows.values().sum());
-    Ok(Some(folder))
+    Ok(Some((folder, store.sessions_to_list()?)))
 }
 
 /// `true` if the archive is whole but for the checksums of its pages.

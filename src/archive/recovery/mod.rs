@@ -10,6 +10,7 @@ mod mend;
 mod repair;
 mod reread;
 
+pub use crate::store::sqlite::session_list::ListedSession;
 pub use repair::{Repair, repairs};
 
 use std::fs::{self, File, TryLockError};
@@ -18,15 +19,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::store::StoreError;
-use super::store::sqlite::{LockPolicy, SqliteStore};
+use super::store::sqlite::{LockPolicy, SqliteStore, session_list};
 use ctxbridge_common::files;
-use ctxbridge_common::sqlite::pages;
+use ctxbridge_common::sqlite::{DatabaseLog, pages};
 
 /// Lock file: shared by users of the archive, exclusive while it is moved.
 const LOCK: &str = "archive.lock";
 
-/// Empty file that says that there is an archive: one of 0 bytes beside it has lost its content.
-const MARKER: &str = "archive.begun";
+/// File that says that there is an archive: one of 0 bytes beside it has lost its content.
+const MARKER: &str = session_list::FILE;
 
 /// Maximum wait for other users before the archive is moved: longer than a hook takes.
 const MOVE_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -67,7 +68,8 @@ pub fn verify_pages(data: &Path) -> Result<Option<PathBuf>, StoreError> {
     if damaged_pages(data)? > 0 { mend_if_damaged(data) } else { Ok(None) }
 }
 
-/// Returns the number of pages of the archive whose checksums do not fit. A file that was emptied counts as one.
+/// Returns the number of pages of the archive whose checksums do not fit, in its file and in its log. A file that was emptied counts as
+/// one.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -76,11 +78,16 @@ pub fn damaged_pages(data: &Path) -> Result<usize, StoreError> {
     if was_emptied(data) {
         return Ok(1);
     }
-    match pages::damaged_pages(&path) {
-        Ok(found) => Ok(found.unwrap_or_default().len()),
+    let in_file = pages::damaged_pages(&path).map(|found| found.unwrap_or_default().len());
+    match in_file.and_then(|found| Ok(found + damaged_log_frames(&path)?)) {
+        Ok(found) => Ok(found),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound || path.is_dir() => Ok(0),
         Err(cause) => Err(StoreError::File { path, cause }),
     }
+}
+
+fn damaged_log_frames(database: &Path) -> io::Result<usize> {
+    Ok(DatabaseLog::open(database)?.map_or(0, |log| log.damaged()))
 }
 
 /// `true` if there was an archive in this data folder, and there is none.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::store::sqlite::session_list::ListedSession;
 use ctxbridge_common::files;
 
 /// Name of the file in the data folder.
@@ -27,6 +28,8 @@ pub struct Repair {
     pub lost_pages: u64,
     /// Rows that were saved from the damaged file; `None` if nothing had to be, or could be.
     pub saved_rows: Option<u64>,
+    /// Sessions that were archived, and that neither the rest of the file nor the client has.
+    pub lost_sessions: Vec<ListedSession>,
     /// New path of the damaged file.
     pub quarantined: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use crate::cli::output::{BAD, Output, count, styled};
 use ctxbridge_archive::handle::turn_handle;
 use ctxbridge_archive::heal::{LostSegment, SegmentCheckReport};
 use ctxbridge_archive::maintain::MaintenanceRunReport;
-use ctxbridge_archive::recovery::Repair;
+use ctxbridge_archive::recovery::{ListedSession, Repair};
 use ctxbridge_archive::search::RemoteArchive;
 use ctxbridge_archive::store::sqlite::SegmentUse;
 use ctxbridge_common::digest::{self, Sha256Digest};
@@ -43,6 +43,14 @@ pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, is_asked: bool, ou
             let rows = count(rows, "row");
             output.line(format!("{} {pages} could not be read; {rows} were saved from the others", styled(BAD, "damage:")))?;
         }
+    }
+    let lost: Vec<&ListedSession> = done.repairs.iter().flat_map(|repair| &repair.lost_sessions).collect();
+    for session in lost.iter().take(MAX_LISTED) {
+        let (id, path) = (&session.session, &session.path);
+        output.line(format!("{} session {id} ({path}): nothing of it could be read", styled(BAD, "lost:")))?;
+    }
+    if lost.len() > MAX_LISTED {
+        output.line(format!("… and {} more; --json lists all", lost.len() - MAX_LISTED))?;
     }
     let none = SegmentCheckReport::default();
     let segments = done.segments.as_ref().unwrap_or(&none);

@@ -2,10 +2,12 @@
 Opening of all SQLite databases: private, in WAL mode, with a busy timeout, at the newest schema, and with a checksum in each page.
 */
 
+mod log;
 pub mod page_sum;
 pub mod pages;
 mod vfs;
 
+pub use log::{DatabaseLog, log_path};
 pub use vfs::register_as_default;
 
 use std::ffi::CStr;

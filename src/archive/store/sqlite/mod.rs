@@ -23,6 +23,7 @@ mod schema;
 mod segment_check;
 mod segments;
 mod sense;
+pub(crate) mod session_list;
 mod sessions;
 mod tiers;
 mod turns;
@@ -41,7 +42,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use super::{ArchiveTotals, ImportedUsage, StoreError};
 use crate::store::{ProjectStore, Store, StoreReader};
 use ctxbridge_common::digest;
-use ctxbridge_common::sqlite::{self, DatabaseOpenError, DatabaseOptions};
+use ctxbridge_common::sqlite::{self, DatabaseLog, DatabaseOpenError, DatabaseOptions};
 use ctxbridge_config::StoreKind;
 use segments::Unpacker;
 
@@ -100,6 +101,7 @@ impl SqliteStore {
     /// If it cannot be opened, is damaged, or was written by a newer version.
     pub fn open(folder: &Path, policy: LockPolicy) -> Result<Self, StoreError> {
         let path = folder.join(Self::FILE);
+        refuse_damaged_log(&path)?;
         let options = match policy {
             LockPolicy::Interactive => DatabaseOptions {
                 busy_timeout: Duration::from_millis(250),
@@ -130,6 +132,7 @@ impl SqliteStore {
         if !path.exists() {
             return Ok(None);
         }
+        refuse_damaged_log(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = sqlite::open_file(&path, flags).and_then(|db| {
             db.busy_timeout(READER_BUSY_TIMEOUT)?;
@@ -168,6 +171,11 @@ impl SqliteStore {
     pub fn leaving_cold(mut self) -> Self {
         self.unpacker.leaves_cold = true;
         self
+    }
+
+    /// `false` for an archive in memory.
+    fn is_in_file(&self) -> bool {
+        self.db.path().is_some_and(|path| !path.is_empty())
     }
 
     /// The file.
@@ -230,6 +238,17 @@ impl SqliteStore {
             };
             once().map_err(|cause| explain(path, cause))
         })
+    }
+}
+
+/// SQLite would take a damaged frame of the log for its end, and write over what follows.
+fn refuse_damaged_log(path: &Path) -> Result<(), StoreError> {
+    match DatabaseLog::open(path) {
+        Ok(Some(log)) if log.damaged() > 0 => {
+            Err(StoreError::Damaged { path: path.to_owned(), cause: "the checksum of its log does not fit".to_owned() })
+        }
+        // What cannot be read here cannot be opened either, and that is told better there.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

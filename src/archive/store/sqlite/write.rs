@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
 use super::columns::names_json;
 use super::segments::is_sound;
-use super::{SqliteStore, compactions, cycle, pins, rewinds, segment_check, sessions};
+use super::{SqliteStore, compactions, cycle, pins, rewinds, segment_check, session_list, sessions};
 use crate::store::{AppendOutcome, Batch, Segment, SharedPrefix, StoreError, TranscriptAppender};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::Turn;
@@ -220,7 +220,7 @@ impl TranscriptAppender for SqliteStore {
 
     /// Adds a batch, if no other process was first.
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
-        self.write(|db| {
+        let appended = self.write(|db| {
             let known: Option<(i64, u32, u64)> = db
                 .prepare_cached("SELECT id, generation, bytes FROM transcripts WHERE path = ?1")?
                 .query_row([&batch.transcript.path], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.cast_unsigned())))
@@ -249,7 +249,12 @@ impl TranscriptAppender for SqliteStore {
                 rewinds::apply(db, session, transcript, batch)?;
             }
             Ok(AppendOutcome::Committed)
-        })
+        })?;
+        let is_first = batch.expected_cursor.is_none() && batch.transcript.part.is_conversation();
+        if is_first && appended == AppendOutcome::Committed && self.is_in_file() {
+            session_list::note(&self.path, &batch.transcript.session, &batch.transcript.path);
+        }
+        Ok(appended)
     }
 
     fn reindex(&mut self, entries: &[i64]) -> Result<(), StoreError> {

@@ -20,7 +20,6 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod wal;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -99,8 +98,8 @@ pub enum SalvageError {
 
 /// Puts all rows of a damaged archive that can be read into a new one, which has the current schema and no rows.
 ///
-/// The log beside the damaged file (`-wal`) is read too. `is_sound` is asked once for each page that is not from the log, with all of
-/// its 4096 bytes; without checksums, structure alone tells. All is written in one transaction.
+/// The log beside the damaged file (`-wal`) is read too, also behind a damaged frame. `is_sound` is asked once for each page that is
+/// not from the log, with all of its 4096 bytes; without checksums, structure alone tells. All is written in one transaction.
 ///
 /// # Errors
 /// If the file cannot be opened or is of a newer version, or the new archive cannot be written or is not new.

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::btree::{BtreePage, u32_at};
-use super::wal::Wal;
+use ctxbridge_common::sqlite::DatabaseLog;
 
 /// Size of a page: all archives have the same.
 pub(super) const PAGE_BYTES: usize = 4096;
@@ -32,7 +32,7 @@ enum Condition {
 #[derive(Debug)]
 pub(super) struct DatabasePages {
     file: File,
-    wal: Option<Wal>,
+    log: Option<DatabaseLog>,
     conditions: Vec<Condition>,
     /// Bytes of each page that are not reserved.
     pub usable: usize,
@@ -50,16 +50,14 @@ impl DatabasePages {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
         let file_pages = u32::try_from(bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX - 1);
-        let mut wal_path = path.as_os_str().to_owned();
-        wal_path.push("-wal");
-        let wal = Wal::open(Path::new(&wal_path));
-        let count = wal.as_ref().map_or(file_pages, |wal| file_pages.max(wal.page_count(file_pages)));
+        let log = DatabaseLog::open(path)?;
+        let count = log.as_ref().map_or(file_pages, |log| file_pages.max(log.page_count(file_pages)));
         let conditions = vec![Condition::Unseen; count as usize];
-        let mut pages = Self { file, wal, conditions, usable: PAGE_BYTES, expected: None, first_trunk: 0, schema_version: 0 };
+        let mut pages = Self { file, log, conditions, usable: PAGE_BYTES, expected: None, first_trunk: 0, schema_version: 0 };
         for number in 1..=count {
             // The log has checksums of its own.
-            let is_logged = || pages.wal.as_ref().is_some_and(|wal| wal.page(number).is_some());
-            if !pages.page(number).is_some_and(|page| is_logged() || is_sound(number, &page)) {
+            let is_logged = || pages.log.as_ref().is_some_and(|log| log.page(number).is_some());
+            if pages.is_lost(number) || !pages.page(number).is_some_and(|page| is_logged() || is_sound(number, &page)) {
                 pages.set(number, Condition::Bad);
             }
         }
@@ -77,6 +75,11 @@ impl DatabasePages {
         Ok(pages)
     }
 
+    /// `true` if the newest version of a page is in the log, and damaged: an older one would not fit the others.
+    fn is_lost(&self, number: u32) -> bool {
+        self.log.as_ref().is_some_and(|log| log.has_lost(number))
+    }
+
     /// Number of pages.
     pub fn count(&self) -> u32 {
         self.conditions.len() as u32
@@ -87,7 +90,7 @@ impl DatabasePages {
         if matches!(self.condition(number)?, Condition::Bad) {
             return None;
         }
-        let logged = self.wal.as_ref().and_then(|wal| wal.page(number));
+        let logged = self.log.as_ref().and_then(|log| log.page(number));
         logged.or_else(|| read_at(&self.file, u64::from(number - 1) * PAGE_BYTES as u64))
     }
 
