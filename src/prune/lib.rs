@@ -32,6 +32,7 @@
 //! Unicode scalar.
 
 mod boundary;
+pub mod fold;
 mod marker;
 mod message;
 mod policy;

@@ -74,6 +74,27 @@ pub(super) fn texts_of_block(block: &Value, with_text: bool, with_tools: bool) -
     }
 }
 
+/// All texts of a block: those that may be cut, with their numbers, and what else a call says, without.
+pub(super) fn all_texts_of_block(block: &Value) -> Vec<(Option<usize>, &str)> {
+    let mut texts = texts_of_block(block, true, true);
+    if is_type(block, "tool_use") {
+        let cut: Vec<*const u8> = texts.iter().map(|(_, text)| text.as_ptr()).collect();
+        let mut all = Vec::new();
+        strings(block.get("input").unwrap_or(&Value::Null), &mut all);
+        texts.extend(all.into_iter().filter(|text| !cut.contains(&text.as_ptr())).map(|text| (None, text)));
+    }
+    texts
+}
+
+fn strings<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| strings(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| strings(field, found)),
+        _ => {}
+    }
+}
+
 /// The large arguments of a tool that writes: `content` is number 0, `old_string` 1, `new_string` 2, `new_source` 3; of the n-th of
 /// `edits`, `old_string` is 4 + 2n and `new_string` 5 + 2n.
 fn texts_of_input(input: &Value) -> Vec<(Option<usize>, &str)> {
@@ -101,7 +122,7 @@ pub(super) fn text_in_block(block: &mut Value, part: Option<usize>) -> Option<&m
     }
 }
 
-fn is_type(value: &Value, name: &str) -> bool {
+pub(super) fn is_type(value: &Value, name: &str) -> bool {
     value.get("type").is_some_and(|found| found == name)
 }
 

@@ -15,8 +15,8 @@ use ctxbridge_archive::quote;
 use ctxbridge_prune::simulate::plot::{self, group_thousands};
 use ctxbridge_prune::simulate::prices::Prices;
 use ctxbridge_prune::simulate::{
-    DEFAULT_PRICED_MODEL, Policy, ReplayConversation, ReplayOutcome, ReplayTerms, ReplayTotals, WeighedConversation, cache,
-    compaction_threshold, replay, window_tokens_of,
+    DEFAULT_PRICED_MODEL, Policy, References, ReplayConversation, ReplayOutcome, ReplayTerms, ReplayTotals, WeighedConversation,
+    cache, compaction_threshold, replay, window_tokens_of,
 };
 use ctxbridge_prune::{PruneScope, PruneSettings};
 
@@ -48,7 +48,7 @@ pub(super) struct SimulateArgs {
     /// Size of the model's window in tokens [default: from the transcript, else 200000]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     window: Option<u64>,
-    /// Context size at which the client compacts [default: 13000 tokens below the window]
+    /// Context size at which the client compacts [default: 33000 tokens below the window, or 45000 up to 2.1.24]
     #[arg(long, value_name = "TOKENS|PERCENT%")]
     threshold: Option<Threshold>,
     /// Prices to use instead of the built-in ones, in the same form
@@ -106,10 +106,10 @@ impl std::str::FromStr for Threshold {
 }
 
 impl Threshold {
-    fn of(self, window: u64) -> u64 {
+    fn of(self, window: u64, version: Option<&str>) -> u64 {
         match self {
             Self::Tokens(tokens) => tokens,
-            Self::Percent(percent) => compaction_threshold(window).min((window as f64 * percent / 100.0) as u64),
+            Self::Percent(percent) => compaction_threshold(window, version).min((window as f64 * percent / 100.0) as u64),
         }
     }
 }
@@ -192,8 +192,10 @@ impl SimulateArgs {
         let window = self.window.unwrap_or_else(|| window_tokens_of(conversation));
         let from_env = || std::env::var(PERCENT_VAR).ok()?.parse().ok().filter(|percent| (1.0..=100.0).contains(percent));
         let threshold = self.threshold.or_else(|| from_env().map(Threshold::Percent));
+        let version = conversation.version.as_deref();
         let terms = ReplayTerms {
-            threshold: threshold.map_or_else(|| compaction_threshold(window), |threshold| threshold.of(window)),
+            threshold: threshold.map_or_else(|| compaction_threshold(window, version), |threshold| threshold.of(window, version)),
+            is_hourly: conversation.is_hourly,
             cache: match self.cache {
                 CacheKind::Api => cache::CacheModel::Api,
                 CacheKind::Exact => cache::CacheModel::Exact,
@@ -201,7 +203,9 @@ impl SimulateArgs {
             price: prices.of(&model, conversation.is_hourly),
         };
         let weighed = WeighedConversation::new(conversation);
-        let outcomes = policies.iter().map(|(_, policy)| replay(conversation, &weighed, policy, &terms)).collect();
+        let references = References::of(conversation);
+        let outcomes =
+            policies.iter().map(|(_, policy)| replay(conversation, &weighed, Some(&references), policy, &terms)).collect();
         let (calls, is_hourly) = (conversation.calls.len(), conversation.is_hourly);
         Simulated { path, model, calls, window, terms, is_hourly, outcomes }
     }

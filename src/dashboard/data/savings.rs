@@ -96,11 +96,12 @@ fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Sav
     }
     let model = conversation.model.clone().unwrap_or_else(|| DEFAULT_PRICED_MODEL.to_owned());
     let prices = Prices::built_in()?;
-    let threshold = compaction_threshold(window_tokens_of(&conversation));
-    let terms = ReplayTerms { threshold, cache: cache::CacheModel::Api, price: prices.of(&model, conversation.is_hourly) };
+    let threshold = compaction_threshold(window_tokens_of(&conversation), conversation.version.as_deref());
+    let is_hourly = conversation.is_hourly;
+    let terms = ReplayTerms { threshold, cache: cache::CacheModel::Api, is_hourly, price: prices.of(&model, is_hourly) };
     let weighed = WeighedConversation::new(&conversation);
     let run = |policy: &Policy| {
-        let outcome = replay(&conversation, &weighed, policy, &terms);
+        let outcome = replay(&conversation, &weighed, None, policy, &terms);
         ReplayFigures { totals: outcome.totals, contexts: downsample(&outcome.contexts, MAX_REPLAY_POINTS) }
     };
     let without = run(&Policy::None);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use crate::ConversationSize;
 use ctxbridge_transcript::{Interpreter, LineCondition, Record, WholeFile, read_line, replace_lone_surrogates};
 
 /// A message of the conversation, in the client's form.
@@ -26,7 +27,7 @@ pub struct ReplayCall {
     pub messages_before: usize,
     /// Tokens that were read for it, from the cache or not. None if the API did not say.
     pub context_tokens: Option<u64>,
-    /// Tokens of the answer.
+    /// Tokens of the answer: those of its text, or what its usage says if that is more (it is often the figure at its start).
     pub output_tokens: u64,
     /// Time of the request: that of the newest message in it.
     pub at_ms: i64,
@@ -45,6 +46,8 @@ pub struct ReplayConversation {
     pub resets: Vec<usize>,
     /// The model of most answers.
     pub model: Option<String>,
+    /// The release of the client that wrote the last line.
+    pub version: Option<String>,
     /// Size of the model's window in tokens, if the client recorded it.
     pub window: Option<u64>,
     /// `true` if cache entries were mostly written for an hour rather than for five minutes.
@@ -75,6 +78,8 @@ struct ReplayReader {
     models: Vec<(String, u64)>,
     written: [u64; 2],
     last_ms: i64,
+    /// The size of the open answer.
+    answer_size: ConversationSize,
 }
 
 impl ReplayReader {
@@ -91,6 +96,11 @@ impl ReplayReader {
             return;
         }
         let at_ms = record.timestamp().unwrap_or(self.last_ms);
+        if let Some(version) = record.version()
+            && self.conversation.version.as_deref() != Some(version)
+        {
+            self.conversation.version = Some(version.to_owned());
+        }
         // What lies before the record is none of it.
         let start = bytes.iter().position(|byte| *byte == b'{').unwrap_or(0);
         let bytes = replace_lone_surrogates(&bytes[start..]);
@@ -127,6 +137,7 @@ impl ReplayReader {
         let usage = &value["message"]["usage"];
         if self.open_answer.as_deref() != Some(id) {
             self.open_answer = Some(id.to_owned());
+            self.answer_size = ConversationSize::default();
             let before = self.conversation.messages.len();
             let at_ms = self.conversation.messages.last().map_or(0, |message| message.at_ms);
             self.conversation.calls.push(ReplayCall { messages_before: before, at_ms, ..ReplayCall::default() });
@@ -141,7 +152,8 @@ impl ReplayReader {
         // The first line of an answer that is streamed may not have the final figures.
         if let Some(call) = self.conversation.calls.last_mut() {
             call.context_tokens = call.context_tokens.max(record.context_tokens());
-            call.output_tokens = call.output_tokens.max(record.output_tokens().unwrap_or(0));
+            self.answer_size += ConversationSize::of(value);
+            call.output_tokens = call.output_tokens.max(record.output_tokens().unwrap_or(0)).max(self.answer_size.tokens());
         }
     }
 

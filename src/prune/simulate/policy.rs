@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::weigh::WeighedBlock;
+use crate::fold::{Fold, FoldSettings};
 use crate::message;
-use crate::text::utf16_len;
-use crate::{self as prune, Boundary, BoundaryTracker, CHARS_PER_TOKEN, PruneSettings, TOKENS_PER_MEDIA_BLOCK};
+use crate::text::{self, utf16_len};
+use crate::{self as prune, Boundary, BoundaryTracker, CHARS_PER_TOKEN, PruneSettings, TOKENS_PER_MEDIA_BLOCK, TextCut};
 
 /// Number of the newest messages of type `user` that the reference design keeps.
 const REFERENCE_KEEPS: usize = 4;
@@ -26,12 +27,14 @@ pub enum Policy {
     /// The reference design: text only, no tail. Every message of type `user` counts as a turn, tool results included, and the
     /// newest four stay whole. Everything before them is cut at each request.
     Reference,
-    /// [Ours](crate), with these settings.
+    /// Steps and a tail: [ours](crate), with these settings.
     Ours(Box<PruneSettings>),
+    /// Whole old rounds are [folded](crate::fold).
+    Fold(Box<FoldSettings>),
 }
 
 /// The part of a block that a cut removed, in UTF-16 code units.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlockCut {
     /// Index of the block in its message.
     pub block: usize,
@@ -39,6 +42,8 @@ pub struct BlockCut {
     pub lost: u64,
     /// Reduction of the size: the lost code units, less those of the marker.
     pub saved: u64,
+    /// The texts of the block after the cut.
+    pub remains: String,
 }
 
 /// Tracks a conversation under a policy.
@@ -46,6 +51,7 @@ pub struct BlockCut {
 pub struct PolicyTracker {
     policy: Policy,
     boundaries: Option<BoundaryTracker>,
+    pub(super) fold: Option<Fold>,
     seen: usize,
     chars: u64,
     media: u64,
@@ -55,15 +61,25 @@ pub struct PolicyTracker {
 
 impl PolicyTracker {
     /// Starts with an empty conversation.
-    pub fn new(policy: &Policy) -> Self {
+    pub fn new(policy: &Policy, is_hourly: bool) -> Self {
         let boundaries = if let Policy::Ours(settings) = policy { Some(BoundaryTracker::new(settings)) } else { None };
-        Self { policy: policy.clone(), boundaries, seen: 0, chars: 0, media: 0, newest: VecDeque::new() }
+        let fold = if let Policy::Fold(settings) = policy { Some(Fold::new(settings)) } else { None };
+        let fold = fold.map(|mut fold| {
+            fold.tell_lifetime(is_hourly);
+            fold
+        });
+        Self { policy: policy.clone(), boundaries, fold, seen: 0, chars: 0, media: 0, newest: VecDeque::new() }
     }
 
     /// Adds the next message and its blocks.
     pub fn push(&mut self, message: &Value, blocks: &[WeighedBlock]) {
         match (&self.policy, &mut self.boundaries) {
             (Policy::Ours(settings), Some(boundaries)) if settings.enabled => boundaries.push(message),
+            (Policy::Fold(_), _) => {
+                if let Some(fold) = &mut self.fold {
+                    fold.push(message);
+                }
+            }
             (Policy::Reference, _) => {
                 if message["type"] != "attachment" {
                     self.chars += blocks.iter().map(|block| block.chars).sum::<u64>();
@@ -81,6 +97,11 @@ impl PolicyTracker {
         self.seen += 1;
     }
 
+    /// The fold, if the policy is one.
+    pub fn fold(&mut self) -> Option<&mut Fold> {
+        self.fold.as_mut()
+    }
+
     /// The boundary before which messages may be cut.
     pub fn boundary(&self) -> Boundary {
         if let Some(boundaries) = &self.boundaries {
@@ -95,23 +116,37 @@ impl PolicyTracker {
     /// The cuts of a message at its index in the conversation.
     pub fn block_cuts(&self, index: usize, message: &Value, boundary: Boundary) -> Vec<BlockCut> {
         match &self.policy {
-            Policy::None => Vec::new(),
+            Policy::None | Policy::Fold(_) => Vec::new(),
             Policy::Reference => reference_cuts(message),
             Policy::Ours(_) if self.boundaries.as_ref().is_some_and(|boundaries| boundaries.is_in_pinned_turn(index)) => {
                 Vec::new()
             }
             Policy::Ours(settings) => {
-                let mut missing: Vec<BlockCut> = Vec::new();
-                for cut in prune::cuts(index, message, boundary, settings) {
-                    let (lost, saved) = (cut.original_chars - cut.kept_chars, cut.saved_chars());
-                    match missing.last_mut().filter(|last| last.block == cut.block_index) {
-                        Some(last) => (last.lost, last.saved) = (last.lost + lost, last.saved + saved),
-                        None => missing.push(BlockCut { block: cut.block_index, lost, saved }),
-                    }
-                }
-                missing
+                let cuts = prune::cuts(index, message, boundary, settings);
+                cuts.chunk_by(|a, b| a.block_index == b.block_index).map(|cuts| of_block(message, cuts)).collect()
             }
         }
+    }
+}
+
+/// All cuts of one block as one.
+fn of_block(message: &Value, cuts: &[TextCut]) -> BlockCut {
+    let block_index = cuts.first().map_or(0, |cut| cut.block_index);
+    let content = message::conversation_content(message);
+    let texts = match content {
+        Some(Value::Array(blocks)) => message::all_texts_of_block(blocks.get(block_index).unwrap_or(&Value::Null)),
+        Some(Value::String(text)) => vec![(None, text.as_str())],
+        _ => Vec::new(),
+    };
+    let remains = texts.into_iter().map(|(part, text)| {
+        let cut = cuts.iter().find(|cut| cut.part == part && prune::text_at(message, block_index, part) == Some(text));
+        cut.map_or(text, |cut| text::prefix(text, cut.kept_chars))
+    });
+    BlockCut {
+        block: block_index,
+        lost: cuts.iter().map(|cut| cut.original_chars - cut.kept_chars).sum(),
+        saved: cuts.iter().map(TextCut::saved_chars).sum(),
+        remains: remains.collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -122,7 +157,8 @@ fn reference_cuts(message: &Value) -> Vec<BlockCut> {
     let cut = |block: usize, text: &str| {
         let chars = utf16_len(text);
         let saved = chars.checked_sub(REFERENCE_CHARS + utf16_len(REFERENCE_MARKER)).filter(|saved| *saved > 0)?;
-        Some(BlockCut { block, lost: chars - REFERENCE_CHARS, saved })
+        let remains = text::prefix(text, REFERENCE_CHARS).to_owned();
+        Some(BlockCut { block, lost: chars - REFERENCE_CHARS, saved, remains })
     };
     match message::conversation_content(message) {
         Some(Value::String(text)) => cut(0, text).into_iter().collect(),
@@ -146,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_reference_design_counts_tool_results_as_turns() {
-        let mut tracker = PolicyTracker::new(&Policy::Reference);
+        let mut tracker = PolicyTracker::new(&Policy::Reference, false);
         let results = json!({ "type": "user", "message": { "content": [{ "type": "tool_result" }] } });
         for _ in 0..4 {
             push(&mut tracker, &results, 17_499);
@@ -165,7 +201,7 @@ mod tests {
         let message = json!({ "type": "user", "message": { "content": [
             { "type": "text", "text": &long[1..] }, { "type": "tool_result", "content": long }, { "type": "text", "text": long },
         ] } });
-        assert_eq!(reference_cuts(&message), [BlockCut { block: 2, lost: 26, saved: 1 }]);
+        assert_eq!(reference_cuts(&message), [BlockCut { block: 2, lost: 26, saved: 1, remains: long[..80].to_owned() }]);
         let mut meta = message.clone();
         meta["isMeta"] = true.into();
         assert!(reference_cuts(&meta).is_empty());

@@ -130,6 +130,13 @@ impl Prices {
 }
 
 impl Price {
+    /// Prices in units of a token of plain input, as those of most models are: an answer is 5, a token from the cache 0.1, one into it 1.25
+    /// or, for an hour, 2. Costs are then millions of such tokens.
+    pub fn in_input_tokens(is_hourly: bool) -> Self {
+        let cache_write = if is_hourly { 2.0 } else { 1.25 };
+        Self { input: 1.0, output: 5.0, cache_read: 0.1, cache_write, long: None, note: None }
+    }
+
     /// Cost of a call, in US dollars.
     pub fn of(&self, served: ChargedTokens, output_tokens: u64) -> f64 {
         const MILLION: f64 = 1_000_000.0;

@@ -1,5 +1,7 @@
 //! Replays a session's calls under a policy.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::AddAssign;
 
 use serde::Serialize;
@@ -7,14 +9,20 @@ use serde_json::{Value, json};
 
 use super::cache::{self, Prompt, SimulatedCache};
 use super::conversation::ReplayConversation;
+use super::needs::{NeedsCount, NeedsCounter, Remains};
 use super::policy::{BlockCut, Policy, PolicyTracker};
 use super::prices::Price;
+use super::references::{Place, References};
 use super::weigh::{WeighedBlock, WeighedConversation};
+use crate::fold::MessageView;
+use crate::text::utf16_len;
 use crate::{Boundary, CHARS_PER_TOKEN};
 
-/// Tokens of the summary that replaces the conversation in a simulated compaction, and of the answer with it. Those of the
-/// client's summaries are 1,000 to 3,000.
-pub const SUMMARY_TOKENS: u64 = 2_000;
+/// Median of the tokens that 93 real compactions left beside system prompt and tools: the summary, files that the client reads again,
+/// and the like.
+pub const LEFT_TOKENS: u64 = 12_000;
+/// Tokens of the answer with a summary: the summary itself is about half of it, the rest is what the model thinks before.
+pub const SUMMARY_OUTPUT_TOKENS: u64 = 6_000;
 
 /// Content id of the block with tools and system.
 const SYSTEM: u64 = u64::MAX;
@@ -26,6 +34,8 @@ pub struct ReplayTerms {
     pub threshold: u64,
     /// Model of the cache.
     pub cache: cache::CacheModel,
+    /// `true` if cache entries live for an hour rather than for five minutes.
+    pub is_hourly: bool,
     /// Prices of tokens.
     pub price: Price,
 }
@@ -57,6 +67,9 @@ pub struct ReplayTotals {
     pub text_chars: u64,
     /// Number of them that the last request has, word for word.
     pub verbatim_chars: u64,
+    /// What the answers needed of the texts before them; zeros if that was not looked at.
+    #[serde(flatten)]
+    pub needs: NeedsCount,
 }
 
 impl ReplayTotals {
@@ -80,6 +93,7 @@ impl AddAssign for ReplayTotals {
         self.prefix_changes += other.prefix_changes;
         self.text_chars += other.text_chars;
         self.verbatim_chars += other.verbatim_chars;
+        self.needs += other.needs;
     }
 }
 
@@ -93,14 +107,16 @@ pub struct ReplayOutcome {
     pub contexts: Vec<(usize, u64)>,
 }
 
-/// Replays the calls of a conversation.
+/// Replays the calls of a conversation. With its references, it also counts what the answers lost.
 pub fn replay(
     conversation: &ReplayConversation,
     weighed: &WeighedConversation,
+    references: Option<&References>,
     policy: &Policy,
     terms: &ReplayTerms,
 ) -> ReplayOutcome {
     let mut session = Replayer::new(conversation, weighed, policy, terms);
+    let mut needs = references.map(|references| NeedsCounter::new(conversation, references));
     let mut next = 0;
     for (number, call) in conversation.calls.iter().enumerate() {
         for index in next..call.messages_before {
@@ -111,11 +127,18 @@ pub fn replay(
         session.outcome.totals.prefix_changes += u64::from(changes);
         if session.prompt.tokens() >= terms.threshold && session.live.iter().any(|message| message.source.is_some()) {
             session.outcome.contexts.push((number, session.prompt.tokens()));
-            session.send(call.at_ms, SUMMARY_TOKENS);
+            session.send(call.at_ms, SUMMARY_OUTPUT_TOKENS);
+            if let Some(needs) = &mut needs {
+                needs.compact(call.messages_before);
+            }
             session.compact();
         }
         session.outcome.contexts.push((number, session.prompt.tokens()));
         session.send(call.at_ms, call.output_tokens);
+        if let Some(needs) = &needs {
+            let counted = needs.count(number, &|place| session.remains_of(place));
+            session.outcome.totals.needs += counted;
+        }
     }
     session.finish()
 }
@@ -127,6 +150,7 @@ struct LiveMessage {
     /// Position of its first block in the prompt.
     start: usize,
     cuts: Vec<BlockCut>,
+    view: MessageView,
 }
 
 struct Replayer<'a> {
@@ -137,6 +161,8 @@ struct Replayer<'a> {
     summary: Value,
     tracker: PolicyTracker,
     live: Vec<LiveMessage>,
+    /// Index in `live` of each message of the conversation.
+    live_at: HashMap<usize, usize>,
     boundary: Boundary,
     prompt: Prompt,
     /// Number of blocks of the last request, as long as they are in the prompt.
@@ -154,19 +180,20 @@ impl<'a> Replayer<'a> {
     ) -> Self {
         let mut prompt = Prompt::default();
         prompt.push(SYSTEM, weighed.base, None);
-        let text = "x".repeat((SUMMARY_TOKENS as f64 * CHARS_PER_TOKEN) as usize);
+        let text = "x".repeat((LEFT_TOKENS as f64 * CHARS_PER_TOKEN) as usize);
         Self {
             conversation,
             weighed,
             policy,
             terms,
             summary: json!({ "type": "user", "isCompactSummary": true, "message": { "role": "user", "content": text } }),
-            tracker: PolicyTracker::new(policy),
+            tracker: PolicyTracker::new(policy, terms.is_hourly),
             live: Vec::new(),
+            live_at: HashMap::new(),
             boundary: Boundary::default(),
             prompt,
             sent: 0,
-            cache: SimulatedCache::new(terms.cache, conversation.is_hourly),
+            cache: SimulatedCache::new(terms.cache, terms.is_hourly),
             outcome: ReplayOutcome::default(),
         }
     }
@@ -180,13 +207,33 @@ impl<'a> Replayer<'a> {
         let blocks = &self.weighed.messages[index];
         self.outcome.totals.text_chars += blocks.iter().map(|block| block.chars).sum::<u64>();
         self.tracker.push(&message.value, blocks);
-        let live = LiveMessage { source: Some(index), start: self.prompt.len(), cuts: Vec::new() };
+        let live = LiveMessage { source: Some(index), start: self.prompt.len(), cuts: Vec::new(), view: MessageView::Whole };
         push_blocks(&mut self.prompt, self.weighed, &live);
+        self.live_at.insert(index, self.live.len());
         self.live.push(live);
+    }
+
+    /// What the newest request had of a block.
+    fn remains_of(&self, (message, block): Place) -> Remains<'_> {
+        let Some(live) = self.live_at.get(&message).and_then(|at| self.live.get(*at)) else { return Remains::Nothing };
+        let digest = match &live.view {
+            MessageView::Whole | MessageView::WithoutThinking => None,
+            MessageView::Gone(None) => return Remains::Nothing,
+            MessageView::Gone(Some(at)) => self.live.get(*at).map(|live| &live.view),
+            digest @ MessageView::Digest(_) => Some(digest),
+        };
+        if let Some(MessageView::Digest(text)) = digest {
+            return Remains::Part(text);
+        }
+        let cut = live.cuts.iter().find(|cut| cut.block == block);
+        cut.map_or(Remains::Whole, |cut| Remains::Part(&cut.remains))
     }
 
     /// Cuts texts that became old since the last time. Returns `true` if this changes a part that was sent before.
     fn prune(&mut self) -> bool {
+        if let Some(fold) = self.tracker.fold() {
+            return fold.request() && self.fold();
+        }
         let boundary = self.tracker.boundary();
         let passed = |old: usize, new: usize| old.min(new)..old.max(new);
         let (tools, text) = (passed(self.boundary.tools, boundary.tools), passed(self.boundary.text, boundary.text));
@@ -209,22 +256,49 @@ impl<'a> Replayer<'a> {
         self.live[first].start < self.sent
     }
 
+    /// Folds what the policy folds now. Returns `true` if this changes a part that was sent before.
+    fn fold(&mut self) -> bool {
+        let messages =
+            self.live.iter().map(|live| live.source.map_or(&self.summary, |source| &self.conversation.messages[source].value));
+        let Some(fold) = self.tracker.fold.as_ref() else { return false };
+        let views = fold.views(messages);
+        let mut first = None;
+        for (index, (live, view)) in self.live.iter_mut().zip(views).enumerate() {
+            if live.view != view {
+                live.view = view;
+                first.get_or_insert(index);
+            }
+        }
+        let Some(first) = first else { return false };
+        let start = self.live[first].start;
+        self.prompt.truncate(start);
+        for live in &mut self.live[first..] {
+            live.start = self.prompt.len();
+            push_blocks(&mut self.prompt, self.weighed, live);
+        }
+        start < self.sent
+    }
+
     fn compact(&mut self) {
         self.outcome.totals.compactions += 1;
-        self.tracker = PolicyTracker::new(self.policy);
+        self.tracker = PolicyTracker::new(self.policy, self.terms.is_hourly);
         self.boundary = Boundary::default();
-        let chars = (SUMMARY_TOKENS as f64 * CHARS_PER_TOKEN) as u64;
+        let chars = (LEFT_TOKENS as f64 * CHARS_PER_TOKEN) as u64;
         self.tracker.push(&self.summary, &[WeighedBlock { chars, ..WeighedBlock::default() }]);
         self.prompt.truncate(1);
-        self.live = vec![LiveMessage { source: None, start: 1, cuts: Vec::new() }];
+        self.live = vec![LiveMessage { source: None, start: 1, cuts: Vec::new(), view: MessageView::Whole }];
+        self.live_at.clear();
         // Each summary says something else.
-        self.prompt.push(SYSTEM - self.outcome.totals.compactions, SUMMARY_TOKENS, None);
+        self.prompt.push(SYSTEM - self.outcome.totals.compactions, LEFT_TOKENS, None);
     }
 
     fn send(&mut self, at_ms: i64, output_tokens: u64) {
         let served = self.cache.send(&mut self.prompt, at_ms);
         self.sent = self.prompt.len();
         let context = self.prompt.tokens();
+        if let Some(fold) = self.tracker.fold() {
+            fold.tell_context(context);
+        }
         let totals = &mut self.outcome.totals;
         totals.calls += 1;
         totals.input_tokens += context;
@@ -239,7 +313,11 @@ impl<'a> Replayer<'a> {
     fn finish(mut self) -> ReplayOutcome {
         for live in &self.live {
             let blocks = live.source.map_or(&[][..], |source| &self.weighed.messages[source]);
-            let said = blocks.iter().map(|block| block.chars).sum::<u64>();
+            let said = match live.view {
+                MessageView::Whole => blocks.iter().map(|block| block.chars).sum::<u64>(),
+                MessageView::WithoutThinking => blocks.iter().filter(|block| !block.is_thinking).map(|block| block.chars).sum(),
+                MessageView::Gone(_) | MessageView::Digest(_) => 0,
+            };
             let lost = live.cuts.iter().map(|missing| missing.lost).sum::<u64>();
             self.outcome.totals.verbatim_chars += said.saturating_sub(lost);
         }
@@ -252,11 +330,27 @@ fn push_blocks(prompt: &mut Prompt, weighed: &WeighedConversation, live: &LiveMe
     let Some(source) = live.source else {
         return;
     };
+    if let MessageView::Digest(text) = &live.view {
+        let tokens = utf16_len(text) as f64 / CHARS_PER_TOKEN * weighed.slope;
+        return prompt.push(hash_of(text), tokens.round() as u64, None);
+    }
+    if matches!(live.view, MessageView::Gone(_)) {
+        return;
+    }
     let mut missing = live.cuts.iter().peekable();
     for (index, block) in weighed.messages[source].iter().enumerate() {
+        if block.is_thinking && live.view == MessageView::WithoutThinking {
+            continue;
+        }
         let saved = missing.next_if(|missing| missing.block == index).map_or(0, |missing| missing.saved);
         prompt.push(content(source, index, saved), shortened(block, saved), block.run);
     }
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Identifies the content of a block: its position, and how much was cut of it.

@@ -36,6 +36,8 @@ pub struct WeighedBlock {
     pub unseen: u64,
     /// Kind of its run, if it is a call or a result.
     pub run: Option<BlockRun>,
+    /// `true` for thinking.
+    pub is_thinking: bool,
 }
 
 impl WeighedBlock {
@@ -50,6 +52,8 @@ impl WeighedBlock {
 pub struct WeighedConversation {
     /// Tokens of the system prompt and of the tools.
     pub base: u64,
+    /// Tokens of each estimated one.
+    pub slope: f64,
     /// The blocks of each message, in the order of its content; a content that is a string is one.
     pub messages: Vec<Vec<WeighedBlock>>,
 }
@@ -91,7 +95,7 @@ impl WeighedConversation {
             before = call.context_tokens;
             start = call.messages_before;
         }
-        Self { base: base.unwrap_or(0), messages }
+        Self { base: base.unwrap_or(0), slope, messages }
     }
 }
 
@@ -176,7 +180,8 @@ fn sized(content: &Value) -> WeighedBlock {
         Some("tool_result") => Some(BlockRun::Results),
         _ => None,
     };
-    WeighedBlock { chars, media, run, ..WeighedBlock::default() }
+    let is_thinking = matches!(content["type"].as_str(), Some("thinking" | "redacted_thinking"));
+    WeighedBlock { chars, media, run, is_thinking, ..WeighedBlock::default() }
 }
 
 /// The median of the numbers so far.

@@ -13,6 +13,7 @@ mod measure;
 mod patch;
 #[cfg(unix)]
 mod postgres;
+mod prune;
 mod real;
 mod recall;
 mod reference;
@@ -60,6 +61,8 @@ enum Bench {
     Archive(archive::ArchiveArgs),
     /// Real transcripts through the archive: what comes back, what is understood, and how long it takes
     Real(real::RealArgs),
+    /// What pruning costs and loses on real transcripts, simulated; nothing is timed
+    Prune(prune::PruneArgs),
     /// The hooks that a user waits for at each prompt and tool, in a large archive with many bundles
     Hooks(hooks::HooksArgs),
     /// Opening an archive in JSON Lines, and adding to it
@@ -87,7 +90,10 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         // Nothing of it is in another process but the server.
         return postgres::run(args);
     }
-    if !matches!(args.what, Bench::Jsonl(_) | Bench::Real(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)) {
+    if !matches!(
+        args.what,
+        Bench::Jsonl(_) | Bench::Real(_) | Bench::Prune(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)
+    ) {
         Steps::default().run("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
     }
     match &args.what {
@@ -97,6 +103,7 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         Bench::Hooks(args) => hooks::run(args),
         Bench::Jsonl(args) => jsonl::run(args),
         Bench::Real(args) => real::run(args),
+        Bench::Prune(args) => prune::run(args),
         Bench::Learn(args) => learn::run(args),
         Bench::Search(args) => search::run(args),
         #[cfg(unix)]

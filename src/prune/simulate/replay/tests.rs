@@ -33,11 +33,17 @@ fn conversation(messages: &[(&str, usize)]) -> ReplayConversation {
 }
 
 fn terms(threshold: u64, cache: cache::CacheModel) -> ReplayTerms {
-    ReplayTerms { threshold, cache, price: Prices::built_in().unwrap().of("claude-sonnet-4-5", false) }
+    ReplayTerms { threshold, cache, is_hourly: false, price: Prices::built_in().unwrap().of("claude-sonnet-4-5", false) }
 }
 
 fn run(conversation: &ReplayConversation, policy: &Policy, threshold: u64, cache: cache::CacheModel) -> ReplayOutcome {
-    replay(conversation, &WeighedConversation::new(conversation), policy, &terms(threshold, cache))
+    replay(
+        conversation,
+        &WeighedConversation::new(conversation),
+        Some(&References::of(conversation)),
+        policy,
+        &terms(threshold, cache),
+    )
 }
 
 fn ours(scope: PruneScope) -> Policy {
@@ -90,14 +96,14 @@ fn a_boundary_that_moves_costs_what_is_behind_it() {
 
 #[test]
 fn a_full_window_is_compacted_and_charged() {
-    let messages = [("user", 1_000), ("assistant", 0), ("result", 7_000), ("assistant", 0), ("result", 500), ("assistant", 0)];
-    let found = run(&conversation(&messages), &Policy::None, 10_000, cache::CacheModel::Api);
+    let messages = [("user", 1_000), ("assistant", 0), ("result", 17_000), ("assistant", 0), ("result", 500), ("assistant", 0)];
+    let found = run(&conversation(&messages), &Policy::None, 20_000, cache::CacheModel::Api);
     // Before and after; the summary is all that is left.
-    assert_eq!(found.contexts, [(0, 3_000), (1, 10_000), (1, 4_000), (2, 4_500)]);
-    assert_eq!((found.totals.calls, found.totals.compactions, found.totals.peak_tokens), (4, 1, 10_000));
-    assert_eq!(found.totals.output_tokens, 3 * 100 + SUMMARY_TOKENS);
-    assert_eq!(found.totals.input_tokens, 3_000 + 10_000 + 4_000 + 4_500);
-    assert_eq!(found.totals.text_chars, 8_500 * 7 / 2);
+    assert_eq!(found.contexts, [(0, 3_000), (1, 20_000), (1, 14_000), (2, 14_500)]);
+    assert_eq!((found.totals.calls, found.totals.compactions, found.totals.peak_tokens), (4, 1, 20_000));
+    assert_eq!(found.totals.output_tokens, 3 * 100 + SUMMARY_OUTPUT_TOKENS);
+    assert_eq!(found.totals.input_tokens, 3_000 + 20_000 + 14_000 + 14_500);
+    assert_eq!(found.totals.text_chars, 18_500 * 7 / 2);
     assert_eq!(found.totals.verbatim_chars, 500 * 7 / 2);
     assert_eq!(found.totals.prefix_changes, 0);
 }
@@ -148,4 +154,33 @@ proptest! {
             prop_assert!(unlimited.input_tokens <= whole.input_tokens);
         }
     }
+}
+
+/// The answer names what was read: it is lost where all of it was cut, and not where a policy leaves it.
+#[test]
+fn what_an_answer_needs_is_counted() {
+    let mut needed = conversation(&[
+        ("user", 1_000),
+        ("assistant", 500),
+        ("result", 3_000),
+        ("assistant", 0),
+        ("result", 1_000),
+        ("assistant", 0),
+    ]);
+    let read = format!("{}\nlet tail_tokens = 7;", "abcdefg".repeat(1_500));
+    needed.messages[2].value["message"]["content"][0]["content"] = read.into();
+    needed.messages[5].value["message"]["content"] = json!([
+        { "type": "text", "text": "tail_tokens is 7" },
+        { "type": "tool_use", "id": "u", "name": "Edit", "input": { "file_path": "a", "old_string": "let tail_tokens = 7;\n" } },
+    ]);
+    needed.messages[2].value["message"]["content"].as_array_mut().unwrap().push(json!({
+        "type": "text", "text": "\n  1→ let tail_tokens = 7;",
+    }));
+    let counted = |policy: &Policy, threshold| run(&needed, policy, threshold, cache::CacheModel::Api).totals.needs;
+    let all = NeedsCount { references: 1, lost_references: 0, edits: 1, blind_edits: 0 };
+    assert_eq!(counted(&Policy::None, 100_000), all);
+    assert_eq!(counted(&ours(PruneScope::All), 100_000), all, "the shorter of the two texts is not cut");
+    needed.messages[2].value["message"]["content"].as_array_mut().unwrap().pop();
+    let counted = |policy: &Policy, threshold| run(&needed, policy, threshold, cache::CacheModel::Api).totals.needs;
+    assert_eq!(counted(&ours(PruneScope::All), 100_000), NeedsCount { lost_references: 1, blind_edits: 1, ..all });
 }

@@ -1,0 +1,30 @@
+//! Digests: what stands in the place of folded rounds. They are worded as a record of what was, so that no model takes them for a task.
+
+use super::round::{Level, Round, one_line};
+
+/// The text in the place of some rounds, `first` and `last` being the first digits of the ids of their first and last message.
+pub(super) fn digest(rounds: &[&Round], ends: Option<(String, String)>) -> String {
+    let steps = if rounds.len() == 1 { "1 step".to_owned() } else { format!("{} steps", rounds.len()) };
+    let recall = ends.map(|(first, last)| format!(", recall ctx:{first}..{last}")).unwrap_or_default();
+    let mut text = format!("[earlier context folded: {steps}{recall}]");
+    for round in rounds {
+        if round.level == Level::Lines {
+            for call in &round.calls {
+                text.push_str("\n- ");
+                text.push_str(&one_line(&call.name));
+                if !call.target.is_empty() {
+                    text.push(' ');
+                    text.push_str(&call.target);
+                }
+                if let Some(handle) = &call.handle {
+                    text.push_str(&format!(" ({handle})"));
+                }
+            }
+        }
+        for said in round.texts_at(round.level, round.has_whole_texts).filter(|said| !said.is_empty()) {
+            text.push_str("\n- said: ");
+            text.push_str(said);
+        }
+    }
+    text
+}

@@ -1,0 +1,339 @@
+/*!
+Folding: whole old rounds leave the request, oldest first, until the newest tokens are left that the user wants to keep.
+
+A *round* is an answer of the model, with all messages of its id, and the results of its calls. A folded round is a line or two of a
+digest that stands in its place, with a handle by which all of it can be recalled. Prompts are never cut, nor is what the client wrote.
+
+It is a function of the messages alone, settled by prefixes of the array: no clock, no randomness, and integers only, so that the twin in
+JavaScript comes to the same. Sizes are those of the messages before they were folded.
+
+# When
+
+At each request, with K the tokens to keep, at most half of what the window has beside system prompt and tools:
+
+- the window is full: what was sent last and what came since leave less than [`ROOM_TOKENS`] to where the client compacts; or
+- the cache is cold: its entries have expired, so a change costs nothing, and 8,000 tokens or more came since the last time; or
+- four times K came since the last time, and it pays ([`account`]).
+
+# What
+
+First the thinking of all rounds but the newest. Then, until K is left (when cold, one and a half times K), whichever of these steps is of the
+oldest round, counting the tokens behind a round twice for the first kind:
+
+1. a round becomes a line for each call (tool, target, handle) and the start of each text;
+2. nothing is left of it but its place in the count of rounds; of the last answer before a prompt, also the start of its text.
+
+Never the newest round, never one with less than [`TAIL_TOKENS`] behind it, never in a turn whose prompt says `#keep`, never with a protected
+tool or file. In the newest human turns ([`FoldSettings::keep_turns`]) texts stay whole.
+*/
+
+mod account;
+mod digest;
+mod round;
+mod view;
+
+pub use view::{MessageView, fold};
+
+use serde_json::Value;
+
+use self::account::Account;
+use self::round::{Level, Round};
+use super::message;
+use super::size::{ConversationSize, TOKENS_PER_MEDIA_BLOCK};
+
+/// Tokens of the system prompt and the tools, until an answer's usage says it.
+const DEFAULT_BASE_TOKENS: i64 = 40_000;
+/// Tokens before the end of the window at which the client compacts, in new releases.
+const RESERVE_TOKENS: i64 = 33_000;
+/// Tokens before that at which the window counts as full.
+pub const ROOM_TOKENS: i64 = 10_000;
+/// Tokens at the end that are never folded.
+pub const TAIL_TOKENS: i64 = 8_000;
+/// Minimum tokens that came since the last time, when the cache is cold.
+const MIN_GROWN_TOKENS: i64 = 8_000;
+/// Minimum tokens that are saved, or nothing is done.
+const MIN_SAVED_TOKENS: i64 = 4_000;
+/// Times K that have to come before a prune that is not free.
+const STEPS: i64 = 4;
+
+/// A token has 2.6 UTF-16 code units: with that, sizes agree best with those of real sessions, what the client adds unseen included.
+fn tokens(units: i64) -> i64 {
+    units * 5 / 13
+}
+
+fn units(tokens: i64) -> i64 {
+    tokens * 13 / 5
+}
+
+/// Settings of folding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoldSettings {
+    /// Tokens of the model's window.
+    pub window_tokens: u64,
+    /// Tokens of the conversation that stay, if possible; `None` for [`default_keep_tokens`].
+    pub keep_tokens: Option<u64>,
+    /// Number of the newest human turns whose text stays whole.
+    pub keep_turns: u64,
+    /// Tokens of a conversation below which nothing happens.
+    pub threshold_tokens: u64,
+    /// UTF-16 code units that are left of a text.
+    pub max_chars: u64,
+}
+
+/// Tokens that stay by default: 15,000 of a window of 200,000, and 23,000 of 1,000,000.
+pub fn default_keep_tokens(window_tokens: u64) -> u64 {
+    13_000 + window_tokens / 100
+}
+
+/// A message of the conversation.
+#[derive(Debug, Clone, Copy, Default)]
+struct FoldedMessage {
+    /// Its size, and that of the thinking in it.
+    units: i64,
+    thinking_units: i64,
+    is_thinking_gone: bool,
+    /// Its round.
+    round: Option<usize>,
+}
+
+/// A conversation, and what of it is folded.
+#[derive(Debug, Clone)]
+pub struct Fold {
+    settings: FoldSettings,
+    messages: Vec<FoldedMessage>,
+    rounds: Vec<Round>,
+    /// Index of each human prompt, and `true` if its turn stays whole.
+    prompts: Vec<(usize, bool)>,
+    /// Id of the newest answer.
+    answer: Option<String>,
+    account: Account,
+    base: Option<i64>,
+    /// What was read for the newest answer, in tokens; and the number of messages then.
+    usage: Option<i64>,
+    /// `true` if usage is told, rather than read from the messages.
+    is_told: bool,
+    /// Number of messages at the newest request.
+    requested: usize,
+    /// Newest timestamp, and that at the request before.
+    newest_ms: Option<i64>,
+    requested_ms: Option<i64>,
+    /// Size of the conversation as it is sent, and what the last prune left of it.
+    left: i64,
+    after: i64,
+    /// Number of prunes.
+    pub prunes: u64,
+}
+
+/// A step of a plan: the new level of a round.
+type Step = (usize, Level);
+
+impl Fold {
+    /// Starts with an empty conversation.
+    pub fn new(settings: &FoldSettings) -> Self {
+        Self {
+            settings: settings.clone(),
+            messages: Vec::new(),
+            rounds: Vec::new(),
+            prompts: Vec::new(),
+            answer: None,
+            account: Account::default(),
+            base: None,
+            usage: None,
+            is_told: false,
+            requested: 0,
+            newest_ms: None,
+            requested_ms: None,
+            left: 0,
+            after: 0,
+            prunes: 0,
+        }
+    }
+
+    /// Adds the next message, as it was before anything was folded. Before an answer stands a request.
+    pub fn push(&mut self, message: &Value) {
+        let id = round::answer_id(message);
+        if id.is_some() && id != self.answer.as_deref() {
+            self.request();
+            self.answer = id.map(str::to_owned);
+            self.account.note_cache_writes(&message["message"]["usage"]);
+            self.rounds.push(Round::new(self.messages.len(), self.prompts.len(), &self.settings));
+        }
+        let index = self.messages.len();
+        let mut new = FoldedMessage { units: size(message), ..FoldedMessage::default() };
+        if id.is_some() && !self.is_told {
+            self.note_usage(round::context_tokens(message));
+        }
+        if id.is_some() || round::has_result(message) {
+            new.thinking_units = round::thinking_units(message);
+            new.round = self.rounds.len().checked_sub(1);
+            if let Some(round) = self.rounds.last_mut() {
+                round.add(index, message, new.units);
+            }
+        }
+        if message::is_human_prompt(message) {
+            self.prompts.push((index, message::is_pinning_prompt(message)));
+            if let Some(round) = self.rounds.last_mut() {
+                round.ends_turn = true;
+            }
+        }
+        self.newest_ms = self.newest_ms.max(round::timestamp_ms(message));
+        self.messages.push(new);
+    }
+
+    /// Says what was read for the newest request, where the messages' usage is of other requests.
+    pub fn tell_context(&mut self, tokens: u64) {
+        self.is_told = true;
+        self.note_usage(Some(tokens.cast_signed()));
+    }
+
+    /// Says how long cache entries live, where the messages' usage is of other requests.
+    pub fn tell_lifetime(&mut self, is_hourly: bool) {
+        self.account.is_told_hourly = Some(is_hourly);
+    }
+
+    fn note_usage(&mut self, context: Option<i64>) {
+        let Some(context) = context else { return };
+        self.usage = Some(context);
+        if self.base.is_none() {
+            let before = self.messages[..self.requested].iter().map(|message| message.units).sum();
+            self.base = Some((context - tokens(before)).max(0));
+        }
+    }
+
+    /// Decides what is folded in a request with all messages so far. Returns `true` if that changed.
+    pub fn request(&mut self) -> bool {
+        if self.requested == self.messages.len() {
+            return false;
+        }
+        let new = &self.messages[self.requested..];
+        let new_units: i64 = new.iter().map(|message| message.units).sum();
+        let answer_units = self.rounds.last().map_or(0, |round| round.answer_units);
+        self.account.answered(tokens(answer_units));
+        self.requested = self.messages.len();
+        self.left += new_units;
+        self.account.grow(new_units);
+
+        let base = self.base.unwrap_or(DEFAULT_BASE_TOKENS);
+        let limit = self.settings.window_tokens.cast_signed() - RESERVE_TOKENS;
+        let is_cold = match (self.requested_ms, self.newest_ms) {
+            (Some(before), Some(now)) => now - before >= self.account.lifetime_ms(),
+            _ => false,
+        };
+        self.requested_ms = self.newest_ms;
+        let filled = self.usage.map_or(base + tokens(self.left), |usage| usage + tokens(new_units));
+        let is_full = filled >= limit - ROOM_TOKENS;
+        let grown = tokens(self.left) - tokens(self.after);
+        let wanted = self.settings.keep_tokens.unwrap_or_else(|| default_keep_tokens(self.settings.window_tokens));
+        let keep = wanted.cast_signed().min((limit - base) / 2).max(0);
+        let is_due = is_full || (is_cold && grown >= MIN_GROWN_TOKENS) || grown >= STEPS * keep;
+        let mut is_pruned = false;
+        if is_due && tokens(self.account.whole) >= self.settings.threshold_tokens.cast_signed() {
+            let (left, steps) = self.plan(units(if is_cold { keep * 3 / 2 } else { keep }));
+            let pays = is_full || is_cold || self.account.pays(tokens(left));
+            if tokens(self.left) - tokens(left) >= MIN_SAVED_TOKENS && pays {
+                self.apply(&steps);
+                (self.left, self.after) = (left, left);
+                self.prunes += 1;
+                is_pruned = true;
+            }
+        }
+        self.account.request(base, limit, tokens(self.left), is_cold, is_pruned);
+        is_pruned
+    }
+
+    /// What is left, in code units, after all steps that it takes to come to a goal.
+    fn plan(&self, goal: i64) -> (i64, Vec<Step>) {
+        let Some(newest) = self.rounds.last() else { return (self.left, Vec::new()) };
+        let mut left = self.left;
+        for (index, message) in self.messages[..newest.first].iter().enumerate() {
+            // That of folded rounds is gone already.
+            let is_folded = message.round.is_some_and(|round| self.rounds[round].level != Level::Whole);
+            if !message.is_thinking_gone && !is_folded && !self.is_pinned(index) {
+                left -= message.thinking_units;
+            }
+        }
+        let mut sizes: Vec<i64> = Vec::with_capacity(self.rounds.len());
+        for round in &self.rounds {
+            // Texts of turns that have become old since are shortened.
+            let size = self.size_of(round, round.level);
+            let before = if round.level == Level::Whole { size } else { round.size };
+            left += size - before;
+            sizes.push(size);
+        }
+        let mut order = Vec::new();
+        let mut behind = 0;
+        let mut at = self.messages.len();
+        for (number, round) in self.rounds.iter().enumerate().rev() {
+            behind += self.messages[round.last + 1..at].iter().map(|message| message.units).sum::<i64>();
+            at = round.last + 1;
+            if number + 1 == self.rounds.len()
+                || behind < units(TAIL_TOKENS)
+                || !round.is_foldable()
+                || self.is_pinned(round.first)
+            {
+                continue;
+            }
+            for (level, key) in [(Level::Lines, 2 * behind), (Level::Count, behind)] {
+                if level > round.level {
+                    order.push((-key, number, level));
+                }
+            }
+        }
+        order.sort_unstable();
+        let mut steps = Vec::new();
+        for (_, number, level) in order {
+            if left <= goal {
+                break;
+            }
+            let size = self.size_of(&self.rounds[number], level);
+            if size < sizes[number] {
+                left += size - sizes[number];
+                sizes[number] = size;
+                steps.push((number, level));
+            }
+        }
+        (left, steps)
+    }
+
+    /// The size of a round at a level, as of the newest request. Thinking is no part of it: it goes first.
+    fn size_of(&self, round: &Round, level: Level) -> i64 {
+        let has_whole_texts = self.has_whole_texts(round);
+        match level {
+            Level::Whole if self.is_pinned(round.first) => round.units,
+            Level::Whole => round.units - round.thinking_units,
+            level => round.folded_size(level, has_whole_texts),
+        }
+    }
+
+    fn apply(&mut self, steps: &[Step]) {
+        let Some(newest) = self.rounds.last().map(|round| round.first) else { return };
+        for index in 0..newest {
+            self.messages[index].is_thinking_gone = self.messages[index].is_thinking_gone || !self.is_pinned(index);
+        }
+        for (number, level) in steps {
+            self.rounds[*number].level = *level;
+        }
+        let texts: Vec<bool> = self.rounds.iter().map(|round| self.has_whole_texts(round)).collect();
+        for (round, has_whole_texts) in self.rounds.iter_mut().zip(texts).filter(|(round, _)| round.level != Level::Whole) {
+            round.has_whole_texts = has_whole_texts;
+            round.size = round.folded_size(round.level, has_whole_texts);
+        }
+    }
+
+    /// `true` if a round is in one of the newest human turns, whose texts stay.
+    fn has_whole_texts(&self, round: &Round) -> bool {
+        round.turn as u64 + self.settings.keep_turns > self.prompts.len() as u64
+    }
+
+    /// `true` if a message belongs to a turn that stays whole.
+    fn is_pinned(&self, index: usize) -> bool {
+        let turn = self.prompts.partition_point(|(prompt, _)| *prompt <= index);
+        turn.checked_sub(1).is_some_and(|turn| self.prompts[turn].1)
+    }
+}
+
+/// The size of a message in code units; an image or a document counts as many tokens as anywhere.
+fn size(message: &Value) -> i64 {
+    let ConversationSize { chars, media_blocks } = ConversationSize::of(message);
+    (chars + media_blocks * (TOKENS_PER_MEDIA_BLOCK * 13 / 5)).cast_signed()
+}

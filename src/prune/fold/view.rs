@@ -1,0 +1,115 @@
+//! The messages that are sent after folding.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::digest::digest;
+use super::round::{Level, Round, digits, is_thinking};
+use super::{Fold, FoldSettings};
+use crate::message::{conversation_content, is_type};
+
+/// What is sent of a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum MessageView {
+    /// All of it.
+    #[default]
+    Whole,
+    /// All but its thinking.
+    WithoutThinking,
+    /// Nothing; if it was folded, the index of the message that has the digest.
+    Gone(Option<usize>),
+    /// A digest in its place.
+    Digest(String),
+}
+
+impl Fold {
+    /// What is sent of each message, as of the newest request. `messages` are those that were pushed.
+    pub fn views<'m>(&self, messages: impl Iterator<Item = &'m Value>) -> Vec<MessageView> {
+        let messages: Vec<&Value> = messages.collect();
+        let mut views = vec![MessageView::Whole; messages.len()];
+        let mut run = Run::default();
+        for (index, message) in messages.iter().enumerate() {
+            let known = self.messages.get(index).copied().unwrap_or_default();
+            let round = known.round.and_then(|number| Some((number, self.rounds.get(number)?)));
+            if let Some((number, round)) = round
+                && round.level != Level::Whole
+            {
+                run.add(index, message, number, round);
+                views[index] = MessageView::Gone(run.at);
+                continue;
+            }
+            if known.is_thinking_gone && known.thinking_units > 0 {
+                let blocks = conversation_content(message).and_then(Value::as_array);
+                let has_others = blocks.is_some_and(|blocks| blocks.iter().any(|block| !is_thinking(block)));
+                views[index] = if has_others { MessageView::WithoutThinking } else { MessageView::Gone(None) };
+            }
+            // Others are not sent, so they part nothing.
+            let is_sent = ["user", "assistant", "attachment"].iter().any(|kind| is_type(message, kind));
+            if is_sent && !matches!(views[index], MessageView::Gone(_)) {
+                run.end(&mut views);
+            }
+        }
+        run.end(&mut views);
+        views
+    }
+}
+
+/// Folded rounds with nothing between them that is sent.
+#[derive(Default)]
+struct Run<'f> {
+    at: Option<usize>,
+    rounds: Vec<(usize, &'f Round)>,
+    ends: Option<(String, String)>,
+}
+
+impl<'f> Run<'f> {
+    fn add(&mut self, index: usize, message: &Value, number: usize, round: &'f Round) {
+        self.at.get_or_insert(index);
+        if self.rounds.last().is_none_or(|(last, _)| *last != number) {
+            self.rounds.push((number, round));
+        }
+        if let Some(digits) = digits(message) {
+            let first = self.ends.take().map_or_else(|| digits.clone(), |(first, _)| first);
+            self.ends = Some((first, digits));
+        }
+    }
+
+    fn end(&mut self, views: &mut [MessageView]) {
+        let Self { at, rounds, ends } = std::mem::take(self);
+        if let Some(at) = at {
+            let rounds: Vec<&Round> = rounds.into_iter().map(|(_, round)| round).collect();
+            views[at] = MessageView::Digest(digest(&rounds, ends));
+        }
+    }
+}
+
+/// Folds a conversation, an array of Claude Code's internal messages, as in a request at its end. Borrowed if nothing changes.
+pub fn fold<'a>(messages: &'a [Value], settings: &FoldSettings) -> Cow<'a, [Value]> {
+    let mut folding = Fold::new(settings);
+    messages.iter().for_each(|message| folding.push(message));
+    folding.request();
+    let views = folding.views(messages.iter());
+    if views.iter().all(|view| *view == MessageView::Whole) {
+        return Cow::Borrowed(messages);
+    }
+    let sent = messages.iter().zip(views).filter_map(|(message, view)| match view {
+        MessageView::Whole => Some(message.clone()),
+        MessageView::WithoutThinking => {
+            let mut message = message.clone();
+            if let Some(blocks) = message["message"]["content"].as_array_mut() {
+                blocks.retain(|block| !is_thinking(block));
+            }
+            Some(message)
+        }
+        MessageView::Gone(_) => None,
+        MessageView::Digest(text) => Some(json!({
+            "type": "user",
+            "isMeta": true,
+            "uuid": message["uuid"],
+            "timestamp": message["timestamp"],
+            "message": { "role": "user", "content": text },
+        })),
+    });
+    Cow::Owned(sent.collect())
+}
