@@ -10,6 +10,7 @@ mod mend;
 mod repair;
 mod reread;
 
+pub(crate) use repair::note_corrected_lines;
 pub use repair::{Repair, repairs};
 
 use std::fs::{self, File, TryLockError};
