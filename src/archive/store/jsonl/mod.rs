@@ -30,6 +30,8 @@ mod quarantine;
 mod replay;
 mod store;
 mod sums;
+#[cfg(test)]
+mod tests;
 mod transcript_files;
 
 pub use check::Finding;

@@ -106,7 +106,7 @@ pub(super) fn replace(folder: &Folder, transcript: &str, lines: &str) {
 /// Returns the line about a piece, if there is one.
 pub(super) fn line_about(folder: &Folder, transcript: &str, piece: Piece<'_>) -> Option<String> {
     let text = read(folder, transcript);
-    text.lines().rev().find(|line| SumsLine::of(line).is_some_and(|line| line.is_of(piece))).map(|line| format!("{line}\n"))
+    SumsLine::about(&text, piece).map(|(line, _)| format!("{line}\n"))
 }
 
 /// Text of the file; empty where there is none that can be read.
@@ -115,6 +115,10 @@ fn read(folder: &Folder, transcript: &str) -> String {
     if let Ok(file) = folder.open(&sums_file(transcript), File::options().read(true)) {
         file.take(MAX_BYTES).read_to_end(&mut bytes).ok();
     }
+    text_of(bytes)
+}
+
+fn text_of(bytes: Vec<u8>) -> String {
     // The highest bit of a byte is not used: where it is there, it was flipped.
     bytes.into_iter().map(|byte| char::from(byte & 0x7f)).collect()
 }
@@ -135,11 +139,14 @@ pub(super) enum BlockState {
 impl BlockSums {
     /// Returns the checksums of a piece, if they are known.
     pub fn of(folder: &Folder, transcript: &str, piece: Piece<'_>) -> Option<Self> {
-        let line = line_about(folder, transcript, piece)?;
-        let sums = SumsLine::of(line.trim_end_matches('\n'))?.sums;
-        // A space that is damaged moves nothing either.
+        Self::in_text(&read(folder, transcript), piece)
+    }
+
+    fn in_text(text: &str, piece: Piece<'_>) -> Option<Self> {
+        let (_, line) = SumsLine::about(text, piece)?;
+        // A space that is damaged moves nothing.
         let digits = |sum: &[u8]| <BlockSum>::try_from(sum.get(1..)?).ok();
-        sums.as_bytes().chunks(DIGITS + 1).map(digits).collect::<Option<Vec<_>>>().map(Self)
+        line.sums.as_bytes().chunks(DIGITS + 1).map(digits).collect::<Option<Vec<_>>>().map(Self)
     }
 
     /// Turns single flipped bits of a piece back, one in each block at most, and returns the states of its blocks.
@@ -184,8 +191,11 @@ impl<'a> SumsLine<'a> {
         (is_whole && start.checked_add(bytes.into()).is_some()).then_some(Self { start, bytes, tie, sums })
     }
 
-    fn is_of(&self, (start, bytes, sha256): Piece<'_>) -> bool {
-        (self.start, self.bytes) == (start, bytes) && digest::hex(sha256).starts_with(self.tie)
+    /// The last line about a piece, and what it says.
+    fn about(text: &'a str, (start, bytes, sha256): Piece<'_>) -> Option<(&'a str, Self)> {
+        let tie = digest::hex(sha256);
+        let is_about = |line: &Self| (line.start, line.bytes) == (start, bytes) && tie.starts_with(line.tie);
+        text.lines().rev().find_map(|line| Some((line, Self::of(line).filter(is_about)?)))
     }
 }
 
@@ -266,13 +276,11 @@ mod tests {
         /// A line with a flipped bit is the same line, or none: it never makes a sound block a damaged one.
         #[test]
         fn a_damaged_line_costs_nothing(bit: proptest::sample::Index) {
-            let (_root, folder) = folder();
-            let whole = piece(9_000);
-            let mut text = line(0, &whole, &digest::sha256(&whole)).into_bytes();
+            let (whole, sha256) = (piece(9_000), digest::sha256(&piece(9_000)));
+            let mut text = line(0, &whole, &sha256).into_bytes();
             let bit = bit.index(text.len() * 8);
             text[bit / 8] ^= 1 << (bit % 8);
-            fs::write(folder.file(&sums_file(NAME)), text).expect("written");
-            if let Some(sums) = noted(&folder, 0, &whole) {
+            if let Some(sums) = BlockSums::in_text(&text_of(text), (0, 9_000, &sha256)) {
                 prop_assert_eq!(sums.correct(&mut whole.clone()), vec![BlockState::Sound; 3]);
             }
         }
