@@ -36,8 +36,7 @@ pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, is_asked: bool, ou
         }
         if repair.corrected_lines > 0 {
             let lines = count(repair.corrected_lines, "line");
-            output
-                .line(format!("{} {lines} of the journal had a flipped bit, which was turned back", styled(BAD, "damage:")))?;
+            output.line(format!("{} {lines} of the journal had a flipped bit, which was turned back", styled(BAD, "damage:")))?;
         }
         if repair.resealed_pages > 0 {
             let pages = count(repair.resealed_pages, "page");

@@ -139,12 +139,7 @@ impl JsonlStore {
                         turns.extend(self.replayed.memory.turns_in(&range, lost.end - lost.start)?);
                     }
                     let start = lost.first().map_or(start, |lost| lost.start);
-                    findings.push(Finding::Transcript {
-                        file: file.clone(),
-                        start,
-                        turns: turns.into_iter().collect(),
-                        cause,
-                    });
+                    findings.push(Finding::Transcript { file: file.clone(), start, turns: turns.into_iter().collect(), cause });
                 }
             }
         }

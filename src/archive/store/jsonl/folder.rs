@@ -118,9 +118,7 @@ impl Folder {
     /// `true` if there are transcript files.
     pub fn has_transcripts(&self) -> Result<bool, StoreError> {
         match fs::read_dir(self.file(TRANSCRIPTS)) {
-            Ok(listed) => {
-                Ok(listed.flatten().any(|entry| is_transcript(&entry.path())))
-            }
+            Ok(listed) => Ok(listed.flatten().any(|entry| is_transcript(&entry.path()))),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(cause) => Err(self.explain(TRANSCRIPTS, cause)),
         }

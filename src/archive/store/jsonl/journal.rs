@@ -112,7 +112,8 @@ impl ChangeJournal {
         options.write(is_to_be_written).read(true);
         let Some(file) = folder.open_if_there(JOURNAL_FILE, &mut options)? else { return Ok(None) };
         let head = JournalHeader { format: FORMAT, schema: 0, id: String::new(), entries: Extent::default(), turns: 0 };
-        let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0, flipped: Vec::new() };
+        let mut journal =
+            Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0, flipped: Vec::new() };
         let mut first = None;
         // Just the first line: the others are read by who knows what they mean.
         journal.read_some(1, &mut |_, line| {
@@ -137,7 +138,8 @@ impl ChangeJournal {
     /// Creates a journal in a file, which is emptied.
     pub fn create(folder: &Folder, name: &str, head: JournalHeader) -> Result<Self, StoreError> {
         let file = folder.open(name, files::private().read(true).create(true).truncate(true))?;
-        let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0, flipped: Vec::new() };
+        let mut journal =
+            Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0, flipped: Vec::new() };
         let line = json(&JournalHeaderLine { journal: journal.head.clone() })?;
         journal.append(&line)?;
         journal.begin = journal.at.bytes;

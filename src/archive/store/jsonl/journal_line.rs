@@ -121,7 +121,8 @@ mod tests {
     /// A journal of some lines, one of them with bytes that are one bit away from a line break.
     fn journal() -> (Vec<u8>, Vec<usize>) {
         let (mut text, mut starts, mut crc) = (Vec::new(), Vec::new(), 0);
-        for said in ["{\"journal\":{\"id\":\"0a\"}}", "{\"a\":\"J*\u{2028}\u{288a}\"}", "{\"b\":[1,2,{\"c\":null}]}", "{\"d\":1}"] {
+        for said in ["{\"journal\":{\"id\":\"0a\"}}", "{\"a\":\"J*\u{2028}\u{288a}\"}", "{\"b\":[1,2,{\"c\":null}]}", "{\"d\":1}"]
+        {
             starts.push(text.len());
             let (line, next) = line_of(said.as_bytes(), crc);
             text.extend(line);

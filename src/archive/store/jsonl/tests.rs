@@ -9,7 +9,9 @@ use tempfile::TempDir;
 use super::{Finding, JsonlStore, LockPolicy};
 use crate::ingest::{IngestReport, ingest};
 use crate::recovery;
-use crate::store::{EVERYTHING, MaintenanceStore, TranscriptAppender, SegmentReader, SessionReader, Transcript, TurnReader, TurnSelection};
+use crate::store::{
+    EVERYTHING, MaintenanceStore, SegmentReader, SessionReader, Transcript, TranscriptAppender, TurnReader, TurnSelection,
+};
 
 const SESSION: &str = "s";
 
