@@ -71,6 +71,26 @@ fn in_a_transcript() {
     assert!(ran.code != Some(0) && ran.stderr.contains("damaged"), "{ran:?}");
 }
 
+/// Most of a damaged piece can be read; what cannot is named.
+#[test]
+fn in_a_part_of_a_piece() {
+    let sandbox = Sandbox::new();
+    let talk = sandbox.talk(1, Lines::of("s").turns(60));
+    lines_hook(&sandbox, "stop", &talk.input());
+    let whole = talk.bytes();
+    fs::remove_file(&talk.path).unwrap();
+    assert!(whole.len() > 5 * 4096, "{}", whole.len());
+    garble(&copies(&sandbox)[0], 9_000);
+    let found = findings(&sandbox);
+    assert!(matches!(&found[..], [Finding::Transcript { start: 8192, turns, .. }] if turns.len() < 20), "{found:?}");
+    let ran = run(choosing_lines(&sandbox, &["archive", "restore", &talk.id, "--partial"]), b"").with_code(1);
+    assert!(ran.stderr.contains("left out: 4096 bytes from byte 8192 on"), "{ran:?}");
+    assert!(ran.stdout.as_bytes() == [&whole[..8192], &whole[12288..]].concat());
+    let ran = run(choosing_lines(&sandbox, &["archive", "search", "zzyzx"]), b"");
+    let Finding::Transcript { turns, .. } = &found[0] else { unreachable!() };
+    assert!(ran.stderr.contains(&format!("{} turns are damaged and were not looked through", turns.len())), "{ran:?}");
+}
+
 #[test]
 fn in_the_entries() {
     let (sandbox, first, second) = archived();

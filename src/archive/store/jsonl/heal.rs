@@ -14,11 +14,19 @@ use super::journal::ChangeJournal;
 use super::pieces::PieceState;
 use super::sums::Piece;
 use super::{FoundTranscript, JsonlStore};
+use crate::recovery;
 use crate::store::sqlite::bytes_of_file;
 use crate::store::{EVERYTHING, StoreError};
 use ctxbridge_common::{digest, files};
 
 impl JsonlStore {
+    /// Notes repairs of the journal in a data folder from now on.
+    #[must_use]
+    pub fn noting_repairs(mut self, data: &Path) -> Self {
+        self.data = Some(data.to_owned());
+        self
+    }
+
     /// Turns flipped bits of the journal back, and puts damaged pieces of all transcripts back. Returns the number of pieces.
     ///
     /// # Errors
@@ -39,6 +47,18 @@ impl JsonlStore {
         self.refresh()?;
         let found = self.replayed.memory.all_transcripts()?.into_iter().find(|(_, path, ..)| path == transcript);
         found.map_or(Ok(0), |found| self.heal_generation(&found, found.3, file))
+    }
+
+    /// Turns flipped bits of the journal back that were found, and notes it. The caller holds the lock.
+    pub(super) fn turn_back(&mut self) {
+        let lines = self.journal.turn_back();
+        self.note_corrected(lines);
+    }
+
+    fn note_corrected(&self, lines: u64) {
+        if let Some(data) = &self.data {
+            recovery::note_corrected_lines(data, lines);
+        }
     }
 
     /// Turns flipped bits back, also those before a checkpoint, which nobody has read. Other damage is left to compaction.

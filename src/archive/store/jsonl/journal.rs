@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use serde::{Deserialize, Serialize};
 
 use super::folder::{Folder, JOURNAL_FILE};
-use super::journal_line;
+use super::journal_line::{self, Correction, FlippedByte};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use ctxbridge_common::files;
@@ -66,15 +66,6 @@ pub(super) struct ChangeJournal {
     pub begin: u64,
     /// Bytes with a flipped bit, which are read as they were.
     flipped: Vec<FlippedByte>,
-}
-
-/// A byte of the file with a flipped bit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FlippedByte {
-    /// Its position.
-    pub at: u64,
-    is: u8,
-    was: u8,
 }
 
 /// A position between two lines.
@@ -211,7 +202,9 @@ impl ChangeJournal {
             self.seen = self.at.bytes + bytes;
             let crc = match journal_line::checked(&line, self.at.crc) {
                 Some(crc) => crc,
-                None => match corrected(&mut reader, &mut line, &self.at).map_err(|cause| failed(&self.folder, cause))? {
+                None => match journal_line::corrected(&mut reader, &mut line, &self.at)
+                    .map_err(|cause| failed(&self.folder, cause))?
+                {
                     Correction::Done(crc, byte) => {
                         if !self.flipped.contains(&byte) {
                             self.flipped.push(byte);
@@ -287,43 +280,6 @@ impl ChangeJournal {
     pub fn newer(&self, found: u32, known: u32) -> StoreError {
         StoreError::Open { path: self.folder.file(JOURNAL_FILE), cause: DatabaseOpenError::Newer { found, known } }
     }
-}
-
-/// Outcome of correcting a line.
-enum Correction {
-    /// It is right now, with this checksum, and a byte had a flipped bit.
-    Done(u32, FlippedByte),
-    /// It is the last one, and no line.
-    Unfinished,
-    /// It is damaged in another way.
-    Impossible,
-}
-
-/// Corrects a line that is not right, or was taken for one since its line break is damaged. The reader stands behind the corrected
-/// line afterwards.
-fn corrected(reader: &mut BufReader<&File>, line: &mut Vec<u8>, at: &Position) -> io::Result<Correction> {
-    if line.is_empty() {
-        return Ok(Correction::Unfinished);
-    }
-    let has_end = line.ends_with(b"\n");
-    let length = line.len();
-    // Two lines at most can have been this one, or one more be needed to make it whole; the next one is the proof.
-    for _ in 0..2 {
-        reader.read_until(b'\n', line)?;
-    }
-    let Some(bit) = journal_line::flipped_bit(line, at.crc) else {
-        let is_last = !has_end || line.len() == length;
-        return Ok(if is_last { Correction::Unfinished } else { Correction::Impossible });
-    };
-    let is = line[bit.at];
-    bit.flip(line);
-    let byte = FlippedByte { at: at.bytes + bit.at as u64, is, was: line[bit.at] };
-    line.truncate(memchr::memchr(b'\n', line).map_or(line.len(), |end| end + 1));
-    reader.seek(SeekFrom::Start(at.bytes + line.len() as u64))?;
-    Ok(match journal_line::checked(line, at.crc) {
-        Some(crc) => Correction::Done(crc, byte),
-        None => Correction::Impossible,
-    })
 }
 
 /// Serializes a value as JSON.

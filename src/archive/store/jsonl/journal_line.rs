@@ -6,9 +6,13 @@ so it tells which bit was flipped. A flipped bit may also be in the noted digits
 one line two. Whatever it is, the line and the next one have to be right afterwards: 32 bits alone prove too little.
 */
 
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+
 use memchr::{memchr, memmem};
 use serde::de::IgnoredAny;
 
+use super::journal::Position;
 use ctxbridge_common::crc::{CRC_32, FlippedBit};
 
 /// The text before the checksum, and after it.
@@ -55,9 +59,56 @@ fn sum(before: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// A byte of the file with a flipped bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlippedByte {
+    /// Its position.
+    pub at: u64,
+    /// The byte with the flipped bit, and as it was.
+    pub is: u8,
+    pub was: u8,
+}
+
+/// Outcome of correcting a line.
+pub(super) enum Correction {
+    /// It is right now, with this checksum, and a byte had a flipped bit.
+    Done(u32, FlippedByte),
+    /// It is the last one, and no line.
+    Unfinished,
+    /// It is damaged in another way.
+    Impossible,
+}
+
+/// Corrects a line that is not right, or was taken for one since its line break is damaged. The reader stands behind the corrected
+/// line afterwards.
+pub(super) fn corrected(reader: &mut BufReader<&File>, line: &mut Vec<u8>, at: &Position) -> io::Result<Correction> {
+    if line.is_empty() {
+        return Ok(Correction::Unfinished);
+    }
+    let has_end = line.ends_with(b"\n");
+    let length = line.len();
+    // Two lines at most can have been this one, or one more be needed to make it whole; the next one is the proof.
+    for _ in 0..2 {
+        reader.read_until(b'\n', line)?;
+    }
+    let Some(bit) = flipped_bit(line, at.crc) else {
+        let is_last = !has_end || line.len() == length;
+        return Ok(if is_last { Correction::Unfinished } else { Correction::Impossible });
+    };
+    let is = line[bit.at];
+    bit.flip(line);
+    let byte = FlippedByte { at: at.bytes + bit.at as u64, is, was: line[bit.at] };
+    line.truncate(memchr(b'\n', line).map_or(line.len(), |end| end + 1));
+    reader.seek(SeekFrom::Start(at.bytes + line.len() as u64))?;
+    Ok(match checked(line, at.crc) {
+        Some(crc) => Correction::Done(crc, byte),
+        None => Correction::Impossible,
+    })
+}
+
 /// Finds the one flipped bit in the first of these lines, which is damaged: in it, or in its line break. At least two more lines
 /// follow, if there are any. `None` if the damage is another one, or this is an unfinished write.
-pub(super) fn flipped_bit(lines: &mut [u8], before: u32) -> Option<FlippedBit> {
+fn flipped_bit(lines: &mut [u8], before: u32) -> Option<FlippedBit> {
     candidates(lines, before).into_iter().find(|bit| {
         bit.flip(lines);
         let is_right = is_right(lines, before);

@@ -45,14 +45,11 @@ use std::path::{Path, PathBuf};
 use change::JournalChange;
 use folder::{Folder, transcript_file};
 use journal::{ChangeJournal, Extent, FORMAT, JournalHeader, JournalState, json};
-use pieces::ReadPiece;
 use replay::ReplayedArchive;
-use sums::Piece;
 
 use super::sqlite::{LockPolicy, SqliteStore};
 use super::{Batch, ImportedUsage, StoreError, Transcript};
 use crate::entry::Entry;
-use crate::recovery;
 use crate::store::{CursorReader, LearningReader};
 use ctxbridge_common::digest;
 
@@ -132,13 +129,6 @@ impl JsonlStore {
             }
             opened => opened,
         }
-    }
-
-    /// Notes repairs of the journal in a data folder from now on.
-    #[must_use]
-    pub fn noting_repairs(mut self, data: &Path) -> Self {
-        self.data = Some(data.to_owned());
-        self
     }
 
     /// The folder.
@@ -265,18 +255,6 @@ impl JsonlStore {
         *self = Self { data, ..other };
     }
 
-    /// Turns flipped bits of the journal back that were found, and notes it. The caller holds the lock.
-    fn turn_back(&mut self) {
-        let lines = self.journal.turn_back();
-        self.note_corrected(lines);
-    }
-
-    fn note_corrected(&self, lines: u64) {
-        if let Some(data) = &self.data {
-            recovery::note_corrected_lines(data, lines);
-        }
-    }
-
     /// Makes a change in memory and writes it to the journal, or does neither. `work` returns the line, if there is anything to
     /// write.
     fn change<T>(
@@ -354,30 +332,6 @@ impl JsonlStore {
         let is_new =
             |content: &digest::Sha256Digest| Ok(seen.insert(*content) && self.replayed.memory.entries(&[*content])?.is_empty());
         batch.turns.iter().map(|turn| &turn.content_sha256).map(is_new).collect()
-    }
-
-    /// A piece of a transcript as it was archived.
-    fn piece(&mut self, transcript: i64, generation: u32, piece: Piece<'_>) -> Result<&[u8], StoreError> {
-        self.read_piece(transcript, generation, piece, ReadPiece::whole)
-    }
-
-    /// Bytes of a piece in a range of the transcript, as they were archived.
-    fn part(&mut self, transcript: i64, generation: u32, piece: Piece<'_>, range: (u64, u64)) -> Result<&[u8], StoreError> {
-        self.read_piece(transcript, generation, piece, |piece| piece.part(range))
-    }
-
-    fn read_piece(
-        &mut self,
-        transcript: i64,
-        generation: u32,
-        piece: Piece<'_>,
-        bytes: impl FnOnce(&ReadPiece) -> Result<&[u8], String>,
-    ) -> Result<&[u8], StoreError> {
-        let Some((path, session, _)) = self.replayed.memory.transcript_of(transcript)? else { return Ok(&[]) };
-        let name = transcript_file(&session, &path, generation);
-        let file = self.folder.file(&name);
-        let damaged = |cause| StoreError::Segment { path: file, transcript, start: piece.0, cause };
-        bytes(self.raw.piece(&self.folder, &name, piece)).map_err(damaged)
     }
 }
 

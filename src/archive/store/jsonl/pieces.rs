@@ -10,7 +10,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use super::folder::Folder;
+use super::JsonlStore;
+use super::folder::{Folder, transcript_file};
 use super::sums::{BLOCK_BYTES, BlockState, BlockSums, Piece};
 use crate::store::StoreError;
 use ctxbridge_common::digest;
@@ -150,5 +151,37 @@ impl TranscriptFiles {
     /// Clears the cache: the names may belong to other files now.
     pub fn forget(&mut self) {
         *self = Self::default();
+    }
+}
+
+impl JsonlStore {
+    /// A piece of a transcript as it was archived.
+    pub(super) fn piece(&mut self, transcript: i64, generation: u32, piece: Piece<'_>) -> Result<&[u8], StoreError> {
+        self.read_piece(transcript, generation, piece, ReadPiece::whole)
+    }
+
+    /// Bytes of a piece in a range of the transcript, as they were archived.
+    pub(super) fn part(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        piece: Piece<'_>,
+        range: (u64, u64),
+    ) -> Result<&[u8], StoreError> {
+        self.read_piece(transcript, generation, piece, |piece| piece.part(range))
+    }
+
+    fn read_piece(
+        &mut self,
+        transcript: i64,
+        generation: u32,
+        piece: Piece<'_>,
+        bytes: impl FnOnce(&ReadPiece) -> Result<&[u8], String>,
+    ) -> Result<&[u8], StoreError> {
+        let Some((path, session, _)) = self.replayed.memory.transcript_of(transcript)? else { return Ok(&[]) };
+        let name = transcript_file(&session, &path, generation);
+        let file = self.folder.file(&name);
+        let damaged = |cause| StoreError::Segment { path: file, transcript, start: piece.0, cause };
+        bytes(self.raw.piece(&self.folder, &name, piece)).map_err(damaged)
     }
 }
