@@ -8,3 +8,4 @@ mod instead;
 use crate::archive::lines;
 mod merging;
 mod obstacle;
+use crate::jsonl::place;

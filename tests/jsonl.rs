@@ -3,6 +3,6 @@
 
 use crate::transcript::lines;
 mod merge;
-mod place;
+pub(crate) mod place;
 mod same;
 mod torn;

@@ -143,7 +143,7 @@ impl MaintenanceRun<'_> {
         let is_lines = self.is_lines() || compared.fallback_reason.is_some();
         self.tell("looking for damage");
         let cycle = if is_lines {
-            optimize_jsonl(self.location.folder(), self.retention, self.now_ms)?
+            optimize_jsonl(self.location, self.retention, self.now_ms)?
         } else {
             optimize_archive(self.location.data(), self.retention, self.now_ms)?
         };
@@ -271,7 +271,7 @@ pub struct RetentionReport {
     pub outcome: Option<MaintenanceReport>,
     /// Path of a damaged archive, now.
     pub damaged: Option<PathBuf>,
-    /// Damaged pieces of a JSON Lines archive that were put back from transcripts.
+    /// Damaged pieces of a JSON Lines archive that were put back.
     pub healed: u64,
     /// Damage in a JSON Lines archive, which goes on without the damaged parts.
     pub findings: Vec<Finding>,
@@ -319,12 +319,14 @@ fn preview_optimize(data: &Path, settings: &RetentionSettings, now_ms: i64) -> R
 }
 
 /// Like [`optimize_archive`], for an archive in JSON Lines.
-fn optimize_jsonl(folder: &Path, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
+fn optimize_jsonl(location: &Location, settings: &RetentionSettings, now_ms: i64) -> Result<RetentionReport, StoreError> {
+    let folder = location.folder();
     let work = || {
-        let mut store = JsonlStore::open(folder, LockPolicy::Background)?;
+        let mut store = JsonlStore::open(folder, LockPolicy::Background)?.noting_repairs(location.data());
         let mut findings = store.integrity_check()?;
-        let healed = if findings.is_empty() { 0 } else { store.heal()? };
-        if healed > 0 {
+        let mut healed = 0;
+        if !findings.is_empty() {
+            healed = store.heal()?;
             findings = store.integrity_check()?;
         }
         let outcome = run_maintenance(&mut store, settings, MaintenanceMode::Apply, now_ms)?;

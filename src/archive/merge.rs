@@ -72,7 +72,7 @@ pub fn merge(
         // Who had the lock before has done it.
         return Ok(None);
     }
-    let mut from = JsonlStore::open(folder, LockPolicy::Background)?;
+    let mut from = JsonlStore::open(folder, LockPolicy::Background)?.noting_repairs(location.data());
     let mut merged = MergeReport::default();
     for _ in 0..MAX_MERGE_ROUNDS {
         let mark = from.read_position()?;

@@ -164,10 +164,11 @@ impl Location {
     }
 
     fn open_lines(&self, policy: LockPolicy) -> Result<(JsonlStore, Option<PathBuf>), StoreError> {
-        match JsonlStore::open(&self.folder, policy) {
+        let open = || JsonlStore::open(&self.folder, policy).map(|store| store.noting_repairs(&self.data));
+        match open() {
             Err(error) if error.is_damage() => {
                 let aside = JsonlStore::move_damaged_aside(&self.folder)?;
-                JsonlStore::open(&self.folder, policy).map(|store| (store, aside))
+                open().map(|store| (store, aside))
             }
             opened => opened.map(|store| (store, None)),
         }

@@ -1,7 +1,8 @@
 /*!
-Basics for all crates of ctxbridge: locations and permissions of files, folders and repositories, hashes, databases, threads.
+Basics for all crates of ctxbridge: locations and permissions of files, folders and repositories, hashes, checksums, databases, threads.
 */
 
+pub mod crc;
 pub mod digest;
 pub mod files;
 pub mod folder;

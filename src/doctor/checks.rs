@@ -221,6 +221,9 @@ pub fn archive(data: &Path, config: &Config) -> Vec<HealthCheck> {
         _ if !has_database && location.folder_to_merge().is_some() => vec![lines(&location)],
         _ => database(data),
     };
+    if !has_database {
+        found.extend(repaired(data));
+    }
     if let Some(folder) = location.folder_to_merge() {
         let told = format!("{} has what was archived without the database", folder.display());
         let next = Some("`ctxbridge archive optimize` merges it");

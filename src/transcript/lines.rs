@@ -69,7 +69,15 @@ fn resynchronize(line: &[u8], is_text: bool, sink: &mut dyn FnMut(Range<usize>, 
     for (number, range) in found.records.iter().enumerate() {
         let start = if number == 0 && !found.is_damaged_before { 0 } else { range.start };
         let end = found.records.get(number + 1).map_or(line.len(), |next| next.start);
-        if let Ok(record) = Record::parse_text(&text[range.clone()]) {
+        if is_text {
+            if let Ok(record) = Record::parse_text(&text[range.clone()]) {
+                sink(start..end, &record);
+            }
+            continue;
+        }
+        // It says the same as when it is read again by itself, as a turn may begin with it.
+        let own = String::from_utf8_lossy(&line[range.clone()]);
+        if let Ok(record) = Record::parse_text(&replace_lone_surrogates_in_text(&own)) {
             sink(start..end, &record);
         }
     }
@@ -214,6 +222,25 @@ mod tests {
             let line = format!("{whole}{}", &half[..cut]);
             let (condition, found) = read(line.as_bytes());
             assert_eq!((condition, found.len()), (LineCondition::Damaged, 1), "{line}");
+        }
+    }
+
+    /// A turn begins with it, and is read from there later.
+    #[test]
+    fn a_damaged_record_says_the_same_behind_half_a_record() {
+        let texts = |line: &[u8]| {
+            let mut found = Vec::new();
+            read_line(line, &mut |_, record| found.extend(record.content().map(|content| content.texts().collect::<String>())));
+            found
+        };
+        let record = record("a").into_bytes();
+        let middle = record.len() - 5;
+        for noise in [&b"\x80"[..], b"\xe2\x82", b"\xff\xfe", "\u{e9}".as_bytes()] {
+            let record = [&record[..middle], noise, &record[middle..]].concat();
+            assert_eq!(texts(&record).len(), 1);
+            for half in ["{", r#"{"type":"user","#] {
+                assert_eq!(texts(&[half.as_bytes(), &record].concat()), texts(&record), "{noise:?}");
+            }
         }
     }
 

@@ -14,7 +14,7 @@ pub mod transcript;
 mod without;
 mod words;
 
-pub use conversation::conversation;
+pub use conversation::{agent_turns, conversation};
 pub use rng::Rng;
 pub use runs::RunIndex;
 pub use share::{is_full_run, share_of};

@@ -1,6 +1,7 @@
 //! What was archived while there was no database comes back into it, once there is one: to the byte, and nothing twice.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -148,9 +149,10 @@ fn what_cannot_be_read_stays() {
         sandbox.hook("stop", &talk.input());
     }
     let transcripts = fs::read_dir(lines_folder(&sandbox).join("transcripts")).unwrap().map(|entry| entry.unwrap().path());
-    let file = transcripts.into_iter().find(|path| path.to_string_lossy().contains(&bad.id)).unwrap();
+    let is_copy = |path: &PathBuf| path.to_string_lossy().contains(&bad.id) && path.extension().unwrap() == "jsonl";
+    let file = transcripts.into_iter().find(is_copy).unwrap();
     let mut bytes = fs::read(&file).unwrap();
-    bytes[100] ^= 1;
+    bytes[100..110].fill(b'?');
     fs::write(&file, bytes).unwrap();
     fs::remove_file(&bad.path).unwrap();
     unblock(&sandbox);

@@ -11,7 +11,12 @@ use super::lines::{says, user};
 use super::sound::{check_contents, fresh, restored};
 use super::{Place, session};
 
-on_every_store!(the_archive_is_what_the_file_was, an_answer_takes_the_place_of_a_prompt, half_a_prompt_becomes_something_else,);
+on_every_store!(
+    the_archive_is_what_the_file_was,
+    an_answer_takes_the_place_of_a_prompt,
+    half_a_prompt_becomes_something_else,
+    a_last_line_without_its_line_break_counts,
+);
 
 const SESSION: &str = "s";
 
@@ -125,4 +130,20 @@ fn half_a_prompt_becomes_something_else(kind: Kind) {
         ],
         false,
     );
+}
+
+fn a_last_line_without_its_line_break_counts(kind: Kind) {
+    let [prompt, answer] = &lines(&[user(1, "One."), says(2, "Yes.")])[..] else { unreachable!() };
+    for is_agent in [false, true] {
+        let begin = [
+            Step::Append(vec![prompt.clone()]),
+            Step::Archive,
+            Step::Append(vec![answer.trim_ascii_end().to_vec()]),
+            Step::Archive,
+        ];
+        check(kind, &begin, is_agent);
+        for end in [Step::Append(vec![b"\n".to_vec(), prompt.clone()]), Step::TakeBack(1)] {
+            check(kind, &[&begin[..], &[end]].concat(), is_agent);
+        }
+    }
 }

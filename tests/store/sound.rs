@@ -3,17 +3,12 @@
 use ctxbridge::archive::store::{EVERYTHING, Store, StoredTurn, TurnSelection};
 use ctxbridge::archive::turn_text;
 use ctxbridge::common::digest::Hasher;
-use ctxbridge::transcript::{Interpreter, Turn};
-use ctxbridge_testkit::conversation;
+use ctxbridge::transcript::Turn;
+use ctxbridge_testkit::{agent_turns, conversation};
 
 /// The turns of a file that is read once, from its begin.
 pub fn fresh(bytes: &[u8], is_agent: bool) -> Vec<Turn> {
-    if !is_agent {
-        return conversation(bytes);
-    }
-    let mut interpreter = Interpreter::of_agent();
-    interpreter.feed(bytes);
-    interpreter.take_turns()
+    if is_agent { agent_turns(bytes) } else { conversation(bytes) }
 }
 
 /// That each turn, also one of an old generation, is the one that its bytes tell.

@@ -10,11 +10,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use tempfile::TempDir;
 
-use super::repair::Repair;
+use super::repair::{Repair, now_ms};
 use super::reread::reread;
 use super::{MARKER, beside, with_suffix};
 use crate::heal::{self, CheckExtent};
@@ -142,9 +141,4 @@ fn quarantine(path: &Path, saved: Option<&Path>) -> io::Result<Option<PathBuf>> 
     }
     fs::rename(saved, path)?;
     Ok(Some(aside))
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -11,6 +11,7 @@ mod repair;
 mod reread;
 
 pub use crate::store::sqlite::session_list::ListedSession;
+pub(crate) use repair::note_corrected_lines;
 pub use repair::{Repair, repairs};
 
 use std::fs::{self, File, TryLockError};

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,8 @@ pub struct Repair {
     pub corrected_pages: u64,
     /// Pages that are whole, and have their checksum now: another program had written them, or they hold nothing.
     pub resealed_pages: u64,
+    /// Lines of the journal of an archive in JSON Lines with one flipped bit, which was turned back.
+    pub corrected_lines: u64,
     /// Pages that could not be corrected.
     pub lost_pages: u64,
     /// Rows that were saved from the damaged file; `None` if nothing had to be, or could be.
@@ -37,7 +40,7 @@ pub struct Repair {
 impl Repair {
     /// `true` if something was, or may have been, damaged.
     pub fn is_of_damage(&self) -> bool {
-        self.corrected_pages > 0 || self.resealed_pages > 0 || self.lost_pages > 0 || self.quarantined.is_some()
+        self.corrected_pages + self.resealed_pages + self.corrected_lines + self.lost_pages > 0 || self.quarantined.is_some()
     }
 
     /// Notes it. A failure to do so is not worth failing for: the repair is done.
@@ -46,6 +49,19 @@ impl Repair {
             files::append(&data.join(FILE), &format!("{line}\n"), MAX_BYTES).ok();
         }
     }
+}
+
+/// Notes that flipped bits in lines of a journal were turned back, if there were any.
+pub(crate) fn note_corrected_lines(data: &Path, lines: u64) {
+    if lines > 0 {
+        Repair { at_ms: now_ms(), corrected_lines: lines, ..Repair::default() }.note(data);
+    }
+}
+
+/// The time, in milliseconds since 1970.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Repairs that were noted, oldest first; the archive may have been whole ever since.

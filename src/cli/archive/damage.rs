@@ -34,6 +34,10 @@ pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, is_asked: bool, ou
             output
                 .line(format!("{} {pages} of the database had a flipped bit, which was turned back", styled(BAD, "damage:")))?;
         }
+        if repair.corrected_lines > 0 {
+            let lines = count(repair.corrected_lines, "line");
+            output.line(format!("{} {lines} of the journal had a flipped bit, which was turned back", styled(BAD, "damage:")))?;
+        }
         if repair.resealed_pages > 0 {
             let pages = count(repair.resealed_pages, "page");
             output.line(format!("{pages} of the database had a checksum that did not fit, as after another program wrote to it; all of the archive makes sense"))?;
@@ -57,7 +61,7 @@ pub(super) fn tell(done: &MaintenanceRunReport, is_dry: bool, is_asked: bool, ou
     let healed = done.compared.healed + done.cycle.healed + segments.healed;
     if healed > 0 {
         let pieces = count(healed, "piece");
-        output.line(format!("{} {pieces} of transcripts, put back from another copy", styled(BAD, "damage:")))?;
+        output.line(format!("{} {pieces} of transcripts, put back as they were", styled(BAD, "damage:")))?;
     }
     for lost in segments.lost.iter().take(MAX_LISTED) {
         output.line(format!("{} {}", styled(BAD, if is_dry { "damaged:" } else { "lost:" }), describe(lost)))?;

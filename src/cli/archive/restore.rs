@@ -11,6 +11,10 @@ use crate::cli::archives;
 use crate::cli::output::Output;
 use ctxbridge_archive::store::{EVERYTHING, Store, StoreError, StoredTranscript};
 use ctxbridge_common::files;
+use ctxbridge_config::StoreKind;
+
+/// Bytes of a damaged piece that are read by themselves.
+const BLOCK_BYTES: u32 = 4096;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -133,7 +137,9 @@ impl RestoreArgs {
             end = start + u64::from(bytes);
             let mut piece = Vec::with_capacity(bytes as usize);
             match store.read_bytes(transcript.key, generation, (start, start + u64::from(bytes)), &mut piece) {
-                Err(error) if error.is_session_local() => left_out.push((start, bytes)),
+                Err(error) if error.is_session_local() => {
+                    read_blocks(store, (transcript.key, generation), (start, bytes), sink, &mut left_out)?;
+                }
                 read => {
                     read?;
                     sink.write_all(&piece)?;
@@ -145,6 +151,32 @@ impl RestoreArgs {
         }
         Ok(left_out)
     }
+}
+
+/// Writes the blocks of a damaged piece that can be read, and notes the others. Only in JSON Lines, blocks have checksums of their own.
+fn read_blocks(
+    store: &mut dyn Store,
+    (transcript, generation): (i64, u32),
+    (start, bytes): (u64, u32),
+    sink: &mut dyn Write,
+    left_out: &mut Vec<(u64, u32)>,
+) -> Result<(), StoreError> {
+    let step = if store.kind() == StoreKind::Jsonl { BLOCK_BYTES.min(bytes) } else { bytes };
+    for at in (0..bytes).step_by(step.max(1) as usize) {
+        let (from, length) = (start + u64::from(at), step.min(bytes - at));
+        let mut block = Vec::with_capacity(length as usize);
+        match store.read_bytes(transcript, generation, (from, from + u64::from(length)), &mut block) {
+            Err(error) if error.is_session_local() => match left_out.last_mut() {
+                Some((last, missing)) if *last + u64::from(*missing) == from => *missing = missing.saturating_add(length),
+                _ => left_out.push((from, length)),
+            },
+            read => {
+                read?;
+                sink.write_all(&block)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `true` if a path to write to is that of a folder.

@@ -2,12 +2,10 @@
 Checksums of database pages, and the correction of single flipped bits.
 
 A page of [`PAGE_BYTES`] ends with the CRC-64/XZ of the bytes before it, little endian, in the [`SUM_BYTES`] that SQLite leaves free
-for this ("reserved space" in its file format, byte 20 of the header). A CRC is linear: the sum of a page with one flipped bit
-differs from the right one by a value that only depends on the position of that bit. So one flipped bit is found again and turned
-back. Another kind of damage passes for one flipped bit once in 2^49 times.
+for this ("reserved space" in its file format, byte 20 of the header). One flipped bit is found by it and turned back ([`crc`]).
 */
 
-use crc64fast::Digest;
+use crate::crc;
 
 /// Bytes of a page: SQLite's default, which all databases here have.
 pub const PAGE_BYTES: usize = 4096;
@@ -25,31 +23,9 @@ const PAGE_SIZE: [u8; 2] = [0x10, 0x00];
 /// Position in the file's header of the number of bytes that are reserved in each page.
 const RESERVED_AT: usize = 20;
 
-/// The polynomial of CRC-64/XZ (ECMA-182), its bits reversed.
-const POLYNOMIAL: u64 = 0xC96C_5795_D787_0F42;
-
-/// Change of the remainder by each byte.
-const TABLE: [u64; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < table.len() {
-        let mut remainder = byte as u64;
-        let mut bit = 0;
-        while bit < 8 {
-            remainder = if remainder & 1 == 1 { remainder >> 1 ^ POLYNOMIAL } else { remainder >> 1 };
-            bit += 1;
-        }
-        table[byte] = remainder;
-        byte += 1;
-    }
-    table
-};
-
 /// The checksum of a page's content.
 fn sum(content: &[u8]) -> [u8; SUM_BYTES] {
-    let mut digest = Digest::new();
-    digest.write(content);
-    digest.sum64().to_le_bytes()
+    crc::sum64(content).to_le_bytes()
 }
 
 /// `true` if the checksum of a page fits its content; `false` also for anything that is no whole page.
@@ -82,16 +58,13 @@ pub fn correct(page: &mut [u8]) -> bool {
         stored.copy_from_slice(&right);
         return true;
     }
-    // What each bit of a byte changes, beginning with the last byte; one byte earlier, it goes through one more step.
-    let mut changes: [u64; 8] = std::array::from_fn(|bit| TABLE[1 << bit]);
-    for byte in content.iter_mut().rev() {
-        if let Some(bit) = changes.iter().position(|change| *change == difference) {
-            *byte ^= 1 << bit;
-            return true;
+    match crc::CRC_64.find(content.len(), difference) {
+        Some(flipped) => {
+            flipped.flip(content);
+            true
         }
-        changes = changes.map(|change| change >> 8 ^ TABLE[(change & 0xff) as usize]);
+        None => false,
     }
-    false
 }
 
 /// `true` if the start of a database, its header at least, says that each page ends with its checksum.

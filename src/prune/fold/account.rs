@@ -1,4 +1,5 @@
-//! What the requests cost so far, and what they would have cost unpruned: a prune that is not free has to be within what was saved.
+//! What the requests cost so far, and what they would have cost unpruned, in a window without end: a prune that is not free has to be
+//! within what was saved.
 
 use serde_json::Value;
 
@@ -8,10 +9,6 @@ const OUTPUT: i64 = 500;
 /// Price of a token written to the cache, for five minutes or for an hour.
 const WRITE: i64 = 125;
 const HOURLY_WRITE: i64 = 200;
-
-/// What a compaction leaves beside system prompt and tools, and the answer with its summary, in tokens.
-const SUMMARY_TOKENS: i64 = 12_000;
-const SUMMARY_OUTPUT_TOKENS: i64 = 6_000;
 
 /// Thousandths of the unpruned cost that a session may be ahead of it: at no moment has pruning cost more than this.
 const BUDGET: i64 = 15;
@@ -23,7 +20,6 @@ const ONE_HOUR_MS: i64 = 3_600_000;
 #[derive(Debug, Clone, Copy)]
 struct OpenRequest {
     base: i64,
-    limit: i64,
     sent: i64,
     is_cold: bool,
     is_pruned: bool,
@@ -41,8 +37,6 @@ pub(super) struct Account {
     unpruned_sent: i64,
     /// Code units of the conversation, had nothing been folded.
     pub whole: i64,
-    /// Code units of it that the unpruned conversation's last compaction took.
-    compacted: Option<i64>,
     has_pruned: bool,
     /// `true` or `false` if it is known otherwise how long entries live.
     pub is_told_hourly: Option<bool>,
@@ -81,14 +75,14 @@ impl Account {
     }
 
     /// Notes a request with these tokens of conversation.
-    pub fn request(&mut self, base: i64, limit: i64, left: i64, is_cold: bool, is_pruned: bool) {
+    pub fn request(&mut self, base: i64, left: i64, is_cold: bool, is_pruned: bool) {
         self.has_pruned |= is_pruned;
-        self.open = Some(OpenRequest { base, limit, sent: base + left, is_cold, is_pruned });
+        self.open = Some(OpenRequest { base, sent: base + left, is_cold, is_pruned });
     }
 
     /// Charges the open request, with the tokens of its answer. Nothing was added to the conversation since.
     pub fn answered(&mut self, answer: i64) {
-        let Some(OpenRequest { base, limit, sent, is_cold, is_pruned }) = self.open.take() else { return };
+        let Some(OpenRequest { base, sent, is_cold, is_pruned }) = self.open.take() else { return };
         let (write, output) = (self.write(), OUTPUT * answer);
         let charge = |read: i64, sent: i64| READ * read + write * (sent - read);
         let read = match () {
@@ -97,18 +91,9 @@ impl Account {
             () => self.sent.min(sent),
         };
         self.cost += charge(read, sent) + output;
-        if !self.has_pruned && self.compacted.is_none() {
-            self.unpruned_sent = self.sent;
-        }
-        let whole = super::tokens(self.whole - self.compacted.unwrap_or(0));
-        let mut unpruned = base + whole + if self.compacted.is_some() { SUMMARY_TOKENS } else { 0 };
-        if unpruned >= limit {
-            self.unpruned_cost += charge(self.unpruned_sent, unpruned) + OUTPUT * SUMMARY_OUTPUT_TOKENS;
-            self.compacted = Some(self.whole);
-            unpruned = base + SUMMARY_TOKENS;
-            self.unpruned_sent = base;
-        }
-        let read = if is_cold { 0 } else { self.unpruned_sent.min(unpruned) };
+        let unpruned = base + super::tokens(self.whole);
+        let before = if self.has_pruned { self.unpruned_sent } else { self.sent };
+        let read = if is_cold { 0 } else { before.min(unpruned) };
         self.unpruned_cost += charge(read, unpruned) + output;
         (self.sent, self.unpruned_sent) = (sent, unpruned);
     }

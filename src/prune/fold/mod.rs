@@ -237,7 +237,7 @@ impl Fold {
                 is_pruned = true;
             }
         }
-        self.account.request(base, limit, tokens(self.left), is_cold, is_pruned);
+        self.account.request(base, tokens(self.left), is_cold, is_pruned);
         is_pruned
     }
 

@@ -1,17 +1,18 @@
 //! Integrity check of the whole folder.
 
 use std::fmt;
-use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::folder::transcript_file;
+use indexmap::IndexSet;
+
+use super::folder::{JOURNAL_FILE, transcript_file};
 use super::journal::ChangeJournal;
+use super::pieces::PieceState;
 use super::replay::ReplayedArchive;
-use super::{JsonlStore, entries};
+use super::{FoundTranscript, JsonlStore, entries};
 use crate::handle::turn_handle;
-use crate::store::sqlite::{SegmentUse, bytes_of_file};
+use crate::store::sqlite::SegmentUse;
 use crate::store::{EVERYTHING, StoreError};
-use ctxbridge_common::{digest, files};
 
 /// A problem that the check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +21,21 @@ pub enum Finding {
     Transcript {
         /// The file.
         file: PathBuf,
-        /// Offset of the piece.
+        /// Offset of the first byte that cannot be read.
         start: u64,
-        /// Ids of the turns that need the piece.
+        /// Ids of the turns that need bytes that cannot be read.
         turns: Vec<[u8; 16]>,
         /// The problem.
         cause: String,
+    },
+    /// Bits are flipped, and it is known which: they are read as they were.
+    FlippedBits {
+        /// The file.
+        file: PathBuf,
+        /// Offset of the piece with them, or of the byte.
+        start: u64,
+        /// Their number.
+        bits: usize,
     },
     /// The journal is damaged, but a checkpoint has its result.
     Journal {
@@ -53,6 +63,12 @@ impl fmt::Display for Finding {
                 let needed = if turns.is_empty() { String::new() } else { format!("; needed by {}", turns.join(", ")) };
                 write!(f, "bytes {start} and following of {} are damaged: {cause}{needed}", file.display())
             }
+            Self::FlippedBits { file, start, bits } => write!(
+                f,
+                "{bits} {} flipped at byte {start} or behind it in {}; nothing is lost, and `ctxbridge archive optimize` turns back what was flipped",
+                if *bits == 1 { "bit is" } else { "bits are" },
+                file.display()
+            ),
             Self::Journal { folder, cause } => write!(
                 f,
                 "{} is damaged ({cause}); what it came to is known from journal.image, and `ctxbridge archive optimize` makes it anew from that",
@@ -78,27 +94,11 @@ impl JsonlStore {
         let mut findings = Vec::new();
         match self.read_journal_again() {
             Err(StoreError::Damaged { path, cause }) => findings.push(Finding::Journal { folder: path, cause }),
-            read => read?,
+            read => findings.extend(read?),
         }
         for session in self.replayed.memory.all_transcripts()? {
-            let (key, path, session, newest) = session;
-            for generation in 0..=newest {
-                let name = transcript_file(&session, &path, generation);
-                for (start, bytes, sha256) in self.replayed.memory.segments_of(key, generation, EVERYTHING)? {
-                    self.raw.forget();
-                    if let Err(cause) = self.raw.piece(&self.folder, &name, (start, bytes, &sha256)) {
-                        let range = SegmentUse {
-                            transcript: key,
-                            path: path.clone(),
-                            session: session.clone(),
-                            generation,
-                            is_current: generation == newest,
-                            start,
-                        };
-                        let turns = self.replayed.memory.turns_in(&range, bytes.into())?;
-                        findings.push(Finding::Transcript { file: self.folder.file(&name), start, turns, cause });
-                    }
-                }
+            for generation in 0..=session.3 {
+                self.check_generation(&session, generation, &mut findings)?;
             }
         }
         self.raw.forget();
@@ -111,51 +111,49 @@ impl JsonlStore {
         Ok(findings)
     }
 
-    /// Puts damaged pieces of all transcripts back from the client's files that are still there. Returns their number.
-    ///
-    /// # Errors
-    /// If the folder cannot be read or written.
-    pub fn heal(&mut self) -> Result<u64, StoreError> {
-        let transcripts = self.replayed.memory.all_transcripts()?;
-        transcripts.into_iter().try_fold(0, |healed, found| Ok(healed + self.heal_pieces(&found, Path::new(&found.1))?))
-    }
-
-    /// Puts damaged pieces of one transcript back.
-    pub(super) fn heal_transcript(&mut self, transcript: &str, file: &Path) -> Result<u64, StoreError> {
-        self.refresh()?;
-        let found = self.replayed.memory.all_transcripts()?.into_iter().find(|(_, path, ..)| path == transcript);
-        found.map_or(Ok(0), |found| self.heal_pieces(&found, file))
-    }
-
-    /// Only bytes that are known by their hash are written, each to its place. So no lock is needed: whoever reads or writes the
-    /// same place meanwhile has the same bytes.
-    fn heal_pieces(&mut self, found: &(i64, String, String, u32), file: &Path) -> Result<u64, StoreError> {
-        let (key, path, session, newest) = found;
-        let name = transcript_file(session, path, *newest);
-        let mut healed = 0;
-        for (start, bytes, sha256) in self.replayed.memory.segments_of(*key, *newest, EVERYTHING)? {
+    /// Checks the pieces of a transcript's generation.
+    fn check_generation(
+        &mut self,
+        (key, path, session, newest): &FoundTranscript,
+        generation: u32,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), StoreError> {
+        let name = transcript_file(session, path, generation);
+        let file = self.folder.file(&name);
+        for (start, bytes, sha256) in self.replayed.memory.segments_of(*key, generation, EVERYTHING)? {
             self.raw.forget();
-            if self.raw.piece(&self.folder, &name, (start, bytes, &sha256)).is_ok() {
-                continue;
+            match self.raw.piece(&self.folder, &name, (start, bytes, &sha256)).state.clone() {
+                PieceState::Sound => {}
+                PieceState::Corrected(bits) => findings.push(Finding::FlippedBits { file: file.clone(), start, bits }),
+                PieceState::Damaged { cause, lost } => {
+                    let mut turns = IndexSet::new();
+                    for lost in &lost {
+                        let range = SegmentUse {
+                            transcript: *key,
+                            path: path.clone(),
+                            session: session.clone(),
+                            generation,
+                            is_current: generation == *newest,
+                            start: lost.start,
+                        };
+                        turns.extend(self.replayed.memory.turns_in(&range, lost.end - lost.start)?);
+                    }
+                    let start = lost.first().map_or(start, |lost| lost.start);
+                    findings.push(Finding::Transcript { file: file.clone(), start, turns: turns.into_iter().collect(), cause });
+                }
             }
-            let Some(piece) = bytes_of_file(file, start, bytes).filter(|piece| digest::sha256(piece) == sha256) else { continue };
-            let mut copy = self.folder.open(&name, files::private().create(true).truncate(false))?;
-            let mut write = || {
-                copy.seek(SeekFrom::Start(start))?;
-                copy.write_all(&piece)
-            };
-            write().map_err(|cause| self.folder.explain(&name, cause))?;
-            healed += 1;
         }
-        self.raw.forget();
-        Ok(healed)
+        Ok(())
     }
 
     /// Reads the journal from its first line, as the next process to open it would.
-    fn read_journal_again(&mut self) -> Result<(), StoreError> {
+    fn read_journal_again(&mut self) -> Result<Vec<Finding>, StoreError> {
         let Some(mut journal) = ChangeJournal::open(&self.folder, false)? else {
             return Err(self.journal.damaged(1, "there is no begin any more"));
         };
-        ReplayedArchive::new(&self.folder, &journal.head)?.follow(&mut journal)
+        ReplayedArchive::new(&self.folder, &journal.head)?.follow(&mut journal)?;
+        let file = self.folder.file(JOURNAL_FILE);
+        let flipped = journal.flipped().iter();
+        Ok(flipped.map(|byte| Finding::FlippedBits { file: file.clone(), start: byte.at, bits: 1 }).collect())
     }
 }

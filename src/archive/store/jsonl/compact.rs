@@ -9,12 +9,12 @@ the process is killed, each file is the old one or the new one, and the next run
 use std::fs;
 
 use super::entries::{self, Rewriting};
-use super::folder::{Folder, JOURNAL_FILE};
+use super::folder::{Folder, JOURNAL_FILE, transcript_file};
 use super::journal::{ChangeJournal, Extent, FORMAT, JournalHeader};
-use super::{JsonlStore, checkpoint, new_id};
+use super::{JsonlStore, checkpoint, new_id, sums};
 use crate::entry::Entry;
 use crate::store::sqlite::{LockPolicy, SqliteStore};
-use crate::store::{SegmentReader, StoreError, StoreReader, TurnReader};
+use crate::store::{EVERYTHING, SegmentReader, StoreError, StoreReader, TurnReader};
 use ctxbridge_common::digest;
 
 /// A writer that only adds something leaves a journal or an entries file with fewer bytes as it is.
@@ -75,6 +75,28 @@ impl JsonlStore {
         self.journal = journal;
         // The one that there is, is of the journal before. That there is no room for it is no reason to say that this is not done.
         checkpoint::write(&self.folder, &self.journal, &mut self.replayed).ok();
+        Ok(())
+    }
+
+    /// Gives each piece that is as it was archived its checksums, and drops lines of pieces that are gone. The caller holds the lock.
+    pub(super) fn renew_sums(&mut self) -> Result<(), StoreError> {
+        for (key, path, session, newest) in self.replayed.memory.all_transcripts()? {
+            for generation in 0..=newest {
+                let name = transcript_file(&session, &path, generation);
+                let mut lines = String::new();
+                for (start, bytes, sha256) in self.replayed.memory.segments_of(key, generation, EVERYTHING)? {
+                    self.raw.forget();
+                    let piece = (start, bytes, &sha256);
+                    match self.raw.piece(&self.folder, &name, piece).whole() {
+                        Ok(piece) => lines += &sums::line(start, piece, &sha256),
+                        // It tells which of the bytes are damaged.
+                        Err(_) => lines += &sums::line_about(&self.folder, &name, piece).unwrap_or_default(),
+                    }
+                }
+                sums::replace(&self.folder, &name, &lines);
+            }
+        }
+        self.raw.forget();
         Ok(())
     }
 

@@ -118,9 +118,7 @@ impl Folder {
     /// `true` if there are transcript files.
     pub fn has_transcripts(&self) -> Result<bool, StoreError> {
         match fs::read_dir(self.file(TRANSCRIPTS)) {
-            Ok(listed) => {
-                Ok(listed.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "jsonl")))
-            }
+            Ok(listed) => Ok(listed.flatten().any(|entry| is_transcript(&entry.path()))),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(cause) => Err(self.explain(TRANSCRIPTS, cause)),
         }
@@ -140,11 +138,13 @@ impl Folder {
 
     /// Returns the bytes of all transcript files, and of all other files.
     pub fn bytes(&self) -> (u64, u64) {
-        let of = |folder: &Path| -> u64 {
+        let of = |folder: &Path, is_wanted: fn(&Path) -> bool| -> u64 {
             let Ok(entries) = fs::read_dir(folder) else { return 0 };
-            entries.flatten().filter_map(|entry| entry.metadata().ok()).filter(fs::Metadata::is_file).map(|file| file.len()).sum()
+            let files = entries.flatten().filter(|entry| is_wanted(&entry.path())).filter_map(|entry| entry.metadata().ok());
+            files.filter(fs::Metadata::is_file).map(|file| file.len()).sum()
         };
-        (of(&self.file(TRANSCRIPTS)), of(&self.path))
+        let transcripts = self.file(TRANSCRIPTS);
+        (of(&transcripts, is_transcript), of(&self.path, |_| true) + of(&transcripts, |path| !is_transcript(path)))
     }
 }
 
@@ -155,6 +155,11 @@ pub(super) fn transcript_file(session: &str, path: &str, generation: u32) -> Str
     let name: String = session.trim_start_matches('-').chars().map(plain).take(SESSION_CHARS).collect();
     let name = if name.is_empty() { "session" } else { &name };
     format!("{TRANSCRIPTS}/{name}-{}.{generation}.jsonl", &digest::of_bytes(path.as_bytes())[..16])
+}
+
+/// `true` if a file beside transcripts is one, rather than checksums of one.
+fn is_transcript(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "jsonl")
 }
 
 pub(super) fn explain(path: &Path, cause: io::Error) -> StoreError {

@@ -2,8 +2,8 @@
 The journal: one line for each change, in the order in which they happened.
 
 A line counts once its line break is written; anything after the last line break is from an unfinished write. Each line starts
-with a checksum of itself and of all lines before it: `{"crc":"0123abcd","touch":{…}}`. A damaged, lost, doubled or moved line is
-noticed.
+with a checksum of itself and of all lines before it ([`journal_line`]). A damaged, lost, doubled or moved line is noticed. Where one
+bit was flipped, the line is read as it was, and whoever holds the lock writes the right byte back.
 */
 
 use std::fs::{File, Metadata};
@@ -12,6 +12,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use serde::{Deserialize, Serialize};
 
 use super::folder::{Folder, JOURNAL_FILE};
+use super::journal_line::{self, Correction, FlippedByte};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use ctxbridge_common::files;
@@ -19,12 +20,6 @@ use ctxbridge_common::sqlite::DatabaseOpenError;
 
 /// The format version. It changes when an older ctxbridge could not read a new journal.
 pub(super) const FORMAT: u32 = 1;
-
-/// The text before the checksum, and after it.
-const BEFORE: &[u8] = b"{\"crc\":\"";
-const BEHIND: &[u8] = b"\",";
-const DIGITS: usize = 8;
-const PREFIX: usize = BEFORE.len() + DIGITS + BEHIND.len();
 
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 << 10;
@@ -69,6 +64,8 @@ pub(super) struct ChangeJournal {
     seen: u64,
     /// Bytes up to the last of its initial rows.
     pub begin: u64,
+    /// Bytes with a flipped bit, which are read as they were.
+    flipped: Vec<FlippedByte>,
 }
 
 /// A position between two lines.
@@ -106,7 +103,8 @@ impl ChangeJournal {
         options.write(is_to_be_written).read(true);
         let Some(file) = folder.open_if_there(JOURNAL_FILE, &mut options)? else { return Ok(None) };
         let head = JournalHeader { format: FORMAT, schema: 0, id: String::new(), entries: Extent::default(), turns: 0 };
-        let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0 };
+        let mut journal =
+            Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0, flipped: Vec::new() };
         let mut first = None;
         // Just the first line: the others are read by who knows what they mean.
         journal.read_some(1, &mut |_, line| {
@@ -131,7 +129,8 @@ impl ChangeJournal {
     /// Creates a journal in a file, which is emptied.
     pub fn create(folder: &Folder, name: &str, head: JournalHeader) -> Result<Self, StoreError> {
         let file = folder.open(name, files::private().read(true).create(true).truncate(true))?;
-        let mut journal = Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0 };
+        let mut journal =
+            Self { folder: folder.clone(), file, head, at: Position::default(), seen: 0, begin: 0, flipped: Vec::new() };
         let line = json(&JournalHeaderLine { journal: journal.head.clone() })?;
         journal.append(&line)?;
         journal.begin = journal.at.bytes;
@@ -155,7 +154,8 @@ impl ChangeJournal {
 
     /// `true` if exactly these lines precede a position; the checksum of the last one covers all.
     pub fn has(&self, at: &Position) -> bool {
-        let mut begin = [0; PREFIX];
+        let right = journal_line::prefix(at.crc);
+        let mut begin = right.map(|_| 0);
         let mut end = [0];
         let mut read = || {
             let mut file = &self.file;
@@ -164,9 +164,7 @@ impl ChangeJournal {
             file.seek(SeekFrom::Start(at.bytes.saturating_sub(1)))?;
             file.read_exact(&mut end)
         };
-        let is_read = read().is_ok();
-        let noted = begin.get(BEFORE.len()..BEFORE.len() + DIGITS);
-        is_read && end == *b"\n" && noted == Some(format!("{:08x}", at.crc).as_bytes())
+        read().is_ok() && end == *b"\n" && begin == right
     }
 
     #[cfg(unix)]
@@ -180,9 +178,8 @@ impl ChangeJournal {
     fn is_this(&self, _: &Metadata) -> io::Result<bool> {
         let mut line = Vec::new();
         BufReader::new(File::open(self.folder.file(JOURNAL_FILE))?).read_until(b'\n', &mut line)?;
-        let head = line
-            .get(PREFIX - 1..)
-            .and_then(|json| serde_json::from_slice::<JournalHeaderLine>(&[b"{", &json[1..]].concat()).ok());
+        let is_whole = journal_line::checked(&line, 0).is_some();
+        let head = is_whole.then(|| serde_json::from_slice::<JournalHeaderLine>(journal_line::said(&mut line)).ok()).flatten();
         Ok(head.is_some_and(|head| head.journal == self.head))
     }
 
@@ -203,16 +200,25 @@ impl ChangeJournal {
             line.clear();
             let bytes = reader.read_until(b'\n', &mut line).map_err(|cause| failed(&self.folder, cause))? as u64;
             self.seen = self.at.bytes + bytes;
-            if line.last() != Some(&b'\n') {
-                return Ok(());
-            }
-            let Some((crc, said)) = checked(&mut line, self.at.crc) else {
-                let is_last = reader.fill_buf().map_err(|cause| failed(&self.folder, cause))?.is_empty();
-                // The disk may have kept the end of a write and lost its begin.
-                return if is_last { Ok(()) } else { Err(self.damaged(self.at.lines + 1, "its checksum is another")) };
+            let crc = match journal_line::checked(&line, self.at.crc) {
+                Some(crc) => crc,
+                None => match journal_line::corrected(&mut reader, &mut line, &self.at)
+                    .map_err(|cause| failed(&self.folder, cause))?
+                {
+                    Correction::Done(crc, byte) => {
+                        if !self.flipped.contains(&byte) {
+                            self.flipped.push(byte);
+                        }
+                        crc
+                    }
+                    // The disk may have kept the end of a write and lost its begin.
+                    Correction::Unfinished => return Ok(()),
+                    Correction::Impossible => return Err(self.damaged(self.at.lines + 1, "its checksum is another")),
+                },
             };
+            let bytes = line.len() as u64;
             let next = Position { bytes: self.at.bytes + bytes, last: self.at.bytes, lines: self.at.lines + 1, crc };
-            take(&next, said)?;
+            take(&next, journal_line::said(&mut line))?;
             self.at = next;
         }
         Ok(())
@@ -220,14 +226,7 @@ impl ChangeJournal {
 
     /// Adds a line, after cutting off an unfinished one. If it cannot be written, the file stays as it was.
     pub fn append(&mut self, said: &[u8]) -> Result<(), StoreError> {
-        let body = said.strip_prefix(b"{").unwrap_or(said);
-        let crc = sum(self.at.crc, body);
-        let mut line = Vec::with_capacity(PREFIX + body.len() + 1);
-        line.extend_from_slice(BEFORE);
-        line.extend_from_slice(format!("{crc:08x}").as_bytes());
-        line.extend_from_slice(BEHIND);
-        line.extend_from_slice(body);
-        line.push(b'\n');
+        let (line, crc) = journal_line::line_of(said, self.at.crc);
         let mut write = || {
             if self.file.metadata()?.len() != self.at.bytes {
                 self.file.set_len(self.at.bytes)?;
@@ -245,6 +244,29 @@ impl ChangeJournal {
         Ok(())
     }
 
+    /// Bytes with a flipped bit that were found so far, and are not turned back in the file.
+    pub fn flipped(&self) -> &[FlippedByte] {
+        &self.flipped
+    }
+
+    /// Turns the flipped bits that were found back in the file, and returns their number. The caller holds the lock.
+    pub fn turn_back(&mut self) -> u64 {
+        let mut file = &self.file;
+        let mut turn = |byte: &FlippedByte| -> io::Result<bool> {
+            let mut there = [0];
+            file.seek(SeekFrom::Start(byte.at))?;
+            file.read_exact(&mut there)?;
+            // Else somebody was first.
+            if there == [byte.is] {
+                file.seek(SeekFrom::Start(byte.at))?;
+                file.write_all(&[byte.was])?;
+            }
+            Ok(there == [byte.is])
+        };
+        // What cannot be written now is found again by whoever reads it next.
+        self.flipped.drain(..).filter(|byte| turn(byte).unwrap_or_default()).count() as u64
+    }
+
     /// Waits until the journal is on the disk.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
@@ -258,26 +280,6 @@ impl ChangeJournal {
     pub fn newer(&self, found: u32, known: u32) -> StoreError {
         StoreError::Open { path: self.folder.file(JOURNAL_FILE), cause: DatabaseOpenError::Newer { found, known } }
     }
-}
-
-/// Returns a line's checksum, and its text without it, if the checksum is right.
-fn checked(line: &mut [u8], before: u32) -> Option<(u32, &[u8])> {
-    let end = line.len() - 1;
-    let digits = line.get(BEFORE.len()..BEFORE.len() + DIGITS)?;
-    let noted = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    let is_framed = line.starts_with(BEFORE) && line.get(PREFIX - BEHIND.len()..PREFIX)? == BEHIND;
-    let crc = sum(before, line.get(PREFIX..end)?);
-    if !is_framed || crc != noted {
-        return None;
-    }
-    line[PREFIX - 1] = b'{';
-    Some((crc, &line[PREFIX - 1..end]))
-}
-
-fn sum(before: u32, bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new_with_initial(before);
-    hasher.update(bytes);
-    hasher.finalize()
 }
 
 /// Serializes a value as JSON.

@@ -2,7 +2,8 @@
 The archive in a folder of JSON Lines, for machines that can have no SQLite file: everything in it is text, and only ever grows.
 
 - `journal.jsonl`: the changes, a line each (`journal`). A change has happened once its line is complete.
-- `transcripts/`: copies of transcripts, byte for byte, a file for each generation (`transcript_files`).
+- `transcripts/`: copies of transcripts, byte for byte, a file for each generation (`transcript_files`, `pieces`), and a file with
+  checksums of its blocks (`sums`).
 - `entries.jsonl`: the content of turns, for `jq` and `grep` (`entries`).
 - `lock`: held by the writer.
 - `journal.image`: a cache of the journal's result (`checkpoint`).
@@ -21,10 +22,16 @@ mod checkpoint;
 mod compact;
 mod entries;
 mod folder;
+mod heal;
 mod journal;
+mod journal_line;
+mod pieces;
 mod quarantine;
 mod replay;
 mod store;
+mod sums;
+#[cfg(test)]
+mod tests;
 mod transcript_files;
 
 pub use check::Finding;
@@ -33,7 +40,7 @@ pub use quarantine::ReadPosition;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use change::JournalChange;
 use folder::{Folder, transcript_file};
@@ -50,6 +57,9 @@ use ctxbridge_common::digest;
 const BACKGROUND_CHECKPOINT_STEPS: u64 = 64;
 const INTERACTIVE_CHECKPOINT_STEPS: u64 = 256;
 
+/// A transcript: its key, path, session and newest generation.
+type FoundTranscript = (i64, String, String, u32);
+
 /// An archive in a folder of JSON Lines.
 #[derive(Debug)]
 pub struct JsonlStore {
@@ -59,9 +69,11 @@ pub struct JsonlStore {
     is_read_only: bool,
     journal: ChangeJournal,
     replayed: ReplayedArchive,
-    raw: transcript_files::TranscriptFiles,
+    raw: pieces::TranscriptFiles,
     /// The transcript file that is being written, and its length before.
     writing: Option<(String, u64)>,
+    /// The data folder, in which repairs are noted.
+    data: Option<PathBuf>,
 }
 
 impl JsonlStore {
@@ -144,8 +156,8 @@ impl JsonlStore {
             None => ReplayedArchive::new(folder, &journal.head)?,
         };
         replayed.follow(&mut journal)?;
-        let (folder, raw) = (folder.clone(), transcript_files::TranscriptFiles::default());
-        let mut store = Self { folder, lock_policy: policy, is_read_only, journal, replayed, raw, writing: None };
+        let (folder, raw) = (folder.clone(), pieces::TranscriptFiles::default());
+        let mut store = Self { folder, lock_policy: policy, is_read_only, journal, replayed, raw, writing: None, data: None };
         let much = match policy {
             LockPolicy::Background => BACKGROUND_CHECKPOINT_STEPS,
             LockPolicy::Interactive => INTERACTIVE_CHECKPOINT_STEPS,
@@ -205,7 +217,8 @@ impl JsonlStore {
             JournalState::Replaced => {
                 // None that is whole, for the moment.
                 let Some(journal) = ChangeJournal::open(&self.folder, !self.is_read_only)? else { return Ok(()) };
-                *self = Self::read(&self.folder, journal, self.lock_policy, self.is_read_only)?;
+                let read = Self::read(&self.folder, journal, self.lock_policy, self.is_read_only)?;
+                self.replace(read);
                 Ok(())
             }
         }
@@ -220,7 +233,8 @@ impl JsonlStore {
         loop {
             if self.journal.state()? == JournalState::Gone {
                 // Somebody has moved all of it away.
-                *self = Self::open(self.folder.path(), self.lock_policy)?;
+                let opened = Self::open(self.folder.path(), self.lock_policy)?;
+                self.replace(opened);
             }
             let alone = match self.folder.lock(self.lock_policy) {
                 // Just now.
@@ -228,9 +242,17 @@ impl JsonlStore {
                 locked => locked?,
             };
             if self.journal.state()? != JournalState::Gone {
-                return self.catch_up().map(|()| alone);
+                self.catch_up()?;
+                self.turn_back();
+                return Ok(alone);
             }
         }
+    }
+
+    /// Goes on with an archive that was opened in place of this one.
+    fn replace(&mut self, other: Self) {
+        let data = self.data.take();
+        *self = Self { data, ..other };
     }
 
     /// Makes a change in memory and writes it to the journal, or does neither. `work` returns the line, if there is anything to
@@ -310,15 +332,6 @@ impl JsonlStore {
         let is_new =
             |content: &digest::Sha256Digest| Ok(seen.insert(*content) && self.replayed.memory.entries(&[*content])?.is_empty());
         batch.turns.iter().map(|turn| &turn.content_sha256).map(is_new).collect()
-    }
-
-    /// A piece of a transcript as it was archived.
-    fn piece(&mut self, transcript: i64, generation: u32, piece: (u64, u32, &digest::Sha256Digest)) -> Result<&[u8], StoreError> {
-        let Some((path, session, _)) = self.replayed.memory.transcript_of(transcript)? else { return Ok(&[]) };
-        let name = transcript_file(&session, &path, generation);
-        let file = self.folder.file(&name);
-        let damaged = |cause| StoreError::Segment { path: file, transcript, start: piece.0, cause };
-        self.raw.piece(&self.folder, &name, piece).map_err(damaged)
     }
 }
 

@@ -91,9 +91,7 @@ impl SegmentReader for JsonlStore {
         sink: &mut dyn Write,
     ) -> Result<(), StoreError> {
         for (start, bytes, sha256) in self.now()?.segments_of(transcript, generation, range)? {
-            let piece = self.piece(transcript, generation, (start, bytes, &sha256))?;
-            let clamp = |byte: u64| byte.saturating_sub(start).min(piece.len() as u64) as usize;
-            sink.write_all(piece.get(clamp(range.0)..clamp(range.1)).unwrap_or_default())?;
+            sink.write_all(self.part(transcript, generation, (start, bytes, &sha256), range)?)?;
         }
         Ok(())
     }
@@ -247,6 +245,7 @@ impl MaintenanceStore for JsonlStore {
 
     fn optimize(&mut self) -> Result<(), StoreError> {
         let _alone = self.lock_and_refresh()?;
-        self.compact()
+        self.compact()?;
+        self.renew_sums()
     }
 }

@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::folder::Folder;
+use super::sums;
 use crate::segment::{self, SegmentCheck};
 use crate::store::{Segment, StoreError};
-use ctxbridge_common::digest;
 use ctxbridge_common::files;
 
 /// Minimum bytes of a write that is synced before the journal lists it. A smaller one is a single piece; if its hash is wrong, it
@@ -30,10 +30,11 @@ pub(super) struct Addition<'a> {
     pub is_patient: bool,
 }
 
-/// Writes the segments of a pass, and returns the file's new length.
+/// Writes the segments of a pass and the checksums of their blocks, and returns the file's new length.
 pub(super) fn add(folder: &Folder, addition: &Addition<'_>) -> Result<u64, StoreError> {
     let Addition { name, known, segments, is_patient } = *addition;
     let mut file = folder.open(name, files::private().read(true).create(true).truncate(false))?;
+    let mut lines = String::new();
     let mut write = || -> io::Result<u64> {
         let mut end = known;
         if file.metadata()?.len() > known {
@@ -49,17 +50,20 @@ pub(super) fn add(folder: &Folder, addition: &Addition<'_>) -> Result<u64, Store
             file.seek(SeekFrom::Start(start + from as u64))?;
             file.write_all(&piece[from..])?;
             end = end.max(start + piece.len() as u64);
+            lines += &sums::line(*start, &piece, sha256);
         }
         if is_patient && end - known >= SYNCED_BYTES {
             file.sync_data()?;
         }
         Ok(end)
     };
-    write().map_err(|cause| {
+    let end = write().map_err(|cause| {
         // It makes room, if nothing else; what stays is cut off by the next write.
         file.set_len(known).ok();
         folder.explain(name, cause)
-    })
+    })?;
+    sums::add(folder, name, &lines);
+    Ok(end)
 }
 
 /// Removes everything after a known length.
@@ -72,7 +76,7 @@ pub(super) fn cut(folder: &Folder, name: &str, known: u64) {
     }
 }
 
-/// Creates a file with the bytes that it shares with another one.
+/// Creates a file with the bytes that it shares with another one, and with their checksums.
 pub(super) fn begin(folder: &Folder, name: &str, shared: Option<(&str, u64)>) -> Result<(), StoreError> {
     let mut file = folder.open(name, files::private().create(true).truncate(true))?;
     let Some((before, bytes)) = shared.filter(|(_, bytes)| *bytes > 0) else { return Ok(()) };
@@ -86,7 +90,9 @@ pub(super) fn begin(folder: &Folder, name: &str, shared: Option<(&str, u64)>) ->
     copy().map_err(|cause| {
         file.set_len(0).ok();
         folder.explain(name, cause)
-    })
+    })?;
+    sums::take_along(folder, before, name, bytes);
+    Ok(())
 }
 
 fn is_there(file: &mut File, start: u64, bytes: &[u8]) -> io::Result<bool> {
@@ -94,57 +100,4 @@ fn is_there(file: &mut File, start: u64, bytes: &[u8]) -> io::Result<bool> {
     file.seek(SeekFrom::Start(start))?;
     file.take(bytes.len() as u64).read_to_end(&mut there)?;
     Ok(there == bytes)
-}
-
-/// Reads files, and caches the last piece: turns are read in sequence, and many of them are in the same piece.
-#[derive(Debug, Default)]
-pub(super) struct TranscriptFiles {
-    file: Option<(String, File)>,
-    piece: Option<(digest::Sha256Digest, Vec<u8>)>,
-}
-
-impl TranscriptFiles {
-    /// Returns a piece of a file if it is as it was archived; otherwise the problem.
-    pub fn piece(
-        &mut self,
-        folder: &Folder,
-        name: &str,
-        (start, bytes, sha256): (u64, u32, &digest::Sha256Digest),
-    ) -> Result<&[u8], String> {
-        let piece = match self.piece.take() {
-            Some((known, piece)) if known == *sha256 => piece,
-            _ => {
-                let piece = self.range(folder, name, (start, start + u64::from(bytes))).map_err(|error| error.to_string())?;
-                if piece.len() != bytes as usize {
-                    return Err(format!("it has {} bytes instead of {bytes}", piece.len()));
-                }
-                if digest::sha256(&piece) != *sha256 {
-                    return Err("its SHA-256 is another".to_owned());
-                }
-                piece
-            }
-        };
-        Ok(&self.piece.insert((*sha256, piece)).1)
-    }
-
-    /// Returns bytes of a file as they are; fewer than requested if it ends earlier.
-    pub fn range(&mut self, folder: &Folder, name: &str, (start, end): (u64, u64)) -> Result<Vec<u8>, StoreError> {
-        if self.file.as_ref().is_none_or(|(open, _)| open != name) {
-            self.file = Some((name.to_owned(), folder.open(name, File::options().read(true))?));
-        }
-        let mut bytes = Vec::new();
-        if let Some((_, file)) = &mut self.file {
-            let mut read = || {
-                file.seek(SeekFrom::Start(start))?;
-                file.take(end.saturating_sub(start)).read_to_end(&mut bytes)
-            };
-            read().map_err(|cause| folder.explain(name, cause))?;
-        }
-        Ok(bytes)
-    }
-
-    /// Clears the cache: the names may belong to other files now.
-    pub fn forget(&mut self) {
-        *self = Self::default();
-    }
 }
