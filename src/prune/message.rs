@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use super::marker;
 use ctxbridge_transcript as transcript;
 
 /// `message.content` of a user or assistant message: the conversation that the API sees.
@@ -26,8 +25,7 @@ pub(super) fn is_human_prompt(message: &Value) -> bool {
 
 /// `true` if a human turn starts here that stays whole: its prompt says `#keep`.
 pub(super) fn is_pinning_prompt(message: &Value) -> bool {
-    // A text that was cut did not ask, or it would not have been; its end may look as if it did.
-    let asks = |text: &str| transcript::asks_to_pin(text) && marker::parse(text).is_none();
+    let asks = transcript::asks_to_pin;
     is_human_prompt(message)
         && match conversation_content(message) {
             Some(Value::String(text)) => asks(text),
@@ -53,13 +51,13 @@ const EDIT_ARGUMENTS: [&str; 2] = ["old_string", "new_string"];
 /// The tools that have these arguments.
 const WRITERS: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
-/// The texts of a block that may be cut when it is old, each with its number if the block can have several. They are those of
-/// `text` blocks, of tool results, and the large inputs of tools that write.
-pub(super) fn texts_of_block(block: &Value, with_text: bool, with_tools: bool) -> Vec<(Option<usize>, &str)> {
+/// The large texts of a block, each with its number if the block can have several. They are those of `text` blocks, of tool results, and
+/// the large inputs of tools that write.
+pub(super) fn texts_of_block(block: &Value) -> Vec<(Option<usize>, &str)> {
     let field = |name: &str| block.get(name).unwrap_or(&Value::Null);
     match field("type").as_str() {
-        Some("text") if with_text => field("text").as_str().map(|text| (None, text)).into_iter().collect(),
-        Some("tool_result") if with_tools => match field("content") {
+        Some("text") => field("text").as_str().map(|text| (None, text)).into_iter().collect(),
+        Some("tool_result") => match field("content") {
             Value::String(text) => vec![(None, text)],
             Value::Array(parts) => {
                 let parts = parts.iter().enumerate().filter(|(_, part)| is_type(part, "text"));
@@ -67,16 +65,16 @@ pub(super) fn texts_of_block(block: &Value, with_text: bool, with_tools: bool) -
             }
             _ => Vec::new(),
         },
-        Some("tool_use") if with_tools && field("name").as_str().is_some_and(|name| WRITERS.contains(&name)) => {
+        Some("tool_use") if field("name").as_str().is_some_and(|name| WRITERS.contains(&name)) => {
             texts_of_input(field("input"))
         }
         _ => Vec::new(),
     }
 }
 
-/// All texts of a block: those that may be cut, with their numbers, and what else a call says, without.
+/// All texts of a block: the large ones, with their numbers, and what else a call says, without.
 pub(super) fn all_texts_of_block(block: &Value) -> Vec<(Option<usize>, &str)> {
-    let mut texts = texts_of_block(block, true, true);
+    let mut texts = texts_of_block(block);
     if is_type(block, "tool_use") {
         let cut: Vec<*const u8> = texts.iter().map(|(_, text)| text.as_ptr()).collect();
         let mut all = Vec::new();
@@ -111,17 +109,6 @@ fn argument(number: usize) -> String {
     }
 }
 
-/// Returns the value of a text in a block.
-pub(super) fn text_in_block(block: &mut Value, part: Option<usize>) -> Option<&mut Value> {
-    match (block.get("type")?.as_str()?, part) {
-        ("text", None) => block.get_mut("text"),
-        ("tool_result", None) => block.get_mut("content"),
-        ("tool_result", Some(part)) => block.get_mut("content")?.get_mut(part)?.get_mut("text"),
-        ("tool_use", Some(number)) => block.get_mut("input")?.pointer_mut(&argument(number)),
-        _ => None,
-    }
-}
-
 pub(super) fn is_type(value: &Value, name: &str) -> bool {
     value.get("type").is_some_and(|found| found == name)
 }
@@ -135,4 +122,15 @@ fn is_truthy(value: &Value) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(_) | Value::Object(_) => true,
     }
+}
+
+/// Returns a text of a message, by the index of its block and its number there. The texts of a tool's result are one, without a number.
+pub fn text_at(message: &Value, block_index: usize, part: Option<usize>) -> Option<String> {
+    let texts = match conversation_content(message)? {
+        Value::String(text) => return (block_index == 0 && part.is_none()).then(|| text.clone()),
+        Value::Array(blocks) => texts_of_block(blocks.get(block_index)?),
+        _ => return None,
+    };
+    let wanted: Vec<&str> = texts.into_iter().filter(|(number, _)| part.is_none() || *number == part).map(|(_, text)| text).collect();
+    (!wanted.is_empty()).then(|| wanted.join("\n"))
 }

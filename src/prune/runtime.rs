@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::settings::PruneSettings;
+use super::settings::{PruneSettings, glob_expression};
 
 /// The patch that injects it.
 pub const PATCH: &str = "aggressive-text-prune";
@@ -24,10 +24,11 @@ impl PruneSettings {
             ("DEFAULT_KEEP_TURNS", json!(self.keep_turns)),
             ("DEFAULT_THRESHOLD_TOKENS", json!(self.threshold_tokens)),
             ("DEFAULT_MAX_CHARS", json!(self.max_chars)),
-            ("DEFAULT_TAIL_TOKENS", json!(self.tail_tokens)),
-            ("DEFAULT_STEP", json!(self.step.to_string())),
-            ("DEFAULT_SCOPE", json!(self.scope.word())),
-            ("DEFAULT_HANDLES", json!(self.handles)),
+            ("DEFAULT_POLICY", json!(self.policy.word())),
+            ("DEFAULT_KEEP_TOKENS", json!(self.keep_tokens.unwrap_or(0))),
+            ("DEFAULT_WINDOW", json!(self.window_tokens.unwrap_or(0))),
+            ("PROTECTED_TOOLS", json!(self.protect_tools)),
+            ("PROTECTED_FILES", json!(self.protect_files.iter().map(|glob| glob_expression(glob)).collect::<Vec<_>>())),
         ]
     }
 }

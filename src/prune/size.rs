@@ -4,8 +4,8 @@ use std::ops::{Add, AddAssign};
 
 use serde_json::Value;
 
-use super::marker;
 use super::message;
+use super::text::utf16_len;
 
 /// UTF-16 code units per token. A rule of thumb for English prose and code, from the
 /// compaction-bridge design; it only has to tell a small conversation from a large one.
@@ -89,7 +89,7 @@ impl ConversationSize {
     }
 
     fn of_text(text: &str) -> Self {
-        Self { chars: marker::original_chars(text), media_blocks: 0 }
+        Self { chars: utf16_len(text), media_blocks: 0 }
     }
 }
 

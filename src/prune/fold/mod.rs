@@ -24,7 +24,7 @@ oldest round, counting the tokens behind a round twice for the first kind:
 2. nothing is left of it but its place in the count of rounds; of the last answer before a prompt, also the start of its text.
 
 Never the newest round, never one with less than [`TAIL_TOKENS`] behind it, never in a turn whose prompt says `#keep`, never with a protected
-tool or file. In the newest human turns ([`FoldSettings::keep_turns`]) texts stay whole.
+tool or file. In the newest human turns ([`PruneSettings::keep_turns`]) texts stay whole.
 */
 
 mod account;
@@ -37,12 +37,16 @@ pub use view::{MessageView, fold};
 use serde_json::Value;
 
 use self::account::Account;
-use self::round::{Level, Round};
+use self::round::{Level, Protection, Round};
 use super::message;
+use super::settings::PruneSettings;
 use super::size::{ConversationSize, TOKENS_PER_MEDIA_BLOCK};
 
 /// Tokens of the system prompt and the tools, until an answer's usage says it.
 const DEFAULT_BASE_TOKENS: i64 = 40_000;
+/// The window of most models, and that of the others.
+const SMALL_WINDOW_TOKENS: u64 = 200_000;
+const LARGE_WINDOW_TOKENS: u64 = 1_000_000;
 /// Tokens before the end of the window at which the client compacts, in new releases.
 const RESERVE_TOKENS: i64 = 33_000;
 /// Tokens before that at which the window counts as full.
@@ -65,21 +69,6 @@ fn units(tokens: i64) -> i64 {
     tokens * 13 / 5
 }
 
-/// Settings of folding.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoldSettings {
-    /// Tokens of the model's window.
-    pub window_tokens: u64,
-    /// Tokens of the conversation that stay, if possible; `None` for [`default_keep_tokens`].
-    pub keep_tokens: Option<u64>,
-    /// Number of the newest human turns whose text stays whole.
-    pub keep_turns: u64,
-    /// Tokens of a conversation below which nothing happens.
-    pub threshold_tokens: u64,
-    /// UTF-16 code units that are left of a text.
-    pub max_chars: u64,
-}
-
 /// Tokens that stay by default: 15,000 of a window of 200,000, and 23,000 of 1,000,000.
 pub fn default_keep_tokens(window_tokens: u64) -> u64 {
     13_000 + window_tokens / 100
@@ -99,7 +88,8 @@ struct FoldedMessage {
 /// A conversation, and what of it is folded.
 #[derive(Debug, Clone)]
 pub struct Fold {
-    settings: FoldSettings,
+    settings: PruneSettings,
+    protection: Protection,
     messages: Vec<FoldedMessage>,
     rounds: Vec<Round>,
     /// Index of each human prompt, and `true` if its turn stays whole.
@@ -110,6 +100,8 @@ pub struct Fold {
     base: Option<i64>,
     /// What was read for the newest answer, in tokens; and the number of messages then.
     usage: Option<i64>,
+    /// The most that was read for an answer.
+    largest: i64,
     /// `true` if usage is told, rather than read from the messages.
     is_told: bool,
     /// Number of messages at the newest request.
@@ -129,9 +121,10 @@ type Step = (usize, Level);
 
 impl Fold {
     /// Starts with an empty conversation.
-    pub fn new(settings: &FoldSettings) -> Self {
+    pub fn new(settings: &PruneSettings) -> Self {
         Self {
             settings: settings.clone(),
+            protection: Protection::of(settings),
             messages: Vec::new(),
             rounds: Vec::new(),
             prompts: Vec::new(),
@@ -139,6 +132,7 @@ impl Fold {
             account: Account::default(),
             base: None,
             usage: None,
+            largest: 0,
             is_told: false,
             requested: 0,
             newest_ms: None,
@@ -167,7 +161,7 @@ impl Fold {
             new.thinking_units = round::thinking_units(message);
             new.round = self.rounds.len().checked_sub(1);
             if let Some(round) = self.rounds.last_mut() {
-                round.add(index, message, new.units);
+                round.add(index, message, new.units, &self.protection);
             }
         }
         if message::is_human_prompt(message) {
@@ -194,10 +188,17 @@ impl Fold {
     fn note_usage(&mut self, context: Option<i64>) {
         let Some(context) = context else { return };
         self.usage = Some(context);
+        self.largest = self.largest.max(context);
         if self.base.is_none() {
             let before = self.messages[..self.requested].iter().map(|message| message.units).sum();
             self.base = Some((context - tokens(before)).max(0));
         }
+    }
+
+    /// The window: what is set, or the one that the requests so far need.
+    fn window_tokens(&self) -> u64 {
+        let needed = if self.largest > SMALL_WINDOW_TOKENS.cast_signed() { LARGE_WINDOW_TOKENS } else { SMALL_WINDOW_TOKENS };
+        self.settings.window_tokens.unwrap_or(needed)
     }
 
     /// Decides what is folded in a request with all messages so far. Returns `true` if that changed.
@@ -214,7 +215,8 @@ impl Fold {
         self.account.grow(new_units);
 
         let base = self.base.unwrap_or(DEFAULT_BASE_TOKENS);
-        let limit = self.settings.window_tokens.cast_signed() - RESERVE_TOKENS;
+        let window = self.window_tokens();
+        let limit = window.cast_signed() - RESERVE_TOKENS;
         let is_cold = match (self.requested_ms, self.newest_ms) {
             (Some(before), Some(now)) => now - before >= self.account.lifetime_ms(),
             _ => false,
@@ -223,7 +225,7 @@ impl Fold {
         let filled = self.usage.map_or(base + tokens(self.left), |usage| usage + tokens(new_units));
         let is_full = filled >= limit - ROOM_TOKENS;
         let grown = tokens(self.left) - tokens(self.after);
-        let wanted = self.settings.keep_tokens.unwrap_or_else(|| default_keep_tokens(self.settings.window_tokens));
+        let wanted = self.settings.keep_tokens.unwrap_or_else(|| default_keep_tokens(window));
         let keep = wanted.cast_signed().min((limit - base) / 2).max(0);
         let is_due = is_full || (is_cold && grown >= MIN_GROWN_TOKENS) || grown >= STEPS * keep;
         let mut is_pruned = false;

@@ -1,10 +1,11 @@
 //! Rounds: an answer and the results of its calls, and what is said of them when they are folded.
 
+use regex::Regex;
 use serde_json::Value;
 
-use super::FoldSettings;
-use crate::marker::{HANDLE_DIGITS, Handle};
+use crate::handle::{HANDLE_DIGITS, Handle};
 use crate::message::{conversation_content, is_type};
+use crate::settings::PruneSettings;
 use crate::size::ConversationSize;
 use crate::text::{self, utf16_len};
 
@@ -18,6 +19,7 @@ const COUNT_UNITS: i64 = 4;
 
 /// Arguments that say what a call was about; the first that there is counts.
 const TARGETS: [&str; 6] = ["file_path", "path", "notebook_path", "command", "pattern", "description"];
+const PATHS: [&str; 3] = ["file_path", "path", "notebook_path"];
 
 /// Blocks that a round may have. With others, nobody knows what belongs together.
 const KNOWN_BLOCKS: [&str; 7] = ["text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document"];
@@ -45,6 +47,24 @@ pub(super) struct Call {
     pub handle: Option<Handle>,
 }
 
+/// What is never folded.
+#[derive(Debug, Clone)]
+pub(super) struct Protection {
+    tools: Vec<String>,
+    files: Vec<Regex>,
+}
+
+impl Protection {
+    pub fn of(settings: &PruneSettings) -> Self {
+        Self { tools: settings.protect_tools.clone(), files: settings.protected_files() }
+    }
+
+    fn covers(&self, name: &str, input: &Value) -> bool {
+        let paths = || PATHS.iter().filter_map(|name| input.get(*name)?.as_str());
+        self.tools.iter().any(|tool| tool == name) || paths().any(|path| self.files.iter().any(|file| file.is_match(path)))
+    }
+}
+
 /// An answer with the results of its calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
@@ -68,17 +88,18 @@ pub(super) struct Round {
     /// Ids of calls that have results.
     results: Vec<String>,
     has_odd_blocks: bool,
+    is_protected: bool,
     max_chars: u64,
 }
 
 impl Round {
     /// Starts a round with the message at an index.
-    pub fn new(first: usize, turn: usize, settings: &FoldSettings) -> Self {
+    pub fn new(first: usize, turn: usize, settings: &PruneSettings) -> Self {
         Self { first, last: first, turn, max_chars: settings.max_chars, ..Self::default() }
     }
 
     /// Adds a message of the answer, or with a result.
-    pub fn add(&mut self, index: usize, message: &Value, units: i64) {
+    pub fn add(&mut self, index: usize, message: &Value, units: i64, protection: &Protection) {
         self.last = index;
         self.units += units;
         self.thinking_units += thinking_units(message);
@@ -98,6 +119,7 @@ impl Round {
             match field("type").as_str() {
                 "text" if is_answer => self.texts.push(field("text")),
                 "tool_use" => {
+                    self.is_protected |= protection.covers(&field("name"), &block["input"]);
                     self.calls.push(Call { id: field("id"), name: field("name"), target: target(&block["input"]), handle: None });
                 }
                 "tool_result" => {
@@ -112,13 +134,13 @@ impl Round {
         }
     }
 
-    /// `true` if it is complete: each call has its one result, and each result its call.
+    /// `true` if it is complete, and nothing in it is protected: each call has its one result, and each result its call.
     pub fn is_foldable(&self) -> bool {
         let mut calls: Vec<&str> = self.calls.iter().map(|call| call.id.as_str()).collect();
         let mut results: Vec<&str> = self.results.iter().map(String::as_str).collect();
         calls.sort_unstable();
         results.sort_unstable();
-        !self.has_odd_blocks && calls == results
+        !self.has_odd_blocks && !self.is_protected && calls == results
     }
 
     /// Its estimated size at a level below [`Level::Whole`].

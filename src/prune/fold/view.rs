@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::digest::digest;
 use super::round::{Level, Round, digits, is_thinking};
-use super::{Fold, FoldSettings};
+use super::Fold;
+use crate::settings::PruneSettings;
 use crate::message::{conversation_content, is_type};
 
 /// What is sent of a message.
@@ -85,7 +86,7 @@ impl<'f> Run<'f> {
 }
 
 /// Folds a conversation, an array of Claude Code's internal messages, as in a request at its end. Borrowed if nothing changes.
-pub fn fold<'a>(messages: &'a [Value], settings: &FoldSettings) -> Cow<'a, [Value]> {
+pub fn fold<'a>(messages: &'a [Value], settings: &PruneSettings) -> Cow<'a, [Value]> {
     let mut folding = Fold::new(settings);
     messages.iter().for_each(|message| folding.push(message));
     folding.request();

@@ -139,7 +139,7 @@ fn text_of(block: &Value) -> String {
     if let Value::String(text) = block {
         return text.clone();
     }
-    let texts: Vec<&str> = message::texts_of_block(block, true, true).into_iter().map(|(_, text)| text).collect();
+    let texts: Vec<&str> = message::texts_of_block(block).into_iter().map(|(_, text)| text).collect();
     texts.join("\n")
 }
 

@@ -5,32 +5,19 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use super::weigh::WeighedBlock;
-use crate::fold::{Fold, FoldSettings};
-use crate::message;
+use crate::fold::Fold;
 use crate::text::{self, utf16_len};
-use crate::{self as prune, Boundary, BoundaryTracker, CHARS_PER_TOKEN, PruneSettings, TOKENS_PER_MEDIA_BLOCK, TextCut};
-
-/// Number of the newest messages of type `user` that the reference design keeps.
-const REFERENCE_KEEPS: usize = 4;
-/// Minimum tokens of a conversation that the reference design prunes.
-const REFERENCE_THRESHOLD: u64 = 20_000;
-/// Characters that the reference design keeps of a text.
-const REFERENCE_CHARS: u64 = 80;
-/// Text that the reference design puts behind them.
-const REFERENCE_MARKER: &str = " [earlier context pruned]";
+use crate::{CHARS_PER_TOKEN, PruneSettings, TOKENS_PER_MEDIA_BLOCK, reference};
 
 /// Policy by which requests are pruned.
 #[derive(Debug, Clone)]
 pub enum Policy {
     /// No pruning.
     None,
-    /// The reference design: text only, no tail. Every message of type `user` counts as a turn, tool results included, and the
-    /// newest four stay whole. Everything before them is cut at each request.
-    Reference,
-    /// Steps and a tail: [ours](crate), with these settings.
-    Ours(Box<PruneSettings>),
-    /// Whole old rounds are [folded](crate::fold).
-    Fold(Box<FoldSettings>),
+    /// The [reference design](crate::reference), with the numbers of these settings.
+    Reference(Box<PruneSettings>),
+    /// [Folding](crate::fold), with these settings.
+    Fold(Box<PruneSettings>),
 }
 
 /// The part of a block that a cut removed, in UTF-16 code units.
@@ -48,125 +35,85 @@ pub struct BlockCut {
 
 /// Tracks a conversation under a policy.
 #[derive(Debug)]
-pub struct PolicyTracker {
-    policy: Policy,
-    boundaries: Option<BoundaryTracker>,
-    pub(super) fold: Option<Fold>,
+pub enum PolicyTracker {
+    /// No pruning.
+    None,
+    /// The reference design.
+    Reference(ReferenceTracker),
+    /// Folding.
+    Fold(Box<Fold>),
+}
+
+/// The boundary of the reference design.
+#[derive(Debug)]
+pub struct ReferenceTracker {
+    settings: PruneSettings,
     seen: usize,
     chars: u64,
     media: u64,
-    /// Indexes of the newest `user` messages, for the reference design, and of the one before them.
+    /// Indexes of the newest `user` messages, and of the one before them.
     newest: VecDeque<usize>,
 }
 
 impl PolicyTracker {
-    /// Starts with an empty conversation.
+    /// Starts with an empty conversation, and cache entries that live for an hour or for five minutes.
     pub fn new(policy: &Policy, is_hourly: bool) -> Self {
-        let boundaries = if let Policy::Ours(settings) = policy { Some(BoundaryTracker::new(settings)) } else { None };
-        let fold = if let Policy::Fold(settings) = policy { Some(Fold::new(settings)) } else { None };
-        let fold = fold.map(|mut fold| {
-            fold.tell_lifetime(is_hourly);
-            fold
-        });
-        Self { policy: policy.clone(), boundaries, fold, seen: 0, chars: 0, media: 0, newest: VecDeque::new() }
+        match policy {
+            Policy::None => Self::None,
+            Policy::Reference(settings) => Self::Reference(ReferenceTracker::new(settings)),
+            Policy::Fold(settings) => {
+                let mut fold = Fold::new(settings);
+                fold.tell_lifetime(is_hourly);
+                Self::Fold(Box::new(fold))
+            }
+        }
     }
 
     /// Adds the next message and its blocks.
     pub fn push(&mut self, message: &Value, blocks: &[WeighedBlock]) {
-        match (&self.policy, &mut self.boundaries) {
-            (Policy::Ours(settings), Some(boundaries)) if settings.enabled => boundaries.push(message),
-            (Policy::Fold(_), _) => {
-                if let Some(fold) = &mut self.fold {
-                    fold.push(message);
-                }
+        match self {
+            Self::None => {}
+            Self::Reference(tracker) => tracker.push(message, blocks),
+            Self::Fold(fold) => fold.push(message),
+        }
+    }
+}
+
+impl ReferenceTracker {
+    fn new(settings: &PruneSettings) -> Self {
+        Self { settings: settings.clone(), seen: 0, chars: 0, media: 0, newest: VecDeque::new() }
+    }
+
+    fn push(&mut self, message: &Value, blocks: &[WeighedBlock]) {
+        if message["type"] != "attachment" {
+            self.chars += blocks.iter().map(|block| block.chars).sum::<u64>();
+            self.media += blocks.iter().map(|block| block.media).sum::<u64>();
+        }
+        if message["type"] == "user" {
+            self.newest.push_back(self.seen);
+            if self.newest.len() as u64 > self.settings.keep_turns + 1 {
+                self.newest.pop_front();
             }
-            (Policy::Reference, _) => {
-                if message["type"] != "attachment" {
-                    self.chars += blocks.iter().map(|block| block.chars).sum::<u64>();
-                    self.media += blocks.iter().map(|block| block.media).sum::<u64>();
-                }
-                if message["type"] == "user" {
-                    self.newest.push_back(self.seen);
-                    if self.newest.len() > REFERENCE_KEEPS + 1 {
-                        self.newest.pop_front();
-                    }
-                }
-            }
-            _ => {}
         }
         self.seen += 1;
     }
 
-    /// The fold, if the policy is one.
-    pub fn fold(&mut self) -> Option<&mut Fold> {
-        self.fold.as_mut()
-    }
-
-    /// The boundary before which messages may be cut.
-    pub fn boundary(&self) -> Boundary {
-        if let Some(boundaries) = &self.boundaries {
-            return boundaries.now();
-        }
+    /// The index before which messages are cut.
+    pub fn boundary(&self) -> usize {
         let tokens = (self.chars as f64 / CHARS_PER_TOKEN).ceil() as u64 + self.media * TOKENS_PER_MEDIA_BLOCK;
-        let has_older = self.newest.len() > REFERENCE_KEEPS;
-        let text = if has_older && tokens >= REFERENCE_THRESHOLD { self.newest[1] } else { 0 };
-        Boundary { tools: 0, text }
+        let has_older = self.newest.len() as u64 > self.settings.keep_turns;
+        if has_older && tokens >= self.settings.threshold_tokens { self.newest[1] } else { 0 }
     }
 
-    /// The cuts of a message at its index in the conversation.
-    pub fn block_cuts(&self, index: usize, message: &Value, boundary: Boundary) -> Vec<BlockCut> {
-        match &self.policy {
-            Policy::None | Policy::Fold(_) => Vec::new(),
-            Policy::Reference => reference_cuts(message),
-            Policy::Ours(_) if self.boundaries.as_ref().is_some_and(|boundaries| boundaries.is_in_pinned_turn(index)) => {
-                Vec::new()
-            }
-            Policy::Ours(settings) => {
-                let cuts = prune::cuts(index, message, boundary, settings);
-                cuts.chunk_by(|a, b| a.block_index == b.block_index).map(|cuts| of_block(message, cuts)).collect()
-            }
-        }
-    }
-}
-
-/// All cuts of one block as one.
-fn of_block(message: &Value, cuts: &[TextCut]) -> BlockCut {
-    let block_index = cuts.first().map_or(0, |cut| cut.block_index);
-    let content = message::conversation_content(message);
-    let texts = match content {
-        Some(Value::Array(blocks)) => message::all_texts_of_block(blocks.get(block_index).unwrap_or(&Value::Null)),
-        Some(Value::String(text)) => vec![(None, text.as_str())],
-        _ => Vec::new(),
-    };
-    let remains = texts.into_iter().map(|(part, text)| {
-        let cut = cuts.iter().find(|cut| cut.part == part && prune::text_at(message, block_index, part) == Some(text));
-        cut.map_or(text, |cut| text::prefix(text, cut.kept_chars))
-    });
-    BlockCut {
-        block: block_index,
-        lost: cuts.iter().map(|cut| cut.original_chars - cut.kept_chars).sum(),
-        saved: cuts.iter().map(TextCut::saved_chars).sum(),
-        remains: remains.collect::<Vec<_>>().join("\n"),
-    }
-}
-
-fn reference_cuts(message: &Value) -> Vec<BlockCut> {
-    if message::is_synthetic(message) {
-        return Vec::new();
-    }
-    let cut = |block: usize, text: &str| {
-        let chars = utf16_len(text);
-        let saved = chars.checked_sub(REFERENCE_CHARS + utf16_len(REFERENCE_MARKER)).filter(|saved| *saved > 0)?;
-        let remains = text::prefix(text, REFERENCE_CHARS).to_owned();
-        Some(BlockCut { block, lost: chars - REFERENCE_CHARS, saved, remains })
-    };
-    match message::conversation_content(message) {
-        Some(Value::String(text)) => cut(0, text).into_iter().collect(),
-        Some(Value::Array(blocks)) => {
-            let texts = blocks.iter().enumerate().filter(|(_, block)| block["type"] == "text");
-            texts.filter_map(|(index, block)| cut(index, block["text"].as_str()?)).collect()
-        }
-        _ => Vec::new(),
+    /// The cuts of a message before the boundary.
+    pub fn block_cuts(&self, message: &Value) -> Vec<BlockCut> {
+        let cut = |(block, text): (usize, &str)| {
+            let short = reference::shortened(text, self.settings.max_chars)?;
+            let kept = text::prefix(text, self.settings.max_chars);
+            let lost = utf16_len(text) - utf16_len(kept);
+            Some(BlockCut { block, lost, saved: utf16_len(text) - utf16_len(&short), remains: kept.to_owned() })
+        };
+        reference::cuttable_texts(message).into_iter().filter_map(cut).collect()
     }
 }
 
@@ -176,23 +123,23 @@ mod tests {
 
     use super::*;
 
-    fn push(tracker: &mut PolicyTracker, message: &Value, chars: u64) {
+    fn push(tracker: &mut ReferenceTracker, message: &Value, chars: u64) {
         tracker.push(message, &[WeighedBlock { chars, ..WeighedBlock::default() }]);
     }
 
     #[test]
     fn the_reference_design_counts_tool_results_as_turns() {
-        let mut tracker = PolicyTracker::new(&Policy::Reference, false);
+        let mut tracker = ReferenceTracker::new(&PruneSettings::default());
         let results = json!({ "type": "user", "message": { "content": [{ "type": "tool_result" }] } });
         for _ in 0..4 {
             push(&mut tracker, &results, 17_499);
         }
-        assert_eq!(tracker.boundary(), Boundary::default(), "nothing is older than the newest four");
+        assert_eq!(tracker.boundary(), 0, "nothing is older than the newest four");
         push(&mut tracker, &json!({ "type": "assistant" }), 0);
         push(&mut tracker, &results, 0);
-        assert_eq!(tracker.boundary(), Boundary::default(), "69,996 characters are less than 20,000 tokens");
+        assert_eq!(tracker.boundary(), 0, "69,996 characters are less than 20,000 tokens");
         push(&mut tracker, &results, 4);
-        assert_eq!(tracker.boundary(), Boundary { tools: 0, text: 2 });
+        assert_eq!(tracker.boundary(), 2);
     }
 
     #[test]
@@ -201,9 +148,10 @@ mod tests {
         let message = json!({ "type": "user", "message": { "content": [
             { "type": "text", "text": &long[1..] }, { "type": "tool_result", "content": long }, { "type": "text", "text": long },
         ] } });
-        assert_eq!(reference_cuts(&message), [BlockCut { block: 2, lost: 26, saved: 1, remains: long[..80].to_owned() }]);
+        let tracker = ReferenceTracker::new(&PruneSettings::default());
+        assert_eq!(tracker.block_cuts(&message), [BlockCut { block: 2, lost: 26, saved: 1, remains: long[..80].to_owned() }]);
         let mut meta = message.clone();
         meta["isMeta"] = true.into();
-        assert!(reference_cuts(&meta).is_empty());
+        assert!(tracker.block_cuts(&meta).is_empty());
     }
 }

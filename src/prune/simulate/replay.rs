@@ -16,7 +16,7 @@ use super::references::{Place, References};
 use super::weigh::{WeighedBlock, WeighedConversation};
 use crate::fold::MessageView;
 use crate::text::utf16_len;
-use crate::{Boundary, CHARS_PER_TOKEN};
+use crate::CHARS_PER_TOKEN;
 
 /// Median of the tokens that 93 real compactions left beside system prompt and tools: the summary, files that the client reads again,
 /// and the like.
@@ -163,7 +163,8 @@ struct Replayer<'a> {
     live: Vec<LiveMessage>,
     /// Index in `live` of each message of the conversation.
     live_at: HashMap<usize, usize>,
-    boundary: Boundary,
+    /// Index before which the reference design has cut.
+    boundary: usize,
     prompt: Prompt,
     /// Number of blocks of the last request, as long as they are in the prompt.
     sent: usize,
@@ -190,7 +191,7 @@ impl<'a> Replayer<'a> {
             tracker: PolicyTracker::new(policy, terms.is_hourly),
             live: Vec::new(),
             live_at: HashMap::new(),
-            boundary: Boundary::default(),
+            boundary: 0,
             prompt,
             sent: 0,
             cache: SimulatedCache::new(terms.cache, terms.is_hourly),
@@ -229,47 +230,37 @@ impl<'a> Replayer<'a> {
         cut.map_or(Remains::Whole, |cut| Remains::Part(&cut.remains))
     }
 
-    /// Cuts texts that became old since the last time. Returns `true` if this changes a part that was sent before.
+    /// Prunes what became old since the last time. Returns `true` if this changes a part that was sent before.
     fn prune(&mut self) -> bool {
-        if let Some(fold) = self.tracker.fold() {
-            return fold.request() && self.fold();
-        }
-        let boundary = self.tracker.boundary();
-        let passed = |old: usize, new: usize| old.min(new)..old.max(new);
-        let (tools, text) = (passed(self.boundary.tools, boundary.tools), passed(self.boundary.text, boundary.text));
-        self.boundary = boundary;
-        let mut first = None;
-        for index in tools.chain(text) {
-            let Some(live) = self.live.get_mut(index) else { continue };
-            let Some(source) = live.source else { continue };
-            let missing = self.tracker.block_cuts(index, &self.conversation.messages[source].value, boundary);
-            if missing != live.cuts {
-                live.cuts = missing;
-                first = Some(first.map_or(index, |first: usize| first.min(index)));
+        let mut changed = Vec::new();
+        match &mut self.tracker {
+            PolicyTracker::None => {}
+            PolicyTracker::Reference(tracker) => {
+                let boundary = tracker.boundary();
+                for index in self.boundary.min(boundary)..boundary {
+                    let Some(source) = self.live.get(index).and_then(|live| live.source) else { continue };
+                    let cuts = tracker.block_cuts(&self.conversation.messages[source].value);
+                    if !cuts.is_empty() {
+                        self.live[index].cuts = cuts;
+                        changed.push(index);
+                    }
+                }
+                self.boundary = boundary;
+            }
+            PolicyTracker::Fold(fold) => {
+                if fold.request() {
+                    let value = |live: &LiveMessage| live.source.map(|source| &self.conversation.messages[source].value);
+                    let views = fold.views(self.live.iter().map(|live| value(live).unwrap_or(&self.summary)));
+                    for (index, (live, view)) in self.live.iter_mut().zip(views).enumerate() {
+                        if live.view != view {
+                            live.view = view;
+                            changed.push(index);
+                        }
+                    }
+                }
             }
         }
-        let Some(first) = first else { return false };
-        self.prompt.truncate(self.live[first].start);
-        for live in &self.live[first..] {
-            push_blocks(&mut self.prompt, self.weighed, live);
-        }
-        self.live[first].start < self.sent
-    }
-
-    /// Folds what the policy folds now. Returns `true` if this changes a part that was sent before.
-    fn fold(&mut self) -> bool {
-        let messages =
-            self.live.iter().map(|live| live.source.map_or(&self.summary, |source| &self.conversation.messages[source].value));
-        let Some(fold) = self.tracker.fold.as_ref() else { return false };
-        let views = fold.views(messages);
-        let mut first = None;
-        for (index, (live, view)) in self.live.iter_mut().zip(views).enumerate() {
-            if live.view != view {
-                live.view = view;
-                first.get_or_insert(index);
-            }
-        }
-        let Some(first) = first else { return false };
+        let Some(first) = changed.first().copied() else { return false };
         let start = self.live[first].start;
         self.prompt.truncate(start);
         for live in &mut self.live[first..] {
@@ -282,7 +273,7 @@ impl<'a> Replayer<'a> {
     fn compact(&mut self) {
         self.outcome.totals.compactions += 1;
         self.tracker = PolicyTracker::new(self.policy, self.terms.is_hourly);
-        self.boundary = Boundary::default();
+        self.boundary = 0;
         let chars = (LEFT_TOKENS as f64 * CHARS_PER_TOKEN) as u64;
         self.tracker.push(&self.summary, &[WeighedBlock { chars, ..WeighedBlock::default() }]);
         self.prompt.truncate(1);
@@ -296,7 +287,7 @@ impl<'a> Replayer<'a> {
         let served = self.cache.send(&mut self.prompt, at_ms);
         self.sent = self.prompt.len();
         let context = self.prompt.tokens();
-        if let Some(fold) = self.tracker.fold() {
+        if let PolicyTracker::Fold(fold) = &mut self.tracker {
             fold.tell_context(context);
         }
         let totals = &mut self.outcome.totals;

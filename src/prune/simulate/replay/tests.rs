@@ -46,18 +46,10 @@ fn run(conversation: &ReplayConversation, policy: &Policy, threshold: u64, cache
     )
 }
 
-fn ours(scope: PruneScope) -> Policy {
-    let settings = PruneSettings {
-        keep_turns: 1,
-        threshold_tokens: 0,
-        max_chars: 0,
-        tail_tokens: 1_000,
-        step: Step::Tokens(4_000),
-        scope,
-        handles: false,
-        ..PruneSettings::default()
-    };
-    Policy::Ours(Box::new(settings))
+/// Folding of whatever it may.
+fn folding() -> Policy {
+    let settings = PruneSettings { threshold_tokens: 0, keep_tokens: Some(1), keep_turns: 1, ..PruneSettings::default() };
+    Policy::Fold(Box::new(settings))
 }
 
 #[test]

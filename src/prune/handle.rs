@@ -1,37 +1,16 @@
-//! Markers, which replace the rest of a text that was cut: its length before, and the handle of the whole text.
-//!
-//! ` [earlier context pruned: 2431 chars, recall ctx:1a2b3c4d.0]`
-//!
-//! The client's query loop goes on with the array that was sent, so a pruned text comes back to be pruned again. The marker shows
-//! that a text was cut, and its size before. So all decisions on sizes stay the same.
+//! Handles, by which what was pruned is recalled.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use super::text::utf16_len;
-
-/// Start of a marker.
-const START: &str = " [earlier context pruned: ";
-/// Text between the number and the end, or the handle.
-const UNIT: &str = " chars";
-/// Text before a handle.
-const RECALL: &str = ", recall ";
 /// Text before a handle's digits.
 const SCHEME: &str = "ctx:";
 
 /// Number of the id's first digits that are in a handle.
 pub const HANDLE_DIGITS: usize = 8;
 
-/// Maximum digits of a number in a marker: enough for the longest string that JavaScript has.
+/// Maximum digits of a number in a handle.
 const MAX_NUMBER_DIGITS: usize = 9;
-
-/// The marker of a text of `original_chars` UTF-16 code units.
-pub fn marker(original_chars: u64, handle: Option<&Handle>) -> String {
-    match handle {
-        Some(handle) => format!("{START}{original_chars}{UNIT}{RECALL}{handle}]"),
-        None => format!("{START}{original_chars}{UNIT}]"),
-    }
-}
 
 /// Names a text of a message: `ctx:1a2b3c4d.0`, or `ctx:1a2b3c4d.0.2` in a block that has several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,19 +60,30 @@ impl FromStr for Handle {
 #[error("not the handle of a text, such as ctx:1a2b3c4d.0")]
 pub struct HandleParseError;
 
-/// The start of a text that was cut, and its size before; none if the text does not end with a marker.
-pub fn parse(text: &str) -> Option<(&str, u64)> {
-    let at = text.rfind(START)?;
-    let rest = text[at + START.len()..].strip_suffix(']')?;
-    let (number, rest) = rest.split_once(UNIT)?;
-    let is_handle = || rest.strip_prefix(RECALL).is_some_and(|handle| handle.parse::<Handle>().is_ok());
-    (is_number(number) && (rest.is_empty() || is_handle())).then_some(())?;
-    Some((&text[..at], number.parse().ok()?))
+/// Names some messages in a row, by the first and the last one: `ctx:1a2b3c4d..5e6f7a8b`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RangeHandle {
+    /// The start of the first message's id, [`HANDLE_DIGITS`] hexadecimal digits in lower case.
+    pub first: String,
+    /// The same of the last message.
+    pub last: String,
 }
 
-/// UTF-16 code units of a text, before any cut.
-pub(super) fn original_chars(text: &str) -> u64 {
-    parse(text).map_or_else(|| utf16_len(text), |(_, chars)| chars)
+impl Display for RangeHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCHEME}{}..{}", self.first, self.last)
+    }
+}
+
+impl FromStr for RangeHandle {
+    type Err = HandleParseError;
+    fn from_str(text: &str) -> Result<Self, HandleParseError> {
+        let (first, last) = text.strip_prefix(SCHEME).and_then(|ends| ends.split_once("..")).ok_or(HandleParseError)?;
+        let are_digits = [first, last].iter().all(|digits| {
+            digits.len() == HANDLE_DIGITS && is_hex(digits) && !digits.bytes().any(|byte| byte.is_ascii_uppercase())
+        });
+        if are_digits { Ok(Self { first: first.to_owned(), last: last.to_owned() }) } else { Err(HandleParseError) }
+    }
 }
 
 fn is_hex(digits: &str) -> bool {
@@ -110,28 +100,20 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for handle in [None, Some("ctx:1a2b3c4d.0"), Some("ctx:00000000.17.4")] {
-            let parsed = handle.map(|handle| handle.parse::<Handle>().expect("a handle"));
-            assert_eq!(parsed.as_ref().map(Handle::to_string).as_deref(), handle);
-            let text = format!("kept{}", marker(2431, parsed.as_ref()));
-            assert_eq!(parse(&text), Some(("kept", 2431)));
+        for handle in ["ctx:1a2b3c4d.0", "ctx:00000000.17.4"] {
+            assert_eq!(handle.parse::<Handle>().expect("a handle").to_string(), handle);
         }
+        let range = "ctx:1a2b3c4d..00000000";
+        assert_eq!(range.parse::<RangeHandle>().expect("a handle").to_string(), range);
     }
 
     #[test]
     fn what_only_looks_like_one_is_none() {
-        for text in [
-            "",
-            " [earlier context pruned]",
-            " [earlier context pruned: 12 chars] ",
-            " [earlier context pruned:  12 chars]",
-            " [earlier context pruned: 1234567890 chars]",
-            " [earlier context pruned: 12 chars, recall ctx:1A2B3C4D.0]",
-            " [earlier context pruned: 12 chars, recall ctx:1a2b3c4d]",
-            " [earlier context pruned: 12 chars, recall ctx:1a2b3c4d.0.0.0]",
-            " [earlier context pruned: 12 chars, recall ctx:1a2b3c4d.]",
-        ] {
-            assert_eq!(parse(text), None, "{text:?}");
+        for text in ["", "ctx:", "ctx:1A2B3C4D.0", "ctx:1a2b3c4d", "ctx:1a2b3c4d.0.0.0", "ctx:1a2b3c4d.", "ctx:1a2b3c4d.x"] {
+            assert!(text.parse::<Handle>().is_err() && text.parse::<RangeHandle>().is_err(), "{text:?}");
+        }
+        for text in ["ctx:1a2b3c4d..", "ctx:1a2b3c4d..5E6f7a8b", "1a2b3c4d..5e6f7a8b", "ctx:1a2b3c4d..5e6f7a8b.0"] {
+            assert!(text.parse::<Handle>().is_err() && text.parse::<RangeHandle>().is_err(), "{text:?}");
         }
     }
 
