@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ctxbridge::config::{
     Config, ConfigSources, Gate, KEYS, NotifyLevel, PostgresSettings, SecretString, SettingSource, TlsSwitch,
 };
+use ctxbridge::prune::PruneSettings;
 use ctxbridge::redact::Redactor;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -81,13 +82,14 @@ fn without_anything_the_defaults_hold() {
     archive.cold_after_days = 180
     archive.cold_folder = null
     prune.enabled = true
+    prune.policy = "fold"
     prune.keep_turns = 4
     prune.threshold_tokens = 20000
     prune.max_chars = 80
-    prune.tail_tokens = 10000
-    prune.step = "40000"
-    prune.scope = "all"
-    prune.handles = true
+    prune.keep_tokens = null
+    prune.window = null
+    prune.protect_tools = ["AskUserQuestion","ExitPlanMode"]
+    prune.protect_files = ["AGENTS.md","CLAUDE.md","SKILL.md"]
     autopilot.enabled = true
     autopilot.window = null
     autopilot.warn = 0.7
@@ -141,7 +143,7 @@ fn each_layer_is_over_the_one_before() {
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
-                [prune]\nenabled = false\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\ntail_tokens = 3\nstep = \"8turns\"\nscope = \"text\"\nhandles = false\n\
+                [prune]\nenabled = false\npolicy = \"reference\"\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\nkeep_tokens = 3\nwindow = 1000000\nprotect_tools = [\"Bash\"]\nprotect_files = []\n\
                 [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
                 [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\
                 [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
@@ -224,6 +226,25 @@ fn patterns_are_lists_or_lines_and_bad_ones_are_passed_over() {
     let (redactor, problems) = Redactor::of(&redact);
     assert_eq!((redactor.redact("a good one").text.as_ref(), problems.len()), ("a [redacted:pattern] one", 2));
     assert!(Redactor::strict(&redact).is_err(), "what leaves the machine has to be told");
+}
+
+#[test]
+fn pruning_is_set_by_the_names_that_a_patched_client_reads() {
+    let layers = Layers::new()
+        .user("[prune]\npolicy = \"reference\"\nkeep_tokens = 1000\nprotect_tools = \"Bash\"\nprotect_files = [\"docs/**\", 7]\n")
+        .variable("CLAUDE_TEXT_PRUNE_POLICY", "FOLD")
+        .variable("CLAUDE_TEXT_PRUNE_KEEP_TOKENS", "20000")
+        .variable("CLAUDE_TEXT_PRUNE_WINDOW", "half")
+        .variable("CTXBRIDGE_PRUNE_POLICY", "all")
+        .project("[prune]\nprotect_files = [\"**\"]\n");
+    let prune = layers.load().prune;
+    let wanted = PruneSettings { keep_tokens: Some(20_000), protect_tools: vec!["Bash".to_owned()], ..PruneSettings::default() };
+    assert_eq!(prune, wanted);
+    insta::assert_snapshot!(layers.problems(), @"");
+    let list = |value: &str| Layers::new().variable("CTXBRIDGE_PRUNE_PROTECT_FILES", value).load().prune.protect_files;
+    assert_eq!(list("docs/**\n*.md\n"), ["docs/**", "*.md"]);
+    assert_eq!(list("[\"a/b\"]"), ["a/b"]);
+    assert_eq!(list("[]"), [""; 0]);
 }
 
 #[test]

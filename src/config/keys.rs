@@ -79,6 +79,11 @@ const MAX_SIZE_TARGET_MB: u64 = 1_000_000_000;
 /// Maximum timeout, in seconds: an hour.
 const MAX_TIMEOUT_S: u64 = 3_600;
 
+/// Items of the lists, as they are shown where one cannot be read.
+const PATTERN_EXAMPLE: &str = "ACME-[0-9]{8}";
+const TOOLS_EXAMPLE: &str = "AskUserQuestion";
+const FILES_EXAMPLE: &str = "docs/**/*.md";
+
 /// JavaScript's largest safe integer, since the patched client reads these numbers as well.
 const MAX_JS_INTEGER: u64 = (1 << 53) - 1;
 
@@ -206,6 +211,16 @@ pub const KEYS: &[Key] = &[
         get: |config| json!(config.prune.enabled),
     },
     Key {
+        name: "prune.policy",
+        variable: "CTXBRIDGE_PRUNE_POLICY",
+        also: &[alias("CLAUDE_TEXT_PRUNE_POLICY")],
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Policy: fold (old rounds become digests), or reference (old text is cut at each request)",
+        set: |config, raw| raw.parsed().map(|policy| config.prune.policy = policy),
+        get: |config| json!(config.prune.policy.word()),
+    },
+    Key {
         name: "prune.keep_turns",
         variable: "CTXBRIDGE_PRUNE_KEEP_TURNS",
         also: &[alias("CLAUDE_TEXT_PRUNE_KEEP")],
@@ -231,49 +246,49 @@ pub const KEYS: &[Key] = &[
         also: &[alias("CLAUDE_TEXT_PRUNE_MAX_CHARS")],
         fallback_env: None,
         project_may_set: false,
-        doc: "Characters that an old text keeps",
+        doc: "Characters that a text keeps when it is cut",
         set: |config, raw| raw.count(0..=MAX_JS_INTEGER).map(|number| config.prune.max_chars = number),
         get: |config| json!(config.prune.max_chars),
     },
     Key {
-        name: "prune.tail_tokens",
-        variable: "CTXBRIDGE_PRUNE_TAIL_TOKENS",
-        also: &[alias("CLAUDE_TEXT_PRUNE_TAIL_TOKENS")],
+        name: "prune.keep_tokens",
+        variable: "CTXBRIDGE_PRUNE_KEEP_TOKENS",
+        also: &[alias("CLAUDE_TEXT_PRUNE_KEEP_TOKENS")],
         fallback_env: None,
         project_may_set: false,
-        doc: "Newest tokens that are never touched",
-        set: |config, raw| raw.count(0..=MAX_JS_INTEGER).map(|number| config.prune.tail_tokens = number),
-        get: |config| json!(config.prune.tail_tokens),
+        doc: "Newest tokens that stay when old rounds are folded; unset, by the window",
+        set: |config, raw| raw.count(1..=MAX_JS_INTEGER).map(|number| config.prune.keep_tokens = Some(number)),
+        get: |config| json!(config.prune.keep_tokens),
     },
     Key {
-        name: "prune.step",
-        variable: "CTXBRIDGE_PRUNE_STEP",
-        also: &[alias("CLAUDE_TEXT_PRUNE_STEP")],
+        name: "prune.window",
+        variable: "CTXBRIDGE_PRUNE_WINDOW",
+        also: &[alias("CLAUDE_TEXT_PRUNE_WINDOW")],
         fallback_env: None,
         project_may_set: false,
-        doc: "Step by which the boundary moves: tokens, such as 40000, or turns, such as 8turns",
-        set: |config, raw| raw.parsed().map(|step| config.prune.step = step),
-        get: |config| json!(config.prune.step.to_string()),
+        doc: "Tokens in the window; unset, 200000, or 1000000 once a request was larger",
+        set: |config, raw| raw.count(1..=MAX_JS_INTEGER).map(|number| config.prune.window_tokens = Some(number)),
+        get: |config| json!(config.prune.window_tokens),
     },
     Key {
-        name: "prune.scope",
-        variable: "CTXBRIDGE_PRUNE_SCOPE",
-        also: &[alias("CLAUDE_TEXT_PRUNE_SCOPE")],
+        name: "prune.protect_tools",
+        variable: "CTXBRIDGE_PRUNE_PROTECT_TOOLS",
+        also: &[],
         fallback_env: None,
         project_may_set: false,
-        doc: "Content to prune: text, tools or all",
-        set: |config, raw| raw.parsed().map(|scope| config.prune.scope = scope),
-        get: |config| json!(config.prune.scope.word()),
+        doc: "Tools whose calls and results are never folded; a list takes the place of the default one",
+        set: |config, raw| raw.list(TOOLS_EXAMPLE).map(|tools| config.prune.protect_tools = tools),
+        get: |config| json!(config.prune.protect_tools),
     },
     Key {
-        name: "prune.handles",
-        variable: "CTXBRIDGE_PRUNE_HANDLES",
-        also: &[alias("CLAUDE_TEXT_PRUNE_HANDLES")],
+        name: "prune.protect_files",
+        variable: "CTXBRIDGE_PRUNE_PROTECT_FILES",
+        also: &[],
         fallback_env: None,
         project_may_set: false,
-        doc: "Add to pruned text the command that recalls it",
-        set: |config, raw| raw.switch().map(|on| config.prune.handles = on),
-        get: |config| json!(config.prune.handles),
+        doc: "Files whose calls and results are never folded, as globs; a list takes the place of the default one",
+        set: |config, raw| raw.list(FILES_EXAMPLE).map(|globs| config.prune.protect_files = globs),
+        get: |config| json!(config.prune.protect_files),
     },
     Key {
         name: "autopilot.enabled",
@@ -518,7 +533,7 @@ pub const KEYS: &[Key] = &[
         // A pattern that finds everything would hide everything.
         project_may_set: false,
         doc: "Regular expressions of more secrets (group 1, where there is one): a list; in the environment one a line, or a JSON list",
-        set: |config, raw| raw.list().map(|patterns| config.redact.patterns = patterns),
+        set: |config, raw| raw.list(PATTERN_EXAMPLE).map(|patterns| config.redact.patterns = patterns),
         get: |config| json!(config.redact.patterns),
     },
     Key {
@@ -528,7 +543,7 @@ pub const KEYS: &[Key] = &[
         fallback_env: None,
         project_may_set: false,
         doc: "Regular expressions of what is no secret, in the same form: one that is found in a secret lets it stay",
-        set: |config, raw| raw.list().map(|patterns| config.redact.allow = patterns),
+        set: |config, raw| raw.list(PATTERN_EXAMPLE).map(|patterns| config.redact.allow = patterns),
         get: |config| json!(config.redact.allow),
     },
 ];

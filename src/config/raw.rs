@@ -129,8 +129,8 @@ impl WrittenValue<'_> {
         self.folder().map(Some).map_err(|_| self.not("a file with its whole path, or ~/…"))
     }
 
-    /// A list of texts. In a text, it is one item a line, or a JSON list.
-    pub fn list(self) -> Result<Vec<String>, String> {
+    /// A list of texts, of which the example is one. In a text, it is one item a line, or a JSON list.
+    pub fn list(self, example: &str) -> Result<Vec<String>, String> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let texts = match self {
             Self::Toml(Value::Array(values)) => values.iter().map(text).collect(),
@@ -140,7 +140,7 @@ impl WrittenValue<'_> {
         };
         let texts = texts.filter(|texts: &Vec<String>| texts.len() <= MAX_LIST_ITEMS);
         let texts =
-            texts.ok_or_else(|| self.not(&format!("a list of at most {MAX_LIST_ITEMS} texts, such as [\"ACME-[0-9]{{8}}\"]")))?;
+            texts.ok_or_else(|| self.not(&format!("a list of at most {MAX_LIST_ITEMS} texts, such as [\"{example}\"]")))?;
         Ok(texts.into_iter().filter(|text| !text.trim().is_empty()).collect())
     }
 
