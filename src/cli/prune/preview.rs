@@ -1,166 +1,266 @@
 //! `ctxbridge prune preview`
 
-use std::path::PathBuf;
+use std::collections::HashSet;
 
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::{read, settings};
+use super::outcome::wrapped;
+use super::{sessions, settings};
 use crate::cli::CommandOutcome;
 use crate::cli::output::{Output, count};
 use ctxbridge_archive::quote;
+use ctxbridge_prune::fold::{Fold, MessageView};
 use ctxbridge_prune::simulate::conversation::ReplayMessage;
 use ctxbridge_prune::simulate::plot::group_thousands;
-use ctxbridge_prune::{self as prune, BoundaryTracker, CHARS_PER_TOKEN, ConversationSize, SWITCH_VAR, TextCut};
+use ctxbridge_prune::{ConversationSize, PrunePolicy, PruneSettings, SWITCH_VAR, prune};
 
-/// Maximum number of characters shown of a text.
-const BEGINS: usize = 60;
+/// Maximum number of characters shown of a digest, so that a row has at most 80.
+const BEGINS: usize = 28;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge prune preview session.jsonl            the newest request
-  ctxbridge prune preview session.jsonl --at 40    request 40
+  ctxbridge prune preview 0b9e --at 40             request 40 of an archived session
+  ctxbridge prune preview 0b9e --json              with the digests in full
 
-Uses the settings of config.toml and the environment: CLAUDE_TEXT_PRUNE_KEEP, _TAIL_TOKENS, _STEP, _SCOPE and so on.")]
+Each row is a digest that would take the place of old steps: an answer of the model and the results of its calls are one step. \
+`recall` prints them in full.
+
+Uses the settings of config.toml and the environment: CLAUDE_TEXT_PRUNE_KEEP_TOKENS, _WINDOW, _POLICY and so on; \
+`ctxbridge config show` lists them.")]
 pub(super) struct PreviewArgs {
-    /// Transcript (.jsonl) of a session
-    transcript: PathBuf,
+    /// Transcript (.jsonl), or archived session by its id or prefix
+    session: String,
     /// Number of the request; the first is 1 [default: the newest]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     at: Option<u64>,
 }
 
-/// Text that would be cut.
-struct CutRow<'a> {
-    cut: TextCut,
+/// Text that would take the place of others.
+#[derive(Debug, Serialize)]
+struct PrunedRow {
+    /// The line of the first message in its place.
     line: usize,
-    kind: &'static str,
-    text: &'a str,
+    /// Number of answers that it stands for; 1 if it is what is left of one text.
+    steps: usize,
+    /// The handle by which they are recalled.
+    handle: Option<String>,
+    tokens_before: u64,
+    tokens_after: u64,
+    text: String,
 }
 
-impl CutRow<'_> {
-    fn handle(&self) -> Option<String> {
-        self.cut.handle.as_ref().map(ToString::to_string)
+/// What would be pruned of a request.
+#[derive(Debug, Default)]
+struct PrunedRequest {
+    rows: Vec<PrunedRow>,
+    /// Number of steps that lose their thinking, and nothing else.
+    steps_without_thinking: usize,
+    thinking_tokens: u64,
+}
+
+impl PrunedRequest {
+    fn steps(&self) -> usize {
+        self.rows.iter().map(|row| row.steps).sum()
+    }
+
+    fn saved_tokens(&self) -> u64 {
+        let saved = self.rows.iter().map(|row| row.tokens_before.saturating_sub(row.tokens_after));
+        saved.sum::<u64>() + self.thinking_tokens
     }
 }
 
 impl PreviewArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let Some(conversation) = read(&self.transcript, output)? else { return Ok(CommandOutcome::No) };
+        let Some((source, conversation)) = sessions::read(&self.session, output)? else { return Ok(CommandOutcome::No) };
         let requests = conversation.calls.len();
         let request = self.at.map_or(requests, |at| usize::try_from(at).unwrap_or(usize::MAX));
         if request > requests {
             output.note(&format!("there is no request {request}; the session has {}", group_thousands(requests as u64)));
             return Ok(CommandOutcome::No);
         }
-        let settings = settings(output);
-        if !settings.enabled {
-            output.note(&format!("nothing is cut while {SWITCH_VAR} is off"));
-        }
+        let mut settings = settings(output);
+        settings.window_tokens = settings.window_tokens.or(conversation.window);
         let sent = conversation.messages_of_call(request - 1);
-        let mut boundaries = BoundaryTracker::new(&settings);
-        let mut size = ConversationSize::default();
-        for message in sent {
-            boundaries.push(&message.value);
-            size += ConversationSize::of(&message.value);
-        }
-        let boundary = boundaries.now();
-        let mut rows = Vec::new();
-        let old = sent.iter().enumerate().take(boundary.tools.max(boundary.text));
-        for (index, message) in old.filter(|(index, _)| !boundaries.is_in_pinned_turn(*index)) {
-            for cut in prune::cuts(index, &message.value, boundary, &settings) {
-                let (kind, text) = place(message, &cut);
-                rows.push(CutRow { line: message.line, kind, text, cut });
+        let pruned = match settings.policy {
+            _ if !settings.enabled => {
+                output.note(&format!("nothing is pruned while {SWITCH_VAR} is off"));
+                PrunedRequest::default()
             }
-        }
+            PrunePolicy::Fold => folded(sent, &settings),
+            PrunePolicy::Reference => cut(sent, &settings),
+        };
+        let tokens = sent
+            .iter()
+            .map(|message| ConversationSize::of(&message.value))
+            .fold(ConversationSize::default(), |sum, size| sum + size);
         if output.json {
-            return self.as_json(&rows, request, requests, size, output);
-        }
-        if rows.is_empty() {
-            output.line(format!(
-                "request {} of {}: nothing would be cut",
-                group_thousands(request as u64),
-                group_thousands(requests as u64)
-            ))?;
+            output.value(&json!({
+                "transcript": source.path(), "session": source.session(), "policy": settings.policy.word(),
+                "request": request, "requests": requests,
+                "tokens_before": tokens.tokens(), "tokens_saved": pruned.saved_tokens(), "steps": pruned.steps(),
+                "steps_without_thinking": pruned.steps_without_thinking, "thinking_tokens": pruned.thinking_tokens,
+                "digests": pruned.rows,
+            }))?;
             return Ok(CommandOutcome::Yes);
         }
-        table(&rows, output)?;
-        let saved = saved(&rows);
-        output.line("")?;
-        output.line(format!(
-            "request {} of {}: {} would be cut, {} characters: about {} of {} tokens",
-            group_thousands(request as u64),
-            group_thousands(requests as u64),
-            count(rows.len() as u64, "text"),
-            group_thousands(saved),
-            group_thousands(tokens(saved)),
-            group_thousands(size.tokens()),
-        ))?;
-        Ok(CommandOutcome::Yes)
-    }
-
-    fn as_json(
-        &self,
-        rows: &[CutRow<'_>],
-        request: usize,
-        requests: usize,
-        size: ConversationSize,
-        output: &mut Output,
-    ) -> anyhow::Result<CommandOutcome> {
-        let cuts = rows.iter().map(|row| {
-            json!({
-                "handle": row.handle(), "kind": row.kind, "line": row.line, "block": row.cut.block_index, "part": row.cut.part,
-                "chars_before": row.cut.original_chars, "chars_after": row.cut.original_chars - row.cut.saved_chars(),
-                "begins": begins(row.text),
-            })
-        });
-        output.value(&json!({
-            "transcript": self.transcript.to_string_lossy(), "request": request, "requests": requests,
-            "tokens_before": size.tokens(), "tokens_saved": tokens(saved(rows)), "chars_saved": saved(rows),
-            "cuts": cuts.collect::<Vec<_>>(),
-        }))?;
+        let which = format!("request {} of {}", group_thousands(request as u64), group_thousands(requests as u64));
+        if pruned.rows.is_empty() && pruned.steps_without_thinking == 0 {
+            output.line(format!("{which}: nothing would be {}", done(settings.policy)))?;
+            return Ok(CommandOutcome::Yes);
+        }
+        if !pruned.rows.is_empty() {
+            table(&pruned.rows, output)?;
+            output.line("")?;
+        }
+        if pruned.steps_without_thinking > 0 {
+            output.line(format!(
+                "Of {} more, the thinking would go: about {} tokens.",
+                count(pruned.steps_without_thinking as u64, "step"),
+                about(pruned.thinking_tokens),
+            ))?;
+        }
+        let what = if settings.policy == PrunePolicy::Fold { "step" } else { "text" };
+        let sentence = format!(
+            "{which}: {} would be {}, about {} of {} tokens",
+            count(pruned.steps() as u64, what),
+            done(settings.policy),
+            about(pruned.saved_tokens()),
+            about(tokens.tokens()),
+        );
+        wrapped("", &sentence, output)?;
         Ok(CommandOutcome::Yes)
     }
 }
 
-fn table(rows: &[CutRow<'_>], output: &mut Output) -> anyhow::Result<()> {
-    let handle = |row: &CutRow<'_>| row.handle().unwrap_or_else(|| "-".to_owned());
-    let widest = rows.iter().map(|row| handle(row).len()).max().unwrap_or(0).max("handle".len());
-    output.line(format!("{:>7}  {:widest$}  {:11}  {:>9}  {:>6}  begins", "line", "handle", "kind", "before", "after"))?;
+/// Rounds a number that is an estimate.
+fn about(tokens: u64) -> String {
+    let unit = match tokens {
+        0..1_000 => 1,
+        1_000..10_000 => 100,
+        _ => 1_000,
+    };
+    group_thousands(tokens.saturating_add(unit / 2) / unit * unit)
+}
+
+fn done(policy: PrunePolicy) -> &'static str {
+    match policy {
+        PrunePolicy::Fold => "folded",
+        PrunePolicy::Reference => "cut",
+    }
+}
+
+/// What folding does with the messages of a request.
+fn folded(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
+    let mut fold = Fold::new(settings);
+    sent.iter().for_each(|message| fold.push(&message.value));
+    fold.request();
+    let views = fold.views(sent.iter().map(|message| &message.value));
+    let mut found = PrunedRequest::default();
+    // Of the digest whose messages are coming, its index and its answers.
+    let mut open: Option<(usize, HashSet<&str>)> = None;
+    let mut thoughtless = HashSet::new();
+    for (index, (message, view)) in sent.iter().zip(&views).enumerate() {
+        let id = answer_id(&message.value);
+        match view {
+            MessageView::Whole => {}
+            MessageView::WithoutThinking | MessageView::Gone(None) => {
+                thoughtless.extend(id);
+                found.thinking_tokens += tokens_of(thinking_chars(&message.value));
+            }
+            MessageView::Digest(text) => {
+                let handle = text.lines().next().and_then(|line| line.rsplit_once("recall ")?.1.strip_suffix(']'));
+                found.rows.push(PrunedRow {
+                    line: message.line,
+                    steps: 0,
+                    handle: handle.map(str::to_owned),
+                    tokens_before: 0,
+                    tokens_after: tokens_of(text.encode_utf16().count() as u64),
+                    text: text.clone(),
+                });
+                open = Some((index, HashSet::new()));
+            }
+            MessageView::Gone(Some(_)) => {}
+        }
+        let at = match view {
+            MessageView::Digest(_) => Some(index),
+            MessageView::Gone(at) => *at,
+            MessageView::Whole | MessageView::WithoutThinking => None,
+        };
+        if let (Some((first, ids)), Some(row)) = (&mut open, found.rows.last_mut())
+            && at == Some(*first)
+        {
+            ids.extend(id);
+            row.steps = ids.len();
+            row.tokens_before += ConversationSize::of(&message.value).tokens();
+        }
+    }
+    found.steps_without_thinking = thoughtless.len();
+    found
+}
+
+/// What the reference design does with the messages of a request.
+fn cut(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
+    let messages: Vec<Value> = sent.iter().map(|message| message.value.clone()).collect();
+    let left = prune(&messages, settings);
+    let mut found = PrunedRequest::default();
+    for (message, left) in sent.iter().zip(left.iter()).filter(|(message, left)| message.value != **left) {
+        let content = &left["message"]["content"];
+        let text = content.as_str().or_else(|| content.as_array()?.iter().find_map(|block| block["text"].as_str()));
+        found.rows.push(PrunedRow {
+            line: message.line,
+            steps: 1,
+            handle: None,
+            tokens_before: ConversationSize::of(&message.value).tokens(),
+            tokens_after: ConversationSize::of(left).tokens(),
+            text: text.unwrap_or_default().to_owned(),
+        });
+    }
+    found
+}
+
+/// The id of an answer, by which its messages belong together.
+fn answer_id(message: &Value) -> Option<&str> {
+    let id = message["message"]["id"].as_str().or_else(|| message["uuid"].as_str());
+    id.filter(|_| message["type"] == "assistant")
+}
+
+/// The size of the thinking in a message.
+fn thinking_chars(message: &Value) -> u64 {
+    let blocks = message["message"]["content"].as_array().into_iter().flatten();
+    let thinking = blocks.filter(|block| block["type"] == "thinking").filter_map(|block| block["thinking"].as_str());
+    thinking.map(|text| text.encode_utf16().count() as u64).sum()
+}
+
+fn tokens_of(chars: u64) -> u64 {
+    ConversationSize { chars, media_blocks: 0 }.tokens()
+}
+
+fn table(rows: &[PrunedRow], output: &mut Output) -> anyhow::Result<()> {
+    let handle = |row: &PrunedRow| row.handle.clone().unwrap_or_else(|| "-".to_owned());
+    let widest = rows.iter().map(|row| handle(row).len()).max().unwrap_or(0).max("recall".len());
+    output.line(format!("{:>6} {:>5} {:>8} {:>6}  {:widest$}  begins", "line", "steps", "before", "after", "recall"))?;
     for row in rows {
         output.line(format!(
-            "{:>7}  {:widest$}  {:11}  {:>9}  {:>6}  {}",
+            "{:>6} {:>5} {:>8} {:>6}  {:widest$}  {}",
             row.line,
+            row.steps,
+            group_thousands(row.tokens_before),
+            group_thousands(row.tokens_after),
             handle(row),
-            row.kind,
-            group_thousands(row.cut.original_chars),
-            group_thousands(row.cut.original_chars - row.cut.saved_chars()),
-            begins(row.text),
+            begins(&row.text),
         ))?;
     }
     Ok(())
 }
 
-/// Returns the kind and the text of the block that a cut shortens.
-fn place<'a>(message: &'a ReplayMessage, cut: &TextCut) -> (&'static str, &'a str) {
-    let kind = match message.value["message"]["content"][cut.block_index]["type"].as_str() {
-        Some("tool_use") => "input",
-        Some("tool_result") => "tool result",
-        _ => "text",
-    };
-    (kind, prune::text_at(&message.value, cut.block_index, cut.part).unwrap_or_default())
-}
-
-/// Returns the first characters on one line, without control characters.
+/// Returns the start of what a digest says, on one line, without control characters.
 fn begins(text: &str) -> String {
+    // The first line of a digest is of its own, with the handle; and what was said may be white space alone.
+    let mut lines = text.split("\n- ").skip(usize::from(text.starts_with("[earlier context folded")));
+    let said = lines.find(|line| !line.trim_start_matches("said:").trim().is_empty()).unwrap_or_default();
     // What is quoted may be megabytes; white space makes it shorter.
-    let start: String = text.chars().take(4 * BEGINS).collect();
+    let start: String = said.chars().take(4 * BEGINS).collect();
     quote::cut(&quote::line(&start), BEGINS)
-}
-
-fn saved(rows: &[CutRow<'_>]) -> u64 {
-    rows.iter().map(|row| row.cut.saved_chars()).sum()
-}
-
-fn tokens(chars: u64) -> u64 {
-    (chars as f64 / CHARS_PER_TOKEN) as u64
 }

@@ -1,16 +1,18 @@
 //! `ctxbridge prune simulate`
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::thread;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use serde::Serialize;
 use serde_json::json;
 
-use super::read;
-use crate::cli::CommandOutcome;
+use super::outcome::{CostTally, PolicyRow, cost_ratio, sentence, table, wrapped};
+use super::sessions::{self, SessionSource};
 use crate::cli::output::{BOLD, Output, count, styled};
+use crate::cli::{CommandOutcome, archives};
 use ctxbridge_archive::quote;
 use ctxbridge_prune::simulate::plot::{self, group_thousands};
 use ctxbridge_prune::simulate::prices::Prices;
@@ -18,34 +20,47 @@ use ctxbridge_prune::simulate::{
     DEFAULT_PRICED_MODEL, Policy, References, ReplayConversation, ReplayOutcome, ReplayTerms, ReplayTotals, WeighedConversation,
     cache, compaction_threshold, replay, window_tokens_of,
 };
-use ctxbridge_prune::{PruneScope, PruneSettings};
+use ctxbridge_prune::{PrunePolicy, PruneSettings};
 
 /// Variable that makes the client compact earlier, in percent of the window.
 const PERCENT_VAR: &str = "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE";
 
+/// Space before what is said of a session.
+const INDENT: &str = "  ";
+
+/// Names of the policies that are compared, the baseline first.
+const POLICIES: [&str; 3] = ["none", "reference", "fold"];
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge prune simulate session.jsonl
-  ctxbridge prune simulate *.jsonl --json
+  ctxbridge prune simulate 0b9e 1c77 -v
+  ctxbridge prune simulate --all
   ctxbridge prune simulate session.jsonl --plot contexts.svg
-  CLAUDE_TEXT_PRUNE_TAIL_TOKENS=20000 ctxbridge prune simulate session.jsonl
+  CLAUDE_TEXT_PRUNE_KEEP_TOKENS=30000 ctxbridge prune simulate session.jsonl
 
-Policies: `none`; `reference`, which cuts text again at each request and counts tool results as turns; `text` and `all`, which are \
-ctxbridge's, with the current settings.
+Each sentence compares the policy of your settings with no pruning. `verbatim` is the share of the conversation that the last \
+request still has word for word; `recall` brings back the rest.
 
-Sizes are scaled to the token counts of the API. Columns: `sent` is the number of tokens sent, `changes` the number of requests \
-that lose their cache because of a cut, `verbatim` the share of the conversation that the last request still contains word for word.")]
+With -v, a table compares the policies `none`, `reference` (at each request, old text is cut) and `fold` (old rounds become \
+digests). `changes` counts requests that lose their cache because of pruning. `lost references` are names, paths and numbers that an \
+answer repeats although its request no longer had them, and `blind edits` replace text that the request no longer had.
+
+Sizes are scaled to the token counts of the API.")]
 pub(super) struct SimulateArgs {
-    /// Transcripts (.jsonl) of sessions
-    #[arg(required = true)]
-    transcripts: Vec<PathBuf>,
+    /// Transcripts (.jsonl), or archived sessions by their ids or prefixes
+    #[arg(required_unless_present = "all")]
+    sessions: Vec<String>,
+    /// Every session in the archive
+    #[arg(long, conflicts_with = "sessions")]
+    all: bool,
     /// Plot the size of the context per call into this file
     #[arg(long, value_name = "FILE.svg|png", value_parser = picture)]
     plot: Option<Picture>,
     /// Prompt cache to simulate: `api`, or `exact`, which finds the longest unchanged prefix
     #[arg(long, value_enum, default_value_t)]
     cache: CacheKind,
-    /// Size of the model's window in tokens [default: from the transcript, else 200000]
+    /// Size of the model's window in tokens [default: from the session, else 200000, or 1000000 if a request was larger]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     window: Option<u64>,
     /// Context size at which the client compacts [default: 33000 tokens below the window, or 45000 up to 2.1.24]
@@ -54,7 +69,7 @@ pub(super) struct SimulateArgs {
     /// Prices to use instead of the built-in ones, in the same form
     #[arg(long, value_name = "FILE.toml")]
     prices: Option<PathBuf>,
-    /// Use this model's prices [default: the transcript's model]
+    /// Use this model's prices [default: the session's model]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }
@@ -114,9 +129,9 @@ impl Threshold {
     }
 }
 
-/// Replays of a transcript, one for each policy.
-struct Simulated<'a> {
-    path: &'a Path,
+/// Replays of a session, one for each of [`POLICIES`].
+struct Simulated {
+    source: SessionSource,
     model: String,
     calls: usize,
     window: u64,
@@ -125,52 +140,107 @@ struct Simulated<'a> {
     outcomes: Vec<ReplayOutcome>,
 }
 
-/// Totals of one policy, with its ratio to the others.
-#[derive(Serialize)]
-struct PolicyRow {
-    name: &'static str,
-    #[serde(flatten)]
-    totals: ReplayTotals,
-    cost_ratio: Option<f64>,
-    verbatim_share: f64,
+/// What all sessions are simulated with.
+struct Simulation {
+    settings: PruneSettings,
+    prices: Prices,
+}
+
+/// Totals of several sessions.
+struct Sum {
+    totals: Vec<ReplayTotals>,
+    tally: CostTally,
 }
 
 impl SimulateArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let prices = self.prices()?;
-        let policies = policies(&super::settings(output));
-        let mut simulated = Vec::new();
-        for path in &self.transcripts {
-            output.progress(&format!("replaying {}", path.display()));
-            if let Some(conversation) = read(path, output)? {
-                simulated.push(self.simulate(path, &conversation, &policies, &prices));
-            }
-        }
+        let simulation = Simulation { settings: super::settings(output), prices: self.prices()? };
+        let simulated = if self.all { self.archived(&simulation, output)? } else { self.named(&simulation, output)? };
         output.clear_progress();
         if simulated.is_empty() {
             return Ok(CommandOutcome::No);
         }
-        for transcript in &simulated {
-            if let Some(note) = &transcript.terms.price.note {
-                output.note(&format!("price: {}", quote::line(note)));
-            }
+        let notes: BTreeSet<&String> = simulated.iter().filter_map(|session| session.terms.price.note.as_ref()).collect();
+        for note in notes {
+            output.note(&format!("price: {}", quote::line(note)));
         }
         if let Some(picture) = &self.plot {
-            draw(picture, &simulated, &policies)?;
+            draw(picture, &simulated)?;
         }
-        let sum = sum(&simulated, &policies);
+        let ours = simulation.settings.policy;
+        let sum = Sum::of(&simulated, ours);
         if output.json {
-            self.as_json(&simulated, &policies, &sum, &prices, output)?;
-        } else {
-            for transcript in &simulated {
-                self.tell(transcript, &policies, &prices, output)?;
+            self.as_json(&simulated, &sum, &simulation, output)?;
+            return Ok(CommandOutcome::Yes);
+        }
+        // One line for each of hundreds says nothing.
+        if !self.all || output.verbose {
+            for (number, session) in simulated.iter().enumerate() {
+                if number > 0 {
+                    output.line("")?;
+                }
+                self.tell(session, ours, &simulation.prices, output)?;
             }
             if simulated.len() > 1 {
-                output.line(styled(BOLD, format!("sum of {}", count(simulated.len() as u64, "transcript"))))?;
-                table(&sum, output)?;
+                output.line("")?;
+            }
+        }
+        if simulated.len() > 1 || self.all {
+            output.line(styled(BOLD, format!("sum of {}", count(simulated.len() as u64, "session"))))?;
+            wrapped(INDENT, &compared(&sum.totals, ours), output)?;
+            wrapped(INDENT, &sum.tally.sentence(), output)?;
+            if let Some(worst) = dearest(&simulated, ours).filter(|_| sum.tally.dearer > 0) {
+                wrapped(INDENT, &worst, output)?;
+            }
+            if output.verbose {
+                table(&rows(&sum.totals), output)?;
             }
         }
         Ok(CommandOutcome::Yes)
+    }
+
+    /// Simulates the sessions that the user named.
+    fn named(&self, simulation: &Simulation, output: &Output) -> anyhow::Result<Vec<Simulated>> {
+        let mut simulated = Vec::new();
+        for named in &self.sessions {
+            output.progress(&format!("replaying {}", quote::line(named)));
+            if let Some((source, conversation)) = sessions::read(named, output)? {
+                simulated.push(self.simulate(source, &conversation, simulation));
+            }
+        }
+        Ok(simulated)
+    }
+
+    /// Simulates every session in the archive. What of it cannot be read is left out, and told.
+    fn archived(&self, simulation: &Simulation, output: &Output) -> anyhow::Result<Vec<Simulated>> {
+        let mut store = archives::open_to_read(output)?;
+        let sessions = store.sessions("", None, usize::MAX)?;
+        let (mut simulated, mut unanswered) = (Vec::new(), 0_u64);
+        for (number, session) in sessions.iter().enumerate() {
+            let source = SessionSource::Archive(session.session.clone());
+            output.progress(&format!("replaying session {} of {}, {}", number + 1, sessions.len(), source.name()));
+            let bytes = match sessions::read_archived(&mut *store, session) {
+                Err(error) if error.is_session_local() => {
+                    output.note(&format!("{} is left out: {error}", source.name()));
+                    continue;
+                }
+                read => read?.unwrap_or_default(),
+            };
+            let (conversation, _) = ReplayConversation::read(&bytes);
+            drop(bytes);
+            if conversation.calls.is_empty() {
+                unanswered += 1;
+            } else {
+                simulated.push(self.simulate(source, &conversation, simulation));
+            }
+        }
+        if sessions.is_empty() {
+            output.note("the archive has no sessions; `ctxbridge archive import` archives what the client has");
+        }
+        if unanswered > 0 {
+            output.note(&format!("left out: {} without an answer of the model", count(unanswered, "session")));
+        }
+        Ok(simulated)
     }
 
     fn prices(&self) -> anyhow::Result<Prices> {
@@ -180,13 +250,7 @@ impl SimulateArgs {
         Prices::parse(&text).with_context(|| format!("{shown} is no table of prices"))
     }
 
-    fn simulate<'a>(
-        &self,
-        path: &'a Path,
-        conversation: &ReplayConversation,
-        policies: &[(&'static str, Policy)],
-        prices: &Prices,
-    ) -> Simulated<'a> {
+    fn simulate(&self, source: SessionSource, conversation: &ReplayConversation, simulation: &Simulation) -> Simulated {
         let model =
             self.model.as_ref().or(conversation.model.as_ref()).map_or_else(|| DEFAULT_PRICED_MODEL.to_owned(), Clone::clone);
         let window = self.window.unwrap_or_else(|| window_tokens_of(conversation));
@@ -200,61 +264,79 @@ impl SimulateArgs {
                 CacheKind::Api => cache::CacheModel::Api,
                 CacheKind::Exact => cache::CacheModel::Exact,
             },
-            price: prices.of(&model, conversation.is_hourly),
+            price: simulation.prices.of(&model, conversation.is_hourly),
         };
         let weighed = WeighedConversation::new(conversation);
         let references = References::of(conversation);
-        let outcomes =
-            policies.iter().map(|(_, policy)| replay(conversation, &weighed, Some(&references), policy, &terms)).collect();
+        let run = |policy: &Policy| replay(conversation, &weighed, Some(&references), policy, &terms);
+        let policies = policies(&simulation.settings, window);
+        let outcomes = thread::scope(|scope| {
+            let running: Vec<_> = policies.iter().map(|policy| scope.spawn(|| run(policy))).collect();
+            // What panicked in there panics here.
+            let result =
+                |thread: thread::ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            running.into_iter().map(result).collect()
+        });
         let (calls, is_hourly) = (conversation.calls.len(), conversation.is_hourly);
-        Simulated { path, model, calls, window, terms, is_hourly, outcomes }
+        Simulated { source, model, calls, window, terms, is_hourly, outcomes }
     }
 
-    fn tell(
-        &self,
-        transcript: &Simulated<'_>,
-        policies: &[(&'static str, Policy)],
-        prices: &Prices,
-        output: &mut Output,
-    ) -> anyhow::Result<()> {
-        output.line(styled(BOLD, quote::line(&transcript.path.to_string_lossy())))?;
-        output.line(format!(
-            "{} of {}; window {}, compacted at {}; cache {}, {}; prices of {}",
-            count(transcript.calls as u64, "answer"),
-            quote::line(&transcript.model),
-            group_thousands(transcript.window),
-            group_thousands(transcript.terms.threshold),
-            self.cache.name(),
-            if transcript.is_hourly { "1 hour" } else { "5 minutes" },
-            quote::line(&prices.dated),
-        ))?;
-        let totals: Vec<_> = transcript.outcomes.iter().map(|outcome| outcome.totals).collect();
-        table(&rows(&totals, policies), output)?;
-        Ok(output.line("")?)
+    fn tell(&self, session: &Simulated, ours: PrunePolicy, prices: &Prices, output: &mut Output) -> anyhow::Result<()> {
+        output.line(styled(BOLD, session.source.name()))?;
+        let totals = session.totals();
+        wrapped(INDENT, &compared(&totals, ours), output)?;
+        if output.verbose {
+            let terms = format!(
+                "{} of {}; window {}, compacted at {}; cache {}, {}; prices of {}",
+                count(session.calls as u64, "answer"),
+                quote::line(&session.model),
+                group_thousands(session.window),
+                group_thousands(session.terms.threshold),
+                self.cache.name(),
+                if session.is_hourly { "1 hour" } else { "5 minutes" },
+                quote::line(&prices.dated),
+            );
+            wrapped(INDENT, &terms, output)?;
+            table(&rows(&totals), output)?;
+        }
+        Ok(())
     }
 
-    fn as_json(
-        &self,
-        simulated: &[Simulated<'_>],
-        policies: &[(&'static str, Policy)],
-        sum: &[PolicyRow],
-        prices: &Prices,
-        output: &mut Output,
-    ) -> anyhow::Result<()> {
-        let transcripts = simulated.iter().map(|transcript| {
-            let totals: Vec<_> = transcript.outcomes.iter().map(|outcome| outcome.totals).collect();
+    fn as_json(&self, simulated: &[Simulated], sum: &Sum, simulation: &Simulation, output: &mut Output) -> anyhow::Result<()> {
+        let transcripts = simulated.iter().map(|session| {
             json!({
-                "transcript": transcript.path.to_string_lossy(), "answers": transcript.calls, "model": transcript.model,
-                "price_note": transcript.terms.price.note, "window_tokens": transcript.window,
-                "threshold_tokens": transcript.terms.threshold, "cache_lifetime_ms": lifetime_ms(transcript.is_hourly),
-                "policies": rows(&totals, policies),
+                "transcript": session.source.path(), "session": session.source.session(), "answers": session.calls,
+                "model": session.model, "price_note": session.terms.price.note, "window_tokens": session.window,
+                "threshold_tokens": session.terms.threshold, "cache_lifetime_ms": lifetime_ms(session.is_hourly),
+                "policies": rows(&session.totals()),
             })
         });
         output.value(&json!({
-            "policies": sum, "cache": self.cache.name(), "prices_dated": prices.dated,
+            "policies": rows(&sum.totals), "policy": simulation.settings.policy.word(), "sessions_by_cost": sum.tally,
+            "cache": self.cache.name(), "prices_dated": simulation.prices.dated,
             "plot": self.plot.as_ref().map(|picture| picture.path.to_string_lossy()),
             "transcripts": transcripts.collect::<Vec<_>>(),
         }))
+    }
+}
+
+impl Simulated {
+    fn totals(&self) -> Vec<ReplayTotals> {
+        self.outcomes.iter().map(|outcome| outcome.totals).collect()
+    }
+}
+
+impl Sum {
+    fn of(simulated: &[Simulated], ours: PrunePolicy) -> Self {
+        let mut sum = Self { totals: vec![ReplayTotals::default(); POLICIES.len()], tally: CostTally::default() };
+        for session in simulated {
+            let totals = session.totals();
+            sum.tally.add(&totals[0], &totals[place_of(ours)]);
+            for (total, totals) in sum.totals.iter_mut().zip(totals) {
+                *total += totals;
+            }
+        }
+        sum
     }
 }
 
@@ -271,110 +353,62 @@ fn lifetime_ms(is_hourly: bool) -> i64 {
     if is_hourly { cache::ONE_HOUR_MS } else { cache::FIVE_MINUTES_MS }
 }
 
-/// Policies to compare. Ours is always on here, even if the environment switches it off.
-fn policies(settings: &PruneSettings) -> Vec<(&'static str, Policy)> {
-    let ours = |scope| Policy::Ours(Box::new(PruneSettings { enabled: true, scope, ..settings.clone() }));
-    vec![
-        ("none", Policy::None),
-        ("reference", Policy::Reference),
-        ("text", ours(PruneScope::Text)),
-        ("all", ours(PruneScope::All)),
-    ]
+/// The policies of [`POLICIES`]. Pruning is always on here, even if the settings switch it off.
+fn policies(settings: &PruneSettings, window: u64) -> [Policy; 3] {
+    let window_tokens = settings.window_tokens.or(Some(window));
+    let ours = |policy| Box::new(PruneSettings { enabled: true, policy, window_tokens, ..settings.clone() });
+    [Policy::None, Policy::Reference(ours(PrunePolicy::Reference)), Policy::Fold(ours(PrunePolicy::Fold))]
 }
 
-/// Returns one row for each policy; the first is the baseline.
-fn rows(totals: &[ReplayTotals], policies: &[(&'static str, Policy)]) -> Vec<PolicyRow> {
-    let whole = totals.first().map_or(0.0, |totals| totals.cost_usd);
-    let round = |number: f64, digits: i32| (number * 10_f64.powi(digits)).round() / 10_f64.powi(digits);
-    let row = |(totals, (name, _)): (&ReplayTotals, &(&'static str, Policy))| PolicyRow {
-        name,
-        totals: ReplayTotals { cost_usd: round(totals.cost_usd, 6), ..*totals },
-        cost_ratio: (whole > 0.0).then(|| round(totals.cost_usd / whole, 4)),
-        verbatim_share: round(totals.verbatim_share(), 4),
-    };
-    totals.iter().zip(policies).map(row).collect()
-}
-
-fn sum(simulated: &[Simulated<'_>], policies: &[(&'static str, Policy)]) -> Vec<PolicyRow> {
-    let mut totals = vec![ReplayTotals::default(); policies.len()];
-    for transcript in simulated {
-        for (total, outcome) in totals.iter_mut().zip(&transcript.outcomes) {
-            *total += outcome.totals;
-        }
+/// The place of a policy in [`POLICIES`].
+fn place_of(policy: PrunePolicy) -> usize {
+    match policy {
+        PrunePolicy::Reference => 1,
+        PrunePolicy::Fold => 2,
     }
-    rows(&totals, policies)
 }
 
-fn table(rows: &[PolicyRow], output: &mut Output) -> anyhow::Result<()> {
-    let mut lines = vec![
-        [
-            "policy",
-            "calls",
-            "sent",
-            "read",
-            "written",
-            "uncached",
-            "output",
-            "cost",
-            "ratio",
-            "peak",
-            "compactions",
-            "changes",
-            "verbatim",
-        ]
-        .map(str::to_owned),
-    ];
-    for PolicyRow { name, totals, cost_ratio, verbatim_share } in rows {
-        lines.push([
-            (*name).to_owned(),
-            group_thousands(totals.calls),
-            group_thousands(totals.input_tokens),
-            group_thousands(totals.cache_read_tokens),
-            group_thousands(totals.cache_write_tokens),
-            group_thousands(totals.uncached_tokens),
-            group_thousands(totals.output_tokens),
-            format!("${:.2}", totals.cost_usd),
-            cost_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
-            group_thousands(totals.peak_tokens),
-            group_thousands(totals.compactions),
-            group_thousands(totals.prefix_changes),
-            format!("{:.0} %", verbatim_share * 100.0),
-        ]);
-    }
-    let widths: Vec<usize> =
-        (0..lines[0].len()).map(|column| lines.iter().map(|line| line[column].len()).max().unwrap_or(0)).collect();
-    for line in &lines {
-        let mut text = format!("{:w$}", line[0], w = widths[0]);
-        for (cell, width) in line.iter().zip(&widths).skip(1) {
-            text += &format!("  {cell:>width$}");
-        }
-        output.line(text)?;
-    }
-    Ok(())
+/// Compares the policy of the settings with no pruning.
+fn compared(totals: &[ReplayTotals], ours: PrunePolicy) -> String {
+    sentence(&totals[0], &totals[place_of(ours)])
 }
 
-/// Draws the transcripts in sequence, if there are several.
-fn draw(picture: &Picture, simulated: &[Simulated<'_>], policies: &[(&'static str, Policy)]) -> anyhow::Result<()> {
-    let lines: Vec<_> = policies
+/// Names the session that gets dearest.
+fn dearest(simulated: &[Simulated], ours: PrunePolicy) -> Option<String> {
+    let ratio = |session: &Simulated| cost_ratio(&session.outcomes[0].totals, &session.outcomes[place_of(ours)].totals);
+    let worst = simulated.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
+    Some(format!("the dearest costs {:.0} % more: {}", (ratio(worst) - 1.0) * 100.0, worst.source.name()))
+}
+
+/// Returns one row for each policy.
+fn rows(totals: &[ReplayTotals]) -> Vec<PolicyRow> {
+    let baseline = totals.first().map_or(0.0, |totals| totals.cost_usd);
+    totals.iter().zip(POLICIES).map(|(totals, name)| PolicyRow::new(name, *totals, baseline)).collect()
+}
+
+/// Draws the sessions in sequence, if there are several.
+fn draw(picture: &Picture, simulated: &[Simulated]) -> anyhow::Result<()> {
+    let lines: Vec<_> = POLICIES
         .iter()
         .enumerate()
-        .map(|(at, (name, _))| {
+        .map(|(at, name)| {
             let (mut points, mut before) = (Vec::new(), 0);
-            for transcript in simulated {
-                points.extend(transcript.outcomes[at].contexts.iter().map(|(call, tokens)| (before + call, *tokens)));
-                before += transcript.calls;
+            for session in simulated {
+                points.extend(session.outcomes[at].contexts.iter().map(|(call, tokens)| (before + call, *tokens)));
+                before += session.calls;
             }
             plot::PlotLine { name: (*name).to_owned(), points }
         })
         .collect();
     let title = match simulated {
         [one] => {
-            let name = one.path.file_name().unwrap_or_default().to_string_lossy();
-            format!("Context of {} under four policies", quote::cut(&quote::line(&name), 50))
+            let name = one.source.name();
+            let name = name.rsplit(std::path::is_separator).next().unwrap_or_default();
+            format!("Context of {} under three policies", quote::cut(name, 50))
         }
-        several => format!("Context of {} sessions under four policies", several.len()),
+        several => format!("Context of {} sessions under three policies", several.len()),
     };
-    let threshold = simulated.iter().map(|transcript| transcript.terms.threshold).max().unwrap_or(0);
+    let threshold = simulated.iter().map(|session| session.terms.threshold).max().unwrap_or(0);
     let shown = quote::line(&picture.path.to_string_lossy());
     let file = plot::draw(&title, &lines, threshold, picture.format).map_err(|error| anyhow::anyhow!("no picture: {error}"))?;
     fs::write(&picture.path, file).with_context(|| format!("{shown} cannot be written"))
