@@ -1,18 +1,19 @@
 /*!
-Handles: each refers to a turn, a text of a message, or the summary of a compaction.
+Handles: each refers to a turn, a text of a message, messages in a row, or the summary of a compaction.
 
 ```text
-ctx:1a2b3c4d      a turn, by the start of its id
-ctx:1a2b3c4d.0    a text of a message, as pruned text names it
-ctx:summary.12    a compaction's summary, by its entry
-ctx:team.12       the same of a session that is on the team's server only
+ctx:1a2b3c4d             a turn, by the start of its id
+ctx:1a2b3c4d.0           a text of a message, as a digest names it
+ctx:1a2b3c4d..5e6f7a8b   the messages from one to another, as a digest names them
+ctx:summary.12           a compaction's summary, by its entry
+ctx:team.12              the same of a session that is on the team's server only
 ```
 */
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use ctxbridge_prune::{Handle, HandleParseError};
+use ctxbridge_prune::{Handle, HandleParseError, RangeHandle};
 
 /// Prefix of a summary's handle, before its entry.
 const SUMMARY_PREFIX: &str = "ctx:summary.";
@@ -26,6 +27,8 @@ pub enum Reference {
     Turn(String),
     /// A text of a message.
     Text(Handle),
+    /// Messages in a row.
+    Messages(RangeHandle),
     /// A compaction's summary, by its entry.
     Summary(i64),
     /// The same, by its entry on the team's server.
@@ -41,6 +44,9 @@ pub enum ReferenceError {
     /// Not the handle of a text, although it has a dot.
     #[error(transparent)]
     Text(#[from] HandleParseError),
+    /// Not the handle of messages, although it has two dots.
+    #[error("not the handle of messages in a row, such as ctx:1a2b3c4d..5e6f7a8b")]
+    Messages,
     /// Not the handle of a summary, although it begins like one.
     #[error("not the handle of a summary, such as ctx:summary.12")]
     Summary,
@@ -56,6 +62,9 @@ impl FromStr for Reference {
                 return entry.parse().ok().filter(|_| is_number).map(of).ok_or(ReferenceError::Summary);
             }
         }
+        if text.contains("..") {
+            return text.parse().map(Self::Messages).map_err(|_| ReferenceError::Messages);
+        }
         if text.contains('.') {
             return Ok(Self::Text(text.parse()?));
         }
@@ -68,6 +77,7 @@ impl Display for Reference {
         match self {
             Self::Turn(digits) => write!(f, "ctx:{digits}"),
             Self::Text(handle) => handle.fmt(f),
+            Self::Messages(range) => range.fmt(f),
             Self::Summary(entry) => write!(f, "{SUMMARY_PREFIX}{entry}"),
             Self::TeamSummary(entry) => write!(f, "{TEAM_SUMMARY_PREFIX}{entry}"),
         }
@@ -92,7 +102,8 @@ mod tests {
 
     #[test]
     fn handles_of_all_kinds() {
-        for handle in ["ctx:1a2b3c4d", "ctx:1a2b3c4d.0", "ctx:1a2b3c4d.0.2", "ctx:summary.12", "ctx:team.12"] {
+        let messages = "ctx:1a2b3c4d..5e6f7a8b";
+        for handle in ["ctx:1a2b3c4d", "ctx:1a2b3c4d.0", "ctx:1a2b3c4d.0.2", messages, "ctx:summary.12", "ctx:team.12"] {
             assert_eq!(handle.parse::<Reference>().expect(handle).to_string(), handle);
         }
         assert_eq!(
@@ -101,6 +112,9 @@ mod tests {
         );
         for wrong in ["", "ctx:", "ctx:xyz", "ctx:summary.", "ctx:summary.-1", "ctx:summary.+1", "ctx:1a2b.0", "ctx:1a2b3c4d.x"] {
             assert!(wrong.parse::<Reference>().is_err(), "{wrong}");
+        }
+        for wrong in ["ctx:1a2b3c4d..", "ctx:..", "1a2b3c4d..5e6f7a8b", "ctx:1a2b3c4d..5e6f", "ctx:1a2b3c4d...5e6f7a8b"] {
+            assert_eq!(wrong.parse::<Reference>(), Err(ReferenceError::Messages), "{wrong}");
         }
     }
 }

@@ -21,6 +21,8 @@ pub mod learn;
 pub mod maintain;
 pub mod maintenance;
 pub mod merge;
+pub mod message_range;
+mod message_text;
 pub mod open;
 pub mod project;
 pub mod project_moves;

@@ -9,6 +9,7 @@ use super::archives::open;
 use super::output::Output;
 use super::{CommandOutcome, UsageError, search_shared, server};
 use ctxbridge_archive::handle_lookup::{self, OriginalText};
+use ctxbridge_archive::message_range::{OriginalMessage, RangeError};
 use ctxbridge_archive::quote::printable;
 use ctxbridge_archive::search::SearchRequest;
 use ctxbridge_archive::store::StoredSummary;
@@ -16,19 +17,20 @@ use ctxbridge_archive::{
     handle::{Reference, turn_digits},
     recall,
 };
-use ctxbridge_prune::Handle;
+use ctxbridge_prune::{Handle, RangeHandle};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge recall ctx:1a2b3c4d       a turn, by a handle in restored context
-  ctxbridge recall ctx:1a2b3c4d.0     a text that was pruned from a request
-  ctxbridge recall ctx:summary.12     the summary of a compaction
-  ctxbridge recall ctx:team.12        a summary on the team server
-  ctxbridge recall the lock timeout   the most relevant turns, with handles
+  ctxbridge recall ctx:1a2b3c4d             a turn, by a handle in restored context
+  ctxbridge recall ctx:1a2b3c4d..5e6f7a8b   messages that were folded in a request
+  ctxbridge recall ctx:1a2b3c4d.0           one text of them, such as a tool's result
+  ctxbridge recall ctx:summary.12           the summary of a compaction
+  ctxbridge recall ctx:team.12              a summary on the team server
+  ctxbridge recall the lock timeout         the most relevant turns, with handles
 
 Text is printed byte for byte; on a terminal, without control characters.")]
 pub(super) struct RecallArgs {
-    /// Handle of a turn, text or summary, or words to search for
+    /// Handle of a turn, messages, text or summary, or words to search for
     #[arg(required = true, value_name = "HANDLE|QUERY")]
     what: Vec<String>,
 }
@@ -85,6 +87,7 @@ impl RecallArgs {
                 let found = server::server_for_reading(output).map_or(Ok(None), |mut server| server.summary_of(*entry))?;
                 return show_summary(&reference, found, output);
             }
+            Reference::Messages(range) => return show_messages(range, output),
             Reference::Text(handle) => handle,
         };
         let folder = std::env::current_dir().unwrap_or_default();
@@ -152,12 +155,54 @@ fn show(handle: &Handle, original: &OriginalText, output: &mut Output) -> anyhow
             "is_ambiguous": original.is_ambiguous,
             "text": original.text,
         }))?;
-    } else if std::io::stdout().is_terminal() {
-        output.line(printable(&original.text))?;
+    } else {
+        show_exact(&original.text, output)?;
+    }
+    Ok(CommandOutcome::Yes)
+}
+
+/// Prints a text byte for byte; on a terminal, without control characters.
+fn show_exact(text: &str, output: &mut Output) -> anyhow::Result<()> {
+    if std::io::stdout().is_terminal() {
+        output.line(printable(text))?;
     } else {
         let mut stdout = std::io::stdout().lock();
-        stdout.write_all(original.text.as_bytes())?;
+        stdout.write_all(text.as_bytes())?;
         stdout.flush()?;
+    }
+    Ok(())
+}
+
+fn show_messages(range: &RangeHandle, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let found = recall::find_messages(range, &folder, |search| -> anyhow::Result<()> {
+        let mut store = open(output)?;
+        Ok(search.search_archive(&mut *store)?)
+    })?;
+    let original = match found {
+        Ok(original) => original,
+        Err(error) => {
+            let next = match error {
+                RangeError::Unknown { .. } => "; `ctxbridge archive import` archives what the client has",
+                _ => "",
+            };
+            output.note(&format!("{error}{next}"));
+            return Ok(CommandOutcome::No);
+        }
+    };
+    if output.json {
+        let message = |message: &OriginalMessage| {
+            let OriginalMessage { uuid, role, time, tools, content } = message;
+            json!({ "uuid": uuid, "role": role, "time": time, "tools": tools, "content": content })
+        };
+        output.value(&json!({
+            "handle": range.to_string(),
+            "session": original.session,
+            "transcript": original.path,
+            "messages": original.messages.iter().map(message).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        show_exact(&original.text(), output)?;
     }
     Ok(CommandOutcome::Yes)
 }

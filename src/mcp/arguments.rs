@@ -62,7 +62,8 @@ pub(super) struct SearchArguments {
 #[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecallArguments {
-    /// ctx:1a2b3c4d (a turn), ctx:1a2b3c4d.0 (a text that was cut from the context) or ctx:summary.12 (a compaction's summary)
+    /// ctx:1a2b3c4d (a turn), ctx:1a2b3c4d..5e6f7a8b (messages that were folded), ctx:1a2b3c4d.0 (a text of one) or ctx:summary.12 (a
+    /// compaction's summary)
     pub handle: String,
     /// Size of the answer in tokens; 2000 unless given
     #[schemars(range(min = 500, max = 20_000))]

@@ -9,6 +9,7 @@ use super::error::ToolError;
 use super::library::LibraryArchive;
 use super::page;
 use super::{Library, NOTHING_YET, NOTICE, arguments, when};
+use ctxbridge_archive::message_range::{RangeError, RangeSearch};
 use ctxbridge_archive::store::{StoreError, StoreReader, StoredSummary, StoredTurn};
 use ctxbridge_archive::{handle::Reference, recall};
 use ctxbridge_archive::{handle_lookup, quote, turn_text};
@@ -22,7 +23,7 @@ pub(super) struct RecallOutput {
     notice: &'static str,
     /// The handle, as given.
     handle: String,
-    /// turn, text or summary.
+    /// turn, text, messages or summary.
     kind: &'static str,
     /// The session that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,10 +132,8 @@ fn head(recalled: &RecallOutput, from: usize) -> String {
 }
 
 fn find(library: &Library, opened: Option<&mut LibraryArchive>, reference: &Reference) -> Result<RecalledText, ToolError> {
-    let missing = |is_archived: bool| {
-        let why = if is_archived { "`ctxbridge archive import` archives what the client has" } else { NOTHING_YET };
-        ToolError::NotFound(format!("nothing has the handle {reference}; {why}"))
-    };
+    let missing =
+        |is_archived: bool| ToolError::NotFound(format!("nothing has the handle {reference}; {}", next_step(is_archived)));
     let is_archived = opened.is_some();
     let store = opened.map(|opened| &mut *opened.store);
     match (reference, store) {
@@ -153,12 +152,35 @@ fn find(library: &Library, opened: Option<&mut LibraryArchive>, reference: &Refe
                 is_rewound: false,
             })
         }
+        (Reference::Messages(range), store) => {
+            let archived = |search: &mut RangeSearch<'_>| store.map_or(Ok(()), |store| search.search_archive(store));
+            let original =
+                recall::find_messages::<StoreError>(range, library.folder(), archived)?.map_err(|error| match error {
+                    RangeError::Unknown { .. } => ToolError::NotFound(format!("{error}; {}", next_step(is_archived))),
+                    error => ToolError::NotFound(error.to_string()),
+                })?;
+            let time = original.messages.first().and_then(|message| message.time.as_deref()?.parse().ok());
+            Ok(RecalledText {
+                kind: "messages",
+                at_ms: time.map_or(0, jiff::Timestamp::as_millisecond),
+                text: original.text(),
+                session: original.session,
+                owner: None,
+                is_ambiguous: false,
+                is_rewound: false,
+            })
+        }
         (Reference::TeamSummary(_), _) => find_on_team_server(library, reference)?.ok_or_else(|| missing(is_archived)),
         (_, store) => match store.map_or(Ok(None), |store| in_store(store, reference))? {
             Some(whole) => Ok(whole),
             None => find_on_team_server(library, reference)?.ok_or_else(|| missing(is_archived)),
         },
     }
+}
+
+/// What to do where nothing was found.
+fn next_step(is_archived: bool) -> &'static str {
+    if is_archived { "`ctxbridge archive import` archives what the client has" } else { NOTHING_YET }
 }
 
 /// Finds a turn or a summary in an archive.
@@ -182,7 +204,7 @@ fn in_store(store: &mut dyn StoreReader, reference: &Reference) -> Result<Option
             let StoredSummary { text, at_ms, owner, .. } = summary;
             RecalledText { kind: "summary", session: Some(session), owner, at_ms, text, is_ambiguous: false, is_rewound: false }
         })),
-        Reference::Text(_) => Ok(None),
+        Reference::Text(_) | Reference::Messages(_) => Ok(None),
     }
 }
 

@@ -35,9 +35,10 @@ const TOOLS: [ToolEntry; 5] = [
     ToolEntry {
         name: "recall",
         title: "Recall by handle",
-        description: "Gives the full text behind a handle: ctx:1a2b3c4d is a turn (prompt, tool calls, answer), ctx:1a2b3c4d.0 a text that \
-                      was cut from the context and says `[earlier context pruned: …, recall ctx:1a2b3c4d.0]`, ctx:summary.12 a \
-                      compaction's summary. Use it whenever you need what such a handle stands for, rather than guess.",
+        description: "Gives the full text behind a handle: ctx:1a2b3c4d is a turn (prompt, tool calls, answer), ctx:1a2b3c4d..5e6f7a8b the \
+                      messages behind `[earlier context folded: …, recall ctx:1a2b3c4d..5e6f7a8b]`, ctx:1a2b3c4d.0 one text of them, such \
+                      as the result of a call that is listed there, ctx:summary.12 a compaction's summary. Use it whenever you need \
+                      what such a handle stands for, rather than guess.",
         input: schema_of_input::<arguments::RecallArguments>,
         output: schema_of_output::<recall::RecallOutput>,
         run: recall::run,

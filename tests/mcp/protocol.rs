@@ -49,6 +49,7 @@ fn wrong_arguments_are_named() {
         ("search", json!({ "query": "a", "color": "red" }), "color"),
         ("recall", json!({ "handle": "osprey" }), "handle"),
         ("recall", json!({ "handle": "ctx:1a2b3c4d.x" }), "handle"),
+        ("recall", json!({ "handle": "ctx:1a2b3c4d..5e6f" }), "handle"),
         ("recall", json!({ "handle": "ctx:10000000", "cursor": "" }), "cursor"),
         ("recall", json!({ "handle": "ctx:10000000", "max_tokens": 1 }), "max_tokens"),
         ("timeline", json!({}), "session"),
@@ -120,6 +121,7 @@ fn without_an_archive_it_says_so_and_makes_none() {
     for (tool, arguments) in [
         ("recall", json!({ "handle": "ctx:1a2b3c4d" })),
         ("recall", json!({ "handle": "ctx:1a2b3c4d.0" })),
+        ("recall", json!({ "handle": "ctx:1a2b3c4d..5e6f7a8b" })),
         ("recall", json!({ "handle": "ctx:summary.1" })),
         ("timeline", json!({ "session": "1a" })),
     ] {
