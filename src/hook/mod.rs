@@ -18,6 +18,7 @@ pub mod event_support;
 mod input;
 mod log;
 mod metrics;
+mod placeholder;
 mod project_watch;
 mod prompt;
 mod recall;

@@ -1,4 +1,4 @@
-//! History of a session's recalls, so that nothing is added twice, and its last prompt.
+//! History of a session's recalls, so that nothing is added or denied twice, and its last prompt.
 
 use std::collections::HashSet;
 use std::fs;
@@ -41,7 +41,7 @@ impl LastPrompt {
     }
 }
 
-/// Keys of the turns and episodes that were added to one session.
+/// Keys of the turns and episodes that were added to one session, and of the texts whose writing was denied.
 #[derive(Debug)]
 pub struct AlreadyRecalled {
     path: PathBuf,
@@ -61,17 +61,17 @@ impl AlreadyRecalled {
         keys.iter().any(|key| self.known.contains(key))
     }
 
-    /// Adds keys. If that fails, the same text may be added again, which is better than not at all.
-    pub fn add(&mut self, keys: impl IntoIterator<Item = String>) {
+    /// Adds keys. If that fails, the same text may be added again, which is better than not at all. Returns `true` if they are kept.
+    pub fn add(&mut self, keys: impl IntoIterator<Item = String>) -> bool {
         let new: Vec<String> = keys.into_iter().filter(|key| self.known.insert(key.clone())).collect();
         if new.is_empty() {
-            return;
+            return true;
         }
         let write = || {
             self.path.parent().map_or(Ok(()), paths::create_private_dir)?;
             files::private().create(true).append(true).open(&self.path)?.write_all((new.join("\n") + "\n").as_bytes())
         };
-        write().ok();
+        write().is_ok()
     }
 
     /// Removes the histories of inactive sessions.

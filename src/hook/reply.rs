@@ -15,6 +15,8 @@ pub struct HookReply {
     pub instructions: Option<String>,
     /// Replacement for the input of a tool. It grants no permission: the client asks as usual.
     pub tool_input: Option<Value>,
+    /// Reason to deny the call of a tool, which the model is given.
+    pub deny: Option<String>,
     /// Reason to block the event.
     pub block: Option<String>,
 }
@@ -56,8 +58,12 @@ impl HookReply {
             return Printed { stdout: format!("{instructions}\n"), ..Printed::default() };
         }
         let mut object = Map::new();
-        let specific =
-            [("additionalContext", self.context.as_ref().map(|text| json!(text))), ("updatedInput", self.tool_input.clone())];
+        let specific = [
+            ("additionalContext", self.context.as_ref().map(|text| json!(text))),
+            ("updatedInput", self.tool_input.clone()),
+            ("permissionDecision", self.deny.as_ref().map(|_| json!("deny"))),
+            ("permissionDecisionReason", self.deny.as_ref().map(|reason| json!(reason))),
+        ];
         let specific: Vec<_> = specific.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
         if !specific.is_empty() {
             let name = ("hookEventName".to_owned(), json!(event.name()));
@@ -90,6 +96,9 @@ mod tests {
         let tool_input = Some(json!({ "prompt": "a" }));
         let expected = "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"updatedInput\":{\"prompt\":\"a\"}}}\n";
         assert_eq!(HookReply { tool_input, ..HookReply::default() }.print(Event::PreToolUse).stdout, expected);
+        let denied = HookReply { deny: Some("no".into()), ..HookReply::default() };
+        let expected = "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\",\"permissionDecisionReason\":\"no\"}}\n";
+        assert_eq!(denied.print(Event::PreToolUse).stdout, expected);
         let blocked = HookReply { block: Some("no".into()), instructions: Some("x".into()), ..HookReply::default() };
         assert_eq!(blocked.print(Event::PreCompact), Printed { stderr: "no\n".into(), exit: 2, ..Printed::default() });
         let told = HookReply { instructions: Some("x".into()), notice: Some("y".into()), ..HookReply::default() };

@@ -1,7 +1,8 @@
-//! Hooks before and after a tool runs. The one before changes the prompt of a sub-agent, whose window gets nothing else.
+//! Hooks before and after a tool runs. The one before changes the prompt of a sub-agent, whose window gets nothing else, and denies to
+//! write a placeholder of ours into a file.
 
 use super::context::{HookContext, HookError};
-use super::{Event, HookReply, bundle_recorder, recall};
+use super::{Event, HookReply, bundle_recorder, placeholder, recall};
 use crate::bundle;
 use ctxbridge_archive::store::Store;
 use ctxbridge_archive::store::sqlite::LockPolicy;
@@ -9,9 +10,17 @@ use ctxbridge_archive::store::sqlite::LockPolicy;
 /// Names of the tool that starts a sub-agent: the client renamed it.
 const AGENTS: [&str; 2] = ["Task", "Agent"];
 
+/// Answers before a tool runs.
+pub(super) fn before(context: &HookContext) -> Result<HookReply, HookError> {
+    if let Some(reason) = placeholder::reason_to_deny(context) {
+        return Ok(HookReply { deny: Some(reason), ..HookReply::default() });
+    }
+    brief_agent(context)
+}
+
 /// Adds related history to the prompt of a sub-agent. Its window is empty and it does not see the conversation's context, so the
 /// prompt itself is changed. Releases that require more for a changed input ignore the change.
-pub(super) fn before(context: &HookContext) -> Result<HookReply, HookError> {
+fn brief_agent(context: &HookContext) -> Result<HookReply, HookError> {
     let input = &context.input;
     let is_agent = input.tool.as_deref().is_some_and(|tool| AGENTS.contains(&tool));
     let prompt = input.tool_input.get("prompt").and_then(|prompt| prompt.as_str());

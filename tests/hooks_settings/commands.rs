@@ -55,7 +55,7 @@ fn a_life_of_hooks() {
     user     ~/.claude/settings.json 9 hooks
       ✓ SessionStart      [CTXBRIDGE]
       ✓ UserPromptSubmit  [CTXBRIDGE]
-      ✓ PreToolUse        [CTXBRIDGE] (only for `Task|Agent`)
+      ✓ PreToolUse        [CTXBRIDGE] (only for `Write|Edit|MultiEdit|NotebookEdit|Task|Agent`)
       ✓ PostToolUse       [CTXBRIDGE] (only for `Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent`)
       ✓ PreCompact        [CTXBRIDGE]
       ✓ PostCompact       [CTXBRIDGE]
@@ -71,7 +71,7 @@ fn a_life_of_hooks() {
     user     ~/.claude/settings.json 9 hooks
       ✓ SessionStart      [CTXBRIDGE]
       ✓ UserPromptSubmit  [CTXBRIDGE]
-      ✓ PreToolUse        [CTXBRIDGE] (only for `Task|Agent`)
+      ✓ PreToolUse        [CTXBRIDGE] (only for `Write|Edit|MultiEdit|NotebookEdit|Task|Agent`)
       ✓ PostToolUse       [CTXBRIDGE] (only for `Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent`)
       ✓ PreCompact        [CTXBRIDGE]
       ✓ PostCompact       [CTXBRIDGE]
@@ -187,7 +187,7 @@ fn the_same_as_json() {
               "program": "[CTXBRIDGE]",
               "runs": true,
               "in_place": true,
-              "matcher": "Task|Agent",
+              "matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent",
               "matcher_wanted": null,
               "timeout_s": 5.0
             },
@@ -300,7 +300,7 @@ fn settings_for_colleagues_call_the_bare_name() {
     project  [ROOT]/work/.claude/settings.json 9 hooks
       ✗ SessionStart      ctxbridge (is not on the PATH)
       ✗ UserPromptSubmit  ctxbridge (is not on the PATH)
-      ✗ PreToolUse        ctxbridge (is not on the PATH, only for `Task|Agent`)
+      ✗ PreToolUse        ctxbridge (is not on the PATH, only for `Write|Edit|MultiEdit|NotebookEdit|Task|Agent`)
       ✗ PostToolUse       ctxbridge (is not on the PATH, only for `Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent`)
       ✗ PreCompact        ctxbridge (is not on the PATH)
       ✗ PostCompact       ctxbridge (is not on the PATH)

@@ -107,7 +107,7 @@ fn handler(commands: &'static [&'static str]) -> impl Strategy<Value = Value> {
 }
 
 fn group(handler: impl Strategy<Value = Value>, least: usize) -> impl Strategy<Value = Value> {
-    let matcher = proptest::option::of(select(vec!["", "*", "Bash", "Task|Agent"]));
+    let matcher = proptest::option::of(select(vec!["", "*", "Bash", "Write|Edit|MultiEdit|NotebookEdit|Task|Agent"]));
     (matcher, proptest::collection::vec(handler, least..4)).prop_map(|(matcher, handlers)| match matcher {
         Some(matcher) => json!({ "matcher": matcher, "hooks": handlers }),
         None => json!({ "hooks": handlers }),

@@ -23,7 +23,7 @@ fn a_matcher_is_brought_up_to_date_where_only_ours_is_behind_it() {
     {
       "hooks": {
         "PreToolUse": [
-          {"matcher": "Task|Agent", "hooks": [{"type": "command", "command": "/bin/ctxbridge hook pre-tool-use --mine", "timeout": 9}]}
+          {"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "hooks": [{"type": "command", "command": "/bin/ctxbridge hook pre-tool-use --mine", "timeout": 9}]}
         ]
       }
     }
@@ -34,7 +34,7 @@ fn a_matcher_is_brought_up_to_date_where_only_ours_is_behind_it() {
       "hooks": {
         "PreToolUse": [
           {
-            "matcher": "Task|Agent",
+            "matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent",
             "hooks": [
               {
                 "type": "command",
@@ -59,7 +59,7 @@ fn ours_leave_a_group_of_somebody_else_with_another_matcher() {
         "PreToolUse": [
           {"matcher": "Bash", "hooks": [{"type": "command", "command": "guard"}]},
           {
-            "matcher": "Task|Agent",
+            "matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent",
             "hooks": [
               {
                 "type": "command",
@@ -72,11 +72,11 @@ fn ours_leave_a_group_of_somebody_else_with_another_matcher() {
       }
     }
     "#);
-    assert_snapshot!(installed(&format!(r#"{{"matcher": "Task|Agent", "hooks": [{guard}, {OURS}]}}"#)), @r#"
+    assert_snapshot!(installed(&format!(r#"{{"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "hooks": [{guard}, {OURS}]}}"#)), @r#"
     {
       "hooks": {
         "PreToolUse": [
-          {"matcher": "Task|Agent", "hooks": [{"type": "command", "command": "guard"}, {"type": "command", "command": "/bin/ctxbridge hook pre-tool-use --mine", "timeout": 9}]}
+          {"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "hooks": [{"type": "command", "command": "guard"}, {"type": "command", "command": "/bin/ctxbridge hook pre-tool-use --mine", "timeout": 9}]}
         ]
       }
     }
@@ -89,9 +89,9 @@ fn what_is_taken_out_leaves_no_empty_group_but_the_user_s() {
         let text = format!(r#"{{"hooks": {{"PreToolUse": [{groups}]}}}}"#);
         String::from_utf8(uninstall(text.as_bytes()).unwrap()).unwrap()
     };
-    assert_eq!(gone(&format!(r#"{{"matcher": "Task|Agent", "hooks": [{OURS}]}}"#)), "{}");
-    let commented = format!(r#"{{"matcher": "Task|Agent", "comment": "why", "hooks": [{OURS}]}}"#);
-    assert_snapshot!(gone(&commented), @r#"{"hooks": {"PreToolUse": [{"matcher": "Task|Agent", "comment": "why", "hooks": []}]}}"#);
+    assert_eq!(gone(&format!(r#"{{"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "hooks": [{OURS}]}}"#)), "{}");
+    let commented = format!(r#"{{"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "comment": "why", "hooks": [{OURS}]}}"#);
+    assert_snapshot!(gone(&commented), @r#"{"hooks": {"PreToolUse": [{"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "comment": "why", "hooks": []}]}}"#);
     assert_snapshot!(gone(&format!(r#"{{"matcher": "Bash", "hooks": []}}, {{"hooks": [{OURS}]}}"#)), @r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": []}]}}"#);
     // Where we write no matcher, whoever wrote one had a reason.
     let start = r#"{"hooks": {"SessionStart": [{"matcher": "resume", "hooks": [{"type": "command", "command": "ctxbridge hook session-start"}]}]}}"#;

@@ -123,7 +123,7 @@ fn an_enabled_plugin_counts_as_wired() {
     user     ~/.claude/settings.json 9 hooks
       ✓ SessionStart      [ROOT]/bin/ctxbridge
       ✓ UserPromptSubmit  [ROOT]/bin/ctxbridge
-      ✓ PreToolUse        [ROOT]/bin/ctxbridge (only for `Task|Agent`)
+      ✓ PreToolUse        [ROOT]/bin/ctxbridge (only for `Write|Edit|MultiEdit|NotebookEdit|Task|Agent`)
       ✓ PostToolUse       [ROOT]/bin/ctxbridge (only for `Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent`)
       ✓ PreCompact        [ROOT]/bin/ctxbridge
       ✓ PostCompact       [ROOT]/bin/ctxbridge

@@ -35,8 +35,8 @@ pub const WIRED: &[Wiring] = &[
     Wiring { event: Event::SessionStart, matcher: None, timeout: 10 },
     // The user waits for it at every prompt.
     Wiring { event: Event::UserPromptSubmit, matcher: None, timeout: 5 },
-    // The client renamed the tool; either name is the same to it.
-    Wiring { event: Event::PreToolUse, matcher: Some("Task|Agent"), timeout: 5 },
+    // What writes files, and sub-agents: the client renamed that tool; either name is the same to it.
+    Wiring { event: Event::PreToolUse, matcher: Some("Write|Edit|MultiEdit|NotebookEdit|Task|Agent"), timeout: 5 },
     // Only what is noted down: a hook costs a process for each call.
     Wiring { event: Event::PostToolUse, matcher: Some("Read|Write|Edit|MultiEdit|NotebookEdit|Bash|Task|Agent"), timeout: 5 },
     // May archive a whole session that was never archived before, and what it misses is lost to the summary.
