@@ -227,9 +227,10 @@ async function replay() {
 }
 
 function savings({ without, pruned, saved_tokens, saved_usd, answers, model, prices_dated }) {
-  const share = without.cost_usd > 0 ? ` (${percent(saved_usd / without.cost_usd)})` : "";
-  const said = saved_usd < 0 ? `Pruning would cost ${usd(-saved_usd)} more` : `Pruning saves ${usd(saved_usd)}${share}`;
-  byId("saved").textContent = `${said}; tokens that need not be sent: ${number(saved_tokens)}. ${many(answers, "answer")} of ${model}, prices of ${prices_dated}.`;
+  const part = without.cost_usd > 0 ? ` (${percent(saved_usd / without.cost_usd)})` : "";
+  const said = saved_usd < 0 ? `Pruning would cost ${usd(-saved_usd)} more` : `Pruning saves ${usd(saved_usd)}${part}`;
+  const compacted = pruned.compactions === without.compactions ? "" : `, ${many(pruned.compactions, "compaction")} instead of ${number(without.compactions)}`;
+  byId("saved").textContent = `${said}${compacted}; tokens that need not be sent: ${number(saved_tokens)}. ${many(answers, "answer")} of ${model}, prices of ${prices_dated}.`;
   const x = [...new Set([...without.contexts, ...pruned.contexts].map(([call]) => call))].sort((a, b) => a - b);
   const line = ({ contexts }) => {
     const values = new Map(contexts);
@@ -237,6 +238,7 @@ function savings({ without, pruned, saved_tokens, saved_usd, answers, model, pri
     return x.map((call) => (last = values.get(call) ?? last));
   };
   const row = (name, key, shown) => [name, shown(without[key]), shown(pruned[key])];
+  const share = (name, part, all) => [name, ...[without, pruned].map((totals) => (totals[all] ? percent(totals[part] / totals[all]) : "–"))];
   charts.show(byId("savings"), {
     label: `Context at each answer without and with pruning. ${said}.`,
     isTime: false,
@@ -250,6 +252,8 @@ function savings({ without, pruned, saved_tokens, saved_usd, answers, model, pri
       rows: [
         row("Tokens sent", "input_tokens", number), row("of them read from the cache", "cache_read_tokens", number), row("Cost", "cost_usd", usd),
         row("Largest request in tokens", "peak_tokens", number), row("Compactions", "compactions", number),
+        share("Word for word in the last request", "verbatim_chars", "text_chars"), share("References lost", "lost_references", "references"),
+        share("Blind edits", "blind_edits", "edits"),
       ],
     },
   });

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::{DashboardService, DataError, downsample, lock, session};
 use ctxbridge_archive::store::EVERYTHING;
-use ctxbridge_prune::PruneSettings;
 use ctxbridge_prune::simulate::prices::Prices;
 use ctxbridge_prune::simulate::{
-    DEFAULT_PRICED_MODEL, Policy, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, cache,
+    DEFAULT_PRICED_MODEL, Policy, References, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, cache,
     compaction_threshold, replay, window_tokens_of,
 };
+use ctxbridge_prune::{PrunePolicy, PruneSettings};
 
 /// Maximum bytes of a transcript that is replayed: its messages are in memory meanwhile.
 const MAX_REPLAYED_BYTES: u64 = 64 << 20;
@@ -33,6 +33,8 @@ pub struct Savings {
     pub prices_dated: String,
     /// A note on the price.
     pub price_note: Option<String>,
+    /// Tokens of the window.
+    pub window_tokens: u64,
     /// Tokens at which the client compacts.
     pub threshold_tokens: u64,
     /// Without pruning.
@@ -96,23 +98,31 @@ fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Sav
     }
     let model = conversation.model.clone().unwrap_or_else(|| DEFAULT_PRICED_MODEL.to_owned());
     let prices = Prices::built_in()?;
-    let threshold = compaction_threshold(window_tokens_of(&conversation), conversation.version.as_deref());
+    let window = window_tokens_of(&conversation);
+    let threshold = compaction_threshold(window, conversation.version.as_deref());
     let is_hourly = conversation.is_hourly;
     let terms = ReplayTerms { threshold, cache: cache::CacheModel::Api, is_hourly, price: prices.of(&model, is_hourly) };
     let weighed = WeighedConversation::new(&conversation);
+    let references = References::of(&conversation);
     let run = |policy: &Policy| {
-        let outcome = replay(&conversation, &weighed, None, policy, &terms);
+        let outcome = replay(&conversation, &weighed, Some(&references), policy, &terms);
         ReplayFigures { totals: outcome.totals, contexts: downsample(&outcome.contexts, MAX_REPLAY_POINTS) }
     };
     let without = run(&Policy::None);
     // What it would save is of interest above all where it is off.
-    let pruned = run(&Policy::Ours(Box::new(PruneSettings { enabled: true, ..settings.clone() })));
+    let window_tokens = settings.window_tokens.or(Some(window));
+    let ours = Box::new(PruneSettings { enabled: true, window_tokens, ..settings.clone() });
+    let pruned = run(&match settings.policy {
+        PrunePolicy::Fold => Policy::Fold(ours),
+        PrunePolicy::Reference => Policy::Reference(ours),
+    });
     Ok(Savings {
         session: id.to_owned(),
         answers: conversation.calls.len() as u64,
         model,
         prices_dated: prices.dated,
         price_note: terms.price.note,
+        window_tokens: window,
         threshold_tokens: threshold,
         saved_tokens: without.totals.input_tokens.cast_signed() - pruned.totals.input_tokens.cast_signed(),
         saved_usd: without.totals.cost_usd - pruned.totals.cost_usd,
