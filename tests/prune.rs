@@ -1,18 +1,18 @@
 //! The pruning policy: its rules one by one, its invariants on generated conversations, and that
 //! the Rust and the injected JavaScript agree on every conversation that appears in either.
 
-mod boundaries;
 mod conversations;
 mod invariants;
 mod messages;
 mod node;
+mod reference;
 mod rules;
 mod variables;
 
 use std::borrow::Cow;
 use std::process::Command;
 
-use ctxbridge::prune::{self, PruneSettings, Pruned, RUNTIME, RUNTIME_FUNCTION};
+use ctxbridge::prune::{self, PruneSettings, RUNTIME, RUNTIME_FUNCTION};
 use serde_json::Value;
 
 use variables::Environment;
@@ -22,20 +22,17 @@ fn settings(environment: &Environment) -> PruneSettings {
 }
 
 /// Prunes with both twins and returns what Rust made of it, having checked that they agree on the
-/// conversation, on what was cut and on returning the input itself.
-fn prune_with_both<'a>(messages: &'a [Value], environment: &Environment) -> Pruned<'a> {
+/// conversation and on returning the input itself.
+fn prune_with_both<'a>(messages: &'a [Value], environment: &Environment) -> Cow<'a, [Value]> {
     let pruned = prune::prune(messages, &settings(environment));
     let javascript = node::prune(messages, environment);
-    let mut cut: Vec<_> = pruned.cuts.iter().map(|cut| (cut.message_index, cut.block_index)).collect();
-    cut.dedup();
-    assert_eq!(javascript.messages, pruned.messages.as_ref(), "the twins differ under {environment:?}");
-    assert_eq!(javascript.changed, cut, "identity under {environment:?}");
+    assert_eq!(javascript.messages, pruned.as_ref(), "the twins differ under {environment:?}");
     assert_eq!(javascript.same_array, is_input(&pruned), "the array under {environment:?}");
     pruned
 }
 
-fn is_input(pruned: &Pruned) -> bool {
-    matches!(pruned.messages, Cow::Borrowed(_))
+fn is_input(pruned: &Cow<'_, [Value]>) -> bool {
+    matches!(pruned, Cow::Borrowed(_))
 }
 
 #[track_caller]
@@ -51,7 +48,8 @@ fn the_twins_have_the_same_constants() {
     let constants = [
         format!("const CHARS_PER_TOKEN = {};", prune::CHARS_PER_TOKEN),
         format!("const TOKENS_PER_MEDIA_BLOCK = {};", prune::TOKENS_PER_MEDIA_BLOCK),
-        format!("const MIN_SAVED_CHARS = {};", prune::MIN_SAVED_CHARS),
+        format!("const ROOM_TOKENS = {};", prune::fold::ROOM_TOKENS),
+        format!("const TAIL_TOKENS = {};", prune::fold::TAIL_TOKENS),
     ];
     for constant in defaults.chain(constants) {
         assert_eq!(RUNTIME.matches(&constant).count(), 1, "{constant}");
@@ -62,8 +60,8 @@ fn the_twins_have_the_same_constants() {
 #[test]
 fn the_runtime_is_one_small_ascii_function() {
     assert!(RUNTIME.is_ascii());
-    assert!(RUNTIME.len() < 12 * 1024, "{} bytes", RUNTIME.len());
-    assert!(RUNTIME.starts_with(&format!("function {RUNTIME_FUNCTION}(messages) {{\n")));
+    assert!(RUNTIME.len() < 32 * 1024, "{} bytes", RUNTIME.len());
+    assert!(RUNTIME.starts_with(&format!("function {RUNTIME_FUNCTION}(messages, purpose) {{\n")));
     assert!(RUNTIME.ends_with("\n}\n"));
 }
 

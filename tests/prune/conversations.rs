@@ -6,29 +6,86 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use ctxbridge::prune::marker;
-
 use crate::prune::messages::{assistant, user};
 
 /// Whole conversations, well-formed for the most part: prompts, answers, rounds of parallel tool
 /// calls, and whatever else the client keeps in its array.
 pub fn conversations() -> impl Strategy<Value = Vec<Value>> {
     let segment = prop_oneof![
-        7 => prompt().prop_map(|message| vec![message]),
-        5 => answer().prop_map(|message| vec![message]),
-        4 => tool_round(),
+        4 => prompt().prop_map(|message| vec![message]),
+        3 => answer().prop_map(|message| vec![message]),
+        12 => large_round(),
+        2 => tool_round(),
         3 => bystander().prop_map(|message| vec![message]),
         1 => malformed().prop_map(|message| vec![message]),
     ];
-    vec(segment, 0..30).prop_map(|segments| {
-        let mut messages: Vec<Value> = segments.into_iter().flatten().collect();
-        for (index, message) in messages.iter_mut().enumerate() {
-            if let Value::Object(fields) = message {
-                // The client's own ids, and now and then one that is no UUID.
-                let id =
-                    if index % 7 == 6 { format!("uuid-{index}") } else { format!("{:08X}-0000", 0xbad0_0000_u32 + index as u32) };
-                fields.insert("uuid".into(), json!(id));
+    let gap = prop_oneof![8 => Just(5), 1 => 250_u64..350, 1 => 3_500_u64..4_000];
+    let usage = option::weighted(0.7, (0_u64..260_000, any::<bool>()));
+    vec((segment, gap, usage), 0..30).prop_map(|segments| {
+        let mut messages: Vec<Value> = Vec::new();
+        let mut seconds = 0;
+        for (number, (segment, gap, usage)) in segments.into_iter().enumerate() {
+            seconds += gap;
+            for mut message in segment {
+                if let Value::Object(fields) = &mut message {
+                    // The client's own ids, and now and then one that is no UUID.
+                    let index = messages.len();
+                    let id = match index % 11 {
+                        6 => format!("uuid-{index}"),
+                        7 => format!("{:08X}-0000", 0xbad0_0000_u32 + index as u32),
+                        _ => format!("{:08x}-0000-4000-8000-000000000000", 0xbad0_0000_u32 + index as u32),
+                    };
+                    fields.insert("uuid".into(), json!(id));
+                    if index % 13 != 5 {
+                        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+                        let day = 1 + hours / 24;
+                        fields.insert(
+                            "timestamp".into(),
+                            json!(format!("2026-10-{day:02}T{:02}:{minutes:02}:{:02}.{:03}Z", hours % 24, seconds % 60, index % 1_000)),
+                        );
+                    }
+                }
+                if message["type"] == "assistant" && message["message"].is_object() {
+                    // Two segments may be of one answer.
+                    message["message"]["id"] = json!(format!("msg_{}", number - usize::from(number % 9 == 8)));
+                    if let Some((tokens, is_hourly)) = usage {
+                        let kind = if is_hourly { "ephemeral_1h_input_tokens" } else { "ephemeral_5m_input_tokens" };
+                        message["message"]["usage"] =
+                            json!({"input_tokens": 3, "cache_read_input_tokens": tokens, "cache_creation": {kind: 500}});
+                    }
+                }
+                messages.push(message);
             }
+        }
+        messages
+    })
+}
+
+/// An answer, a block a message, with calls whose results are large enough to be folded.
+fn large_round() -> impl Strategy<Value = Vec<Value>> {
+    let size = select(vec![0_usize, 90, 800, 6_000, 20_000, 60_000]);
+    let input = prop_oneof![
+        select(vec!["/p/a.rs", "/p/CLAUDE.md", "C:\\p\\b.rs", "", "/p/with a\nbreak"]).prop_map(|path| json!({"file_path": path})),
+        text().prop_map(|command| json!({"command": command})),
+        any_json(),
+    ];
+    let name = select(vec!["Read", "Bash", "Write", "AskUserQuestion", "mcp__x__y z", ""]);
+    let call = (name, input, size.clone());
+    (option::of(text()), option::of(size), vec(call, 0..3), any::<u32>()).prop_map(|(said, thought, calls, salt)| {
+        let mut messages = Vec::new();
+        if let Some(chars) = thought {
+            messages.push(assistant(json!([{"type": "thinking", "thinking": "t".repeat(chars), "signature": "c2ln"}])));
+        }
+        if let Some(said) = said {
+            messages.push(assistant(json!([{"type": "text", "text": said}])));
+        }
+        let id = |index: usize| format!("toolu_{salt}_{index}");
+        for (index, (name, input, _)) in calls.iter().enumerate() {
+            messages.push(assistant(json!([{"type": "tool_use", "id": id(index), "name": name, "input": input}])));
+        }
+        for (index, (_, _, chars)) in calls.iter().enumerate() {
+            let content = json!([{"type": "tool_result", "tool_use_id": id(index), "content": "r".repeat(*chars)}]);
+            messages.push(user(content));
         }
         messages
     })
@@ -221,7 +278,5 @@ fn text() -> impl Strategy<Value = String> {
         2 => (0..140_usize, "[a-z]{0,3}").prop_map(|(pairs, shift)| shift + &"😀".repeat(pairs)),
         1 => (1..3_000_usize).prop_map(|length| "x".repeat(length)),
         1 => ("(.|\n){0,3}#(keep|Keep|\u{212a}eep)[ -_a-z0-9#/\u{e9}]?", 0..300_usize).prop_map(|(tag, length)| tag + &" x".repeat(length)),
-        1 => (0..200_usize, 0..2_000_000_000_u64, option::of(select(vec!["ctx:1a2b3c4d.0", "ctx:1a2b3c4d.0.1"])))
-            .prop_map(|(kept, chars, handle)| "y".repeat(kept) + &marker(chars, handle.map(|handle| handle.parse().unwrap()).as_ref())),
     ]
 }

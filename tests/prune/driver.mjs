@@ -19,31 +19,28 @@ function deepFreeze(value) {
   return Object.freeze(value);
 }
 
-// [message index, block index, 0 for a string] of everything that is not identical.
-function changedPlaces(before, after) {
-  return before.flatMap((message, i) => {
-    if (message === after[i]) return [];
-    const [old, now] = [message.message.content, after[i].message.content];
-    if (typeof old === "string") return [[i, 0]];
-    return old.flatMap((block, j) => (block === now[j] ? [] : [[i, j]]));
-  });
-}
-
 const input = lines(process.stdin);
 const { source, name } = JSON.parse((await input.next()).value);
 const prune = new Function(`"use strict"; ${source}; return ${name};`)();
 
 for await (const line of input) {
-  const { environment, messages } = JSON.parse(line);
+  const { environment, messages, ends } = JSON.parse(line);
   for (const key of Object.keys(process.env)) {
     if (key.startsWith("CLAUDE_TEXT_PRUNE")) delete process.env[key];
   }
   Object.assign(process.env, environment);
-  const pruned = prune(deepFreeze(messages));
-  const answer = {
-    messages: pruned,
-    sameArray: pruned === messages,
-    changed: changedPlaces(messages, pruned),
-  };
+  // Each case is another client.
+  delete prune.state;
+  deepFreeze(messages);
+  // The query loop: what was sent is what it goes on with, and with what came since.
+  let sent = [];
+  let from = 0;
+  for (const end of ends ?? []) {
+    sent = prune(deepFreeze([...sent, ...messages.slice(from, end)]));
+    from = end;
+  }
+  const given = ends ? deepFreeze([...sent, ...messages.slice(from)]) : messages;
+  const pruned = prune(given);
+  const answer = { messages: pruned, sameArray: pruned === given };
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }

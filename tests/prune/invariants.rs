@@ -1,83 +1,51 @@
 //! What holds for every conversation and all settings.
 
-use ctxbridge::prune::{self, Boundary, BoundaryTracker, ConversationSize, PruneSettings, Step, TextCut};
+use ctxbridge::prune::{self, PruneSettings};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
 
 use crate::prune::conversations::conversations;
 use crate::prune::variables::environments;
-use crate::prune::{is_input, prune_with_both, settings};
+use crate::prune::{is_input, node, prune_with_both, settings};
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: ctxbridge_testkit::share_of(10_000),
+        cases: ctxbridge_testkit::share_of(3_000),
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         ..ProptestConfig::default()
     }
 }
 
-fn text_at(messages: &[Value], cut: &TextCut) -> String {
-    prune::text_of_cut(&mut messages.to_vec(), cut).and_then(|text| text.as_str()).expect("a text").to_owned()
+fn is_digest(message: &Value) -> bool {
+    message["isMeta"] == true && message["message"]["content"].as_str().is_some_and(|text| text.starts_with("[earlier context folded: "))
 }
 
-/// The definition of a human prompt once more, in other words than the code's.
-fn is_prompt(message: &Value) -> bool {
-    let content = &message["message"]["content"];
-    let blocks = content.as_array();
-    let tool_results = blocks.is_some_and(|all| all.iter().any(|block| block["type"] == "tool_result"));
-    message["type"] == "user" && (content.is_string() || blocks.is_some()) && !tool_results && !is_flagged(message)
+fn blocks(message: &Value) -> &[Value] {
+    message["message"]["content"].as_array().map_or(&[], Vec::as_slice)
 }
 
-fn is_of_conversation(message: &Value) -> bool {
-    message["type"] == "user" || message["type"] == "assistant"
+fn is_thinking(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
 }
 
-fn is_flagged(message: &Value) -> bool {
-    let falsy = [Value::Null, false.into(), 0.into(), "".into()];
-    ["isMeta", "isCompactSummary"].iter().any(|flag| !falsy.contains(&message[*flag]))
+/// Requests stand before answers, and nowhere else: their indexes.
+fn requests(messages: &[Value]) -> Vec<usize> {
+    let mut newest = None;
+    let mut is_new = |message: &Value| {
+        let id = message["message"]["id"].as_str().or(message["uuid"].as_str()).map(str::to_owned);
+        let is_answer = message["type"] == "assistant" && message.get("message").is_some();
+        is_answer && newest.replace(id.clone()) != Some(id)
+    };
+    messages.iter().enumerate().filter(|(_, message)| is_new(message)).map(|(index, _)| index).collect()
 }
 
-/// All that is neither a text nor part of what a tool returned or was given to write: what stays to the byte.
-fn skeleton(message: &Value) -> Value {
-    let mut message = message.clone();
-    if !is_of_conversation(&message) || is_flagged(&message) {
-        return message;
-    }
-    match message.pointer_mut("/message/content") {
-        Some(text @ Value::String(_)) => *text = "".into(),
-        Some(Value::Array(blocks)) => {
-            for block in blocks {
-                let cut: &[&str] = match block["type"].as_str() {
-                    Some("text") => &["/text"],
-                    Some("tool_result") => &["/content"],
-                    Some("tool_use") => &["/input"],
-                    _ => &[],
-                };
-                for field in cut {
-                    if let Some(value) = block.pointer_mut(field) {
-                        *value = Value::Null;
-                    }
-                }
-            }
-        }
-        _ => {}
-    }
-    message
-}
-
-fn tokens(messages: &[Value]) -> u64 {
-    messages.iter().map(ConversationSize::of).fold(ConversationSize::default(), |sum, size| sum + size).tokens()
-}
-
-fn boundaries(messages: &[Value], settings: &PruneSettings) -> BoundaryTracker {
-    let mut boundaries = BoundaryTracker::new(settings);
-    messages.iter().for_each(|message| boundaries.push(message));
-    boundaries
-}
-
-fn boundary(messages: &[Value], settings: &PruneSettings) -> Boundary {
-    boundaries(messages, settings).now()
+/// Ids of calls, or of what results answer.
+fn ids<'m>(messages: &'m [Value], kind: &str, field: &str) -> Vec<&'m str> {
+    let all = messages.iter().flat_map(blocks).filter(|block| block["type"] == *kind);
+    let mut ids: Vec<&str> = all.filter_map(|block| block[field].as_str()).collect();
+    ids.sort_unstable();
+    ids
 }
 
 proptest! {
@@ -88,146 +56,89 @@ proptest! {
         prune_with_both(&messages, &environment);
     }
 
+    /// The query loop goes on with what was sent: it comes to the same as the whole conversation.
     #[test]
-    fn only_the_cuts_change(messages in conversations(), environment in environments()) {
-        let pruned = prune::prune(&messages, &settings(&environment));
-        let mut restored = pruned.messages.to_vec();
-        for cut in &pruned.cuts {
-            *prune::text_of_cut(&mut restored, cut).unwrap() = text_at(&messages, cut).into();
-        }
-        prop_assert_eq!(&restored, &messages);
-        prop_assert_eq!(is_input(&pruned), pruned.cuts.is_empty());
-        prop_assert_eq!(pruned.messages.len(), messages.len());
-        for (before, after) in messages.iter().zip(pruned.messages.iter()) {
-            prop_assert_eq!(skeleton(before), skeleton(after));
-        }
+    fn a_pruned_past_has_the_same_future(
+        messages in conversations(), environment in environments(), shares in proptest::collection::vec(0.0..1.0, 1..4),
+    ) {
+        let requests = requests(&messages);
+        let mut ends: Vec<usize> = shares.iter().filter_map(|share| requests.get((requests.len() as f64 * share) as usize).copied()).collect();
+        ends.sort_unstable();
+        let looped = node::prune_in_loop(&messages, &environment, &ends);
+        prop_assert_eq!(looped.messages, prune::prune(&messages, &settings(&environment)).into_owned());
     }
 
+    /// Between two prunes, a longer request begins with the same messages.
     #[test]
-    fn a_cut_keeps_the_start_and_says_the_rest(messages in conversations(), environment in environments()) {
-        let settings = settings(&environment);
-        let pruned = prune::prune(&messages, &settings);
-        for cut in &pruned.cuts {
-            let [original, shortened] = [&messages, &pruned.messages.to_vec()].map(|messages| text_at(messages, cut));
-            let units: Vec<u16> = original.encode_utf16().collect();
-            let (kept, chars) = prune::parse_marker(&shortened).expect("a marker");
-            prop_assert_eq!((units.len() as u64, kept.encode_utf16().count() as u64), (cut.original_chars, cut.kept_chars));
-            prop_assert_eq!(chars, cut.original_chars);
-            prop_assert!(original.starts_with(kept));
-            prop_assert!(shortened.encode_utf16().count() as u64 + prune::MIN_SAVED_CHARS <= cut.original_chars);
-            prop_assert_eq!(cut.saved_chars(), cut.original_chars - shortened.encode_utf16().count() as u64);
-            // One unit less where a surrogate pair is in the way, and only there.
-            let splits_pair = (0xdc00..0xe000).contains(&units[settings.max_chars as usize]);
-            prop_assert_eq!(cut.kept_chars, settings.max_chars - u64::from(splits_pair));
-            let uuid = messages[cut.message_index]["uuid"].as_str().unwrap_or_default();
-            let has_handle = settings.handles && !uuid.starts_with("uuid");
-            prop_assert_eq!(cut.handle.is_some(), has_handle);
-            if let Some(handle) = &cut.handle {
-                let id = format!("{}.{}", &uuid[..8].to_lowercase(), cut.block_index);
-                let handle = handle.to_string();
-                prop_assert!(handle.strip_prefix("ctx:").unwrap().starts_with(&id) && shortened.contains(&handle));
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_new_is_untouched(messages in conversations(), environment in environments()) {
-        let settings = settings(&environment);
-        let cuts = prune::plan(&messages, &settings);
-        if tokens(&messages) < settings.threshold_tokens {
-            prop_assert_eq!(&cuts, &[]);
-        }
-        for cut in cuts {
-            let (upto, newer) = messages.split_at(cut.message_index + 1);
-            let message = &upto[cut.message_index];
-            prop_assert!(is_of_conversation(message) && !is_flagged(message));
-            prop_assert!(tokens(&messages) - tokens(upto) >= settings.tail_tokens);
-            let content = &message["message"]["content"];
-            if content.is_string() || content[cut.block_index]["type"] == "text" {
-                prop_assert!(newer.iter().filter(|newer| is_prompt(newer)).count() as u64 >= settings.keep_turns);
-            }
-        }
-    }
-
-    #[test]
-    fn all_that_is_old_is_cut(messages in conversations(), environment in environments()) {
-        let settings = PruneSettings { enabled: true, ..settings(&environment) };
-        let Boundary { tools, text } = boundary(&messages, &settings);
-        prop_assert!(text <= tools && tools <= messages.len());
-        let pruned = prune::prune(&messages, &settings);
-        let longest = settings.max_chars.saturating_add(prune::MIN_SAVED_CHARS + 100);
-        let boundaries = boundaries(&messages, &settings);
-        let cut = |(index, message): &(usize, &Value)| !is_flagged(message) && !boundaries.is_in_pinned_turn(*index);
-        for (index, message) in pruned.messages.iter().enumerate().filter(cut) {
-            let content = &message["message"]["content"];
-            let mut old = Vec::new();
-            if is_of_conversation(message) && index < text && settings.scope != prune::PruneScope::Tools {
-                old.push(content);
-            }
-            for block in content.as_array().into_iter().flatten().filter(|_| is_of_conversation(message)) {
-                if block["type"] == "text" && index < text && settings.scope != prune::PruneScope::Tools {
-                    old.push(&block["text"]);
-                }
-                if block["type"] == "tool_result" && index < tools && settings.scope != prune::PruneScope::Text {
-                    old.push(&block["content"]);
-                }
-            }
-            for text in old.into_iter().filter_map(Value::as_str).filter(|text| prune::parse_marker(text).is_none()) {
-                prop_assert!(text.encode_utf16().count() as u64 <= longest, "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn pruning_again_changes_nothing(messages in conversations(), environment in environments()) {
-        let settings = settings(&environment);
-        let once = prune::prune(&messages, &settings);
-        prop_assert_eq!(prune::plan(&once.messages, &settings), []);
-        prop_assert_eq!(tokens(&once.messages), tokens(&messages));
-    }
-
-    /// The query loop goes on with what was sent, and the next prompt begins with the whole again.
-    #[test]
-    fn a_pruned_past_has_the_same_future(messages in conversations(), environment in environments(), share in 0.0..1.0) {
-        let settings = settings(&environment);
-        let (past, new) = messages.split_at((messages.len() as f64 * share) as usize);
-        let went_on = [prune::prune(past, &settings).messages.as_ref(), new].concat();
-        prop_assert_eq!(prune::prune(&went_on, &settings).messages, prune::prune(&messages, &settings).messages);
-    }
-
-    /// Once a step at most: in between, a longer conversation begins with the same bytes.
-    #[test]
-    fn the_past_changes_once_a_step(messages in conversations(), environment in environments()) {
-        let settings = settings(&environment);
-        let mut boundaries = BoundaryTracker::new(&settings);
-        let mut moves = 0;
-        let mut last = Boundary::default();
-        let mut sent: Vec<Value> = Vec::new();
+    fn what_was_decided_stays(messages in conversations(), environment in environments()) {
+        let settings = PruneSettings { policy: prune::PrunePolicy::Fold, enabled: true, ..settings(&environment) };
+        let mut fold = prune::fold::Fold::new(&settings);
+        let (mut prunes, mut before, requests) = (0, Vec::new(), requests(&messages));
         for (index, message) in messages.iter().enumerate() {
-            boundaries.push(message);
-            let now = boundaries.now();
-            prop_assert!(now.tools >= last.tools && now.text >= last.text);
-            let pruned = prune::prune(&messages[..=index], &settings);
-            if now == last {
-                prop_assert_eq!(&pruned.messages[..index], &sent[..]);
+            if requests.contains(&index) {
+                let mut now = fold.clone();
+                now.request();
+                let views = now.views(messages[..index].iter());
+                if now.prunes == prunes {
+                    prop_assert_eq!(&views[..before.len()], &before[..]);
+                }
+                (prunes, before) = (now.prunes, views);
             }
-            moves += u64::from(now != last);
-            last = now;
-            sent = pruned.messages.into_owned();
+            fold.push(message);
         }
-        let steps = match settings.step {
-            Step::Tokens(step) => tokens(&messages) / step,
-            Step::Turns(step) => messages.iter().filter(|message| is_prompt(message)).count() as u64 / step,
+    }
+
+    #[test]
+    fn only_rounds_and_thinking_go(messages in conversations(), environment in environments()) {
+        let settings = PruneSettings { policy: prune::PrunePolicy::Fold, ..settings(&environment) };
+        let pruned = prune::prune(&messages, &settings);
+        prop_assert!(settings.enabled || is_input(&pruned));
+        let mut rest = messages.iter();
+        for sent in pruned.iter().filter(|message| !is_digest(message)) {
+            let found = rest.by_ref().find(|message| message["uuid"] == sent["uuid"]);
+            let Some(original) = found else { return Err(TestCaseError::fail(format!("{sent} is out of order"))) };
+            if original != sent {
+                let others: Vec<&Value> = blocks(original).iter().filter(|block| !is_thinking(block)).collect();
+                prop_assert_eq!(others, blocks(sent).iter().collect::<Vec<_>>());
+            }
+        }
+        // What nobody but the model or a tool wrote is the only thing that goes.
+        for message in &messages {
+            let is_of_round = message["type"] == "assistant" || blocks(message).iter().any(|block| block["type"] == "tool_result");
+            prop_assert!(is_of_round || pruned.contains(message), "{}", message);
+        }
+        // No call loses its result, and no result its call.
+        let unmatched = |messages: &[Value]| {
+            let (calls, results) = (ids(messages, "tool_use", "id"), ids(messages, "tool_result", "tool_use_id"));
+            let lonely = calls.iter().filter(|id| !results.contains(id)).count();
+            lonely + results.iter().filter(|id| !calls.contains(id)).count()
         };
-        prop_assert!(moves <= steps, "{moves} moves in {steps} steps");
+        prop_assert!(unmatched(&pruned) <= unmatched(&messages));
+    }
+
+    #[test]
+    fn every_digest_says_what_it_stands_for(messages in conversations(), environment in environments()) {
+        let settings = PruneSettings { policy: prune::PrunePolicy::Fold, ..settings(&environment) };
+        let pruned = prune::prune(&messages, &settings);
+        for digest in pruned.iter().filter(|message| is_digest(message)) {
+            let text = digest["message"]["content"].as_str().unwrap();
+            let head = text.lines().next().unwrap();
+            if let Some((_, range)) = head.strip_suffix(']').and_then(|head| head.split_once(", recall ")) {
+                let range: prune::RangeHandle = range.parse().unwrap();
+                for digits in [range.first, range.last] {
+                    let is_of = |message: &Value| message["uuid"].as_str().is_some_and(|uuid| uuid.to_lowercase().starts_with(&digits));
+                    prop_assert!(messages.iter().any(is_of) && !pruned.iter().any(|message| is_of(message) && !is_digest(message)));
+                }
+            }
+        }
     }
 
     #[test]
     fn no_value_of_a_variable_is_an_error(value in ".*") {
-        let PruneSettings { keep_turns, threshold_tokens, max_chars, tail_tokens, step, .. } =
+        let PruneSettings { keep_turns, threshold_tokens, max_chars, keep_tokens, window_tokens, .. } =
             PruneSettings::from_env(|_| Some(value.clone()));
-        let (Step::Tokens(step) | Step::Turns(step)) = step;
-        prop_assert!(keep_turns >= 1 && step >= 1);
-        prop_assert!([keep_turns, threshold_tokens, max_chars, tail_tokens, step].into_iter().max() < Some(1 << 53));
+        prop_assert!(keep_turns >= 1 && keep_tokens != Some(0) && window_tokens != Some(0));
+        let numbers = [Some(keep_turns), Some(threshold_tokens), Some(max_chars), keep_tokens, window_tokens];
+        prop_assert!(numbers.into_iter().flatten().max() < Some(1 << 53));
     }
 }

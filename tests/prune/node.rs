@@ -15,21 +15,25 @@ pub struct Outcome {
     pub messages: Vec<Value>,
     /// Whether that is the very array that went in.
     pub same_array: bool,
-    /// Message and block index of everything that is no longer the same object or string.
-    pub changed: Vec<(usize, usize)>,
 }
 
 /// Runs `runtime.js` on a conversation, in the one node process that all tests of this run share.
 pub fn prune(messages: &[Value], environment: &Environment) -> Outcome {
+    ask(&json!({ "environment": environment, "messages": messages }))
+}
+
+/// The same in a loop: at each of these ends it is run, and goes on with what it made.
+pub fn prune_in_loop(messages: &[Value], environment: &Environment, ends: &[usize]) -> Outcome {
+    ask(&json!({ "environment": environment, "messages": messages, "ends": ends }))
+}
+
+fn ask(question: &Value) -> Outcome {
     static NODE: LazyLock<Mutex<Node>> = LazyLock::new(|| Mutex::new(Node::start()));
     let mut node = NODE.lock().unwrap_or_else(PoisonError::into_inner);
-    let answer = node.ask(&json!({ "environment": environment, "messages": messages }));
-    let index = |value: &Value| value.as_u64().expect("an index") as usize;
-    let place = |place: &Value| (index(&place[0]), index(&place[1]));
+    let answer = node.ask(question);
     Outcome {
         messages: answer["messages"].as_array().expect("messages").clone(),
         same_array: answer["sameArray"].as_bool().expect("sameArray"),
-        changed: answer["changed"].as_array().expect("changed").iter().map(place).collect(),
     }
 }
 

@@ -4,22 +4,21 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ctxbridge::prune::{
-    HANDLES_VAR, KEEP_VAR, MAX_CHARS_VAR, PruneScope, PruneSettings, SCOPE_VAR, STEP_VAR, SWITCH_VAR, Step, TAIL_VAR,
-    THRESHOLD_VAR,
+    KEEP_TOKENS_VAR, KEEP_VAR, MAX_CHARS_VAR, POLICY_VAR, PrunePolicy, PruneSettings, SWITCH_VAR, THRESHOLD_VAR, WINDOW_VAR,
 };
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::prune::messages::{before_prompts, marker, user};
+use crate::prune::messages::Talk;
 use crate::prune::{assert_untouched, is_input, prune_with_both, settings};
 
 /// Environment variables by name.
 pub type Environment = BTreeMap<&'static str, String>;
 
-/// Two kept turns, 10 characters, and a boundary that moves with every message, as far as it may.
+/// One kept turn, and 10,000 tokens of a conversation of any size.
 pub fn small() -> Environment {
-    let variables = [(KEEP_VAR, "2"), (THRESHOLD_VAR, "0"), (MAX_CHARS_VAR, "10"), (TAIL_VAR, "0"), (STEP_VAR, "1")];
+    let variables = [(KEEP_VAR, "1"), (THRESHOLD_VAR, "0"), (KEEP_TOKENS_VAR, "10000")];
     variables.map(|(name, value)| (name, value.to_owned())).into()
 }
 
@@ -41,34 +40,25 @@ const TOO_LARGE: [&str; 2] = ["9007199254740992", "18446744073709551616"];
 /// nonsense.
 pub fn environments() -> impl Strategy<Value = Environment> {
     let switch = select(vec!["0", "false", "off", "no", "OFF", "1", "true", "", "00"]).prop_map(str::to_owned);
-    let step = prop_oneof![
-        6 => number(1..2_000),
-        2 => number(1..4).prop_map(|number| number + "turns"),
-        1 => select(vec!["turns", "3 turns", "2TURNS", "0turns"]).prop_map(str::to_owned),
-    ];
-    let scope = select(vec!["text", "tools", "all", "ALL", "none", ""]).prop_map(str::to_owned);
-    let threshold = prop_oneof![8 => number(0..2_000), 1 => number(0..30_000)];
-    let tail = prop_oneof![8 => number(0..1_000), 1 => number(0..30_000)];
+    let policy = select(vec!["fold", "Fold", "reference", "none", ""]).prop_map(str::to_owned);
     (
-        option::weighted(0.1, switch.clone()),
-        option::weighted(0.9, number(1..4)),
-        option::weighted(0.95, threshold),
-        option::weighted(0.8, number(0..100)),
-        option::weighted(0.95, tail),
-        option::weighted(0.95, step),
-        option::weighted(0.7, scope),
-        option::weighted(0.3, switch),
+        option::weighted(0.1, switch),
+        option::weighted(0.2, policy),
+        option::weighted(0.8, number(1..5)),
+        option::weighted(0.9, number(0..30_000)),
+        option::weighted(0.5, number(0..400)),
+        option::weighted(0.8, number(1..20_000)),
+        option::weighted(0.5, number(50_000..300_000)),
     )
-        .prop_map(|(switch, keep, threshold, max_chars, tail, step, scope, handles)| {
+        .prop_map(|(switch, policy, keep, threshold, max_chars, keep_tokens, window)| {
             let variables = [
                 (SWITCH_VAR, switch),
+                (POLICY_VAR, policy),
                 (KEEP_VAR, keep),
                 (THRESHOLD_VAR, threshold),
                 (MAX_CHARS_VAR, max_chars),
-                (TAIL_VAR, tail),
-                (STEP_VAR, step),
-                (SCOPE_VAR, scope),
-                (HANDLES_VAR, handles),
+                (KEEP_TOKENS_VAR, keep_tokens),
+                (WINDOW_VAR, window),
             ];
             variables.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
         })
@@ -83,126 +73,73 @@ fn number(range: Range<u32>) -> impl Strategy<Value = String> {
     ]
 }
 
-/// A text that is cut by [`small`] and by the defaults.
-fn long() -> String {
-    "x".repeat(300)
+/// A conversation that is folded by [`small`].
+fn long() -> Talk {
+    let mut talk = Talk::default();
+    talk.prompt("Look.").reads(10, 26_000).waits(300).prompt("So?");
+    talk
 }
 
 /// Every number set to the same value.
 fn all_numbers(value: &str) -> Environment {
-    [KEEP_VAR, THRESHOLD_VAR, MAX_CHARS_VAR, TAIL_VAR, STEP_VAR].map(|name| (name, value.to_owned())).into()
+    [KEEP_VAR, THRESHOLD_VAR, MAX_CHARS_VAR, KEEP_TOKENS_VAR, WINDOW_VAR].map(|name| (name, value.to_owned())).into()
 }
 
 #[test]
 fn it_can_be_switched_off() {
-    let messages = before_prompts(user(long()), 2);
+    let messages = long().messages;
     for off in ["0", "false", "off", "no", "OFF", "False"] {
         assert_untouched(&messages, &with(SWITCH_VAR, off));
     }
     for on in ["1", "true", "on", "", " 0", "00", "none"] {
-        let pruned = prune_with_both(&messages, &with(SWITCH_VAR, on));
-        assert!(!is_input(&pruned), "{on:?}");
+        assert!(!is_input(&prune_with_both(&messages, &with(SWITCH_VAR, on))), "{on:?}");
     }
 }
 
 /// The other way round where the patch was applied with another default: then only a word for it switches on.
 #[test]
 fn what_is_off_can_be_switched_on() {
-    let off = PruneSettings { enabled: false, handles: false, ..PruneSettings::default() };
+    let off = PruneSettings { enabled: false, ..PruneSettings::default() };
     let with = |value: &str| off.clone().with_env(|_| Some(value.to_owned()));
     for on in ["1", "true", "on", "yes", "ON"] {
-        assert_eq!((with(on).enabled, with(on).handles), (true, true), "{on}");
+        assert!(with(on).enabled, "{on}");
     }
     for other in ["0", "", "maybe", "off"] {
-        assert_eq!((with(other).enabled, with(other).handles), (false, false), "{other}");
+        assert!(!with(other).enabled, "{other}");
     }
 }
 
 #[test]
 fn what_is_no_number_counts_as_unset() {
+    let messages = long().messages;
+    let unset = prune_with_both(&messages, &Environment::new());
     for odd in ODD_NUMBERS.into_iter().chain(TOO_LARGE) {
         assert_eq!(settings(&all_numbers(odd)), PruneSettings::default(), "{odd:?}");
-
-        let odd_keep = with(KEEP_VAR, odd);
-        assert_untouched(&before_prompts(user(long()), 3), &odd_keep);
-        assert!(!is_input(&prune_with_both(&before_prompts(user(long()), 4), &odd_keep)));
-
-        let messages = before_prompts(user(long()), 2);
-        for name in [THRESHOLD_VAR, TAIL_VAR, STEP_VAR] {
-            assert_untouched(&messages, &with(name, odd));
-        }
-        let pruned = prune_with_both(&messages, &with(MAX_CHARS_VAR, odd));
-        assert_eq!(pruned.cuts[0].kept_chars, 80);
+        assert_eq!(prune_with_both(&messages, &all_numbers(odd)), unset, "{odd:?}");
     }
 }
 
 #[test]
-fn zero_is_in_range_except_for_turns_and_steps() {
-    let expected = PruneSettings { threshold_tokens: 0, max_chars: 0, tail_tokens: 0, ..PruneSettings::default() };
+fn zero_is_in_range_for_the_threshold_and_characters() {
+    let expected = PruneSettings { threshold_tokens: 0, max_chars: 0, ..PruneSettings::default() };
     assert_eq!(settings(&all_numbers("000")), expected);
-    let mut zero = all_numbers("000");
-    zero.insert(STEP_VAR, "1".into());
-    let messages = before_prompts(user(long()), 4);
-    assert_eq!(prune_with_both(&messages, &zero).messages[0], user(marker(300)));
-    assert_untouched(&messages[1..], &zero);
+    prune_with_both(&long().messages, &all_numbers("000"));
 }
 
 #[test]
 fn the_largest_number_is_the_largest_safe_integer() {
-    let messages = before_prompts(user(long()), 2);
-    for name in [KEEP_VAR, THRESHOLD_VAR, MAX_CHARS_VAR, TAIL_VAR, STEP_VAR] {
-        assert_untouched(&messages, &with(name, "9007199254740991"));
+    let messages = long().messages;
+    for name in [KEEP_VAR, THRESHOLD_VAR, MAX_CHARS_VAR, KEEP_TOKENS_VAR, WINDOW_VAR] {
+        prune_with_both(&messages, &with(name, "9007199254740991"));
     }
     assert_eq!(settings(&all_numbers("9007199254740991")).keep_turns, (1 << 53) - 1);
 }
 
 #[test]
-fn a_step_is_of_tokens_or_of_turns() {
-    for (written, step) in
-        [("1", Step::Tokens(1)), ("007", Step::Tokens(7)), ("8turns", Step::Turns(8)), ("2TURNS", Step::Turns(2))]
+fn a_policy_is_a_word() {
+    for (written, policy) in
+        [("fold", PrunePolicy::Fold), ("Reference", PrunePolicy::Reference), ("both", PrunePolicy::Fold), ("", PrunePolicy::Fold)]
     {
-        assert_eq!(settings(&with(STEP_VAR, written)).step, step);
+        assert_eq!(settings(&with(POLICY_VAR, written)).policy, policy, "{written}");
     }
-    for odd in ["turns", "0turns", "8 turns", "8turn", "8.5turns", "-1turns", "9007199254740992turns"] {
-        assert_eq!(settings(&with(STEP_VAR, odd)).step, PruneSettings::default().step, "{odd}");
-    }
-}
-
-#[test]
-fn a_scope_is_a_word() {
-    for (written, scope) in [
-        ("text", PruneScope::Text),
-        ("Tools", PruneScope::Tools),
-        ("ALL", PruneScope::All),
-        ("both", PruneScope::All),
-        ("", PruneScope::All),
-    ] {
-        assert_eq!(settings(&with(SCOPE_VAR, written)).scope, scope, "{written}");
-    }
-}
-
-#[test]
-fn the_defaults() {
-    let unset = Environment::new();
-    let expected = PruneSettings {
-        enabled: true,
-        keep_turns: 4,
-        threshold_tokens: 20_000,
-        max_chars: 80,
-        tail_tokens: 10_000,
-        step: Step::Tokens(40_000),
-        scope: PruneScope::All,
-        handles: true,
-    };
-    assert_eq!(settings(&unset), expected);
-    // 140,000 chars are a step of 40,000 tokens; 35,000 more are the 10,000 that are left alone.
-    let old_turn = |newer: usize| {
-        let mut messages = before_prompts(user("x".repeat(140_000)), 4);
-        messages[1] = user("y".repeat(newer));
-        messages
-    };
-    let enough = 35_000 - 3 * "go on".len();
-    assert_eq!(prune_with_both(&old_turn(enough), &unset).messages[0], user("x".repeat(80) + &marker(140_000)));
-    assert_untouched(&old_turn(enough - 4), &unset);
-    assert_untouched(&old_turn(2 * enough)[..4], &unset);
 }

@@ -196,8 +196,11 @@ pub(super) fn context_tokens(message: &Value) -> Option<i64> {
     (sum > 0).then_some(sum)
 }
 
-/// The time of a message, in milliseconds since 1970, if it has one in the client's form.
+/// The time of a message of the conversation, in milliseconds since 1970, if it has one in the client's form.
 pub(super) fn timestamp_ms(message: &Value) -> Option<i64> {
+    if !is_type(message, "user") && !is_type(message, "assistant") {
+        return None;
+    }
     let text = message.get("timestamp")?.as_str()?;
     // Just this form, which both twins read alike: 2026-11-25T18:00:00.000Z
     let digits = text.bytes().enumerate().all(|(at, byte)| match at {

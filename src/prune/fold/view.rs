@@ -40,9 +40,9 @@ impl Fold {
                 views[index] = MessageView::Gone(run.at);
                 continue;
             }
-            if known.is_thinking_gone && known.thinking_units > 0 {
-                let blocks = conversation_content(message).and_then(Value::as_array);
-                let has_others = blocks.is_some_and(|blocks| blocks.iter().any(|block| !is_thinking(block)));
+            let blocks = || conversation_content(message).and_then(Value::as_array).into_iter().flatten();
+            if known.is_thinking_gone && known.round.is_some() && blocks().any(is_thinking) {
+                let has_others = blocks().any(|block| !is_thinking(block));
                 views[index] = if has_others { MessageView::WithoutThinking } else { MessageView::Gone(None) };
             }
             // Others are not sent, so they part nothing.
@@ -104,13 +104,25 @@ pub fn fold<'a>(messages: &'a [Value], settings: &PruneSettings) -> Cow<'a, [Val
             Some(message)
         }
         MessageView::Gone(_) => None,
-        MessageView::Digest(text) => Some(json!({
-            "type": "user",
-            "isMeta": true,
-            "uuid": message["uuid"],
-            "timestamp": message["timestamp"],
-            "message": { "role": "user", "content": text },
-        })),
+        MessageView::Digest(text) => Some(digest_message(message, text)),
     });
     Cow::Owned(sent.collect())
+}
+
+/// A message with a digest, in the place of the first of those that it stands for.
+fn digest_message(first: &Value, text: String) -> Value {
+    let mut message = json!({ "type": "user", "isMeta": true, "message": { "role": "user", "content": text } });
+    if let Some(uuid) = first.get("uuid").and_then(Value::as_str) {
+        message["uuid"] = digest_id(uuid).into();
+    }
+    if let Some(timestamp) = first.get("timestamp") {
+        message["timestamp"] = timestamp.clone();
+    }
+    message
+}
+
+/// The id of a digest: another one than that of its first message, and the same each time.
+fn digest_id(uuid: &str) -> String {
+    let is_uuid = uuid.len() == 36 && uuid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if is_uuid { format!("{}f{}", &uuid[..14], &uuid[15..]) } else { format!("{uuid}-digest") }
 }
