@@ -240,7 +240,12 @@ fn pruning_is_set_by_the_names_that_a_patched_client_reads() {
     let prune = layers.load().prune;
     let wanted = PruneSettings { keep_tokens: Some(20_000), protect_tools: vec!["Bash".to_owned()], ..PruneSettings::default() };
     assert_eq!(prune, wanted);
-    insta::assert_snapshot!(layers.problems(), @"");
+    insta::assert_snapshot!(layers.problems(), @r#"
+    [ROOT]/config.toml: prune.protect_files is this array, not a list of at most 100 texts, such as ["docs/**/*.md"]; it stays ["AGENTS.md","CLAUDE.md","SKILL.md"]
+    [ROOT]/project/.ctxbridge/config.toml: prune.protect_files is not for a project to set; put it into your own config.toml
+    $CTXBRIDGE_PRUNE_POLICY: prune.policy is "all", not one of fold, reference; it stays "fold"
+    $CLAUDE_TEXT_PRUNE_WINDOW: prune.window is "half", not a whole number from 1 to 9007199254740991; it is unset
+    "#);
     let list = |value: &str| Layers::new().variable("CTXBRIDGE_PRUNE_PROTECT_FILES", value).load().prune.protect_files;
     assert_eq!(list("docs/**\n*.md\n"), ["docs/**", "*.md"]);
     assert_eq!(list("[\"a/b\"]"), ["a/b"]);

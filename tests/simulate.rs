@@ -26,12 +26,11 @@ fn prune(sandbox: &Sandbox, args: &[&str]) -> Ran {
 fn prune_with(sandbox: &Sandbox, args: &[&str], env: &[(&str, &str)]) -> Ran {
     let mut command = sandbox.command(&[&["prune"], args].concat());
     command.envs([
+        ("CLAUDE_TEXT_PRUNE_POLICY", "fold"),
         ("CLAUDE_TEXT_PRUNE_KEEP", "2"),
         ("CLAUDE_TEXT_PRUNE_THRESHOLD", "20000"),
-        ("CLAUDE_TEXT_PRUNE_TAIL_TOKENS", "10000"),
-        ("CLAUDE_TEXT_PRUNE_STEP", "20000"),
-        ("CLAUDE_TEXT_PRUNE_SCOPE", "all"),
-        ("CLAUDE_TEXT_PRUNE_HANDLES", "on"),
+        ("CLAUDE_TEXT_PRUNE_MAX_CHARS", "80"),
+        ("CLAUDE_TEXT_PRUNE_KEEP_TOKENS", "10000"),
     ]);
     command.envs(env.iter().copied()).output().unwrap().into()
 }

@@ -16,7 +16,7 @@ fn a_line_for_each_policy() {
         assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
     }
     let svg = fs::read_to_string(sandbox.path("work/picture.svg")).unwrap();
-    for word in ["Context of tools.jsonl", "none", "reference", "text", "all", "call", "tokens in the context"] {
+    for word in ["Context of tools.jsonl", "none", "reference", "fold", "call", "tokens in the context"] {
         assert!(svg.contains(word), "{word}");
     }
     assert_eq!(svg, fs::read_to_string(sandbox.path("work/picture.SVG")).unwrap());

@@ -1,6 +1,6 @@
 //! What would be cut of a request.
 
-use ctxbridge::prune::{PruneSettings, plan};
+use ctxbridge::prune::{self as policy, ConversationSize, PruneSettings};
 use ctxbridge_testkit::sandbox::Sandbox;
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
@@ -10,25 +10,25 @@ use super::{prune, prune_with, session};
 #[test]
 fn of_the_newest_request() {
     let sandbox = Sandbox::new();
-    session(&sandbox, "tools.jsonl", Kind::Tools, 200);
-    insta::assert_snapshot!(prune(&sandbox, &["preview", "tools.jsonl"]));
+    session(&sandbox, "tools.jsonl", Kind::Tools, 480);
+    let said = prune(&sandbox, &["preview", "tools.jsonl"]);
+    assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said}");
+    insta::assert_snapshot!(said);
 }
 
 /// What is shown is what the policy does with the messages that stand before that answer.
 #[test]
-fn it_is_the_plan_of_the_policy() {
+fn it_is_what_the_policy_sends() {
     let sandbox = Sandbox::new();
-    session(&sandbox, "tools.jsonl", Kind::Tools, 300);
+    session(&sandbox, "tools.jsonl", Kind::Tools, 480);
     let text = std::fs::read_to_string(sandbox.path("work/tools.jsonl")).unwrap();
-    let said = prune(&sandbox, &["preview", "tools.jsonl", "--json", "--at", "60"]).calm().json();
-    assert_eq!(said["request"], 60);
     let (mut messages, mut answers, mut open) = (Vec::new(), 0, Value::Null);
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         if line["type"] == "assistant" && line["message"]["id"] != open {
             open = line["message"]["id"].clone();
             answers += 1;
-            if answers == 60 {
+            if answers == 120 {
                 break;
             }
         }
@@ -36,28 +36,62 @@ fn it_is_the_plan_of_the_policy() {
             messages.push(line);
         }
     }
-    let settings = PruneSettings::from_env(|name| match name {
-        "CLAUDE_TEXT_PRUNE_KEEP" => Some("2".to_owned()),
-        _ => None,
-    });
-    let wanted: Vec<_> = plan(&messages, &settings)
-        .into_iter()
-        .map(|cut| json!([cut.handle.map(|handle| handle.to_string()), cut.original_chars]))
-        .collect();
-    let shown = said["cuts"].as_array().unwrap().iter().map(|cut| json!([cut["handle"], cut["chars_before"]]));
-    assert!(!wanted.is_empty());
-    assert_eq!(shown.collect::<Vec<_>>(), wanted);
+    for name in ["fold", "reference"] {
+        let env = [("CLAUDE_TEXT_PRUNE_POLICY", name)];
+        let said = prune_with(&sandbox, &["preview", "tools.jsonl", "--json", "--at", "120"], &env).calm().json();
+        assert_eq!((&said["request"], &said["policy"]), (&json!(120), &json!(name)));
+        let settings = PruneSettings::from_env(|variable| match variable {
+            "CLAUDE_TEXT_PRUNE_POLICY" => Some(name.to_owned()),
+            "CLAUDE_TEXT_PRUNE_KEEP" => Some("2".to_owned()),
+            "CLAUDE_TEXT_PRUNE_KEEP_TOKENS" => Some("10000".to_owned()),
+            _ => None,
+        });
+        let sent = policy::prune(&messages, &settings);
+        let size = |messages: &[Value]| messages.iter().map(|message| ConversationSize::of(message).tokens()).sum::<u64>();
+        let saved = said["tokens_saved"].as_u64().unwrap().cast_signed();
+        let off = (size(&messages) - size(&sent)).cast_signed() - saved;
+        assert!(saved > 0 && off.abs() < messages.len() as i64, "{name} {saved} {off}");
+        let digests = said["digests"].as_array().unwrap();
+        assert!(!digests.is_empty());
+        for digest in digests {
+            let is_there = |message: &Value| message.to_string().contains(&digest["text"].to_string());
+            assert!(sent.iter().any(is_there), "{digest}");
+        }
+    }
 }
 
 #[test]
-fn nothing_is_cut_of_the_first_request_or_when_switched_off() {
+fn of_the_reference_design() {
+    let sandbox = Sandbox::new();
+    session(&sandbox, "tools.jsonl", Kind::Tools, 480);
+    let said = prune_with(&sandbox, &["preview", "tools.jsonl"], &[("CLAUDE_TEXT_PRUNE_POLICY", "reference")]);
+    let said = said.calm();
+    assert!(said.stdout.lines().last().unwrap().contains(" texts would be cut, about "), "{said}");
+}
+
+/// An archived session is named by its id, or by the start of it.
+#[test]
+fn of_an_archived_session() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.generate(Kind::Tools, 480, 5).remove(0);
+    sandbox.cli(&["archive", "import"]);
+    let archived = prune(&sandbox, &["preview", &made.id[..8], "--json"]).calm().json();
+    let file = prune(&sandbox, &["preview", made.path.to_str().unwrap(), "--json"]).calm().json();
+    assert_eq!((&archived["session"], &archived["transcript"]), (&json!(made.id), &Value::Null));
+    assert_eq!(archived["digests"], file["digests"]);
+}
+
+#[test]
+fn nothing_is_folded_of_the_first_request_or_when_switched_off() {
     let sandbox = Sandbox::new();
     session(&sandbox, "tools.jsonl", Kind::Tools, 90);
     let said = prune(&sandbox, &["preview", "tools.jsonl", "--at", "1"]);
-    assert!(said.code == Some(0) && said.stdout.starts_with("request 1 of ") && said.stdout.ends_with("nothing would be cut\n"));
+    assert!(
+        said.code == Some(0) && said.stdout.starts_with("request 1 of ") && said.stdout.ends_with("nothing would be folded\n")
+    );
     let said = prune_with(&sandbox, &["preview", "tools.jsonl"], &[("CLAUDE_TEXT_PRUNE", "0")]);
-    assert!(said.stdout.ends_with("nothing would be cut\n"), "{said}");
-    assert_eq!(said.stderr, "nothing is cut while CLAUDE_TEXT_PRUNE is off\n");
+    assert!(said.stdout.ends_with("nothing would be folded\n"), "{said}");
+    assert_eq!(said.stderr, "nothing is pruned while CLAUDE_TEXT_PRUNE is off\n");
 }
 
 #[test]
@@ -77,5 +111,4 @@ fn a_terminal_obeys_nothing_that_is_shown() {
         let odd = |text: &str| text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}');
         assert!(!odd(&said.stdout) && !odd(&said.stderr), "{:?}", said.stdout);
     }
-    assert!(prune(&sandbox, &["preview", "hostile.jsonl"]).stdout.contains("]0;owned xxxx"));
 }

@@ -47,6 +47,7 @@ fn wrong_usage() {
     let sandbox = sandbox();
     for args in [
         &["simulate"][..],
+        &["simulate", "--all", "good.jsonl"],
         &["preview"],
         &["preview", "good.jsonl", "--at", "0"],
         &["preview", "good.jsonl", "other.jsonl"],

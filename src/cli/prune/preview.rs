@@ -16,7 +16,7 @@ use ctxbridge_prune::simulate::plot::group_thousands;
 use ctxbridge_prune::{ConversationSize, PrunePolicy, PruneSettings, SWITCH_VAR, prune};
 
 /// Maximum number of characters shown of a digest, so that a row has at most 80.
-const BEGINS: usize = 28;
+const BEGINS: usize = 26;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -115,11 +115,8 @@ impl PreviewArgs {
             output.line("")?;
         }
         if pruned.steps_without_thinking > 0 {
-            output.line(format!(
-                "Of {} more, the thinking would go: about {} tokens.",
-                count(pruned.steps_without_thinking as u64, "step"),
-                about(pruned.thinking_tokens),
-            ))?;
+            let steps = count(pruned.steps_without_thinking as u64, "step");
+            output.line(format!("{steps} would lose the thinking alone, about {} tokens", about(pruned.thinking_tokens)))?;
         }
         let what = if settings.policy == PrunePolicy::Fold { "step" } else { "text" };
         let sentence = format!(
@@ -242,7 +239,7 @@ fn table(rows: &[PrunedRow], output: &mut Output) -> anyhow::Result<()> {
     let widest = rows.iter().map(|row| handle(row).len()).max().unwrap_or(0).max("recall".len());
     output.line(format!("{:>6} {:>5} {:>8} {:>6}  {:widest$}  begins", "line", "steps", "before", "after", "recall"))?;
     for row in rows {
-        output.line(format!(
+        let row = format!(
             "{:>6} {:>5} {:>8} {:>6}  {:widest$}  {}",
             row.line,
             row.steps,
@@ -250,7 +247,8 @@ fn table(rows: &[PrunedRow], output: &mut Output) -> anyhow::Result<()> {
             group_thousands(row.tokens_after),
             handle(row),
             begins(&row.text),
-        ))?;
+        );
+        output.line(row.trim_end())?;
     }
     Ok(())
 }
