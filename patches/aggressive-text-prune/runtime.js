@@ -1,7 +1,10 @@
-function ctxbridgeAggressiveTextPrune(messages) {
+function ctxbridgeAggressiveTextPrune(messages, purpose) {
   // The twin of src/prune in the ctxbridge sources, which documents every rule;
   // the tests there hold the two to the same result. This runs inside somebody
   // else's program: it must not throw, print, or change what it was given.
+  //
+  // With the purpose "freed", it answers how many tokens it cut of an array that
+  // it returned; with "usage", the newest usage in that array is lower by them.
   const DEFAULT_ENABLED = true;
   const DEFAULT_KEEP_TURNS = 4;
   const DEFAULT_THRESHOLD_TOKENS = 20000;
@@ -242,7 +245,152 @@ function ctxbridgeAggressiveTextPrune(messages) {
     return { ...message, message: { ...message.message, content } };
   };
 
+  // The client measures a conversation by the usage of the last answer, and that
+  // request was made before this cut. What it still had is remembered by the id
+  // of its newest message, and then by the id of its answer.
+  const MAX_REMEMBERED = 1000;
+  const MIN_SPAN_TOKENS = 10000;
+  const state = (ctxbridgeAggressiveTextPrune.state ??= {
+    sizes: new Map(),
+    freed: new WeakMap(),
+    lowered: new WeakMap(),
+  });
+
+  const remember = (id, size) => {
+    if (typeof id !== "string") return;
+    state.sizes.delete(id);
+    state.sizes.set(id, size);
+    if (state.sizes.size > MAX_REMEMBERED) {
+      state.sizes.delete(state.sizes.keys().next().value);
+    }
+  };
+
+  // Estimated tokens as they stand, unlike those above: a marker is no longer
+  // than it is. Entry i is the size of all messages before message i.
+  const sizesBefore = (array) => {
+    let chars = 0;
+    let tokens = 0;
+    const add = (value) => {
+      if (typeof value === "string") chars += value.length;
+      else if (value?.type === "image" || value?.type === "document") {
+        tokens += TOKENS_PER_MEDIA_BLOCK;
+      } else if (typeof value === "object" && value !== null) {
+        Object.values(value).forEach(add);
+      }
+    };
+    const addBlock = (block) => {
+      const key = { text: "text", thinking: "thinking", tool_use: "input" };
+      if (block?.type === "tool_result") add(block.content);
+      else add(key[block?.type] ? block[key[block.type]] : block);
+    };
+    const sizes = [0];
+    for (const message of array) {
+      const content = isConversation(message) ? message.message?.content : undefined;
+      if (Array.isArray(content)) content.forEach(addBlock);
+      else add(content);
+      sizes.push(tokens + chars / CHARS_PER_TOKEN);
+    }
+    return sizes;
+  };
+
+  const USAGE_PARTS = [
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+  ];
+  const inputOf = (usage) =>
+    USAGE_PARTS.reduce((sum, part) => sum + (Number(usage[part]) || 0), 0);
+
+  const usageOf = (message) =>
+    message?.type === "assistant" && message.message?.model !== "<synthetic>"
+      ? message.message?.usage
+      : undefined;
+
+  // What the last usage was measured with, if no call of this process was: after
+  // a resume the request may have been a pruned one, or not. The first usage
+  // says what comes besides the messages, and the steepest growth since then how
+  // many tokens one estimated token can be; what is left is no overestimate.
+  const sizeByUsage = (array, sizes, last) => {
+    const all = [];
+    array.forEach((message, index) => {
+      const usage = index <= last && usageOf(message);
+      const previous = all.at(-1);
+      if (!usage || (previous && previous.id === message.message.id)) return;
+      all.push({ id: message.message.id, size: sizes[index], input: inputOf(usage) });
+    });
+    const [first] = all;
+    const { input } = all.at(-1);
+    const slopes = all
+      .filter(({ size }) => size - first.size >= MIN_SPAN_TOKENS)
+      .map((one) => (one.input - first.input) / (one.size - first.size));
+    return first.size + (input - first.input) / Math.max(1, ...slopes);
+  };
+
+  // Tells what the prune freed of what the last usage counts.
+  const account = (pruned) => {
+    const sizes = sizesBefore(pruned);
+    let last = pruned.length - 1;
+    while (last >= 0 && !usageOf(pruned[last])) last -= 1;
+    let freed = 0;
+    if (last >= 0) {
+      const id = pruned[last].message.id;
+      let first = last;
+      for (let i = last - 1; i >= 0; i -= 1) {
+        if (pruned[i]?.type !== "assistant") continue;
+        if (typeof id !== "string" || pruned[i].message?.id !== id) break;
+        first = i;
+      }
+      let size = state.sizes.get(id);
+      for (let i = first - 1; size === undefined && i >= 0; i -= 1) {
+        if (pruned[i]?.type === "assistant") break;
+        size = state.sizes.get(pruned[i]?.uuid);
+      }
+      if (size === undefined) {
+        const before = sizesBefore(messages);
+        size = Math.min(before[first], sizeByUsage(messages, before, last));
+      }
+      remember(id, size);
+      const input = inputOf(usageOf(pruned[last]));
+      const most = input + (state.lowered.get(usageOf(pruned[last])) ?? 0);
+      freed = Math.floor(Math.max(0, Math.min(size - sizes[first], most)));
+    }
+    const newest = pruned.findLast((message) => typeof message?.uuid === "string");
+    remember(newest?.uuid, sizes[pruned.length]);
+    return { freed, last };
+  };
+
+  // A copy, of which the newest usage is lower: the original says what was paid.
+  const withLowerUsage = (pruned, { freed, last }) => {
+    const message = pruned[last];
+    const old = usageOf(message);
+    let rest = freed && freed - (state.lowered.get(old) ?? 0);
+    if (rest <= 0) return pruned;
+    const usage = { ...old };
+    for (const part of USAGE_PARTS) {
+      if (rest <= 0 || !(usage[part] > 0)) continue;
+      const less = Math.min(rest, usage[part]);
+      usage[part] -= less;
+      rest -= less;
+    }
+    state.lowered.set(usage, freed);
+    const lowered = pruned.slice();
+    lowered[last] = { ...message, message: { ...message.message, usage } };
+    return lowered;
+  };
+
+  const finish = (pruned) => {
+    try {
+      const accounted = account(pruned);
+      if (purpose === "usage") return withLowerUsage(pruned, accounted);
+      state.freed.set(pruned, accounted.freed);
+    } catch {
+      // Then the client decides as it did before.
+    }
+    return pruned;
+  };
+
   try {
+    if (purpose === "freed") return state.freed.get(messages) ?? 0;
     if (!Array.isArray(messages) || !isOn("", DEFAULT_ENABLED)) return messages;
     const number = (name, least, fallback) =>
       wholeNumber(setting(name), least, fallback);
@@ -260,7 +408,7 @@ function ctxbridgeAggressiveTextPrune(messages) {
     const hasTools = !/^text$/i.test(scope);
     const end = Math.max(hasTools && boundary.tools, hasText && boundary.text);
     let isKept = false;
-    return mapChanged(messages, end, (message, index) => {
+    const pruned = mapChanged(messages, end, (message, index) => {
       if (isHumanPrompt(message)) isKept = asksToKeep(message);
       if (isKept) return message;
       return pruneMessage(
@@ -271,8 +419,9 @@ function ctxbridgeAggressiveTextPrune(messages) {
         maxChars,
       );
     });
+    return finish(pruned);
   } catch {
     // A conversation sent whole is dearer; one that fails is worse.
-    return messages;
+    return purpose === "freed" ? 0 : messages;
   }
 }

@@ -51,6 +51,8 @@ pub(super) struct ModuleScan {
 /// A signature to look for, with the words that lead to it. The longest word comes first, since it is in the fewest modules.
 struct WantedSignature<'p> {
     key: (usize, usize, usize),
+    /// The release is one that should look like this. Others are looked for, too: releases do not go one way only.
+    is_expected: bool,
     signature: &'p Signature,
     words: Vec<&'p str>,
 }
@@ -104,7 +106,7 @@ impl ModuleScan {
             };
             self.results.iter().any(of_site)
         };
-        let lost = wanted.iter().filter(|wanted| !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
+        let lost = wanted.iter().filter(|wanted| wanted.is_expected && !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
         let lost: Vec<&WantedSignature<'_>> = lost.collect();
         for wanted in lost {
             let words: BTreeSet<&str> = wanted.words.iter().copied().collect();
@@ -189,11 +191,11 @@ fn wanted<'p>(patches: &[&'p Patch], version: Option<&Version>, form: TextForm) 
     for (patch_index, patch) in patches.iter().enumerate() {
         for (site_index, site) in patch.sites.iter().enumerate() {
             for (index, signature) in site.signatures.iter().enumerate() {
-                let scanned = in_range(&site.versions, version) && in_range(&signature.versions, version);
-                if scanned && !signature.is_looked_up() {
+                if in_range(&site.versions, version) && !signature.is_looked_up() {
                     let mut words: Vec<&str> = signature.anchors(form).into_iter().collect();
                     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-                    wanted.push(WantedSignature { key: (patch_index, site_index, index), signature, words });
+                    let is_expected = in_range(&signature.versions, version);
+                    wanted.push(WantedSignature { key: (patch_index, site_index, index), is_expected, signature, words });
                 }
             }
         }
