@@ -57,11 +57,12 @@ fn prompts(count: usize, bytes: usize) -> Vec<String> {
     (1..=count).map(|number| text(number)[..bytes].to_owned()).collect()
 }
 
-/// 14 prompts of 138 KB, of which two are kept: what the client grows by in one call is more than what is left of its window.
-fn large_prompts(version: &str) {
+/// 14 prompts of 138 KB, of which `keep` are kept: what the conversation grows by in one call is more than what is left of the
+/// window, and what is cut of it in that call makes up for that.
+fn large_prompts(version: &str, keep: &str) {
     let installation = Installation::of(version);
     let prompts = prompts(14, 138_000);
-    let scene = |installation| Scene::of(installation).env("CLAUDE_TEXT_PRUNE_KEEP", "2");
+    let scene = |installation| Scene::of(installation).env("CLAUDE_TEXT_PRUNE_KEEP", keep);
     let unpatched = scene(&installation).say(&format!("{version}, unpatched"), &prompts);
     installation.apply();
     let patched = scene(&installation).say(&format!("{version}, patched"), &prompts);
@@ -103,16 +104,16 @@ macro_rules! scenes {
 }
 
 scenes! {
-    large_prompts_2_0_76: large_prompts("2.0.76"),
+    large_prompts_2_0_76: large_prompts("2.0.76", "4"),
     #[ignore = "nightly: another release of its era is tried"]
-    large_prompts_2_1_64: large_prompts("2.1.64"),
+    large_prompts_2_1_64: large_prompts("2.1.64", "3"),
     #[ignore = "nightly: another release of its era is tried"]
-    large_prompts_2_1_108: large_prompts("2.1.108"),
+    large_prompts_2_1_108: large_prompts("2.1.108", "3"),
     #[ignore = "nightly: another release of its era is tried"]
-    large_prompts_2_1_145: large_prompts("2.1.145"),
-    large_prompts_2_1_330: large_prompts("2.1.330"),
+    large_prompts_2_1_145: large_prompts("2.1.145", "3"),
+    large_prompts_2_1_330: large_prompts("2.1.330", "3"),
     #[ignore = "nightly: another release of its era is tried"]
-    large_prompts_2_1_331: large_prompts("2.1.331"),
+    large_prompts_2_1_331: large_prompts("2.1.331", "3"),
     nearly_full_session_2_0_76: nearly_full_session("2.0.76", 180_000),
     #[ignore = "nightly: another release of its era is tried"]
     nearly_full_session_2_1_64: nearly_full_session("2.1.64", 158_000),

@@ -101,10 +101,9 @@ impl ModuleScan {
     /// most. This second pass is for the report on a client that has drifted.
     fn look_closer(&mut self, container: &Container, wanted: &[WantedSignature<'_>], form: TextForm) {
         let found = |site: (usize, usize)| {
-            let of_site = |(key, result): (&(usize, usize, usize), &SignatureResult)| {
-                (key.0, key.1) == site && !(result.candidates.is_empty() && result.rejected.is_empty())
-            };
-            self.results.iter().any(of_site)
+            let of_site = |wanted: &&WantedSignature<'_>| wanted.is_expected && (wanted.key.0, wanted.key.1) == site;
+            let mut results = wanted.iter().filter(of_site).filter_map(|wanted| self.results.get(&wanted.key));
+            results.any(|result| !(result.candidates.is_empty() && result.rejected.is_empty()))
         };
         let lost = wanted.iter().filter(|wanted| wanted.is_expected && !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
         let lost: Vec<&WantedSignature<'_>> = lost.collect();
