@@ -6,7 +6,7 @@ use ctxbridge::stub::{RequestKind, Stub};
 
 use super::{Installation, ended_well};
 
-/// Clients compact at 167,000 tokens of it or a little before. Up to 2.1.20 or so they do not count the prompt that is new.
+/// Clients compact at 167,000 tokens of it or a little before. 2.0.76 does not count the prompt that is new.
 const WINDOW_TOKENS: u64 = 200_000;
 
 /// What was sent in a part of a conversation.
@@ -113,7 +113,7 @@ scenes! {
     large_prompts_2_1_145: large_prompts("2.1.145", "3"),
     large_prompts_2_1_330: large_prompts("2.1.330", "3"),
     #[ignore = "nightly: another release of its era is tried"]
-    large_prompts_2_1_331: large_prompts("2.1.331", "3"),
+    large_prompts_2_1_332: large_prompts("2.1.332", "3"),
     nearly_full_session_2_0_76: nearly_full_session("2.0.76", 180_000),
     #[ignore = "nightly: another release of its era is tried"]
     nearly_full_session_2_1_64: nearly_full_session("2.1.64", 158_000),
@@ -123,5 +123,5 @@ scenes! {
     nearly_full_session_2_1_145: nearly_full_session("2.1.145", 158_000),
     nearly_full_session_2_1_330: nearly_full_session("2.1.330", 158_000),
     #[ignore = "nightly: another release of its era is tried"]
-    nearly_full_session_2_1_331: nearly_full_session("2.1.331", 158_000),
+    nearly_full_session_2_1_332: nearly_full_session("2.1.332", 158_000),
 }

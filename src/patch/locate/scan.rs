@@ -105,7 +105,8 @@ impl ModuleScan {
             let mut results = wanted.iter().filter(of_site).filter_map(|wanted| self.results.get(&wanted.key));
             results.any(|result| !(result.candidates.is_empty() && result.rejected.is_empty()))
         };
-        let lost = wanted.iter().filter(|wanted| wanted.is_expected && !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
+        let lost =
+            wanted.iter().filter(|wanted| wanted.is_expected && !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
         let lost: Vec<&WantedSignature<'_>> = lost.collect();
         for wanted in lost {
             let words: BTreeSet<&str> = wanted.words.iter().copied().collect();
