@@ -275,13 +275,15 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       else if (value?.type === "image" || value?.type === "document") {
         tokens += TOKENS_PER_MEDIA_BLOCK;
       } else if (typeof value === "object" && value !== null) {
-        Object.values(value).forEach(add);
+        for (const key in value) add(value[key]);
       }
     };
     const addBlock = (block) => {
-      const key = { text: "text", thinking: "thinking", tool_use: "input" };
-      if (block?.type === "tool_result") add(block.content);
-      else add(key[block?.type] ? block[key[block.type]] : block);
+      if (block?.type === "text") add(block.text);
+      else if (block?.type === "thinking") add(block.thinking);
+      else if (block?.type === "tool_use") add(block.input);
+      else if (block?.type === "tool_result") add(block.content);
+      else add(block);
     };
     const sizes = [0];
     for (const message of array) {
