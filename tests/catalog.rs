@@ -103,14 +103,14 @@ fn keys_that_mean_nothing_are_refused() {
       |
     3 | defualt = true
       | ^^^^^^^
-    unknown field `defualt`, expected one of `title`, `versions`, `default`, `runtime`, `context`, `edit`, `site`
+    unknown field `defualt`, expected one of `title`, `versions`, `except`, `default`, `runtime`, `context`, `edit`, `site`
     "#);
     insta::assert_snapshot!(error("replace = \"A\"", "replaces = \"A\""), @r#"
     double/patch.toml: TOML parse error at line 12, column 1
        |
     12 | replaces = "A"
        | ^^^^^^^^
-    unknown field `replaces`, expected one of `site`, `replace`, `with`
+    unknown field `replaces`, expected one of `site`, `signatures`, `replace`, `with`
     "#);
     insta::assert_snapshot!(error("kind = \"async function\"", "kind = \"async function\"\ncontain = []"), @r#"
     double/patch.toml: TOML parse error at line 8, column 1

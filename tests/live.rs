@@ -17,6 +17,7 @@ mod mcp;
 #[cfg(unix)]
 mod pipeline;
 mod prune;
+mod stale;
 mod stub;
 
 use std::fs;

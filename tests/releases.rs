@@ -15,8 +15,10 @@ use ctxbridge::patch::install::Target;
 use ctxbridge::patch::marker;
 use ctxbridge::patch::patcher::Patcher;
 use ctxbridge::patch::plan::plan;
+use ctxbridge::prune::PATCH;
 use ctxbridge::syntax::{Goal, for_each_item, with_deep_stack};
 use ctxbridge_testkit::{RunIndex, is_full_run};
+use semver::Version;
 
 /// Releases that are tried: the newest of each era, and in a full run all that are marked for tests.
 fn tested() -> impl Iterator<Item = &'static Release> {
@@ -41,6 +43,41 @@ fn every_era_is_tested_and_the_list_is_long_enough() {
     assert!(of("claude-code") >= 24 && of("claude-agent-sdk") >= 4 && of("claude-code-linux-x64") >= 16);
     for platform in ["linux-arm64", "linux-x64-musl", "darwin-arm64", "darwin-x64", "win32-x64", "win32-arm64"] {
         assert!(of(&format!("claude-code-{platform}")) >= 1, "{platform}");
+    }
+}
+
+/// The signatures of each release between two listed ones, from `shapes.toml`.
+fn shapes() -> BTreeMap<Version, String> {
+    #[derive(serde::Deserialize)]
+    struct Shapes {
+        signatures: BTreeMap<Version, String>,
+    }
+    toml::from_str::<Shapes>(include_str!("../fixtures/cli-js/shapes.toml")).unwrap().signatures
+}
+
+/// Whoever tries the listed releases has tried each shape, also that of a release which looks unlike its neighbors.
+#[test]
+fn no_release_between_two_listed_ones_is_out_of_line() {
+    let shapes: Vec<(Version, String)> = shapes().into_iter().collect();
+    assert_eq!(shapes.len(), 52);
+    let package = Some(releases::CLIENT_PACKAGE);
+    for pair in shapes.windows(2).filter(|pair| pair[0].1 != pair[1].1) {
+        for (version, shape) in pair {
+            assert!(releases::published(package, Some(version)).is_some(), "{version} ({shape}) is not listed");
+        }
+    }
+}
+
+#[test]
+#[ignore = "by hand: fetches all 52 releases"]
+fn the_shapes_are_those_of_the_releases() {
+    let catalog = Catalog::embedded().unwrap();
+    for (version, expected) in shapes() {
+        let checked = check(&catalog, &releases::fetch_client(&version.to_string()).unwrap()).unwrap();
+        let sites: Vec<_> = checked.patches.iter().filter(|patch| patch.id == PATCH).flat_map(|patch| &patch.sites).collect();
+        let shape = ["microcompact.call", "autocompact.call", "microcompact.definition", "autocompact.definition"]
+            .map(|name| sites.iter().find(|site| site.site == name).map_or("", |site| site.signature.as_str()));
+        assert_eq!(shape.join(" "), expected, "{version}");
     }
 }
 

@@ -163,6 +163,8 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
   const READ = 10;
   const OUTPUT = 500;
   const BUDGET = 15;
+  const LONG_PROMPT_UNITS = 6000;
+  const PROMPT_UNITS = 4000;
   const TARGET_UNITS = 120;
   const ROUND_UNITS = 10;
   const LINE_UNITS = 26;
@@ -210,6 +212,32 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     return isConversation(message) && typeof time === "string" && isTime
       ? Date.parse(time)
       : NaN;
+  };
+
+  const isLong = (text) => typeof text === "string" && text.length > LONG_PROMPT_UNITS;
+
+  const longTexts = (message) => {
+    const content = contentOf(message);
+    if (typeof content === "string") return isLong(content) ? [content] : [];
+    return blocksOf(message)
+      .filter((block) => block?.type === "text" && isLong(block.text))
+      .map((block) => block.text);
+  };
+
+  const withShortTexts = (message) => {
+    const digits = digitsOf(message);
+    const shorten = (text, number) => {
+      const recall = digits ? `, recall ctx:${digits}.${number}` : "";
+      return `${prefix(text, PROMPT_UNITS)}\n[earlier context folded: the rest of ${text.length} characters${recall}]`;
+    };
+    const content = contentOf(message);
+    if (typeof content === "string") return withContent(message, shorten(content, 0));
+    const blocks = content.map((block, number) =>
+      block?.type === "text" && isLong(block.text)
+        ? { ...block, text: shorten(block.text, number) }
+        : block,
+    );
+    return withContent(message, blocks);
   };
 
   const foldMessages = (all, keepTurns, threshold, maxChars) => {
@@ -299,6 +327,17 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       );
     };
 
+    // What goes of the prompts that are old, as soon as anything does.
+    const unitsOfPrompts = () => {
+      let sum = 0;
+      prompts.forEach((prompt, number) => {
+        const isOld = number + 1 + keepTurns <= prompts.length;
+        prompt.isDue = isOld && !prompt.isPinned && !prompt.isCut;
+        if (prompt.isDue) sum += prompt.longUnits;
+      });
+      return sum;
+    };
+
     const hasWholeTexts = (round) => round.turn + keepTurns > prompts.length;
 
     const textsAt = (round, level, areWhole) =>
@@ -325,6 +364,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       const newest = rounds.at(-1);
       let rest = left;
       if (!newest) return [rest, []];
+      rest -= unitsOfPrompts();
       for (let index = 0; index < newest.first; index += 1) {
         const isFolded = rounds[roundOf[index]]?.level > WHOLE;
         if (!isThoughtGone[index] && !isFolded && !isPinned(index)) {
@@ -367,6 +407,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       for (let index = 0; index < newest.first; index += 1) {
         isThoughtGone[index] ||= !isPinned(index);
       }
+      for (const prompt of prompts) prompt.isCut ||= prompt.isDue;
       for (const [number, level] of steps) rounds[number].level = level;
       for (const round of rounds) {
         if (round.level === WHOLE) continue;
@@ -472,7 +513,13 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
         if (rounds.length) addToRound(rounds.at(-1), index, message, size);
       }
       if (isHumanPrompt(message)) {
-        prompts.push({ index, isPinned: asksToKeep(message) });
+        prompts.push({
+          index,
+          isPinned: asksToKeep(message),
+          longUnits: longTexts(message).reduce((sum, text) => sum + text.length - PROMPT_UNITS, 0),
+          isDue: false,
+          isCut: false,
+        });
         if (rounds.length) rounds.at(-1).endsTurn = true;
       }
       const time = timeOf(message);
@@ -519,6 +566,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     };
 
     // What is sent, and the messages that each of it stands for.
+    const cutPrompts = new Set(prompts.filter((prompt) => prompt.isCut).map(({ index }) => index));
     const result = [];
     const dropped = [];
     let run;
@@ -551,6 +599,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
         }
         kept = withContent(message, others);
       }
+      if (cutPrompts.has(index) && longTexts(message).length) kept = withShortTexts(message);
       // Others are not sent, so they part nothing.
       if (isConversation(message) || message?.type === "attachment") endRun();
       emit(kept, [message]);
@@ -602,13 +651,15 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       else if (value?.type === "image" || value?.type === "document") {
         tokens += TOKENS_PER_MEDIA_BLOCK;
       } else if (typeof value === "object" && value !== null) {
-        Object.values(value).forEach(add);
+        for (const key in value) add(value[key]);
       }
     };
     const addBlock = (block) => {
-      const key = { text: "text", thinking: "thinking", tool_use: "input" };
-      if (block?.type === "tool_result") add(block.content);
-      else add(key[block?.type] ? block[key[block.type]] : block);
+      if (block?.type === "text") add(block.text);
+      else if (block?.type === "thinking") add(block.thinking);
+      else if (block?.type === "tool_use") add(block.input);
+      else if (block?.type === "tool_result") add(block.content);
+      else add(block);
     };
     const result = [0];
     for (const message of array) {

@@ -29,6 +29,8 @@ pub struct Patch {
     pub title: String,
     /// The releases that it supports.
     pub versions: VersionReq,
+    /// Releases among them that it does not support.
+    pub except: Vec<Version>,
     /// `true` if it is applied without being named.
     pub default: bool,
     /// Code to inject.
@@ -248,8 +250,9 @@ impl Patch {
             let mut signatures = Vec::new();
             for signature in site.signature {
                 let fail = |cause| CatalogError::Pattern { patch: id.to_owned(), site: site.name.clone(), cause };
-                let edits = patch.edit.iter().filter(|edit| edit.site == site.name);
-                signatures.push(Signature::compile(signature, &patch.context, edits).map_err(fail)?);
+                let edits = patch.edit.iter().filter(|edit| edit.site == site.name && edit.is_for(&signature.id));
+                let edits: Vec<&EditRule> = edits.collect();
+                signatures.push(Signature::compile(signature, &patch.context, edits.into_iter()).map_err(fail)?);
             }
             sites.push(SiteRule { name: site.name, required: site.required, versions: site.versions, signatures });
         }
@@ -265,6 +268,7 @@ impl Patch {
             id: id.to_owned(),
             title: patch.title,
             versions: patch.versions,
+            except: patch.except,
             default: patch.default,
             runtime,
             edits: patch.edit,
@@ -281,7 +285,14 @@ impl Patch {
 
     /// `true` if the patch supports this release, or if the version is unknown.
     pub fn applies_to(&self, version: Option<&Version>) -> bool {
-        in_range(&self.versions, version)
+        let is_excepted = version.is_some_and(|version| self.except.contains(version));
+        in_range(&self.versions, version) && !is_excepted
+    }
+
+    /// The supported releases, for people.
+    pub fn supported(&self) -> String {
+        let except = self.except.iter().map(|version| format!(" except {version}"));
+        except.fold(self.versions.to_string(), |text, except| text + &except)
     }
 
     fn check(&self) -> Result<(), CatalogError> {
@@ -290,6 +301,12 @@ impl Patch {
             None => Err(invalid(&self.id, &format!("there is no site named `{name}`"))),
         };
         self.edits.iter().map(|edit| &edit.site).try_for_each(known)?;
+        for edit in &self.edits {
+            let has = |id: &String| self.site(&edit.site).is_some_and(|site| site.signatures.iter().any(|own| own.id == *id));
+            if let Some(id) = edit.signatures.iter().flatten().find(|id| !has(id)) {
+                return Err(invalid(&self.id, &format!("site `{}` has no signature `{id}`", edit.site)));
+            }
+        }
         self.runtime.iter().map(|runtime| &runtime.site).try_for_each(known)?;
         for site in &self.sites {
             site.signatures.iter().flat_map(Signature::depends_on).try_for_each(known)?;

@@ -93,7 +93,7 @@ pub fn check(catalog: &Catalog, path: &Path) -> Result<CheckedRelease, Box<dyn s
 
 fn checked(patch: &Patch, version: Option<&Version>, located: &Located, container: &Container) -> CheckedPatch {
     if !patch.applies_to(version) {
-        let reason = format!("for releases {}", patch.versions);
+        let reason = format!("for releases {}", patch.supported());
         return CheckedPatch { id: patch.id.clone(), state: CheckState::NotApplicable, sites: Vec::new(), reason: Some(reason) };
     }
     let excerpts = Excerpts::of(container);

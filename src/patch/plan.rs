@@ -122,7 +122,7 @@ pub fn plan_at(
 ) -> Result<PatchPlan, PlanError> {
     if let Some(patch) = patches.iter().find(|patch| !patch.applies_to(version)) {
         let version = version.map_or_else(String::new, Version::to_string);
-        return Err(PlanError::NotApplicable { patch: patch.id.clone(), versions: patch.versions.to_string(), version });
+        return Err(PlanError::NotApplicable { patch: patch.id.clone(), versions: patch.supported(), version });
     }
     let located = located.map_or_else(|| locate(container, patches, version, TextForm::Original), Ok)?;
     let mut changes = Vec::new();
@@ -156,7 +156,7 @@ fn patch_changes(
     let mut touched: BTreeMap<usize, Touched> = BTreeMap::new();
     for edit in &patch.edits {
         // Required sites are there; an edit at an optional one that is missing is left out.
-        let Some(site) = located.site(&patch.id, &edit.site) else { continue };
+        let Some(site) = located.site(&patch.id, &edit.site).filter(|site| edit.is_for(&site.signature)) else { continue };
         let text = container.module(site.module)?.text;
         let (span, new) = expand(edit, site, &related(patch, located, site), text);
         let old = text[span.range()].to_owned();

@@ -4,6 +4,7 @@ Format of `patch.toml`.
 ```toml
 title = "…"                         # one line for people
 versions = ">=1.0.60"               # releases of the client the patch is for (semver)
+except = ["2.1.64"]                 # (optional) releases in that range that it is not for
 default = true                      # applied without being named
 runtime = "site.name"               # runtime.js goes before the top-level item that holds this site
 
@@ -13,6 +14,7 @@ contains = ['pattern', …]           # it also contains all of these
 
 [[edit]]                            # at this site, the text bound to $REPLACE becomes the template `with`
 site = "site.name"
+signatures = ["ID", …]              # (optional) only where one of these signatures found the site
 replace = "MESSAGES"
 with = "$MESSAGES = f($MESSAGES)"
 
@@ -23,7 +25,7 @@ versions = "…"                      # releases that have the site; all by defa
 
 [[site.signature]]                  # one for each shape the site has had
 id = "…"
-versions = "…"                      # releases in which it looks like this
+versions = "…"                      # releases in which it looks like this; decides only where several shapes fit
 pattern = "…"                       # see `pattern`
 inside = "NAME"                     # the innermost function around it is of this context
 contains = ['pattern', …]           # the matched code itself contains all of these
@@ -51,10 +53,19 @@ use serde::Deserialize;
 pub struct EditRule {
     /// The site.
     pub site: String,
+    /// The signatures of the site that it is for; all by default.
+    pub signatures: Option<Vec<String>>,
     /// The metavariable whose text is replaced.
     pub replace: String,
     /// The new text. Metavariables in it, of the site and of those it is `using`, are replaced by their text.
     pub with: String,
+}
+
+impl EditRule {
+    /// `true` if it is made where this signature found the site.
+    pub fn is_for(&self, signature: &str) -> bool {
+        self.signatures.as_ref().is_none_or(|ids| ids.iter().any(|id| id == signature))
+    }
 }
 
 /// `true` if a release is in a range; a pre-release counts as the release it precedes.
@@ -67,6 +78,8 @@ pub fn in_range(range: &VersionReq, version: Option<&Version>) -> bool {
 pub(super) struct PatchToml {
     pub title: String,
     pub versions: VersionReq,
+    #[serde(default)]
+    pub except: Vec<Version>,
     #[serde(default)]
     pub default: bool,
     pub runtime: Option<String>,

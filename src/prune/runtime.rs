@@ -13,7 +13,8 @@ pub const PATCH: &str = "aggressive-text-prune";
 pub const RUNTIME: &str = include_str!("../../patches/aggressive-text-prune/runtime.js");
 
 /// Name that [`RUNTIME`] declares. It takes the message array and returns the array to send in its
-/// place.
+/// place. A second argument makes it tell the client what was cut: with `"usage"` the newest usage
+/// in the array is lower by that, with `"freed"` the answer is the number of tokens.
 pub const RUNTIME_FUNCTION: &str = "ctxbridgeAggressiveTextPrune";
 
 impl PruneSettings {

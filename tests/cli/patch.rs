@@ -58,7 +58,7 @@ fn a_dry_run_shows_and_changes_nothing() {
     let edits = said.json()["edits"].as_array().unwrap().clone();
     assert_eq!(edits.len(), 2);
     assert_eq!(edits[0]["removed"], "X");
-    assert_eq!(edits[0]["inserted"], "X = ctxbridgeAggressiveTextPrune(X)");
+    assert_eq!(edits[0]["inserted"], "X = ctxbridgeAggressiveTextPrune(X, \"usage\")");
     assert_eq!(before[edits[0]["offset"].as_u64().unwrap() as usize], b'X');
     assert_eq!(fs::read(&client).unwrap(), before);
     assert!(!sandbox.path("data/backups").exists());

@@ -23,8 +23,8 @@ fn located(file: &[u8]) -> Located {
 /// Site, module, and the code that it begins with, which is once in that module.
 type Expected = (&'static str, String, &'static str);
 
-fn definition(code: &'static str) -> Expected {
-    ("autocompact.definition", name_of("chunk-c4ht61qz"), code)
+fn definition(site: &'static str, code: &'static str) -> Expected {
+    (site, name_of("chunk-c4ht61qz"), code)
 }
 
 fn expected(loop_chunk: &str) -> Vec<Expected> {
@@ -34,7 +34,13 @@ fn expected(loop_chunk: &str) -> Vec<Expected> {
         _ => ("S=(B?sTd:Gd.autocompact)(Fm,", "return{callModel:wRp(cLm),autocompact:aUt,"),
     };
     let name = name_of(loop_chunk);
-    vec![("autocompact.call", name.clone(), call), ("compaction.deps", name, deps), definition("async function*aUt(")]
+    vec![
+        ("autocompact.call", name.clone(), call),
+        ("compaction.deps", name, deps),
+        definition("autocompact.definition", "async function*aUt("),
+        definition("autocompact.parameter", "async function*aUt("),
+        definition("autocompact.estimate", "async function oKu("),
+    ]
 }
 
 /// The offset that the code has among the bytes of its module, in the file.

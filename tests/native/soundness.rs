@@ -100,7 +100,7 @@ fn a_changed_byte_is_modified() {
             blob + at..blob + at + length
         };
         let (open, seal) = (patched.place(OPEN), patched.place(SEAL));
-        let injected = patched.place(b"ctxbridgeAggressiveTextPrune(messages)");
+        let injected = patched.place(b"ctxbridgeAggressiveTextPrune(messages, purpose)");
         let headers = patched.bytes.len() - 64 * 9;
         let places = [
             // The marker behind its first words, the seal among it, and the first of the injected code.

@@ -93,7 +93,14 @@ fn large_round() -> impl Strategy<Value = Vec<Value>> {
 
 fn prompt() -> impl Strategy<Value = Value> {
     let blocks = vec(prop_oneof![3 => text_block(), 1 => media_block(), 1 => odd_block()], 0..4);
-    let content = prop_oneof![text().prop_map(Value::from), blocks.prop_map(Value::from)];
+    let long = || (5_990_usize..9_000, text()).prop_map(|(length, start)| start + &"p".repeat(length));
+    let long_block = (text_block(), long()).prop_map(|(block, text)| json!([block, {"type": "text", "text": text}]));
+    let content = prop_oneof![
+        6 => text().prop_map(Value::from),
+        6 => blocks.prop_map(Value::from),
+        2 => long().prop_map(Value::from),
+        1 => long_block,
+    ];
     content.prop_map(user::<Value>)
 }
 

@@ -97,7 +97,7 @@ proptest! {
         for sent in pruned.iter().filter(|message| !is_digest(message)) {
             let found = rest.by_ref().find(|message| message["uuid"] == sent["uuid"]);
             let Some(original) = found else { return Err(TestCaseError::fail(format!("{sent} is out of order"))) };
-            if original != sent {
+            if original != sent && !sent["message"]["content"].to_string().contains("[earlier context folded: the rest of ") {
                 let others: Vec<&Value> = blocks(original).iter().filter(|block| !is_thinking(block)).collect();
                 prop_assert_eq!(others, blocks(sent).iter().collect::<Vec<_>>());
             }
@@ -105,7 +105,8 @@ proptest! {
         // What nobody but the model or a tool wrote is the only thing that goes.
         for message in &messages {
             let is_of_round = message["type"] == "assistant" || blocks(message).iter().any(|block| block["type"] == "tool_result");
-            prop_assert!(is_of_round || pruned.contains(message), "{}", message);
+            let is_there = || pruned.iter().any(|sent| sent["uuid"] == message["uuid"] && !is_digest(sent));
+            prop_assert!(is_of_round || !message.is_object() || is_there(), "{}", message);
         }
         // No call loses its result, and no result its call.
         let unmatched = |messages: &[Value]| {

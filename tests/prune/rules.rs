@@ -136,6 +136,20 @@ fn texts_of_the_newest_turns_stay_whole() {
 }
 
 #[test]
+fn the_rest_of_long_prompts_goes_when_they_are_old() {
+    let long = "pasted ".repeat(1_000);
+    let mut talk = Talk::default();
+    talk.prompt(&long).reads(5, 26_000).prompt(&long).reads(5, 26_000).waits(300).prompt("So?");
+    for (keep, cut) in [("1", 2), ("2", 1), ("3", 0)] {
+        let pruned = prune_with_both(&talk.messages, &with(KEEP_VAR, keep));
+        let short = format!("{}\n[earlier context folded: the rest of 7000 characters, recall ctx:", &long[..4_000]);
+        let starts = |message: &&Value| message["message"]["content"].as_str().is_some_and(|text| text.starts_with(&short));
+        assert_eq!(pruned.iter().filter(starts).count(), cut, "{keep}");
+        assert_eq!(pruned.iter().filter(|message| message["message"]["content"] == long).count(), 2 - cut, "{keep}");
+    }
+}
+
+#[test]
 fn incomplete_and_odd_rounds_stay() {
     let mut talk = ten_reads();
     // The result of the second read is gone, and the third has a block that nobody knows.

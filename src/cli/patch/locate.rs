@@ -71,7 +71,7 @@ impl LocateArgs {
         for patch in catalog.patches().iter().filter(|patch| patch.default && !patch.applies_to(version)) {
             required = true;
             let reason =
-                format!("no signature is known for {}: the patch is for releases {}", target.version_text(), patch.versions);
+                format!("no signature is known for {}: the patch is for releases {}", target.version_text(), patch.supported());
             let sites = patch.sites.iter().filter(|site| site.required);
             missing.extend(sites.map(|site| MissingJson {
                 patch: patch.id.clone(),

@@ -162,7 +162,7 @@ fn folded(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
         let id = answer_id(&message.value);
         match view {
             MessageView::Whole => {}
-            MessageView::WithoutThinking | MessageView::Gone(None) => {
+            MessageView::WithoutThinking | MessageView::Short | MessageView::Gone(None) => {
                 thoughtless.extend(id);
                 found.thinking_tokens += tokens_of(thinking_chars(&message.value));
             }
@@ -183,7 +183,7 @@ fn folded(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
         let at = match view {
             MessageView::Digest(_) => Some(index),
             MessageView::Gone(at) => *at,
-            MessageView::Whole | MessageView::WithoutThinking => None,
+            MessageView::Whole | MessageView::WithoutThinking | MessageView::Short => None,
         };
         if let (Some((first, ids)), Some(row)) = (&mut open, found.rows.last_mut())
             && at == Some(*first)

@@ -146,7 +146,7 @@ impl Located {
     }
 }
 
-/// Looks for the sites of these patches. `version` chooses among signatures; without it, all are tried.
+/// Looks for the sites of these patches. `version` says which sites there are, and breaks ties between places and signatures.
 ///
 /// # Errors
 /// If a module is not JavaScript.
@@ -174,7 +174,7 @@ pub fn locate_in(
     let mut located = Located { items: std::mem::take(&mut scan.items), ..Located::default() };
     for (index, patch) in patches.iter().enumerate() {
         let mut resolver = Resolver { container, scan: &scan, patch, index, version, form, found: BTreeMap::new() };
-        for rule in patch.sites.iter().filter(|site| in_range(&site.versions, version)) {
+        for rule in &patch.sites {
             resolver.resolve(&rule.name);
         }
         for rule in &patch.sites {
@@ -230,38 +230,50 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     /// Resolves a site, after those it depends on. The catalog has no cycles.
+    ///
+    /// The shape chooses the signature, whatever the release: releases do not go one way only. Where the release decides is between
+    /// several places, and between several signatures that fit one.
     fn resolve(&mut self, name: &str) {
         if self.found.contains_key(name) {
             return;
         }
         let Some((site, rule)) = self.patch.sites.iter().enumerate().find(|(_, site)| site.name == name) else { return };
+        if !in_range(&rule.versions, self.version) {
+            return;
+        }
         let mut places = Vec::new();
         let mut attempts = Vec::new();
         for (number, signature) in rule.signatures.iter().enumerate() {
-            if !in_range(&signature.versions, self.version) {
-                continue;
-            }
+            let is_expected = in_range(&signature.versions, self.version);
             signature.depends_on().for_each(|needed| self.resolve(needed));
             match self.places(site, number, signature) {
-                Ok(found) => places.extend(found.into_iter().map(|(module, place)| (signature.id.clone(), module, place))),
-                Err(outcome) => attempts.push(Attempt { signature: signature.id.clone(), outcome }),
+                Ok(found) => places.extend(found.into_iter().map(|(module, place)| (is_expected, &signature.id, module, place))),
+                Err(outcome) if is_expected => attempts.push(Attempt { signature: signature.id.clone(), outcome }),
+                Err(_) => {}
             }
         }
-        // Signatures of several eras may all fit one place, where the version does not choose among them.
+        // Stable: signatures of the release come first, each kind in the order of the catalog.
+        places.sort_by_key(|(is_expected, ..)| !is_expected);
         let mut seen = Vec::new();
-        places.retain(|(_, module, place): &(String, usize, SiteCandidate)| {
+        places.retain(|(_, _, module, place): &(bool, &String, usize, SiteCandidate)| {
             let new = !seen.contains(&(*module, place.span));
             seen.push((*module, place.span));
             new
         });
+        if places.iter().any(|(is_expected, ..)| *is_expected) {
+            places.retain(|(is_expected, ..)| *is_expected);
+        }
         let resolution = match places.len() {
             0 => Err(attempts),
-            1 => Ok(places.remove(0)),
+            1 => {
+                let (_, id, module, place) = places.remove(0);
+                Ok((id.clone(), module, place))
+            }
             _ => {
-                let mut ids: Vec<&str> = places.iter().map(|(id, ..)| id.as_str()).collect();
+                let mut ids: Vec<&str> = places.iter().map(|(_, id, ..)| id.as_str()).collect();
                 ids.dedup();
                 let signature = ids.join(", ");
-                let spans = places.iter().map(|(_, module, place)| (*module, place.span)).collect();
+                let spans = places.iter().map(|(_, _, module, place)| (*module, place.span)).collect();
                 Err(vec![Attempt { signature, outcome: AttemptOutcome::Several(spans) }])
             }
         };

@@ -51,6 +51,8 @@ pub(super) struct ModuleScan {
 /// A signature to look for, with the words that lead to it. The longest word comes first, since it is in the fewest modules.
 struct WantedSignature<'p> {
     key: (usize, usize, usize),
+    /// The release is one that should look like this. Others are looked for, too: releases do not go one way only.
+    is_expected: bool,
     signature: &'p Signature,
     words: Vec<&'p str>,
 }
@@ -99,12 +101,12 @@ impl ModuleScan {
     /// most. This second pass is for the report on a client that has drifted.
     fn look_closer(&mut self, container: &Container, wanted: &[WantedSignature<'_>], form: TextForm) {
         let found = |site: (usize, usize)| {
-            let of_site = |(key, result): (&(usize, usize, usize), &SignatureResult)| {
-                (key.0, key.1) == site && !(result.candidates.is_empty() && result.rejected.is_empty())
-            };
-            self.results.iter().any(of_site)
+            let of_site = |wanted: &&WantedSignature<'_>| wanted.is_expected && (wanted.key.0, wanted.key.1) == site;
+            let mut results = wanted.iter().filter(of_site).filter_map(|wanted| self.results.get(&wanted.key));
+            results.any(|result| !(result.candidates.is_empty() && result.rejected.is_empty()))
         };
-        let lost = wanted.iter().filter(|wanted| !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
+        let lost =
+            wanted.iter().filter(|wanted| wanted.is_expected && !wanted.words.is_empty() && !found((wanted.key.0, wanted.key.1)));
         let lost: Vec<&WantedSignature<'_>> = lost.collect();
         for wanted in lost {
             let words: BTreeSet<&str> = wanted.words.iter().copied().collect();
@@ -189,11 +191,11 @@ fn wanted<'p>(patches: &[&'p Patch], version: Option<&Version>, form: TextForm) 
     for (patch_index, patch) in patches.iter().enumerate() {
         for (site_index, site) in patch.sites.iter().enumerate() {
             for (index, signature) in site.signatures.iter().enumerate() {
-                let scanned = in_range(&site.versions, version) && in_range(&signature.versions, version);
-                if scanned && !signature.is_looked_up() {
+                if in_range(&site.versions, version) && !signature.is_looked_up() {
                     let mut words: Vec<&str> = signature.anchors(form).into_iter().collect();
                     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-                    wanted.push(WantedSignature { key: (patch_index, site_index, index), signature, words });
+                    let is_expected = in_range(&signature.versions, version);
+                    wanted.push(WantedSignature { key: (patch_index, site_index, index), is_expected, signature, words });
                 }
             }
         }

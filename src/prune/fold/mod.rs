@@ -2,7 +2,7 @@
 Folding: whole old rounds leave the request, oldest first, until the newest tokens are left that the user wants to keep.
 
 A *round* is an answer of the model, with all messages of its id, and the results of its calls. A folded round is a line or two of a
-digest that stands in its place, with a handle by which all of it can be recalled. Prompts are never cut, nor is what the client wrote.
+digest that stands in its place, with a handle by which all of it can be recalled. Prompts stay, but for the rest of very long ones. What the client wrote stays.
 
 It is a function of the messages alone, settled by prefixes of the array: no clock, no randomness, and integers only, so that the twin in
 JavaScript comes to the same. Sizes are those of the messages before they were folded.
@@ -17,7 +17,8 @@ At each request, with K the tokens to keep, at most half of what the window has 
 
 # What
 
-First the thinking of all rounds but the newest. Then, until K is left (when cold, one and a half times K), whichever of these steps is of the
+First the thinking of all rounds but the newest, and what goes beyond 4,000 characters of prompts with more than 6,000, but for those of the
+newest human turns. Then, until K is left (when cold, one and a half times K), whichever of these steps is of the
 oldest round, counting the tokens behind a round twice for the first kind:
 
 1. a round becomes a line for each call (tool, target, handle) and the start of each text;
@@ -29,6 +30,7 @@ tool or file. In the newest human turns ([`PruneSettings::keep_turns`]) texts st
 
 mod account;
 mod digest;
+pub(crate) mod prompt;
 mod round;
 mod view;
 
@@ -85,6 +87,17 @@ struct FoldedMessage {
     round: Option<usize>,
 }
 
+/// A human prompt.
+#[derive(Debug, Clone, Copy)]
+struct Prompt {
+    index: usize,
+    /// `true` if its turn stays whole.
+    is_pinned: bool,
+    /// What goes of it when it is old, in code units.
+    long_units: i64,
+    is_cut: bool,
+}
+
 /// A conversation, and what of it is folded.
 #[derive(Debug, Clone)]
 pub struct Fold {
@@ -92,8 +105,7 @@ pub struct Fold {
     protection: Protection,
     messages: Vec<FoldedMessage>,
     rounds: Vec<Round>,
-    /// Index of each human prompt, and `true` if its turn stays whole.
-    prompts: Vec<(usize, bool)>,
+    prompts: Vec<Prompt>,
     /// Id of the newest answer.
     answer: Option<String>,
     account: Account,
@@ -165,7 +177,8 @@ impl Fold {
             }
         }
         if message::is_human_prompt(message) {
-            self.prompts.push((index, message::is_pinning_prompt(message)));
+            let is_pinned = message::is_pinning_prompt(message);
+            self.prompts.push(Prompt { index, is_pinned, long_units: prompt::long_units(message), is_cut: false });
             if let Some(round) = self.rounds.last_mut() {
                 round.ends_turn = true;
             }
@@ -246,7 +259,7 @@ impl Fold {
     /// What is left, in code units, after all steps that it takes to come to a goal.
     fn plan(&self, goal: i64) -> (i64, Vec<Step>) {
         let Some(newest) = self.rounds.last() else { return (self.left, Vec::new()) };
-        let mut left = self.left;
+        let mut left = self.left - self.old_prompts().map(|number| self.prompts[number].long_units).sum::<i64>();
         for (index, message) in self.messages[..newest.first].iter().enumerate() {
             // That of folded rounds is gone already.
             let is_folded = message.round.is_some_and(|round| self.rounds[round].level != Level::Whole);
@@ -312,6 +325,9 @@ impl Fold {
         for index in 0..newest {
             self.messages[index].is_thinking_gone = self.messages[index].is_thinking_gone || !self.is_pinned(index);
         }
+        for number in self.old_prompts().collect::<Vec<_>>() {
+            self.prompts[number].is_cut = true;
+        }
         for (number, level) in steps {
             self.rounds[*number].level = *level;
         }
@@ -322,6 +338,12 @@ impl Fold {
         }
     }
 
+    /// Numbers of the prompts that are older than the newest turns, and whole.
+    fn old_prompts(&self) -> impl Iterator<Item = usize> {
+        let old = (self.prompts.len() as u64).saturating_sub(self.settings.keep_turns) as usize;
+        self.prompts[..old].iter().enumerate().filter(|(_, prompt)| !prompt.is_pinned && !prompt.is_cut).map(|(number, _)| number)
+    }
+
     /// `true` if a round is in one of the newest human turns, whose texts stay.
     fn has_whole_texts(&self, round: &Round) -> bool {
         round.turn as u64 + self.settings.keep_turns > self.prompts.len() as u64
@@ -329,8 +351,8 @@ impl Fold {
 
     /// `true` if a message belongs to a turn that stays whole.
     fn is_pinned(&self, index: usize) -> bool {
-        let turn = self.prompts.partition_point(|(prompt, _)| *prompt <= index);
-        turn.checked_sub(1).is_some_and(|turn| self.prompts[turn].1)
+        let turn = self.prompts.partition_point(|prompt| prompt.index <= index);
+        turn.checked_sub(1).is_some_and(|turn| self.prompts[turn].is_pinned)
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::digest::digest;
+use super::prompt::{long_texts, shortened};
 use super::round::{Level, Round, digits, is_thinking};
 use super::Fold;
 use crate::settings::PruneSettings;
@@ -18,6 +19,8 @@ pub enum MessageView {
     Whole,
     /// All but its thinking.
     WithoutThinking,
+    /// A prompt with the start of its long texts.
+    Short,
     /// Nothing; if it was folded, the index of the message that has the digest.
     Gone(Option<usize>),
     /// A digest in its place.
@@ -44,6 +47,10 @@ impl Fold {
             if known.is_thinking_gone && known.round.is_some() && blocks().any(is_thinking) {
                 let has_others = blocks().any(|block| !is_thinking(block));
                 views[index] = if has_others { MessageView::WithoutThinking } else { MessageView::Gone(None) };
+            }
+            let prompt = self.prompts.binary_search_by_key(&index, |prompt| prompt.index).map(|number| self.prompts[number]);
+            if prompt.is_ok_and(|prompt| prompt.is_cut && prompt.long_units > 0) {
+                views[index] = MessageView::Short;
             }
             // Others are not sent, so they part nothing.
             let is_sent = ["user", "assistant", "attachment"].iter().any(|kind| is_type(message, kind));
@@ -103,10 +110,22 @@ pub fn fold<'a>(messages: &'a [Value], settings: &PruneSettings) -> Cow<'a, [Val
             }
             Some(message)
         }
+        MessageView::Short => Some(short(message)),
         MessageView::Gone(_) => None,
         MessageView::Digest(text) => Some(digest_message(message, text)),
     });
     Cow::Owned(sent.collect())
+}
+
+/// A prompt with the start of its long texts.
+fn short(message: &Value) -> Value {
+    let mut short = message.clone();
+    for (block, text) in long_texts(message) {
+        let content = &mut short["message"]["content"];
+        let place = if content.is_string() { content } else { &mut content[block]["text"] };
+        *place = shortened(message, block, text).into();
+    }
+    short
 }
 
 /// A message with a digest, in the place of the first of those that it stands for.

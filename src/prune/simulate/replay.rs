@@ -14,6 +14,7 @@ use super::policy::{BlockCut, Policy, PolicyTracker};
 use super::prices::Price;
 use super::references::{Place, References};
 use super::weigh::{WeighedBlock, WeighedConversation};
+use crate::fold::prompt;
 use crate::fold::MessageView;
 use crate::text::utf16_len;
 use crate::CHARS_PER_TOKEN;
@@ -218,7 +219,7 @@ impl<'a> Replayer<'a> {
     fn remains_of(&self, (message, block): Place) -> Remains<'_> {
         let Some(live) = self.live_at.get(&message).and_then(|at| self.live.get(*at)) else { return Remains::Nothing };
         let digest = match &live.view {
-            MessageView::Whole | MessageView::WithoutThinking => None,
+            MessageView::Whole | MessageView::WithoutThinking | MessageView::Short => None,
             MessageView::Gone(None) => return Remains::Nothing,
             MessageView::Gone(Some(at)) => self.live.get(*at).map(|live| &live.view),
             digest @ MessageView::Digest(_) => Some(digest),
@@ -253,6 +254,10 @@ impl<'a> Replayer<'a> {
                     let views = fold.views(self.live.iter().map(|live| value(live).unwrap_or(&self.summary)));
                     for (index, (live, view)) in self.live.iter_mut().zip(views).enumerate() {
                         if live.view != view {
+                            live.cuts = match (&view, value(live)) {
+                                (MessageView::Short, Some(prompt)) => prompt_cuts(prompt),
+                                _ => Vec::new(),
+                            };
                             live.view = view;
                             changed.push(index);
                         }
@@ -305,7 +310,7 @@ impl<'a> Replayer<'a> {
         for live in &self.live {
             let blocks = live.source.map_or(&[][..], |source| &self.weighed.messages[source]);
             let said = match live.view {
-                MessageView::Whole => blocks.iter().map(|block| block.chars).sum::<u64>(),
+                MessageView::Whole | MessageView::Short => blocks.iter().map(|block| block.chars).sum::<u64>(),
                 MessageView::WithoutThinking => blocks.iter().filter(|block| !block.is_thinking).map(|block| block.chars).sum(),
                 MessageView::Gone(_) | MessageView::Digest(_) => 0,
             };
@@ -342,6 +347,16 @@ fn hash_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
+}
+
+/// What is cut of the long texts of a prompt.
+fn prompt_cuts(message: &Value) -> Vec<BlockCut> {
+    let cut = |(block, text): (usize, &str)| {
+        let remains = prompt::shortened(message, block, text);
+        let saved = utf16_len(text).saturating_sub(utf16_len(&remains));
+        BlockCut { block, lost: saved, saved, remains }
+    };
+    prompt::long_texts(message).into_iter().map(cut).collect()
 }
 
 /// Identifies the content of a block: its position, and how much was cut of it.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use ctxbridge::archive::transcript_paths::transcripts_below;
-use ctxbridge::prune::fold::FoldSettings;
+use ctxbridge::prune::PruneSettings;
 use ctxbridge::prune::simulate::cache::CacheModel;
 use ctxbridge::prune::simulate::prices::Price;
 use ctxbridge::prune::simulate::{
@@ -98,14 +98,11 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
 
 /// The policies that are compared; the first is what the others are measured against.
 fn policies(window_tokens: u64) -> Vec<(&'static str, Policy)> {
-    let fold = FoldSettings { window_tokens, keep_tokens: None, keep_turns: 4, threshold_tokens: 20_000, max_chars: 80 };
+    let settings = PruneSettings { window_tokens: Some(window_tokens), ..PruneSettings::default() };
     vec![
         ("none", Policy::None),
-        ("reference", Policy::Reference),
-        ("step 40K, tail 10K", Policy::Ours(Box::default())),
-        ("fold, keep 4 turns", Policy::Fold(Box::new(fold.clone()))),
-        ("fold, keep 1 turn", Policy::Fold(Box::new(FoldSettings { keep_turns: 1, ..fold.clone() }))),
-        ("fold, keep 0", Policy::Fold(Box::new(FoldSettings { keep_turns: 0, max_chars: 300, ..fold }))),
+        ("reference", Policy::Reference(Box::new(settings.clone()))),
+        ("fold", Policy::Fold(Box::new(settings))),
     ]
 }
 
