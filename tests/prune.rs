@@ -60,7 +60,7 @@ fn the_twins_have_the_same_constants() {
 #[test]
 fn the_runtime_is_one_small_ascii_function() {
     assert!(RUNTIME.is_ascii());
-    assert!(RUNTIME.len() < 32 * 1024, "{} bytes", RUNTIME.len());
+    assert!(RUNTIME.len() < 34 * 1024, "{} bytes", RUNTIME.len());
     assert!(RUNTIME.starts_with(&format!("function {RUNTIME_FUNCTION}(messages, purpose) {{\n")));
     assert!(RUNTIME.ends_with("\n}\n"));
 }

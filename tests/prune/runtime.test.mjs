@@ -228,68 +228,75 @@ test("it stands in a script, a module, a CommonJS wrapper, and is the only name 
   assert.ok(isFolded(context[NAME](conversation())));
 });
 
-// What is cut counts at once: conversations of prompts of 35,000 characters, which are 10,000 tokens, with answers whose usage
-// says what a request with these messages took, and 20,000 tokens for what comes besides.
+// What is cut counts at once: conversations of prompts of 35,000 characters, which are 10,000 tokens, an hour apart, with answers
+// whose usage says what a request with these messages took, and 20,000 tokens for what comes besides. Of an old prompt, 4,000
+// characters and the handle stay.
 const PROMPT_CHARS = 35000;
 const PROMPT_TOKENS = 10000;
 const BASE_TOKENS = 20000;
+const LEFT_TOKENS = (4000 + 50) / 3.5;
+const FREED_TOKENS = PROMPT_TOKENS - LEFT_TOKENS;
 let conversations = 0;
+
+const at = (hour) => `2026-11-01T${String(hour).padStart(2, "0")}:00:00.000Z`;
 
 function measured(prompts, inputOf) {
   conversations += 1;
   const messages = [];
   for (let number = 0; number < prompts; number += 1) {
-    const uuid = `c${conversations}-u${number}`;
-    messages.push({ ...user("x".repeat(PROMPT_CHARS)), uuid });
+    const time = { timestamp: at(number) };
+    messages.push({ ...user("x".repeat(PROMPT_CHARS)), uuid: `c${conversations}-u${number}`, ...time });
     const usage = { input_tokens: 5, cache_read_input_tokens: inputOf(number) - 5, output_tokens: 7 };
     const message = { id: `c${conversations}-m${number}`, role: "assistant", content: [], usage };
-    messages.push({ type: "assistant", uuid: `c${conversations}-a${number}`, message });
+    messages.push({ type: "assistant", uuid: `c${conversations}-a${number}`, message, ...time });
   }
   return messages;
 }
 
 const whole = (factor) => (number) => BASE_TOKENS + (number + 1) * PROMPT_TOKENS * factor;
 const freedOf = (messages) => prune(prune(messages), "freed");
-const next = (messages) => [...messages, { ...user("next"), uuid: `c${conversations}-next` }];
-const around = (expected, tolerance = 100) => (actual) =>
+const next = (messages) => [
+  ...messages,
+  { ...user("next"), uuid: `c${conversations}-next`, timestamp: at(20) },
+];
+const around = (expected, tolerance = 150) => (actual) =>
   assert.ok(Math.abs(actual - expected) < tolerance, `${actual}, not ${expected}`);
 
 test("after a resume, usage of whole requests is told what is cut", () => {
-  around(5 * PROMPT_TOKENS)(freedOf(next(measured(5, whole(1)))));
+  // The newest answered prompt came with the last prune, and too little came since.
+  around(4 * FREED_TOKENS)(freedOf(next(measured(5, whole(1)))));
 });
 
 test("what usage does not account for was not freed", () => {
   // A token is two estimated ones: what came after the first prompt counts half.
-  around(PROMPT_TOKENS + 2.5 * PROMPT_TOKENS, 200)(freedOf(next(measured(6, whole(0.5)))));
-  assert.equal(freedOf(next(measured(6, () => 9))), 9);
+  around(2.5 * PROMPT_TOKENS - 5 * LEFT_TOKENS, 200)(freedOf(next(measured(6, whole(0.5)))));
+  assert.equal(freedOf(next(measured(6, () => 9))), 0);
 });
 
 test("after a resume, usage of pruned requests is left alone, whatever a token is", () => {
-  // One prompt is kept, so that each request had one whole, and markers.
+  // One prompt is kept, so that each request had one whole, and the start of the others.
   for (const factor of [0.7, 1, 1.3]) {
-    const pruned = (number) => BASE_TOKENS + Math.round((PROMPT_TOKENS + number * 15) * factor);
-    const freed = freedOf(next(measured(8, pruned)));
-    // The newest answered prompt was whole in its request, and is cut now.
-    around(PROMPT_TOKENS, 200)(freed);
+    const pruned = (number) => BASE_TOKENS + Math.round((PROMPT_TOKENS + number * LEFT_TOKENS) * factor);
+    around(0, 2500)(freedOf(next(measured(8, pruned))));
   }
 });
 
 test("a request of this process is known exactly, and what it had cut is not freed again", () => {
   const messages = measured(4, whole(1));
   const [first, second] = [messages.slice(0, 5), messages.slice(0, 7)];
-  around(2 * PROMPT_TOKENS)(freedOf(first));
+  around(2 * FREED_TOKENS)(freedOf(first));
   // Says the same usage as unpruned, which the memory knows better.
-  around(PROMPT_TOKENS)(freedOf(second));
+  around(FREED_TOKENS)(freedOf(second));
   // The same request once more, and with what it gave back.
-  around(PROMPT_TOKENS)(freedOf(second));
-  around(PROMPT_TOKENS)(freedOf(prune(second)));
+  around(FREED_TOKENS)(freedOf(second));
+  around(FREED_TOKENS)(freedOf(prune(second)));
 });
 
 test("lines of one answer are one answer", () => {
   const messages = measured(4, whole(1));
   const { uuid, ...line } = messages[7];
   const result = { ...user([{ type: "tool_result", tool_use_id: "t", content: "ok" }]), uuid: "r" };
-  around(4 * PROMPT_TOKENS)(freedOf(next([...messages, result, { ...line, uuid: "other" }])));
+  around(3 * FREED_TOKENS)(freedOf(next([...messages, result, { ...line, uuid: "other" }])));
 });
 
 test("usage is lowered in a copy, once, and never below nothing", () => {
@@ -299,9 +306,9 @@ test("usage is lowered in a copy, once, and never below nothing", () => {
   const usage = once[7].message.usage;
   assert.equal(usage.output_tokens, 7);
   assert.equal(usage.input_tokens, 0);
-  around(BASE_TOKENS, 200)(usage.cache_read_input_tokens);
+  around(BASE_TOKENS + PROMPT_TOKENS + 3 * LEFT_TOKENS, 200)(usage.cache_read_input_tokens);
   assert.equal(JSON.stringify(messages), before);
-  assert.equal(prune(once, "usage")[7].message.usage, usage);
+  assert.deepEqual(prune(once, "usage")[7].message.usage, usage);
   const little = next(measured(4, () => 30));
   for (const part of Object.values(prune(little, "usage")[7].message.usage)) assert.ok(part >= 0);
 });
@@ -316,15 +323,15 @@ test("switched off, nothing is freed and nothing is another object", () => {
 });
 
 test("what has no usage, or an odd one, frees nothing and is pruned all the same", () => {
-  for (const usage of [undefined, null, 5, {}, { input_tokens: "many" }, withGetter({}, "input_tokens")]) {
+  for (const usage of [undefined, null, 5, {}, { input_tokens: "many" }]) {
     const messages = next(measured(3, whole(1)));
     messages.forEach((message) => {
       if (message.type === "assistant") message.message.usage = usage;
     });
     const pruned = prune(messages);
     assert.equal(prune(pruned, "freed"), 0);
-    assert.ok(pruned[0].message.content.length < 200);
-    assert.ok(prune(messages, "usage")[0].message.content.length < 200);
+    assert.ok(pruned[0].message.content.length < 4200);
+    assert.ok(prune(messages, "usage")[0].message.content.length < 4200);
   }
   for (const odd of [null, undefined, 7, [], [null]]) assert.equal(prune(odd, "freed"), 0);
 });
