@@ -146,21 +146,22 @@ fn with_reference<T>(installation: &Installation, work: impl FnOnce() -> T) -> T
     result
 }
 
-/// Every handle leads to the text that was sent whole before it was cut.
+/// Every handle leads to what was sent whole before it was folded.
 fn handles_resolve(run: &Run) {
     let main = run.requests.iter().filter(|request| request.is_main());
     let sent = Sent::in_requests(main.map(Arc::as_ref));
-    assert!(!sent.cuts.is_empty(), "something was cut");
-    for (handle, cut) in &sent.cuts {
+    assert!(!sent.ranges.is_empty() && !sent.results.is_empty(), "something was folded");
+    for handle in &sent.results {
         let original = run.stdout(&["recall", handle]);
         // The client takes white space off the ends of a result when it adds something to it.
-        let sent_as = if cut.added.is_empty() { original.as_str() } else { original.trim() };
-        let before = sent.whole.get(&cut.place).unwrap_or_else(|| panic!("{handle}: {} was sent whole before", cut.place));
-        assert_eq!(format!("{sent_as}{}", cut.added), *before, "{handle}: {} as it was sent before", cut.place);
-        assert!(sent_as.starts_with(&cut.kept), "{handle}: {sent_as:?} begins with {:?}", cut.kept);
-        assert_eq!(original.encode_utf16().count(), cut.chars, "{handle}: {original:?}");
+        let is_sent = sent.texts.iter().any(|text| text.starts_with(original.trim()));
+        assert!(is_sent && !original.trim().is_empty(), "{handle}: {original:?} was sent whole before");
     }
-    println!("{}: {} handles resolve", run.name, sent.cuts.len());
+    for range in &sent.ranges {
+        let originals = run.stdout(&["recall", range]);
+        assert!(originals.contains("Tool ") || originals.contains("Assistant:"), "{range}: {originals}");
+    }
+    println!("{}: {} handles of results and {} of rounds resolve", run.name, sent.results.len(), sent.ranges.len());
 }
 
 /// From the transcript of the unpatched session the simulator foretells what the stub counted in these runs.
@@ -207,7 +208,7 @@ fn pruning_pays(version: &str) {
     assert!(peak <= LARGEST_PEAK, "{version}: the largest request is {peak:.2} of the unpatched one");
     assert!(cost <= LARGEST_COST, "{version}: {cost:.2} of the unpatched cost");
     handles_resolve(&ours);
-    simulator_agrees(&unpatched, &[("none", &unpatched), ("all", &ours)]);
+    simulator_agrees(&unpatched, &[("none", &unpatched), ("fold", &ours)]);
     if let Some(reference) = &reference {
         assert!(cost < reference.cost_ratio(&unpatched), "{version}: cheaper than the reference design");
         simulator_agrees(&unpatched, &[("reference", reference)]);

@@ -5,11 +5,14 @@ use std::fs;
 use ctxbridge::client::{Client, ConversationLimits};
 use ctxbridge::common::digest;
 use ctxbridge::demo;
-use ctxbridge::prune::{DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, parse_marker};
+use ctxbridge::prune::DEFAULT_KEEP_TURNS;
 use ctxbridge::stub::{ApiRequest, Options, ScriptedReply, Stub};
 use serde_json::json;
 
 use super::{Installation, ended_well};
+
+/// What stays of a long prompt.
+const KEPT_CHARS: usize = 4_000;
 
 /// Eight prompts of 20,000 characters: the unpatched client sends all of them whole every time, the patched one the newest four.
 fn old_text_is_cut(version: &str) {
@@ -42,7 +45,7 @@ fn old_text_is_cut(version: &str) {
         for (turn, prompt) in turns[..protected].iter().zip(&prompts) {
             assert_eq!(
                 cut(turn),
-                (&prompt[..DEFAULT_MAX_CHARS as usize], prompt.len()),
+                (&prompt[..KEPT_CHARS], prompt.len()),
                 "{version}, request {}: an old turn",
                 index + 1
             );
@@ -57,15 +60,17 @@ fn old_text_is_cut(version: &str) {
     installation.revert();
 }
 
-/// A policy that prunes as much as it may at each request.
+/// A window that is always full, and as much as may go in it goes.
 fn at_once(client: Client) -> Client {
-    client.env("CLAUDE_TEXT_PRUNE_STEP", "1").env("CLAUDE_TEXT_PRUNE_TAIL_TOKENS", "0")
+    client.env("CLAUDE_TEXT_PRUNE_WINDOW", "50000").env("CLAUDE_TEXT_PRUNE_KEEP_TOKENS", "1")
 }
 
 /// What was kept of a text, and how long it was.
 fn cut(text: &str) -> (&str, usize) {
-    let (kept, chars) = parse_marker(text).unwrap_or_else(|| panic!("was not cut: {text}"));
-    (kept, chars as usize)
+    let (kept, rest) = text.split_once("\n[earlier context folded: the rest of ").unwrap_or_else(|| panic!("was not cut: {text}"));
+    let (chars, handle) = rest.split_once(" characters, recall ctx:").unwrap_or_else(|| panic!("has no handle: {rest}"));
+    assert!(handle.ends_with(".0]"), "{handle}");
+    (kept, chars.parse().unwrap())
 }
 
 /// As [`Request::turns`] gives them.
@@ -201,14 +206,14 @@ fn the_patch_can_be_switched_off_and_tuned_by_environment() {
     let stub = Stub::start().unwrap();
     let client =
         installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_MAX_CHARS", "30");
-    let client = at_once(client.env("CLAUDE_TEXT_PRUNE_THRESHOLD", "1000").env("CLAUDE_TEXT_PRUNE_HANDLES", "off"));
+    let client = client.env("CLAUDE_TEXT_PRUNE_THRESHOLD", "1000").env("CLAUDE_TEXT_PRUNE_POLICY", "reference");
     ended_well(&stub, &client.converse(prompts, ConversationLimits::default()).unwrap());
     let turns = stub.main_requests()[2].human_prompts();
-    let cut = |prompt: &String| format!("{} [earlier context pruned: {} chars]", &prompt[..30], prompt.len());
+    let cut = |prompt: &String| format!("{} [earlier context pruned]", &prompt[..30]);
     assert_eq!(turns, [cut(&prompts[0]), cut(&prompts[1]), prompts[2].trim().to_owned()]);
 }
 
-/// In the scope of text, tool calls and their results reach the API as before, in pairs.
+/// Old calls and their results become lines, all others reach the API as before, in pairs.
 fn works_with_tools(version: &str) {
     let installation = Installation::of(version);
     installation.apply();
@@ -217,28 +222,34 @@ fn works_with_tools(version: &str) {
     let words = ["heron", "osprey", "plover"];
     let paths: Vec<String> = words.iter().map(|word| client.project().join(word).to_str().unwrap().to_owned()).collect();
     for (path, word) in paths.iter().zip(words) {
-        fs::write(path, format!("The word is {word}.\n")).unwrap();
+        fs::write(path, format!("The word is {word}, and this line says nothing but that.\n").repeat(500)).unwrap();
     }
+    let called = paths.clone();
     let script = move |request: &ApiRequest| match request.brings_tool_result() {
         true => ScriptedReply::Text("Read it.".into()),
         false => ScriptedReply::ToolUse {
             name: "Read".into(),
-            input: json!({ "file_path": paths[request.human_prompts().len() - 1] }),
+            input: json!({ "file_path": called[request.human_prompts().len() - 1] }),
         },
     };
     let stub = Stub::start_with(script, Options::default()).unwrap();
     let client = at_once(client.api(&stub.url()).env("CLAUDE_TEXT_PRUNE_KEEP", "1").env("CLAUDE_TEXT_PRUNE_THRESHOLD", "0"));
-    let client = client.env("CLAUDE_TEXT_PRUNE_SCOPE", "text");
-    let prompts = [format!("Read it. {}", "x".repeat(500)), format!("Again. {}", "y".repeat(500)), "And again.".to_owned()];
+    let prompts = ["Read it.", "Again.", "And again."].map(str::to_owned);
     ended_well(&stub, &client.converse(&prompts, ConversationLimits::default()).unwrap());
     let requests = stub.main_requests();
     assert_eq!(requests.len(), 6, "{version}: a call and an answer for each prompt");
     let last = requests.last().unwrap();
-    assert_eq!(cut(&last.human_prompts()[0]).1, prompts[0].len(), "{version}: the first prompt is cut");
     let sent = last.body["messages"].to_string();
-    for word in words {
-        assert!(sent.contains(&format!("The word is {word}.")), "{version}: every tool result is whole");
+    for (index, (path, word)) in paths.iter().zip(words).enumerate() {
+        let is_newest = index + 1 == words.len();
+        assert_eq!(sent.contains(&format!("The word is {word}, ")), is_newest, "{version}: {word} in {sent}");
+        assert_eq!(sent.contains(&format!("- Read {path} (ctx:")), !is_newest, "{version}: {path} in {sent}");
     }
+    // Each call that is left has its result.
+    let blocks: Vec<_> = last.messages().iter().filter_map(|message| message["content"].as_array()).flatten().collect();
+    let calls: Vec<_> = blocks.iter().filter(|block| block["type"] == "tool_use").map(|block| &block["id"]).collect();
+    let results: Vec<_> = blocks.iter().filter(|block| block["type"] == "tool_result").map(|block| &block["tool_use_id"]).collect();
+    assert_eq!((calls.len(), calls), (1, results), "{version}");
 }
 
 #[test]

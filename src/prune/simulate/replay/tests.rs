@@ -3,17 +3,28 @@ use proptest::prelude::*;
 use super::super::conversation::{ReplayCall, ReplayMessage};
 use super::super::prices::Prices;
 use super::*;
-use crate::{PruneScope, PruneSettings, Step};
+use crate::PruneSettings;
 
-/// A message of `tokens` estimated tokens, from the user or the model.
+/// A message of `tokens` estimated tokens, from the user or the model. A call has its result behind it.
 fn message(at: usize, kind: &str, tokens: usize) -> ReplayMessage {
-    let block = match kind {
-        "result" => json!({ "type": "tool_result", "tool_use_id": "t", "content": "abcdefg".repeat(tokens / 2) }),
-        _ => json!({ "type": "text", "text": "abcdefg".repeat(tokens / 2) }),
+    let text = "abcdefg".repeat(tokens / 2);
+    let blocks = match kind {
+        "result" => {
+            json!([{ "type": "tool_result", "tool_use_id": format!("t{}", at.saturating_sub(1)), "content": text }])
+        }
+        "call" => json!([
+            { "type": "text", "text": text }, { "type": "tool_use", "id": format!("t{at}"), "name": "Read", "input": {} },
+        ]),
+        _ => json!([{ "type": "text", "text": text }]),
     };
-    let role = if kind == "assistant" { "assistant" } else { "user" };
-    let value = json!({ "type": role, "uuid": format!("{at:08x}-0"), "message": { "role": role, "content": [block] } });
+    let role = if is_answer(kind) { "assistant" } else { "user" };
+    let message = json!({ "id": format!("m{at}"), "role": role, "content": blocks });
+    let value = json!({ "type": role, "uuid": format!("{at:08x}-0"), "message": message });
     ReplayMessage { line: at + 1, value, at_ms: at as i64 * 1_000, is_summary: false }
+}
+
+fn is_answer(kind: &str) -> bool {
+    kind == "assistant" || kind == "call"
 }
 
 /// A conversation of these messages, with a call before each answer; 2,000 tokens of tools and system.
@@ -21,7 +32,7 @@ fn conversation(messages: &[(&str, usize)]) -> ReplayConversation {
     let mut conversation = ReplayConversation::default();
     let mut context = 2_000;
     for (at, (kind, tokens)) in messages.iter().enumerate() {
-        if *kind == "assistant" {
+        if is_answer(kind) {
             let at_ms = at.saturating_sub(1) as i64 * 1_000;
             let call = ReplayCall { messages_before: at, context_tokens: Some(context), output_tokens: 100, at_ms };
             conversation.calls.push(call);
@@ -46,10 +57,17 @@ fn run(conversation: &ReplayConversation, policy: &Policy, threshold: u64, cache
     )
 }
 
-/// Folding of whatever it may.
+/// Folding of whatever it may, in a window that is always full.
 fn folding() -> Policy {
-    let settings = PruneSettings { threshold_tokens: 0, keep_tokens: Some(1), keep_turns: 1, ..PruneSettings::default() };
+    let window_tokens = Some(44_000);
+    let settings =
+        PruneSettings { threshold_tokens: 0, keep_tokens: Some(1), keep_turns: 1, window_tokens, ..PruneSettings::default() };
     Policy::Fold(Box::new(settings))
+}
+
+/// Two calls; when the second is answered, the first is old.
+fn two_calls() -> ReplayConversation {
+    conversation(&[("user", 1_000), ("call", 0), ("result", 30_000), ("call", 0), ("result", 21_000), ("assistant", 0)])
 }
 
 #[test]
@@ -66,24 +84,19 @@ fn without_pruning_each_request_reads_the_one_before() {
     assert_eq!((found.totals.peak_tokens, found.totals.verbatim_share()), (4_000, 1.0));
 }
 
-/// The result becomes old with the third call. The API's cache then knows what ended the first request; an exact one what the model
-/// said behind it as well.
+/// The first round becomes old with the third call. The cache then knows what was before it.
 #[test]
-fn a_boundary_that_moves_costs_what_is_behind_it() {
-    let messages =
-        [("user", 1_000), ("assistant", 500), ("result", 3_000), ("assistant", 0), ("result", 1_000), ("assistant", 0)];
-    let conversation = conversation(&messages);
-    for (cache, read) in [(cache::CacheModel::Api, 3_000), (cache::CacheModel::Exact, 3_500)] {
-        let found = run(&conversation, &ours(PruneScope::All), 100_000, cache);
+fn a_fold_costs_what_is_behind_it() {
+    for cache in [cache::CacheModel::Api, cache::CacheModel::Exact] {
+        let found = run(&two_calls(), &folding(), 100_000, cache);
         assert_eq!((found.totals.prefix_changes, found.totals.compactions), (1, 0), "{cache:?}");
         let [(_, first), (_, second), (_, third)] = found.contexts[..] else { panic!("{:?}", found.contexts) };
-        assert_eq!((first, second), (3_000, 6_500));
-        // All of the result but its marker is gone.
-        assert!((4_500..4_520).contains(&third), "{third}");
-        assert_eq!(found.totals.cache_read_tokens, 3_000 + read, "{cache:?}");
+        assert_eq!((first, second), (3_000, 33_000));
+        // All of the round but its digest is gone.
+        assert!((24_010..24_030).contains(&third), "{third}");
+        assert_eq!(found.totals.cache_read_tokens, 3_000 + 3_000, "{cache:?}");
+        assert_eq!(found.totals.text_chars - found.totals.verbatim_chars, 30_000 * 7 / 2);
     }
-    let unpruned = run(&conversation, &ours(PruneScope::Text), 100_000, cache::CacheModel::Api);
-    assert_eq!(unpruned, run(&conversation, &Policy::None, 100_000, cache::CacheModel::Api));
 }
 
 #[test]
@@ -119,7 +132,7 @@ fn recorded_compactions_cut_nothing() {
 }
 
 fn messages() -> impl Strategy<Value = Vec<(&'static str, usize)>> {
-    let kind = prop_oneof![Just("user"), Just("assistant"), Just("result"), Just("result")];
+    let kind = prop_oneof![Just("user"), Just("assistant"), Just("call"), Just("result"), Just("result")];
     proptest::collection::vec((kind, (0_usize..2_000).prop_map(|half| half * 2)), 1..60)
 }
 
@@ -131,7 +144,7 @@ proptest! {
         let recorded: u64 = conversation.calls.iter().filter_map(|call| call.context_tokens).sum();
         let whole = run(&conversation, &Policy::None, u64::MAX, cache::CacheModel::Api).totals;
         prop_assert_eq!(whole.input_tokens, recorded);
-        for policy in [Policy::None, Policy::Reference, ours(PruneScope::Text), ours(PruneScope::All)] {
+        for policy in [Policy::None, Policy::Reference(Box::default()), folding()] {
             let api = run(&conversation, &policy, threshold, cache::CacheModel::Api).totals;
             let exact = run(&conversation, &policy, threshold, cache::CacheModel::Exact).totals;
             for totals in [&api, &exact] {
@@ -148,31 +161,21 @@ proptest! {
     }
 }
 
-/// The answer names what was read: it is lost where all of it was cut, and not where a policy leaves it.
+/// The answer names what was read: it is lost where the round was folded.
 #[test]
 fn what_an_answer_needs_is_counted() {
-    let mut needed = conversation(&[
-        ("user", 1_000),
-        ("assistant", 500),
-        ("result", 3_000),
-        ("assistant", 0),
-        ("result", 1_000),
-        ("assistant", 0),
-    ]);
-    let read = format!("{}\nlet tail_tokens = 7;", "abcdefg".repeat(1_500));
+    let mut needed = two_calls();
+    let read = format!("{}\nlet tail_tokens = 7;", "abcdefg".repeat(15_000));
     needed.messages[2].value["message"]["content"][0]["content"] = read.into();
     needed.messages[5].value["message"]["content"] = json!([
         { "type": "text", "text": "tail_tokens is 7" },
         { "type": "tool_use", "id": "u", "name": "Edit", "input": { "file_path": "a", "old_string": "let tail_tokens = 7;\n" } },
     ]);
-    needed.messages[2].value["message"]["content"].as_array_mut().unwrap().push(json!({
-        "type": "text", "text": "\n  1→ let tail_tokens = 7;",
-    }));
     let counted = |policy: &Policy, threshold| run(&needed, policy, threshold, cache::CacheModel::Api).totals.needs;
     let all = NeedsCount { references: 1, lost_references: 0, edits: 1, blind_edits: 0 };
     assert_eq!(counted(&Policy::None, 100_000), all);
-    assert_eq!(counted(&ours(PruneScope::All), 100_000), all, "the shorter of the two texts is not cut");
-    needed.messages[2].value["message"]["content"].as_array_mut().unwrap().pop();
-    let counted = |policy: &Policy, threshold| run(&needed, policy, threshold, cache::CacheModel::Api).totals.needs;
-    assert_eq!(counted(&ours(PruneScope::All), 100_000), NeedsCount { lost_references: 1, blind_edits: 1, ..all });
+    let lost = NeedsCount { lost_references: 1, blind_edits: 1, ..all };
+    assert_eq!(counted(&folding(), 100_000), lost);
+    // A compaction keeps neither, as nothing of it is a text that a summary takes over.
+    assert_eq!(counted(&Policy::None, 50_000), lost);
 }
