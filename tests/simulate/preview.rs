@@ -69,6 +69,30 @@ fn of_the_reference_design() {
     assert!(said.stdout.lines().last().unwrap().contains(" texts would be cut, about "), "{said}");
 }
 
+/// Of a long prompt that is old, the start stays.
+#[test]
+fn of_long_prompts() {
+    let sandbox = Sandbox::new();
+    let mut lines = String::new();
+    for turn in 0..8_u64 {
+        let uuid = |kind: u64| format!("{turn:07x}{kind:x}-0000-4000-8000-000000000000");
+        let log = format!("Log {turn}\n{}", "- line of a log\n".repeat(1_000));
+        let prompt = json!({ "type": "user", "uuid": uuid(0), "message": { "role": "user", "content": log } });
+        let usage = json!({ "input_tokens": 100_000 + turn * 10_000, "output_tokens": 9 });
+        let content = json!([{ "type": "text", "text": "I see." }]);
+        let message = json!({ "id": format!("m{turn}"), "model": "claude-opus-4-5", "content": content, "usage": usage });
+        lines += &format!("{prompt}\n{}\n", json!({ "type": "assistant", "uuid": uuid(1), "message": message }));
+    }
+    sandbox.write("work/logs.jsonl", lines);
+    let said = prune(&sandbox, &["preview", "logs.jsonl"]).calm();
+    assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said}");
+    insta::assert_snapshot!(said);
+    let said = prune(&sandbox, &["preview", "logs.jsonl", "--json"]).calm().json();
+    let prompts: Vec<_> = said["digests"].as_array().unwrap().iter().filter(|row| row["kind"] == "prompt").collect();
+    assert!(!prompts.is_empty() && prompts.iter().all(|row| row["steps"] == 0), "{said}");
+    assert_eq!(prompts[0]["handle"], "ctx:00000000.0");
+}
+
 /// An archived session is named by its id, or by the start of it.
 #[test]
 fn of_an_archived_session() {

@@ -11,9 +11,13 @@ use crate::cli::CommandOutcome;
 use crate::cli::output::{Output, count};
 use ctxbridge_archive::quote;
 use ctxbridge_prune::fold::{Fold, MessageView};
+use ctxbridge_prune::reference::MARKER;
 use ctxbridge_prune::simulate::conversation::ReplayMessage;
 use ctxbridge_prune::simulate::plot::group_thousands;
 use ctxbridge_prune::{ConversationSize, PrunePolicy, PruneSettings, SWITCH_VAR, prune};
+
+/// Beginning of what stands in the place of others.
+const FOLDED: &str = "[earlier context folded";
 
 /// Maximum number of characters shown of a digest, so that a row has at most 80.
 const BEGINS: usize = 26;
@@ -24,8 +28,8 @@ const BEGINS: usize = 26;
   ctxbridge prune preview 0b9e --at 40             request 40 of an archived session
   ctxbridge prune preview 0b9e --json              with the digests in full
 
-Each row is a digest that would take the place of old steps: an answer of the model and the results of its calls are one step. \
-`recall` prints them in full.
+Each row is a digest that would take the place of old steps, or a long prompt that would be shortened. An answer of the model and \
+the results of its calls are one step. `ctxbridge recall` prints in full what a handle stands for.
 
 Uses the settings of config.toml and the environment: CLAUDE_TEXT_PRUNE_KEEP_TOKENS, _WINDOW, _POLICY and so on; \
 `ctxbridge config show` lists them.")]
@@ -40,15 +44,34 @@ pub(super) struct PreviewArgs {
 /// Text that would take the place of others.
 #[derive(Debug, Serialize)]
 struct PrunedRow {
+    kind: RowKind,
     /// The line of the first message in its place.
     line: usize,
-    /// Number of answers that it stands for; 1 if it is what is left of one text.
+    /// Number of answers that a digest stands for.
     steps: usize,
-    /// The handle by which they are recalled.
+    /// The handle by which all of it is recalled.
     handle: Option<String>,
     tokens_before: u64,
     tokens_after: u64,
     text: String,
+}
+
+/// What a text stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum RowKind {
+    /// Steps.
+    Digest,
+    /// A long prompt, of which it is the start.
+    Prompt,
+    /// A text that the reference design cuts.
+    Text,
+}
+
+impl PrunedRow {
+    fn new(kind: RowKind, line: usize, handle: Option<&str>, text: &str, tokens_before: u64, tokens_after: u64) -> Self {
+        Self { kind, line, steps: 0, handle: handle.map(str::to_owned), tokens_before, tokens_after, text: text.to_owned() }
+    }
 }
 
 /// What would be pruned of a request.
@@ -63,6 +86,10 @@ struct PrunedRequest {
 impl PrunedRequest {
     fn steps(&self) -> usize {
         self.rows.iter().map(|row| row.steps).sum()
+    }
+
+    fn count(&self, kind: RowKind) -> u64 {
+        self.rows.iter().filter(|row| row.kind == kind).count() as u64
     }
 
     fn saved_tokens(&self) -> u64 {
@@ -118,10 +145,16 @@ impl PreviewArgs {
             let steps = count(pruned.steps_without_thinking as u64, "step");
             output.line(format!("{steps} would lose the thinking alone, about {} tokens", about(pruned.thinking_tokens)))?;
         }
-        let what = if settings.policy == PrunePolicy::Fold { "step" } else { "text" };
+        let parts = [
+            (pruned.steps() as u64, "step"),
+            (pruned.count(RowKind::Prompt), "long prompt"),
+            (pruned.count(RowKind::Text), "text"),
+        ];
+        let parts: Vec<_> =
+            parts.into_iter().filter(|(number, _)| *number > 0).map(|(number, name)| count(number, name)).collect();
+        let what = if parts.is_empty() { "no step".to_owned() } else { parts.join(" and ") };
         let sentence = format!(
-            "{which}: {} would be {}, about {} of {} tokens",
-            count(pruned.steps() as u64, what),
+            "{which}: {what} would be {}, about {} of {} tokens",
             done(settings.policy),
             about(pruned.saved_tokens()),
             about(tokens.tokens()),
@@ -154,47 +187,60 @@ fn folded(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
     sent.iter().for_each(|message| fold.push(&message.value));
     fold.request();
     let views = fold.views(sent.iter().map(|message| &message.value));
+    let messages: Vec<Value> = sent.iter().map(|message| message.value.clone()).collect();
+    let left = prune(&messages, settings);
+    let mut left = left.iter();
     let mut found = PrunedRequest::default();
-    // Of the digest whose messages are coming, its index and its answers.
-    let mut open: Option<(usize, HashSet<&str>)> = None;
-    let mut thoughtless = HashSet::new();
-    for (index, (message, view)) in sent.iter().zip(&views).enumerate() {
-        let id = answer_id(&message.value);
+    // Answers of the digest whose messages are coming, and answers that lose their thinking.
+    let (mut answers, mut thoughtless) = (HashSet::new(), HashSet::new());
+    for (message, view) in sent.iter().zip(&views) {
+        // All others are sent, in this order.
+        let after = if matches!(view, MessageView::Gone(_)) { None } else { left.next() };
+        let before = ConversationSize::of(&message.value).tokens();
+        let tokens_after = after.map_or(0, |after| ConversationSize::of(after).tokens());
         match view {
             MessageView::Whole => {}
-            MessageView::WithoutThinking | MessageView::Short | MessageView::Gone(None) => {
-                thoughtless.extend(id);
-                found.thinking_tokens += tokens_of(thinking_chars(&message.value));
+            MessageView::WithoutThinking | MessageView::Gone(None) => {
+                thoughtless.extend(answer_id(&message.value));
+                found.thinking_tokens += before.saturating_sub(tokens_after);
+            }
+            MessageView::Short => {
+                let text = after.and_then(|after| texts_of(after).find(|text| text.contains(FOLDED))).unwrap_or_default();
+                let handle = text.lines().last().and_then(handle_in);
+                found.rows.push(PrunedRow::new(RowKind::Prompt, message.line, handle, text, before, tokens_after));
             }
             MessageView::Digest(text) => {
-                let handle = text.lines().next().and_then(|line| line.rsplit_once("recall ")?.1.strip_suffix(']'));
-                found.rows.push(PrunedRow {
-                    line: message.line,
-                    steps: 0,
-                    handle: handle.map(str::to_owned),
-                    tokens_before: 0,
-                    tokens_after: tokens_of(text.encode_utf16().count() as u64),
-                    text: text.clone(),
-                });
-                open = Some((index, HashSet::new()));
+                let handle = text.lines().next().and_then(handle_in);
+                found.rows.push(PrunedRow::new(RowKind::Digest, message.line, handle, text, before, tokens_after));
+                answers = answer_id(&message.value).into_iter().collect();
             }
-            MessageView::Gone(Some(_)) => {}
+            MessageView::Gone(Some(_)) => {
+                answers.extend(answer_id(&message.value));
+                if let Some(row) = found.rows.iter_mut().rfind(|row| row.kind == RowKind::Digest) {
+                    row.tokens_before += before;
+                }
+            }
         }
-        let at = match view {
-            MessageView::Digest(_) => Some(index),
-            MessageView::Gone(at) => *at,
-            MessageView::Whole | MessageView::WithoutThinking | MessageView::Short => None,
-        };
-        if let (Some((first, ids)), Some(row)) = (&mut open, found.rows.last_mut())
-            && at == Some(*first)
+        if matches!(view, MessageView::Digest(_) | MessageView::Gone(Some(_)))
+            && let Some(row) = found.rows.iter_mut().rfind(|row| row.kind == RowKind::Digest)
         {
-            ids.extend(id);
-            row.steps = ids.len();
-            row.tokens_before += ConversationSize::of(&message.value).tokens();
+            row.steps = answers.len();
         }
     }
     found.steps_without_thinking = thoughtless.len();
     found
+}
+
+/// The handle at the end of a line in brackets.
+fn handle_in(line: &str) -> Option<&str> {
+    line.rsplit_once("recall ")?.1.strip_suffix(']')
+}
+
+/// The texts of a message.
+fn texts_of(message: &Value) -> impl Iterator<Item = &str> {
+    let content = &message["message"]["content"];
+    let blocks = content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
+    content.as_str().into_iter().chain(blocks)
 }
 
 /// What the reference design does with the messages of a request.
@@ -203,16 +249,9 @@ fn cut(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
     let left = prune(&messages, settings);
     let mut found = PrunedRequest::default();
     for (message, left) in sent.iter().zip(left.iter()).filter(|(message, left)| message.value != **left) {
-        let content = &left["message"]["content"];
-        let text = content.as_str().or_else(|| content.as_array()?.iter().find_map(|block| block["text"].as_str()));
-        found.rows.push(PrunedRow {
-            line: message.line,
-            steps: 1,
-            handle: None,
-            tokens_before: ConversationSize::of(&message.value).tokens(),
-            tokens_after: ConversationSize::of(left).tokens(),
-            text: text.unwrap_or_default().to_owned(),
-        });
+        let [before, after] = [&message.value, left].map(|message| ConversationSize::of(message).tokens());
+        let text = texts_of(left).find(|text| text.ends_with(MARKER)).unwrap_or_default();
+        found.rows.push(PrunedRow::new(RowKind::Text, message.line, None, text, before, after));
     }
     found
 }
@@ -223,26 +262,16 @@ fn answer_id(message: &Value) -> Option<&str> {
     id.filter(|_| message["type"] == "assistant")
 }
 
-/// The size of the thinking in a message.
-fn thinking_chars(message: &Value) -> u64 {
-    let blocks = message["message"]["content"].as_array().into_iter().flatten();
-    let thinking = blocks.filter(|block| block["type"] == "thinking").filter_map(|block| block["thinking"].as_str());
-    thinking.map(|text| text.encode_utf16().count() as u64).sum()
-}
-
-fn tokens_of(chars: u64) -> u64 {
-    ConversationSize { chars, media_blocks: 0 }.tokens()
-}
-
 fn table(rows: &[PrunedRow], output: &mut Output) -> anyhow::Result<()> {
     let handle = |row: &PrunedRow| row.handle.clone().unwrap_or_else(|| "-".to_owned());
+    let steps = |row: &PrunedRow| if row.kind == RowKind::Digest { row.steps.to_string() } else { "-".to_owned() };
     let widest = rows.iter().map(|row| handle(row).len()).max().unwrap_or(0).max("recall".len());
     output.line(format!("{:>6} {:>5} {:>8} {:>6}  {:widest$}  begins", "line", "steps", "before", "after", "recall"))?;
     for row in rows {
         let row = format!(
             "{:>6} {:>5} {:>8} {:>6}  {:widest$}  {}",
             row.line,
-            row.steps,
+            steps(row),
             group_thousands(row.tokens_before),
             group_thousands(row.tokens_after),
             handle(row),
@@ -256,7 +285,7 @@ fn table(rows: &[PrunedRow], output: &mut Output) -> anyhow::Result<()> {
 /// Returns the start of what a digest says, on one line, without control characters.
 fn begins(text: &str) -> String {
     // The first line of a digest is of its own, with the handle; and what was said may be white space alone.
-    let mut lines = text.split("\n- ").skip(usize::from(text.starts_with("[earlier context folded")));
+    let mut lines = text.split("\n- ").skip(usize::from(text.starts_with(FOLDED)));
     let said = lines.find(|line| !line.trim_start_matches("said:").trim().is_empty()).unwrap_or_default();
     // What is quoted may be megabytes; white space makes it shorter.
     let start: String = said.chars().take(4 * BEGINS).collect();
