@@ -543,7 +543,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
           lines.push(`- ${named}${handle ? ` (${handle})` : ""}`);
         }
         for (const text of textsAt(round, round.level, round.hasWholeTexts)) {
-          if (text) lines.push(`- said: ${text}`);
+          if (oneLine(text)) lines.push(`- said: ${text}`);
         }
       }
       return lines.join("\n");
@@ -600,8 +600,8 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
         kept = withContent(message, others);
       }
       if (cutPrompts.has(index) && longTexts(message).length) kept = withShortTexts(message);
-      // Others are not sent, so they part nothing.
-      if (isConversation(message) || message?.type === "attachment") endRun();
+      // What the client attaches, or does not send at all, parts nothing.
+      if (isConversation(message)) endRun();
       emit(kept, [message]);
     });
     endRun();

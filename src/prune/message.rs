@@ -65,9 +65,7 @@ pub(super) fn texts_of_block(block: &Value) -> Vec<(Option<usize>, &str)> {
             }
             _ => Vec::new(),
         },
-        Some("tool_use") if field("name").as_str().is_some_and(|name| WRITERS.contains(&name)) => {
-            texts_of_input(field("input"))
-        }
+        Some("tool_use") if field("name").as_str().is_some_and(|name| WRITERS.contains(&name)) => texts_of_input(field("input")),
         _ => Vec::new(),
     }
 }
@@ -131,6 +129,7 @@ pub fn text_at(message: &Value, block_index: usize, part: Option<usize>) -> Opti
         Value::Array(blocks) => texts_of_block(blocks.get(block_index)?),
         _ => return None,
     };
-    let wanted: Vec<&str> = texts.into_iter().filter(|(number, _)| part.is_none() || *number == part).map(|(_, text)| text).collect();
+    let wanted: Vec<&str> =
+        texts.into_iter().filter(|(number, _)| part.is_none() || *number == part).map(|(_, text)| text).collect();
     (!wanted.is_empty()).then(|| wanted.join("\n"))
 }

@@ -90,7 +90,8 @@ fn what_is_taken_out_leaves_no_empty_group_but_the_user_s() {
         String::from_utf8(uninstall(text.as_bytes()).unwrap()).unwrap()
     };
     assert_eq!(gone(&format!(r#"{{"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "hooks": [{OURS}]}}"#)), "{}");
-    let commented = format!(r#"{{"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "comment": "why", "hooks": [{OURS}]}}"#);
+    let commented =
+        format!(r#"{{"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "comment": "why", "hooks": [{OURS}]}}"#);
     assert_snapshot!(gone(&commented), @r#"{"hooks": {"PreToolUse": [{"matcher": "Write|Edit|MultiEdit|NotebookEdit|Task|Agent", "comment": "why", "hooks": []}]}}"#);
     assert_snapshot!(gone(&format!(r#"{{"matcher": "Bash", "hooks": []}}, {{"hooks": [{OURS}]}}"#)), @r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": []}]}}"#);
     // Where we write no matcher, whoever wrote one had a reason.

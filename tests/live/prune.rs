@@ -43,17 +43,12 @@ fn old_text_is_cut(version: &str) {
             index + 1
         );
         for (turn, prompt) in turns[..protected].iter().zip(&prompts) {
-            assert_eq!(
-                cut(turn),
-                (&prompt[..KEPT_CHARS], prompt.len()),
-                "{version}, request {}: an old turn",
-                index + 1
-            );
+            assert_eq!(cut(turn), (&prompt[..KEPT_CHARS], prompt.len()), "{version}, request {}: an old turn", index + 1);
         }
         assert_eq!(request.messages().len(), unpatched[index].messages().len(), "no message is lost");
     }
     let (before, after) = (unpatched[7].tokens, patched[7].tokens);
-    assert!(after < before * 3 / 4, "{version}: the last request has {after} tokens, {before} unpatched");
+    assert!(after < before * 4 / 5, "{version}: the last request has {after} tokens, {before} unpatched");
     assert!(patched[7].tokens < patched[5].tokens * 5 / 4, "{version}: what is sent stays bounded");
     println!("{version}: the last of 8 requests has {after} estimated tokens patched, {before} unpatched");
 
@@ -67,7 +62,8 @@ fn at_once(client: Client) -> Client {
 
 /// What was kept of a text, and how long it was.
 fn cut(text: &str) -> (&str, usize) {
-    let (kept, rest) = text.split_once("\n[earlier context folded: the rest of ").unwrap_or_else(|| panic!("was not cut: {text}"));
+    let (kept, rest) =
+        text.split_once("\n[earlier context folded: the rest of ").unwrap_or_else(|| panic!("was not cut: {text}"));
     let (chars, handle) = rest.split_once(" characters, recall ctx:").unwrap_or_else(|| panic!("has no handle: {rest}"));
     assert!(handle.ends_with(".0]"), "{handle}");
     (kept, chars.parse().unwrap())
@@ -224,12 +220,11 @@ fn works_with_tools(version: &str) {
     for (path, word) in paths.iter().zip(words) {
         fs::write(path, format!("The word is {word}, and this line says nothing but that.\n").repeat(500)).unwrap();
     }
-    let called = paths.clone();
     let script = move |request: &ApiRequest| match request.brings_tool_result() {
         true => ScriptedReply::Text("Read it.".into()),
         false => ScriptedReply::ToolUse {
             name: "Read".into(),
-            input: json!({ "file_path": called[request.human_prompts().len() - 1] }),
+            input: json!({ "file_path": paths[request.human_prompts().len() - 1] }),
         },
     };
     let stub = Stub::start_with(script, Options::default()).unwrap();
@@ -240,15 +235,16 @@ fn works_with_tools(version: &str) {
     assert_eq!(requests.len(), 6, "{version}: a call and an answer for each prompt");
     let last = requests.last().unwrap();
     let sent = last.body["messages"].to_string();
-    for (index, (path, word)) in paths.iter().zip(words).enumerate() {
+    for (index, word) in words.into_iter().enumerate() {
         let is_newest = index + 1 == words.len();
         assert_eq!(sent.contains(&format!("The word is {word}, ")), is_newest, "{version}: {word} in {sent}");
-        assert_eq!(sent.contains(&format!("- Read {path} (ctx:")), !is_newest, "{version}: {path} in {sent}");
     }
+    assert_eq!(sent.matches("[earlier context folded: 1 step, recall ctx:").count(), 2, "{version}: {sent}");
     // Each call that is left has its result.
     let blocks: Vec<_> = last.messages().iter().filter_map(|message| message["content"].as_array()).flatten().collect();
     let calls: Vec<_> = blocks.iter().filter(|block| block["type"] == "tool_use").map(|block| &block["id"]).collect();
-    let results: Vec<_> = blocks.iter().filter(|block| block["type"] == "tool_result").map(|block| &block["tool_use_id"]).collect();
+    let results: Vec<_> =
+        blocks.iter().filter(|block| block["type"] == "tool_result").map(|block| &block["tool_use_id"]).collect();
     assert_eq!((calls.len(), calls), (1, results), "{version}");
 }
 

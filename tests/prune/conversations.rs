@@ -41,7 +41,12 @@ pub fn conversations() -> impl Strategy<Value = Vec<Value>> {
                         let day = 1 + hours / 24;
                         fields.insert(
                             "timestamp".into(),
-                            json!(format!("2026-10-{day:02}T{:02}:{minutes:02}:{:02}.{:03}Z", hours % 24, seconds % 60, index % 1_000)),
+                            json!(format!(
+                                "2026-10-{day:02}T{:02}:{minutes:02}:{:02}.{:03}Z",
+                                hours % 24,
+                                seconds % 60,
+                                index % 1_000
+                            )),
                         );
                     }
                 }
@@ -65,7 +70,8 @@ pub fn conversations() -> impl Strategy<Value = Vec<Value>> {
 fn large_round() -> impl Strategy<Value = Vec<Value>> {
     let size = select(vec![0_usize, 90, 800, 6_000, 20_000, 60_000]);
     let input = prop_oneof![
-        select(vec!["/p/a.rs", "/p/CLAUDE.md", "C:\\p\\b.rs", "", "/p/with a\nbreak"]).prop_map(|path| json!({"file_path": path})),
+        select(vec!["/p/a.rs", "/p/CLAUDE.md", "C:\\p\\b.rs", "", "/p/with a\nbreak"])
+            .prop_map(|path| json!({"file_path": path})),
         text().prop_map(|command| json!({"command": command})),
         any_json(),
     ];

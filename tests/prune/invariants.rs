@@ -18,7 +18,8 @@ fn config() -> ProptestConfig {
 }
 
 fn is_digest(message: &Value) -> bool {
-    message["isMeta"] == true && message["message"]["content"].as_str().is_some_and(|text| text.starts_with("[earlier context folded: "))
+    message["isMeta"] == true
+        && message["message"]["content"].as_str().is_some_and(|text| text.starts_with("[earlier context folded: "))
 }
 
 fn blocks(message: &Value) -> &[Value] {

@@ -7,7 +7,8 @@ use crate::prune::messages::{assistant, text, user};
 use crate::prune::variables::Environment;
 use crate::prune::{assert_untouched, prune_with_both};
 
-const LONG: &str = "Please read every file in the folder before you answer, and say which of them have changed since the release.";
+const LONG: &str =
+    "Please read every file in the folder before you answer, and say which of them have changed since the release.";
 
 fn environment() -> Environment {
     [(POLICY_VAR, "reference"), (THRESHOLD_VAR, "0")].map(|(name, value)| (name, value.to_owned())).into()

@@ -107,7 +107,9 @@ fn protected_tools_and_files_stay() {
     talk.calls("Read", &json!({"file_path": "/p/CLAUDE.md"}), "y".repeat(26_000).into());
     talk.reads(8, 26_000).waits(300).prompt("So?");
     let pruned = prune_with_both(&talk.messages, &small());
-    let kept = pruned.iter().filter(|message| message["message"]["content"][0]["content"].as_str().is_some_and(|text| text.starts_with('y')));
+    let kept = pruned
+        .iter()
+        .filter(|message| message["message"]["content"][0]["content"].as_str().is_some_and(|text| text.starts_with('y')));
     assert_eq!(kept.count(), 2);
     assert_eq!(digests(&pruned).len(), 1);
 }
@@ -168,10 +170,13 @@ fn what_the_client_wrote_parts_digests_and_stays() {
     let mut talk = Talk::default();
     talk.prompt("Look.").reads(4, 26_000).meta("a reminder").reads(6, 26_000).waits(300).prompt("So?");
     talk.messages.insert(9, json!({"type": "progress", "data": {}}));
+    talk.messages.insert(13, json!({"type": "attachment", "attachment": {"type": "total_tokens_reminder"}}));
     let pruned = prune_with_both(&talk.messages, &small());
     assert_eq!(digests(&pruned).len(), 2);
     assert!(pruned.iter().any(|message| message["message"]["content"] == "a reminder"));
-    assert!(pruned.iter().any(|message| message["type"] == "progress"));
+    for kind in ["progress", "attachment"] {
+        assert!(pruned.iter().any(|message| message["type"] == kind), "{kind}");
+    }
     assert_eq!(results(&pruned), 1, "with less than 8,000 tokens behind it");
 }
 

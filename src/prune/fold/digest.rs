@@ -21,7 +21,7 @@ pub(super) fn digest(rounds: &[&Round], ends: Option<(String, String)>) -> Strin
                 }
             }
         }
-        for said in round.texts_at(round.level, round.has_whole_texts).filter(|said| !said.is_empty()) {
+        for said in round.texts_at(round.level, round.has_whole_texts).filter(|said| !one_line(said).is_empty()) {
             text.push_str("\n- said: ");
             text.push_str(said);
         }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use super::Fold;
 use super::digest::digest;
 use super::prompt::{long_texts, shortened};
 use super::round::{Level, Round, digits, is_thinking};
-use super::Fold;
-use crate::settings::PruneSettings;
 use crate::message::{conversation_content, is_type};
+use crate::settings::PruneSettings;
 
 /// What is sent of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,9 +52,9 @@ impl Fold {
             if prompt.is_ok_and(|prompt| prompt.is_cut && prompt.long_units > 0) {
                 views[index] = MessageView::Short;
             }
-            // Others are not sent, so they part nothing.
-            let is_sent = ["user", "assistant", "attachment"].iter().any(|kind| is_type(message, kind));
-            if is_sent && !matches!(views[index], MessageView::Gone(_)) {
+            // What the client attaches, or does not send at all, parts nothing.
+            let is_of_conversation = is_type(message, "user") || is_type(message, "assistant");
+            if is_of_conversation && !matches!(views[index], MessageView::Gone(_)) {
                 run.end(&mut views);
             }
         }
@@ -63,7 +63,7 @@ impl Fold {
     }
 }
 
-/// Folded rounds with nothing between them that is sent.
+/// Folded rounds with no message of the conversation between them.
 #[derive(Default)]
 struct Run<'f> {
     at: Option<usize>,

@@ -14,10 +14,10 @@ use super::policy::{BlockCut, Policy, PolicyTracker};
 use super::prices::Price;
 use super::references::{Place, References};
 use super::weigh::{WeighedBlock, WeighedConversation};
-use crate::fold::prompt;
-use crate::fold::MessageView;
-use crate::text::utf16_len;
 use crate::CHARS_PER_TOKEN;
+use crate::fold::MessageView;
+use crate::fold::prompt;
+use crate::text::utf16_len;
 
 /// Median of the tokens that 93 real compactions left beside system prompt and tools: the summary, files that the client reads again,
 /// and the like.
