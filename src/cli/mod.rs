@@ -79,7 +79,7 @@ struct Global {
 enum CliCommand {
     /// Patch the installed Claude Code, verify it, or revert it
     Patch(patch::PatchArgs),
-    /// Show what pruning would cut from a session, and the savings
+    /// Show what pruning would fold in a session, and what that saves
     Prune(prune::PruneArgs),
     /// Import, search, restore and export archived sessions
     Archive(archive::ArchiveArgs),

@@ -12,15 +12,15 @@ use serde_json::Value;
 use super::HookContext;
 use super::recall_history::AlreadyRecalled;
 use ctxbridge_common::digest;
-use ctxbridge_prune::RangeHandle;
 use ctxbridge_prune::reference::MARKER;
+use ctxbridge_prune::{Handle, RangeHandle};
 
 /// Tools that write files.
 const WRITERS: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
 /// What all placeholders begin with.
 const BEGIN: &str = "[earlier context ";
-/// Begin of a digest, what is before its handle, and its end.
+/// Begin of the others, what is before their handle, and their end.
 const DIGEST: &str = "[earlier context folded: ";
 const BEFORE_HANDLE: &str = ", recall ";
 const END: char = ']';
@@ -43,8 +43,8 @@ pub(super) fn reason_to_deny(context: &HookContext) -> Option<String> {
 /// A placeholder.
 #[derive(Debug, PartialEq, Eq)]
 enum Placeholder<'t> {
-    /// The header of a digest, and its handle.
-    Digest(&'t str, RangeHandle),
+    /// The header of a digest or what is behind the start of a long prompt, and the handle.
+    Folded(&'t str, &'t str),
     /// What is behind the start of a text whose rest was cut, by the reference policy.
     Cut,
 }
@@ -52,7 +52,7 @@ enum Placeholder<'t> {
 impl Placeholder<'_> {
     fn text(&self) -> &str {
         match self {
-            Self::Digest(text, _) => text,
+            Self::Folded(text, _) => text,
             Self::Cut => MARKER.trim_start(),
         }
     }
@@ -60,9 +60,9 @@ impl Placeholder<'_> {
     fn reason(&self, tool: &str) -> String {
         let text = self.text();
         let original = match self {
-            Self::Digest(_, range) => format!(
-                "Get the original messages with the tool `recall` of the MCP server ctxbridge, handle `{range}`, or with \
-                 `ctxbridge recall {range}` in a shell."
+            Self::Folded(_, handle) => format!(
+                "Get the original with the tool `recall` of the MCP server ctxbridge, handle `{handle}`, or with \
+                 `ctxbridge recall {handle}` in a shell."
             ),
             Self::Cut => {
                 "Find the original with the tool `search` of the MCP server ctxbridge, or with `ctxbridge recall WORDS` in a \
@@ -107,7 +107,8 @@ fn placeholders_in(text: &str) -> impl Iterator<Item = Placeholder<'_>> {
         }
         let header = &rest[..=rest.find([END, '\n']).filter(|_| rest.starts_with(DIGEST))?];
         let (_, handle) = header.strip_suffix(END)?.split_once(BEFORE_HANDLE)?;
-        Some(Placeholder::Digest(header, handle.parse().ok()?))
+        let is_handle = handle.parse::<RangeHandle>().is_ok() || handle.parse::<Handle>().is_ok();
+        is_handle.then_some(Placeholder::Folded(header, handle))
     })
 }
 
@@ -135,6 +136,9 @@ mod tests {
             let reason = found(&input).unwrap_or_else(|| panic!("{input}"));
             assert!(reason.contains(HEADER) && reason.contains("`ctxbridge recall ctx:1a2b3c4d..5e6f7a8b`"), "{reason}");
         }
+        let rest = "[earlier context folded: the rest of 70000 characters, recall ctx:1a2b3c4d.0]";
+        let reason = found(&json!({ "content": format!("The log\n{rest}") })).expect("a placeholder");
+        assert!(reason.contains(rest) && reason.contains("`ctxbridge recall ctx:1a2b3c4d.0`"), "{reason}");
         let cut = found(&json!({ "content": format!("The port is{MARKER}") })).expect("a placeholder");
         assert!(cut.contains("`[earlier context pruned]`") && cut.contains("`ctxbridge recall WORDS`"), "{cut}");
     }
