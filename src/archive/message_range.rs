@@ -437,8 +437,8 @@ mod tests {
         named["parentUuid"] = json!(uuid(2));
         insta::assert_snapshot!(error("ctx:00000001..00000002", &[]), @"no transcript and no archived session has the messages of ctx:00000001..00000002");
         insta::assert_snapshot!(error("ctx:00000001..00000002", &[&[one.clone(), named]]), @"no transcript and no archived session has the last message of ctx:00000001..00000002, whose id begins with 00000002");
-        insta::assert_snapshot!(error("ctx:00000001..00000002", &[&[two.clone()]]), @"no transcript and no archived session has the first message of ctx:00000001..00000002, whose id begins with 00000001");
-        insta::assert_snapshot!(error("ctx:00000001..00000002", &[&[one.clone()], &[other]]), @"the first message of ctx:00000001..00000002 is in session s and the last one in session t, and a range is within one transcript; `ctxbridge archive show s --full` prints all of the first session");
+        insta::assert_snapshot!(error("ctx:00000001..00000002", &[std::slice::from_ref(&two)]), @"no transcript and no archived session has the first message of ctx:00000001..00000002, whose id begins with 00000001");
+        insta::assert_snapshot!(error("ctx:00000001..00000002", &[std::slice::from_ref(&one), &[other]]), @"the first message of ctx:00000001..00000002 is in session s and the last one in session t, and a range is within one transcript; `ctxbridge archive show s --full` prints all of the first session");
         insta::assert_snapshot!(error("ctx:00000002..00000001", &[&[one.clone(), two.clone()]]), @"the last message of ctx:00000002..00000001 comes before the first one; `ctxbridge recall ctx:00000001..00000002` gives what is between them");
         insta::assert_snapshot!(error("ctx:00000001..00000002", &[&[one, like_one, two]]), @"several messages of session s have an id that begins with 00000001; `ctxbridge archive show s --full` prints all of it");
     }

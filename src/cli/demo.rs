@@ -1,15 +1,16 @@
 //! `ctxbridge demo`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use clap::builder::styling::AnsiColor;
 use serde_json::json;
 
-use super::output::{BOLD, DIM, GOOD, duration, size, styled};
+use super::output::{BOLD, DIM, GOOD, count, duration, size, styled};
 use super::{CommandOutcome, Output};
-use crate::demo::{self, PROMPT_CHARS, PROMPTS, bars};
+use crate::demo::{self, DemoConversation, PROMPTS, bars};
 use ctxbridge_client::releases;
 use ctxbridge_common::digest;
 use ctxbridge_patch::catalog::Catalog;
@@ -63,10 +64,7 @@ impl DemoArgs {
             story.detail(site)?;
         }
 
-        story.tell(&format!(
-            "a conversation of {PROMPTS} prompts of {}K characters with the unpatched client",
-            PROMPT_CHARS / 1_000
-        ))?;
+        story.tell(&format!("a conversation of {PROMPTS} prompts with the unpatched client: to each, the model reads a file"))?;
         let unpatched = demo::converse(&target)?;
         story.detail(&summary(&unpatched))?;
 
@@ -84,7 +82,11 @@ impl DemoArgs {
         story.tell("the same conversation with the patched client")?;
         let patched = demo::converse(&target)?;
         story.detail(&summary(&patched))?;
-        story.chart(&bars(&unpatched, &patched))?;
+        story.chart(&bars(&unpatched.tokens, &patched.tokens))?;
+        let recalled = recall(&patched, &scratch.path().join("data"))?;
+        if let Some((handle, characters)) = &recalled {
+            story.tell(&format!("ctxbridge recall {handle}: what was folded, {characters} characters"))?;
+        }
 
         let state = patcher.verify(&target)?.state;
         ensure!(state == TargetState::Patched, "the patched copy does not verify: {state:?}");
@@ -99,12 +101,14 @@ impl DemoArgs {
         let elapsed_ms = begun.elapsed().as_millis() as u64;
         if output.json {
             output.value(&json!({
-                "version": target.version, "sites": sites, "unpatched_tokens": unpatched, "patched_tokens": patched,
+                "version": target.version, "sites": sites, "unpatched_tokens": unpatched.tokens, "patched_tokens": patched.tokens,
+                "unpatched_compactions": unpatched.compactions, "patched_compactions": patched.compactions,
                 "original_sha256": original, "patched_sha256": applied.patched_sha256, "reverted_sha256": now,
                 "grew_by_bytes": applied.grew_by_bytes, "elapsed_ms": elapsed_ms,
             }))?;
         } else {
             output.line("")?;
+            output.line(comparison(&unpatched, &patched))?;
             output.line(format!("{} `ctxbridge patch apply` does this to your own client.", styled(GOOD, "done.")))?;
         }
         Ok(CommandOutcome::Yes)
@@ -123,10 +127,34 @@ impl DemoArgs {
     }
 }
 
-fn summary(tokens: &[u64]) -> String {
-    let total: u64 = tokens.iter().sum();
-    let last = tokens.last().copied().unwrap_or(0);
-    format!("{} requests, {:.0}K input tokens in all, {:.0}K in the last", tokens.len(), total as f64 / 1e3, last as f64 / 1e3)
+fn summary(conversation: &DemoConversation) -> String {
+    let total: u64 = conversation.tokens.iter().sum();
+    let compactions = count(conversation.compactions as u64, "compaction");
+    format!("{} requests, {:.0}K input tokens in all, {compactions}", conversation.tokens.len(), total as f64 / 1e3)
+}
+
+/// What patching changed, in a sentence.
+fn comparison(unpatched: &DemoConversation, patched: &DemoConversation) -> String {
+    let total = |conversation: &DemoConversation| conversation.tokens.iter().sum::<u64>() as f64;
+    let compactions = |count: usize| if count == 0 { "no".to_owned() } else { count.to_string() };
+    let (before, after) = (compactions(unpatched.compactions), compactions(patched.compactions));
+    let share = 100.0 * (1.0 - total(patched) / total(unpatched));
+    let (less, share) = if share < 0.0 { ("more", -share) } else { ("fewer", share) };
+    format!(
+        "With the patch: {after} compaction instead of {before}, {share:.0} % {less} tokens sent, and all of it can be recalled."
+    )
+}
+
+/// Recalls the first result that was folded, from the client's transcript; its handle and its length. `None` if nothing was.
+fn recall(patched: &DemoConversation, data: &Path) -> anyhow::Result<Option<(String, usize)>> {
+    let Some(handle) = patched.handles.first() else { return Ok(None) };
+    let program = std::env::current_exe().context("cannot find ctxbridge itself")?;
+    let mut command = Command::new(program);
+    command.args(["recall", handle]).current_dir(patched.client.project()).env("HOME", patched.client.home());
+    command.env("USERPROFILE", patched.client.home()).env("CTXBRIDGE_DATA_DIR", data).env_remove("CLAUDE_CONFIG_DIR");
+    let recalled = command.output().context("cannot run ctxbridge recall")?;
+    ensure!(recalled.status.success(), "{handle} is not recalled: {}", String::from_utf8_lossy(&recalled.stderr));
+    Ok(Some((handle.clone(), String::from_utf8_lossy(&recalled.stdout).chars().count())))
 }
 
 /// Narrates the demo step by step; silent when the result is JSON.

@@ -11,19 +11,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use semver::Version;
+use serde_json::json;
 
 use ctxbridge_client::{Client, ClientError, ConversationLimits};
 use ctxbridge_patch::inspect::without_patches;
 use ctxbridge_patch::install::{Target, TargetError, TargetOpenError};
 use ctxbridge_patch::swap::{self, Attributes, Ownership, SwapError};
-use ctxbridge_stub::{Stub, StubError};
+use ctxbridge_stub::{ApiRequest, Options as StubOptions, RequestKind, ScriptedReply, Stub, StubError};
 
 pub use bars::bars;
 
-/// Number of prompts in the conversation.
-pub const PROMPTS: usize = 12;
-/// Characters in each prompt.
-pub const PROMPT_CHARS: usize = 20_000;
+/// Number of prompts in the conversation. To each, the model reads a file and says what it found.
+pub const PROMPTS: usize = 13;
+/// Lines of a file: about 13,000 tokens, so that the conversation does not fit into the window.
+const FILE_LINES: usize = 800;
+
+/// The window that the client takes the model to have, and the variable that says so to newer ones.
+const WINDOW_TOKENS: u64 = 200_000;
+const WINDOW_VAR: &str = "CLAUDE_CODE_AUTO_COMPACT_WINDOW";
 
 /// Errors from running the demo.
 #[derive(Debug, thiserror::Error)]
@@ -109,37 +114,59 @@ fn copy_folder(from: &Path, to: &Path, link: bool) -> Result<(), DemoError> {
     Ok(())
 }
 
-/// The prompts of the scripted conversation: each begins with its number and is [`PROMPT_CHARS`] characters long.
-pub fn prompts() -> Vec<String> {
-    let line = |number: usize, at: usize| format!("{at:05} worker-{number} finished job {} without an error\n", at * 7 % 1_000);
-    (1..=PROMPTS)
-        .map(|number| {
-            let mut prompt = format!("Question {number}: what stands out in this log?\n");
-            let mut at = 0;
-            while prompt.len() < PROMPT_CHARS {
-                prompt += &line(number, at);
-                at += 1;
-            }
-            prompt.truncate(PROMPT_CHARS);
-            prompt
-        })
-        .collect()
+/// What was sent in a conversation.
+#[derive(Debug)]
+pub struct DemoConversation {
+    /// Estimated input tokens of each request.
+    pub tokens: Vec<u64>,
+    /// Number of summaries that the client asked for.
+    pub compactions: usize,
+    /// Handles of results in the digests of the last request.
+    pub handles: Vec<String>,
+    /// The client, with its transcript in its home.
+    pub client: Client,
 }
 
-/// Has the conversation with a client and returns the estimated input tokens of each request.
+/// Has the conversation with a client.
 ///
 /// # Errors
 /// If the client does not run, breaks a rule of the API, or reports an error.
-pub fn converse(client: &Target) -> Result<Vec<u64>, DemoError> {
-    let stub = Stub::start()?;
-    let conversation = offline(client)?.api(&stub.url()).converse(&prompts(), ConversationLimits::default())?;
+pub fn converse(target: &Target) -> Result<DemoConversation, DemoError> {
+    let client = offline(target)?.env(WINDOW_VAR, WINDOW_TOKENS.to_string());
+    let files = (1..=PROMPTS).map(|number| {
+        let path = client.project().join(format!("worker-{number}.log"));
+        let line = |at: usize| format!("{at:05} worker-{number} finished job {} without an error\n", at * 7 % 1_000);
+        let copied = |cause| DemoError::Copy { from: path.clone(), to: path.clone(), cause };
+        fs::write(&path, (0..FILE_LINES).map(line).collect::<String>()).map_err(copied)?;
+        Ok(path)
+    });
+    let mut files = files.collect::<Result<Vec<PathBuf>, DemoError>>()?.into_iter().cycle();
+    let script = move |request: &ApiRequest| {
+        let next = if request.brings_tool_result() { None } else { files.next() };
+        next.map_or_else(
+            || ScriptedReply::Text("Nothing stands out: each job finished.".into()),
+            |path| ScriptedReply::ToolUse { name: "Read".into(), input: json!({ "file_path": path }) },
+        )
+    };
+    let stub = Stub::start_with(script, StubOptions::default())?;
+    let prompts: Vec<String> = (1..=PROMPTS).map(|number| format!("What stands out in worker-{number}.log?")).collect();
+    let client = client.api(&stub.url()).arg("--allowedTools").arg("Read");
+    let conversation = client.converse(&prompts, ConversationLimits::default())?;
     if let Some(violation) = stub.violations().first() {
         return Err(DemoError::Conversation(format!("the API would have refused a request: {violation}")));
     }
     if !conversation.is_success() {
         return Err(DemoError::Conversation(conversation.diagnostics));
     }
-    Ok(stub.main_requests().iter().map(|request| request.tokens).collect())
+    let requests = stub.main_requests();
+    let last = requests.last().map(|request| request.body["messages"].to_string()).unwrap_or_default();
+    let handle = |rest: &str| rest.split_once(')').map(|(digits, _)| format!("ctx:{digits}"));
+    Ok(DemoConversation {
+        tokens: requests.iter().map(|request| request.tokens).collect(),
+        compactions: stub.requests().iter().filter(|request| request.kind == RequestKind::Compaction).count(),
+        handles: last.split(" (ctx:").skip(1).filter_map(handle).collect(),
+        client,
+    })
 }
 
 /// Returns a client to run, cut off from the network as far as its release allows.

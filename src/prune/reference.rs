@@ -27,8 +27,8 @@ pub fn prune<'a>(messages: &'a [Value], settings: &PruneSettings) -> Cow<'a, [Va
     if size.tokens() < settings.threshold_tokens {
         return pruned;
     }
-    for index in 0..users[older] {
-        for (block, text) in cuttable_texts(&messages[index]) {
+    for (index, message) in messages.iter().enumerate().take(users[older]) {
+        for (block, text) in cuttable_texts(message) {
             if let Some(short) = shortened(text, settings.max_chars) {
                 let content = &mut pruned.to_mut()[index]["message"]["content"];
                 let place = if content.is_string() { content } else { &mut content[block]["text"] };

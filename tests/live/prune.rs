@@ -11,13 +11,23 @@ use serde_json::json;
 
 use super::{Installation, ended_well};
 
+/// Prompts of 20,000 characters, each of which begins with its number.
+fn long_prompts(count: usize) -> Vec<String> {
+    let line = |number: usize, at: usize| format!("{at:05} worker-{number} finished job {} without an error\n", at * 7 % 1_000);
+    let prompt = |number| {
+        let lines: String = (0..500).map(|at| line(number, at)).collect();
+        format!("Question {number}: what stands out in this log?\n{lines}")[..20_000].to_owned()
+    };
+    (1..=count).map(prompt).collect()
+}
+
 /// What stays of a long prompt.
 const KEPT_CHARS: usize = 4_000;
 
 /// Eight prompts of 20,000 characters: the unpatched client sends all of them whole every time, the patched one the newest four.
 fn old_text_is_cut(version: &str) {
     let installation = Installation::of(version);
-    let prompts = demo::prompts()[..8].to_vec();
+    let prompts = long_prompts(8);
 
     let stub = Stub::start().unwrap();
     ended_well(&stub, &installation.converse(&stub, &prompts));
@@ -192,7 +202,7 @@ answers_patched! {
 fn the_patch_can_be_switched_off_and_tuned_by_environment() {
     let installation = Installation::of("2.1.112");
     installation.apply();
-    let prompts = &demo::prompts()[..3];
+    let prompts = &long_prompts(3);
 
     let stub = Stub::start().unwrap();
     let client = at_once(installation.client().api(&stub.url()).env("CLAUDE_TEXT_PRUNE", "0").env("CLAUDE_TEXT_PRUNE_KEEP", "1"));
