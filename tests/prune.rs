@@ -31,6 +31,7 @@ fn prune_with_both<'a>(messages: &'a [Value], environment: &Environment) -> Cow<
     pruned
 }
 
+#[expect(clippy::ptr_arg, reason = "what is asked is how it is held")]
 fn is_input(pruned: &Cow<'_, [Value]>) -> bool {
     matches!(pruned, Cow::Borrowed(_))
 }

@@ -31,7 +31,7 @@ fn text_before_the_newest_messages_of_people_is_cut() {
     assert_eq!(pruned[0], user(short.as_str()));
     assert_eq!(pruned[1]["message"]["content"][0], text(&short));
     assert_eq!((&pruned[1]["message"]["content"][1], &pruned[2..]), (&messages[1]["message"]["content"][1], &messages[2..]));
-    assert_untouched(&pruned.to_vec(), &environment());
+    assert_untouched(&pruned, &environment());
 }
 
 #[test]

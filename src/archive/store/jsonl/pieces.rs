@@ -1,7 +1,7 @@
 /*!
 Reading of transcript files, piece by piece, and of what can be read of a damaged piece.
 
-A piece is as it was archived if its SHA-256 is the right one. Else the checksums of its blocks ([`sums`]) tell which bits were
+A piece is as it was archived if its SHA-256 is the right one. Else the checksums of its blocks ([`sums`](super::sums)) tell which bits were
 flipped, and the SHA-256 has to be right once they are turned back. Where other bytes are damaged as well, those of sound blocks can
 be read.
 */
