@@ -246,6 +246,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     const windowTokens = numberOf("_WINDOW", 1, DEFAULT_WINDOW);
     const sizes = [];
     const thinking = [];
+    const isPinned = [];
     const roundOf = [];
     const isThoughtGone = [];
     const rounds = [];
@@ -271,15 +272,6 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
 
     const isHourly = () => written[1] > written[0];
     const write = () => (isHourly() ? 200 : 125);
-
-    const isPinned = (index) => {
-      let pinned = false;
-      for (const prompt of prompts) {
-        if (prompt.index > index) break;
-        pinned = prompt.isPinned;
-      }
-      return pinned;
-    };
 
     const isProtected = (name, input) =>
       PROTECTED_TOOLS.includes(name) ||
@@ -356,7 +348,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
 
     const sizeAt = (round, level) => {
       if (level !== WHOLE) return foldedSize(round, level, hasWholeTexts(round));
-      return isPinned(round.first) ? round.units : round.units - round.thinkingUnits;
+      return isPinned[round.first] ? round.units : round.units - round.thinkingUnits;
     };
 
     // What is left, and the steps that it takes: [number of the round, level].
@@ -367,7 +359,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       rest -= unitsOfPrompts();
       for (let index = 0; index < newest.first; index += 1) {
         const isFolded = rounds[roundOf[index]]?.level > WHOLE;
-        if (!isThoughtGone[index] && !isFolded && !isPinned(index)) {
+        if (!isThoughtGone[index] && !isFolded && !isPinned[index]) {
           rest -= thinking[index];
         }
       }
@@ -384,7 +376,10 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
         for (let index = round.last + 1; index < at; index += 1) behind += sizes[index];
         at = round.last + 1;
         const isNew = number + 1 === rounds.length || behind < unitsOf(TAIL_TOKENS);
-        if (isNew || !isFoldable(round) || isPinned(round.first)) continue;
+        if (isNew || isPinned[round.first]) continue;
+        // It is complete, as another one follows.
+        round.isFoldable ??= isFoldable(round);
+        if (!round.isFoldable) continue;
         if (round.level < LINES) order.push([-2 * behind, number, LINES]);
         if (round.level < COUNT) order.push([-behind, number, COUNT]);
       }
@@ -405,7 +400,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       const newest = rounds.at(-1);
       if (!newest) return;
       for (let index = 0; index < newest.first; index += 1) {
-        isThoughtGone[index] ||= !isPinned(index);
+        isThoughtGone[index] ||= !isPinned[index];
       }
       for (const prompt of prompts) prompt.isCut ||= prompt.isDue;
       for (const [number, level] of steps) rounds[number].level = level;
@@ -450,13 +445,18 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       const grown = tokensOf(left) - tokensOf(after);
       const wanted = keepTokens || 13000 + Math.trunc(window / 100);
       const keep = Math.max(0, Math.min(wanted, Math.trunc((limit - system) / 2)));
-      const isDue = isFull || (isCold && grown >= MIN_GROWN_TOKENS) || grown >= STEPS * keep;
+      // Much that came is a reason, if the rewrite of half of what is to be left would pay.
+      const pays = (rest) =>
+        (write() - READ) * rest * 1000 <= BUDGET * unprunedCost + 1000 * (unprunedCost - cost);
+      const isDue =
+        isFull ||
+        (isCold && grown >= MIN_GROWN_TOKENS) ||
+        (grown >= STEPS * keep && pays(Math.trunc(keep / 2)));
       let isPruned = false;
       if (isDue && tokensOf(whole) >= threshold) {
         const [rest, steps] = planFor(unitsOf(isCold ? Math.trunc((keep * 3) / 2) : keep));
-        const price = (write() - READ) * tokensOf(rest) * 1000;
-        const pays = price <= BUDGET * unprunedCost + 1000 * (unprunedCost - cost);
-        if (tokensOf(left) - tokensOf(rest) >= MIN_SAVED_TOKENS && (isFull || isCold || pays)) {
+        const isFree = isFull || isCold || pays(tokensOf(rest));
+        if (tokensOf(left) - tokensOf(rest) >= MIN_SAVED_TOKENS && isFree) {
           apply(steps);
           left = rest;
           after = rest;
@@ -492,6 +492,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
           results: [],
           isOdd: false,
           isProtected: false,
+          isFoldable: undefined,
         });
       }
       const [chars, media] = sizeOf(contentOf(message));
@@ -525,6 +526,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       const time = timeOf(message);
       if (!(time <= newestMs) && !Number.isNaN(time)) newestMs = time;
       thinking[index] ??= 0;
+      isPinned[index] = prompts.at(-1)?.isPinned ?? false;
       sizes.push(size);
     };
 

@@ -10,7 +10,7 @@
 //!
 //! Settings come from the environment, at every request ([`PruneSettings`]). The patch was applied with values for those that are not set
 //! there. [`PrunePolicy::Fold`] is the default: whole old rounds become lines of a [digest](fold). [`PrunePolicy::Reference`] is the
-//! [designs' own](reference).
+//! [designs' own](mod@reference).
 //!
 //! Foreign data is never an error: a message that is not of the expected shape stays as it is. Flags count when they are truthy in
 //! JavaScript's sense, as they do in the client.

@@ -66,7 +66,7 @@ pub enum PrunePolicy {
     /// Whole old rounds are [folded](crate::fold), when that pays.
     #[default]
     Fold,
-    /// The [reference design](crate::reference): at each request, old text is cut.
+    /// The [reference design](mod@crate::reference): at each request, old text is cut.
     Reference,
 }
 

@@ -13,7 +13,7 @@ At each request, with K the tokens to keep, at most half of what the window has 
 
 - the window is full: what was sent last and what came since leave less than [`ROOM_TOKENS`] to where the client compacts; or
 - the cache is cold: its entries have expired, so a change costs nothing, and 8,000 tokens or more came since the last time; or
-- four times K came since the last time, and it pays ([`account`]).
+- four times K came since the last time, and the rewrite of what is left (K or more, and half of K before anything is planned) pays.
 
 # What
 
@@ -240,7 +240,8 @@ impl Fold {
         let grown = tokens(self.left) - tokens(self.after);
         let wanted = self.settings.keep_tokens.unwrap_or_else(|| default_keep_tokens(window));
         let keep = wanted.cast_signed().min((limit - base) / 2).max(0);
-        let is_due = is_full || (is_cold && grown >= MIN_GROWN_TOKENS) || grown >= STEPS * keep;
+        let has_grown = grown >= STEPS * keep && self.account.pays(keep / 2);
+        let is_due = is_full || (is_cold && grown >= MIN_GROWN_TOKENS) || has_grown;
         let mut is_pruned = false;
         if is_due && tokens(self.account.whole) >= self.settings.threshold_tokens.cast_signed() {
             let (left, steps) = self.plan(units(if is_cold { keep * 3 / 2 } else { keep }));

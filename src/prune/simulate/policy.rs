@@ -14,7 +14,7 @@ use crate::{CHARS_PER_TOKEN, PruneSettings, TOKENS_PER_MEDIA_BLOCK, reference};
 pub enum Policy {
     /// No pruning.
     None,
-    /// The [reference design](crate::reference), with the numbers of these settings.
+    /// The [reference design](mod@crate::reference), with the numbers of these settings.
     Reference(Box<PruneSettings>),
     /// [Folding](crate::fold), with these settings.
     Fold(Box<PruneSettings>),
