@@ -12,13 +12,15 @@ use crate::prune::messages::{assistant, user};
 /// calls, and whatever else the client keeps in its array.
 pub fn conversations() -> impl Strategy<Value = Vec<Value>> {
     let segment = prop_oneof![
-        4 => prompt().prop_map(|message| vec![message]),
-        3 => answer().prop_map(|message| vec![message]),
-        12 => large_round(),
-        2 => tool_round(),
-        3 => bystander().prop_map(|message| vec![message]),
-        1 => malformed().prop_map(|message| vec![message]),
-    ];
+        4 => prompt().prop_map(|message| vec![message]).boxed(),
+        3 => answer().prop_map(|message| vec![message]).boxed(),
+        12 => large_round().boxed(),
+        2 => tool_round().boxed(),
+        3 => bystander().prop_map(|message| vec![message]).boxed(),
+        1 => malformed().prop_map(|message| vec![message]).boxed(),
+    ]
+    // On the heap: all of them in one value are more than the stack of a test.
+    .boxed();
     let gap = prop_oneof![8 => Just(5), 1 => 250_u64..350, 1 => 3_500_u64..4_000];
     let usage = option::weighted(0.7, (0_u64..260_000, any::<bool>()));
     vec((segment, gap, usage), 0..30).prop_map(|segments| {
@@ -74,7 +76,8 @@ fn large_round() -> impl Strategy<Value = Vec<Value>> {
             .prop_map(|path| json!({"file_path": path})),
         text().prop_map(|command| json!({"command": command})),
         any_json(),
-    ];
+    ]
+    .boxed();
     let name = select(vec!["Read", "Bash", "Write", "AskUserQuestion", "mcp__x__y z", ""]);
     let call = (name, input, size.clone());
     (option::of(text()), option::of(size), vec(call, 0..3), any::<u32>()).prop_map(|(said, thought, calls, salt)| {
