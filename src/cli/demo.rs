@@ -145,7 +145,7 @@ fn comparison(unpatched: &DemoConversation, patched: &DemoConversation) -> Strin
     )
 }
 
-/// Recalls the first result that was folded, from the client's transcript; its handle and its length. `None` if nothing was.
+/// Recalls the first steps that were folded, from the client's transcript; its handle and its length. `None` if nothing was.
 fn recall(patched: &DemoConversation, data: &Path) -> anyhow::Result<Option<(String, usize)>> {
     let Some(handle) = patched.handles.first() else { return Ok(None) };
     let program = std::env::current_exe().context("cannot find ctxbridge itself")?;

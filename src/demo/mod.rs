@@ -121,7 +121,7 @@ pub struct DemoConversation {
     pub tokens: Vec<u64>,
     /// Number of summaries that the client asked for.
     pub compactions: usize,
-    /// Handles of results in the digests of the last request.
+    /// Handles of the digests in the last request.
     pub handles: Vec<String>,
     /// The client, with its transcript in its home.
     pub client: Client,
@@ -160,11 +160,11 @@ pub fn converse(target: &Target) -> Result<DemoConversation, DemoError> {
     }
     let requests = stub.main_requests();
     let last = requests.last().map(|request| request.body["messages"].to_string()).unwrap_or_default();
-    let handle = |rest: &str| rest.split_once(')').map(|(digits, _)| format!("ctx:{digits}"));
+    let handle = |rest: &str| rest.split_once(']').map(|(handle, _)| handle.to_owned());
     Ok(DemoConversation {
         tokens: requests.iter().map(|request| request.tokens).collect(),
         compactions: stub.requests().iter().filter(|request| request.kind == RequestKind::Compaction).count(),
-        handles: last.split(" (ctx:").skip(1).filter_map(handle).collect(),
+        handles: last.split(", recall ").skip(1).filter_map(handle).collect(),
         client,
     })
 }
