@@ -113,7 +113,7 @@ fn turned(range: &RangeHandle) -> RangeHandle {
 pub struct RangeSearch<'r> {
     range: &'r RangeHandle,
     found: Option<OriginalMessages>,
-    /// What is wrong with a transcript that has both ends.
+    /// The reason why a transcript with both ends does not have the range.
     problem: Option<RangeError>,
     /// Sessions that have the first and the last message.
     sessions: [Option<String>; 2],
@@ -180,7 +180,7 @@ impl<'r> RangeSearch<'r> {
         [&self.range.first, &self.range.last]
     }
 
-    /// Where the messages are in a transcript, if these lines have both ends. Of a message that is there twice, the newer line counts.
+    /// Finds the messages in a transcript, if these lines have both ends. Of a message that is there twice, the newer line counts.
     fn extent(&mut self, lines: &[FoundLine]) -> Option<(u64, u64)> {
         let mut ends: [Vec<(u64, u64)>; 2] = [Vec::new(), Vec::new()];
         for (end, digits) in self.digits().into_iter().enumerate() {

@@ -14,12 +14,10 @@ use super::report::{percent_text, rate_text};
 use super::state::share_of;
 use super::{ContextUsage, Phase, Point, Trend, WindowState, WindowStateStore, sparkline, tokens_text, usage_at_end};
 use ctxbridge_config::{self as config, WINDOW_RANGE};
+use ctxbridge_prune::window::LARGE_WINDOW_TOKENS;
 
 /// Text shown if the client's input cannot be parsed.
 pub const FALLBACK: &str = "ctxbridge";
-
-/// Window of models with the larger one (claude-code-facts, section 5), in tokens.
-const LARGE_WINDOW: u64 = 1_000_000;
 
 /// Number of measurements in the sparkline.
 const SPARKLINE_POINTS: usize = 8;
@@ -135,7 +133,7 @@ impl StatusLine {
         config: &config::AutopilotSettings,
     ) -> Self {
         let told = input.window.or(state.window).or(config.window);
-        let window = told.unwrap_or_else(|| if input.exceeds_200k { LARGE_WINDOW } else { config.window_or(None) });
+        let window = told.unwrap_or_else(|| if input.exceeds_200k { LARGE_WINDOW_TOKENS } else { config.window_or(None) });
         // What hooks measured when the prompt was sent, and what there is now, which belongs to the turn that follows from it.
         let mut points = state.history.clone();
         if let Some(tokens) = tokens.filter(|tokens| points.last().is_some_and(|last| last.tokens != *tokens)) {

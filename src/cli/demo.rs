@@ -133,7 +133,7 @@ fn summary(conversation: &DemoConversation) -> String {
     format!("{} requests, {:.0}K input tokens in all, {compactions}", conversation.tokens.len(), total as f64 / 1e3)
 }
 
-/// What patching changed, in a sentence.
+/// Says in a sentence what patching changed.
 fn comparison(unpatched: &DemoConversation, patched: &DemoConversation) -> String {
     let total = |conversation: &DemoConversation| conversation.tokens.iter().sum::<u64>() as f64;
     let compactions = |count: usize| if count == 0 { "no".to_owned() } else { count.to_string() };

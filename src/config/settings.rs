@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::choice::Choice;
 use super::server::StoreKind;
+use ctxbridge_prune::window::DEFAULT_WINDOW_TOKENS;
 
 /// Settings of the archive and of restores (`archive.*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,13 +106,10 @@ pub enum Gate {
     BlockAuto,
 }
 
-/// Default number of tokens in the window: that of most models (claude-code-facts, section 5).
-pub(super) const DEFAULT_WINDOW: u64 = 200_000;
-
 impl AutopilotSettings {
     /// Tokens in the window: as the client reported, else as the user set, else 200,000.
     pub fn window_or(&self, told: Option<u64>) -> u64 {
-        told.or(self.window).unwrap_or(DEFAULT_WINDOW)
+        told.or(self.window).unwrap_or(DEFAULT_WINDOW_TOKENS)
     }
 }
 

@@ -114,7 +114,7 @@ fn copy_folder(from: &Path, to: &Path, link: bool) -> Result<(), DemoError> {
     Ok(())
 }
 
-/// What was sent in a conversation.
+/// Counts of a conversation's requests.
 #[derive(Debug)]
 pub struct DemoConversation {
     /// Estimated input tokens of each request.

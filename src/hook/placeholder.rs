@@ -18,7 +18,7 @@ use ctxbridge_prune::{Handle, RangeHandle};
 /// Tools that write files.
 const WRITERS: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
-/// What all placeholders begin with.
+/// Start of all placeholders.
 const BEGIN: &str = "[earlier context ";
 /// Begin of the others, what is before their handle, and their end.
 const DIGEST: &str = "[earlier context folded: ";
@@ -45,7 +45,7 @@ pub(super) fn reason_to_deny(context: &HookContext) -> Option<String> {
 enum Placeholder<'t> {
     /// The header of a digest or what is behind the start of a long prompt, and the handle.
     Folded(&'t str, &'t str),
-    /// What is behind the start of a text whose rest was cut, by the reference policy.
+    /// End of a text whose rest the reference policy cut.
     Cut,
 }
 

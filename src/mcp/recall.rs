@@ -178,7 +178,7 @@ fn find(library: &Library, opened: Option<&mut LibraryArchive>, reference: &Refe
     }
 }
 
-/// What to do where nothing was found.
+/// Says what to do where nothing was found.
 fn next_step(is_archived: bool) -> &'static str {
     if is_archived { "`ctxbridge archive import` archives what the client has" } else { NOTHING_YET }
 }

@@ -29,6 +29,7 @@ mod settings;
 pub mod simulate;
 mod size;
 mod text;
+pub mod window;
 
 pub use handle::{HANDLE_DIGITS, Handle, HandleParseError, RangeHandle};
 pub use message::text_at;

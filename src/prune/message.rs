@@ -12,6 +12,25 @@ pub(super) fn conversation_content(message: &Value) -> Option<&Value> {
     is_conversation.then(|| message.get("message")?.get("content")).flatten()
 }
 
+/// The texts of a message that the model or a person said, by the index of their block: its content, or that of its `text` blocks.
+pub(super) fn plain_texts(message: &Value) -> Vec<(usize, &str)> {
+    match conversation_content(message) {
+        Some(Value::String(text)) => vec![(0, text)],
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().enumerate().filter(|(_, block)| is_type(block, "text"));
+            texts.filter_map(|(index, block)| Some((index, block.get("text")?.as_str()?))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Replaces one of the [`plain_texts`].
+pub(super) fn set_plain_text(message: &mut Value, block: usize, text: String) {
+    let content = &mut message["message"]["content"];
+    let place = if content.is_string() { content } else { &mut content[block]["text"] };
+    *place = text.into();
+}
+
 /// `true` if a human turn starts here. Tool results are user messages too, but nobody typed them.
 pub(super) fn is_human_prompt(message: &Value) -> bool {
     is_type(message, "user")
@@ -25,17 +44,7 @@ pub(super) fn is_human_prompt(message: &Value) -> bool {
 
 /// `true` if a human turn starts here that stays whole: its prompt says `#keep`.
 pub(super) fn is_pinning_prompt(message: &Value) -> bool {
-    let asks = transcript::asks_to_pin;
-    is_human_prompt(message)
-        && match conversation_content(message) {
-            Some(Value::String(text)) => asks(text),
-            Some(Value::Array(blocks)) => {
-                let mut texts =
-                    blocks.iter().filter(|block| is_type(block, "text")).filter_map(|block| block.get("text")?.as_str());
-                texts.any(asks)
-            }
-            _ => false,
-        }
+    is_human_prompt(message) && plain_texts(message).into_iter().any(|(_, text)| transcript::asks_to_pin(text))
 }
 
 /// `true` if the client wrote this message, rather than a person or the model.

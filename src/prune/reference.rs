@@ -30,9 +30,7 @@ pub fn prune<'a>(messages: &'a [Value], settings: &PruneSettings) -> Cow<'a, [Va
     for (index, message) in messages.iter().enumerate().take(users[older]) {
         for (block, text) in cuttable_texts(message) {
             if let Some(short) = shortened(text, settings.max_chars) {
-                let content = &mut pruned.to_mut()[index]["message"]["content"];
-                let place = if content.is_string() { content } else { &mut content[block]["text"] };
-                *place = short.into();
+                message::set_plain_text(&mut pruned.to_mut()[index], block, short);
             }
         }
     }
@@ -41,17 +39,7 @@ pub fn prune<'a>(messages: &'a [Value], settings: &PruneSettings) -> Cow<'a, [Va
 
 /// The texts of a message that may be cut, by the index of their block.
 pub(crate) fn cuttable_texts(message: &Value) -> Vec<(usize, &str)> {
-    if message::is_synthetic(message) {
-        return Vec::new();
-    }
-    match message::conversation_content(message) {
-        Some(Value::String(text)) => vec![(0, text)],
-        Some(Value::Array(blocks)) => {
-            let texts = blocks.iter().enumerate().filter(|(_, block)| message::is_type(block, "text"));
-            texts.filter_map(|(index, block)| Some((index, block.get("text")?.as_str()?))).collect()
-        }
-        _ => Vec::new(),
-    }
+    if message::is_synthetic(message) { Vec::new() } else { message::plain_texts(message) }
 }
 
 /// A text with its first code units and the marker, if that is shorter.

@@ -56,7 +56,7 @@ struct PrunedRow {
     text: String,
 }
 
-/// What a text stands for.
+/// The kind of text that a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum RowKind {
@@ -74,7 +74,7 @@ impl PrunedRow {
     }
 }
 
-/// What would be pruned of a request.
+/// The parts of a request that would be pruned.
 #[derive(Debug, Default)]
 struct PrunedRequest {
     rows: Vec<PrunedRow>,
@@ -181,23 +181,19 @@ fn done(policy: PrunePolicy) -> &'static str {
     }
 }
 
-/// What folding does with the messages of a request.
+/// Folds the messages of a request.
 fn folded(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
     let mut fold = Fold::new(settings);
     sent.iter().for_each(|message| fold.push(&message.value));
     fold.request();
     let views = fold.views(sent.iter().map(|message| &message.value));
-    let messages: Vec<Value> = sent.iter().map(|message| message.value.clone()).collect();
-    let left = prune(&messages, settings);
-    let mut left = left.iter();
     let mut found = PrunedRequest::default();
     // Answers of the digest whose messages are coming, and answers that lose their thinking.
     let (mut answers, mut thoughtless) = (HashSet::new(), HashSet::new());
     for (message, view) in sent.iter().zip(&views) {
-        // All others are sent, in this order.
-        let after = if matches!(view, MessageView::Gone(_)) { None } else { left.next() };
+        let after = view.of(&message.value);
         let before = ConversationSize::of(&message.value).tokens();
-        let tokens_after = after.map_or(0, |after| ConversationSize::of(after).tokens());
+        let tokens_after = after.as_deref().map_or(0, |after| ConversationSize::of(after).tokens());
         match view {
             MessageView::Whole => {}
             MessageView::WithoutThinking | MessageView::Gone(None) => {
@@ -205,7 +201,8 @@ fn folded(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
                 found.thinking_tokens += before.saturating_sub(tokens_after);
             }
             MessageView::Short => {
-                let text = after.and_then(|after| texts_of(after).find(|text| text.contains(FOLDED))).unwrap_or_default();
+                let text =
+                    after.as_deref().and_then(|after| texts_of(after).find(|text| text.contains(FOLDED))).unwrap_or_default();
                 let handle = text.lines().last().and_then(handle_in);
                 found.rows.push(PrunedRow::new(RowKind::Prompt, message.line, handle, text, before, tokens_after));
             }
@@ -243,7 +240,7 @@ fn texts_of(message: &Value) -> impl Iterator<Item = &str> {
     content.as_str().into_iter().chain(blocks)
 }
 
-/// What the reference design does with the messages of a request.
+/// Cuts the messages of a request as the reference design does.
 fn cut(sent: &[ReplayMessage], settings: &PruneSettings) -> PrunedRequest {
     let messages: Vec<Value> = sent.iter().map(|message| message.value.clone()).collect();
     let left = prune(&messages, settings);

@@ -12,7 +12,7 @@ use ctxbridge_archive::quote;
 use ctxbridge_archive::store::{EVERYTHING, Session, Store, StoreError};
 use ctxbridge_prune::simulate::{LineCounts, ReplayConversation};
 
-/// Where a session was read.
+/// The place where a session was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SessionSource {
     /// This transcript.

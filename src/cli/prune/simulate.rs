@@ -18,8 +18,9 @@ use ctxbridge_prune::simulate::plot::{self, group_thousands};
 use ctxbridge_prune::simulate::prices::Prices;
 use ctxbridge_prune::simulate::{
     DEFAULT_PRICED_MODEL, Policy, References, ReplayConversation, ReplayOutcome, ReplayTerms, ReplayTotals, WeighedConversation,
-    cache, compaction_threshold, replay, window_tokens_of,
+    cache, replay, window_tokens_of,
 };
+use ctxbridge_prune::window::compaction_threshold;
 use ctxbridge_prune::{PrunePolicy, PruneSettings};
 
 /// Variable that makes the client compact earlier, in percent of the window.
@@ -140,7 +141,7 @@ struct Simulated {
     outcomes: Vec<ReplayOutcome>,
 }
 
-/// What all sessions are simulated with.
+/// Conditions of all sessions.
 struct Simulation {
     settings: PruneSettings,
     prices: Prices,
@@ -353,11 +354,9 @@ fn lifetime_ms(is_hourly: bool) -> i64 {
     if is_hourly { cache::ONE_HOUR_MS } else { cache::FIVE_MINUTES_MS }
 }
 
-/// The policies of [`POLICIES`]. Pruning is always on here, even if the settings switch it off.
+/// The policies of [`POLICIES`].
 fn policies(settings: &PruneSettings, window: u64) -> [Policy; 3] {
-    let window_tokens = settings.window_tokens.or(Some(window));
-    let ours = |policy| Box::new(PruneSettings { enabled: true, policy, window_tokens, ..settings.clone() });
-    [Policy::None, Policy::Reference(ours(PrunePolicy::Reference)), Policy::Fold(ours(PrunePolicy::Fold))]
+    [Policy::None, Policy::of(PrunePolicy::Reference, settings, window), Policy::of(PrunePolicy::Fold, settings, window)]
 }
 
 /// The place of a policy in [`POLICIES`].

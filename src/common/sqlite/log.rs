@@ -18,6 +18,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::page_sum::{PAGE_BYTES, SUM_BYTES};
+use super::pages::read_page_at;
 
 const HEADER_BYTES: usize = 32;
 /// Bytes of the header that its checksum is of.
@@ -132,7 +133,7 @@ impl DatabaseLog {
 
     /// Reads the newest version of a page, unless it is damaged.
     pub fn page(&self, number: u32) -> Option<Vec<u8>> {
-        if self.has_lost(number) { None } else { read(&self.file, *self.pages.get(&number)?).ok() }
+        if self.has_lost(number) { None } else { read_page_at(&self.file, *self.pages.get(&number)?).ok() }
     }
 
     /// Number of pages that the database has at least. Each new one has a frame, so it is bounded by the log's size.
@@ -192,7 +193,7 @@ impl DatabaseLog {
         let mut sound = self.pages.keys().filter(|page| !self.has_lost(**page)).peekable();
         let is_known = sound.peek().is_some();
         let is_copied = |page: &u32| {
-            let there = read(&file, u64::from(page.saturating_sub(1)) * PAGE_BYTES as u64).ok();
+            let there = read_page_at(&file, u64::from(page.saturating_sub(1)) * PAGE_BYTES as u64).ok();
             // The end of a page is its checksum there.
             let content = |page: Vec<u8>| page.get(..PAGE_BYTES - SUM_BYTES).map(<[u8]>::to_vec);
             there.and_then(content) == self.page(*page).and_then(content)
@@ -387,13 +388,6 @@ fn flips(frame: &[u8], before: Sums, is_big_endian: bool) -> Vec<(usize, u8)> {
 /// Reads a big-endian word; 0 where there is none.
 fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes)
-}
-
-fn read(mut file: &File, offset: u64) -> io::Result<Vec<u8>> {
-    let mut page = vec![0; PAGE_BYTES];
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_exact(&mut page)?;
-    Ok(page)
 }
 
 #[cfg(test)]

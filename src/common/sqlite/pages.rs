@@ -114,6 +114,17 @@ fn read_page(file: &mut File, number: u32) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
+/// Reads a page's bytes at an offset.
+///
+/// # Errors
+/// If the file cannot be read, or ends there.
+pub fn read_page_at(mut file: &File, offset: u64) -> io::Result<Vec<u8>> {
+    let mut page = vec![0; PAGE_BYTES];
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(&mut page)?;
+    Ok(page)
+}
+
 fn offset(number: u32) -> SeekFrom {
     SeekFrom::Start(u64::from(number.saturating_sub(1)) * PAGE_BYTES as u64)
 }

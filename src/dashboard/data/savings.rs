@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use super::{DashboardService, DataError, downsample, lock, session};
 use ctxbridge_archive::store::EVERYTHING;
+use ctxbridge_prune::PruneSettings;
 use ctxbridge_prune::simulate::prices::Prices;
 use ctxbridge_prune::simulate::{
-    DEFAULT_PRICED_MODEL, Policy, References, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, cache,
-    compaction_threshold, replay, window_tokens_of,
+    DEFAULT_PRICED_MODEL, Policy, References, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, cache, replay,
+    window_tokens_of,
 };
-use ctxbridge_prune::{PrunePolicy, PruneSettings};
+use ctxbridge_prune::window::compaction_threshold;
 
 /// Maximum bytes of a transcript that is replayed: its messages are in memory meanwhile.
 const MAX_REPLAYED_BYTES: u64 = 64 << 20;
@@ -110,12 +111,7 @@ fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Sav
     };
     let without = run(&Policy::None);
     // What it would save is of interest above all where it is off.
-    let window_tokens = settings.window_tokens.or(Some(window));
-    let ours = Box::new(PruneSettings { enabled: true, window_tokens, ..settings.clone() });
-    let pruned = run(&match settings.policy {
-        PrunePolicy::Fold => Policy::Fold(ours),
-        PrunePolicy::Reference => Policy::Reference(ours),
-    });
+    let pruned = run(&Policy::of(settings.policy, settings, window));
     Ok(Savings {
         session: id.to_owned(),
         answers: conversation.calls.len() as u64,

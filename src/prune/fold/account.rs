@@ -1,4 +1,4 @@
-//! What the requests cost so far, and what they would have cost unpruned, in a window without end: a prune that is not free has to be
+//! Costs of the requests so far, and those that they would have had unpruned, in a window without end: a prune that is not free has to be
 //! within what was saved.
 
 use serde_json::Value;

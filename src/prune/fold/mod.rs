@@ -43,15 +43,11 @@ use self::round::{Level, Protection, Round};
 use super::message;
 use super::settings::PruneSettings;
 use super::size::{ConversationSize, TOKENS_PER_MEDIA_BLOCK};
+use super::window::{RESERVE_TOKENS, window_needed};
 
 /// Tokens of the system prompt and the tools, until an answer's usage says it.
 const DEFAULT_BASE_TOKENS: i64 = 40_000;
-/// The window of most models, and that of the others.
-const SMALL_WINDOW_TOKENS: u64 = 200_000;
-const LARGE_WINDOW_TOKENS: u64 = 1_000_000;
-/// Tokens before the end of the window at which the client compacts, in new releases.
-const RESERVE_TOKENS: i64 = 33_000;
-/// Tokens before that at which the window counts as full.
+/// Tokens before the client's compaction at which the window counts as full.
 pub const ROOM_TOKENS: i64 = 10_000;
 /// Tokens at the end that are never folded.
 pub const TAIL_TOKENS: i64 = 8_000;
@@ -83,6 +79,8 @@ struct FoldedMessage {
     units: i64,
     thinking_units: i64,
     is_thinking_gone: bool,
+    /// `true` if its turn stays whole.
+    is_pinned: bool,
     /// Its round.
     round: Option<usize>,
 }
@@ -91,9 +89,8 @@ struct FoldedMessage {
 #[derive(Debug, Clone, Copy)]
 struct Prompt {
     index: usize,
-    /// `true` if its turn stays whole.
     is_pinned: bool,
-    /// What goes of it when it is old, in code units.
+    /// Code units that go when it is old.
     long_units: i64,
     is_cut: bool,
 }
@@ -110,7 +107,7 @@ pub struct Fold {
     answer: Option<String>,
     account: Account,
     base: Option<i64>,
-    /// What was read for the newest answer, in tokens; and the number of messages then.
+    /// Tokens that were read for the newest answer.
     usage: Option<i64>,
     /// The most that was read for an answer.
     largest: i64,
@@ -183,6 +180,7 @@ impl Fold {
                 round.ends_turn = true;
             }
         }
+        new.is_pinned = self.prompts.last().is_some_and(|prompt| prompt.is_pinned);
         self.newest_ms = self.newest_ms.max(round::timestamp_ms(message));
         self.messages.push(new);
     }
@@ -210,8 +208,7 @@ impl Fold {
 
     /// The window: what is set, or the one that the requests so far need.
     fn window_tokens(&self) -> u64 {
-        let needed = if self.largest > SMALL_WINDOW_TOKENS.cast_signed() { LARGE_WINDOW_TOKENS } else { SMALL_WINDOW_TOKENS };
-        self.settings.window_tokens.unwrap_or(needed)
+        self.settings.window_tokens.unwrap_or_else(|| window_needed(self.largest.cast_unsigned()))
     }
 
     /// Decides what is folded in a request with all messages so far. Returns `true` if that changed.
@@ -229,7 +226,7 @@ impl Fold {
 
         let base = self.base.unwrap_or(DEFAULT_BASE_TOKENS);
         let window = self.window_tokens();
-        let limit = window.cast_signed() - RESERVE_TOKENS;
+        let limit = window.cast_signed() - RESERVE_TOKENS.cast_signed();
         let is_cold = match (self.requested_ms, self.newest_ms) {
             (Some(before), Some(now)) => now - before >= self.account.lifetime_ms(),
             _ => false,
@@ -257,14 +254,14 @@ impl Fold {
         is_pruned
     }
 
-    /// What is left, in code units, after all steps that it takes to come to a goal.
+    /// Plans the steps that it takes to come to a goal. Returns what is left, in code units, with them.
     fn plan(&self, goal: i64) -> (i64, Vec<Step>) {
         let Some(newest) = self.rounds.last() else { return (self.left, Vec::new()) };
         let mut left = self.left - self.old_prompts().map(|number| self.prompts[number].long_units).sum::<i64>();
-        for (index, message) in self.messages[..newest.first].iter().enumerate() {
+        for message in &self.messages[..newest.first] {
             // That of folded rounds is gone already.
             let is_folded = message.round.is_some_and(|round| self.rounds[round].level != Level::Whole);
-            if !message.is_thinking_gone && !is_folded && !self.is_pinned(index) {
+            if !message.is_thinking_gone && !is_folded && !message.is_pinned {
                 left -= message.thinking_units;
             }
         }
@@ -285,7 +282,7 @@ impl Fold {
             if number + 1 == self.rounds.len()
                 || behind < units(TAIL_TOKENS)
                 || !round.is_foldable()
-                || self.is_pinned(round.first)
+                || self.messages[round.first].is_pinned
             {
                 continue;
             }
@@ -315,7 +312,7 @@ impl Fold {
     fn size_of(&self, round: &Round, level: Level) -> i64 {
         let has_whole_texts = self.has_whole_texts(round);
         match level {
-            Level::Whole if self.is_pinned(round.first) => round.units,
+            Level::Whole if self.messages[round.first].is_pinned => round.units,
             Level::Whole => round.units - round.thinking_units,
             level => round.folded_size(level, has_whole_texts),
         }
@@ -323,8 +320,8 @@ impl Fold {
 
     fn apply(&mut self, steps: &[Step]) {
         let Some(newest) = self.rounds.last().map(|round| round.first) else { return };
-        for index in 0..newest {
-            self.messages[index].is_thinking_gone = self.messages[index].is_thinking_gone || !self.is_pinned(index);
+        for message in &mut self.messages[..newest] {
+            message.is_thinking_gone |= !message.is_pinned;
         }
         for number in self.old_prompts().collect::<Vec<_>>() {
             self.prompts[number].is_cut = true;
@@ -348,12 +345,6 @@ impl Fold {
     /// `true` if a round is in one of the newest human turns, whose texts stay.
     fn has_whole_texts(&self, round: &Round) -> bool {
         round.turn as u64 + self.settings.keep_turns > self.prompts.len() as u64
-    }
-
-    /// `true` if a message belongs to a turn that stays whole.
-    fn is_pinned(&self, index: usize) -> bool {
-        let turn = self.prompts.partition_point(|prompt| prompt.index <= index);
-        turn.checked_sub(1).is_some_and(|turn| self.prompts[turn].is_pinned)
     }
 }
 

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::handle::Handle;
-use crate::message::{conversation_content, is_type};
+use crate::message::plain_texts;
 use crate::text::{self, utf16_len};
 
 /// Code units of a text that is long, and what stays of it.
 const LONG_PROMPT_UNITS: u64 = 6_000;
 const PROMPT_UNITS: u64 = 4_000;
 
-/// What goes of a prompt, in code units.
+/// Code units that go when a prompt is old.
 pub(super) fn long_units(message: &Value) -> i64 {
     let lengths = long_texts(message).into_iter().map(|(_, text)| utf16_len(text) - PROMPT_UNITS);
     lengths.sum::<u64>().cast_signed()
@@ -18,18 +18,12 @@ pub(super) fn long_units(message: &Value) -> i64 {
 
 /// The long texts of a prompt, by the index of their block.
 pub(crate) fn long_texts(message: &Value) -> Vec<(usize, &str)> {
-    let is_long = |text: &str| utf16_len(text) > LONG_PROMPT_UNITS;
-    match conversation_content(message) {
-        Some(Value::String(text)) if is_long(text) => vec![(0, text)],
-        Some(Value::Array(blocks)) => {
-            let texts = blocks.iter().enumerate().filter(|(_, block)| is_type(block, "text"));
-            texts.filter_map(|(index, block)| Some((index, block.get("text")?.as_str().filter(|text| is_long(text))?))).collect()
-        }
-        _ => Vec::new(),
-    }
+    let mut texts = plain_texts(message);
+    texts.retain(|(_, text)| utf16_len(text) > LONG_PROMPT_UNITS);
+    texts
 }
 
-/// What stays of a long text, and the handle of all of it.
+/// The start of a long text, and the handle of all of it.
 pub(crate) fn shortened(message: &Value, block: usize, text: &str) -> String {
     let uuid = message.get("uuid").and_then(Value::as_str);
     let recall = Handle::of(uuid, block, None).map(|handle| format!(", recall {handle}")).unwrap_or_default();

@@ -24,7 +24,7 @@ const PATHS: [&str; 3] = ["file_path", "path", "notebook_path"];
 /// Blocks that a round may have. With others, nobody knows what belongs together.
 const KNOWN_BLOCKS: [&str; 7] = ["text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document"];
 
-/// How much of a round is left.
+/// The part of a round that is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     /// All of it.
@@ -41,13 +41,13 @@ pub(super) enum Level {
 pub(super) struct Call {
     id: String,
     pub name: String,
-    /// What it was about, in one line.
+    /// The first argument that says what it was about, in one line.
     pub target: String,
     /// Handle of its result.
     pub handle: Option<Handle>,
 }
 
-/// What is never folded.
+/// Tools and files that are never folded.
 #[derive(Debug, Clone)]
 pub(super) struct Protection {
     tools: Vec<String>,
@@ -156,7 +156,7 @@ impl Round {
         }
     }
 
-    /// What is said of its texts at a level.
+    /// The parts of its texts that are said at a level.
     pub fn texts_at(&self, level: Level, has_whole_texts: bool) -> impl Iterator<Item = &str> {
         let is_said = level == Level::Lines || has_whole_texts || self.ends_turn;
         let most = if has_whole_texts { u64::MAX } else { self.max_chars };
@@ -215,7 +215,7 @@ pub(super) fn timestamp_ms(message: &Value) -> Option<i64> {
     Some(instant.as_millisecond())
 }
 
-/// What a call was about, in one line.
+/// The argument that says what a call was about, in one line.
 fn target(input: &Value) -> String {
     let found = TARGETS.iter().find_map(|name| input.get(*name)?.as_str().filter(|text| !text.is_empty()));
     one_line(text::prefix(found.unwrap_or_default(), TARGET_UNITS))

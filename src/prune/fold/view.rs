@@ -8,10 +8,10 @@ use super::Fold;
 use super::digest::digest;
 use super::prompt::{long_texts, shortened};
 use super::round::{Level, Round, digits, is_thinking};
-use crate::message::{conversation_content, is_type};
+use crate::message::{conversation_content, is_type, set_plain_text};
 use crate::settings::PruneSettings;
 
-/// What is sent of a message.
+/// The part of a message that is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum MessageView {
     /// All of it.
@@ -28,7 +28,7 @@ pub enum MessageView {
 }
 
 impl Fold {
-    /// What is sent of each message, as of the newest request. `messages` are those that were pushed.
+    /// Returns the part of each message that is sent, as of the newest request. `messages` are those that were pushed.
     pub fn views<'m>(&self, messages: impl Iterator<Item = &'m Value>) -> Vec<MessageView> {
         let messages: Vec<&Value> = messages.collect();
         let mut views = vec![MessageView::Whole; messages.len()];
@@ -101,35 +101,39 @@ pub fn fold<'a>(messages: &'a [Value], settings: &PruneSettings) -> Cow<'a, [Val
     if views.iter().all(|view| *view == MessageView::Whole) {
         return Cow::Borrowed(messages);
     }
-    let sent = messages.iter().zip(views).filter_map(|(message, view)| match view {
-        MessageView::Whole => Some(message.clone()),
-        MessageView::WithoutThinking => {
-            let mut message = message.clone();
-            if let Some(blocks) = message["message"]["content"].as_array_mut() {
-                blocks.retain(|block| !is_thinking(block));
+    Cow::Owned(messages.iter().zip(views).filter_map(|(message, view)| view.of(message)).map(Cow::into_owned).collect())
+}
+
+impl MessageView {
+    /// Returns the message that is sent in the place of one.
+    pub fn of<'m>(&self, message: &'m Value) -> Option<Cow<'m, Value>> {
+        Some(match self {
+            Self::Whole => Cow::Borrowed(message),
+            Self::WithoutThinking => {
+                let mut message = message.clone();
+                if let Some(blocks) = message["message"]["content"].as_array_mut() {
+                    blocks.retain(|block| !is_thinking(block));
+                }
+                Cow::Owned(message)
             }
-            Some(message)
-        }
-        MessageView::Short => Some(short(message)),
-        MessageView::Gone(_) => None,
-        MessageView::Digest(text) => Some(digest_message(message, text)),
-    });
-    Cow::Owned(sent.collect())
+            Self::Short => Cow::Owned(short(message)),
+            Self::Gone(_) => return None,
+            Self::Digest(text) => Cow::Owned(digest_message(message, text)),
+        })
+    }
 }
 
 /// A prompt with the start of its long texts.
 fn short(message: &Value) -> Value {
     let mut short = message.clone();
     for (block, text) in long_texts(message) {
-        let content = &mut short["message"]["content"];
-        let place = if content.is_string() { content } else { &mut content[block]["text"] };
-        *place = shortened(message, block, text).into();
+        set_plain_text(&mut short, block, shortened(message, block, text));
     }
     short
 }
 
 /// A message with a digest, in the place of the first of those that it stands for.
-fn digest_message(first: &Value, text: String) -> Value {
+fn digest_message(first: &Value, text: &str) -> Value {
     let mut message = json!({ "type": "user", "isMeta": true, "message": { "role": "user", "content": text } });
     if let Some(uuid) = first.get("uuid").and_then(Value::as_str) {
         message["uuid"] = digest_id(uuid).into();

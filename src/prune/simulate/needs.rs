@@ -10,7 +10,7 @@ use super::conversation::ReplayConversation;
 use super::references::{Place, References};
 use crate::message;
 
-/// What a simulated summary takes over: the first characters of each prompt, those of the last answers, the paths of all files, and the
+/// Content of a simulated summary: the first characters of each prompt, those of the last answers, the paths of all files, and the
 /// first characters of the files that were read last. In the 40 answers after it, as much is lost as after real ones (55 % of the
 /// references to what was before, against 53 %).
 const PROMPT_CHARS: usize = 1_500;
@@ -18,7 +18,7 @@ const ANSWERS_CHARS: usize = 10_500;
 const FILES: usize = 5;
 const FILE_CHARS: usize = 17_500;
 
-/// What a request has of a block.
+/// The part of a block that a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remains<'r> {
     /// All of it.
@@ -29,7 +29,7 @@ pub enum Remains<'r> {
     Nothing,
 }
 
-/// What answers needed of the texts before them, see [`references`](super::references).
+/// Counts of the texts that answers needed of those before them, see [`references`](super::references).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct NeedsCount {
     /// Number of references.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::weigh::WeighedBlock;
 use crate::fold::Fold;
 use crate::text::{self, utf16_len};
-use crate::{CHARS_PER_TOKEN, PruneSettings, TOKENS_PER_MEDIA_BLOCK, reference};
+use crate::{CHARS_PER_TOKEN, PrunePolicy, PruneSettings, TOKENS_PER_MEDIA_BLOCK, reference};
 
 /// Policy by which requests are pruned.
 #[derive(Debug, Clone)]
@@ -18,6 +18,18 @@ pub enum Policy {
     Reference(Box<PruneSettings>),
     /// [Folding](crate::fold), with these settings.
     Fold(Box<PruneSettings>),
+}
+
+impl Policy {
+    /// A policy with the user's settings, on even if they switch it off, for a session with this window if they set none.
+    pub fn of(policy: PrunePolicy, settings: &PruneSettings, window_tokens: u64) -> Self {
+        let window_tokens = settings.window_tokens.or(Some(window_tokens));
+        let settings = Box::new(PruneSettings { enabled: true, policy, window_tokens, ..settings.clone() });
+        match policy {
+            PrunePolicy::Fold => Self::Fold(settings),
+            PrunePolicy::Reference => Self::Reference(settings),
+        }
+    }
 }
 
 /// The part of a block that a cut removed, in UTF-16 code units.

@@ -59,7 +59,7 @@ pub struct EditedLine {
     pub places: Vec<Place>,
 }
 
-/// What one answer needed.
+/// The needs of one answer.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerNeeds {
     /// The references.
@@ -68,7 +68,7 @@ pub struct AnswerNeeds {
     pub edits: Vec<EditedLine>,
 }
 
-/// What all answers of a session needed.
+/// The needs of all answers of a session.
 #[derive(Debug, Clone, Default)]
 pub struct References {
     /// By the number of the answer.

@@ -68,7 +68,7 @@ pub struct ReplayTotals {
     pub text_chars: u64,
     /// Number of them that the last request has, word for word.
     pub verbatim_chars: u64,
-    /// What the answers needed of the texts before them; zeros if that was not looked at.
+    /// Counts of the texts that answers needed; zeros if that was not looked at.
     #[serde(flatten)]
     pub needs: NeedsCount,
 }
@@ -215,7 +215,7 @@ impl<'a> Replayer<'a> {
         self.live.push(live);
     }
 
-    /// What the newest request had of a block.
+    /// Returns the part of a block that the newest request had.
     fn remains_of(&self, (message, block): Place) -> Remains<'_> {
         let Some(live) = self.live_at.get(&message).and_then(|at| self.live.get(*at)) else { return Remains::Nothing };
         let digest = match &live.view {
@@ -349,7 +349,7 @@ fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// What is cut of the long texts of a prompt.
+/// The cuts of the long texts of a prompt.
 fn prompt_cuts(message: &Value) -> Vec<BlockCut> {
     let cut = |(block, text): (usize, &str)| {
         let remains = prompt::shortened(message, block, text);

@@ -61,7 +61,7 @@ enum Bench {
     Archive(archive::ArchiveArgs),
     /// Real transcripts through the archive: what comes back, what is understood, and how long it takes
     Real(real::RealArgs),
-    /// What pruning costs and loses on real transcripts, simulated; nothing is timed
+    /// Cost and losses of pruning on real transcripts, simulated; nothing is timed
     Prune(prune::PruneArgs),
     /// The hooks that a user waits for at each prompt and tool, in a large archive with many bundles
     Hooks(hooks::HooksArgs),

@@ -1,4 +1,4 @@
-//! What pruning costs and loses on real transcripts: each is replayed under several policies, in two windows, with two lifetimes of the
+//! Cost and losses of pruning on real transcripts: each is replayed under several policies, in two windows, with two lifetimes of the
 //! cache.
 //!
 //! Cost is in tokens of plain input, over the cost without pruning, compactions included.
@@ -8,12 +8,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use ctxbridge::archive::transcript_paths::transcripts_below;
-use ctxbridge::prune::PruneSettings;
 use ctxbridge::prune::simulate::cache::CacheModel;
 use ctxbridge::prune::simulate::prices::Price;
 use ctxbridge::prune::simulate::{
-    Policy, References, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, compaction_threshold, replay,
+    Policy, References, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, replay,
 };
+use ctxbridge::prune::window::compaction_threshold;
+use ctxbridge::prune::{PrunePolicy, PruneSettings};
 
 const WINDOWS: [u64; 2] = [200_000, 1_000_000];
 
@@ -87,8 +88,9 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
     );
     println!("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
     for (row, (window, lifetime)) in terms.iter().enumerate() {
-        for (column, (name, _)) in policies(*window).iter().enumerate() {
-            let at = row * policies(*window).len();
+        let policies = policies(*window);
+        let at = row * policies.len();
+        for (column, (name, _)) in policies.iter().enumerate() {
             let of = |session: &Replayed| (session.totals[at + column], session.totals[at]);
             println!("| {window} | {} | {name} {}", lifetime.name(), figures(&sessions, &of));
         }
@@ -98,12 +100,8 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
 
 /// The policies that are compared; the first is what the others are measured against.
 fn policies(window_tokens: u64) -> Vec<(&'static str, Policy)> {
-    let settings = PruneSettings { window_tokens: Some(window_tokens), ..PruneSettings::default() };
-    vec![
-        ("none", Policy::None),
-        ("reference", Policy::Reference(Box::new(settings.clone()))),
-        ("fold", Policy::Fold(Box::new(settings))),
-    ]
+    let ours = |policy: PrunePolicy| (policy.word(), Policy::of(policy, &PruneSettings::default(), window_tokens));
+    vec![("none", Policy::None), ours(PrunePolicy::Reference), ours(PrunePolicy::Fold)]
 }
 
 fn replayed(conversation: &ReplayConversation, terms: &[RowTerms]) -> Replayed {

@@ -1,17 +1,13 @@
 //! The pages of a damaged file, with those of its log, as far as they may be trusted.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 
 use super::btree::{BtreePage, u32_at};
 use ctxbridge_common::sqlite::DatabaseLog;
-
-/// Size of a page: all archives have the same.
-pub(super) const PAGE_BYTES: usize = 4096;
-
-/// Bytes that are reserved for a checksum at the end of each page of newer archives.
-const CHECKSUM_BYTES: usize = 8;
+use ctxbridge_common::sqlite::page_sum::{PAGE_BYTES, SUM_BYTES};
+use ctxbridge_common::sqlite::pages::read_page_at;
 
 /// Maximum number of bytes that the format lets a page of this size reserve here.
 const MAX_RESERVED_BYTES: usize = 32;
@@ -91,7 +87,7 @@ impl DatabasePages {
             return None;
         }
         let logged = self.log.as_ref().and_then(|log| log.page(number));
-        logged.or_else(|| read_at(&self.file, u64::from(number - 1) * PAGE_BYTES as u64))
+        logged.or_else(|| read_page_at(&self.file, u64::from(number - 1) * PAGE_BYTES as u64).ok())
     }
 
     /// Reads a page that nothing was found to belong to.
@@ -138,10 +134,10 @@ impl DatabasePages {
                 let end = parsed.cells().try_fold(0, |end, cell| Some(cell?.end.max(end)))?;
                 (end == usable).then_some(())
             };
-            ends_before += u32::from(fits(PAGE_BYTES - CHECKSUM_BYTES).is_some());
+            ends_before += u32::from(fits(PAGE_BYTES - SUM_BYTES).is_some());
             goes_on += u32::from(fits(PAGE_BYTES).is_some());
         }
-        if ends_before > goes_on { PAGE_BYTES - CHECKSUM_BYTES } else { PAGE_BYTES }
+        if ends_before > goes_on { PAGE_BYTES - SUM_BYTES } else { PAGE_BYTES }
     }
 }
 
@@ -150,12 +146,4 @@ fn is_header(page: &[u8]) -> bool {
     page.starts_with(b"SQLite format 3\0")
         && page.get(16..18) == Some(&(PAGE_BYTES as u16).to_be_bytes()[..])
         && page.get(20).is_some_and(|reserved| usize::from(*reserved) <= MAX_RESERVED_BYTES)
-}
-
-/// Reads a page of bytes; `None` if the disk does not give them.
-pub(super) fn read_at(mut file: &File, offset: u64) -> Option<Vec<u8>> {
-    let mut page = vec![0; PAGE_BYTES];
-    file.seek(SeekFrom::Start(offset)).ok()?;
-    file.read_exact(&mut page).ok()?;
-    Some(page)
 }
