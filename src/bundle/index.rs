@@ -116,7 +116,7 @@ impl BundleIndex {
         let failed = |cause| IndexError::Cache { path: path.clone(), cause };
         paths::create_private_dir(&folder).map_err(|error| failed(DatabaseOpenError::Sqlite(as_sqlite(&error))))?;
         // Whatever is lost in a crash is read again.
-        let options = DatabaseOptions { busy_timeout: timeout, is_durable: false, wal_autocheckpoint: Some(CHECKPOINT_PAGES) };
+        let options = DatabaseOptions { busy_timeout: timeout, is_durable: false, wal_autocheckpoint: Some(CHECKPOINT_PAGES), refuses_damaged_log: false };
         let db = match sqlite::open(&path, &MIGRATIONS, options) {
             Err(error) if must_be_rebuilt(&error) => {
                 for end in ["", "-wal", "-shm"] {
@@ -406,7 +406,7 @@ fn episode(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Episode>> {
 /// `true` if the database is damaged or of a newer version. It is only a cache, and can be rebuilt.
 fn must_be_rebuilt(error: &DatabaseOpenError) -> bool {
     match error {
-        DatabaseOpenError::Newer { .. } => true,
+        DatabaseOpenError::Newer { .. } | DatabaseOpenError::DamagedLog => true,
         DatabaseOpenError::Sqlite(error) => sqlite::is_damage(error),
     }
 }

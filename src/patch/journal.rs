@@ -90,7 +90,7 @@ ALTER TABLE applications ADD COLUMN placed TEXT;
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file cannot be opened.
-    #[error("cannot open {path}: {cause}{}", match cause { DatabaseOpenError::Sqlite(cause) => hint(cause), DatabaseOpenError::Newer { .. } => "" })]
+    #[error("cannot open {path}: {cause}{}", match cause { DatabaseOpenError::Sqlite(cause) => hint(cause), _ => "" })]
     Open {
         /// The database.
         path: PathBuf,

@@ -17,6 +17,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
+
 use super::page_sum::{PAGE_BYTES, SUM_BYTES};
 use super::pages::read_page_at;
 
@@ -83,6 +85,33 @@ pub fn log_path(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push("-wal");
     name.into()
+}
+
+/// `true` if a damaged frame or header keeps SQLite from reading all of the log of a database that it has opened. Then it has taken the
+/// damage for the log's end: the log is read here only if what it takes for the end may be none.
+///
+/// Where another process had the database open before, the log was read when that one opened it, and is not read again.
+pub(super) fn is_cut_short(db: &Connection, database: &Path) -> bool {
+    // Without a checkpoint, this tells how many frames there are for SQLite.
+    let frames = db.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get::<_, i64>(1)).unwrap_or(-1);
+    let may_be = || -> io::Result<bool> {
+        let file = File::open(log_path(database))?;
+        // An earlier round of the log had other salts.
+        let salts = |at: usize| {
+            let mut salts = [0; 8];
+            let mut file = &file;
+            file.seek(SeekFrom::Start(at as u64))?;
+            file.read_exact(&mut salts).map(|()| u64::from_be_bytes(salts))
+        };
+        let next = HEADER_BYTES + usize::try_from(frames).unwrap_or_default() * FRAME_BYTES;
+        if file.metadata()?.len() < (next + FRAME_BYTES) as u64 {
+            return Ok(false);
+        }
+        Ok((salts(16)? ^ salts(next + 8)?).count_ones() <= 1)
+    };
+    // What cannot be read here cannot be read by SQLite either, and that is told better there.
+    let is_damaged = || Ok::<_, io::Error>(DatabaseLog::open(database)?.is_some_and(|log| log.damaged() > 0));
+    may_be().unwrap_or(false) && is_damaged().unwrap_or(false)
 }
 
 impl DatabaseLog {

@@ -33,11 +33,13 @@ pub struct DatabaseOptions {
     /// Pages in the log after which a commit checkpoints them into the database, which takes some syncs of the disk. If set,
     /// closing does not checkpoint, so a process that only adds a little does not pay for it when it ends.
     pub wal_autocheckpoint: Option<u32>,
+    /// `true` to refuse a log of which SQLite would not read all, see [`DatabaseLog`].
+    pub refuses_damaged_log: bool,
 }
 
 impl DatabaseOptions {
     /// Options for data that must never be lost.
-    pub const DURABLE: Self = Self { busy_timeout: Duration::from_secs(10), is_durable: true, wal_autocheckpoint: None };
+    pub const DURABLE: Self = Self { busy_timeout: Duration::from_secs(10), is_durable: true, wal_autocheckpoint: None, refuses_damaged_log: false };
 }
 
 /// A database that cannot be opened.
@@ -46,6 +48,9 @@ pub enum DatabaseOpenError {
     /// SQLite reports an error.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    /// Its log is damaged.
+    #[error("the checksum of its log does not fit")]
+    DamagedLog,
     /// It was written by a newer version.
     #[error("its schema is version {found}, newer than this ctxbridge knows ({known}); upgrade ctxbridge")]
     Newer {
@@ -79,7 +84,12 @@ pub fn open(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Resul
     db.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
     let version = |db: &Connection| db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
     let known = migrations.len() as u32;
-    if version(&db)? < known {
+    let mut found = version(&db)?;
+    // Before anything is written: that would be over what follows the damage.
+    if options.refuses_damaged_log && log::is_cut_short(&db, path) {
+        return Err(DatabaseOpenError::DamagedLog);
+    }
+    if found < known {
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Read again under the lock: another process may have migrated meanwhile.
         for (number, migration) in (1_u32..).zip(migrations).skip(version(&transaction)? as usize) {
@@ -87,11 +97,9 @@ pub fn open(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Resul
             transaction.pragma_update(None, "user_version", number)?;
         }
         transaction.commit()?;
+        found = version(&db)?;
     }
-    match version(&db)? {
-        found if found > known => Err(DatabaseOpenError::Newer { found, known }),
-        _ => Ok(db),
-    }
+    if found > known { Err(DatabaseOpenError::Newer { found, known }) } else { Ok(db) }
 }
 
 /// Opens one of our database files as it is. Damage that its checksums show is an error, see [`is_damage`].

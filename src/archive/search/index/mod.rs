@@ -256,11 +256,11 @@ impl SearchIndex {
     fn try_open(data: &Path) -> Result<Self, SearchError> {
         let path = data.join(FILE);
         let failed = |cause| failed(&path, cause);
-        let options = DatabaseOptions { busy_timeout: INDEX_WRITE_TIMEOUT, is_durable: false, wal_autocheckpoint: None };
+        let options = DatabaseOptions { busy_timeout: INDEX_WRITE_TIMEOUT, is_durable: false, wal_autocheckpoint: None, refuses_damaged_log: false };
         let db = sqlite::open(&path, &[SCHEMA], options).map_err(|error| match error {
             sqlite::DatabaseOpenError::Sqlite(cause) => failed(cause),
             // A newer version's index is no use to this one.
-            sqlite::DatabaseOpenError::Newer { .. } => failed(damage()),
+            sqlite::DatabaseOpenError::Newer { .. } | sqlite::DatabaseOpenError::DamagedLog => failed(damage()),
         })?;
         let mut index = Self::of(db, &path);
         index.begin(data).map_err(failed)?;

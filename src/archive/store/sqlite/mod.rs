@@ -101,22 +101,20 @@ impl SqliteStore {
     /// If it cannot be opened, is damaged, or was written by a newer version.
     pub fn open(folder: &Path, policy: LockPolicy) -> Result<Self, StoreError> {
         let path = folder.join(Self::FILE);
-        refuse_damaged_log(&path)?;
-        let options = match policy {
-            LockPolicy::Interactive => DatabaseOptions {
-                busy_timeout: Duration::from_millis(250),
-                is_durable: false,
-                wal_autocheckpoint: Some(LATE_CHECKPOINT_PAGES),
-            },
-            LockPolicy::Background => DatabaseOptions {
-                busy_timeout: Duration::from_secs(1),
-                is_durable: false,
-                wal_autocheckpoint: Some(CHECKPOINT_PAGES),
-            },
+        let (busy_timeout, checkpoint_pages) = match policy {
+            LockPolicy::Interactive => (Duration::from_millis(250), LATE_CHECKPOINT_PAGES),
+            LockPolicy::Background => (Duration::from_secs(1), CHECKPOINT_PAGES),
+        };
+        let options = DatabaseOptions {
+            busy_timeout,
+            is_durable: false,
+            wal_autocheckpoint: Some(checkpoint_pages),
+            refuses_damaged_log: true,
         };
         let opened = retrying(|| {
             sqlite::open(&path, schema::MIGRATIONS, options).map_err(|cause| match cause {
                 DatabaseOpenError::Sqlite(cause) => explain(&path, cause),
+                log @ DatabaseOpenError::DamagedLog => StoreError::Damaged { path: path.clone(), cause: log.to_string() },
                 newer @ DatabaseOpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
             })
         });
@@ -245,7 +243,7 @@ impl SqliteStore {
 fn refuse_damaged_log(path: &Path) -> Result<(), StoreError> {
     match DatabaseLog::open(path) {
         Ok(Some(log)) if log.damaged() > 0 => {
-            Err(StoreError::Damaged { path: path.to_owned(), cause: "the checksum of its log does not fit".to_owned() })
+            Err(StoreError::Damaged { path: path.to_owned(), cause: DatabaseOpenError::DamagedLog.to_string() })
         }
         // What cannot be read here cannot be opened either, and that is told better there.
         Ok(_) | Err(_) => Ok(()),

@@ -1,8 +1,9 @@
 use super::*;
-use crate::sqlite::{DatabaseOptions, open};
+use crate::sqlite::{DatabaseOpenError, DatabaseOptions, open};
 
 const TABLE: [&str; 1] = ["CREATE TABLE a (x INTEGER PRIMARY KEY, y TEXT) STRICT"];
-const OPTIONS: DatabaseOptions = DatabaseOptions { wal_autocheckpoint: Some(100_000), ..DatabaseOptions::DURABLE };
+const OPTIONS: DatabaseOptions =
+    DatabaseOptions { wal_autocheckpoint: Some(100_000), refuses_damaged_log: true, ..DatabaseOptions::DURABLE };
 
 /// A database whose file has nothing but its schema: all rows are in the log, one commit each.
 fn logged(rows: usize) -> (tempfile::TempDir, PathBuf) {
@@ -61,6 +62,8 @@ fn what_is_written_meanwhile_or_taken_back_is_no_damage() {
     let log = opened(&path);
     assert_eq!(log.damaged(), 0);
     assert!(log.frames.len() > frames && log.frames.len() < frames + 10);
+    drop(db);
+    assert_eq!(rows(&path), 7);
 }
 
 #[test]
@@ -72,6 +75,8 @@ fn a_log_that_was_begun_anew_ends_where_the_new_frames_end() {
     let log = opened(&path);
     assert_eq!(log.damaged(), 0);
     assert!(log.frames.len() < 6, "{}", log.frames.len());
+    drop(db);
+    assert_eq!(rows(&path), 11);
 }
 
 #[test]
@@ -84,6 +89,8 @@ fn every_flipped_bit_is_found_and_most_are_turned_back() {
         let mut damaged = whole.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         std::fs::write(log_path(&path), &damaged).expect("writable");
+        assert!(matches!(open(&path, &TABLE, OPTIONS), Err(DatabaseOpenError::DamagedLog)), "bit {bit}");
+        assert!(std::fs::read(log_path(&path)).expect("readable") == damaged, "bit {bit}");
         let mut log = opened(&path);
         assert_eq!(log.damaged(), 1, "bit {bit}");
         if log.correct().expect("corrects") == 0 {
