@@ -9,6 +9,7 @@ use ctxbridge::patch::locate::locate;
 use ctxbridge::patch::plan::plan;
 use ctxbridge::patch::signature::TextForm;
 use ctxbridge_testkit::files::source;
+use semver::Version;
 use tempfile::TempDir;
 
 /// A small catalog that is right.
@@ -86,6 +87,22 @@ fn the_small_catalog_is_right() {
 }
 
 #[test]
+fn a_constant_depends_on_the_release() {
+    let constant = "default = true\n[[constant]]\nname = 'N'\nvalue = 3\nversions = '<1.2.0'\n";
+    let patch =
+        PATCH.replacen("runtime = \"call\"\n", "", 1).replacen("default = true", &format!("runtime = \"call\"\n{constant}"), 1);
+    let folder = catalog(&patch, Some("function twice(a) {\n  const N = 2;\n  return a * N }\n"));
+    let catalog = Catalog::load(folder.path()).unwrap();
+    for (version, value) in [(Some("1.1.9"), 3), (Some("1.2.0"), 2), (None, 2)] {
+        let version = version.map(|version| Version::parse(version).unwrap());
+        let runtime = catalog.select(&[]).unwrap()[0].runtime_of(version.as_ref()).unwrap().source;
+        assert!(runtime.contains(&format!("const N = {value};")), "{runtime}");
+    }
+    insta::assert_snapshot!(error("[context.loop]", "[[constant]]\nname = 'N'\nvalue = 3\nversions = '*'\n[context.loop]"),
+        @"double: runtime.js has no line `const N = …;`");
+}
+
+#[test]
 fn toml_that_is_none_is_shown_with_its_line() {
     insta::assert_snapshot!(error("title = \"A test\"", "title = A test"), @r#"
     double/patch.toml: TOML parse error at line 1, column 9
@@ -103,7 +120,7 @@ fn keys_that_mean_nothing_are_refused() {
       |
     3 | defualt = true
       | ^^^^^^^
-    unknown field `defualt`, expected one of `title`, `versions`, `except`, `default`, `runtime`, `context`, `edit`, `site`
+    unknown field `defualt`, expected one of `title`, `versions`, `except`, `default`, `runtime`, `context`, `constant`, `edit`, `site`
     "#);
     insta::assert_snapshot!(error("replace = \"A\"", "replaces = \"A\""), @r#"
     double/patch.toml: TOML parse error at line 12, column 1

@@ -12,6 +12,7 @@ mod variables;
 use std::borrow::Cow;
 use std::process::Command;
 
+use ctxbridge::patch::catalog::Catalog;
 use ctxbridge::prune::{self, PruneSettings, RUNTIME, RUNTIME_FUNCTION};
 use serde_json::Value;
 
@@ -49,11 +50,24 @@ fn the_twins_have_the_same_constants() {
     let constants = [
         format!("const CHARS_PER_TOKEN = {};", prune::CHARS_PER_TOKEN),
         format!("const TOKENS_PER_MEDIA_BLOCK = {};", prune::TOKENS_PER_MEDIA_BLOCK),
+        format!("const RESERVE_TOKENS = {};", prune::window::RESERVE_TOKENS),
         format!("const ROOM_TOKENS = {};", prune::fold::ROOM_TOKENS),
         format!("const TAIL_TOKENS = {};", prune::fold::TAIL_TOKENS),
     ];
     for constant in defaults.chain(constants) {
         assert_eq!(RUNTIME.matches(&constant).count(), 1, "{constant}");
+    }
+}
+
+/// The patch says it in its own way: it is chosen when a client is patched.
+#[test]
+fn the_twins_know_where_a_release_compacts() {
+    let mut catalog = Catalog::embedded().unwrap();
+    let patch = catalog.patch_mut(prune::PATCH).unwrap();
+    for version in ["1.0.60", "2.0.76", "2.1.24", "2.1.25", "2.1.330", "3.0.0"] {
+        let runtime = patch.runtime_of(Some(&version.parse().unwrap())).unwrap().source;
+        let line = format!("const RESERVE_TOKENS = {};", prune::window::reserve_tokens(Some(version)));
+        assert_eq!(runtime.matches(&line).count(), 1, "{version}: {line}");
     }
 }
 

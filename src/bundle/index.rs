@@ -116,7 +116,12 @@ impl BundleIndex {
         let failed = |cause| IndexError::Cache { path: path.clone(), cause };
         paths::create_private_dir(&folder).map_err(|error| failed(DatabaseOpenError::Sqlite(as_sqlite(&error))))?;
         // Whatever is lost in a crash is read again.
-        let options = DatabaseOptions { busy_timeout: timeout, is_durable: false, wal_autocheckpoint: Some(CHECKPOINT_PAGES), refuses_damaged_log: false };
+        let options = DatabaseOptions {
+            busy_timeout: timeout,
+            is_durable: false,
+            wal_autocheckpoint: Some(CHECKPOINT_PAGES),
+            refuses_damaged_log: false,
+        };
         let db = match sqlite::open(&path, &MIGRATIONS, options) {
             Err(error) if must_be_rebuilt(&error) => {
                 for end in ["", "-wal", "-shm"] {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use include_dir::{Dir, include_dir};
 use semver::{Version, VersionReq};
 
-use super::schema::{EditRule, PatchToml, in_range};
+use super::schema::{EditRule, PatchToml, ReleaseConstant, in_range};
 use super::signature::{Signature, SignatureError};
 use super::syntax::{Goal, SyntaxError, for_each_item};
 
@@ -33,8 +33,10 @@ pub struct Patch {
     pub except: Vec<Version>,
     /// `true` if it is applied without being named.
     pub default: bool,
-    /// Code to inject.
+    /// Code to inject; see [`Self::runtime_of`].
     pub runtime: Option<Runtime>,
+    /// Constants of that code that depend on the release.
+    pub constants: Vec<ReleaseConstant>,
     /// Changes at the sites.
     pub edits: Vec<EditRule>,
     /// The sites it needs to find.
@@ -75,17 +77,36 @@ impl Patch {
     /// If the runtime has no such line.
     pub fn set_constants(&mut self, constants: &[(&str, serde_json::Value)]) -> Result<(), CatalogError> {
         let Some(runtime) = &mut self.runtime else { return Ok(()) };
-        for (name, value) in constants {
-            let line = format!("const {name} = ");
-            let at = runtime.source.find(&line).map(|at| at + line.len());
-            let length = at.and_then(|at| runtime.source[at..].find(";\n"));
-            let (Some(at), Some(length)) = (at, length) else {
-                return Err(invalid(&self.id, &format!("runtime.js has no line `const {name} = …;`")));
-            };
-            runtime.source.replace_range(at..at + length, &value.to_string());
+        match constants.iter().find(|(name, value)| !runtime.set_constant(name, value)) {
+            Some((name, _)) => Err(no_constant(&self.id, name)),
+            None => Ok(()),
         }
-        Ok(())
     }
+
+    /// The runtime as it is injected into a release, with the constants of that release.
+    pub fn runtime_of(&self, version: Option<&Version>) -> Option<Runtime> {
+        let mut runtime = self.runtime.clone()?;
+        for constant in self.constants.iter().filter(|constant| version.is_some() && in_range(&constant.versions, version)) {
+            runtime.set_constant(&constant.name, &constant.value);
+        }
+        Some(runtime)
+    }
+}
+
+impl Runtime {
+    /// Sets a constant to another value. Returns `false` if there is none of that name.
+    fn set_constant(&mut self, name: &str, value: &serde_json::Value) -> bool {
+        let line = format!("const {name} = ");
+        let at = self.source.find(&line).map(|at| at + line.len());
+        let length = at.and_then(|at| self.source[at..].find(";\n"));
+        let (Some(at), Some(length)) = (at, length) else { return false };
+        self.source.replace_range(at..at + length, &value.to_string());
+        true
+    }
+}
+
+fn no_constant(patch: &str, name: &str) -> CatalogError {
+    invalid(patch, &format!("runtime.js has no line `const {name} = …;`"))
 }
 
 /// A place in the client, in all shapes it had so far.
@@ -271,6 +292,7 @@ impl Patch {
             except: patch.except,
             default: patch.default,
             runtime,
+            constants: patch.constant,
             edits: patch.edit,
             sites,
         };
@@ -308,6 +330,13 @@ impl Patch {
             }
         }
         self.runtime.iter().map(|runtime| &runtime.site).try_for_each(known)?;
+        let mut runtime = self.runtime.clone();
+        let mut is_there = |constant: &ReleaseConstant| {
+            runtime.as_mut().is_some_and(|runtime| runtime.set_constant(&constant.name, &constant.value))
+        };
+        if let Some(constant) = self.constants.iter().find(|constant| !is_there(constant)) {
+            return Err(no_constant(&self.id, &constant.name));
+        }
         for site in &self.sites {
             site.signatures.iter().flat_map(Signature::depends_on).try_for_each(known)?;
         }

@@ -131,7 +131,7 @@ pub fn plan_at(
             let reason = Excerpts::of(container).reason(missing);
             return Err(PlanError::Drift { patch: patch.id.clone(), site: missing.site.clone(), reason });
         }
-        changes.extend(patch_changes(container, patch, &located, original_sha256)?);
+        changes.extend(patch_changes(container, patch, version, &located, original_sha256)?);
     }
     let modules = rewrite_modules(container, &changes)?;
     let plan = PatchPlan { modules, changes, located };
@@ -148,9 +148,11 @@ struct Touched {
 fn patch_changes(
     container: &Container,
     patch: &Patch,
+    version: Option<&Version>,
     located: &Located,
     original: &str,
 ) -> Result<Vec<PlannedChange>, PlanError> {
+    let runtime = patch.runtime_of(version);
     let native = container.kind().is_native();
     let mut changes = Vec::new();
     let mut touched: BTreeMap<usize, Touched> = BTreeMap::new();
@@ -174,7 +176,7 @@ fn patch_changes(
     }
     for (module, Touched { mut item, edits }) in touched {
         let mut source = "";
-        if let Some(runtime) = &patch.runtime
+        if let Some(runtime) = &runtime
             && let Some(site) = located.site(&patch.id, &runtime.site).filter(|site| site.module == module)
         {
             let name = &runtime.function;

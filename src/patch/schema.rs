@@ -8,6 +8,11 @@ except = ["2.1.64"]                 # (optional) releases in that range that it 
 default = true                      # applied without being named
 runtime = "site.name"               # runtime.js goes before the top-level item that holds this site
 
+[[constant]]                        # in these releases, the line `const NAME = …;` of runtime.js has this value
+name = "NAME"
+value = 45000                       # whatever JSON can say
+versions = "<2.1.25"
+
 [context.NAME]                      # a kind of function that sites can be told to stand in
 kind = "async generator function"
 contains = ['pattern', …]           # it also contains all of these
@@ -68,6 +73,18 @@ impl EditRule {
     }
 }
 
+/// A constant of the runtime that has another value in some releases.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseConstant {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: serde_json::Value,
+    /// The releases; one that is not known is none of them.
+    pub versions: VersionReq,
+}
+
 /// `true` if a release is in a range; a pre-release counts as the release it precedes.
 pub fn in_range(range: &VersionReq, version: Option<&Version>) -> bool {
     version.is_none_or(|version| range.matches(&Version::new(version.major, version.minor, version.patch)))
@@ -85,6 +102,8 @@ pub(super) struct PatchToml {
     pub runtime: Option<String>,
     #[serde(default)]
     pub context: BTreeMap<String, ContextToml>,
+    #[serde(default)]
+    pub constant: Vec<ReleaseConstant>,
     #[serde(default)]
     pub edit: Vec<EditRule>,
     pub site: Vec<SiteToml>,

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use regex::Regex;
 
+use super::window::RESERVE_TOKENS;
+
 /// Switches pruning off when it is `0`, `false`, `off` or `no`, in any case of letters.
 pub const SWITCH_VAR: &str = "CLAUDE_TEXT_PRUNE";
 /// Sets [`PruneSettings::policy`].
@@ -54,6 +56,8 @@ pub struct PruneSettings {
     pub keep_tokens: Option<u64>,
     /// Tokens of the model's window; `None` for 200,000, or 1,000,000 once a request was larger than that.
     pub window_tokens: Option<u64>,
+    /// Tokens before the end of the window at which the client compacts; see [`reserve_tokens`](crate::window::reserve_tokens).
+    pub reserve_tokens: u64,
     /// Tools whose calls and results are never folded.
     pub protect_tools: Vec<String>,
     /// Files whose calls and results are never folded, as globs; see [`glob_expression`].
@@ -80,6 +84,7 @@ impl Default for PruneSettings {
             max_chars: DEFAULT_MAX_CHARS,
             keep_tokens: None,
             window_tokens: None,
+            reserve_tokens: RESERVE_TOKENS,
             protect_tools: PROTECTED_TOOLS.map(str::to_owned).into(),
             protect_files: PROTECTED_FILES.map(str::to_owned).into(),
         }

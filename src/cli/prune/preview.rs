@@ -14,6 +14,7 @@ use ctxbridge_prune::fold::{Fold, MessageView};
 use ctxbridge_prune::reference::MARKER;
 use ctxbridge_prune::simulate::conversation::ReplayMessage;
 use ctxbridge_prune::simulate::plot::group_thousands;
+use ctxbridge_prune::window::reserve_tokens;
 use ctxbridge_prune::{ConversationSize, PrunePolicy, PruneSettings, SWITCH_VAR, prune};
 
 /// Beginning of what stands in the place of others.
@@ -109,6 +110,7 @@ impl PreviewArgs {
         }
         let mut settings = settings(output);
         settings.window_tokens = settings.window_tokens.or(conversation.window);
+        settings.reserve_tokens = reserve_tokens(conversation.version.as_deref());
         let sent = conversation.messages_of_call(request - 1);
         let pruned = match settings.policy {
             _ if !settings.enabled => {

@@ -270,7 +270,7 @@ impl SimulateArgs {
         let weighed = WeighedConversation::new(conversation);
         let references = References::of(conversation);
         let run = |policy: &Policy| replay(conversation, &weighed, Some(&references), policy, &terms);
-        let policies = policies(&simulation.settings, window);
+        let policies = policies(&simulation.settings, window, version);
         let outcomes = thread::scope(|scope| {
             let running: Vec<_> = policies.iter().map(|policy| scope.spawn(|| run(policy))).collect();
             // What panicked in there panics here.
@@ -355,8 +355,9 @@ fn lifetime_ms(is_hourly: bool) -> i64 {
 }
 
 /// The policies of [`POLICIES`].
-fn policies(settings: &PruneSettings, window: u64) -> [Policy; 3] {
-    [Policy::None, Policy::of(PrunePolicy::Reference, settings, window), Policy::of(PrunePolicy::Fold, settings, window)]
+fn policies(settings: &PruneSettings, window: u64, version: Option<&str>) -> [Policy; 3] {
+    let ours = |policy| Policy::of(policy, settings, window, version);
+    [Policy::None, ours(PrunePolicy::Reference), ours(PrunePolicy::Fold)]
 }
 
 /// The place of a policy in [`POLICIES`].

@@ -39,7 +39,8 @@ pub struct DatabaseOptions {
 
 impl DatabaseOptions {
     /// Options for data that must never be lost.
-    pub const DURABLE: Self = Self { busy_timeout: Duration::from_secs(10), is_durable: true, wal_autocheckpoint: None, refuses_damaged_log: false };
+    pub const DURABLE: Self =
+        Self { busy_timeout: Duration::from_secs(10), is_durable: true, wal_autocheckpoint: None, refuses_damaged_log: false };
 }
 
 /// A database that cannot be opened.

@@ -111,7 +111,7 @@ fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Sav
     };
     let without = run(&Policy::None);
     // What it would save is of interest above all where it is off.
-    let pruned = run(&Policy::of(settings.policy, settings, window));
+    let pruned = run(&Policy::of(settings.policy, settings, window, conversation.version.as_deref()));
     Ok(Savings {
         session: id.to_owned(),
         answers: conversation.calls.len() as u64,

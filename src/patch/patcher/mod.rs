@@ -299,9 +299,9 @@ impl<'n> Patcher<'n> {
                     return false;
                 };
                 let Some(patch) = patches.iter().find(|patch| patch.id == marker.patch) else { return false };
-                let runtime = patch.runtime.as_ref().map_or("", |runtime| runtime.source.as_str());
+                let runtime = patch.runtime_of(turn.target.version.as_ref()).map(|runtime| runtime.source).unwrap_or_default();
                 let behind = &text[found.comment.hi as usize..];
-                marker.runtime.1 as usize == runtime.len() && behind.starts_with(runtime)
+                marker.runtime.1 as usize == runtime.len() && behind.starts_with(&runtime)
             })
         })
     }

@@ -43,7 +43,7 @@ use self::round::{Level, Protection, Round};
 use super::message;
 use super::settings::PruneSettings;
 use super::size::{ConversationSize, TOKENS_PER_MEDIA_BLOCK};
-use super::window::{RESERVE_TOKENS, window_needed};
+use super::window::window_needed;
 
 /// Tokens of the system prompt and the tools, until an answer's usage says it.
 const DEFAULT_BASE_TOKENS: i64 = 40_000;
@@ -226,7 +226,7 @@ impl Fold {
 
         let base = self.base.unwrap_or(DEFAULT_BASE_TOKENS);
         let window = self.window_tokens();
-        let limit = window.cast_signed() - RESERVE_TOKENS.cast_signed();
+        let limit = window.cast_signed() - self.settings.reserve_tokens.cast_signed();
         let is_cold = match (self.requested_ms, self.newest_ms) {
             (Some(before), Some(now)) => now - before >= self.account.lifetime_ms(),
             _ => false,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::weigh::WeighedBlock;
 use crate::fold::Fold;
 use crate::text::{self, utf16_len};
+use crate::window::reserve_tokens;
 use crate::{CHARS_PER_TOKEN, PrunePolicy, PruneSettings, TOKENS_PER_MEDIA_BLOCK, reference};
 
 /// Policy by which requests are pruned.
@@ -21,10 +22,12 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// A policy with the user's settings, on even if they switch it off, for a session with this window if they set none.
-    pub fn of(policy: PrunePolicy, settings: &PruneSettings, window_tokens: u64) -> Self {
+    /// A policy with the user's settings, on even if they switch it off, for a session of a release of the client, with this window if
+    /// they set none.
+    pub fn of(policy: PrunePolicy, settings: &PruneSettings, window_tokens: u64, version: Option<&str>) -> Self {
         let window_tokens = settings.window_tokens.or(Some(window_tokens));
-        let settings = Box::new(PruneSettings { enabled: true, policy, window_tokens, ..settings.clone() });
+        let reserve_tokens = reserve_tokens(version);
+        let settings = Box::new(PruneSettings { enabled: true, policy, window_tokens, reserve_tokens, ..settings.clone() });
         match policy {
             PrunePolicy::Fold => Self::Fold(settings),
             PrunePolicy::Reference => Self::Reference(settings),

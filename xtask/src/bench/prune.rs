@@ -32,6 +32,9 @@ pub struct PruneArgs {
     /// Only every second transcript, in the order of their paths: `even` begins with the first
     #[arg(long, value_enum)]
     half: Option<Half>,
+    /// Compact where the release did that wrote the transcript, rather than where new ones do
+    #[arg(long)]
+    by_release: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -78,7 +81,8 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
         let bytes = fs::read(path).with_context(|| path.display().to_string())?;
         let (conversation, _) = ReplayConversation::read(&bytes);
         if !conversation.calls.is_empty() {
-            sessions.push(replayed(&conversation, &terms));
+            let version = conversation.version.as_deref().filter(|_| args.by_release);
+            sessions.push(replayed(&conversation, &terms, version));
         }
     }
     eprintln!();
@@ -88,7 +92,7 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
     );
     println!("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
     for (row, (window, lifetime)) in terms.iter().enumerate() {
-        let policies = policies(*window);
+        let policies = policies(*window, None);
         let at = row * policies.len();
         for (column, (name, _)) in policies.iter().enumerate() {
             let of = |session: &Replayed| (session.totals[at + column], session.totals[at]);
@@ -99,24 +103,24 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
 }
 
 /// The policies that are compared; the first is what the others are measured against.
-fn policies(window_tokens: u64) -> Vec<(&'static str, Policy)> {
-    let ours = |policy: PrunePolicy| (policy.word(), Policy::of(policy, &PruneSettings::default(), window_tokens));
+fn policies(window_tokens: u64, version: Option<&str>) -> Vec<(&'static str, Policy)> {
+    let ours = |policy: PrunePolicy| (policy.word(), Policy::of(policy, &PruneSettings::default(), window_tokens, version));
     vec![("none", Policy::None), ours(PrunePolicy::Reference), ours(PrunePolicy::Fold)]
 }
 
-fn replayed(conversation: &ReplayConversation, terms: &[RowTerms]) -> Replayed {
+fn replayed(conversation: &ReplayConversation, terms: &[RowTerms], version: Option<&str>) -> Replayed {
     let weighed = WeighedConversation::new(conversation);
     let references = References::of(conversation);
     let totals = terms.iter().flat_map(|(window, lifetime)| {
         let is_hourly = conversation.is_hourly && *lifetime == Lifetime::Own;
         let terms = ReplayTerms {
-            threshold: compaction_threshold(*window, None),
+            threshold: compaction_threshold(*window, version),
             cache: CacheModel::Api,
             is_hourly,
             price: Price::in_input_tokens(is_hourly),
         };
         let run = |policy: &Policy| replay(conversation, &weighed, Some(&references), policy, &terms).totals;
-        policies(*window).iter().map(|(_, policy)| run(policy)).collect::<Vec<_>>()
+        policies(*window, version).iter().map(|(_, policy)| run(policy)).collect::<Vec<_>>()
     });
     let conversation_tokens = weighed.messages.iter().flatten().map(|block| block.tokens).sum();
     Replayed { conversation_tokens, totals: totals.collect() }

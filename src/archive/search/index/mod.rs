@@ -256,7 +256,12 @@ impl SearchIndex {
     fn try_open(data: &Path) -> Result<Self, SearchError> {
         let path = data.join(FILE);
         let failed = |cause| failed(&path, cause);
-        let options = DatabaseOptions { busy_timeout: INDEX_WRITE_TIMEOUT, is_durable: false, wal_autocheckpoint: None, refuses_damaged_log: false };
+        let options = DatabaseOptions {
+            busy_timeout: INDEX_WRITE_TIMEOUT,
+            is_durable: false,
+            wal_autocheckpoint: None,
+            refuses_damaged_log: false,
+        };
         let db = sqlite::open(&path, &[SCHEMA], options).map_err(|error| match error {
             sqlite::DatabaseOpenError::Sqlite(cause) => failed(cause),
             // A newer version's index is no use to this one.
