@@ -87,7 +87,6 @@ fn without_anything_the_defaults_hold() {
     prune.threshold_tokens = 20000
     prune.max_chars = 80
     prune.keep_tokens = null
-    prune.window = null
     prune.protect_tools = ["AskUserQuestion","ExitPlanMode"]
     prune.protect_files = ["AGENTS.md","CLAUDE.md","SKILL.md"]
     autopilot.enabled = true
@@ -143,7 +142,7 @@ fn each_layer_is_over_the_one_before() {
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
-                [prune]\nenabled = false\npolicy = \"reference\"\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\nkeep_tokens = 3\nwindow = 1000000\nprotect_tools = [\"Bash\"]\nprotect_files = []\n\
+                [prune]\nenabled = false\npolicy = \"reference\"\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\nkeep_tokens = 3\nprotect_tools = [\"Bash\"]\nprotect_files = []\n\
                 [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
                 [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\
                 [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
@@ -244,7 +243,7 @@ fn pruning_is_set_by_the_names_that_a_patched_client_reads() {
     [ROOT]/config.toml: prune.protect_files is this array, not a list of at most 100 texts, such as ["docs/**/*.md"]; it stays ["AGENTS.md","CLAUDE.md","SKILL.md"]
     [ROOT]/project/.ctxbridge/config.toml: prune.protect_files is not for a project to set; put it into your own config.toml
     $CTXBRIDGE_PRUNE_POLICY: prune.policy is "all", not one of fold, reference; it stays "fold"
-    $CLAUDE_TEXT_PRUNE_WINDOW: prune.window is "half", not a whole number from 1 to 9007199254740991; it is unset
+    $CLAUDE_TEXT_PRUNE_WINDOW: autopilot.window is "half", not a whole number from 1000 to 100000000; it is unset
     "#);
     let list = |value: &str| Layers::new().variable("CTXBRIDGE_PRUNE_PROTECT_FILES", value).load().prune.protect_files;
     assert_eq!(list("docs/**\n*.md\n"), ["docs/**", "*.md"]);

@@ -12,6 +12,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
   const DEFAULT_MAX_CHARS = 80;
   const DEFAULT_KEEP_TOKENS = 0;
   const DEFAULT_WINDOW = 0;
+  const MODEL_WINDOWS = [["claude-opus-4-7",1000000],["claude-opus-4-8",1000000],["claude-sonnet-5",1000000],["claude-haiku-5",1000000],["claude-mythos-",1000000],["claude-fable-",1000000],["claude-opus-5",1000000],["[1m]",1000000]];
   const PROTECTED_TOOLS = ["AskUserQuestion","ExitPlanMode"];
   const PROTECTED_FILES = ["(?:^|/)AGENTS\\.md$","(?:^|/)CLAUDE\\.md$","(?:^|/)SKILL\\.md$"];
   const CHARS_PER_TOKEN = 3.5;
@@ -28,8 +29,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     return fallback || /^(?:1|true|on|yes)$/i.test(value);
   };
 
-  const numberOf = (name, least, fallback) => {
-    const value = setting(name);
+  const numberOf = (value, least, fallback) => {
     const number = /^[0-9]+$/.test(value) ? Number(value) : NaN;
     return Number.isSafeInteger(number) && number >= least ? number : fallback;
   };
@@ -242,8 +242,9 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
 
   const foldMessages = (all, keepTurns, threshold, maxChars) => {
     const files = PROTECTED_FILES.map((expression) => new RegExp(expression));
-    const keepTokens = numberOf("_KEEP_TOKENS", 1, DEFAULT_KEEP_TOKENS);
-    const windowTokens = numberOf("_WINDOW", 1, DEFAULT_WINDOW);
+    const keepTokens = numberOf(setting("_KEEP_TOKENS"), 1, DEFAULT_KEEP_TOKENS);
+    const windowTokens = numberOf(setting("_WINDOW"), 1, DEFAULT_WINDOW);
+    const compactWindow = numberOf(process.env.CLAUDE_CODE_AUTO_COMPACT_WINDOW, 1, Infinity);
     const sizes = [];
     const thinking = [];
     const isPinned = [];
@@ -255,6 +256,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     let base;
     let usage;
     let largest = 0;
+    let modelWindow = 0;
     let requested = 0;
     let newestMs = NaN;
     let requestedMs = NaN;
@@ -435,7 +437,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       whole += added;
       const system = base ?? DEFAULT_BASE_TOKENS;
       const needed = largest > SMALL_WINDOW_TOKENS ? LARGE_WINDOW_TOKENS : SMALL_WINDOW_TOKENS;
-      const window = windowTokens || needed;
+      const window = Math.min(windowTokens || Math.max(needed, modelWindow), compactWindow);
       const limit = window - RESERVE_TOKENS;
       const lifetime = isHourly() ? 3600000 : 300000;
       const isCold = newestMs - requestedMs >= lifetime;
@@ -476,6 +478,10 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
         const created = message.message?.usage?.cache_creation;
         written[0] += countOf(created?.ephemeral_5m_input_tokens);
         written[1] += countOf(created?.ephemeral_1h_input_tokens);
+        const model = message.message?.model;
+        if (typeof model === "string") {
+          modelWindow = MODEL_WINDOWS.find(([name]) => model.includes(name))?.[1] ?? 0;
+        }
         rounds.push({
           first: index,
           last: index,
@@ -772,9 +778,9 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     const [policy] =
       /^(?:fold|reference)$/i.exec(setting("_POLICY") ?? "") ?? [DEFAULT_POLICY];
     const settings = [
-      numberOf("_KEEP", 1, DEFAULT_KEEP_TURNS),
-      numberOf("_THRESHOLD", 0, DEFAULT_THRESHOLD_TOKENS),
-      numberOf("_MAX_CHARS", 0, DEFAULT_MAX_CHARS),
+      numberOf(setting("_KEEP"), 1, DEFAULT_KEEP_TURNS),
+      numberOf(setting("_THRESHOLD"), 0, DEFAULT_THRESHOLD_TOKENS),
+      numberOf(setting("_MAX_CHARS"), 0, DEFAULT_MAX_CHARS),
     ];
     if (/^reference$/i.test(policy)) {
       return finish(messages, pruneByReference(...settings));

@@ -15,6 +15,7 @@ mod statusline;
 mod store;
 mod trend;
 mod usage;
+mod windows;
 
 pub use chart::{chart, sparkline};
 pub use gate::{CLIENT_RESERVE_TOKENS, GateDecision, MAX_BLOCKED_SHARE, Trigger, gate};
@@ -25,3 +26,4 @@ pub use statusline::{FALLBACK, StatusLine, StatuslineInput, gather};
 pub use store::WindowStateStore;
 pub use trend::Trend;
 pub use usage::{ContextUsage, usage_at_end};
+pub use windows::window_of;

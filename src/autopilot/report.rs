@@ -26,7 +26,7 @@ pub fn report(observation: &Observation) -> String {
 
 /// Formats the report from the stored state of a session.
 pub fn report_of(state: &WindowState, config: &config::AutopilotSettings) -> String {
-    let window = config.window_or(state.window);
+    let window = state.window_tokens(config);
     let share = share_of(state.last_token_estimate, window);
     let phase = Phase::at(share, config);
     report(&Observation {

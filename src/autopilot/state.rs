@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Phase, Trend};
 use ctxbridge_config as config;
+use ctxbridge_prune::fold::DEFAULT_BASE_TOKENS;
+use ctxbridge_prune::window::DEFAULT_WINDOW_TOKENS;
 
 /// State of a session's window. The file has these names in camel case; the names of the design come first, with their meaning
 /// there.
@@ -27,6 +29,12 @@ pub struct WindowState {
     /// Size of the window in tokens, as given by the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// Size of the window in tokens at the last check, from whatever it was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_window: Option<u64>,
+    /// Tokens of the system prompt and the tools, as far as the session told them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_tokens: Option<u64>,
     /// Time when a compaction was blocked, in milliseconds since 1970; `None` if the conversation has continued since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_at: Option<i64>,
@@ -54,7 +62,7 @@ pub struct Point {
 pub struct WindowReading {
     /// Tokens in the window.
     pub tokens: u64,
-    /// Size of the window in tokens: [`window_or`](ctxbridge_config::AutopilotSettings::window_or) of [`WindowState::window`].
+    /// Size of the window in tokens, see [`window_of`](super::window_of).
     pub window: u64,
     /// Human turns so far.
     pub turns: u64,
@@ -102,6 +110,7 @@ impl WindowState {
         }
         self.trim();
         self.last_token_estimate = tokens;
+        self.last_window = Some(window);
         self.last_percentage = share;
         self.last_check = at_ms;
         self.warning_issued = phase >= Phase::Warn;
@@ -127,6 +136,16 @@ impl WindowState {
             self.blocked_at = None;
             self.blocked_tokens = None;
         }
+    }
+
+    /// Tokens of the next request, if these were said since a compaction.
+    pub fn tokens_after_compaction(&self, said_tokens: u64) -> u64 {
+        self.base_tokens.unwrap_or(DEFAULT_BASE_TOKENS) + said_tokens
+    }
+
+    /// Size of the window in tokens, as far as it is known without a new check.
+    pub fn window_tokens(&self, config: &config::AutopilotSettings) -> u64 {
+        config.window.or(self.last_window).or(self.window).unwrap_or(DEFAULT_WINDOW_TOKENS)
     }
 
     /// Returns the share of the window used at the last check; `None` if there was none.

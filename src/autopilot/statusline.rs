@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::chart::{DIM, PLAIN, phase_color};
 use super::report::{percent_text, rate_text};
 use super::state::share_of;
-use super::{ContextUsage, Phase, Point, Trend, WindowState, WindowStateStore, sparkline, tokens_text, usage_at_end};
+use super::{ContextUsage, Phase, Point, Trend, WindowState, WindowStateStore, sparkline, tokens_text, usage_at_end, window_of};
 use ctxbridge_config::{self as config, WINDOW_RANGE};
-use ctxbridge_prune::window::LARGE_WINDOW_TOKENS;
+use ctxbridge_prune::window::{DEFAULT_WINDOW_TOKENS, window_needed};
 
 /// Text shown if the client's input cannot be parsed.
 pub const FALLBACK: &str = "ctxbridge";
@@ -40,6 +40,21 @@ pub struct StatuslineInput {
     pub tokens: Option<u64>,
     /// `true` if the context has more tokens than the smaller window holds.
     pub exceeds_200k: bool,
+    /// The model.
+    pub model: Option<String>,
+    /// The cache of the prompt, if the client reports on it (2.1.33x).
+    pub cache: Option<PromptCache>,
+}
+
+/// State of the prompt's cache.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PromptCache {
+    /// `true` if the next request can read from it.
+    pub is_warm: bool,
+    /// Share of the input that was read from it so far, where 1 is all.
+    pub hit_ratio: Option<f64>,
+    /// Tokens that the next request has to write again if it is cold.
+    pub rewrite_tokens: Option<u64>,
 }
 
 /// Content of the status line.
@@ -57,6 +72,8 @@ pub struct StatusLine {
     pub trend: Option<Trend>,
     /// Number of optimize runs so far.
     pub optimize_cycles: u64,
+    /// State of the prompt's cache, if known.
+    pub cache: Option<PromptCache>,
     /// `true` if the client is patched; `None` if unknown.
     pub patched: Option<bool>,
 }
@@ -85,7 +102,32 @@ impl StatuslineInput {
             window,
             tokens: Some(sum).filter(|sum| *sum > 0).or_else(by_share),
             exceeds_200k: value.pointer("/exceeds_200k_tokens").and_then(Value::as_bool).unwrap_or_default(),
+            model: text("/model/id"),
+            cache: value.get("prompt_cache").and_then(PromptCache::parse),
         })
+    }
+}
+
+impl PromptCache {
+    /// Parses the client's report. `None` if nothing was cached yet.
+    fn parse(value: &Value) -> Option<Self> {
+        if value["caching_observed"] == false {
+            return None;
+        }
+        Some(Self {
+            is_warm: value["warm"].as_bool()?,
+            hit_ratio: value["hit_ratio"].as_f64().filter(|ratio| (0.0..=1.0).contains(ratio)),
+            rewrite_tokens: count(&value["recache_tokens_if_cold"]).filter(|tokens| *tokens > 0),
+        })
+    }
+
+    fn text(self) -> String {
+        match (self.is_warm, self.hit_ratio, self.rewrite_tokens) {
+            (true, Some(ratio), _) => format!("cache {:.0}%", ratio * 100.0),
+            (true, None, _) => "cache warm".to_owned(),
+            (false, _, Some(tokens)) => format!("cache cold, {} to write", tokens_text(tokens)),
+            (false, _, None) => "cache cold".to_owned(),
+        }
     }
 }
 
@@ -109,16 +151,27 @@ pub fn gather(
         // Not waited for: the line is drawn again soon.
         store.update(session, Duration::ZERO, |state| state.window = Some(window)).ok();
         state.window = Some(window);
+        if let Some(model) = &input.model {
+            store.learn_window(model, window, Duration::ZERO).ok();
+        }
     }
     let tokens = input.tokens.or_else(|| fallback_tokens(input.transcript.as_deref(), &state));
-    StatusLine::of(input, tokens, &state, patched, config)
+    let needed = if input.exceeds_200k { DEFAULT_WINDOW_TOKENS + 1 } else { tokens.unwrap_or(0) };
+    let known = store.map(WindowStateStore::model_windows).unwrap_or_default();
+    let told = input.window.or(state.window);
+    let window = match (told, &input.model, state.last_window) {
+        // A hook has seen more than this input says.
+        (None, None, Some(last)) => config.window.unwrap_or_else(|| last.max(window_needed(needed))),
+        _ => window_of(config, told, input.model.as_deref(), &known, needed),
+    };
+    StatusLine::of(input, tokens, window, &state, patched, config)
 }
 
 /// Returns the tokens if the client gives none. The transcript is newer than the state, which is as of the last hook.
 fn fallback_tokens(transcript: Option<&Path>, state: &WindowState) -> Option<u64> {
     match transcript.map_or(ContextUsage::Unknown, usage_at_end) {
         ContextUsage::Tokens(tokens) => Some(tokens),
-        ContextUsage::Compacted => None,
+        ContextUsage::Compacted(said) => Some(state.tokens_after_compaction(said)),
         ContextUsage::Unknown => state.last_share().map(|_| state.last_token_estimate),
     }
 }
@@ -128,12 +181,11 @@ impl StatusLine {
     pub fn of(
         input: &StatuslineInput,
         tokens: Option<u64>,
+        window: u64,
         state: &WindowState,
         patched: Option<bool>,
         config: &config::AutopilotSettings,
     ) -> Self {
-        let told = input.window.or(state.window).or(config.window);
-        let window = told.unwrap_or_else(|| if input.exceeds_200k { LARGE_WINDOW_TOKENS } else { config.window_or(None) });
         // What hooks measured when the prompt was sent, and what there is now, which belongs to the turn that follows from it.
         let mut points = state.history.clone();
         if let Some(tokens) = tokens.filter(|tokens| points.last().is_some_and(|last| last.tokens != *tokens)) {
@@ -148,6 +200,7 @@ impl StatusLine {
             history: shares[shares.len().saturating_sub(SPARKLINE_POINTS)..].to_vec(),
             trend: Trend::of(&points, window),
             optimize_cycles: state.prune_count,
+            cache: input.cache,
             patched,
         }
     }
@@ -176,6 +229,10 @@ impl StatusLine {
                 format!(" {}/turn{left}", rate_text(trend.tokens_per_turn))
             });
             parts.push(format!("{color}{sparks}{PLAIN}{DIM}{}{PLAIN}", trend.unwrap_or_default()));
+        }
+        if let Some(cache) = self.cache {
+            let color = if cache.is_warm { DIM } else { super::chart::phase_color(Phase::Warn) };
+            parts.push(format!("{color}{}{PLAIN}", cache.text()));
         }
         if self.optimize_cycles > 0 {
             parts.push(format!("{DIM}{} optimized{PLAIN}", self.optimize_cycles));

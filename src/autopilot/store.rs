@@ -1,5 +1,5 @@
 /*!
-Stored states: one small file per session, in `autopilot/` of the data directory.
+Stored states: one small file per session, in `autopilot/` of the data directory, and one of all [models' windows](super::windows).
 
 Hooks of one session and the statusline run in parallel. So a change is made under a lock, in a new file that replaces the old one.
 Files are only a help; a damaged one is started from scratch.
@@ -16,7 +16,7 @@ use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
 /// Maximum size of a file, in bytes; larger ones are not ours. 50 measurements take about 5 KB.
-const MAX_STATE_BYTES: u64 = 64 << 10;
+const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// Maximum number of sessions remembered.
 const MAX_REMEMBERED_SESSIONS: usize = 200;
@@ -30,7 +30,7 @@ const TEMP_PREFIX: &str = ".new-";
 /// Store of window states.
 #[derive(Debug, Clone)]
 pub struct WindowStateStore {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 impl WindowStateStore {
@@ -57,17 +57,13 @@ impl WindowStateStore {
     /// # Errors
     /// If it cannot be written, or another process held the lock too long ([`io::ErrorKind::WouldBlock`]); nothing is changed then.
     pub fn update<T>(&self, session: &str, timeout: Duration, change: impl FnOnce(&mut WindowState) -> T) -> io::Result<T> {
-        paths::create_private_dir(&self.folder)?;
         let _lock = self.lock(timeout)?;
         let path = self.file(session);
         let known = self.load(session);
         let mut state = known.clone().unwrap_or_else(|| WindowState::new(session));
         let result = change(&mut state);
         if known.as_ref() != Some(&state) {
-            let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.folder)?;
-            // In one piece: written as it is made, it would be some hundred system calls.
-            file.write_all(&serde_json::to_vec(&state)?)?;
-            file.persist(&path).map_err(|error| error.error)?;
+            self.replace(&path, &serde_json::to_vec(&state)?)?;
         }
         if known.is_none() {
             self.forget_oldest(&path);
@@ -84,7 +80,17 @@ impl WindowStateStore {
         self.folder.join(format!("{name}.json"))
     }
 
-    fn lock(&self, timeout: Duration) -> io::Result<File> {
+    /// Replaces a file of the folder, in one piece.
+    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.folder)?;
+        file.write_all(bytes)?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Creates the folder, and waits for the lock of its files.
+    pub(super) fn lock(&self, timeout: Duration) -> io::Result<File> {
+        paths::create_private_dir(&self.folder)?;
         let file = files::private().create(true).truncate(false).open(self.folder.join(".lock"))?;
         match files::lock_within(&file, File::try_lock, timeout) {
             Ok(()) => Ok(file),
@@ -119,9 +125,14 @@ impl WindowStateStore {
 }
 
 fn read(path: &Path) -> Option<WindowState> {
-    let mut text = Vec::new();
-    File::open(path).ok()?.take(MAX_STATE_BYTES + 1).read_to_end(&mut text).ok()?;
-    let mut state: WindowState = (text.len() as u64 <= MAX_STATE_BYTES).then(|| serde_json::from_slice(&text).ok())??;
+    let mut state: WindowState = serde_json::from_slice(&read_file(path)?).ok()?;
     state.trim();
     Some(state)
+}
+
+/// Reads a file, unless it is too large to be one of ours.
+pub(super) fn read_file(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= MAX_FILE_BYTES).then_some(bytes)
 }

@@ -14,8 +14,8 @@ const TAIL_BYTES: u64 = 256 << 10;
 pub enum ContextUsage {
     /// Number of tokens in the last request of the main conversation.
     Tokens(u64),
-    /// There was a compaction since the last request, so the size is not known yet.
-    Compacted,
+    /// There was a compaction since the last request: an estimate of the tokens said since. The system prompt and the tools come on top.
+    Compacted(u64),
     /// The size is not known.
     Unknown,
 }
@@ -35,7 +35,9 @@ fn newest(tail: &[u8]) -> ContextUsage {
     interpreter.feed_with(b"\n", &mut WholeFile(tail));
     match interpreter.session_metadata().context_tokens {
         Some(tokens) => ContextUsage::Tokens(tokens),
-        None if memchr::memmem::find(tail, b"\"compact_boundary\"").is_some() => ContextUsage::Compacted,
+        None if memchr::memmem::find(tail, b"\"compact_boundary\"").is_some() => {
+            ContextUsage::Compacted(interpreter.said_tokens())
+        }
         None => ContextUsage::Unknown,
     }
 }

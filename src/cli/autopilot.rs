@@ -86,7 +86,7 @@ fn tell(state: &WindowState, config: &config::AutopilotSettings, output: &mut Ou
 }
 
 fn as_json(state: &WindowState, config: &config::AutopilotSettings) -> Value {
-    let window = config.window_or(state.window);
+    let window = state.window_tokens(config);
     let share = state.last_token_estimate as f64 / window as f64;
     let history = state.history.iter().map(
         |point| json!({ "ts_ms": point.ts, "tokens": point.tokens, "used_percentage": percent(point.pct), "turns": point.turns }),

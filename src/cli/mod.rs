@@ -31,6 +31,7 @@ use std::process::ExitCode;
 
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
+use crate::autopilot::WindowStateStore;
 use output::Output;
 
 use ctxbridge_archive::recovery;
@@ -38,6 +39,7 @@ use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources};
 use ctxbridge_patch::catalog::CatalogError;
 use ctxbridge_patch::patcher::PatchError;
+use ctxbridge_prune::PruneSettings;
 
 /// Keeps Claude Code's context window lean without losing anything.
 #[derive(Debug, Parser)]
@@ -219,6 +221,12 @@ fn configuration(output: &Output) -> Config {
         output.note(&problem.to_string());
     }
     config
+}
+
+/// Adds the windows of models that sessions told to the settings by which a client that is patched now prunes.
+fn with_model_windows(settings: PruneSettings) -> PruneSettings {
+    let known = paths::data_path().map(|data| WindowStateStore::in_dir(&data).model_windows());
+    PruneSettings { model_windows: known.unwrap_or_default(), ..settings }
 }
 
 /// Error for arguments that do not make sense.

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use directories::BaseDirs;
 
+const DATA_VARIABLE: &str = "CTXBRIDGE_DATA_DIR";
+const CACHE_VARIABLE: &str = "CTXBRIDGE_CACHE_DIR";
+
 /// Errors from finding a folder for data.
 #[derive(Debug, thiserror::Error)]
 pub enum PathsError {
@@ -30,7 +33,15 @@ pub enum PathsError {
 /// # Errors
 /// If there is no such place or it cannot be made.
 pub fn data_dir() -> Result<PathBuf, PathsError> {
-    private_dir("CTXBRIDGE_DATA_DIR", |base| base.data_dir().join("ctxbridge"))
+    create(DATA_VARIABLE, data_path()?)
+}
+
+/// The same folder, which may be missing.
+///
+/// # Errors
+/// If there is no such place.
+pub fn data_path() -> Result<PathBuf, PathsError> {
+    folder(DATA_VARIABLE, |base| base.data_dir().join("ctxbridge"))
 }
 
 /// `$CTXBRIDGE_CACHE_DIR`, or else `ctxbridge` in the platform's cache directory. Holds data that can be fetched again.
@@ -38,7 +49,7 @@ pub fn data_dir() -> Result<PathBuf, PathsError> {
 /// # Errors
 /// If there is no such place or it cannot be made.
 pub fn cache_dir() -> Result<PathBuf, PathsError> {
-    private_dir("CTXBRIDGE_CACHE_DIR", |base| base.cache_dir().join("ctxbridge"))
+    create(CACHE_VARIABLE, folder(CACHE_VARIABLE, |base| base.cache_dir().join("ctxbridge"))?)
 }
 
 /// Folder of the user's settings: `$CTXBRIDGE_CONFIG_DIR`, or else `ctxbridge` in the platform's config directory.
@@ -54,12 +65,15 @@ pub fn home_dir() -> Option<PathBuf> {
     BaseDirs::new().map(|base| base.home_dir().to_owned())
 }
 
-fn private_dir(variable: &'static str, default: impl FnOnce(&BaseDirs) -> PathBuf) -> Result<PathBuf, PathsError> {
+fn folder(variable: &'static str, default: impl FnOnce(&BaseDirs) -> PathBuf) -> Result<PathBuf, PathsError> {
     let path = match std::env::var_os(variable).filter(|value| !value.is_empty()) {
         Some(path) => PathBuf::from(path),
         None => default(&BaseDirs::new().ok_or(PathsError::NoHome(variable))?),
     };
-    let path = std::path::absolute(&path).unwrap_or(path);
+    Ok(std::path::absolute(&path).unwrap_or(path))
+}
+
+fn create(variable: &'static str, path: PathBuf) -> Result<PathBuf, PathsError> {
     create_private_dir(&path).map_err(|cause| PathsError::Create { path: path.clone(), cause, variable })?;
     Ok(path)
 }

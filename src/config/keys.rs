@@ -261,16 +261,6 @@ pub const KEYS: &[Key] = &[
         get: |config| json!(config.prune.keep_tokens),
     },
     Key {
-        name: "prune.window",
-        variable: "CTXBRIDGE_PRUNE_WINDOW",
-        also: &[alias("CLAUDE_TEXT_PRUNE_WINDOW")],
-        fallback_env: None,
-        project_may_set: false,
-        doc: "Tokens in the window; unset, 200000, or 1000000 once a request was larger",
-        set: |config, raw| raw.count(1..=MAX_JS_INTEGER).map(|number| config.prune.window_tokens = Some(number)),
-        get: |config| json!(config.prune.window_tokens),
-    },
-    Key {
         name: "prune.protect_tools",
         variable: "CTXBRIDGE_PRUNE_PROTECT_TOOLS",
         also: &[],
@@ -303,12 +293,17 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "autopilot.window",
         variable: "CTXBRIDGE_AUTOPILOT_WINDOW",
-        also: &[alias("CLAUDE_FLOW_CONTEXT_WINDOW")],
+        also: &[alias("CLAUDE_FLOW_CONTEXT_WINDOW"), alias("CLAUDE_TEXT_PRUNE_WINDOW")],
         fallback_env: None,
         // The gate goes by it: with a window that is too large, it would never open.
         project_may_set: false,
-        doc: "Tokens in the window where the client does not say; 200000 unless set",
-        set: |config, raw| raw.count(WINDOW_RANGE).map(|window| config.autopilot.window = Some(window)),
+        doc: "Tokens in the window, for pruning too; unset, as the client says, or as is known of the model",
+        set: |config, raw| {
+            raw.count(WINDOW_RANGE).map(|window| {
+                config.autopilot.window = Some(window);
+                config.prune.window_tokens = Some(window);
+            })
+        },
         get: |config| json!(config.autopilot.window),
     },
     Key {

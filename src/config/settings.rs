@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use super::choice::Choice;
 use super::server::StoreKind;
-use ctxbridge_prune::window::DEFAULT_WINDOW_TOKENS;
 
 /// Settings of the archive and of restores (`archive.*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,13 +103,6 @@ pub enum Gate {
     Off,
     /// Automatic ones, as long as that is safe.
     BlockAuto,
-}
-
-impl AutopilotSettings {
-    /// Tokens in the window: as the client reported, else as the user set, else 200,000.
-    pub fn window_or(&self, told: Option<u64>) -> u64 {
-        told.or(self.window).unwrap_or(DEFAULT_WINDOW_TOKENS)
-    }
 }
 
 impl Default for ArchiveSettings {

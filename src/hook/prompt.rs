@@ -8,6 +8,8 @@ use crate::autopilot::{self, ContextUsage, Observation, Phase, WindowReading};
 use ctxbridge_archive::ingest::IngestReport;
 use ctxbridge_archive::store::Store;
 use ctxbridge_archive::store::sqlite::LockPolicy;
+use ctxbridge_prune::window::{DEFAULT_WINDOW_TOKENS, window_needed};
+use ctxbridge_transcript::Interpreter;
 
 /// Time to wait for another process that holds the same session's state.
 const STATE_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
@@ -58,24 +60,32 @@ fn recalled_with(context: &HookContext, store: Option<&mut dyn Store>) -> Option
 pub(super) fn observe_window(context: &HookContext, pass: Option<&IngestReport>, is_prompt: bool) -> Option<Observation> {
     let config = &context.config.autopilot;
     let session = context.input.session.as_deref().filter(|_| config.enabled)?;
-    let (tokens, turns, window) = match pass {
-        Some(pass) => {
-            let interpreter = &pass.interpreter;
-            (interpreter.context_tokens(), Some(interpreter.turns().into()), interpreter.session_metadata().window)
-        }
-        None => match autopilot::usage_at_end(&context.transcript().ok()??) {
-            ContextUsage::Tokens(tokens) => (tokens, None, None),
-            ContextUsage::Compacted | ContextUsage::Unknown => return None,
-        },
+    let interpreter = pass.map(|pass| &pass.interpreter);
+    let usage = match interpreter {
+        Some(interpreter) => ContextUsage::Tokens(interpreter.context_tokens()),
+        None => autopilot::usage_at_end(&context.transcript().ok()??),
     };
+    if usage == ContextUsage::Unknown {
+        return None;
+    }
+    let seen = interpreter.map(Interpreter::session_metadata);
+    let (told, model) = (seen.and_then(|seen| seen.window), seen.and_then(|seen| seen.model.as_deref()));
     let states = autopilot::WindowStateStore::in_dir(&context.data);
+    let known = states.model_windows();
     let change = |state: &mut autopilot::WindowState| {
-        state.window = window.or(state.window);
+        state.window = told.or(state.window);
+        state.base_tokens = seen.and_then(|seen| seen.base_tokens).or(state.base_tokens);
+        let tokens = match usage {
+            ContextUsage::Tokens(tokens) => tokens,
+            ContextUsage::Compacted(said) => state.tokens_after_compaction(said),
+            ContextUsage::Unknown => 0,
+        };
         if is_prompt {
             state.clear_block_if_answered(tokens);
         }
+        let turns = interpreter.map(|interpreter| interpreter.turns().into());
         let turns = turns.unwrap_or_else(|| state.history.last().map_or(0, |point| point.turns));
-        let window = config.window_or(state.window);
+        let window = autopilot::window_of(config, state.window, model, &known, tokens);
         let window = context.compact_window_tokens.map_or(window, |smaller| window.min(smaller));
         let observation = state.observe(WindowReading { tokens, window, turns, at_ms: context.now_ms }, config);
         let is_tight = is_prompt && observation.has_changed() && observation.phase == Phase::Optimize;
@@ -86,6 +96,13 @@ pub(super) fn observe_window(context: &HookContext, pass: Option<&IngestReport>,
         (observation, optimizes)
     };
     let (observation, optimizes) = states.update(session, STATE_LOCK_TIMEOUT, change).ok()?;
+    // A context above the smaller window shows the larger one.
+    let is_new = |window: &u64| model.and_then(|model| known.of(model)).is_none_or(|known| known < *window);
+    let shown = seen.and_then(|seen| seen.context_tokens).map(window_needed).filter(|window| *window > DEFAULT_WINDOW_TOKENS);
+    if let (Some(model), Some(window)) = (model, told.or(shown.filter(is_new))) {
+        // The next prompt tries again.
+        states.learn_window(model, window, STATE_LOCK_TIMEOUT).ok();
+    }
     if optimizes {
         background::start(&context.program, &["archive", "optimize", "--background"]).ok();
     }

@@ -35,8 +35,9 @@ pub use handle::{HANDLE_DIGITS, Handle, HandleParseError, RangeHandle};
 pub use message::text_at;
 pub use runtime::{PATCH, RUNTIME, RUNTIME_FUNCTION};
 pub use settings::{
-    DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, DEFAULT_THRESHOLD_TOKENS, KEEP_TOKENS_VAR, KEEP_VAR, MAX_CHARS_VAR, POLICY_VAR,
-    PrunePolicy, PruneSettings, SWITCH_VAR, SettingParseError, THRESHOLD_VAR, WINDOW_VAR, glob_expression,
+    COMPACT_WINDOW_VAR, DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, DEFAULT_THRESHOLD_TOKENS, KEEP_TOKENS_VAR, KEEP_VAR,
+    MAX_CHARS_VAR, POLICY_VAR, PrunePolicy, PruneSettings, SWITCH_VAR, SettingParseError, THRESHOLD_VAR, WINDOW_VAR,
+    glob_expression,
 };
 pub use size::{CHARS_PER_TOKEN, ConversationSize, TOKENS_PER_MEDIA_BLOCK};
 

@@ -28,6 +28,7 @@ impl PruneSettings {
             ("DEFAULT_POLICY", json!(self.policy.word())),
             ("DEFAULT_KEEP_TOKENS", json!(self.keep_tokens.unwrap_or(0))),
             ("DEFAULT_WINDOW", json!(self.window_tokens.unwrap_or(0))),
+            ("MODEL_WINDOWS", json!(self.model_windows.as_list())),
             ("PROTECTED_TOOLS", json!(self.protect_tools)),
             ("PROTECTED_FILES", json!(self.protect_files.iter().map(|glob| glob_expression(glob)).collect::<Vec<_>>())),
         ]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use regex::Regex;
 
-use super::window::RESERVE_TOKENS;
+use super::window::{ModelWindows, RESERVE_TOKENS};
 
 /// Switches pruning off when it is `0`, `false`, `off` or `no`, in any case of letters.
 pub const SWITCH_VAR: &str = "CLAUDE_TEXT_PRUNE";
@@ -20,6 +20,8 @@ pub const MAX_CHARS_VAR: &str = "CLAUDE_TEXT_PRUNE_MAX_CHARS";
 pub const KEEP_TOKENS_VAR: &str = "CLAUDE_TEXT_PRUNE_KEEP_TOKENS";
 /// Sets [`PruneSettings::window_tokens`].
 pub const WINDOW_VAR: &str = "CLAUDE_TEXT_PRUNE_WINDOW";
+/// The client's own: sets [`PruneSettings::compact_window_tokens`].
+pub const COMPACT_WINDOW_VAR: &str = "CLAUDE_CODE_AUTO_COMPACT_WINDOW";
 
 /// Default of [`PruneSettings::keep_turns`]. This, the threshold and the characters are those of the compaction-bridge design.
 pub const DEFAULT_KEEP_TURNS: u64 = 4;
@@ -54,8 +56,12 @@ pub struct PruneSettings {
     pub max_chars: u64,
     /// Tokens of the conversation that stay whole, if possible; `None` for a number that depends on the window.
     pub keep_tokens: Option<u64>,
-    /// Tokens of the model's window; `None` for 200,000, or 1,000,000 once a request was larger than that.
+    /// Tokens of the model's window, if the user sets it.
     pub window_tokens: Option<u64>,
+    /// Tokens of the model's window otherwise; of others it is 200,000, or 1,000,000 once a request was larger than that.
+    pub model_windows: ModelWindows,
+    /// Tokens of the window by which the client compacts, if the user made it smaller than the model's.
+    pub compact_window_tokens: Option<u64>,
     /// Tokens before the end of the window at which the client compacts; see [`reserve_tokens`](crate::window::reserve_tokens).
     pub reserve_tokens: u64,
     /// Tools whose calls and results are never folded.
@@ -84,6 +90,8 @@ impl Default for PruneSettings {
             max_chars: DEFAULT_MAX_CHARS,
             keep_tokens: None,
             window_tokens: None,
+            model_windows: ModelWindows::default(),
+            compact_window_tokens: None,
             reserve_tokens: RESERVE_TOKENS,
             protect_tools: PROTECTED_TOOLS.map(str::to_owned).into(),
             protect_files: PROTECTED_FILES.map(str::to_owned).into(),
@@ -112,6 +120,7 @@ impl PruneSettings {
             max_chars: whole_number(MAX_CHARS_VAR, 0).unwrap_or(self.max_chars),
             keep_tokens: whole_number(KEEP_TOKENS_VAR, 1).or(self.keep_tokens),
             window_tokens: whole_number(WINDOW_VAR, 1).or(self.window_tokens),
+            compact_window_tokens: whole_number(COMPACT_WINDOW_VAR, 1).or(self.compact_window_tokens),
             ..self
         }
     }

@@ -10,6 +10,67 @@ pub const RESERVE_TOKENS: u64 = 33_000;
 const OLDER_RESERVE_TOKENS: u64 = 45_000;
 const FIRST_WITH_NEWER_RESERVE: [u32; 3] = [2, 1, 25];
 
+/// Models with the larger window by themselves, by the start of their names, as of release 2.1.332 of the client. Some others get it on
+/// request: that is only known from their sessions.
+const LARGE_WINDOW_MODELS: [&str; 8] = [
+    "claude-opus-4-7",
+    "claude-opus-4-8",
+    "claude-haiku-5",
+    "claude-mythos-",
+    "claude-sonnet-5",
+    "claude-fable-",
+    "claude-opus-5",
+    "[1m]",
+];
+
+/// Maximum length of a model's name that is learned.
+const MAX_MODEL_BYTES: usize = 100;
+
+/// Windows of models: those that sessions said or showed, and a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelWindows {
+    /// Parts of names, longer ones first, and windows in tokens.
+    windows: Vec<(String, u64)>,
+}
+
+impl Default for ModelWindows {
+    /// The table alone.
+    fn default() -> Self {
+        Self::with([])
+    }
+}
+
+impl ModelWindows {
+    /// The table, and what was learned, which counts more.
+    pub fn with(learned: impl IntoIterator<Item = (String, u64)>) -> Self {
+        let mut windows: Vec<(String, u64)> = learned.into_iter().filter(|(model, _)| is_learnable(model)).collect();
+        for name in LARGE_WINDOW_MODELS {
+            if !windows.iter().any(|(model, _)| model == name) {
+                windows.push((name.to_owned(), LARGE_WINDOW_TOKENS));
+            }
+        }
+        // What was learned of a model says nothing of one whose name goes on.
+        windows.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        Self { windows }
+    }
+
+    /// The window of a model, if it is known.
+    pub fn of(&self, model: &str) -> Option<u64> {
+        self.windows.iter().find(|(name, _)| model.contains(name.as_str())).map(|(_, tokens)| *tokens)
+    }
+
+    /// Parts of names, longer ones first, and windows in tokens: the first that a model's name contains says its window.
+    pub fn as_list(&self) -> &[(String, u64)] {
+        &self.windows
+    }
+}
+
+/// `true` for the name of a model as providers write them. It becomes part of the code that is injected.
+pub fn is_learnable(model: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/@[]".contains(&byte);
+    (1..=MAX_MODEL_BYTES).contains(&model.len()) && model.bytes().all(is_plain)
+}
+
 /// The window that a request with this many tokens needs.
 pub fn window_needed(tokens: u64) -> u64 {
     if tokens > DEFAULT_WINDOW_TOKENS { LARGE_WINDOW_TOKENS } else { DEFAULT_WINDOW_TOKENS }
@@ -32,6 +93,32 @@ pub fn compaction_threshold(window_tokens: u64, version: Option<&str>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_learned_counts_more_than_the_table() {
+        let table = ModelWindows::default();
+        for (model, window) in [
+            ("claude-opus-5-5", Some(1_000_000)),
+            ("us.anthropic.claude-opus-4-8-20260301-v1:0", Some(1_000_000)),
+            ("claude-sonnet-4-6[1m]", Some(1_000_000)),
+            ("claude-sonnet-4-6", None),
+            ("claude-opus-4-5-20251101", None),
+            ("", None),
+        ] {
+            assert_eq!(table.of(model), window, "{model}");
+        }
+        let learned = [("claude-opus-5", 200_000), ("claude-sonnet-4-6", 500_000), ("claude-opus-4", 200_000), ("\u{e9}", 1)];
+        let known = ModelWindows::with(learned.map(|(model, window)| (model.to_owned(), window)));
+        for (model, window) in [
+            ("claude-opus-5", Some(200_000)),
+            ("claude-sonnet-4-6", Some(500_000)),
+            ("claude-opus-4-8", Some(1_000_000)),
+            ("claude-opus-4-20250514", Some(200_000)),
+            ("\u{e9}", None),
+        ] {
+            assert_eq!(known.of(model), window, "{model}");
+        }
+    }
 
     #[test]
     fn the_threshold_is_that_of_the_release() {

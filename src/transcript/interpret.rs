@@ -70,6 +70,10 @@ pub struct SessionMetadata {
     pub window: Option<u64>,
     /// Size of the context at the last answer of the main conversation, in tokens; unknown right after a compaction.
     pub context_tokens: Option<u64>,
+    /// Tokens of what stands before the conversation, the system prompt and the tools: those of the first answer that was counted, less
+    /// an estimate of what had been said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_tokens: Option<u64>,
     /// The session's title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<SessionTitle>,
@@ -227,9 +231,15 @@ impl Interpreter {
         self.splitter.turns()
     }
 
-    /// Tokens in the context: as counted for the last answer, or else one token for 3.5 characters.
+    /// Tokens in the context: as counted for the last answer. Before the first one, or right after a compaction, an estimate for the next
+    /// request: one token for 3.5 characters, and what stands before the conversation, if that is known.
     pub fn context_tokens(&self) -> u64 {
-        self.seen.context_tokens.unwrap_or_else(|| self.splitter.context_chars() * 2 / 7)
+        self.seen.context_tokens.unwrap_or_else(|| self.seen.base_tokens.unwrap_or(0) + self.said_tokens())
+    }
+
+    /// Estimated tokens of what was said since the last compaction, as far as the file was read.
+    pub fn said_tokens(&self) -> u64 {
+        self.splitter.context_chars() * 2 / 7
     }
 
     /// Reads a line without its line break, which has `break_bytes`.
@@ -294,7 +304,13 @@ impl Interpreter {
         }
         if !record.is_sidechain() {
             set(&mut seen.model, record.model());
-            seen.context_tokens = record.context_tokens().or(seen.context_tokens);
+            if let Some(tokens) = record.context_tokens() {
+                if seen.context_tokens.is_none() {
+                    let base = tokens.checked_sub(self.splitter.context_chars() * 2 / 7);
+                    seen.base_tokens = base.or(seen.base_tokens);
+                }
+                seen.context_tokens = Some(tokens);
+            }
         }
         self.splitter.feed(start, end, record);
     }

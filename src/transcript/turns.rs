@@ -190,6 +190,7 @@ impl Splitter {
             }
             (RecordKind::CompactSummary, Some(content)) => {
                 let text = content.texts().collect::<Vec<_>>().join("\n");
+                self.context_chars = text.chars().count() as u64;
                 let without =
                     || (start, CompactionDetails { tokens_before: self.context_tokens.take(), ..CompactionDetails::default() });
                 let (start, noted) = self.boundary.take().unwrap_or_else(without);

@@ -137,10 +137,11 @@ fn without_figures_the_transcript_tells_then_the_state() {
     let long = json!({ "type": "user", "message": { "content": "x".repeat(300_000) } }).to_string();
     assert!(line(&[answer(20_000, false), long.clone()]).starts_with("-/200.0K"));
     assert!(line(&[long, answer(20_000, false)]).starts_with("10.0%"));
-    // Nothing is known after a compaction, also not by the state.
+    // After a compaction, the next request has what was said since, and the system prompt and the tools.
     session(&sandbox, SESSION, &[60_000]);
     let boundary = json!({ "type": "system", "subtype": "compact_boundary" }).to_string();
-    assert!(line(&[answer(20_000, false), boundary]).starts_with("-/200.0K"));
+    let summary = json!({ "type": "user", "isCompactSummary": true, "message": { "content": "x".repeat(35_000) } }).to_string();
+    assert!(line(&[answer(20_000, false), boundary, summary]).starts_with("25.0% 50.0K/200.0K ok"));
     assert!(line(&[]).starts_with("30.0% 60.0K/200.0K ok"));
     fs::remove_file(&transcript).unwrap();
     for path in [json!("/dev/zero"), json!(sandbox.root()), json!(""), json!(7), json!("/nowhere")] {
@@ -224,5 +225,71 @@ proptest! {
         let input = StatuslineInput::parse(told.to_string().as_bytes()).unwrap();
         let text = gather(&input, None, None, &ctxbridge::config::AutopilotSettings::default()).text();
         prop_assert!(text.contains('/') && text.lines().count() == 1 && !text.contains("31m\n"), "{}", text);
+    }
+}
+
+/// Neither a hook's input nor a transcript says the window of a model that has the larger one on request.
+#[test]
+fn a_window_is_learned_for_later_sessions() {
+    let sandbox = Sandbox::new();
+    let mut told = input();
+    told["model"] = json!({ "id": "claude-sonnet-4-6[1m]" });
+    told["context_window"]["context_window_size"] = json!(1_000_000);
+    statusline(&sandbox, &told.to_string());
+    let other = |model: &str, tokens: u64| {
+        let usage = json!({ "input_tokens": tokens });
+        json!({ "session_id": "another", "model": { "id": model }, "context_window": { "current_usage": usage } }).to_string()
+    };
+    assert!(statusline(&sandbox, &other("claude-sonnet-4-6", 100_000)).starts_with("10.0% 100.0K/1.0M"));
+    assert!(statusline(&sandbox, &other("claude-sonnet-4-5", 100_000)).starts_with("50.0% 100.0K/200.0K"));
+    assert!(statusline(&sandbox, &other("claude-opus-5-5", 100_000)).starts_with("10.0% 100.0K/1.0M"), "this is in the table");
+    assert!(statusline(&sandbox, &other("claude-sonnet-4-5", 250_000)).starts_with("25.0% 250.0K/1.0M"), "this needs it");
+    let mut set = sandbox.command(&["statusline"]);
+    set.env("CTXBRIDGE_AUTOPILOT_WINDOW", "400000");
+    let set = run(set, other("claude-sonnet-4-6", 100_000).as_bytes(), 0);
+    assert!(set.starts_with("25.0% 100.0K/400.0K"), "what the user set comes first: {set}");
+
+    // A measured context above the smaller window says it as well, to every command.
+    let transcript = |name: &str, tokens: u64| {
+        let usage = json!({ "input_tokens": 5, "cache_read_input_tokens": tokens - 5, "output_tokens": 9 });
+        let lines = [
+            json!({ "type": "user", "uuid": "1", "sessionId": name, "message": { "role": "user", "content": "Go on." } }),
+            json!({ "type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": name,
+                "message": { "id": "m", "role": "assistant", "model": "claude-opus-4-6", "content": [{ "type": "text", "text": "Yes." }], "usage": usage } }),
+        ];
+        let path = sandbox.home().join(format!(".claude/projects/-p/{name}.jsonl"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, lines.map(|line| line.to_string() + "\n").concat()).unwrap();
+        path
+    };
+    let window = |name: &str| {
+        let found = sandbox.run(&["prune", "simulate", "--json", name]).json();
+        found["transcripts"][0]["window_tokens"].as_u64().unwrap()
+    };
+    let (large, small) = (transcript("large", 300_000), transcript("small", 50_000));
+    assert_eq!(window(small.to_str().unwrap()), 200_000);
+    let prompt =
+        json!({ "session_id": "large", "transcript_path": large, "hook_event_name": "UserPromptSubmit", "prompt": "On." });
+    run(sandbox.command(&["hook", "user-prompt-submit"]), prompt.to_string().as_bytes(), 0);
+    assert_eq!(window(small.to_str().unwrap()), 1_000_000);
+}
+
+#[test]
+fn the_statusline_shows_the_cache() {
+    let sandbox = Sandbox::new();
+    let with = |cache: serde_json::Value| {
+        let mut input = input();
+        input["prompt_cache"] = cache;
+        statusline(&sandbox, &input.to_string())
+    };
+    let cache =
+        json!({ "warm": true, "caching_observed": true, "ttl": "1h", "hit_ratio": 0.968, "recache_tokens_if_cold": 48_000 });
+    insta::assert_snapshot!(with(cache.clone()), @"24.4% 48.8K/200.0K ok · cache 97% · unpatched");
+    let mut cold = cache.clone();
+    cold["warm"] = json!(false);
+    insta::assert_snapshot!(with(cold), @"24.4% 48.8K/200.0K ok · cache cold, 48.0K to write · unpatched");
+    insta::assert_snapshot!(with(json!({ "warm": true, "hit_ratio": null })), @"24.4% 48.8K/200.0K ok · cache warm · unpatched");
+    for odd in [json!(null), json!(7), json!({}), json!({ "warm": "yes" }), json!({ "warm": true, "caching_observed": false })] {
+        assert!(!with(odd.clone()).contains("cache"), "{odd}");
     }
 }

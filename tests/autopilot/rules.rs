@@ -73,10 +73,10 @@ fn it_speaks_as_often_as_it_was_told_to() {
 fn the_state_has_the_names_of_the_design() {
     let mut state = after(&[150_000]);
     state.record_optimize_run();
-    insta::assert_snapshot!(serde_json::to_string(&state).unwrap(), @r#"{"sessionId":"s","lastTokenEstimate":150000,"lastPercentage":0.75,"pruneCount":1,"warningIssued":true,"lastCheck":1000,"history":[{"ts":1000,"tokens":150000,"pct":0.75,"turns":1}]}"#);
+    insta::assert_snapshot!(serde_json::to_string(&state).unwrap(), @r#"{"sessionId":"s","lastTokenEstimate":150000,"lastPercentage":0.75,"pruneCount":1,"warningIssued":true,"lastCheck":1000,"history":[{"ts":1000,"tokens":150000,"pct":0.75,"turns":1}],"lastWindow":200000}"#);
     state.window = Some(1_000_000);
     state.record_block(5);
-    insta::assert_snapshot!(serde_json::to_string(&state).unwrap(), @r#"{"sessionId":"s","lastTokenEstimate":150000,"lastPercentage":0.75,"pruneCount":1,"warningIssued":true,"lastCheck":1000,"history":[{"ts":1000,"tokens":150000,"pct":0.75,"turns":1}],"window":1000000,"blockedAt":5,"blockedTokens":150000}"#);
+    insta::assert_snapshot!(serde_json::to_string(&state).unwrap(), @r#"{"sessionId":"s","lastTokenEstimate":150000,"lastPercentage":0.75,"pruneCount":1,"warningIssued":true,"lastCheck":1000,"history":[{"ts":1000,"tokens":150000,"pct":0.75,"turns":1}],"window":1000000,"lastWindow":200000,"blockedAt":5,"blockedTokens":150000}"#);
 }
 
 #[test]

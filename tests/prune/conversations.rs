@@ -55,6 +55,12 @@ pub fn conversations() -> impl Strategy<Value = Vec<Value>> {
                 if message["type"] == "assistant" && message["message"].is_object() {
                     // Two segments may be of one answer.
                     message["message"]["id"] = json!(format!("msg_{}", number - usize::from(number % 9 == 8)));
+                    match number % 6 {
+                        0 => message["message"]["model"] = json!("claude-opus-5-5"),
+                        1 => message["message"]["model"] = json!("claude-sonnet-4-5"),
+                        2 => message["message"]["model"] = json!(7),
+                        _ => {}
+                    }
                     if let Some((tokens, is_hourly)) = usage {
                         let kind = if is_hourly { "ephemeral_1h_input_tokens" } else { "ephemeral_5m_input_tokens" };
                         message["message"]["usage"] =

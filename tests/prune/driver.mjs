@@ -26,7 +26,7 @@ const prune = new Function(`"use strict"; ${source}; return ${name};`)();
 for await (const line of input) {
   const { environment, messages, ends } = JSON.parse(line);
   for (const key of Object.keys(process.env)) {
-    if (key.startsWith("CLAUDE_TEXT_PRUNE")) delete process.env[key];
+    if (key.startsWith("CLAUDE_")) delete process.env[key];
   }
   Object.assign(process.env, environment);
   // Each case is another client.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ctxbridge::prune::{
-    KEEP_TOKENS_VAR, KEEP_VAR, MAX_CHARS_VAR, POLICY_VAR, PrunePolicy, PruneSettings, SWITCH_VAR, THRESHOLD_VAR, WINDOW_VAR,
+    COMPACT_WINDOW_VAR, KEEP_TOKENS_VAR, KEEP_VAR, MAX_CHARS_VAR, POLICY_VAR, PrunePolicy, PruneSettings, SWITCH_VAR,
+    THRESHOLD_VAR, WINDOW_VAR,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -49,8 +50,9 @@ pub fn environments() -> impl Strategy<Value = Environment> {
         option::weighted(0.5, number(0..400)),
         option::weighted(0.8, number(1..20_000)),
         option::weighted(0.5, number(50_000..300_000)),
+        option::weighted(0.2, number(50_000..300_000)),
     )
-        .prop_map(|(switch, policy, keep, threshold, max_chars, keep_tokens, window)| {
+        .prop_map(|(switch, policy, keep, threshold, max_chars, keep_tokens, window, compact_window)| {
             let variables = [
                 (SWITCH_VAR, switch),
                 (POLICY_VAR, policy),
@@ -59,6 +61,7 @@ pub fn environments() -> impl Strategy<Value = Environment> {
                 (MAX_CHARS_VAR, max_chars),
                 (KEEP_TOKENS_VAR, keep_tokens),
                 (WINDOW_VAR, window),
+                (COMPACT_WINDOW_VAR, compact_window),
             ];
             variables.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
         })

@@ -158,8 +158,11 @@ fn a_compaction_is_no_prompt_and_its_summary_is_told() {
     assert_eq!(found.seen.context_tokens, None, "nobody knows until the next answer");
     let mut interpreter = Interpreter::default();
     interpreter.feed(text(&lines).as_bytes());
-    // Without a count, a token for 3.5 characters said since: "Human: On." and the command's echoes.
-    assert!((1..100).contains(&interpreter.context_tokens()), "{}", interpreter.context_tokens());
+    // Without a count, a token for 3.5 characters said since: the summary, "Human: On." and the command's echoes.
+    assert!((20..100).contains(&interpreter.said_tokens()), "{}", interpreter.said_tokens());
+    // The system prompt and the tools come with the next request, too.
+    let base = interpreter.session_metadata().base_tokens.expect("the first answer tells");
+    assert_eq!(interpreter.context_tokens(), base + interpreter.said_tokens());
     let blocks = with(compact_summary(4, ""), json!({ "message": { "role": "user", "content": [said("One."), said("Two.")] } }));
     assert_eq!(read(text(&[blocks]).as_bytes()).summaries, [("One.\nTwo.".to_owned(), 0)]);
 }

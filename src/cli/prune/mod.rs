@@ -7,9 +7,8 @@ mod simulate;
 
 use clap::Subcommand;
 
+use super::CommandOutcome;
 use super::output::Output;
-use super::{CommandOutcome, configuration};
-use ctxbridge_prune::PruneSettings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -38,9 +37,4 @@ impl PruneArgs {
             PruneCommand::Simulate(args) => args.run(output),
         }
     }
-}
-
-/// Loads the settings that a client patched now and started here would use.
-fn settings(output: &Output) -> PruneSettings {
-    configuration(output).prune
 }

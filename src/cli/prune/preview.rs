@@ -6,14 +6,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::outcome::wrapped;
-use super::{sessions, settings};
-use crate::cli::CommandOutcome;
+use super::sessions;
 use crate::cli::output::{Output, count};
+use crate::cli::{CommandOutcome, configuration, with_model_windows};
 use ctxbridge_archive::quote;
 use ctxbridge_prune::fold::{Fold, MessageView};
 use ctxbridge_prune::reference::MARKER;
 use ctxbridge_prune::simulate::conversation::ReplayMessage;
 use ctxbridge_prune::simulate::plot::group_thousands;
+use ctxbridge_prune::simulate::window_tokens_of;
 use ctxbridge_prune::window::reserve_tokens;
 use ctxbridge_prune::{ConversationSize, PrunePolicy, PruneSettings, SWITCH_VAR, prune};
 
@@ -108,8 +109,8 @@ impl PreviewArgs {
             output.note(&format!("there is no request {request}; the session has {}", group_thousands(requests as u64)));
             return Ok(CommandOutcome::No);
         }
-        let mut settings = settings(output);
-        settings.window_tokens = settings.window_tokens.or(conversation.window);
+        let mut settings = with_model_windows(configuration(output).prune);
+        settings.window_tokens = Some(window_tokens_of(&conversation, &settings));
         settings.reserve_tokens = reserve_tokens(conversation.version.as_deref());
         let sent = conversation.messages_of_call(request - 1);
         let pruned = match settings.policy {

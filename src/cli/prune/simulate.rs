@@ -12,7 +12,7 @@ use serde_json::json;
 use super::outcome::{CostTally, PolicyRow, cost_ratio, sentence, table, wrapped};
 use super::sessions::{self, SessionSource};
 use crate::cli::output::{BOLD, Output, count, styled};
-use crate::cli::{CommandOutcome, archives};
+use crate::cli::{CommandOutcome, archives, configuration, with_model_windows};
 use ctxbridge_archive::quote;
 use ctxbridge_prune::simulate::plot::{self, group_thousands};
 use ctxbridge_prune::simulate::prices::Prices;
@@ -155,7 +155,7 @@ struct Sum {
 
 impl SimulateArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let simulation = Simulation { settings: super::settings(output), prices: self.prices()? };
+        let simulation = Simulation { settings: with_model_windows(configuration(output).prune), prices: self.prices()? };
         let simulated = if self.all { self.archived(&simulation, output)? } else { self.named(&simulation, output)? };
         output.clear_progress();
         if simulated.is_empty() {
@@ -254,7 +254,7 @@ impl SimulateArgs {
     fn simulate(&self, source: SessionSource, conversation: &ReplayConversation, simulation: &Simulation) -> Simulated {
         let model =
             self.model.as_ref().or(conversation.model.as_ref()).map_or_else(|| DEFAULT_PRICED_MODEL.to_owned(), Clone::clone);
-        let window = self.window.unwrap_or_else(|| window_tokens_of(conversation));
+        let window = self.window.unwrap_or_else(|| window_tokens_of(conversation, &simulation.settings));
         let from_env = || std::env::var(PERCENT_VAR).ok()?.parse().ok().filter(|percent| (1.0..=100.0).contains(percent));
         let threshold = self.threshold.or_else(|| from_env().map(Threshold::Percent));
         let version = conversation.version.as_deref();

@@ -99,7 +99,7 @@ fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Sav
     }
     let model = conversation.model.clone().unwrap_or_else(|| DEFAULT_PRICED_MODEL.to_owned());
     let prices = Prices::built_in()?;
-    let window = window_tokens_of(&conversation);
+    let window = window_tokens_of(&conversation, settings);
     let threshold = compaction_threshold(window, conversation.version.as_deref());
     let is_hourly = conversation.is_hourly;
     let terms = ReplayTerms { threshold, cache: cache::CacheModel::Api, is_hourly, price: prices.of(&model, is_hourly) };

@@ -46,7 +46,7 @@ use super::size::{ConversationSize, TOKENS_PER_MEDIA_BLOCK};
 use super::window::window_needed;
 
 /// Tokens of the system prompt and the tools, until an answer's usage says it.
-const DEFAULT_BASE_TOKENS: i64 = 40_000;
+pub const DEFAULT_BASE_TOKENS: u64 = 40_000;
 /// Tokens before the client's compaction at which the window counts as full.
 pub const ROOM_TOKENS: i64 = 10_000;
 /// Tokens at the end that are never folded.
@@ -111,6 +111,8 @@ pub struct Fold {
     usage: Option<i64>,
     /// The most that was read for an answer.
     largest: i64,
+    /// The window of the model that answered last, if it is known.
+    model_window: Option<u64>,
     /// `true` if usage is told, rather than read from the messages.
     is_told: bool,
     /// Number of messages at the newest request.
@@ -142,6 +144,7 @@ impl Fold {
             base: None,
             usage: None,
             largest: 0,
+            model_window: None,
             is_told: false,
             requested: 0,
             newest_ms: None,
@@ -159,6 +162,9 @@ impl Fold {
             self.request();
             self.answer = id.map(str::to_owned);
             self.account.note_cache_writes(&message["message"]["usage"]);
+            if let Some(model) = message["message"]["model"].as_str() {
+                self.model_window = self.settings.model_windows.of(model);
+            }
             self.rounds.push(Round::new(self.messages.len(), self.prompts.len(), &self.settings));
         }
         let index = self.messages.len();
@@ -206,9 +212,12 @@ impl Fold {
         }
     }
 
-    /// The window: what is set, or the one that the requests so far need.
+    /// The window: what is set, or else the model's, or the one that the requests so far need; no larger than what the client compacts by.
     fn window_tokens(&self) -> u64 {
-        self.settings.window_tokens.unwrap_or_else(|| window_needed(self.largest.cast_unsigned()))
+        let settings = &self.settings;
+        let needed = || window_needed(self.largest.cast_unsigned()).max(self.model_window.unwrap_or(0));
+        let window = settings.window_tokens.unwrap_or_else(needed);
+        settings.compact_window_tokens.map_or(window, |smaller| window.min(smaller))
     }
 
     /// Decides what is folded in a request with all messages so far. Returns `true` if that changed.
@@ -224,7 +233,7 @@ impl Fold {
         self.left += new_units;
         self.account.grow(new_units);
 
-        let base = self.base.unwrap_or(DEFAULT_BASE_TOKENS);
+        let base = self.base.unwrap_or(DEFAULT_BASE_TOKENS.cast_signed());
         let window = self.window_tokens();
         let limit = window.cast_signed() - self.settings.reserve_tokens.cast_signed();
         let is_cold = match (self.requested_ms, self.newest_ms) {

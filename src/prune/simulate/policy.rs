@@ -54,7 +54,7 @@ pub enum PolicyTracker {
     /// No pruning.
     None,
     /// The reference design.
-    Reference(ReferenceTracker),
+    Reference(Box<ReferenceTracker>),
     /// Folding.
     Fold(Box<Fold>),
 }
@@ -75,7 +75,7 @@ impl PolicyTracker {
     pub fn new(policy: &Policy, is_hourly: bool) -> Self {
         match policy {
             Policy::None => Self::None,
-            Policy::Reference(settings) => Self::Reference(ReferenceTracker::new(settings)),
+            Policy::Reference(settings) => Self::Reference(Box::new(ReferenceTracker::new(settings))),
             Policy::Fold(settings) => {
                 let mut fold = Fold::new(settings);
                 fold.tell_lifetime(is_hourly);
