@@ -37,6 +37,7 @@ pub(super) fn router(desk: Arc<DashboardService>, guard: Arc<Guard>) -> Router {
         .route("/{token}/api/sessions", get(|shared: State<RouterState>| answer(shared, DashboardService::sessions)))
         .route("/{token}/api/session/{id}", get(session))
         .route("/{token}/api/savings/{id}", get(savings))
+        .route("/{token}/api/total", get(total))
         .route("/{token}/api/search/{words}", get(search))
         .route("/{token}/api/state", get(|shared: State<RouterState>| answer(shared, DashboardService::health_report)))
         .route("/{token}/{name}", get(|Path((_, name)): Path<(String, String)>| file(name)))
@@ -61,6 +62,11 @@ async fn session(shared: State<RouterState>, Path((_, id)): PathArguments) -> Re
 
 async fn savings(shared: State<RouterState>, Path((_, id)): PathArguments) -> Response {
     answer(shared, move |desk| desk.savings(&id)).await
+}
+
+async fn total(shared: State<RouterState>) -> Response {
+    shared.desk.replay_pending();
+    answer(shared, DashboardService::total_savings).await
 }
 
 async fn search(shared: State<RouterState>, Path((_, words)): PathArguments) -> Response {
@@ -89,8 +95,6 @@ fn status(trouble: &DataError) -> StatusCode {
     match trouble {
         DataError::UnknownSession => StatusCode::NOT_FOUND,
         DataError::TooLarge { .. } | DataError::NoCalls => StatusCode::UNPROCESSABLE_ENTITY,
-        DataError::Store(_) | DataError::Search(_) | DataError::Prices(_) | DataError::ReplayInProgress => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        DataError::Store(_) | DataError::Search(_) | DataError::Prices(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

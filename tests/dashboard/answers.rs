@@ -1,6 +1,7 @@
 //! What is answered: shapes, hostile text, and archives that are missing, damaged or in use.
 
 use std::fs;
+use std::time::Duration;
 
 use ctxbridge_testkit::sandbox::{Sandbox, session_id};
 use ctxbridge_testkit::transcript::Kind;
@@ -99,6 +100,7 @@ fn answers_have_their_shapes() {
         "sessions": shape(&served.json("api/sessions", 200)),
         "session": shape(&served.json(&format!("api/session/{id}"), 200)),
         "savings": shape(&served.json(&format!("api/savings/{id}"), 200)),
+        "total": shape(&served.json("api/total", 200)),
         "search": shape(&served.json("api/search/the%20journal", 200)),
         "state": shape(&served.json("api/state", 200)["checks"][0]),
     });
@@ -111,6 +113,8 @@ fn answers_have_their_shapes() {
     "savings":{"session":"text","answers":"number","model":"text","prices_dated":"text","price_note":"null","window_tokens":"number","threshold_tokens":"number","without":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number","contexts":[["number"]]},
     "pruned":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number","contexts":[["number"]]},
     "saved_tokens":"number","saved_usd":"number"},
+    "total":{"sessions":"number","pending":"number","left_out":"number","sentence":"text","tally":"text","prices_dated":"text","without":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number"},
+    "pruned":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number"}},
     "search":{"hits":[{"handle":"text","session":"text","at_ms":"number","summary":"text","pieces":["text"]}],"notes":[]},
     "state":{"id":"text","status":"text","detail":"text","next":"null"}}
     "#);
@@ -130,6 +134,58 @@ fn savings_are_those_of_prune_simulate() {
             assert_eq!(savings[ours][key], theirs[key], "{ours} {key}: {savings}");
         }
     }
+}
+
+/// Replays are made in the background, once for each state of a session, and kept for the next start.
+#[test]
+fn the_total_is_that_of_prune_simulate_and_kept() {
+    let sandbox = Sandbox::new();
+    for seed in [3, 4] {
+        sandbox.generate(Kind::Compacted, 400, seed);
+    }
+    sandbox.talk(
+        9,
+        "{\"type\":\"user\",\"uuid\":\"1\",\"message\":{\"role\":\"user\",\"content\":\"Nobody answers.\"}}\n".to_owned(),
+    );
+    import(&sandbox);
+    let served = Served::start(&sandbox);
+    let finished = |served: &Served| {
+        let asked = std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            served.json("api/total", 200)
+        });
+        asked.take(600).find(|total| total["pending"] == 0).expect("replayed within half a minute")
+    };
+    let total = finished(&served);
+    assert_eq!((&total["sessions"], &total["left_out"]), (&json!(2), &json!(1)), "{total}");
+    let simulated = sandbox.json(&["prune", "simulate", "--all"]);
+    let policy = |name: &str| simulated["policies"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+    for (ours, theirs) in [("without", policy("none")), ("pruned", policy("fold"))] {
+        for key in ["calls", "input_tokens", "cache_read_tokens", "peak_tokens", "compactions"] {
+            assert_eq!(total[ours][key], theirs[key], "{ours} {key}: {total}");
+        }
+    }
+    let file = sandbox.data().join("savings.json");
+    let written = || fs::read_to_string(&file).is_ok_and(|text| text.matches("\"bytes\"").count() == 3);
+    assert!(
+        (0..600).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            written()
+        }),
+        "it is kept"
+    );
+    drop(served);
+    let served = Served::start(&sandbox);
+    assert_eq!(served.json("api/total", 200), total, "nothing is replayed again");
+    // A damaged file is only a file less, and other settings are another question.
+    drop(served);
+    fs::write(&file, "{\"basis\":7").unwrap();
+    assert_eq!(finished(&Served::start(&sandbox)), total);
+    let settings = sandbox.home().join(".config/ctxbridge");
+    fs::create_dir_all(&settings).unwrap();
+    fs::write(settings.join("config.toml"), "[prune]\npolicy = \"reference\"\n").unwrap();
+    let other = finished(&Served::start(&sandbox));
+    assert!(other["without"] == total["without"] && other["pruned"] != total["pruned"], "{other}");
 }
 
 #[test]

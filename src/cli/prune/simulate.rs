@@ -9,11 +9,12 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::outcome::{CostTally, PolicyRow, cost_ratio, sentence, table, wrapped};
+use super::outcome::{PolicyRow, table, wrapped};
 use super::sessions::{self, SessionSource};
 use crate::cli::output::{BOLD, Output, count, styled};
 use crate::cli::{CommandOutcome, archives, configuration, with_model_windows};
 use ctxbridge_archive::quote;
+use ctxbridge_prune::simulate::compare::{CostTally, cost_ratio, sentence};
 use ctxbridge_prune::simulate::plot::{self, group_thousands};
 use ctxbridge_prune::simulate::prices::Prices;
 use ctxbridge_prune::simulate::{

@@ -20,6 +20,7 @@ let chosen = null;
 let listed = [];
 let shownWords = "";
 let stateAt = -Infinity;
+let totalTimer = 0;
 
 async function ask(what) {
   const response = await fetch(`api/${what}`);
@@ -58,6 +59,20 @@ function overview(all) {
   size(all.tiers);
   byId("learnings").hidden = all.learnings.length === 0;
   byId("kinds").replaceChildren(table("Learnings by kind", ["Kind", "Number"], all.learnings.map(([kind, count]) => [kind, number(count)])));
+}
+
+// What pruning does to all sessions: they are replayed in the background.
+
+async function total() {
+  const { sessions, pending, left_out, sentence, tally, prices_dated } = await ask("total");
+  byId("headline").hidden = sessions + pending === 0;
+  byId("total").textContent = sessions ? sentence.replaceAll(" %", "\u00a0%") : "Replaying your sessions …";
+  const about = [`${many(sessions, "session")}, each replayed without and with pruning by your settings, at the API's prices of ${prices_dated}: ${tally}.`];
+  if (left_out) about.push(`Left out, as the model did not answer or they are too large: ${number(left_out)}.`);
+  if (pending) about.push(`Still being replayed: ${number(pending)}.`);
+  byId("total-about").textContent = about.join(" ");
+  clearTimeout(totalTimer);
+  if (pending) totalTimer = setTimeout(() => total().catch((error) => complain(error.message)), EVERY_MS);
 }
 
 const noon = (day) => new Date(`${day}T12:00:00`).getTime() / 1000;
@@ -280,6 +295,7 @@ async function state() {
 async function refresh() {
   const [all, list] = await Promise.all([ask("overview"), ask("sessions")]);
   overview(all);
+  await total();
   listed = list.sessions;
   sessions();
   if (!chosen && listed.length) chosen = listed[0].session;

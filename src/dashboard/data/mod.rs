@@ -11,11 +11,13 @@ mod overview;
 mod savings;
 mod search;
 mod sessions;
+mod total;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -39,6 +41,7 @@ pub use overview::{DayCompactions, Overview, TierUsage};
 pub use savings::Savings;
 pub use search::{DashboardHits, SearchHit};
 pub use sessions::{ListedSession, SessionList};
+pub use total::TotalSavings;
 
 /// Time for which the state of patch and hooks is cached: examining them takes seconds.
 const HEALTH_CACHE_DURATION: Duration = Duration::from_secs(60);
@@ -89,9 +92,6 @@ pub enum DataError {
     /// The model never answered.
     #[error("the model never answered in this session, so there is nothing to replay")]
     NoCalls,
-    /// Another session is being replayed.
-    #[error("another session is being replayed; ask again when it is done")]
-    ReplayInProgress,
 }
 
 /// Reads the data of the dashboard, and caches expensive results.
@@ -104,6 +104,11 @@ pub struct DashboardService {
     /// By session and the number of its bytes.
     replayed: Mutex<HashMap<(String, u64), Savings>>,
     replaying: Mutex<()>,
+    /// Results over all sessions.
+    kept: Mutex<Option<total::KeptReplays>>,
+    /// The sessions of the archive, and the mark they belong to.
+    replayable: Mutex<Option<(String, Arc<Vec<total::Replayable>>)>>,
+    is_replaying_all: AtomicBool,
 }
 
 /// State of patch and hooks, as `doctor` reports it.
@@ -123,6 +128,9 @@ impl DashboardService {
             looked: Mutex::default(),
             replayed: Mutex::default(),
             replaying: Mutex::default(),
+            kept: Mutex::default(),
+            replayable: Mutex::default(),
+            is_replaying_all: AtomicBool::new(false),
         }
     }
 

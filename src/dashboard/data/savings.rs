@@ -1,7 +1,5 @@
 //! Savings by pruning in one session: its calls are replayed without and with pruning.
 
-use std::sync::TryLockError;
-
 use serde::Serialize;
 
 use super::{DashboardService, DataError, downsample, lock, session};
@@ -15,7 +13,7 @@ use ctxbridge_prune::simulate::{
 use ctxbridge_prune::window::compaction_threshold;
 
 /// Maximum bytes of a transcript that is replayed: its messages are in memory meanwhile.
-const MAX_REPLAYED_BYTES: u64 = 64 << 20;
+pub(super) const MAX_REPLAYED_BYTES: u64 = 64 << 20;
 /// Maximum number of points of each line.
 const MAX_REPLAY_POINTS: usize = 500;
 /// Maximum number of sessions whose result is cached.
@@ -72,12 +70,8 @@ impl DashboardService {
         if let Some(known) = lock(&self.replayed).get(&key) {
             return Ok(known.clone());
         }
-        // Each takes a core and its messages in memory.
-        let _replaying = match self.replaying.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(DataError::ReplayInProgress),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Ok(guard) => guard,
-        };
+        // Each takes a core and its messages in memory. A session takes a second at most.
+        let _replaying = lock(&self.replaying);
         let mut bytes = Vec::new();
         store.read_bytes(own.key, own.generation, EVERYTHING, &mut bytes)?;
         drop(store);
@@ -91,7 +85,7 @@ impl DashboardService {
     }
 }
 
-fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Savings, DataError> {
+pub(super) fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Savings, DataError> {
     // Lines that cannot be read are left out, as `prune simulate` does.
     let (conversation, _) = ReplayConversation::read(transcript);
     if conversation.calls.is_empty() {

@@ -11,6 +11,7 @@ A replay cannot know one thing: without the text that was cut, the model might h
 */
 
 pub mod cache;
+pub mod compare;
 pub mod conversation;
 mod needs;
 pub mod plot;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::AddAssign;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::conversation::ReplayConversation;
@@ -30,7 +30,7 @@ pub enum Remains<'r> {
 }
 
 /// Counts of the texts that answers needed of those before them, see [`references`](super::references).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeedsCount {
     /// Number of references.
     pub references: u64,

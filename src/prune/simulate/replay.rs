@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::AddAssign;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::cache::{self, Prompt, SimulatedCache};
@@ -42,7 +42,7 @@ pub struct ReplayTerms {
 }
 
 /// Totals of a replay.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReplayTotals {
     /// Number of requests: one for each answer, and one for each compaction.
     pub calls: u64,

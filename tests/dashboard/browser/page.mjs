@@ -42,6 +42,9 @@ const cases = {
       assert.equal(await page.locator("#sessions button").count(), 3);
       assert.equal(await page.locator("#empty").isVisible(), false);
       await chartsHaveData(page);
+      // Two of the sessions are replayed in the background; the page asks until they are.
+      await page.waitForFunction(() => /instead of \$/.test(document.querySelector("#total").textContent), null, { timeout: 60_000 });
+      await page.waitForFunction(() => /3 sessions.*the same/.test(document.querySelector("#total-about").textContent), null, { timeout: 60_000 });
       assert.match(await page.locator("#context .legend").innerText(), /compaction/);
       await page.waitForSelector("#state .badge");
       await page.locator("#replay").click();
