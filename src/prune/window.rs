@@ -79,10 +79,22 @@ pub fn window_needed(tokens: u64) -> u64 {
 /// Tokens before the end of the window at which a release of the client compacts: of 93 compactions on record, half were at 155,000 of
 /// 200,000 tokens up to 2.1.24, and at 167,000 later. An unknown release is a new one. The patch says the same, in `patch.toml`.
 pub fn reserve_tokens(version: Option<&str>) -> u64 {
-    let numbers =
-        |version: &str| version.split(['.', '-']).map(|number| number.parse().unwrap_or(0)).take(3).collect::<Vec<u32>>();
     let is_older = version.is_some_and(|version| numbers(version) < FIRST_WITH_NEWER_RESERVE.to_vec());
     if is_older { OLDER_RESERVE_TOKENS } else { RESERVE_TOKENS }
+}
+
+/// `true` if a release of the client clears old tool results by itself before it compacts. A new one does not.
+pub fn micro_compacts(version: Option<&str>) -> bool {
+    // 2.1.64 looks and does like 2.1.69.
+    let has_it = |version: &str| {
+        let version = numbers(version);
+        (vec![1, 0, 65]..vec![2, 1, 69]).contains(&version) && version != [2, 1, 64]
+    };
+    version.is_some_and(has_it)
+}
+
+fn numbers(version: &str) -> Vec<u32> {
+    version.split(['.', '-']).map(|number| number.parse().unwrap_or(0)).take(3).collect()
 }
 
 /// The size of the context at which a release of the client compacts.
@@ -133,5 +145,16 @@ mod tests {
         ] {
             assert_eq!(compaction_threshold(200_000, version), threshold, "{version:?}");
         }
+    }
+
+    #[test]
+    fn older_releases_clear_results() {
+        for version in ["1.0.65", "2.0.76", "2.1.63", "2.1.65", "2.1.68"] {
+            assert!(micro_compacts(Some(version)), "{version}");
+        }
+        for version in ["1.0.64", "2.1.64", "2.1.69", "2.1.331"] {
+            assert!(!micro_compacts(Some(version)), "{version}");
+        }
+        assert!(!micro_compacts(None));
     }
 }

@@ -21,7 +21,7 @@ use ctxbridge_prune::simulate::{
     DEFAULT_PRICED_MODEL, Policy, References, ReplayConversation, ReplayOutcome, ReplayTerms, ReplayTotals, WeighedConversation,
     cache, replay, window_tokens_of,
 };
-use ctxbridge_prune::window::compaction_threshold;
+use ctxbridge_prune::window::{compaction_threshold, micro_compacts};
 use ctxbridge_prune::{PrunePolicy, PruneSettings};
 
 /// Variable that makes the client compact earlier, in percent of the window.
@@ -261,6 +261,7 @@ impl SimulateArgs {
         let version = conversation.version.as_deref();
         let terms = ReplayTerms {
             threshold: threshold.map_or_else(|| compaction_threshold(window, version), |threshold| threshold.of(window, version)),
+            micro_compacts: micro_compacts(version),
             is_hourly: conversation.is_hourly,
             cache: match self.cache {
                 CacheKind::Api => cache::CacheModel::Api,

@@ -10,7 +10,7 @@ use ctxbridge_prune::simulate::{
     DEFAULT_PRICED_MODEL, Policy, References, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, cache, replay,
     window_tokens_of,
 };
-use ctxbridge_prune::window::compaction_threshold;
+use ctxbridge_prune::window::{compaction_threshold, micro_compacts};
 
 /// Maximum bytes of a transcript that is replayed: its messages are in memory meanwhile.
 pub(super) const MAX_REPLAYED_BYTES: u64 = 64 << 20;
@@ -96,7 +96,13 @@ pub(super) fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) ->
     let window = window_tokens_of(&conversation, settings);
     let threshold = compaction_threshold(window, conversation.version.as_deref());
     let is_hourly = conversation.is_hourly;
-    let terms = ReplayTerms { threshold, cache: cache::CacheModel::Api, is_hourly, price: prices.of(&model, is_hourly) };
+    let terms = ReplayTerms {
+        threshold,
+        micro_compacts: micro_compacts(conversation.version.as_deref()),
+        cache: cache::CacheModel::Api,
+        is_hourly,
+        price: prices.of(&model, is_hourly),
+    };
     let weighed = WeighedConversation::new(&conversation);
     let references = References::of(&conversation);
     let run = |policy: &Policy| {

@@ -13,6 +13,7 @@ A replay cannot know one thing: without the text that was cut, the model might h
 pub mod cache;
 pub mod compare;
 pub mod conversation;
+mod micro_compact;
 mod needs;
 pub mod plot;
 pub mod policy;

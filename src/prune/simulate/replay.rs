@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::cache::{self, Prompt, SimulatedCache};
 use super::conversation::ReplayConversation;
+use super::micro_compact::MicroCompact;
 use super::needs::{NeedsCount, NeedsCounter, Remains};
 use super::policy::{BlockCut, Policy, PolicyTracker};
 use super::prices::Price;
@@ -33,6 +34,8 @@ const SYSTEM: u64 = u64::MAX;
 pub struct ReplayTerms {
     /// Size of the context at which the client compacts.
     pub threshold: u64,
+    /// `true` if the client clears old tool results before; see [`micro_compacts`](crate::window::micro_compacts).
+    pub micro_compacts: bool,
     /// Model of the cache.
     pub cache: cache::CacheModel,
     /// `true` if cache entries live for an hour rather than for five minutes.
@@ -124,7 +127,7 @@ pub fn replay(
             session.add(index);
         }
         next = call.messages_before;
-        let changes = session.prune();
+        let changes = session.clear_old_results() | session.prune();
         session.outcome.totals.prefix_changes += u64::from(changes);
         if session.prompt.tokens() >= terms.threshold && session.live.iter().any(|message| message.source.is_some()) {
             session.outcome.contexts.push((number, session.prompt.tokens()));
@@ -166,6 +169,7 @@ struct Replayer<'a> {
     live_at: HashMap<usize, usize>,
     /// Index before which the reference design has cut.
     boundary: usize,
+    micro_compact: Option<MicroCompact>,
     prompt: Prompt,
     /// Number of blocks of the last request, as long as they are in the prompt.
     sent: usize,
@@ -193,6 +197,7 @@ impl<'a> Replayer<'a> {
             live: Vec::new(),
             live_at: HashMap::new(),
             boundary: 0,
+            micro_compact: terms.micro_compacts.then(|| MicroCompact::new(terms.threshold)),
             prompt,
             sent: 0,
             cache: SimulatedCache::new(terms.cache, terms.is_hourly),
@@ -211,6 +216,9 @@ impl<'a> Replayer<'a> {
         self.tracker.push(&message.value, blocks);
         let live = LiveMessage { source: Some(index), start: self.prompt.len(), cuts: Vec::new(), view: MessageView::Whole };
         push_blocks(&mut self.prompt, self.weighed, &live);
+        if let Some(micro_compact) = &mut self.micro_compact {
+            micro_compact.push(self.live.len(), &message.value, blocks);
+        }
         self.live_at.insert(index, self.live.len());
         self.live.push(live);
     }
@@ -231,6 +239,23 @@ impl<'a> Replayer<'a> {
         cut.map_or(Remains::Whole, |cut| Remains::Part(&cut.remains))
     }
 
+    /// Clears old results as the client does. Returns `true` if this changes a part that was sent before.
+    fn clear_old_results(&mut self) -> bool {
+        let context = self.prompt.tokens();
+        let cuts = self.micro_compact.as_mut().map(|micro_compact| micro_compact.request(context)).unwrap_or_default();
+        let mut changed = Vec::new();
+        for (index, cut) in cuts {
+            let live = &mut self.live[index];
+            if live.view == MessageView::Whole {
+                live.cuts.push(cut);
+                live.cuts.sort_by_key(|cut| cut.block);
+                changed.push(index);
+            }
+        }
+        changed.sort_unstable();
+        self.lay_out_from(changed.first().copied())
+    }
+
     /// Prunes what became old since the last time. Returns `true` if this changes a part that was sent before.
     fn prune(&mut self) -> bool {
         let mut changed = Vec::new();
@@ -242,7 +267,8 @@ impl<'a> Replayer<'a> {
                     let Some(source) = self.live.get(index).and_then(|live| live.source) else { continue };
                     let cuts = tracker.block_cuts(&self.conversation.messages[source].value);
                     if !cuts.is_empty() {
-                        self.live[index].cuts = cuts;
+                        self.live[index].cuts.extend(cuts);
+                        self.live[index].cuts.sort_by_key(|cut| cut.block);
                         changed.push(index);
                     }
                 }
@@ -254,10 +280,9 @@ impl<'a> Replayer<'a> {
                     let views = fold.views(self.live.iter().map(|live| value(live).unwrap_or(&self.summary)));
                     for (index, (live, view)) in self.live.iter_mut().zip(views).enumerate() {
                         if live.view != view {
-                            live.cuts = match (&view, value(live)) {
-                                (MessageView::Short, Some(prompt)) => prompt_cuts(prompt),
-                                _ => Vec::new(),
-                            };
+                            if let (MessageView::Short, Some(prompt)) = (&view, value(live)) {
+                                live.cuts = prompt_cuts(prompt);
+                            }
                             live.view = view;
                             changed.push(index);
                         }
@@ -265,7 +290,12 @@ impl<'a> Replayer<'a> {
                 }
             }
         }
-        let Some(first) = changed.first().copied() else { return false };
+        self.lay_out_from(changed.first().copied())
+    }
+
+    /// Makes the prompt anew from a message on. Returns `true` if this changes a part that was sent before.
+    fn lay_out_from(&mut self, first: Option<usize>) -> bool {
+        let Some(first) = first else { return false };
         let start = self.live[first].start;
         self.prompt.truncate(start);
         for live in &mut self.live[first..] {
@@ -279,6 +309,7 @@ impl<'a> Replayer<'a> {
         self.outcome.totals.compactions += 1;
         self.tracker = PolicyTracker::new(self.policy, self.terms.is_hourly);
         self.boundary = 0;
+        self.micro_compact = self.terms.micro_compacts.then(|| MicroCompact::new(self.terms.threshold));
         let chars = (LEFT_TOKENS as f64 * CHARS_PER_TOKEN) as u64;
         self.tracker.push(&self.summary, &[WeighedBlock { chars, ..WeighedBlock::default() }]);
         self.prompt.truncate(1);

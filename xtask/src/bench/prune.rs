@@ -13,7 +13,7 @@ use ctxbridge::prune::simulate::prices::Price;
 use ctxbridge::prune::simulate::{
     Policy, References, ReplayConversation, ReplayTerms, ReplayTotals, WeighedConversation, replay,
 };
-use ctxbridge::prune::window::compaction_threshold;
+use ctxbridge::prune::window::{compaction_threshold, micro_compacts};
 use ctxbridge::prune::{PrunePolicy, PruneSettings};
 
 const WINDOWS: [u64; 2] = [200_000, 1_000_000];
@@ -115,6 +115,7 @@ fn replayed(conversation: &ReplayConversation, terms: &[RowTerms], version: Opti
         let is_hourly = conversation.is_hourly && *lifetime == Lifetime::Own;
         let terms = ReplayTerms {
             threshold: compaction_threshold(*window, version),
+            micro_compacts: micro_compacts(version),
             cache: CacheModel::Api,
             is_hourly,
             price: Price::in_input_tokens(is_hourly),

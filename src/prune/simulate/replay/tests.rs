@@ -44,7 +44,13 @@ fn conversation(messages: &[(&str, usize)]) -> ReplayConversation {
 }
 
 fn terms(threshold: u64, cache: cache::CacheModel) -> ReplayTerms {
-    ReplayTerms { threshold, cache, is_hourly: false, price: Prices::built_in().unwrap().of("claude-sonnet-4-5", false) }
+    ReplayTerms {
+        threshold,
+        micro_compacts: false,
+        cache,
+        is_hourly: false,
+        price: Prices::built_in().unwrap().of("claude-sonnet-4-5", false),
+    }
 }
 
 fn run(conversation: &ReplayConversation, policy: &Policy, threshold: u64, cache: cache::CacheModel) -> ReplayOutcome {
@@ -142,11 +148,15 @@ proptest! {
         let mut conversation = conversation(&messages);
         conversation.calls.iter_mut().for_each(|call| call.at_ms *= gap);
         let recorded: u64 = conversation.calls.iter().filter_map(|call| call.context_tokens).sum();
-        let whole = run(&conversation, &Policy::None, u64::MAX, cache::CacheModel::Api).totals;
+        let weighed = WeighedConversation::new(&conversation);
+        let run = |policy: &Policy, threshold: u64, cache: cache::CacheModel| {
+            replay(&conversation, &weighed, None, policy, &terms(threshold, cache)).totals
+        };
+        let whole = run(&Policy::None, u64::MAX, cache::CacheModel::Api);
         prop_assert_eq!(whole.input_tokens, recorded);
         for policy in [Policy::None, Policy::Reference(Box::default()), folding()] {
-            let api = run(&conversation, &policy, threshold, cache::CacheModel::Api).totals;
-            let exact = run(&conversation, &policy, threshold, cache::CacheModel::Exact).totals;
+            let api = run(&policy, threshold, cache::CacheModel::Api);
+            let exact = run(&policy, threshold, cache::CacheModel::Exact);
             for totals in [&api, &exact] {
                 let sum = totals.cache_read_tokens + totals.cache_write_tokens + totals.uncached_tokens;
                 prop_assert_eq!(sum, totals.input_tokens);
@@ -155,7 +165,7 @@ proptest! {
             }
             prop_assert_eq!(api.input_tokens, exact.input_tokens);
             prop_assert!(exact.cost_usd <= api.cost_usd + 1e-9, "{} {}", exact.cost_usd, api.cost_usd);
-            let unlimited = run(&conversation, &policy, u64::MAX, cache::CacheModel::Api).totals;
+            let unlimited = run(&policy, u64::MAX, cache::CacheModel::Api);
             prop_assert!(unlimited.input_tokens <= whole.input_tokens);
         }
     }
@@ -178,4 +188,24 @@ fn what_an_answer_needs_is_counted() {
     assert_eq!(counted(&folding(), 100_000), lost);
     // A compaction keeps neither, as nothing of it is a text that a summary takes over.
     assert_eq!(counted(&Policy::None, 50_000), lost);
+}
+
+#[test]
+fn an_older_client_clears_old_results_before_it_compacts() {
+    let rounds: Vec<(&str, usize)> =
+        std::iter::repeat_n([("call", 0), ("result", 16_000)], 6).flatten().chain([("assistant", 0)]).collect();
+    let conversation = conversation(&[&[("user", 0)], &rounds[..]].concat());
+    let weighed = WeighedConversation::new(&conversation);
+    let references = References::of(&conversation);
+    let contexts = |threshold: u64, micro_compacts: bool| {
+        let terms = ReplayTerms { micro_compacts, ..terms(threshold, cache::CacheModel::Exact) };
+        let found = replay(&conversation, &weighed, Some(&references), &Policy::None, &terms);
+        (found.contexts.iter().map(|(_, tokens)| tokens / 1_000).collect::<Vec<_>>(), found.totals.prefix_changes)
+    };
+    assert_eq!(contexts(105_000, false), (vec![2, 18, 34, 50, 66, 82, 98], 0));
+    // The newest three stay, and all that fits into 40,000.
+    assert_eq!(contexts(105_000, true), (vec![2, 18, 34, 50, 66, 82, 50], 1));
+    assert_eq!(contexts(119_000, true), (vec![2, 18, 34, 50, 66, 82, 98], 0), "there is room");
+    // With four results, one goes: that is too little.
+    assert_eq!(contexts(71_000, true).0[..5], [2, 18, 34, 50, 66]);
 }
