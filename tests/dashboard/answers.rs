@@ -143,10 +143,7 @@ fn the_total_is_that_of_prune_simulate_and_kept() {
     for seed in [3, 4] {
         sandbox.generate(Kind::Compacted, 400, seed);
     }
-    sandbox.talk(
-        9,
-        "{\"type\":\"user\",\"uuid\":\"1\",\"message\":{\"role\":\"user\",\"content\":\"Nobody answers.\"}}\n".to_owned(),
-    );
+    sandbox.talk(9, "{\"type\":\"user\",\"uuid\":\"1\",\"message\":{\"role\":\"user\",\"content\":\"Nobody answers.\"}}\n");
     import(&sandbox);
     let served = Served::start(&sandbox);
     let finished = |served: &Served| {

@@ -282,3 +282,33 @@ fn a_conversation_with_tools_works_patched_2_1_240() {
 fn a_conversation_with_tools_works_patched_2_1_330() {
     works_with_tools("2.1.330");
 }
+
+#[test]
+#[ignore = "nightly: another release of its era is tried"]
+fn a_conversation_with_tools_works_patched_1_0_128() {
+    works_with_tools("1.0.128");
+}
+
+#[test]
+#[ignore = "nightly: another release of its era is tried"]
+fn a_conversation_with_tools_works_patched_2_0_30() {
+    works_with_tools("2.0.30");
+}
+
+#[test]
+#[ignore = "nightly: another release of its era is tried"]
+fn a_conversation_with_tools_works_patched_2_1_20() {
+    works_with_tools("2.1.20");
+}
+
+#[test]
+#[ignore = "nightly: another release of its era is tried"]
+fn a_conversation_with_tools_works_patched_2_1_50() {
+    works_with_tools("2.1.50");
+}
+
+#[test]
+#[ignore = "nightly: another release of its era is tried"]
+fn a_conversation_with_tools_works_patched_2_1_63() {
+    works_with_tools("2.1.63");
+}
