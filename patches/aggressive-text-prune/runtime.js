@@ -12,7 +12,7 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
   const DEFAULT_MAX_CHARS = 80;
   const DEFAULT_KEEP_TOKENS = 0;
   const DEFAULT_WINDOW = 0;
-  const MODEL_WINDOWS = [["claude-opus-4-7",1000000],["claude-opus-4-8",1000000],["claude-sonnet-5",1000000],["claude-haiku-5",1000000],["claude-mythos-",1000000],["claude-fable-",1000000],["claude-opus-5",1000000],["[1m]",1000000]];
+  const MODEL_WINDOWS = [["[1m]",1000000],["claude-opus-4-7",1000000],["claude-opus-4-8",1000000],["claude-sonnet-5",1000000],["claude-haiku-5",1000000],["claude-mythos-",1000000],["claude-fable-",1000000],["claude-opus-5",1000000]];
   const PROTECTED_TOOLS = ["AskUserQuestion","ExitPlanMode"];
   const PROTECTED_FILES = ["(?:^|/)AGENTS\\.md$","(?:^|/)CLAUDE\\.md$","(?:^|/)SKILL\\.md$"];
   const CHARS_PER_TOKEN = 3.5;
@@ -437,7 +437,8 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       whole += added;
       const system = base ?? DEFAULT_BASE_TOKENS;
       const needed = largest > SMALL_WINDOW_TOKENS ? LARGE_WINDOW_TOKENS : SMALL_WINDOW_TOKENS;
-      const window = Math.min(windowTokens || Math.max(needed, modelWindow), compactWindow);
+      const own = modelWindow > 0 && largest <= modelWindow ? modelWindow : needed;
+      const window = Math.min(windowTokens || own, compactWindow);
       const limit = window - RESERVE_TOKENS;
       const lifetime = isHourly() ? 3600000 : 300000;
       const isCold = newestMs - requestedMs >= lifetime;

@@ -26,4 +26,4 @@ pub use statusline::{FALLBACK, StatusLine, StatuslineInput, gather};
 pub use store::WindowStateStore;
 pub use trend::Trend;
 pub use usage::{ContextUsage, usage_at_end};
-pub use windows::window_of;
+pub use windows::{compact_window_tokens, window_of};

@@ -14,7 +14,7 @@ use super::report::{percent_text, rate_text};
 use super::state::share_of;
 use super::{ContextUsage, Phase, Point, Trend, WindowState, WindowStateStore, sparkline, tokens_text, usage_at_end, window_of};
 use ctxbridge_config::{self as config, WINDOW_RANGE};
-use ctxbridge_prune::window::{DEFAULT_WINDOW_TOKENS, window_needed};
+use ctxbridge_prune::window::DEFAULT_WINDOW_TOKENS;
 
 /// Text shown if the client's input cannot be parsed.
 pub const FALLBACK: &str = "ctxbridge";
@@ -143,6 +143,7 @@ pub fn gather(
     input: &StatuslineInput,
     store: Option<&WindowStateStore>,
     patched: Option<bool>,
+    compact_window: Option<u64>,
     config: &config::AutopilotSettings,
 ) -> StatusLine {
     let session = input.session.as_deref().zip(store);
@@ -151,19 +152,19 @@ pub fn gather(
         // Not waited for: the line is drawn again soon.
         store.update(session, Duration::ZERO, |state| state.window = Some(window)).ok();
         state.window = Some(window);
-        if let Some(model) = &input.model {
-            store.learn_window(model, window, Duration::ZERO).ok();
-        }
+    }
+    if let (Some(store), Some(model), Some(window)) = (store, &input.model, input.window) {
+        store.learn_window(model, window, Duration::ZERO).ok();
     }
     let tokens = input.tokens.or_else(|| fallback_tokens(input.transcript.as_deref(), &state));
-    let needed = if input.exceeds_200k { DEFAULT_WINDOW_TOKENS + 1 } else { tokens.unwrap_or(0) };
     let known = store.map(WindowStateStore::model_windows).unwrap_or_default();
     let told = input.window.or(state.window);
-    let window = match (told, &input.model, state.last_window) {
-        // A hook has seen more than this input says.
-        (None, None, Some(last)) => config.window.unwrap_or_else(|| last.max(window_needed(needed))),
-        _ => window_of(config, told, input.model.as_deref(), &known, needed),
-    };
+    let of_model = || input.model.as_deref().and_then(|model| known.of(model));
+    // A hook may have seen more than this input says.
+    let told = told.or_else(of_model).or(state.last_window);
+    let exceeding = if input.exceeds_200k && told.is_none() { DEFAULT_WINDOW_TOKENS + 1 } else { 0 };
+    let window = window_of(config, told, None, &known, tokens.unwrap_or(0).max(exceeding));
+    let window = compact_window.map_or(window, |smaller| window.min(smaller));
     StatusLine::of(input, tokens, window, &state, patched, config)
 }
 

@@ -7,16 +7,14 @@ use std::time::Duration;
 use super::WindowStateStore;
 use super::store::read_file;
 use ctxbridge_config::{self as config, WINDOW_RANGE};
-use ctxbridge_prune::window::{DEFAULT_WINDOW_TOKENS, ModelWindows, is_learnable, window_needed};
+use ctxbridge_prune::COMPACT_WINDOW_VAR;
+use ctxbridge_prune::window::{ModelWindows, is_learnable, window_for};
 
 /// Name of the file, an object of windows in tokens by model. It is beside the states, and no state.
 const FILE: &str = "model-windows";
 
 /// Maximum number of models; with more, the file is started anew.
 const MAX_MODELS: usize = 100;
-
-/// Mark that some of the client's names have for the larger window. Transcripts name the same model without it.
-const LARGE_MARK: &str = "[1m]";
 
 impl WindowStateStore {
     /// Returns the windows of models that are known: learned ones, and a table.
@@ -33,7 +31,6 @@ impl WindowStateStore {
     /// # Errors
     /// If it cannot be written, or another process held the lock too long ([`io::ErrorKind::WouldBlock`]); nothing is changed then.
     pub fn learn_window(&self, model: &str, window_tokens: u64, timeout: Duration) -> io::Result<()> {
-        let model = model.strip_suffix(LARGE_MARK).unwrap_or(model);
         if !is_learnable(model) || !WINDOW_RANGE.contains(&window_tokens) || self.learned().get(model) == Some(&window_tokens) {
             return Ok(());
         }
@@ -48,7 +45,7 @@ impl WindowStateStore {
 }
 
 /// The window of a session, in tokens: what the user set, or else what the client said of the session, or what is known of its model,
-/// and no less than the context of the session needs.
+/// unless the session's context is larger.
 pub fn window_of(
     config: &config::AutopilotSettings,
     told: Option<u64>,
@@ -56,6 +53,10 @@ pub fn window_of(
     known: &ModelWindows,
     context_tokens: u64,
 ) -> u64 {
-    let window = || told.or_else(|| known.of(model?)).unwrap_or(DEFAULT_WINDOW_TOKENS).max(window_needed(context_tokens));
-    config.window.unwrap_or_else(window)
+    config.window.unwrap_or_else(|| window_for(told.or_else(|| known.of(model?)), context_tokens))
+}
+
+/// Window by which the client compacts, in tokens, if the user set one in the environment of the client.
+pub fn compact_window_tokens() -> Option<u64> {
+    std::env::var(COMPACT_WINDOW_VAR).ok()?.parse().ok()
 }

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::output::Output;
-use super::{CommandOutcome, configuration, with_model_windows};
+use super::{CommandOutcome, configuration, with_windows};
 use crate::dashboard::{Dashboard, DashboardConfig};
 use crate::doctor::Environment;
 use ctxbridge_archive::open::Location;
@@ -45,7 +45,7 @@ impl DashboardArgs {
         let source = DashboardConfig {
             data: data.clone(),
             archive: Location::of(&data, &config.archive),
-            prune: with_model_windows(config.prune),
+            prune: with_windows(config.prune),
             zone: TimeZone::system(),
             surroundings: Box::new(move || Environment::of_process(place.clone(), current.clone())),
         };

@@ -4,13 +4,13 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::autopilot;
 use crate::hook::settings::plugin;
 use crate::hook::settings::scope::SettingsPaths;
 use crate::hook::{self, Event, EventLog, HookContext, HookInput, HookReply, MAX_INPUT_BYTES, Printed};
 use ctxbridge_archive::transcript_paths;
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources};
-use ctxbridge_prune::COMPACT_WINDOW_VAR;
 use ctxbridge_redact::Redactor;
 
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ fn printed(event: Event, is_debug: bool) -> Printed {
         home: paths::home_dir(),
         project,
         program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ctxbridge")),
-        compact_window_tokens: std::env::var(COMPACT_WINDOW_VAR).ok().and_then(|tokens| tokens.parse().ok()),
+        compact_window_tokens: autopilot::compact_window_tokens(),
         path_variable: std::env::var_os("PATH"),
         config,
         input,

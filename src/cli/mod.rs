@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
-use crate::autopilot::WindowStateStore;
+use crate::autopilot::{WindowStateStore, compact_window_tokens};
 use output::Output;
 
 use ctxbridge_archive::recovery;
@@ -223,10 +223,10 @@ fn configuration(output: &Output) -> Config {
     config
 }
 
-/// Adds the windows of models that sessions told to the settings by which a client that is patched now prunes.
-fn with_model_windows(settings: PruneSettings) -> PruneSettings {
+/// Adds what is known of windows to the settings by which a client that is patched and started now prunes.
+fn with_windows(settings: PruneSettings) -> PruneSettings {
     let known = paths::data_path().map(|data| WindowStateStore::in_dir(&data).model_windows());
-    PruneSettings { model_windows: known.unwrap_or_default(), ..settings }
+    PruneSettings { model_windows: known.unwrap_or_default(), compact_window_tokens: compact_window_tokens(), ..settings }
 }
 
 /// Error for arguments that do not make sense.

@@ -6,7 +6,7 @@ use anstream::ColorChoice;
 use serde_json::json;
 
 use super::{CommandOutcome, Output};
-use crate::autopilot::{FALLBACK, StatusLine, StatuslineInput, WindowStateStore, gather, percent};
+use crate::autopilot::{FALLBACK, StatusLine, StatuslineInput, WindowStateStore, compact_window_tokens, gather, percent};
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources};
 use ctxbridge_patch::notice::quick_state;
@@ -47,7 +47,7 @@ fn look(input: &StatuslineInput) -> StatusLine {
     let path = std::env::var_os("PATH");
     let patched = data_dir.as_deref().and_then(|folder| quick_state(folder, path.as_deref(), input.version.as_deref()));
     let store = data_dir.as_deref().map(WindowStateStore::in_dir);
-    gather(input, store.as_ref(), patched, &config.autopilot)
+    gather(input, store.as_ref(), patched, compact_window_tokens(), &config.autopilot)
 }
 
 fn read_input() -> Option<Vec<u8>> {

@@ -8,7 +8,7 @@ use crate::autopilot::{self, ContextUsage, Observation, Phase, WindowReading};
 use ctxbridge_archive::ingest::IngestReport;
 use ctxbridge_archive::store::Store;
 use ctxbridge_archive::store::sqlite::LockPolicy;
-use ctxbridge_prune::window::{DEFAULT_WINDOW_TOKENS, window_needed};
+use ctxbridge_prune::window::{DEFAULT_WINDOW_TOKENS, is_shown_by_requests, window_needed};
 use ctxbridge_transcript::Interpreter;
 
 /// Time to wait for another process that holds the same session's state.
@@ -97,11 +97,13 @@ pub(super) fn observe_window(context: &HookContext, pass: Option<&IngestReport>,
     };
     let (observation, optimizes) = states.update(session, STATE_LOCK_TIMEOUT, change).ok()?;
     // A context above the smaller window shows the larger one.
-    let is_new = |window: &u64| model.and_then(|model| known.of(model)).is_none_or(|known| known < *window);
-    let shown = seen.and_then(|seen| seen.context_tokens).map(window_needed).filter(|window| *window > DEFAULT_WINDOW_TOKENS);
-    if let (Some(model), Some(window)) = (model, told.or(shown.filter(is_new))) {
-        // The next prompt tries again.
-        states.learn_window(model, window, STATE_LOCK_TIMEOUT).ok();
+    if let Some(model) = model {
+        let context = seen.and_then(|seen| seen.context_tokens).filter(|_| is_shown_by_requests(model)).unwrap_or(0);
+        let is_new = context > known.of(model).unwrap_or(DEFAULT_WINDOW_TOKENS);
+        if let Some(window) = told.or_else(|| is_new.then(|| window_needed(context))) {
+            // The next prompt tries again.
+            states.learn_window(model, window, STATE_LOCK_TIMEOUT).ok();
+        }
     }
     if optimizes {
         background::start(&context.program, &["archive", "optimize", "--background"]).ok();

@@ -10,9 +10,8 @@ pub const RESERVE_TOKENS: u64 = 33_000;
 const OLDER_RESERVE_TOKENS: u64 = 45_000;
 const FIRST_WITH_NEWER_RESERVE: [u32; 3] = [2, 1, 25];
 
-/// Models with the larger window by themselves, by the start of their names, as of release 2.1.332 of the client. Some others get it on
-/// request: that is only known from their sessions.
-const LARGE_WINDOW_MODELS: [&str; 8] = [
+/// Models with the larger window by themselves, by the start of their names, as of release 2.1.332 of the client.
+const LARGE_WINDOW_MODELS: [&str; 7] = [
     "claude-opus-4-7",
     "claude-opus-4-8",
     "claude-haiku-5",
@@ -20,8 +19,13 @@ const LARGE_WINDOW_MODELS: [&str; 8] = [
     "claude-sonnet-5",
     "claude-fable-",
     "claude-opus-5",
-    "[1m]",
 ];
+
+/// Models that get the larger window on request. That a session had it says nothing of the next one.
+const ON_REQUEST_MODELS: [&str; 2] = ["claude-opus-4-6", "claude-sonnet-4"];
+
+/// Mark of such a request in some of the client's names. Transcripts name the same model without it.
+const REQUEST_MARK: &str = "[1m]";
 
 /// Maximum length of a model's name that is learned.
 const MAX_MODEL_BYTES: usize = 100;
@@ -29,7 +33,7 @@ const MAX_MODEL_BYTES: usize = 100;
 /// Windows of models: those that sessions said or showed, and a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelWindows {
-    /// Parts of names, longer ones first, and windows in tokens.
+    /// Parts of names, the mark and then longer ones first, and windows in tokens.
     windows: Vec<(String, u64)>,
 }
 
@@ -51,6 +55,7 @@ impl ModelWindows {
         }
         // What was learned of a model says nothing of one whose name goes on.
         windows.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        windows.insert(0, (REQUEST_MARK.to_owned(), LARGE_WINDOW_TOKENS));
         Self { windows }
     }
 
@@ -59,16 +64,27 @@ impl ModelWindows {
         self.windows.iter().find(|(name, _)| model.contains(name.as_str())).map(|(_, tokens)| *tokens)
     }
 
-    /// Parts of names, longer ones first, and windows in tokens: the first that a model's name contains says its window.
+    /// Parts of names, and windows in tokens: the first part that a model's name contains says its window.
     pub fn as_list(&self) -> &[(String, u64)] {
         &self.windows
     }
 }
 
-/// `true` for the name of a model as providers write them. It becomes part of the code that is injected.
+/// `true` for the name of a model as providers write them, without a request for the larger window. It becomes part of the code that is
+/// injected.
 pub fn is_learnable(model: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/@[]".contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:/@".contains(&byte);
     (1..=MAX_MODEL_BYTES).contains(&model.len()) && model.bytes().all(is_plain)
+}
+
+/// `true` if a request above the smaller window shows the window of a model, rather than that the user asked for the larger one.
+pub fn is_shown_by_requests(model: &str) -> bool {
+    !ON_REQUEST_MODELS.iter().any(|name| model.contains(name))
+}
+
+/// The window of a session whose largest request has this many tokens: the known one, unless that is too small.
+pub fn window_for(known: Option<u64>, largest: u64) -> u64 {
+    known.filter(|window| largest <= *window).unwrap_or_else(|| window_needed(largest))
 }
 
 /// The window that a request with this many tokens needs.
@@ -119,16 +135,31 @@ mod tests {
         ] {
             assert_eq!(table.of(model), window, "{model}");
         }
-        let learned = [("claude-opus-5", 200_000), ("claude-sonnet-4-6", 500_000), ("claude-opus-4", 200_000), ("\u{e9}", 1)];
+        let learned =
+            [("claude-opus-5", 200_000), ("claude-sonnet-4-6", 500_000), ("claude-opus-4", 200_000), ("\u{e9}", 1), ("a[1m]", 1)];
         let known = ModelWindows::with(learned.map(|(model, window)| (model.to_owned(), window)));
         for (model, window) in [
             ("claude-opus-5", Some(200_000)),
             ("claude-sonnet-4-6", Some(500_000)),
+            ("claude-sonnet-4-6[1m]", Some(1_000_000)),
             ("claude-opus-4-8", Some(1_000_000)),
             ("claude-opus-4-20250514", Some(200_000)),
             ("\u{e9}", None),
         ] {
             assert_eq!(known.of(model), window, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_known_or_needed() {
+        for (known, largest, window) in [
+            (None, 200_000, 200_000),
+            (None, 200_001, 1_000_000),
+            (Some(500_000), 250_000, 500_000),
+            (Some(200_000), 196_000, 200_000),
+            (Some(200_000), 210_000, 1_000_000),
+        ] {
+            assert_eq!(window_for(known, largest), window);
         }
     }
 

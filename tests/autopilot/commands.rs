@@ -223,7 +223,7 @@ proptest! {
         }
         use ctxbridge::autopilot::{StatuslineInput, gather};
         let input = StatuslineInput::parse(told.to_string().as_bytes()).unwrap();
-        let text = gather(&input, None, None, &ctxbridge::config::AutopilotSettings::default()).text();
+        let text = gather(&input, None, None, None, &ctxbridge::config::AutopilotSettings::default()).text();
         prop_assert!(text.contains('/') && text.lines().count() == 1 && !text.contains("31m\n"), "{}", text);
     }
 }
@@ -232,21 +232,41 @@ proptest! {
 #[test]
 fn a_window_is_learned_for_later_sessions() {
     let sandbox = Sandbox::new();
-    let mut told = input();
-    told["model"] = json!({ "id": "claude-sonnet-4-6[1m]" });
-    told["context_window"]["context_window_size"] = json!(1_000_000);
-    statusline(&sandbox, &told.to_string());
+    let told = |model: &str, window: u64| {
+        let mut told = input();
+        told["model"] = json!({ "id": model });
+        told["context_window"]["context_window_size"] = json!(window);
+        statusline(&sandbox, &told.to_string());
+    };
     let other = |model: &str, tokens: u64| {
         let usage = json!({ "input_tokens": tokens });
         json!({ "session_id": "another", "model": { "id": model }, "context_window": { "current_usage": usage } }).to_string()
     };
-    assert!(statusline(&sandbox, &other("claude-sonnet-4-6", 100_000)).starts_with("10.0% 100.0K/1.0M"));
-    assert!(statusline(&sandbox, &other("claude-sonnet-4-5", 100_000)).starts_with("50.0% 100.0K/200.0K"));
+    told("claude-next-1", 500_000);
+    // The same session goes on with another model of that window.
+    told("claude-next-2", 500_000);
+    for model in ["claude-next-1", "claude-next-2"] {
+        assert!(statusline(&sandbox, &other(model, 250_000)).starts_with("50.0% 250.0K/500.0K"), "{model}");
+    }
+    // The user asked for that window in one session.
+    told("claude-sonnet-4-6[1m]", 1_000_000);
+    assert!(statusline(&sandbox, &other("claude-sonnet-4-6", 50_000)).starts_with("25.0% 50.0K/200.0K"));
+    told("claude-sonnet-4-6", 200_000);
+    assert!(statusline(&sandbox, &other("claude-sonnet-4-6[1m]", 50_000)).starts_with("5.0% 50.0K/1.0M"));
     assert!(statusline(&sandbox, &other("claude-opus-5-5", 100_000)).starts_with("10.0% 100.0K/1.0M"), "this is in the table");
     assert!(statusline(&sandbox, &other("claude-sonnet-4-5", 250_000)).starts_with("25.0% 250.0K/1.0M"), "this needs it");
+    // What the client says of a session counts, and not a flag beside it.
+    let mut full = input();
+    full["exceeds_200k_tokens"] = json!(true);
+    full["context_window"]["current_usage"] = json!({ "input_tokens": 196_000 });
+    assert!(statusline(&sandbox, &full.to_string()).starts_with("98.0% 196.0K/200.0K"));
+    let mut smaller = sandbox.command(&["statusline"]);
+    smaller.env("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "400000");
+    let smaller = run(smaller, other("claude-next-1", 100_000).as_bytes(), 0);
+    assert!(smaller.starts_with("25.0% 100.0K/400.0K"), "the client compacts by this: {smaller}");
     let mut set = sandbox.command(&["statusline"]);
     set.env("CTXBRIDGE_AUTOPILOT_WINDOW", "400000");
-    let set = run(set, other("claude-sonnet-4-6", 100_000).as_bytes(), 0);
+    let set = run(set, other("claude-next-1", 100_000).as_bytes(), 0);
     assert!(set.starts_with("25.0% 100.0K/400.0K"), "what the user set comes first: {set}");
 
     // A measured context above the smaller window says it as well, to every command.
@@ -255,7 +275,7 @@ fn a_window_is_learned_for_later_sessions() {
         let lines = [
             json!({ "type": "user", "uuid": "1", "sessionId": name, "message": { "role": "user", "content": "Go on." } }),
             json!({ "type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": name,
-                "message": { "id": "m", "role": "assistant", "model": "claude-opus-4-6", "content": [{ "type": "text", "text": "Yes." }], "usage": usage } }),
+                "message": { "id": "m", "role": "assistant", "model": "claude-next-3", "content": [{ "type": "text", "text": "Yes." }], "usage": usage } }),
         ];
         let path = sandbox.home().join(format!(".claude/projects/-p/{name}.jsonl"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -218,6 +218,7 @@ fn pruning_pays(version: &str) {
 }
 
 #[test]
+#[ignore = "nightly: a newer release is tried"]
 fn pruning_pays_2_0_76() {
     pruning_pays("2.0.76");
 }

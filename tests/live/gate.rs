@@ -233,6 +233,7 @@ scenes! {
     #[ignore = "nightly: another release of its era is tried"]
     exit_code_2_blocks_1_0_128: exit_code_2_blocks("1.0.128"),
     exit_code_2_blocks_2_0_76: exit_code_2_blocks("2.0.76"),
+    #[ignore = "nightly: another release of its era is tried"]
     exit_code_2_blocks_2_1_50: exit_code_2_blocks("2.1.50"),
     exit_code_2_blocks_2_1_100: exit_code_2_blocks("2.1.100"),
     asks_at_every_request_2_0_76: asks_at_every_request("2.0.76"),
@@ -241,6 +242,7 @@ scenes! {
     other_exit_codes_change_nothing_2_0_76: other_exit_codes_change_nothing("2.0.76"),
     #[ignore = "nightly: another release of its era is tried"]
     other_exit_codes_change_nothing_2_1_100: other_exit_codes_change_nothing("2.1.100"),
+    #[ignore = "nightly: of releases that nobody should have any more"]
     session_memory_asks_the_hooks_2_1_20: session_memory_asks_the_hooks("2.1.20"),
     #[ignore = "nightly: another release of its era is tried"]
     session_memory_asks_the_hooks_2_1_100: session_memory_asks_the_hooks("2.1.100"),

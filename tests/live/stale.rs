@@ -111,9 +111,11 @@ scenes! {
     large_prompts_2_1_108: large_prompts("2.1.108", "3"),
     #[ignore = "nightly: another release of its era is tried"]
     large_prompts_2_1_145: large_prompts("2.1.145", "3"),
+    #[ignore = "nightly: another way to fill the window is tried"]
     large_prompts_2_1_330: large_prompts("2.1.330", "3"),
     #[ignore = "nightly: another release of its era is tried"]
     large_prompts_2_1_332: large_prompts("2.1.332", "3"),
+    #[ignore = "nightly: another way to fill the window is tried"]
     nearly_full_session_2_0_76: nearly_full_session("2.0.76", 180_000),
     #[ignore = "nightly: another release of its era is tried"]
     nearly_full_session_2_1_64: nearly_full_session("2.1.64", 158_000),

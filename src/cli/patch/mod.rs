@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::{CommandOutcome, Output, configuration, with_model_windows};
+use super::{CommandOutcome, Output, configuration, with_windows};
 use ctxbridge_common::paths;
 use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::install::Target;
@@ -80,7 +80,7 @@ fn configured(output: &Output) -> anyhow::Result<Catalog> {
     let mut catalog = Catalog::embedded()?;
     let config = configuration(output);
     if let Some(patch) = catalog.patch_mut(prune::PATCH) {
-        patch.set_constants(&with_model_windows(config.prune).constants())?;
+        patch.set_constants(&with_windows(config.prune).constants())?;
     }
     Ok(catalog)
 }

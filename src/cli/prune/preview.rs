@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::outcome::wrapped;
 use super::sessions;
 use crate::cli::output::{Output, count};
-use crate::cli::{CommandOutcome, configuration, with_model_windows};
+use crate::cli::{CommandOutcome, configuration, with_windows};
 use ctxbridge_archive::quote;
 use ctxbridge_prune::fold::{Fold, MessageView};
 use ctxbridge_prune::reference::MARKER;
@@ -109,7 +109,7 @@ impl PreviewArgs {
             output.note(&format!("there is no request {request}; the session has {}", group_thousands(requests as u64)));
             return Ok(CommandOutcome::No);
         }
-        let mut settings = with_model_windows(configuration(output).prune);
+        let mut settings = with_windows(configuration(output).prune);
         settings.window_tokens = Some(window_tokens_of(&conversation, &settings));
         settings.reserve_tokens = reserve_tokens(conversation.version.as_deref());
         let sent = conversation.messages_of_call(request - 1);

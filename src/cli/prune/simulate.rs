@@ -12,8 +12,9 @@ use serde_json::json;
 use super::outcome::{PolicyRow, table, wrapped};
 use super::sessions::{self, SessionSource};
 use crate::cli::output::{BOLD, Output, count, styled};
-use crate::cli::{CommandOutcome, archives, configuration, with_model_windows};
+use crate::cli::{CommandOutcome, archives, configuration, with_windows};
 use ctxbridge_archive::quote;
+use ctxbridge_config::WINDOW_RANGE;
 use ctxbridge_prune::simulate::compare::{CostTally, cost_ratio, sentence};
 use ctxbridge_prune::simulate::plot::{self, group_thousands};
 use ctxbridge_prune::simulate::prices::Prices;
@@ -63,7 +64,7 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_enum, default_value_t)]
     cache: CacheKind,
     /// Size of the model's window in tokens [default: from the session, else 200000, or 1000000 if a request was larger]
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(WINDOW_RANGE))]
     window: Option<u64>,
     /// Context size at which the client compacts [default: 33000 tokens below the window, or 45000 up to 2.1.24]
     #[arg(long, value_name = "TOKENS|PERCENT%")]
@@ -156,7 +157,7 @@ struct Sum {
 
 impl SimulateArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let simulation = Simulation { settings: with_model_windows(configuration(output).prune), prices: self.prices()? };
+        let simulation = Simulation { settings: with_windows(configuration(output).prune), prices: self.prices()? };
         let simulated = if self.all { self.archived(&simulation, output)? } else { self.named(&simulation, output)? };
         output.clear_progress();
         if simulated.is_empty() {
@@ -204,7 +205,8 @@ impl SimulateArgs {
     /// Simulates the sessions that the user named.
     fn named(&self, simulation: &Simulation, output: &Output) -> anyhow::Result<Vec<Simulated>> {
         let mut simulated = Vec::new();
-        for named in &self.sessions {
+        let mut seen = BTreeSet::new();
+        for named in self.sessions.iter().filter(|named| seen.insert(*named)) {
             output.progress(&format!("replaying {}", quote::line(named)));
             if let Some((source, conversation)) = sessions::read(named, output)? {
                 simulated.push(self.simulate(source, &conversation, simulation));

@@ -43,7 +43,7 @@ use self::round::{Level, Protection, Round};
 use super::message;
 use super::settings::PruneSettings;
 use super::size::{ConversationSize, TOKENS_PER_MEDIA_BLOCK};
-use super::window::window_needed;
+use super::window::window_for;
 
 /// Tokens of the system prompt and the tools, until an answer's usage says it.
 pub const DEFAULT_BASE_TOKENS: u64 = 40_000;
@@ -215,8 +215,7 @@ impl Fold {
     /// The window: what is set, or else the model's, or the one that the requests so far need; no larger than what the client compacts by.
     fn window_tokens(&self) -> u64 {
         let settings = &self.settings;
-        let needed = || window_needed(self.largest.cast_unsigned()).max(self.model_window.unwrap_or(0));
-        let window = settings.window_tokens.unwrap_or_else(needed);
+        let window = settings.window_tokens.unwrap_or_else(|| window_for(self.model_window, self.largest.cast_unsigned()));
         settings.compact_window_tokens.map_or(window, |smaller| window.min(smaller))
     }
 

@@ -30,13 +30,15 @@ pub use replay::{ReplayOutcome, ReplayTerms, ReplayTotals, replay};
 pub use weigh::WeighedConversation;
 
 use crate::PruneSettings;
-use crate::window::window_needed;
+use crate::window::window_for;
 
 /// The model whose prices are used for transcripts without one.
 pub const DEFAULT_PRICED_MODEL: &str = "claude-sonnet-4-5";
-/// The context window of a session: as the user set, as recorded, or as is known of its model, and no less than its requests need.
+/// The context window of a session: as the user set, as recorded, or as is known of its model, unless its requests need more; and no larger
+/// than what the client compacts by.
 pub fn window_tokens_of(conversation: &ReplayConversation, settings: &PruneSettings) -> u64 {
     let largest = conversation.calls.iter().filter_map(|call| call.context_tokens).max().unwrap_or(0);
     let of_model = || settings.model_windows.of(conversation.model.as_deref()?);
-    settings.window_tokens.or(conversation.window).unwrap_or_else(|| window_needed(largest).max(of_model().unwrap_or(0)))
+    let window = settings.window_tokens.unwrap_or_else(|| window_for(conversation.window.or_else(of_model), largest));
+    settings.compact_window_tokens.map_or(window, |smaller| window.min(smaller))
 }

@@ -138,7 +138,7 @@ fn candidates(
     for richness in 0..4_i16 {
         let sql = of_transcript(
             "superseded IS NULL AND richness = $4 AND started_ms >= $6 AND access_count = 0
-             AND entries.confidence IS DISTINCT FROM 0 ORDER BY started_ms DESC LIMIT $5",
+             AND entries.confidence IS DISTINCT FROM 0 ORDER BY started_ms DESC, idx DESC LIMIT $5",
         );
         found.extend(list(db, &sql, &[&session, &transcript, &richness, &row_limit(count), &hot_from])?);
     }
