@@ -366,6 +366,8 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
         }
       }
       const now = rounds.map((round) => {
+        // Texts of turns that have become old since are shortened; once they are, nothing changes.
+        if (round.level !== WHOLE && !round.hasWholeTexts) return round.size;
         const size = sizeAt(round, round.level);
         if (round.level !== WHOLE) rest += size - round.size;
         return size;
@@ -405,9 +407,12 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
         isThoughtGone[index] ||= !isPinned[index];
       }
       for (const prompt of prompts) prompt.isCut ||= prompt.isDue;
-      for (const [number, level] of steps) rounds[number].level = level;
+      for (const [number, level] of steps) {
+        rounds[number].level = level;
+        rounds[number].hasWholeTexts = true;
+      }
       for (const round of rounds) {
-        if (round.level === WHOLE) continue;
+        if (!round.hasWholeTexts) continue;
         round.hasWholeTexts = hasWholeTexts(round);
         round.size = foldedSize(round, round.level, round.hasWholeTexts);
       }

@@ -275,8 +275,9 @@ impl Fold {
         }
         let mut sizes: Vec<i64> = Vec::with_capacity(self.rounds.len());
         for round in &self.rounds {
-            // Texts of turns that have become old since are shortened.
-            let size = self.size_of(round, round.level);
+            // Texts of turns that have become old since are shortened; once they are, nothing changes.
+            let is_settled = round.level != Level::Whole && !round.has_whole_texts;
+            let size = if is_settled { round.size } else { self.size_of(round, round.level) };
             let before = if round.level == Level::Whole { size } else { round.size };
             left += size - before;
             sizes.push(size);
@@ -335,10 +336,11 @@ impl Fold {
             self.prompts[number].is_cut = true;
         }
         for (number, level) in steps {
-            self.rounds[*number].level = *level;
+            let round = &mut self.rounds[*number];
+            (round.level, round.has_whole_texts) = (*level, true);
         }
         let texts: Vec<bool> = self.rounds.iter().map(|round| self.has_whole_texts(round)).collect();
-        for (round, has_whole_texts) in self.rounds.iter_mut().zip(texts).filter(|(round, _)| round.level != Level::Whole) {
+        for (round, has_whole_texts) in self.rounds.iter_mut().zip(texts).filter(|(round, _)| round.has_whole_texts) {
             round.has_whole_texts = has_whole_texts;
             round.size = round.folded_size(round.level, has_whole_texts);
         }
