@@ -48,6 +48,10 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     return Array.isArray(content) ? content : [];
   };
 
+  // A digest that a plugin left in the place of what was compacted.
+  const isDigest = (text) =>
+    typeof text === "string" && text.startsWith("[earlier context folded: ");
+
   // Tool results are user messages too, but nobody typed them.
   const hasResult = (message) =>
     message?.type === "user" &&
@@ -56,7 +60,11 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
   const isHumanPrompt = (message) => {
     if (message?.type !== "user" || isSynthetic(message)) return false;
     const content = message.message?.content;
-    return Array.isArray(content) ? !hasResult(message) : typeof content === "string";
+    if (!Array.isArray(content)) return typeof content === "string" && !isDigest(content);
+    return (
+      !hasResult(message) &&
+      !content.some((block) => block?.type === "text" && isDigest(block.text))
+    );
   };
 
   // `#keep` in its prompt keeps a turn whole.

@@ -23,7 +23,7 @@ use ctxbridge_archive::snapshot;
 use ctxbridge_archive::store::{
     SegmentReader, Session, Store, StoreError, StoredCompaction, StoredTurn, TurnReader, TurnSelection,
 };
-use ctxbridge_transcript::records_from;
+use ctxbridge_transcript::{RepeatedRows, records_from};
 
 /// A session by a prefix of its id, and a state of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,7 +216,7 @@ fn cut_at(store: &mut dyn SegmentReader, turn: &mut StoredTurn, ms: i64) -> Resu
     let mut bytes = Vec::new();
     store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
     let mut later = None;
-    records_from(&bytes, turn.turn.start, &mut |start, _, record| {
+    records_from(&bytes, turn.turn.start, &mut RepeatedRows::default(), &mut |start, _, record| {
         if record.timestamp().is_some_and(|time| time > ms) {
             later.get_or_insert(start);
         }

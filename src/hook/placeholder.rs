@@ -13,15 +13,14 @@ use super::HookContext;
 use super::recall_history::AlreadyRecalled;
 use ctxbridge_common::digest;
 use ctxbridge_prune::reference::MARKER;
-use ctxbridge_prune::{Handle, RangeHandle};
+use ctxbridge_prune::{DIGEST_BEGIN, Handle, RangeHandle};
 
 /// Tools that write files.
 const WRITERS: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
 /// Start of all placeholders.
 const BEGIN: &str = "[earlier context ";
-/// Begin of the others, what is before their handle, and their end.
-const DIGEST: &str = "[earlier context folded: ";
+/// What is before the handle of the others, and their end.
 const BEFORE_HANDLE: &str = ", recall ";
 const END: char = ']';
 
@@ -105,7 +104,7 @@ fn placeholders_in(text: &str) -> impl Iterator<Item = Placeholder<'_>> {
         if rest.starts_with(MARKER.trim_start()) {
             return Some(Placeholder::Cut);
         }
-        let header = &rest[..=rest.find([END, '\n']).filter(|_| rest.starts_with(DIGEST))?];
+        let header = &rest[..=rest.find([END, '\n']).filter(|_| rest.starts_with(DIGEST_BEGIN))?];
         let (_, handle) = header.strip_suffix(END)?.split_once(BEFORE_HANDLE)?;
         let is_handle = handle.parse::<RangeHandle>().is_ok() || handle.parse::<Handle>().is_ok();
         is_handle.then_some(Placeholder::Folded(header, handle))

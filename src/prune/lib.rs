@@ -20,6 +20,7 @@
 //! A *char* is a UTF-16 code unit, the unit in which JavaScript measures strings, never a byte or a
 //! Unicode scalar.
 
+pub mod compaction;
 pub mod fold;
 mod handle;
 mod message;
@@ -32,7 +33,7 @@ mod text;
 pub mod window;
 
 pub use handle::{HANDLE_DIGITS, Handle, HandleParseError, RangeHandle};
-pub use message::text_at;
+pub use message::{DIGEST_BEGIN, text_at};
 pub use runtime::{PATCH, RUNTIME, RUNTIME_FUNCTION};
 pub use settings::{
     COMPACT_WINDOW_VAR, DEFAULT_KEEP_TURNS, DEFAULT_MAX_CHARS, DEFAULT_THRESHOLD_TOKENS, KEEP_TOKENS_VAR, KEEP_VAR,

@@ -31,13 +31,21 @@ pub(super) fn set_plain_text(message: &mut Value, block: usize, text: String) {
     *place = text.into();
 }
 
-/// `true` if a human turn starts here. Tool results are user messages too, but nobody typed them.
+/// Text at the start of each digest.
+pub const DIGEST_BEGIN: &str = "[earlier context folded: ";
+
+/// `true` if a human turn starts here. Tool results are user messages too, and so are digests that stayed after a compaction, but nobody
+/// typed them.
 pub(super) fn is_human_prompt(message: &Value) -> bool {
     is_type(message, "user")
         && !is_synthetic(message)
         && match conversation_content(message) {
-            Some(Value::String(_)) => true,
-            Some(Value::Array(blocks)) => !blocks.iter().any(|block| is_type(block, "tool_result")),
+            Some(Value::String(text)) => !text.starts_with(DIGEST_BEGIN),
+            Some(Value::Array(blocks)) => {
+                let is_digest = |text: &Value| text.as_str().is_some_and(|text| text.starts_with(DIGEST_BEGIN));
+                let is_none = |block: &Value| is_type(block, "tool_result") || (is_type(block, "text") && is_digest(&block["text"]));
+                !blocks.iter().any(is_none)
+            }
             _ => false,
         }
 }

@@ -7,6 +7,7 @@ use memchr::memchr_iter;
 
 use super::lines::read_line;
 use super::record::{Content, MessageBlock, Record, RecordKind, is_echo};
+use super::repeated::RepeatedRows;
 use ctxbridge_common::digest;
 
 /// Passes the pieces of a line to `sink`, in order. Joined, the pieces of all lines of a turn are its content.
@@ -63,11 +64,15 @@ pub fn answers_of(bytes: &[u8]) -> Vec<String> {
     answers
 }
 
-/// Passes each record that can be read to `sink`.
+/// Passes each record that can be read to `sink`, but for those that were said before ([`RepeatedRows`]).
 pub fn records(bytes: &[u8], sink: &mut dyn FnMut(&Record<'_>)) {
-    let mut start = 0;
+    let (mut start, mut repeated) = (0, RepeatedRows::default());
     for end in memchr_iter(b'\n', bytes).chain([bytes.len()]) {
-        read_line(&bytes[start..end], &mut |_, record| sink(record));
+        read_line(&bytes[start..end], &mut |_, record| {
+            if !repeated.includes(record) {
+                sink(record);
+            }
+        });
         start = end + 1;
     }
 }

@@ -12,6 +12,7 @@ use super::branches::{Branches, History, Move, NoHistory, PathChange, PathStep};
 use super::content;
 use super::lines::{LineCondition, read_line};
 use super::record::{Record, RecordKind, TitleRank};
+use super::repeated::RepeatedRows;
 use super::turns::{CompactSummary, FirstContext, Splitter, Turn};
 
 /// A line longer than this is not interpreted (it is archived all the same): it would have to be in memory at once.
@@ -24,6 +25,7 @@ pub struct Interpreter {
     position: u64,
     splitter: Splitter,
     branches: Branches,
+    repeated: RepeatedRows,
     /// `true` inside a line that is too long.
     is_skipping: bool,
     seen: SessionMetadata,
@@ -147,6 +149,7 @@ impl Interpreter {
             position: self.position,
             splitter: self.splitter.clone(),
             branches: self.branches.at_rest(),
+            repeated: self.repeated.clone(),
             is_skipping: self.is_skipping,
             seen: self.seen.clone(),
             last_damage: self.last_damage,
@@ -280,6 +283,8 @@ impl Interpreter {
 
     fn record(&mut self, start: u64, end: u64, record: &Record<'_>, history: &mut dyn History) {
         let kind = record.kind();
+        let was_within = self.repeated.is_within();
+        let is_repeated = self.repeated.includes(record);
         if !self.splitter.is_agent() {
             match self.branches.feed(start, record, history) {
                 PathStep::Follows => {}
@@ -288,7 +293,13 @@ impl Interpreter {
                 PathStep::Orphan => {}
                 PathStep::Moved(moved) => self.change_path(moved, history),
             }
-            self.note_title(start, record, kind);
+            if !is_repeated {
+                self.note_title(start, record, kind);
+            }
+        }
+        if is_repeated {
+            self.splitter.pass_over(end, record, !was_within);
+            return;
         }
         let seen = &mut self.seen;
         set(&mut seen.version, record.version());

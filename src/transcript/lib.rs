@@ -13,6 +13,7 @@ pub mod lenient;
 mod lines;
 mod record;
 mod repair;
+mod repeated;
 mod searchable_text;
 mod side_files;
 pub mod summary;
@@ -27,6 +28,7 @@ pub use interpret::{InterpretedLines, Interpreter, MAX_LINE_BYTES, SessionMetada
 pub use lines::{LineCondition, read_line};
 pub use record::{CompactionDetails, Content, Link, MessageBlock, Record, RecordKind, TitleRank};
 pub use repair::replace_lone_surrogates;
+pub use repeated::RepeatedRows;
 pub use searchable_text::SearchableText;
 pub use side_files::{SideTexts, side_files_of};
 pub use turn_digest::TurnDigest;

@@ -15,12 +15,16 @@ use super::branches::{History, Move, PathChange, TurnSpan};
 use super::content;
 use super::lines::read_line;
 use super::record::{CompactionDetails, Content, MessageBlock, Record, RecordKind};
+use super::repeated::RepeatedRows;
 use super::todo_list::TodoList;
 use ctxbridge_common::digest::{self, Hasher};
 
 /// Maximum number of answers whose lines may be mixed: older clients write those of sub-agents, of which up to ten run at once,
 /// into the same file.
 const MAX_INTERLEAVED_ANSWERS: usize = 16;
+
+/// Text in the place of a summary where a plugin answered the compaction with messages.
+const NO_SUMMARY: &str = "Compacted without a summary: a plugin chose the messages that stay.";
 
 /// A turn. The open one has only its data so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -179,6 +183,23 @@ impl Splitter {
         self.context_chars += open.chars - before;
     }
 
+    /// Passes over a line that was said before. The first one behind a compaction takes the place of its summary.
+    pub(super) fn pass_over(&mut self, end: u64, record: &Record<'_>, is_first: bool) {
+        if is_first && let Some((start, noted)) = self.boundary.take() {
+            self.unanswered = Some(start);
+            self.note_compaction(NO_SUMMARY.to_owned(), start, noted);
+        }
+        if let Some(open) = &mut self.open {
+            open.end = end;
+        }
+        self.context_chars += record.content().into_iter().flat_map(Content::texts).map(|text| text.chars().count() as u64).sum::<u64>();
+    }
+
+    fn note_compaction(&mut self, text: String, start: u64, noted: CompactionDetails) {
+        let (at_ms, turns) = (self.last_ms, self.next_index.saturating_sub(self.rewound_turns));
+        self.summaries.push(CompactSummary { text, at_ms, turns, start: Some(start), noted });
+    }
+
     fn watch_compactions(&mut self, start: u64, record: &Record<'_>, kind: RecordKind) {
         match (kind, record.content()) {
             (RecordKind::CompactBoundary, _) => {
@@ -195,8 +216,7 @@ impl Splitter {
                     || (start, CompactionDetails { tokens_before: self.context_tokens.take(), ..CompactionDetails::default() });
                 let (start, noted) = self.boundary.take().unwrap_or_else(without);
                 self.unanswered = Some(start);
-                let (at_ms, turns) = (self.last_ms, self.next_index.saturating_sub(self.rewound_turns));
-                self.summaries.push(CompactSummary { text, at_ms, turns, start: Some(start), noted });
+                self.note_compaction(text, start, noted);
             }
             (RecordKind::Answer, _) if !record.is_sidechain() && !self.is_agent => {
                 let Some(tokens) = record.context_tokens() else { return };
@@ -316,7 +336,7 @@ impl Splitter {
     /// Reads the bytes of one turn.
     fn read_turn(index: u32, start: u64, bytes: &[u8]) -> Option<Turn> {
         let mut splitter = Self::starting_at(index);
-        records_from(bytes, start, &mut |start, end, record| splitter.feed(start, end, record));
+        records_from(bytes, start, &mut RepeatedRows::default(), &mut |start, end, record| splitter.feed(start, end, record));
         splitter.open_turn().filter(|turn| turn.index == index)
     }
 }
@@ -327,14 +347,17 @@ fn count_in(spans: &[TurnSpan], changes: &[PathChange], is_rewound: bool) -> u32
     spans.iter().filter(|span| parts().any(|part| (part.start..part.end).contains(&span.start))).count() as u32
 }
 
-/// Passes each record of bytes that begin at `start` of their file, with its first byte and the one behind it.
-pub fn records_from(bytes: &[u8], start: u64, sink: &mut dyn FnMut(u64, u64, &Record<'_>)) {
+/// Passes each record of bytes that begin at `start` of their file, with its first byte and the one behind it, but for those that were
+/// said before. `repeated` goes with whoever reads a file in pieces.
+pub fn records_from(bytes: &[u8], start: u64, repeated: &mut RepeatedRows, sink: &mut dyn FnMut(u64, u64, &Record<'_>)) {
     let mut at = start;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         read_line(text, &mut |range, record| {
             let end = if range.end == text.len() { line.len() } else { range.end };
-            sink(at + range.start as u64, at + end as u64, record);
+            if !repeated.includes(record) {
+                sink(at + range.start as u64, at + end as u64, record);
+            }
         });
         at += line.len() as u64;
     }
@@ -347,7 +370,7 @@ const PIECE_BYTES: u64 = 4 << 20;
 fn work_at(last: Option<u64>, rewound: &[(u64, u64)], history: &mut dyn History) -> TodoList {
     let mut work = TodoList::default();
     let Some(last) = last else { return work };
-    let (mut from, mut rest) = (0, Vec::new());
+    let (mut from, mut rest, mut repeated) = (0, Vec::new(), RepeatedRows::default());
     while from <= last {
         let piece = history.bytes(from..from + PIECE_BYTES);
         let begin = from - rest.len() as u64;
@@ -355,7 +378,7 @@ fn work_at(last: Option<u64>, rewound: &[(u64, u64)], history: &mut dyn History)
         rest.extend_from_slice(&piece);
         let is_end = (piece.len() as u64) < PIECE_BYTES;
         let whole = if is_end { rest.len() } else { rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) };
-        records_from(&rest[..whole], begin, &mut |start, _, record| {
+        records_from(&rest[..whole], begin, &mut repeated, &mut |start, _, record| {
             let is_on = start <= last && !rewound.iter().any(|(from, to)| (*from..*to).contains(&start));
             if is_on && record.kind() == RecordKind::Answer && !record.is_sidechain() {
                 let calls = record.content().into_iter().flat_map(|content| content.blocks());

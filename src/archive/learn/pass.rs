@@ -124,7 +124,8 @@ fn step(
     let bytes = transcript_lines::next_lines(store, transcript, from, transcript.bytes)?;
     let mut batch = LearningBatch::default();
     progress.watcher.begin();
-    records_from(&bytes, from, &mut |at, _, record| {
+    let mut repeated = std::mem::take(&mut progress.watcher.repeated);
+    records_from(&bytes, from, &mut repeated, &mut |at, _, record| {
         let place = starts.partition_point(|(start, _)| *start <= at);
         // What stands before the first turn is nobody's.
         if let Some((_, turn)) = place.checked_sub(1).and_then(|place| starts.get(place)) {
@@ -132,6 +133,7 @@ fn step(
             progress.watcher.take(patterns, record, whose, &mut batch);
         }
     });
+    progress.watcher.repeated = repeated;
     let at = from + bytes.len() as u64;
     // A transcript that is shorter in the archive than it should be has nothing more to say.
     progress.bytes = if at > from { at } else { transcript.bytes };

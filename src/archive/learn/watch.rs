@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Fix, Learning, LearningBatch, LearningId, LearningPatterns, extract};
 use crate::quote;
-use ctxbridge_transcript::{Content, Record, RecordKind};
+use ctxbridge_transcript::{Content, Record, RecordKind, RepeatedRows};
 
 /// Maximum number of remembered calls without a result, and of remembered failures.
 const MAX_PENDING_CALLS: usize = 64;
@@ -102,6 +102,8 @@ struct FailedCall {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Watcher {
+    /// Rows that were said before are not learned from again.
+    pub(super) repeated: RepeatedRows,
     tally: ToolStats,
     running: Vec<PendingCall>,
     failures: Vec<FailedCall>,

@@ -3,7 +3,7 @@
 use super::topics::{MAX_TOPIC_TEXT_BYTES, topics};
 use crate::store::{SegmentReader, Snapshot, StoreError, StoredTranscript};
 use crate::{quote, transcript_lines};
-use ctxbridge_transcript::{Record, RecordKind, as_typed, is_typed, records_from};
+use ctxbridge_transcript::{Record, RecordKind, RepeatedRows, as_typed, is_typed, records_from};
 
 /// Maximum characters of the first and the last message: enough to find them and to see their subject.
 const MESSAGE_CHARS: usize = 2_000;
@@ -32,13 +32,13 @@ impl CompactionWindow {
         rewound: &[(u64, u64)],
     ) -> Result<Self, StoreError> {
         let mut window = Self::default();
-        let mut at = from;
+        let (mut at, mut repeated) = (from, RepeatedRows::default());
         while at < to.min(transcript.bytes) {
             let bytes = transcript_lines::next_lines(store, transcript, at, to)?;
             if bytes.is_empty() {
                 break;
             }
-            records_from(&bytes, at, &mut |start, _, record| {
+            records_from(&bytes, at, &mut repeated, &mut |start, _, record| {
                 if !rewound.iter().any(|(from, to)| (*from..*to).contains(&start)) {
                     window.take(record);
                 }

@@ -24,6 +24,9 @@ oldest round, counting the tokens behind a round twice for the first kind:
 1. a round becomes a line for each call (tool, target, handle) and the start of each text;
 2. nothing is left of it but its place in the count of rounds; of the last answer before a prompt, also the start of its text.
 
+A client that asks what is to be kept of a conversation that it is about to compact gets the same ([`Fold::compact`]): without thinking, and,
+if it is long prompts that fill the window, with fewer of them whole.
+
 Never the newest round, never one with less than [`TAIL_TOKENS`] behind it, never in a turn whose prompt says `#keep`, never with a protected
 tool or file. In the newest human turns ([`PruneSettings::keep_turns`]) texts stay whole.
 */
@@ -55,6 +58,8 @@ pub const TAIL_TOKENS: i64 = 8_000;
 const MIN_GROWN_TOKENS: i64 = 8_000;
 /// Minimum tokens that are saved, or nothing is done.
 const MIN_SAVED_TOKENS: i64 = 4_000;
+/// Tokens that a compaction has to free, or it is the client's.
+const MIN_FREED_TOKENS: i64 = 4_000;
 /// Times K that have to come before a prune that is not free.
 const STEPS: i64 = 4;
 
@@ -123,6 +128,8 @@ pub struct Fold {
     /// Size of the conversation as it is sent, and what the last prune left of it.
     left: i64,
     after: i64,
+    /// `true` if requests are not pruned.
+    only_compacts: bool,
     /// Number of prunes.
     pub prunes: u64,
 }
@@ -151,8 +158,14 @@ impl Fold {
             requested_ms: None,
             left: 0,
             after: 0,
+            only_compacts: false,
             prunes: 0,
         }
+    }
+
+    /// Starts with an empty conversation of which nothing is folded but in the place of a compaction.
+    pub fn for_compactions(settings: &PruneSettings) -> Self {
+        Self { only_compacts: true, ..Self::new(settings) }
     }
 
     /// Adds the next message, as it was before anything was folded. Before an answer stands a request.
@@ -178,6 +191,10 @@ impl Fold {
             if let Some(round) = self.rounds.last_mut() {
                 round.add(index, message, new.units, &self.protection);
             }
+        }
+        if let Some(earlier) = round::EarlierDigest::of(message).filter(|_| self.only_compacts) {
+            new.round = Some(self.rounds.len());
+            self.rounds.push(Round::of_digest(index, self.prompts.len(), new.units, earlier, &self.settings));
         }
         if message::is_human_prompt(message) {
             let is_pinned = message::is_pinning_prompt(message);
@@ -241,10 +258,12 @@ impl Fold {
         };
         self.requested_ms = self.newest_ms;
         let filled = self.usage.map_or(base + tokens(self.left), |usage| usage + tokens(new_units));
+        if self.only_compacts {
+            return false;
+        }
         let is_full = filled >= limit - ROOM_TOKENS;
         let grown = tokens(self.left) - tokens(self.after);
-        let wanted = self.settings.keep_tokens.unwrap_or_else(|| default_keep_tokens(window));
-        let keep = wanted.cast_signed().min((limit - base) / 2).max(0);
+        let keep = self.keep(window, limit - base);
         let has_grown = grown >= STEPS * keep && self.account.pays(keep / 2);
         let is_due = is_full || (is_cold && grown >= MIN_GROWN_TOKENS) || has_grown;
         let mut is_pruned = false;
@@ -260,6 +279,45 @@ impl Fold {
         }
         self.account.request(base, tokens(self.left), is_cold, is_pruned);
         is_pruned
+    }
+
+    /// The tokens to keep, where the conversation has this much room.
+    fn keep(&self, window: u64, room: i64) -> i64 {
+        let wanted = self.settings.keep_tokens.unwrap_or_else(|| default_keep_tokens(window));
+        wanted.cast_signed().min(room / 2).max(0)
+    }
+
+    /// Folds what the client is about to compact. Returns `false`, and changes nothing, if that would not free enough: then the client
+    /// would ask again at the next request.
+    pub fn compact(&mut self) -> bool {
+        let new_units: i64 = self.messages[self.requested..].iter().map(|message| message.units).sum();
+        self.requested = self.messages.len();
+        self.left += new_units;
+        self.account.grow(new_units);
+        let base = self.base.unwrap_or(DEFAULT_BASE_TOKENS.cast_signed());
+        let window = self.window_tokens();
+        let room = window.cast_signed() - self.settings.reserve_tokens.cast_signed() - base;
+        let goal = units(self.keep(window, room));
+        // Half of the room is free then, so that it is long until the next one.
+        let most = (room / 2).max(0);
+        let before = tokens(self.left);
+        let keep_turns = self.settings.keep_turns;
+        let mut is_enough = false;
+        for turns in (1..=keep_turns).rev() {
+            self.settings.keep_turns = turns;
+            let (left, steps) = self.plan(goal);
+            is_enough = tokens(left) <= most && before - tokens(left) >= MIN_FREED_TOKENS;
+            if is_enough {
+                self.apply(&steps);
+                // Thinking is bound to what stood before it.
+                self.messages.iter_mut().for_each(|message| message.is_thinking_gone = true);
+                (self.left, self.after) = (left, left);
+                self.prunes += 1;
+                break;
+            }
+        }
+        self.settings.keep_turns = keep_turns;
+        is_enough
     }
 
     /// Plans the steps that it takes to come to a goal. Returns what is left, in code units, with them.

@@ -3,8 +3,8 @@
 use regex::Regex;
 use serde_json::Value;
 
-use crate::handle::{HANDLE_DIGITS, Handle};
-use crate::message::{conversation_content, is_type};
+use crate::handle::{HANDLE_DIGITS, Handle, RangeHandle};
+use crate::message::{DIGEST_BEGIN, conversation_content, is_type, plain_texts};
 use crate::settings::PruneSettings;
 use crate::size::ConversationSize;
 use crate::text::{self, utf16_len};
@@ -65,6 +65,30 @@ impl Protection {
     }
 }
 
+/// A digest that an earlier compaction left in the conversation. What it stands for is there no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EarlierDigest {
+    pub steps: usize,
+    /// First digits of the ids of the first and the last message that it stands for.
+    pub ends: Option<(String, String)>,
+    /// Its lines.
+    pub lines: String,
+}
+
+impl EarlierDigest {
+    /// Reads a message that is one.
+    pub fn of(message: &Value) -> Option<Self> {
+        let texts = plain_texts(message);
+        let [(_, text)] = texts[..] else { return None };
+        let rest = text.strip_prefix(DIGEST_BEGIN).filter(|_| is_type(message, "user"))?;
+        let (head, lines) = rest.split_once('\n').unwrap_or((rest, ""));
+        let (steps, recall) = head.strip_suffix(']')?.split_once(" step")?;
+        let handle = recall.trim_start_matches('s').strip_prefix(", recall ");
+        let range: Option<RangeHandle> = handle.and_then(|handle| handle.parse().ok());
+        Some(Self { steps: steps.parse().ok()?, ends: range.map(|range| (range.first, range.last)), lines: lines.to_owned() })
+    }
+}
+
 /// An answer with the results of its calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
@@ -90,12 +114,19 @@ pub(super) struct Round {
     has_odd_blocks: bool,
     is_protected: bool,
     max_chars: u64,
+    /// Set if it is none, but a digest of some.
+    pub earlier: Option<EarlierDigest>,
 }
 
 impl Round {
     /// Starts a round with the message at an index.
     pub fn new(first: usize, turn: usize, settings: &PruneSettings) -> Self {
         Self { first, last: first, turn, max_chars: settings.max_chars, ..Self::default() }
+    }
+
+    /// Makes one of a digest, which has all its lines.
+    pub fn of_digest(index: usize, turn: usize, units: i64, earlier: EarlierDigest, settings: &PruneSettings) -> Self {
+        Self { units, earlier: Some(earlier), ..Self::new(index, turn, settings) }
     }
 
     /// Adds a message of the answer, or with a result.
@@ -146,6 +177,11 @@ impl Round {
     /// Its estimated size at a level below [`Level::Whole`].
     pub fn folded_size(&self, level: Level, has_whole_texts: bool) -> i64 {
         let texts = || self.texts_at(level, has_whole_texts).map(|text| utf16_len(text).cast_signed()).sum::<i64>();
+        if let Some(earlier) = &self.earlier
+            && level == Level::Lines
+        {
+            return ROUND_UNITS + utf16_len(&earlier.lines).cast_signed();
+        }
         if level == Level::Lines {
             let calls = self.calls.iter().map(|call| LINE_UNITS + utf16_len(&call.target).cast_signed());
             return ROUND_UNITS + calls.sum::<i64>() + texts();

@@ -77,9 +77,11 @@ impl<'f> Run<'f> {
         if self.rounds.last().is_none_or(|(last, _)| *last != number) {
             self.rounds.push((number, round));
         }
-        if let Some(digits) = digits(message) {
-            let first = self.ends.take().map_or_else(|| digits.clone(), |(first, _)| first);
-            self.ends = Some((first, digits));
+        let own = || digits(message).map(|digits| (digits.clone(), digits));
+        let ends = round.earlier.as_ref().map_or_else(own, |earlier| earlier.ends.clone());
+        if let Some((first, last)) = ends {
+            let first = self.ends.take().map_or(first, |(first, _)| first);
+            self.ends = Some((first, last));
         }
     }
 

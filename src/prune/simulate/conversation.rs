@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::ConversationSize;
-use ctxbridge_transcript::{Interpreter, LineCondition, Record, WholeFile, read_line, replace_lone_surrogates};
+use ctxbridge_transcript::{Interpreter, LineCondition, Record, RepeatedRows, WholeFile, read_line, replace_lone_surrogates};
 
 /// A message of the conversation, in the client's form.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,8 +16,8 @@ pub struct ReplayMessage {
     pub value: Value,
     /// Time of writing, in milliseconds since 1970; that of the message before if the line has none.
     pub at_ms: i64,
-    /// `true` if it is the summary of a compaction that happened while the session was recorded.
-    pub is_summary: bool,
+    /// `true` if it stands for what was compacted while the session was recorded: a summary, or what a plugin gave in its place.
+    pub is_stand_in: bool,
 }
 
 /// An answer of the API: lines that share a `message.id` are one.
@@ -80,15 +80,19 @@ struct ReplayReader {
     last_ms: i64,
     /// The size of the open answer.
     answer_size: ConversationSize,
+    repeated: RepeatedRows,
+    /// `true` for a sub-agent's transcript.
+    is_agent: bool,
 }
 
 impl ReplayReader {
     /// Reads a record and its bytes, of a line that is counted from 1.
     fn take(&mut self, bytes: &[u8], record: &Record<'_>, line: usize) {
         self.conversation.window = self.conversation.window.max(record.window());
-        if record.is_sidechain() {
+        if record.is_sidechain() && !self.is_agent {
             return;
         }
+        let is_repeated = self.repeated.includes(record);
         // Resumed sessions may repeat lines.
         if let Some(uuid) = record.uuid()
             && !self.seen.insert(uuid.to_owned())
@@ -110,7 +114,7 @@ impl ReplayReader {
                 self.conversation.resets.push(self.conversation.messages.len());
                 self.open_answer = None;
             }
-            Some("assistant") => self.answer(record, &value),
+            Some("assistant") if !is_repeated => self.answer(record, &value),
             _ => {}
         }
         if !matches!(value["type"].as_str(), Some("user" | "assistant" | "attachment")) {
@@ -121,13 +125,13 @@ impl ReplayReader {
                 fields.remove(name);
             }
         }
-        let is_summary = value["isCompactSummary"] == true;
+        let is_stand_in = is_repeated || value["isCompactSummary"] == true;
         // Some releases write the summary and no boundary.
-        if is_summary && self.conversation.resets.last() != Some(&self.conversation.messages.len()) {
+        if is_stand_in && self.conversation.resets.last() != Some(&self.conversation.messages.len()) {
             self.conversation.resets.push(self.conversation.messages.len());
         }
         self.last_ms = self.last_ms.max(at_ms);
-        self.conversation.messages.push(ReplayMessage { line, value, at_ms: self.last_ms, is_summary });
+        self.conversation.messages.push(ReplayMessage { line, value, at_ms: self.last_ms, is_stand_in });
     }
 
     fn answer(&mut self, record: &Record<'_>, value: &Value) {
@@ -168,10 +172,19 @@ impl ReplayReader {
 impl ReplayConversation {
     /// Reads a transcript, without the parts that were rewound: they are sent no more.
     pub fn read(transcript: &[u8]) -> (Self, LineCounts) {
+        Self::read_as(transcript, false)
+    }
+
+    /// Reads the transcript of a sub-agent.
+    pub fn read_agent(transcript: &[u8]) -> Self {
+        Self::read_as(transcript, true).0
+    }
+
+    fn read_as(transcript: &[u8], is_agent: bool) -> (Self, LineCounts) {
         let mut interpreter = Interpreter::default();
         interpreter.feed_with(transcript, &mut WholeFile(transcript));
         let is_rewound = |start: u64| interpreter.rewound().iter().any(|(from, to)| (*from..*to).contains(&start));
-        let (mut reader, mut lines, mut at) = (ReplayReader::default(), LineCounts::default(), 0);
+        let (mut reader, mut lines, mut at) = (ReplayReader { is_agent, ..ReplayReader::default() }, LineCounts::default(), 0);
         for (number, line) in (1..).zip(transcript.split_inclusive(|byte| *byte == b'\n')) {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
             let condition = read_line(text, &mut |range, record| {

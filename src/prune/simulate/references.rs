@@ -99,7 +99,7 @@ impl References {
         let mut next = 0;
         for (number, call) in conversation.calls.iter().enumerate() {
             for message in next..call.messages_before {
-                if !conversation.messages[message].is_summary {
+                if !conversation.messages[message].is_stand_in {
                     each_block(&conversation.messages[message].value, &mut |block, value| index.add((message, block), value));
                 }
             }

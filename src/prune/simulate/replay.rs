@@ -208,7 +208,7 @@ impl<'a> Replayer<'a> {
     /// Adds a message to the conversation.
     fn add(&mut self, index: usize) {
         let message = &self.conversation.messages[index];
-        if message.is_summary {
+        if message.is_stand_in {
             return;
         }
         let blocks = &self.weighed.messages[index];

@@ -156,7 +156,7 @@ fn add_unseen(tokens: u64, messages: &mut [Vec<WeighedBlock>]) {
 
 /// The blocks of a message without their tokens. Summaries have none: a replay makes its own.
 fn blocks(message: &ReplayMessage) -> Vec<WeighedBlock> {
-    if message.is_summary {
+    if message.is_stand_in {
         return Vec::new();
     }
     // What the client tells the model unasked stands beside its attachment as it was sent.
@@ -213,7 +213,7 @@ mod tests {
         for (at, (tokens, context_tokens)) in calls.iter().enumerate() {
             let text = "abcdefg".repeat(*tokens as usize / 2);
             let value = json!({ "type": "user", "message": { "content": text } });
-            conversation.messages.push(ReplayMessage { line: at + 1, value, at_ms: 0, is_summary: false });
+            conversation.messages.push(ReplayMessage { line: at + 1, value, at_ms: 0, is_stand_in: false });
             conversation.calls.push(ReplayCall {
                 messages_before: at + 1,
                 context_tokens: *context_tokens,
@@ -269,7 +269,7 @@ mod tests {
             { "type": "redacted_thinking", "data": "zzz" },
         ]);
         let value = json!({ "type": "user", "message": { "content": content } });
-        let found: Vec<_> = blocks(&ReplayMessage { line: 1, value, at_ms: 0, is_summary: false })
+        let found: Vec<_> = blocks(&ReplayMessage { line: 1, value, at_ms: 0, is_stand_in: false })
             .into_iter()
             .map(|block| (block.chars, block.media))
             .collect();

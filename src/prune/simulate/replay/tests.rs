@@ -20,7 +20,7 @@ fn message(at: usize, kind: &str, tokens: usize) -> ReplayMessage {
     let role = if is_answer(kind) { "assistant" } else { "user" };
     let message = json!({ "id": format!("m{at}"), "role": role, "content": blocks });
     let value = json!({ "type": role, "uuid": format!("{at:08x}-0"), "message": message });
-    ReplayMessage { line: at + 1, value, at_ms: at as i64 * 1_000, is_summary: false }
+    ReplayMessage { line: at + 1, value, at_ms: at as i64 * 1_000, is_stand_in: false }
 }
 
 fn is_answer(kind: &str) -> bool {
@@ -130,7 +130,7 @@ fn a_summary_that_does_not_fit_is_not_compacted_for_ever() {
 #[test]
 fn recorded_compactions_cut_nothing() {
     let mut recorded = conversation(&[("user", 1_000), ("assistant", 0), ("user", 500), ("user", 800), ("assistant", 0)]);
-    recorded.messages[2].is_summary = true;
+    recorded.messages[2].is_stand_in = true;
     recorded.resets.push(2);
     recorded.calls[1].context_tokens = Some(3_300);
     let found = run(&recorded, &Policy::None, 100_000, cache::CacheModel::Api);
