@@ -14,7 +14,7 @@ This package is the command and what the client runs; the rest are crates below 
 - [`config`] is what the user can set; [`common`] is what everybody stands on.
 
 Of this package itself: [`cli`] turns arguments into calls. [`hook`] is what the client runs at its events, and how that is wired into its
-settings. [`bundle`] keeps a log of the work in the project. [`autopilot`] watches the window. [`export`] writes a conversation as a page, as
+settings; [`client_mod`] is what it runs to compact. [`bundle`] keeps a log of the work in the project. [`autopilot`] watches the window. [`export`] writes a conversation as a page, as
 Markdown or as JSON, and compares two. [`mcp`] lets a model ask the archive, and [`dashboard`] a person, with a browser. [`doctor`] looks
 whether all of that is as it should be, and [`demo`] shows it.
 */
@@ -36,6 +36,7 @@ pub use ctxbridge_transcript as transcript;
 pub mod autopilot;
 pub mod bundle;
 pub mod cli;
+pub mod client_mod;
 pub mod dashboard;
 pub mod demo;
 pub mod doctor;

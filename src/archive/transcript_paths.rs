@@ -91,6 +91,17 @@ pub fn client_folder() -> Option<PathBuf> {
     }
 }
 
+/// The transcript of a session in the client's folder: the newest one, where more than one project has it.
+pub fn transcript_of(client: &Path, session: &str) -> Option<PathBuf> {
+    if !is_uuid(session) {
+        return None;
+    }
+    let name = format!("{session}.jsonl");
+    let paths = fs::read_dir(client.join("projects")).ok()?.flatten().map(|project| project.path().join(&name));
+    let found = paths.filter_map(|path| Some((fs::metadata(&path).ok().filter(fs::Metadata::is_file)?.modified().ok()?, path)));
+    found.max_by_key(|(changed, _)| *changed).map(|(_, path)| path)
+}
+
 /// All transcripts below a folder, in a fixed order; the path itself if it is a file. Errors from listing are passed to `trouble`.
 pub fn transcripts_below(path: &Path, trouble: &mut dyn FnMut(&Path, &std::io::Error)) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -64,10 +64,25 @@ fn printed(event: Event, is_debug: bool) -> Printed {
     {
         return Printed::default();
     }
+    let context = context(data, input);
+    if is_debug || context.config.hooks.event_log {
+        record(event, &context, &bytes);
+    }
+    match problem {
+        None => hook::run(event, &context),
+        Some(error) => {
+            context.log_failure(event, &format!("the hook's input is not JSON: {error}"));
+            Printed::default()
+        }
+    }
+}
+
+/// Context of what the client runs, with this input.
+pub(super) fn context(data: PathBuf, input: HookInput) -> HookContext {
     // The client's folder may change in a session, its project does not.
     let project = started_in();
     let config = Config::load(&ConfigSources::of_process(project.as_deref().or(input.cwd.as_deref())));
-    let context = HookContext {
+    HookContext {
         data,
         client: transcript_paths::client_folder(),
         home: paths::home_dir(),
@@ -79,16 +94,6 @@ fn printed(event: Event, is_debug: bool) -> Printed {
         input,
         now_ms: jiff::Timestamp::now().as_millisecond(),
         measured: Default::default(),
-    };
-    if is_debug || context.config.hooks.event_log {
-        record(event, &context, &bytes);
-    }
-    match problem {
-        None => hook::run(event, &context),
-        Some(error) => {
-            context.log_failure(event, &format!("the hook's input is not JSON: {error}"));
-            Printed::default()
-        }
     }
 }
 

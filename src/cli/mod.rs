@@ -9,6 +9,7 @@ mod archive;
 mod archives;
 mod autopilot;
 mod bundle;
+mod client_mod;
 mod completions;
 mod config;
 mod dashboard;
@@ -98,6 +99,8 @@ enum CliCommand {
     Hook(hook::HookArgs),
     /// Install, remove and test the Claude Code hooks
     Hooks(hooks::HooksArgs),
+    /// Answer compactions without a summary, and without a patch
+    Mod(client_mod::ModArgs),
     /// Manage the embedding model used for semantic search
     Model(model::ModelArgs),
     /// Show the effect of the patch on a copy, without an account
@@ -202,6 +205,7 @@ fn dispatch(command: &CliCommand, output: &mut Output) -> anyhow::Result<Command
         CliCommand::Recall(args) => args.run(output),
         CliCommand::Mcp(args) => args.run(output),
         CliCommand::Hooks(args) => args.run(output),
+        CliCommand::Mod(args) => args.run(output),
         CliCommand::Model(args) => args.run(output),
         CliCommand::Demo(args) => args.run(output),
         CliCommand::Dashboard(args) => args.run(output),

@@ -200,15 +200,15 @@ fn is_meta(value: &Value) -> bool {
 /// A message of the client, from a row that the transcript does not have yet.
 fn message_of(row: &Row) -> Value {
     let text = (!row.text.is_empty()).then(|| json!({ "type": "text", "text": row.text }));
-    let calls = row.tool_uses.iter().map(|call| {
-        json!({ "type": "tool_use", "id": call.tool_use_id, "name": call.tool, "input": call.input })
-    });
+    let calls = row
+        .tool_uses
+        .iter()
+        .map(|call| json!({ "type": "tool_use", "id": call.tool_use_id, "name": call.tool, "input": call.input }));
     let results = row.tool_results.iter().map(|result| {
         json!({ "type": "tool_result", "tool_use_id": result.tool_use_id, "content": result.text, "is_error": result.is_error })
     });
     let is_answer = row.role == "assistant";
-    let content: Vec<Value> =
-        if is_answer { text.into_iter().chain(calls).collect() } else { results.chain(text).collect() };
+    let content: Vec<Value> = if is_answer { text.into_iter().chain(calls).collect() } else { results.chain(text).collect() };
     let kind = if is_answer { "assistant" } else { "user" };
     json!({ "type": kind, "uuid": row.handle, "message": { "role": kind, "content": content } })
 }
@@ -253,9 +253,9 @@ impl AnswerWriter<'_> {
             }));
             self.open.said.extend((!row.text.trim().is_empty()).then(|| row.text.clone()));
         } else {
-            let has_more = conversation_content(&message.value).and_then(Value::as_array).is_some_and(|blocks| {
-                blocks.iter().any(|block| !is_type(block, "text"))
-            });
+            let has_more = conversation_content(&message.value)
+                .and_then(Value::as_array)
+                .is_some_and(|blocks| blocks.iter().any(|block| !is_type(block, "text")));
             self.close();
             let short = view.of(&message.value).filter(|_| *view == MessageView::Short && !has_more);
             match short {

@@ -43,7 +43,8 @@ pub(super) fn is_human_prompt(message: &Value) -> bool {
             Some(Value::String(text)) => !text.starts_with(DIGEST_BEGIN),
             Some(Value::Array(blocks)) => {
                 let is_digest = |text: &Value| text.as_str().is_some_and(|text| text.starts_with(DIGEST_BEGIN));
-                let is_none = |block: &Value| is_type(block, "tool_result") || (is_type(block, "text") && is_digest(&block["text"]));
+                let is_none =
+                    |block: &Value| is_type(block, "tool_result") || (is_type(block, "text") && is_digest(&block["text"]));
                 !blocks.iter().any(is_none)
             }
             _ => false,

@@ -192,7 +192,8 @@ impl Splitter {
         if let Some(open) = &mut self.open {
             open.end = end;
         }
-        self.context_chars += record.content().into_iter().flat_map(Content::texts).map(|text| text.chars().count() as u64).sum::<u64>();
+        self.context_chars +=
+            record.content().into_iter().flat_map(Content::texts).map(|text| text.chars().count() as u64).sum::<u64>();
     }
 
     fn note_compaction(&mut self, text: String, start: u64, noted: CompactionDetails) {

@@ -28,7 +28,7 @@ mod registry;
 mod sample;
 pub mod scope;
 pub mod status;
-mod subprocess;
+pub(crate) mod subprocess;
 pub mod verify;
 pub mod wiring;
 

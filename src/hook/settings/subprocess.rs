@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(2);
 
 /// Result of a finished process.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(crate) struct Finished {
     /// Exit code; `None` if it was ended by a signal, also by ours after the time limit.
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct Finished {
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a command to its end, or until the limit.
-pub(super) fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::Result<Finished> {
+pub(crate) fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::Result<Finished> {
     let begun = Instant::now();
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let input = input.to_owned();

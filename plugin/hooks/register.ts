@@ -1,0 +1,38 @@
+// Answers a compaction with the messages that stay, so that no summary is asked for. All rules are in the program that is run here; whatever
+// fails, the client compacts by itself.
+
+type Call = { tool_use_id: string; tool: string; input: unknown }
+type Result = { tool_use_id: string; text: string; isError: boolean }
+type Row = { role: 'user' | 'assistant'; text: string; toolUses: Call[]; toolResults?: Result[]; handle?: string }
+type Compaction = { trigger: string; instructions?: string; agentId?: string; messages: Row[] }
+type Answer = { messages?: (Row | { row: number })[] }
+
+const PROGRAM = 'ctxbridge'
+
+// What the program needs of a row: results stand in the client's rows twice.
+const plain = ({ role, text, toolUses, toolResults, handle }: Row): Row => ({
+  role,
+  text,
+  handle,
+  toolUses: toolUses.map(({ tool_use_id, tool, input }) => ({ tool_use_id, tool, input })),
+  toolResults: toolResults?.map(({ tool_use_id, text, isError }) => ({ tool_use_id, text, isError })),
+})
+
+export const register = (on) => {
+  // `ctxbridge doctor` tells by this whether the client loads this file.
+  on('session.start', async ($, e, next) => {
+    const stdin = JSON.stringify({ session_id: await $.session.id(), cwd: await $.session.cwd() })
+    await $.process.run([PROGRAM, 'mod', 'loaded'], { stdin, timeoutMs: 2000 })
+    return next(e)
+  }).catch(($, e, next) => next(e))
+
+  on('session.compact', async ($, e: Compaction, next) => {
+    if (e.trigger === 'precompute') return { skip: 'ctxbridge answers when it is time' }
+    if (e.instructions?.trim()) return next(e)
+    const { trigger, agentId: agent_id } = e
+    const asked = { session_id: await $.session.id(), cwd: await $.session.cwd(), trigger, agent_id, messages: e.messages.map(plain) }
+    const { exitCode, stdout } = await $.process.run([PROGRAM, 'mod', 'answer'], { stdin: JSON.stringify(asked), timeoutMs: 8000 })
+    const answer: Answer = exitCode === 0 ? JSON.parse(stdout) : {}
+    return answer.messages ? { messages: answer.messages.map((m) => ('row' in m ? e.messages[m.row] : m)) } : next(e)
+  }).catch(($, e, next) => next(e))
+}

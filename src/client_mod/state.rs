@@ -1,0 +1,126 @@
+/*!
+What the module told of itself: that it was loaded, and how compactions were answered.
+
+The client may switch modules off for reasons that no file says (a server's flag, a policy, `--safe-mode`), so only what was seen counts.
+*/
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use ctxbridge_common::{files, paths};
+
+/// Name of the folder in the data folder.
+const FOLDER: &str = "mod";
+const LOADED: &str = "loaded.json";
+const ANSWERS: &str = "answers.jsonl";
+
+/// Size at which the list of answers is rotated, in bytes.
+const MAX_ANSWERS_BYTES: u64 = 256 << 10;
+
+/// Age of an answer, in milliseconds, up to which the start of a session that follows a compaction is due to it.
+const ANSWER_IS_NEW_MS: i64 = 60_000;
+
+/// State of the module.
+#[derive(Clone, Debug)]
+pub struct ModState {
+    folder: PathBuf,
+}
+
+/// A session in which the module was loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedModule {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// The session.
+    pub session: String,
+}
+
+/// A compaction that the module was asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweredCompaction {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// The session.
+    pub session: String,
+    /// `manual`, `auto` or `plugin`.
+    pub cause: Option<String>,
+    /// Number of messages that the client handed over.
+    pub messages_before: usize,
+    /// Number of those that stay; none if the client compacted by itself.
+    pub messages_after: Option<usize>,
+    /// The reason for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl ModState {
+    /// Opens the state in a data folder. Nothing is created until something is noted.
+    pub fn in_dir(data: &Path) -> Self {
+        Self { folder: data.join(FOLDER) }
+    }
+
+    /// Notes that the module was loaded. Where that cannot be written, it is not known.
+    pub fn note_loaded(&self, loaded: &LoadedModule) {
+        let write = || {
+            paths::create_private_dir(&self.folder)?;
+            files::replace(&self.folder.join(LOADED), &serde_json::to_vec(loaded)?)
+        };
+        write().ok();
+    }
+
+    /// Returns the last session in which the module was loaded.
+    pub fn loaded(&self) -> Option<LoadedModule> {
+        serde_json::from_slice(&fs::read(self.folder.join(LOADED)).ok()?).ok()
+    }
+
+    /// Notes how a compaction was answered. Where that cannot be written, it is not known.
+    pub fn note_answer(&self, answered: &AnsweredCompaction) {
+        if let Ok(line) = serde_json::to_string(answered) {
+            files::append(&self.folder.join(ANSWERS), &format!("{line}\n"), MAX_ANSWERS_BYTES).ok();
+        }
+    }
+
+    /// Returns how compactions were answered, oldest first.
+    pub fn answers(&self) -> Vec<AnsweredCompaction> {
+        let text = fs::read_to_string(self.folder.join(ANSWERS)).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// `true` if the newest compaction of a session, right now, was answered: what was said is still there, or has handles.
+    pub fn has_just_answered(&self, session: &str, now_ms: i64) -> bool {
+        let newest = self.answers().into_iter().rev().find(|answered| answered.session == session);
+        newest.is_some_and(|answered| answered.messages_after.is_some() && now_ms - answered.at_ms < ANSWER_IS_NEW_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_newest_answer_counts_and_only_for_a_while() {
+        let data = tempfile::tempdir().expect("a folder");
+        let state = ModState::in_dir(data.path());
+        assert!(!state.has_just_answered("a", 1_000) && state.loaded().is_none() && state.answers().is_empty());
+        let answered = |at_ms, session: &str, messages_after, reason: Option<&str>| AnsweredCompaction {
+            at_ms,
+            session: session.to_owned(),
+            cause: Some("auto".to_owned()),
+            messages_before: 9,
+            messages_after,
+            reason: reason.map(str::to_owned),
+        };
+        state.note_answer(&answered(1_000, "a", Some(3), None));
+        state.note_answer(&answered(2_000, "b", None, Some("too little")));
+        assert!(state.has_just_answered("a", 2_000) && !state.has_just_answered("b", 2_000));
+        assert!(!state.has_just_answered("a", 61_000), "that was long ago");
+        state.note_answer(&answered(3_000, "a", None, Some("too little")));
+        assert!(!state.has_just_answered("a", 3_000), "the client compacted by itself since");
+        assert_eq!(state.answers().len(), 3);
+        let loaded = LoadedModule { at_ms: 1, session: "a".to_owned() };
+        state.note_loaded(&loaded);
+        assert_eq!(state.loaded(), Some(loaded));
+    }
+}
