@@ -3,6 +3,7 @@
 mod bench;
 mod crates;
 mod dashboard;
+mod doors;
 mod picture;
 mod releases;
 mod roundtrip;
@@ -31,6 +32,8 @@ enum Command {
     Releases(releases::ReleasesArgs),
     /// Check the signatures against the whole list of releases, or the newest
     Signatures(signatures::SignaturesArgs),
+    /// Run clients to see whether they ask the mod before they compact
+    Doors(doors::DoorsArgs),
     /// Measure, as ratios against a reference in the same run
     Bench(bench::BenchArgs),
     /// Make sessions in the format of the newest client
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Releases(args) => releases::run(&args),
         Command::Signatures(args) => signatures::run(&args),
+        Command::Doors(args) => doors::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Transcripts(args) => transcripts::run(&args),
         Command::Crates(args) => crates::run(&args),

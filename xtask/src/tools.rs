@@ -24,6 +24,14 @@ pub fn cargo() -> Command {
     command
 }
 
+/// The program, built as the tests run it.
+pub fn built_program() -> Result<PathBuf> {
+    if !cargo().args(["build", "--quiet", "--bin", "ctxbridge"]).status()?.success() {
+        bail!("ctxbridge cannot be built");
+    }
+    Ok(target().join("debug").join(format!("ctxbridge{}", std::env::consts::EXE_SUFFIX)))
+}
+
 /// `true` if a program runs at all.
 pub fn runs(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())

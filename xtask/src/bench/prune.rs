@@ -88,9 +88,9 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
     eprintln!();
     println!("{} sessions\n", sessions.len());
     println!(
-        "| window | cache | policy | cost | under 120K | to 200K | to 300K | above | from 200K | dearest | above {DEARER} | largest request | compactions | lost references | blind edits | verbatim |"
+        "| window | cache | policy | cost | under 120K | to 200K | to 300K | above | from 200K | dearest | above {DEARER} | largest request | compactions | answered | lost references | blind edits | verbatim |"
     );
-    println!("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+    println!("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
     for (row, (window, lifetime)) in terms.iter().enumerate() {
         let policies = policies(*window, None);
         let at = row * policies.len();
@@ -105,7 +105,14 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
 /// The policies that are compared; the first is what the others are measured against.
 fn policies(window_tokens: u64, version: Option<&str>) -> Vec<(&'static str, Policy)> {
     let ours = |policy: PrunePolicy| (policy.word(), Policy::of(policy, &PruneSettings::default(), window_tokens, version));
-    vec![("none", Policy::None), ours(PrunePolicy::Reference), ours(PrunePolicy::Fold)]
+    let (_, fold) = ours(PrunePolicy::Fold);
+    vec![
+        ("none", Policy::None),
+        ours(PrunePolicy::Reference),
+        ("fold", fold.clone()),
+        ("mod", fold.clone().answering(false)),
+        ("both", fold.answering(true)),
+    ]
 }
 
 fn replayed(conversation: &ReplayConversation, terms: &[RowTerms], version: Option<&str>) -> Replayed {
@@ -148,12 +155,13 @@ fn figures(sessions: &[Replayed], of: &dyn Fn(&Replayed) -> (ReplayTotals, Repla
     let from_200k = (by_size[2][0] + by_size[3][0]) / (by_size[2][1] + by_size[3][1]);
     let sizes: String = by_size.iter().map(|[with, without]| format!("| {:.3} ", with / without)).collect();
     format!(
-        "| {:.3} {sizes}| {from_200k:.3} | {:.3} | {} | {:.2} | {} | {:.2} % | {:.2} % | {:.1} % |",
+        "| {:.3} {sizes}| {from_200k:.3} | {:.3} | {} | {:.2} | {} | {} | {:.2} % | {:.2} % | {:.1} % |",
         cost[0] / cost[1],
         ratios.iter().copied().fold(0.0, f64::max),
         ratios.iter().filter(|ratio| **ratio > DEARER).count(),
         peaks[peaks.len() / 2],
         sum.compactions,
+        sum.answered,
         share(sum.needs.lost_references, sum.needs.references),
         share(sum.needs.blind_edits, sum.needs.edits),
         100.0 * sum.verbatim_share(),
