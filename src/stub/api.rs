@@ -46,7 +46,7 @@ async fn messages(State(desk): State<Arc<StubContext>>, body: Result<Bytes, Byte
     };
     let kind = RequestKind::of(&body);
     let number = 1 + state.requests.iter().filter(|seen| seen.kind == kind).count();
-    let verdict = validate(&body);
+    let verdict = validate(&body).and_then(|()| state.signatures.check(&body));
     let cached = match &mut state.cache {
         Some(cache) if verdict.is_ok() => cache.serve(&body, Instant::now()),
         _ => CacheUsage::default(),
@@ -67,7 +67,9 @@ async fn messages(State(desk): State<Arc<StubContext>>, body: Result<Bytes, Byte
         state.totals.add(&usage);
     }
     // The client takes answers with the same id for parts of one answer, so ids never repeat.
-    let message = respond::message(state.admitted, &request.model, &reply, usage);
+    let serial = state.admitted;
+    let thought = state.signatures.give(serial, &request.body);
+    let message = respond::message(serial, &request.model, thought, &reply, usage);
     Ok(if request.streams() {
         let events = respond::event_stream(&message);
         ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response()

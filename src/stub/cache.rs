@@ -35,7 +35,7 @@ const MINIMUM_TOKENS: u64 = 1_024;
 /// through a session: 2.1.112 sends `cch=00000`, 2.1.330 leaves `cch` out. Users see a `cch` that differs from request to request,
 /// and caches of other services spoiled by it (anthropics/claude-code, issue 68900). The API removes the line from the prompt, so
 /// all such lines count as equal here.
-const BILLING_LINE: &str = "x-anthropic-billing-header:";
+pub(super) const BILLING_LINE: &str = "x-anthropic-billing-header:";
 
 /// The part of a request that the line is in.
 const SYSTEM: &str = "system";
@@ -217,7 +217,7 @@ fn is_marked(block: &Value) -> bool {
 }
 
 /// The block without its marks.
-fn unmarked(block: &Value) -> Value {
+pub(super) fn unmarked(block: &Value) -> Value {
     let mut block = block.clone();
     if let Some(fields) = block.as_object_mut() {
         // The order of what stays is part of the bytes.

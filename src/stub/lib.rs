@@ -1,8 +1,8 @@
 //! A stub of Anthropic's Messages API on loopback.
 //!
 //! It refuses what the real API refuses ([`validate()`]), answers what a [`Responder`] decides,
-//! keeps a prompt cache if asked to ([`CacheRules`]), and keeps every request, so that a test can
-//! check what the client really sent. A conversation with it costs nothing and needs no account.
+//! keeps a prompt cache and binds thinking if asked to ([`CacheRules`], [`ThinkingRules`]), and keeps every request, so that a
+//! test can check what the client really sent. A conversation with it costs nothing and needs no account.
 //!
 //! The server runs on a thread of its own and is stopped when the [`Stub`] is dropped; nothing
 //! here is asynchronous to the caller.
@@ -11,6 +11,7 @@ mod api;
 mod cache;
 mod request;
 mod respond;
+mod thinking;
 mod tokens;
 mod validate;
 
@@ -22,14 +23,16 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::oneshot;
 
 use cache::PromptCache;
+use thinking::Signatures;
 
 pub use cache::{CacheRules, UsageTotals};
 pub use request::{ApiRequest, RequestKind, Role, TextBlock};
 pub use respond::{NumberedReplies, ReplyUsage, Responder, ScriptedReply, ToolCall};
+pub use thinking::ThinkingRules;
 pub use tokens::{CacheUsage, estimate_tokens};
 pub use validate::{Violation, validate, validate_prompt};
 
-/// Limits and cache rules of a [`Stub`].
+/// Limits and rules of a [`Stub`].
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Requests to `/v1/messages` that are answered; later ones get 529 `overloaded_error`.
@@ -38,11 +41,13 @@ pub struct Options {
     pub max_body: usize,
     /// Rules for the prompt cache, which `usage` reports; `None` caches nothing.
     pub cache: Option<CacheRules>,
+    /// Rules for thinking.
+    pub thinking: ThinkingRules,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_requests: 500, max_body: 64 * 1024 * 1024, cache: None }
+        Self { max_requests: 500, max_body: 64 * 1024 * 1024, cache: None, thinking: ThinkingRules::None }
     }
 }
 
@@ -162,6 +167,7 @@ struct StubState {
     requests: Vec<Arc<ApiRequest>>,
     violations: Vec<String>,
     cache: Option<PromptCache>,
+    signatures: Signatures,
     totals: UsageTotals,
 }
 
@@ -173,6 +179,7 @@ impl StubContext {
             requests: Vec::new(),
             violations: Vec::new(),
             cache: options.cache.map(PromptCache::new),
+            signatures: Signatures::new(options.thinking),
             totals: UsageTotals::default(),
         };
         Self { options, state: Mutex::new(state) }

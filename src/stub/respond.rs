@@ -25,6 +25,8 @@ pub enum ScriptedReply {
     },
     /// Several calls in one answer; their results come back in one message.
     ToolUses(Vec<ToolCall>),
+    /// A text, and calls in the same answer.
+    TextAndToolUses(String, Vec<ToolCall>),
 }
 
 /// One of several calls of client tools.
@@ -90,10 +92,12 @@ impl ReplyUsage {
     /// The tokens that answering `request` with `reply` would have used.
     pub fn of(request: &ApiRequest, reply: &ScriptedReply) -> Self {
         let called = |name: &str, input: &Value| name.chars().count() + input.to_string().chars().count();
+        let all_called = |calls: &[ToolCall]| calls.iter().map(|call| called(&call.name, &call.input)).sum::<usize>();
         let answered = match reply {
             ScriptedReply::Text(text) => text.chars().count(),
             ScriptedReply::ToolUse { name, input } => called(name, input),
-            ScriptedReply::ToolUses(calls) => calls.iter().map(|call| called(&call.name, &call.input)).sum(),
+            ScriptedReply::ToolUses(calls) => all_called(calls),
+            ScriptedReply::TextAndToolUses(text, calls) => text.chars().count() + all_called(calls),
         };
         let CacheUsage { read, written } = request.cached;
         Self {
@@ -114,18 +118,22 @@ impl ReplyUsage {
     }
 }
 
-/// The answer to a request without `stream`. `serial` makes its ids unique.
-pub(super) fn message(serial: usize, model: &str, reply: &ScriptedReply, usage: ReplyUsage) -> Value {
+/// The answer to a request without `stream`, beginning with `thought`. `serial` makes its ids unique.
+pub(super) fn message(serial: usize, model: &str, thought: Option<Value>, reply: &ScriptedReply, usage: ReplyUsage) -> Value {
     let id = format!("toolu_stub{serial:04}");
     let call = |id: &str, name: &str, input: &Value| json!({ "type": "tool_use", "id": id, "name": name, "input": input });
-    let (content, stop_reason) = match reply {
-        ScriptedReply::Text(text) => (vec![json!({ "type": "text", "text": text })], "end_turn"),
-        ScriptedReply::ToolUse { name, input } => (vec![call(&id, name, input)], "tool_use"),
-        ScriptedReply::ToolUses(calls) => {
-            let calls = calls.iter().enumerate();
-            (calls.map(|(at, one)| call(&format!("{id}_{at}"), &one.name, &one.input)).collect(), "tool_use")
-        }
+    let said = |text: &str| json!({ "type": "text", "text": text });
+    let all_called = |calls: &[ToolCall]| -> Vec<Value> {
+        let calls = calls.iter().enumerate();
+        calls.map(|(at, one)| call(&format!("{id}_{at}"), &one.name, &one.input)).collect()
     };
+    let (content, stop_reason) = match reply {
+        ScriptedReply::Text(text) => (vec![said(text)], "end_turn"),
+        ScriptedReply::ToolUse { name, input } => (vec![call(&id, name, input)], "tool_use"),
+        ScriptedReply::ToolUses(calls) => (all_called(calls), "tool_use"),
+        ScriptedReply::TextAndToolUses(text, calls) => ([vec![said(text)], all_called(calls)].concat(), "tool_use"),
+    };
+    let content: Vec<Value> = thought.into_iter().chain(content).collect();
     json!({
         "id": format!("msg_stub{serial:04}"),
         "type": "message",
@@ -173,6 +181,12 @@ fn unroll(block: &Value) -> (Value, Vec<Value>) {
         start["input"] = json!({});
         let input = json!({ "type": "input_json_delta", "partial_json": block["input"].to_string() });
         return (start, vec![input]);
+    }
+    if block["type"] == "thinking" {
+        start["thinking"] = json!("");
+        start["signature"] = json!("");
+        let thinking = json!({ "type": "thinking_delta", "thinking": block["thinking"] });
+        return (start, vec![thinking, json!({ "type": "signature_delta", "signature": block["signature"] })]);
     }
     start["text"] = json!("");
     let text: Vec<char> = block["text"].as_str().unwrap_or_default().chars().collect();

@@ -3,8 +3,8 @@
 //! The messages are those of refusals that users reported and that recorded exchanges show. Only
 //! rules that a client can break by editing its own history are here: the shape of messages and
 //! blocks, empty text, and the pairing of tool calls with their results (`pairing`). Not checked are
-//! the existence of model, tools, images and beta features, the content of thinking signatures, and
-//! that a call made while thinking was on follows its thinking block.
+//! the existence of model, tools, images and beta features, the content of thinking signatures (but
+//! see [`ThinkingRules`](super::ThinkingRules)), and that a call made while thinking was on follows its thinking block.
 
 mod pairing;
 
@@ -17,6 +17,13 @@ const MAX_CACHE_BREAKPOINTS: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Violation(String);
+
+impl Violation {
+    /// That of a thinking block whose signature is not the API's, or bound to something else.
+    pub(super) fn of_signature(path: &str) -> Self {
+        Self(format!("{path}: Invalid `signature` in `thinking` block"))
+    }
+}
 
 /// The result of a check: nothing, or the first rule that is broken.
 type ValidationResult = Result<(), Violation>;
@@ -120,7 +127,7 @@ fn block(block: &Value, role: &str, message: &str, path: &str) -> ValidationResu
             required_str(block, "thinking", &format!("{path}.thinking.thinking"))?;
             let signature = required_str(block, "signature", &format!("{path}.thinking.signature"))?;
             if signature.is_empty() {
-                return refuse(format!("{path}: Invalid `signature` in `thinking` block"));
+                return Err(Violation::of_signature(path));
             }
             Ok(())
         }
