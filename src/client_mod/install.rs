@@ -11,6 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use semver::Version;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::plugin::{Marketplace, NAME};
@@ -32,7 +33,8 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 const ADDED: [&str; 2] = ["enabledPlugins", "extraKnownMarketplaces"];
 
 /// How a release of the client treats modules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReleaseSupport {
     /// It knows none.
     No,

@@ -6,6 +6,7 @@ client gives it to [`answer`] and returns what comes back; all rules are here an
 by itself, as if there was no plugin.
 
 [`plugin`] has the plugin's files, [`install`] gives them to the client with the client's own commands, and [`state`] is what the module told of itself. [`proof`] runs a client to see that it asks.
+[`way`] says which of the patch and the mod is in force.
 */
 
 mod answer;
@@ -14,5 +15,6 @@ pub mod plugin;
 pub mod proof;
 pub mod state;
 pub mod status;
+pub mod way;
 
 pub use answer::{AnswerError, CompactionRequest, answer, transcript_of};

@@ -7,14 +7,18 @@ The client may switch modules off for reasons that no file says (a server's flag
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use ctxbridge_common::{files, paths};
+use ctxbridge_common::files;
 
 /// Name of the folder in the data folder.
 const FOLDER: &str = "mod";
-const LOADED: &str = "loaded.json";
+const LOADED: &str = "loaded.jsonl";
 const ANSWERS: &str = "answers.jsonl";
+
+/// Size at which the list of sessions is rotated, in bytes: the statusline reads it, too. That is some two hundred.
+const MAX_LOADED_BYTES: u64 = 16 << 10;
 
 /// Size at which the list of answers is rotated, in bytes.
 const MAX_ANSWERS_BYTES: u64 = 256 << 10;
@@ -63,35 +67,53 @@ impl ModState {
 
     /// Notes that the module was loaded. Where that cannot be written, it is not known.
     pub fn note_loaded(&self, loaded: &LoadedModule) {
-        let write = || {
-            paths::create_private_dir(&self.folder)?;
-            files::replace(&self.folder.join(LOADED), &serde_json::to_vec(loaded)?)
-        };
-        write().ok();
+        self.note(LOADED, loaded, MAX_LOADED_BYTES);
     }
 
     /// Returns the last session in which the module was loaded.
     pub fn loaded(&self) -> Option<LoadedModule> {
-        serde_json::from_slice(&fs::read(self.folder.join(LOADED)).ok()?).ok()
+        self.all_loaded().pop()
+    }
+
+    /// Returns the last sessions in which the module was loaded, oldest first.
+    pub fn all_loaded(&self) -> Vec<LoadedModule> {
+        self.noted(LOADED)
     }
 
     /// Notes how a compaction was answered. Where that cannot be written, it is not known.
     pub fn note_answer(&self, answered: &AnsweredCompaction) {
-        if let Ok(line) = serde_json::to_string(answered) {
-            files::append(&self.folder.join(ANSWERS), &format!("{line}\n"), MAX_ANSWERS_BYTES).ok();
-        }
+        self.note(ANSWERS, answered, MAX_ANSWERS_BYTES);
     }
 
     /// Returns how compactions were answered, oldest first.
     pub fn answers(&self) -> Vec<AnsweredCompaction> {
-        let text = fs::read_to_string(self.folder.join(ANSWERS)).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        self.noted(ANSWERS)
+    }
+
+    /// Counts the answers: those that the client took, and those that left the compaction to it.
+    pub fn answer_counts(&self) -> (usize, usize) {
+        let answers = self.answers();
+        let answered = answers.iter().filter(|answer| answer.messages_after.is_some()).count();
+        (answered, answers.len() - answered)
     }
 
     /// `true` if the newest compaction of a session, right now, was answered: what was said is still there, or has handles.
     pub fn has_just_answered(&self, session: &str, now_ms: i64) -> bool {
         let newest = self.answers().into_iter().rev().find(|answered| answered.session == session);
         newest.is_some_and(|answered| answered.messages_after.is_some() && now_ms - answered.at_ms < ANSWER_IS_NEW_MS)
+    }
+
+    fn note(&self, name: &str, noted: &impl Serialize, largest: u64) {
+        if let Ok(line) = serde_json::to_string(noted) {
+            files::append(&self.folder.join(name), &format!("{line}\n"), largest).ok();
+        }
+    }
+
+    /// What was noted last, oldest first, with what was there before the file was rotated.
+    fn noted<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {
+        let texts = [format!("{name}.1"), name.to_owned()].map(|name| fs::read(self.folder.join(name)).unwrap_or_default());
+        let lines = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n'));
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 }
 
@@ -121,6 +143,12 @@ mod tests {
         assert_eq!(state.answers().len(), 3);
         let loaded = LoadedModule { at_ms: 1, session: "a".to_owned() };
         state.note_loaded(&loaded);
-        assert_eq!(state.loaded(), Some(loaded));
+        assert_eq!(state.loaded(), Some(loaded.clone()));
+        for at_ms in 2..2_000 {
+            state.note_loaded(&LoadedModule { at_ms, ..loaded.clone() });
+        }
+        let all = state.all_loaded();
+        assert!(all.len() < 1_000 && all.last().is_some_and(|last| last.at_ms == 1_999), "it does not grow for ever");
+        assert!(all.is_sorted_by_key(|loaded| loaded.at_ms), "what was rotated is older");
     }
 }
