@@ -4,9 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use semver::Version;
 use serde_json::Value;
 
 use super::{Environment, HealthCheck, HealthStatus};
+use crate::client_mod::install::{ReleaseSupport, is_enabled};
+use crate::client_mod::status::mod_status;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::status::status;
@@ -24,8 +27,9 @@ use ctxbridge_archive::store::{ArchiveTotals, StoreError, StoreReader};
 use ctxbridge_config::{Config, StoreKind};
 use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::TargetState;
-use ctxbridge_patch::install::{Installation, discover};
+use ctxbridge_patch::install::{Installation, Target, discover};
 use ctxbridge_patch::patcher::Patcher;
+use ctxbridge_prune::PATCH;
 
 /// Free disk space, in bytes, below which transcripts and patches soon cannot be stored.
 #[cfg(unix)]
@@ -117,50 +121,82 @@ pub fn configuration(config: &Config) -> HealthCheck {
     )
 }
 
+/// The installed clients.
+#[derive(Default)]
+pub struct InstalledClients {
+    /// A check of each.
+    pub checks: Vec<HealthCheck>,
+    /// The one that the user's shell runs, else the first.
+    pub command: Option<CommandClient>,
+}
+
+/// A client that the user runs.
+pub struct CommandClient {
+    /// Its version, if known.
+    pub version: Option<Version>,
+    /// `true` if it prunes; `None` if it cannot be told.
+    pub prunes: Option<bool>,
+}
+
 /// Checks each installed client and the state of our patch in it.
-pub fn clients(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck> {
+pub fn clients(at: &Environment, progress: &dyn Fn(&str)) -> InstalledClients {
+    let failed = |check: HealthCheck| InstalledClients { checks: vec![check], command: None };
     let installations = discover(Some(&at.current));
     if installations.is_empty() {
-        return vec![HealthCheck::new(
+        return failed(HealthCheck::new(
             "patch",
             HealthStatus::Warning,
             "no client found",
             Some("`ctxbridge patch verify PATH` looks at one"),
-        )];
+        ));
     }
     let catalog = match Catalog::embedded() {
         Ok(catalog) => catalog,
         Err(error) => {
-            return vec![HealthCheck::new("patch", HealthStatus::Failed, error.to_string(), Some("reinstall ctxbridge"))];
+            return failed(HealthCheck::new("patch", HealthStatus::Failed, error.to_string(), Some("reinstall ctxbridge")));
         }
     };
     // What it says besides comes out of its result as well.
     let patcher = Patcher::new(&at.data, catalog, &|_| {});
-    let look = |installation: Installation| {
+    let mut found = InstalledClients::default();
+    for installation in installations {
         progress(&format!("reading {}", installation.path.display()));
-        client(installation, &patcher)
-    };
-    installations.into_iter().map(look).collect()
+        let version = installation.client.as_ref().ok().and_then(|target| target.version.clone());
+        let (check, prunes) = client(at, installation, &patcher);
+        found.checks.push(check);
+        // The one on the PATH comes first.
+        found.command.get_or_insert(CommandClient { version, prunes });
+    }
+    found
 }
 
-fn client(installation: Installation, patcher: &Patcher<'_>) -> HealthCheck {
+/// Checks a client. Says as well whether it prunes, if that can be told.
+fn client(at: &Environment, installation: Installation, patcher: &Patcher<'_>) -> (HealthCheck, Option<bool>) {
     let path = installation.path.display().to_string();
     // What the shell does not run disturbs nobody.
     let bad = if installation.on_path { HealthStatus::Failed } else { HealthStatus::Warning };
     let target = match installation.client {
         Ok(target) => target,
-        Err(error) => return HealthCheck::new("patch", bad, error.to_string(), Some("`ctxbridge patch list` shows the clients")),
+        Err(error) => {
+            let next = Some("`ctxbridge patch list` shows the clients");
+            return (HealthCheck::new("patch", bad, error.to_string(), next), None);
+        }
     };
     let place = format!("{} {path}", target.version_text());
     let verified = match patcher.verify(&target) {
         Ok(verified) => verified,
         Err(error) => {
-            return HealthCheck::new("patch", bad, format!("{place}: {error}"), Some("`ctxbridge patch verify` says more"));
+            let next = Some("`ctxbridge patch verify` says more");
+            return (HealthCheck::new("patch", bad, format!("{place}: {error}"), next), None);
         }
     };
     let apply = format!("`ctxbridge patch apply '{path}'` patches it");
     let (status, state, next) = match verified.state {
         TargetState::Patched => (HealthStatus::Ok, "patched", None),
+        // Nothing is missing.
+        TargetState::Unpatched if has_mod(at, &target, installation.on_path) => {
+            (HealthStatus::Ok, "unpatched; the mod answers its compactions", None)
+        }
         TargetState::Unpatched => (HealthStatus::Warning, "unpatched", Some(apply.as_str())),
         TargetState::Upgraded => (HealthStatus::Warning, "upgraded since it was patched", Some(apply.as_str())),
         TargetState::Modified => (bad, "patched, and changed since", Some("reinstall the client, then patch it")),
@@ -168,11 +204,20 @@ fn client(installation: Installation, patcher: &Patcher<'_>) -> HealthCheck {
             (HealthStatus::Warning, "patched by another tool", Some("undo that with the other tool, then patch it"))
         }
     };
-    HealthCheck::new("patch", status, format!("{place}: {state}"), next)
+    let prunes = verified.state == TargetState::Patched && verified.patches.iter().any(|patch| patch == PATCH);
+    (HealthCheck::new("patch", status, format!("{place}: {state}"), next), Some(prunes))
+}
+
+/// `true` if the mod answers the compactions of a client.
+fn has_mod(at: &Environment, target: &Target, is_command: bool) -> bool {
+    let Ok(settings) = at.settings_paths().file(SettingsScope::User) else { return false };
+    target.version.as_ref().is_some_and(|version| {
+        mod_status(&at.data, &settings, Some(version)).is_in_force_in(ReleaseSupport::of(version), is_command)
+    })
 }
 
 pub fn hooks(at: &Environment) -> HealthCheck {
-    let places = SettingsPaths::new(at.home.clone(), at.client_config.clone(), &at.current);
+    let places = at.settings_paths();
     let readers = Readers::discover(Some(&places.project));
     let (wanted, left_out) = events_for(&readers.clients, &supported_events);
     let found = match status(&places, &SettingsScope::ALL, (&wanted, &left_out), at.path_variable.as_deref()) {
@@ -192,13 +237,19 @@ pub fn hooks(at: &Environment) -> HealthCheck {
         return HealthCheck::new("hooks", HealthStatus::Failed, format!("{}: {problem}", file.display()), why);
     }
     match found.scopes.iter().map(|scope| scope.hooks.len()).sum::<usize>() {
-        0 => HealthCheck::new(
+        0 if !found.plugin => HealthCheck::new(
             "hooks",
             HealthStatus::Warning,
             "not wired: nothing is archived",
             Some("`ctxbridge hooks install` wires them"),
         ),
         _ if found.disabled => HealthCheck::new("hooks", HealthStatus::Failed, "wired, but `disableAllHooks` is set", why),
+        // Its hooks have the path of the program, which need not be on the PATH.
+        0 if found.wired || is_mod_enabled(&places) => HealthCheck::new("hooks", HealthStatus::Ok, "wired by the plugin", None),
+        0 => {
+            let told = "wired by the plugin, which does not find `ctxbridge` on the PATH";
+            HealthCheck::new("hooks", HealthStatus::Failed, told, why)
+        }
         wired if found.wired && !wanted.is_empty() && found.twice.is_empty() => {
             HealthCheck::new("hooks", HealthStatus::Ok, format!("{wired} wired"), None)
         }
@@ -210,6 +261,11 @@ pub fn hooks(at: &Environment) -> HealthCheck {
         }
         _ => HealthCheck::new("hooks", HealthStatus::Failed, "wired, and some cannot run", why),
     }
+}
+
+/// `true` if `ctxbridge mod install` has installed the plugin.
+fn is_mod_enabled(places: &SettingsPaths) -> bool {
+    places.file(SettingsScope::User).is_ok_and(|settings| is_enabled(&settings))
 }
 
 /// Checks the archive and its search index.
@@ -438,7 +494,7 @@ pub fn spool(data: &Path) -> Option<HealthCheck> {
     })
 }
 
-fn count(number: u64, name: &str) -> String {
+pub(super) fn count(number: u64, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
 

@@ -6,6 +6,7 @@ Nothing is repaired: each check says what to do next.
 
 mod checks;
 mod cleanup;
+mod client_mod;
 #[cfg(feature = "team")]
 mod server;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::hook::settings::scope::SettingsPaths;
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources};
 
@@ -56,6 +58,8 @@ pub struct Environment {
     pub client_config: Option<PathBuf>,
     /// `$PATH` of the user's shell.
     pub path_variable: Option<std::ffi::OsString>,
+    /// `true` unless the settings or a variable switch pruning off.
+    pub is_pruning_on: bool,
     /// Milliseconds since 1970.
     pub now_ms: i64,
 }
@@ -63,15 +67,22 @@ pub struct Environment {
 impl Environment {
     /// Collects the environment of this process, which runs in the folder `current`.
     pub fn of_process(data: PathBuf, current: PathBuf) -> Self {
+        let config = Config::load(&ConfigSources::of_process(Some(&current)));
         Self {
             data,
-            config: Config::load(&ConfigSources::of_process(Some(&current))),
+            is_pruning_on: config.prune.clone().with_env(|name| std::env::var(name).ok()).enabled,
+            config,
             current,
             home: paths::home_dir(),
             client_config: std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into),
             path_variable: std::env::var_os("PATH"),
             now_ms: jiff::Timestamp::now().as_millisecond(),
         }
+    }
+
+    /// The places of the client's settings.
+    fn settings_paths(&self) -> SettingsPaths {
+        SettingsPaths::new(self.home.clone(), self.client_config.clone(), &self.current)
     }
 }
 
@@ -81,8 +92,15 @@ pub fn run_checks(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck>
     found.extend(checks::disk(&at.data));
     found.push(checks::configuration(&at.config));
     progress("looking for clients");
-    found.extend(checks::clients(at, progress));
-    found.push(checks::hooks(at));
+    let clients = checks::clients(at, progress);
+    let command = clients.command;
+    found.extend(clients.checks);
+    let module = client_mod::ModOnThisMachine::of(at, command.as_ref());
+    found.extend(module.check());
+    let hooks = checks::hooks(at);
+    let way = module.way(hooks.status == HealthStatus::Ok);
+    found.push(hooks);
+    found.extend(way);
     progress("reading the archive");
     found.extend(checks::archive(&at.data, &at.config));
     found.extend(cleanup::cleanup(at));

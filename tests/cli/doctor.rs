@@ -12,6 +12,7 @@ fn of_the_machine() -> [insta::internals::SettingsBindDropGuard; 2] {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"[\d.]+ GB free", "[GB] GB free");
     settings.add_filter(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "[TIME]");
+    settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d\b", "[TIME]");
     // The last one has to go first.
     [settings.bind_to_scope(), general]
 }
@@ -75,6 +76,85 @@ fn a_machine_where_little_works() {
     command.env("CTXBRIDGE_AUTOPILOT_WARN", "much").env("CTXBRIDGE_HOOKS_EVENT_LOG", "maybe");
     insta::assert_snapshot!(sandbox.masked(command.output().unwrap()));
     assert!(data.join("archive.db").exists(), "nothing is repaired");
+}
+
+/// The checks of the patch, the mod and hooks, and the way that is in force.
+fn ways(sandbox: &Sandbox) -> String {
+    let said = sandbox.run(&["doctor"]);
+    let has = |line: &&str| {
+        ["patch ", "mod ", "hooks  ", "pruning "].iter().any(|name| line[line.find(' ').unwrap() + 1..].starts_with(name))
+    };
+    let lines: Vec<_> = said.stdout.lines().filter(has).collect();
+    lines.join("\n")
+}
+
+/// A client of a release that asks plugins.
+fn new_client(sandbox: &Sandbox) -> std::path::PathBuf {
+    let path = sandbox.install("e4d", "home/.claude/local/node_modules/@anthropic-ai/claude-code");
+    for file in [path.clone(), path.with_file_name("package.json")] {
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace("2.1.213", "2.1.330")).unwrap();
+    }
+    path
+}
+
+const WITH_MOD: &str = r#"{ "enabledPlugins": { "ctxbridge@ctxbridge": true } }"#;
+
+fn is_loaded(sandbox: &Sandbox, session: &str) {
+    let input = format!("{{\"session_id\":\"{session}\"}}");
+    assert_eq!(run(sandbox.command(&["mod", "loaded"]), input.as_bytes()).code, Some(0));
+}
+
+#[test]
+fn the_way_in_force_is_told() {
+    let _filters = of_the_machine();
+    let sandbox = Sandbox::new();
+    let client = new_client(&sandbox);
+    insta::assert_snapshot!("neither", ways(&sandbox));
+    sandbox.write("home/.claude/settings.json", WITH_MOD);
+    insta::assert_snapshot!("mod_not_loaded", ways(&sandbox));
+    is_loaded(&sandbox, "s-1");
+    insta::assert_snapshot!("mod", ways(&sandbox));
+    let answer = |after: Option<u32>| serde_json::json!({ "at_ms": 1_795_000_000_000_u64, "session": "s-1", "cause": "auto", "messages_before": 9, "messages_after": after, "reason": null });
+    sandbox.write("data/mod/answers.jsonl", format!("{}\n{}\n{}\n", answer(Some(3)), answer(None), answer(Some(2))));
+    assert!(ways(&sandbox).contains("; 2 compactions answered, 1 left to the client"), "{}", ways(&sandbox));
+    let mut off = sandbox.command(&["doctor"]);
+    off.env("CLAUDE_TEXT_PRUNE", "0");
+    let off = sandbox.masked(off.output().unwrap()).stdout;
+    assert!(off.contains("! pruning        switched off: compactions are the client's"), "{off}");
+    assert_eq!(sandbox.run(&["patch", "apply", "--no-smoke", client.to_str().unwrap()]).code, Some(0));
+    insta::assert_snapshot!("both", ways(&sandbox));
+    sandbox.write("home/.claude/settings.json", "{}");
+    assert_eq!(sandbox.run(&["hooks", "install"]).code, Some(0));
+    insta::assert_snapshot!("patch", ways(&sandbox));
+}
+
+/// A server's flag, a policy or a folder that is not trusted may switch modules off at any time.
+#[test]
+fn a_mod_that_sessions_do_not_load_any_more_is_not_in_force() {
+    let _filters = of_the_machine();
+    let sandbox = Sandbox::new();
+    new_client(&sandbox);
+    sandbox.write("home/.claude/settings.json", WITH_MOD);
+    let days_ago = |days: i64| jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * days);
+    let mark = serde_json::json!({ "at_ms": days_ago(5).as_millisecond(), "session": "s-1" });
+    sandbox.write("data/mod/loaded.jsonl", format!("{mark}\n"));
+    let start = serde_json::json!({ "ts": format!("{:.3}", days_ago(1)), "event": "SessionStart", "session": "s-2", "ms": 1.0, "ok": true });
+    sandbox.write("data/logs/metrics.jsonl", format!("{start}\n"));
+    insta::assert_snapshot!("mod_not_any_more", ways(&sandbox));
+    is_loaded(&sandbox, "s-3");
+    assert!(ways(&sandbox).contains("✓ pruning        mod (at compaction)"), "{}", ways(&sandbox));
+}
+
+#[test]
+fn an_old_client_is_no_trouble() {
+    let _filters = of_the_machine();
+    let sandbox = Sandbox::new();
+    let client = sandbox.install("e2", "home/.claude/local/node_modules/@anthropic-ai/claude-code");
+    assert_eq!(sandbox.run(&["patch", "apply", "--no-smoke", client.to_str().unwrap()]).code, Some(0));
+    insta::assert_snapshot!("old_client", ways(&sandbox));
+    sandbox.write("home/.claude/settings.json", WITH_MOD);
+    insta::assert_snapshot!("old_client_with_mod", ways(&sandbox));
 }
 
 #[test]
