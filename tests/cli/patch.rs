@@ -192,9 +192,62 @@ fn list() {
     std::os::unix::fs::symlink(&on_path, sandbox.path("bin/claude")).unwrap();
     assert_eq!(sandbox.run(&["patch", "apply", "--no-smoke", text(&project)]).code, Some(0));
     assert_snapshot!("list_json", own(sandbox.run(&["patch", "list", "--json"])));
-    let said = sandbox.run(&["patch", "list"]);
-    let lines: Vec<&str> = said.stdout.lines().filter(|line| line.contains("[ROOT]")).collect();
-    assert_snapshot!("list", lines.join("\n"));
+    assert_snapshot!("list", list_of_own(&sandbox));
+}
+
+/// The list for people: the lines of clients in the sandbox, each with those that are indented below.
+fn list_of_own(sandbox: &Sandbox) -> String {
+    let mut is_own = false;
+    let said = sandbox.run(&["patch", "list"]).stdout;
+    let lines = said.lines().filter(|line| {
+        is_own = if line.starts_with("    ") { is_own } else { line.contains("[ROOT]") };
+        is_own
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_list_says_where_the_mod_works() {
+    let sandbox = Sandbox::new();
+    for (folder, version) in [("a", "2.1.213"), ("b", "2.1.280"), ("c", "2.1.330")] {
+        let client = sandbox.install("e4d", &format!("home/.claude/local/{folder}/node_modules/@anthropic-ai/claude-code"));
+        for file in [client.clone(), client.with_file_name("package.json")] {
+            let text = fs::read_to_string(&file).unwrap();
+            fs::write(&file, text.replace("2.1.213", version)).unwrap();
+        }
+        let folder = sandbox.path("home/.local/share/claude/versions");
+        fs::create_dir_all(&folder).unwrap();
+        fs::rename(client.parent().unwrap(), folder.join(version)).unwrap();
+    }
+    let indented = || {
+        let said = list_of_own(&sandbox);
+        let lines: Vec<_> = said.lines().filter(|line| line.starts_with("    ")).map(str::to_owned).collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{said}");
+        let mut lines: Vec<_> = lines.iter().map(|line| line.trim().to_owned()).collect();
+        // The system says in which order the folders are found.
+        lines.sort();
+        lines
+    };
+    let (old, variable) = ("the mod needs 2.1.295 or newer", "the mod needs CLAUDE_CODE_ENABLE_FUNCTION_HOOKS=1");
+    assert_eq!(indented(), [old, variable, "the mod works here: `ctxbridge mod install`"]);
+    sandbox.write("home/.claude/settings.json", r#"{ "enabledPlugins": { "ctxbridge@ctxbridge": true } }"#);
+    assert_eq!(indented(), ["the mod is installed, not loaded: `ctxbridge doctor`", old, variable]);
+    sandbox.write("data/mod/loaded.jsonl", "{\"at_ms\":1795000000000,\"session\":\"s\"}\n");
+    assert_eq!(indented(), ["the mod answers its compactions", old, variable]);
+    let all = sandbox.run(&["patch", "list", "--json"]).json();
+    let mut mods: Vec<_> = all["installations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|found| found["path"].as_str().unwrap().starts_with("[ROOT]"))
+        .map(|found| found["mod"].to_string())
+        .collect();
+    mods.sort();
+    assert_snapshot!(mods.join("\n"), @r#"
+    {"support":"no","in_force":false,"state":"client_too_old"}
+    {"support":"with_variable","in_force":false,"state":"loaded","at_ms":1795000000000}
+    {"support":"yes","in_force":true,"state":"loaded","at_ms":1795000000000}
+    "#);
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl ClientPathArg {
 }
 
 /// The client's settings of the user.
-fn user_settings() -> anyhow::Result<PathBuf> {
+pub(super) fn user_settings() -> anyhow::Result<PathBuf> {
     let config_dir = std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into);
     let places = SettingsPaths::new(paths::home_dir(), config_dir, Path::new("/"));
     Ok(places.file(SettingsScope::User)?)

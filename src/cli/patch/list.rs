@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
+use semver::Version;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{CommandOutcome, Output};
+use crate::cli::client_mod::user_settings;
 use crate::cli::output::{DIM, GOOD, styled};
+use crate::client_mod::install::{ENABLING_VARIABLE, FIRST_RELEASE, ReleaseSupport};
+use crate::client_mod::status::{ModStatus, mod_status};
 use ctxbridge_common::paths;
 use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::container::ContainerKind;
@@ -30,7 +34,18 @@ struct ListedClient {
     era: Option<&'static str>,
     state: Option<TargetState>,
     patches: Vec<String>,
+    #[serde(rename = "mod")]
+    module: Option<ListedMod>,
     problem: Option<String>,
+}
+
+/// The mod, as it is in a client.
+#[derive(Serialize)]
+struct ListedMod {
+    support: ReleaseSupport,
+    in_force: bool,
+    #[serde(flatten)]
+    status: ModStatus,
 }
 
 impl PatchListArgs {
@@ -39,13 +54,16 @@ impl PatchListArgs {
         let project = std::env::current_dir().ok();
         let installations = discover(project.as_deref());
         let notice = |text: &str| output.note(text);
-        let patcher = Patcher::new(&paths::data_dir()?, catalog, &notice);
+        let (data, settings) = (paths::data_dir()?, user_settings()?);
+        let patcher = Patcher::new(&data, catalog, &notice);
         let count = installations.len();
         let mut entries = Vec::new();
         for (index, installation) in installations.into_iter().enumerate() {
             // An executable that was not looked at before is read whole, which takes a second.
             output.progress(&format!("reading client {} of {count}, {}", index + 1, installation.path.display()));
-            entries.push(entry(installation, &patcher));
+            let version = installation.client.as_ref().ok().and_then(|target| target.version.as_ref());
+            let module = version.map(|version| listed_mod(&data, &settings, version, installation.on_path));
+            entries.push(ListedClient { module, ..entry(installation, &patcher) });
         }
         output.clear_progress();
         let found = !entries.is_empty();
@@ -74,6 +92,7 @@ fn entry(installation: Installation, patcher: &Patcher<'_>) -> ListedClient {
         era: None,
         state: None,
         patches: Vec::new(),
+        module: None,
         problem: None,
     };
     let target = match client {
@@ -95,6 +114,24 @@ fn entry(installation: Installation, patcher: &Patcher<'_>) -> ListedClient {
     entry.era = target.version.as_ref().and_then(era);
     entry.version = target.version.map(|version| version.to_string());
     entry
+}
+
+fn listed_mod(data: &Path, settings: &Path, version: &Version, on_path: bool) -> ListedMod {
+    let (support, status) = (ReleaseSupport::of(version), mod_status(data, settings, Some(version)));
+    ListedMod { support, in_force: status.is_in_force_in(support, on_path), status }
+}
+
+impl ListedMod {
+    /// At most 53 characters, for they are indented.
+    fn text(&self) -> String {
+        match (&self.status, self.support) {
+            _ if self.in_force => "the mod answers its compactions".to_owned(),
+            (_, ReleaseSupport::No) => format!("the mod needs {FIRST_RELEASE} or newer"),
+            (_, ReleaseSupport::WithVariable) => format!("the mod needs {ENABLING_VARIABLE}=1"),
+            (ModStatus::NotInstalled | ModStatus::UnknownClient, _) => "the mod works here: `ctxbridge mod install`".to_owned(),
+            _ => "the mod is installed, not loaded: `ctxbridge doctor`".to_owned(),
+        }
+    }
 }
 
 /// Formats a path for people and JSON. Paths that are not Unicode are shown lossily.
@@ -121,6 +158,9 @@ fn tell(entry: &ListedClient, output: &mut Output) -> anyhow::Result<()> {
     for path in &entry.same_file {
         let told = format!("{:<26} the same file as {}, which a patch leaves as it is", "", path);
         output.line(styled(DIM, told))?;
+    }
+    if let Some(module) = &entry.module {
+        output.line(styled(DIM, format!("{:<26} {}", "", module.text())))?;
     }
     if let Some(problem) = &entry.problem {
         output.line(styled(DIM, format!("{:<26} {problem}", "")))?;
