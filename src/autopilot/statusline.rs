@@ -13,6 +13,7 @@ use super::chart::{DIM, PLAIN, phase_color};
 use super::report::{percent_text, rate_text};
 use super::state::share_of;
 use super::{ContextUsage, Phase, Point, Trend, WindowState, WindowStateStore, sparkline, tokens_text, usage_at_end, window_of};
+use crate::client_mod::way::PruningWay;
 use ctxbridge_config::{self as config, WINDOW_RANGE};
 use ctxbridge_prune::window::DEFAULT_WINDOW_TOKENS;
 
@@ -74,8 +75,8 @@ pub struct StatusLine {
     pub optimize_cycles: u64,
     /// State of the prompt's cache, if known.
     pub cache: Option<PromptCache>,
-    /// `true` if the client is patched; `None` if unknown.
-    pub patched: Option<bool>,
+    /// The way in which the context is kept small; `None` if unknown.
+    pub way: Option<PruningWay>,
 }
 
 impl StatuslineInput {
@@ -142,7 +143,7 @@ fn count(value: &Value) -> Option<u64> {
 pub fn gather(
     input: &StatuslineInput,
     store: Option<&WindowStateStore>,
-    patched: Option<bool>,
+    way: Option<PruningWay>,
     compact_window: Option<u64>,
     config: &config::AutopilotSettings,
 ) -> StatusLine {
@@ -165,7 +166,7 @@ pub fn gather(
     let exceeding = if input.exceeds_200k && told.is_none() { DEFAULT_WINDOW_TOKENS + 1 } else { 0 };
     let window = window_of(config, told, None, &known, tokens.unwrap_or(0).max(exceeding));
     let window = compact_window.map_or(window, |smaller| window.min(smaller));
-    StatusLine::of(input, tokens, window, &state, patched, config)
+    StatusLine::of(input, tokens, window, &state, way, config)
 }
 
 /// Returns the tokens if the client gives none. The transcript is newer than the state, which is as of the last hook.
@@ -184,7 +185,7 @@ impl StatusLine {
         tokens: Option<u64>,
         window: u64,
         state: &WindowState,
-        patched: Option<bool>,
+        way: Option<PruningWay>,
         config: &config::AutopilotSettings,
     ) -> Self {
         // What hooks measured when the prompt was sent, and what there is now, which belongs to the turn that follows from it.
@@ -202,7 +203,7 @@ impl StatusLine {
             trend: Trend::of(&points, window),
             optimize_cycles: state.prune_count,
             cache: input.cache,
-            patched,
+            way,
         }
     }
 
@@ -238,10 +239,9 @@ impl StatusLine {
         if self.optimize_cycles > 0 {
             parts.push(format!("{DIM}{} optimized{PLAIN}", self.optimize_cycles));
         }
-        match self.patched {
-            Some(true) => parts.push(format!("{DIM}patched{PLAIN}")),
-            Some(false) => parts.push(format!("{}unpatched{PLAIN}", super::chart::phase_color(Phase::Warn))),
-            None => {}
+        if let Some(way) = self.way {
+            let color = if way == PruningWay::Neither { super::chart::phase_color(Phase::Warn) } else { DIM };
+            parts.push(format!("{color}{}{PLAIN}", way.mark()));
         }
         parts.join(&format!(" {DIM}·{PLAIN} "))
     }

@@ -5,11 +5,12 @@ use std::io::{self, IsTerminal, Read, Write};
 use anstream::ColorChoice;
 use serde_json::json;
 
+use super::client_mod::user_settings;
 use super::{CommandOutcome, Output};
 use crate::autopilot::{FALLBACK, StatusLine, StatuslineInput, WindowStateStore, compact_window_tokens, gather, percent};
+use crate::client_mod::way::PruningWay;
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources};
-use ctxbridge_patch::notice::quick_state;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example, in Claude Code's settings.json:
@@ -44,10 +45,12 @@ fn look(input: &StatuslineInput) -> StatusLine {
     let cwd = std::env::current_dir().ok();
     let config = Config::load(&ConfigSources::of_process(cwd.as_deref()));
     let data_dir = paths::data_dir().ok();
-    let path = std::env::var_os("PATH");
-    let patched = data_dir.as_deref().and_then(|folder| quick_state(folder, path.as_deref(), input.version.as_deref()));
+    let (path, settings) = (std::env::var_os("PATH"), user_settings().ok());
+    let way = data_dir
+        .as_deref()
+        .and_then(|folder| PruningWay::quick(folder, settings.as_deref(), path.as_deref(), input.version.as_deref()));
     let store = data_dir.as_deref().map(WindowStateStore::in_dir);
-    gather(input, store.as_ref(), patched, compact_window_tokens(), &config.autopilot)
+    gather(input, store.as_ref(), way, compact_window_tokens(), &config.autopilot)
 }
 
 fn read_input() -> Option<Vec<u8>> {
@@ -74,6 +77,7 @@ fn has_color() -> bool {
 fn as_json(line: &StatusLine) -> serde_json::Value {
     json!({
         "tokens": line.tokens, "window": line.window, "used_percentage": line.share().map(percent),
-        "phase": line.phase, "trend": line.trend, "optimize_cycles": line.optimize_cycles, "patched": line.patched,
+        "phase": line.phase, "trend": line.trend, "optimize_cycles": line.optimize_cycles,
+        "patched": line.way.map(PruningWay::is_patched), "way": line.way,
     })
 }

@@ -89,9 +89,35 @@ fn the_statusline_shows_the_client_s_figures() {
         "turns_left": 0
       },
       "optimize_cycles": 1,
-      "patched": false
+      "patched": false,
+      "way": "neither"
     }
     "#);
+}
+
+/// A mark of the mod, and settings that enable it; both are small.
+#[test]
+fn the_statusline_shows_the_way_in_force() {
+    let sandbox = Sandbox::new();
+    let line = |version: &str| {
+        let mut told = input();
+        told["version"] = json!(version);
+        let line = statusline(&sandbox, &told.to_string());
+        line.trim_end().rsplit(" · ").next().unwrap().to_owned()
+    };
+    sandbox.write("home/.claude/settings.json", r#"{ "enabledPlugins": { "ctxbridge@ctxbridge": true } }"#);
+    assert_eq!(line("2.1.330"), "unpatched", "no session has loaded it");
+    sandbox.write("data/mod/loaded.jsonl", "{\"at_ms\":1795000000000,\"session\":\"s\"}\n");
+    assert_eq!((line("2.1.330").as_str(), line("2.1.200").as_str()), ("mod", "unpatched"));
+    let client = sandbox.install("e2", "client");
+    std::os::unix::fs::symlink(&client, sandbox.path("bin/claude")).unwrap();
+    sandbox.cli(&["patch", "apply", "--no-smoke", "-q"]);
+    assert_eq!(line("2.1.45"), "patched");
+    let json = run(sandbox.command(&["statusline", "--json"]), input().to_string().as_bytes(), 0);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["patched"], &json["way"]), (&json!(false), &json!("mod")));
+    sandbox.write("home/.claude/settings.json", "{ broken");
+    assert_eq!(line("2.1.330"), "unpatched");
 }
 
 /// Hooks are not told the window, so the statusline keeps it for them.
