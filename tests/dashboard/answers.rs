@@ -25,6 +25,13 @@ fn shape(value: &Value) -> Value {
     }
 }
 
+/// Compactions that the mod was asked about, one of them with a hostile reason.
+pub fn asked_compactions(sandbox: &Sandbox) {
+    let line = |after: Option<u32>, reason: Option<&str>| json!({ "at_ms": 1_795_000_000_000_i64, "session": HOSTILE, "cause": "auto", "messages_before": 90, "messages_after": after, "reason": reason });
+    let lines = [line(Some(12), None), line(None, Some(&format!("{HOSTILE}\u{1b}[31m\n")))];
+    sandbox.write("data/mod/answers.jsonl", lines.map(|line| format!("{line}\n")).concat());
+}
+
 /// Two turns in a folder with a hostile name.
 pub fn hostile(sandbox: &Sandbox) -> String {
     let id = session_id(7);
@@ -89,6 +96,7 @@ fn answers_have_their_shapes() {
     let id = sandbox.generate(Kind::Chat, 60, 1).remove(0).id;
     import(&sandbox);
     metrics(&sandbox, 20);
+    asked_compactions(&sandbox);
     sandbox.cli(&["archive", "search", "the"]);
     let served = Served::start(&sandbox);
     let overview = served.json("api/overview", 200);
@@ -102,7 +110,7 @@ fn answers_have_their_shapes() {
         "savings": shape(&served.json(&format!("api/savings/{id}"), 200)),
         "total": shape(&served.json("api/total", 200)),
         "search": shape(&served.json("api/search/the%20journal", 200)),
-        "state": shape(&served.json("api/state", 200)["checks"][0]),
+        "state": shape(&served.json("api/state", 200)),
     });
     assert_snapshot!(serde_json::to_string(&all).unwrap().replace("},\"", "},\n\""), @r#"
     {"overview":{"is_empty":"bool","sessions":"number","turns":"number","compactions":"number","bytes_raw":"number","bytes_stored":"number","tiers":[{"tier":"text","segments_bytes":"number","database_bytes":"number","index_bytes":"number","vectors_bytes":"number"}],"days":[{"day":"text","done":"number","blocked":"number","announced":"number"}],"learnings":[],"capture":{"all":{"name":"text","runs":"number","failed":"number","p50_ms":"number","p95_ms":"number"},
@@ -116,7 +124,7 @@ fn answers_have_their_shapes() {
     "total":{"sessions":"number","pending":"number","left_out":"number","sentence":"text","tally":"text","prices_dated":"text","without":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number"},
     "pruned":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number"}},
     "search":{"hits":[{"handle":"text","session":"text","at_ms":"number","summary":"text","pieces":["text"]}],"notes":[]},
-    "state":{"id":"text","status":"text","detail":"text","next":"null"}}
+    "state":{"checks":[{"id":"text","status":"text","detail":"text","next":"null"}],"compactions":{"answered":"number","left":"number","newest":[{"at_ms":"number","session":"text","cause":"text","messages_before":"number","messages_after":"null","reason":"text"}]}}}
     "#);
 }
 
@@ -199,6 +207,10 @@ pub fn hostile_text_comes_back_as_json_text() {
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")), "{path}: {answer:?}");
         serde_json::from_str::<Value>(&answer.body).unwrap();
     }
+    asked_compactions(&sandbox);
+    let compactions = &served.json("api/state", 200)["compactions"];
+    assert_eq!((&compactions["answered"], &compactions["left"]), (&json!(1), &json!(1)));
+    assert_eq!(compactions["newest"][0]["reason"], json!(format!("{HOSTILE}\\u{{1b}}[31m")), "{compactions}");
     let session = &served.json("api/sessions", 200)["sessions"][0];
     assert!(
         session["folder"].as_str().unwrap().contains(HOSTILE) && session["title"].as_str().unwrap().contains(HOSTILE),

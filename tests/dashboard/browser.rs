@@ -9,7 +9,7 @@ use ctxbridge_testkit::files::bring;
 use ctxbridge_testkit::sandbox::Sandbox;
 use ctxbridge_testkit::transcript::Kind;
 
-use crate::dashboard::answers::{hostile, import, metrics};
+use crate::dashboard::answers::{asked_compactions, hostile, import, metrics};
 use crate::dashboard::place::Served;
 
 const NEXT: &str =
@@ -70,6 +70,7 @@ fn lived_in() -> Sandbox {
     }
     import(&sandbox);
     metrics(&sandbox, 60);
+    asked_compactions(&sandbox);
     // Those of the generator are of its own time, and the page shows the last 30 days.
     let db = rusqlite::Connection::open(sandbox.database()).unwrap();
     let now = jiff::Timestamp::now().as_millisecond();

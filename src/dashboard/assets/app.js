@@ -5,7 +5,7 @@ import { byId, bytes, el, many, ms, number, percent, table, time, tokens, usd } 
 
 /** How often to ask whether something changed; nothing is asked while nobody looks. */
 const EVERY_MS = 3000;
-/** How often to look at patch and hooks, which takes longer. */
+/** How often to look at patch, mod and hooks, which takes longer. */
 const STATE_EVERY_MS = 5 * 60 * 1000;
 
 const MARKS = {
@@ -274,7 +274,7 @@ function savings({ without, pruned, saved_tokens, saved_usd, answers, model, pri
   });
 }
 
-// Patch and hooks.
+// Patch, mod and hooks.
 
 async function state() {
   stateAt = performance.now();
@@ -283,11 +283,24 @@ async function state() {
     el("li", { class: status }, el("span", { class: "badge" }, words[status]), el("strong", {}, id.replaceAll("_", " ")), " ", detail,
       next ? el("span", { class: "muted" }, ` – ${next}`) : null);
   try {
-    const { checks } = await ask("state");
+    const { checks, compactions } = await ask("state");
     byId("state").replaceChildren(...checks.map(check));
+    asked(compactions);
   } catch (error) {
     byId("state").replaceChildren(el("li", { class: "failed" }, error.message));
   }
+}
+
+function asked({ answered, left, newest }) {
+  byId("asked").hidden = newest.length === 0;
+  byId("asked-about").textContent = `${many(answered, "compaction")} answered, without a summary; left to the client: ${number(left)}.`;
+  const became = (it) => `${many(it.messages_before, "message")} became ${number(it.messages_after)}`;
+  const compaction = (it) => {
+    const isLeft = it.messages_after == null;
+    return el("li", { class: isLeft ? "warning" : "ok" }, el("span", { class: "badge" }, isLeft ? "left" : "answered"), el("strong", {}, time(it.at_ms)),
+      ` ${isLeft ? it.reason ?? "?" : became(it)}`, el("span", { class: "muted" }, ` – session ${short(it.session)}, ${it.cause ?? "?"}`));
+  };
+  byId("asked-newest").replaceChildren(...newest.map(compaction));
 }
 
 // Live.

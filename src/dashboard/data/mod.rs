@@ -7,6 +7,7 @@ times of the files tell whether anything has changed.
 
 mod context;
 mod metrics;
+mod mod_compactions;
 mod overview;
 mod savings;
 mod search;
@@ -37,13 +38,14 @@ use ctxbridge_prune::simulate::prices::PricesError;
 
 pub use context::{ContextMark, ContextSeries, downsample};
 pub use metrics::{HookRunReport, HookRunStats};
+pub use mod_compactions::{AskedCompaction, ModCompactions};
 pub use overview::{DayCompactions, Overview, TierUsage};
 pub use savings::Savings;
 pub use search::{DashboardHits, SearchHit};
 pub use sessions::{ListedSession, SessionList};
 pub use total::TotalSavings;
 
-/// Time for which the state of patch and hooks is cached: examining them takes seconds.
+/// Time for which the state of patch, mod and hooks is cached: examining them takes seconds.
 const HEALTH_CACHE_DURATION: Duration = Duration::from_secs(60);
 
 /// Locations and settings of the dashboard.
@@ -111,11 +113,13 @@ pub struct DashboardService {
     is_replaying_all: AtomicBool,
 }
 
-/// State of patch and hooks, as `doctor` reports it.
+/// State of patch, mod and hooks, as `doctor` reports it.
 #[derive(Clone, Debug, Serialize)]
 pub struct HealthReport {
     /// The checks, in the order in which they were made.
     pub checks: Vec<HealthCheck>,
+    /// Compactions that the mod was asked about.
+    pub compactions: ModCompactions,
 }
 
 impl DashboardService {
@@ -145,13 +149,14 @@ impl DashboardService {
         ctxbridge_common::digest::of_bytes(format!("{stamps:?}").as_bytes()).to_string()[..16].to_owned()
     }
 
-    /// The state of patch and hooks.
+    /// The state of patch, mod and hooks.
     pub fn health_report(&self) -> Result<HealthReport, DataError> {
         let mut looked = lock(&self.looked);
         if let Some((_, state)) = looked.as_ref().filter(|(at, _)| at.elapsed() < HEALTH_CACHE_DURATION) {
             return Ok(state.clone());
         }
-        let state = HealthReport { checks: doctor::run_checks(&(self.source.surroundings)(), &|_| {}) };
+        let checks = doctor::run_checks(&(self.source.surroundings)(), &|_| {});
+        let state = HealthReport { checks, compactions: ModCompactions::read(&self.source.data) };
         *looked = Some((Instant::now(), state.clone()));
         Ok(state)
     }

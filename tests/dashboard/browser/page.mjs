@@ -47,6 +47,10 @@ const cases = {
       await page.waitForFunction(() => /3 sessions.*the same/.test(document.querySelector("#total-about").textContent), null, { timeout: 60_000 });
       assert.match(await page.locator("#context .legend").innerText(), /compaction/);
       await page.waitForSelector("#state .badge");
+      await page.waitForSelector("#asked-newest .badge");
+      const asked = await page.locator("#asked").innerText();
+      assert.match(asked, /1 compaction answered.*90 messages became 12/s);
+      assert(asked.includes("<img src=x"), asked);
       await page.locator("#replay").click();
       await page.waitForSelector("#savings canvas");
       assert.match(await page.locator("#saved").innerText(), /\$\d.*tokens/);
