@@ -15,6 +15,7 @@ mod history;
 mod index;
 mod kill;
 pub(crate) mod lines;
+mod mods;
 mod paths;
 mod pieces;
 mod pins;

@@ -11,9 +11,13 @@ mod branches;
 #[cfg(unix)]
 mod claude_flow;
 #[cfg(unix)]
+mod compaction;
+#[cfg(unix)]
 mod gate;
 #[cfg(unix)]
 mod mcp;
+#[cfg(unix)]
+mod mod_install;
 #[cfg(unix)]
 mod pipeline;
 mod prune;

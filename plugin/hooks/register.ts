@@ -8,6 +8,8 @@ type Compaction = { trigger: string; instructions?: string; agentId?: string; me
 type Answer = { messages?: (Row | { row: number })[] }
 
 const PROGRAM = 'ctxbridge'
+// The wish of the plugin ctxbridge-threshold, which wants no summary.
+const WISH = 'ctxbridge: fold'
 
 // What the program needs of a row: results stand in the client's rows twice.
 const plain = ({ role, text, toolUses, toolResults, handle }: Row): Row => ({
@@ -28,11 +30,13 @@ export const register = (on) => {
 
   on('session.compact', async ($, e: Compaction, next) => {
     if (e.trigger === 'precompute') return { skip: 'ctxbridge answers when it is time' }
-    if (e.instructions?.trim()) return next(e)
+    const isWished = e.trigger === 'plugin' && e.instructions === WISH
+    if (e.instructions?.trim() && !isWished) return next(e)
     const { trigger, agentId: agent_id } = e
     const asked = { session_id: await $.session.id(), cwd: await $.session.cwd(), trigger, agent_id, messages: e.messages.map(plain) }
     const { exitCode, stdout } = await $.process.run([PROGRAM, 'mod', 'answer'], { stdin: JSON.stringify(asked), timeoutMs: 8000 })
     const answer: Answer = exitCode === 0 ? JSON.parse(stdout) : {}
-    return answer.messages ? { messages: answer.messages.map((m) => ('row' in m ? e.messages[m.row] : m)) } : next(e)
+    if (answer.messages) return { messages: answer.messages.map((m) => ('row' in m ? e.messages[m.row] : m)) }
+    return isWished ? { skip: 'folding would not free enough' } : next(e)
   }).catch(($, e, next) => next(e))
 }

@@ -17,6 +17,7 @@ use super::message_text;
 use super::store::StoreError;
 use crate::store::StoreReader;
 use ctxbridge_prune::RangeHandle;
+use ctxbridge_transcript::{RepeatedRows, read_line};
 
 /// The original messages behind a handle.
 #[derive(Clone, Debug, PartialEq)]
@@ -211,7 +212,7 @@ impl<'r> RangeSearch<'r> {
     fn take(&mut self, bytes: &[u8], path: &Path) -> bool {
         let records: Vec<Value> = bytes.split(|byte| *byte == b'\n').filter_map(handle_lookup::parse).collect();
         let session = records.first().and_then(session_of).map(str::to_owned);
-        let messages = messages_of(&records);
+        let messages = messages_of(&records, &repeated_in(bytes));
         if !messages.is_empty() {
             self.found = Some(OriginalMessages { messages, session, path: path.to_owned() });
         }
@@ -249,8 +250,21 @@ fn text_of<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
     value.get(name)?.as_str()
 }
 
+/// Ids of the rows in some bytes of a transcript that were said before: in a range over a compaction, each message comes once.
+fn repeated_in(bytes: &[u8]) -> HashSet<String> {
+    let (mut rows, mut ids) = (RepeatedRows::default(), HashSet::new());
+    for line in bytes.split(|byte| *byte == b'\n') {
+        read_line(line, &mut |_, record| {
+            if rows.includes(record) {
+                ids.extend(record.uuid().map(str::to_owned));
+            }
+        });
+    }
+    ids
+}
+
 /// The messages of the conversation among these records, of which the first and the last are surely such.
-fn messages_of(records: &[Value]) -> Vec<OriginalMessage> {
+fn messages_of(records: &[Value], repeated: &HashSet<String>) -> Vec<OriginalMessage> {
     let Some(begin) = records.first() else { return Vec::new() };
     let speaker =
         |record: &Value| (record.get("isSidechain") == Some(&Value::Bool(true)), text_of(record, "agentId").map(str::to_owned));
@@ -264,7 +278,8 @@ fn messages_of(records: &[Value]) -> Vec<OriginalMessage> {
         else {
             continue;
         };
-        if branch.as_ref().is_some_and(|branch| !branch.has(record)) || !seen.insert(uuid) {
+        let is_aside = branch.as_ref().is_some_and(|branch| !branch.has(record)) || repeated.contains(uuid);
+        if is_aside || !seen.insert(uuid) {
             continue;
         }
         let mut named = Vec::new();
@@ -306,8 +321,9 @@ impl<'v> Branch<'v> {
     /// Follows the records back; `None` if that does not lead to the first one, as in old transcripts that name no parents.
     fn of(records: &[&'v Value]) -> Option<Self> {
         let id = |record: &&'v Value| text_of(record, "uuid");
-        let parents: HashMap<&str, &str> =
-            records.iter().filter_map(|record| Some((id(record)?, text_of(record, "parentUuid")?))).collect();
+        // A compaction follows what was said before it.
+        let parent = |record: &&'v Value| text_of(record, "parentUuid").or_else(|| text_of(record, "logicalParentUuid"));
+        let parents: HashMap<&str, &str> = records.iter().filter_map(|record| Some((id(record)?, parent(record)?))).collect();
         let first = id(records.first()?)?;
         let mut at = id(records.last()?)?;
         let mut ids = HashSet::from([at]);
@@ -376,7 +392,7 @@ mod tests {
     }
 
     fn found(records: &[Value]) -> Vec<String> {
-        messages_of(records).into_iter().map(|message| message.uuid[7..8].to_owned()).collect()
+        messages_of(records, &HashSet::new()).into_iter().map(|message| message.uuid[7..8].to_owned()).collect()
     }
 
     #[test]

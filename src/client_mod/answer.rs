@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use memchr::memmem;
 use serde::Deserialize;
 
-use super::state::{AnsweredCompaction, ModState};
 use crate::autopilot::WindowStateStore;
+use crate::hook::mod_state::{AnsweredCompaction, ModState};
 use crate::hook::{HookContext, HookError};
 use ctxbridge_archive::transcript_paths;
 use ctxbridge_prune::compaction::{self, AnswerRow, Declined, Row};

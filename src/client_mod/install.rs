@@ -14,7 +14,7 @@ use semver::Version;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::plugin::{Marketplace, NAME};
+use super::plugin::{Marketplace, NAME, PluginValues, THRESHOLD_NAME};
 use crate::hook::settings::subprocess;
 use ctxbridge_common::{files, paths};
 use ctxbridge_patch::install::Target;
@@ -115,26 +115,29 @@ pub enum InstalledPlugin {
 }
 
 impl ModInstaller<'_> {
-    /// Installs the plugin for the user, with the path of a program.
+    /// Installs the plugin for the user, and the one for a threshold of theirs.
     ///
     /// # Errors
     /// If the client is too old, or one of its commands fails.
-    pub fn install(&self, program: &Path) -> Result<(InstalledPlugin, ReleaseSupport), InstallError> {
+    pub fn install(&self, values: PluginValues<'_>) -> Result<(InstalledPlugin, ReleaseSupport), InstallError> {
         let support = self.support()?;
         let marketplace = Marketplace::in_dir(self.data);
         let was_installed = self.is_enabled();
-        if was_installed && marketplace.is_current(program) {
+        if was_installed && marketplace.is_current(values) {
             return Ok((InstalledPlugin::Unchanged, support));
         }
         if was_installed {
-            self.run(&["plugin", "uninstall", &id()])?;
+            self.remove_plugins()?;
         } else {
             self.keep_settings()?;
         }
         let write = |cause| InstallError::Write { path: marketplace.folder.clone(), cause };
-        marketplace.write(program).map_err(write)?;
+        marketplace.write(values).map_err(write)?;
         self.run(&["plugin", "marketplace", "add", &marketplace.folder.to_string_lossy()])?;
-        self.run(&["plugin", "install", &id()])?;
+        self.run(&["plugin", "install", &id(NAME)])?;
+        if values.threshold_tokens.is_some() {
+            self.run(&["plugin", "install", &id(THRESHOLD_NAME)])?;
+        }
         Ok((if was_installed { InstalledPlugin::Updated } else { InstalledPlugin::New }, support))
     }
 
@@ -145,16 +148,21 @@ impl ModInstaller<'_> {
     pub fn uninstall(&self) -> Result<bool, InstallError> {
         let marketplace = Marketplace::in_dir(self.data);
         let was_installed = self.is_enabled() || marketplace.folder.exists();
-        if self.is_enabled() {
-            self.run(&["plugin", "uninstall", &id()])?;
-        }
         if was_installed {
-            // It may be gone from the client already.
-            self.run(&["plugin", "marketplace", "remove", NAME]).ok();
+            self.remove_plugins()?;
         }
         self.put_settings_back()?;
         marketplace.remove().map_err(|cause| InstallError::Write { path: marketplace.folder.clone(), cause })?;
         Ok(was_installed)
+    }
+
+    fn remove_plugins(&self) -> Result<(), InstallError> {
+        for name in [THRESHOLD_NAME, NAME].into_iter().filter(|name| has(self.settings, name)) {
+            self.run(&["plugin", "uninstall", &id(name)])?;
+        }
+        // It may be gone from the client already.
+        self.run(&["plugin", "marketplace", "remove", NAME]).ok();
+        Ok(())
     }
 
     /// `true` if the user's settings enable it.
@@ -214,13 +222,17 @@ impl ModInstaller<'_> {
 
 /// `true` if a settings file enables the plugin.
 pub fn is_enabled(settings: &Path) -> bool {
-    let settings: Value = fs::read(settings).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-    settings["enabledPlugins"][id()] == true
+    has(settings, NAME)
 }
 
-/// Name by which the client knows it.
-fn id() -> String {
-    format!("{NAME}@{NAME}")
+fn has(settings: &Path, name: &str) -> bool {
+    let settings: Value = fs::read(settings).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    settings["enabledPlugins"][id(name)] == true
+}
+
+/// Name by which the client knows a plugin of ours.
+fn id(name: &str) -> String {
+    format!("{name}@{NAME}")
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The files of the plugin, for a folder of ours: with the path of this program in the place of its name.
+//! The files of the plugins, for a folder of ours: with the path of this program in the place of its name.
 
 use std::fs;
 use std::io;
@@ -10,9 +10,12 @@ use serde_json::{Value, json};
 use ctxbridge_common::{files, paths};
 
 static PLUGIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/plugin");
+static THRESHOLD_PLUGIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/plugin-threshold");
 
-/// Name of the marketplace that has the plugin, and of the plugin in it.
+/// Name of the marketplace that has the plugins, and of the plugin that answers.
 pub const NAME: &str = "ctxbridge";
+/// Name of the plugin that asks for a compaction at a threshold of the user's.
+pub const THRESHOLD_NAME: &str = "ctxbridge-threshold";
 
 /// Name of the program in the plugin's files, which runs if it is on the PATH.
 const PROGRAM: &str = "ctxbridge";
@@ -21,12 +24,23 @@ const PROGRAM: &str = "ctxbridge";
 const HOOKS: [&str; 2] = ["hooks/hooks.json", "hooks/post-compact.json"];
 const MODULE: &str = "hooks/register.ts";
 const MCP: &str = ".mcp.json";
+/// File of the other plugin with the threshold.
+const THRESHOLD_MODULE: &str = "hooks/threshold.ts";
 
-/// The marketplace in our data folder: a folder with the plugin in it.
+/// The marketplace in our data folder: a folder with the plugins in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marketplace {
     /// The folder.
     pub folder: PathBuf,
+}
+
+/// Values that are written into the plugins' files.
+#[derive(Debug, Clone, Copy)]
+pub struct PluginValues<'a> {
+    /// Path of this program.
+    pub program: &'a Path,
+    /// Tokens at which a compaction is asked for; `None` leaves out the plugin that does.
+    pub threshold_tokens: Option<u64>,
 }
 
 impl Marketplace {
@@ -41,16 +55,19 @@ impl Marketplace {
     }
 
     /// `true` if it is there, as this version of the program writes it.
-    pub fn is_current(&self, program: &Path) -> bool {
-        self.files(program).iter().all(|(path, text)| fs::read(path).is_ok_and(|found| found == text.as_bytes()))
+    pub fn is_current(&self, values: PluginValues<'_>) -> bool {
+        let has_other = self.folder.join(THRESHOLD_NAME).exists();
+        has_other == values.threshold_tokens.is_some()
+            && self.files(values).iter().all(|(path, text)| fs::read(path).is_ok_and(|found| found == text.as_bytes()))
     }
 
-    /// Writes the files, with the path of a program.
+    /// Writes the files, and removes those of before.
     ///
     /// # Errors
     /// If the folder cannot be written.
-    pub fn write(&self, program: &Path) -> io::Result<()> {
-        for (path, text) in self.files(program) {
+    pub fn write(&self, values: PluginValues<'_>) -> io::Result<()> {
+        self.remove()?;
+        for (path, text) in self.files(values) {
             path.parent().map_or(Ok(()), paths::create_private_dir)?;
             files::replace(&path, text.as_bytes())?;
         }
@@ -68,32 +85,43 @@ impl Marketplace {
         }
     }
 
-    fn files(&self, program: &Path) -> Vec<(PathBuf, String)> {
-        let plugin = self.plugin();
-        let mut files = vec![(self.folder.join(".claude-plugin").join("marketplace.json"), marketplace())];
-        let mut folders = vec![&PLUGIN];
-        while let Some(folder) = folders.pop() {
-            folders.extend(folder.dirs());
-            for file in folder.files() {
-                let text = with_program(
-                    &file.path().to_string_lossy().replace('\\', "/"),
-                    file.contents_utf8().unwrap_or_default(),
-                    program,
-                );
-                files.push((plugin.join(file.path()), text));
-            }
+    fn files(&self, values: PluginValues<'_>) -> Vec<(PathBuf, String)> {
+        let mut files = Vec::new();
+        let mut offered = vec![(NAME, "Answers compactions without a summary, archives every turn, and finds turns again")];
+        for_each_file(&PLUGIN, &mut |name, text| {
+            files.push((self.plugin().join(name), with_program(name, text, values.program)));
+        });
+        if let Some(tokens) = values.threshold_tokens {
+            offered.push((THRESHOLD_NAME, "Asks ctxbridge to fold between turns, at a threshold of your own"));
+            for_each_file(&THRESHOLD_PLUGIN, &mut |name, text| {
+                let text = if name == THRESHOLD_MODULE {
+                    text.replace("const THRESHOLD_TOKENS = Infinity", &format!("const THRESHOLD_TOKENS = {tokens}"))
+                } else {
+                    text.to_owned()
+                };
+                files.push((self.folder.join(THRESHOLD_NAME).join(name), text));
+            });
         }
+        files.push((self.folder.join(".claude-plugin").join("marketplace.json"), marketplace(&offered)));
         files
     }
 }
 
-fn marketplace() -> String {
-    let description = "Answers compactions without a summary, archives every turn, and finds turns again";
+fn for_each_file(folder: &Dir<'_>, sink: &mut dyn FnMut(&str, &str)) {
+    for file in folder.files() {
+        sink(&file.path().to_string_lossy().replace('\\', "/"), file.contents_utf8().unwrap_or_default());
+    }
+    folder.dirs().for_each(|folder| for_each_file(folder, sink));
+}
+
+fn marketplace(offered: &[(&str, &str)]) -> String {
+    let plugin =
+        |(name, description): &(&str, &str)| json!({ "name": name, "source": format!("./{name}"), "description": description });
     pretty(&json!({
         "name": NAME,
         "owner": { "name": NAME },
         "metadata": { "description": "ctxbridge, as it is installed on this machine" },
-        "plugins": [{ "name": NAME, "source": format!("./{NAME}"), "description": description }],
+        "plugins": offered.iter().map(plugin).collect::<Vec<_>>(),
     }))
 }
 
@@ -135,39 +163,61 @@ fn pretty(value: &Value) -> String {
 mod tests {
     use super::*;
 
+    fn read(path: &Path) -> String {
+        fs::read_to_string(path).expect("there")
+    }
+
+    fn json_of(path: &Path) -> Value {
+        serde_json::from_str(&read(path)).expect("JSON")
+    }
+
     #[test]
     fn every_file_that_runs_the_program_has_its_path() {
         let data = tempfile::tempdir().expect("a folder");
         let marketplace = Marketplace::in_dir(data.path());
-        let program = Path::new("/opt/my tools/ctxbridge");
-        assert!(!marketplace.is_current(program));
-        marketplace.write(program).expect("written");
-        assert!(marketplace.is_current(program) && !marketplace.is_current(Path::new("/bin/ctxbridge")));
-        let read = |name: &str| fs::read_to_string(marketplace.plugin().join(name)).expect("there");
+        let values = PluginValues { program: Path::new("/opt/my tools/ctxbridge"), threshold_tokens: None };
+        assert!(!marketplace.is_current(values));
+        marketplace.write(values).expect("written");
+        assert!(marketplace.is_current(values));
+        assert!(!marketplace.is_current(PluginValues { program: Path::new("/bin/ctxbridge"), ..values }));
+        let plugin = marketplace.plugin();
         for name in HOOKS {
-            let hooks: Value = serde_json::from_str(&read(name)).expect("JSON");
-            let events = hooks["hooks"].as_object().expect("events");
-            let commands: Vec<String> = events
-                .values()
-                .flat_map(|groups| {
-                    hooks_of(&mut groups.clone())
-                        .into_iter()
-                        .map(|hook| hook["command"].as_str().unwrap_or_default().to_owned())
-                        .collect::<Vec<_>>()
-                })
-                .collect();
+            let mut hooks = json_of(&plugin.join(name));
+            let groups = hooks["hooks"].as_object_mut().expect("events").values_mut();
+            let commands: Vec<String> =
+                groups.flat_map(hooks_of).map(|hook| hook["command"].as_str().unwrap_or_default().to_owned()).collect();
             assert!(!commands.is_empty());
             assert!(commands.iter().all(|command| command.starts_with("\"/opt/my tools/ctxbridge\" hook ")), "{commands:?}");
         }
-        assert!(read(MODULE).contains("const PROGRAM = \"/opt/my tools/ctxbridge\"\n"));
-        let mcp: Value = serde_json::from_str(&read(MCP)).expect("JSON");
-        assert_eq!(mcp["mcpServers"]["ctxbridge"]["command"], "/opt/my tools/ctxbridge");
-        let offered: Value =
-            serde_json::from_str(&fs::read_to_string(marketplace.folder.join(".claude-plugin/marketplace.json")).expect("there"))
-                .expect("JSON");
-        assert_eq!(offered["plugins"][0]["source"], "./ctxbridge");
+        assert!(read(&plugin.join(MODULE)).contains("const PROGRAM = \"/opt/my tools/ctxbridge\"\n"));
+        assert_eq!(json_of(&plugin.join(MCP))["mcpServers"]["ctxbridge"]["command"], "/opt/my tools/ctxbridge");
         marketplace.remove().expect("removed");
         marketplace.remove().expect("nothing to do");
         assert!(!marketplace.folder.exists());
+    }
+
+    #[test]
+    fn a_threshold_brings_another_plugin_and_none_takes_it_away() {
+        let data = tempfile::tempdir().expect("a folder");
+        let marketplace = Marketplace::in_dir(data.path());
+        let without = PluginValues { program: Path::new("/bin/ctxbridge"), threshold_tokens: None };
+        let with = PluginValues { threshold_tokens: Some(90_000), ..without };
+        let offered = || json_of(&marketplace.folder.join(".claude-plugin/marketplace.json"))["plugins"].as_array().map(Vec::len);
+        marketplace.write(with).expect("written");
+        let module = read(&marketplace.folder.join(THRESHOLD_NAME).join(THRESHOLD_MODULE));
+        assert!(module.contains("const THRESHOLD_TOKENS = 90000\n"), "{module}");
+        assert!(marketplace.is_current(with) && !marketplace.is_current(without));
+        assert_eq!(offered(), Some(2));
+        marketplace.write(without).expect("written");
+        assert!(marketplace.is_current(without));
+        assert_eq!(offered(), Some(1));
+    }
+
+    #[test]
+    fn both_plugins_mean_the_same_wish() {
+        let wish = |text: &str| text.lines().find_map(|line| line.strip_prefix("const WISH = ").map(str::to_owned));
+        let of = |folder: &Dir<'_>, name: &str| folder.get_file(name).and_then(|file| file.contents_utf8()).and_then(wish);
+        assert!(of(&PLUGIN, MODULE).is_some());
+        assert_eq!(of(&PLUGIN, MODULE), of(&THRESHOLD_PLUGIN, THRESHOLD_MODULE));
     }
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::install::ENABLING_VARIABLE;
-use super::plugin::Marketplace;
-use super::state::ModState;
+use super::plugin::{Marketplace, PluginValues};
 use crate::demo;
+use crate::hook::mod_state::ModState;
 use ctxbridge_client::{Client, ClientConversation, ClientError, ConversationLimits};
 use ctxbridge_patch::install::Target;
 use ctxbridge_prune::DIGEST_BEGIN;
@@ -73,7 +73,7 @@ pub fn prove(target: &Target, program: &Path) -> Result<ModProof, ProofError> {
     let scratch = tempfile::tempdir()?;
     let data = scratch.path().join("data");
     let marketplace = Marketplace::in_dir(&data);
-    marketplace.write(program)?;
+    marketplace.write(PluginValues { program, threshold_tokens: None })?;
     let stub = Stub::start_with(call_then_answer, ctxbridge_stub::Options::default())?;
     let client = || -> Result<Client, ClientError> {
         Ok(demo::offline(target)?

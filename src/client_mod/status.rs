@@ -10,7 +10,7 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 
 use super::install::{ENABLING_VARIABLE, FIRST_RELEASE, ReleaseSupport, is_enabled};
-use super::state::ModState;
+use crate::hook::mod_state::ModState;
 use crate::hook::{Event, HookMetrics};
 
 /// Age of the newest mark, in milliseconds, from which on a session that left none counts. Sessions without a mark are no proof before:
@@ -145,8 +145,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::client_mod::state::LoadedModule;
     use crate::hook::HookMeasurement;
+    use crate::hook::mod_state::LoadedModule;
 
     const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
     /// Some day.

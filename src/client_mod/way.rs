@@ -7,8 +7,8 @@ use std::path::Path;
 use semver::Version;
 use serde::Serialize;
 
-use super::state::ModState;
 use super::status::quick_status;
+use crate::hook::mod_state::ModState;
 use ctxbridge_patch::notice::quick_state;
 
 /// What is in force.

@@ -31,7 +31,8 @@ pub use pattern::{InvalidPattern, compile_pattern};
 pub use raw::escape_controls;
 pub use server::{PostgresSettings, SecretString, StoreKind, TlsSwitch, Visibility};
 pub use settings::{
-    ArchiveSettings, AutopilotSettings, BundleSettings, Gate, HookSettings, NotifyLevel, RecallSettings, RedactSettings,
+    ArchiveSettings, AutopilotSettings, BundleSettings, Gate, HookSettings, ModSettings, NotifyLevel, RecallSettings,
+    RedactSettings,
 };
 
 /// The settings in force.
@@ -43,6 +44,8 @@ pub struct Config {
     pub prune: prune::PruneSettings,
     /// `autopilot.*`
     pub autopilot: AutopilotSettings,
+    /// `mod.*`
+    pub client_mod: ModSettings,
     /// `recall.*`
     pub recall: RecallSettings,
     /// `bundle.*`

@@ -47,6 +47,13 @@ pub struct AutopilotSettings {
     pub notify: NotifyLevel,
 }
 
+/// Settings of the plugin that answers compactions (`mod.*`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModSettings {
+    /// Tokens in the context from which on it folds between turns; `None` for never.
+    pub threshold_tokens: Option<u64>,
+}
+
 /// Settings for recalling past turns automatically (`recall.*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecallSettings {

@@ -3,9 +3,9 @@
 use super::checks::{CommandClient, count};
 use super::{Environment, HealthCheck, HealthStatus};
 use crate::client_mod::install::ReleaseSupport;
-use crate::client_mod::state::ModState;
 use crate::client_mod::status::{ModStatus, mod_status};
 use crate::client_mod::way::PruningWay;
+use crate::hook::mod_state::ModState;
 use crate::hook::settings::scope::SettingsScope;
 
 /// The mod, beside the patch.

@@ -18,6 +18,7 @@ pub mod event_support;
 mod input;
 mod log;
 mod metrics;
+pub mod mod_state;
 mod placeholder;
 mod project_watch;
 mod prompt;

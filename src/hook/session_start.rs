@@ -6,6 +6,7 @@ use super::context::{HookContext, HookError};
 use super::recall::WindowContent;
 use super::recall_history::AlreadyRecalled;
 use super::{HookReply, bundle_recorder, project_watch, recall};
+use crate::hook::mod_state::ModState;
 use ctxbridge_archive::search::RelatedTurn;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Session, Store, StoreReader, TurnSelection};
@@ -19,8 +20,22 @@ const CLEARED_WITHIN_MS: i64 = 10 * 60 * 1_000;
 /// Maximum number of turns of other sessions.
 const MAX_TURNS_ELSEWHERE: usize = 5;
 
+/// Text for the model after a compaction that the mod answered: what was said is still there, or has a handle.
+const FOLDED_HINT: &str = "Earlier steps of this conversation were folded; lines that begin with `[earlier context folded: ` stand for \
+    them. They are kept word for word: the tool `recall` of the MCP server ctxbridge takes a handle such as \
+    ctx:1a2b3c4d..5e6f7a8b, and so does `ctxbridge recall HANDLE` in a shell.";
+
+/// `true` if the mod answered this compaction.
+fn is_answered(context: &HookContext) -> bool {
+    let session = context.input.session.as_deref();
+    session.is_some_and(|session| ModState::in_dir(&context.data).has_just_answered(session, context.now_ms))
+}
+
 pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
     match context.input.source.as_deref() {
+        Some("compact") if is_answered(context) => {
+            Ok(HookReply { context: Some(FOLDED_HINT.to_owned()), ..HookReply::default() })
+        }
         Some("compact") => restored(context, "before a compaction", |store, session| Ok(store.session(session)?)),
         // The client goes on with a new session in the same folder; what was cleared is the one before.
         Some("clear") => restored(context, "before it was cleared", |store, session| {

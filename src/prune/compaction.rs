@@ -128,6 +128,9 @@ pub fn answer(rows: &[Row], transcript: &ReplayConversation, settings: &PruneSet
 /// Text in the place of an image in a result.
 const NO_IMAGE: &str = "\n[an image was here: call the tool again to see it]";
 
+/// The model of what the client writes in the model's name, and of what a compaction made anew.
+const NO_MODEL: &str = "<synthetic>";
+
 /// `true` if the result of a call has an image.
 fn has_image(message: &Value, call: &str) -> bool {
     let blocks = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -172,6 +175,7 @@ impl Messages {
         // What the client told behind the last row.
         let rest = transcript.messages[next..].iter().take_while(|line| is_meta(&line.value));
         rest.for_each(|line| messages.add_line(&line.value, None));
+        messages.unite_answers();
         if messages.list.iter().any(|message| message.is_written && message.row.is_some()) {
             Ok(messages)
         } else {
@@ -179,8 +183,33 @@ impl Messages {
         }
     }
 
+    /// Rows that a compaction made anew have an id each, and those that are not written yet have none: what stands together is one answer.
+    fn unite_answers(&mut self) {
+        let mut before = None;
+        for message in &mut self.list {
+            if !is_type(&message.value, "assistant") {
+                before = None;
+                continue;
+            }
+            let own = message.value["message"]["id"].as_str().or(message.value["uuid"].as_str()).map(str::to_owned);
+            if !message.is_written || message.value["message"]["model"] == NO_MODEL {
+                let id = before.or(own);
+                message.value["message"]["id"] = json!(id);
+                message.value["message"]["model"] = Value::Null;
+                before = id;
+            } else {
+                before = own;
+            }
+        }
+    }
+
     fn add_line(&mut self, value: &Value, row: Option<usize>) {
-        if conversation_content(value).is_none() || value["isCompactSummary"] == true {
+        // The model never saw that.
+        if value["isApiErrorMessage"] == true {
+            return;
+        }
+        // A summary that the client goes on from is a row.
+        if conversation_content(value).is_none() || (value["isCompactSummary"] == true && row.is_none()) {
             return;
         }
         if is_meta(value) {
@@ -307,3 +336,6 @@ impl AnswerWriter<'_> {
         self.answer
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,9 @@ const FILES: [(&str, &str, bool); 2] = [
     ),
 ];
 
+/// The module that answers compactions.
+const MODULE: &str = "./register.ts";
+
 /// Set, the test writes the files instead of looking at them.
 const RENEW: &str = "CTXBRIDGE_RENEW_PLUGIN";
 
@@ -43,7 +46,12 @@ fn the_plugin_wires_what_the_install_does() {
                 (hook.event.name().to_owned(), json!([group]))
             })
             .collect();
-        let wanted = serde_json::to_string_pretty(&json!({ "description": description, "hooks": groups })).unwrap() + "\n";
+        let mut file = json!({ "description": description, "hooks": groups });
+        if !is_post_compact {
+            // Releases that know no modules pass over it.
+            file["modules"] = json!([MODULE]);
+        }
+        let wanted = serde_json::to_string_pretty(&file).unwrap() + "\n";
         let path = source(&format!("plugin/hooks/{name}"));
         if std::env::var_os(RENEW).is_some() {
             fs::write(&path, &wanted).unwrap();
@@ -61,15 +69,18 @@ fn the_manifests_name_what_is_there() {
     let manifest = json_of("plugin/.claude-plugin/plugin.json");
     assert_eq!(manifest["name"], ctxbridge::hook::settings::plugin::NAME);
     assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"), "set it in plugin/.claude-plugin/plugin.json");
-    // hooks.json is found by its name; every other file has to be named.
+    // hooks.json is found by its name, and names the module; every other file has to be named.
     let named: BTreeSet<_> = [&manifest["hooks"]].map(|path| path.as_str().unwrap().to_owned()).into_iter().collect();
     let others: BTreeSet<_> = fs::read_dir(source("plugin/hooks"))
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name != "hooks.json")
+        .filter(|name| name != "hooks.json" && format!("./{name}") != MODULE)
         .map(|name| format!("./hooks/{name}"))
         .collect();
     assert_eq!(named, others);
+
+    let threshold = json_of("plugin-threshold/.claude-plugin/plugin.json");
+    assert_eq!((&threshold["name"], &threshold["version"]), (&json!("ctxbridge-threshold"), &manifest["version"]));
 
     let marketplace = json_of(".claude-plugin/marketplace.json");
     let listed = &marketplace["plugins"][0];

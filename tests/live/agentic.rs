@@ -2,8 +2,8 @@
 //!
 //! The stub keeps the prompt cache that the API documents and reports usage from it; a table line for each run is printed.
 
-mod handles;
-mod script;
+pub mod handles;
+pub mod script;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,6 @@ use ctxbridge_testkit::is_full_run;
 use serde_json::Value;
 
 use super::{Installation, ended_well};
-use handles::Sent;
 use script::{ALLOWED_TOOLS, Script};
 
 const CTXBRIDGE: &str = env!("CARGO_BIN_EXE_ctxbridge");
@@ -151,19 +150,7 @@ fn with_reference<T>(installation: &Installation, work: impl FnOnce() -> T) -> T
 /// Every handle leads to what was sent whole before it was folded.
 fn handles_resolve(run: &Run) {
     let main = run.requests.iter().filter(|request| request.is_main());
-    let sent = Sent::in_requests(main.map(Arc::as_ref));
-    assert!(!sent.ranges.is_empty() && !sent.results.is_empty(), "something was folded");
-    for handle in &sent.results {
-        let original = run.stdout(&["recall", handle]);
-        // The client takes white space off the ends of a result when it adds something to it.
-        let is_sent = sent.texts.iter().any(|text| text.trim_start().starts_with(original.trim()));
-        assert!(is_sent && !original.trim().is_empty(), "{handle}: {original:?} was sent whole before");
-    }
-    for range in &sent.ranges {
-        let originals = run.stdout(&["recall", range]);
-        assert!(originals.contains("Tool ") || originals.contains("Assistant:"), "{range}: {originals}");
-    }
-    println!("{}: {} handles of results and {} of rounds resolve", run.name, sent.results.len(), sent.ranges.len());
+    handles::resolve(run.name, main.map(Arc::as_ref), |handle| run.stdout(&["recall", handle]).into_bytes());
 }
 
 /// From the transcript of the unpatched session the simulator foretells what the stub counted in these runs.

@@ -52,7 +52,8 @@ impl Scene {
     }
 }
 
-fn prompts(count: usize, bytes: usize) -> Vec<String> {
+/// Long prompts, none of which is said twice.
+pub fn prompts(count: usize, bytes: usize) -> Vec<String> {
     let text = |number| format!("Prompt {number}. {}", "All is well here, and nothing is to be done. ".repeat(bytes / 45 + 1));
     (1..=count).map(|number| text(number)[..bytes].to_owned()).collect()
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::cli::hook::context;
 use crate::cli::{CommandOutcome, Output};
-use crate::client_mod::state::{LoadedModule, ModState};
 use crate::client_mod::{CompactionRequest, answer, transcript_of};
+use crate::hook::mod_state::{LoadedModule, ModState};
 use crate::hook::{Event, HookContext, HookInput, MAX_INPUT_BYTES};
 use ctxbridge_common::paths;
 use ctxbridge_prune::compaction::AnswerRow;

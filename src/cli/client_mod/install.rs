@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::{ClientPathArg, user_settings};
 use crate::cli::output::{DIM, GOOD, styled};
-use crate::cli::{CommandOutcome, Output};
+use crate::cli::{CommandOutcome, Output, configuration};
 use crate::client_mod::install::{ENABLING_VARIABLE, InstalledPlugin, ModInstaller, ReleaseSupport};
-use crate::client_mod::plugin::Marketplace;
+use crate::client_mod::plugin::{Marketplace, PluginValues};
 use crate::hook::settings::wiring::own_program;
 use ctxbridge_common::paths;
 
@@ -16,7 +16,7 @@ use ctxbridge_common::paths;
   ctxbridge mod install ~/.local/bin/claude
 
 Runs `claude plugin marketplace add` and `claude plugin install`. The plugin has the hooks as well; where your settings wire them \
-already, those of the plugin do nothing. Needs Claude Code 2.1.295, or 2.1.271 with CLAUDE_CODE_ENABLE_FUNCTION_HOOKS=1.")]
+already, those of the plugin do nothing. With `mod.threshold_tokens` set, a second plugin asks to fold between turns, in the terminal. Needs Claude Code 2.1.295, or 2.1.271 with CLAUDE_CODE_ENABLE_FUNCTION_HOOKS=1.")]
 pub(super) struct ModInstallArgs {
     #[command(flatten)]
     client: ClientPathArg,
@@ -39,7 +39,8 @@ impl ModInstallArgs {
         let program = own_program(&std::env::current_exe()?, std::env::var_os("PATH").as_deref())?;
         output.progress("asking the client to install the plugin");
         let installer = ModInstaller { data: &data, target: &target, settings: &settings };
-        let done = installer.install(program.as_ref());
+        let threshold_tokens = configuration(output).client_mod.threshold_tokens;
+        let done = installer.install(PluginValues { program: program.as_ref(), threshold_tokens });
         output.clear_progress();
         let (state, support) = done?;
         let folder = Marketplace::in_dir(&data).plugin();

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{ClientPathArg, user_settings};
 use crate::cli::output::{BAD, DIM, GOOD, count, styled, time};
 use crate::cli::{CommandOutcome, Output};
-use crate::client_mod::state::{AnsweredCompaction, ModState};
 use crate::client_mod::status::{ModStatus, mod_status};
+use crate::hook::mod_state::{AnsweredCompaction, ModState};
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]

@@ -32,7 +32,7 @@ const PERCENT_VAR: &str = "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE";
 const INDENT: &str = "  ";
 
 /// Names of the policies that are compared, the baseline first.
-const POLICIES: [&str; 3] = ["none", "reference", "fold"];
+const POLICIES: [&str; 5] = ["none", "reference", "fold", "mod", "both"];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -359,9 +359,11 @@ fn lifetime_ms(is_hourly: bool) -> i64 {
 }
 
 /// The policies of [`POLICIES`].
-fn policies(settings: &PruneSettings, window: u64, version: Option<&str>) -> [Policy; 3] {
+fn policies(settings: &PruneSettings, window: u64, version: Option<&str>) -> [Policy; 5] {
     let ours = |policy| Policy::of(policy, settings, window, version);
-    [Policy::None, ours(PrunePolicy::Reference), ours(PrunePolicy::Fold)]
+    let fold = ours(PrunePolicy::Fold);
+    let [answering, both] = [false, true].map(|beside_folding| fold.clone().answering(beside_folding));
+    [Policy::None, ours(PrunePolicy::Reference), fold, answering, both]
 }
 
 /// The place of a policy in [`POLICIES`].

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::one_line;
-use crate::client_mod::state::{AnsweredCompaction, ModState};
+use crate::hook::mod_state::{AnsweredCompaction, ModState};
 
 /// Number of compactions that are shown.
 const SHOWN: usize = 10;

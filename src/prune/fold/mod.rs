@@ -298,12 +298,12 @@ impl Fold {
         let window = self.window_tokens();
         let room = window.cast_signed() - self.settings.reserve_tokens.cast_signed() - base;
         let goal = units(self.keep(window, room));
-        // Half of the room is free then, so that it is long until the next one.
-        let most = (room / 2).max(0);
         let before = tokens(self.left);
         let keep_turns = self.settings.keep_turns;
         let mut is_enough = false;
-        for turns in (1..=keep_turns).rev() {
+        // Half of the room is free then, so that it is long until the next one; or a quarter at least.
+        let goals = [room / 2, room * 3 / 4].into_iter().flat_map(|most| (1..=keep_turns).rev().map(move |turns| (most, turns)));
+        for (most, turns) in goals {
             self.settings.keep_turns = turns;
             let (left, steps) = self.plan(goal);
             is_enough = tokens(left) <= most && before - tokens(left) >= MIN_FREED_TOKENS;

@@ -19,6 +19,10 @@ pub enum Policy {
     Reference(Box<PruneSettings>),
     /// [Folding](crate::fold), with these settings.
     Fold(Box<PruneSettings>),
+    /// Nothing but an [answer](crate::compaction) to each compaction, with these settings.
+    Mod(Box<PruneSettings>),
+    /// Folding, and an answer where the client compacts all the same.
+    Both(Box<PruneSettings>),
 }
 
 impl Policy {
@@ -32,6 +36,20 @@ impl Policy {
             PrunePolicy::Fold => Self::Fold(settings),
             PrunePolicy::Reference => Self::Reference(settings),
         }
+    }
+
+    /// The same with answers to compactions, instead of folding at each request or beside it.
+    pub fn answering(self, beside_folding: bool) -> Self {
+        match self {
+            Self::Fold(settings) if beside_folding => Self::Both(settings),
+            Self::Fold(settings) => Self::Mod(settings),
+            other => other,
+        }
+    }
+
+    /// `true` if compactions are answered.
+    pub(super) fn answers(&self) -> bool {
+        matches!(self, Self::Mod(_) | Self::Both(_))
     }
 }
 
@@ -76,8 +94,9 @@ impl PolicyTracker {
         match policy {
             Policy::None => Self::None,
             Policy::Reference(settings) => Self::Reference(Box::new(ReferenceTracker::new(settings))),
-            Policy::Fold(settings) => {
-                let mut fold = Fold::new(settings);
+            Policy::Fold(settings) | Policy::Mod(settings) | Policy::Both(settings) => {
+                let mut fold =
+                    if matches!(policy, Policy::Mod(_)) { Fold::for_compactions(settings) } else { Fold::new(settings) };
                 fold.tell_lifetime(is_hourly);
                 Self::Fold(Box::new(fold))
             }

@@ -65,6 +65,9 @@ pub struct ReplayTotals {
     pub peak_tokens: u64,
     /// Number of compactions that the client would have made.
     pub compactions: u64,
+    /// Number of those that were answered, so that it made none.
+    #[serde(default)]
+    pub answered: u64,
     /// Number of requests that, because of a cut, do not begin with the whole request before.
     pub prefix_changes: u64,
     /// UTF-16 code units of all texts up to the last request.
@@ -94,6 +97,7 @@ impl AddAssign for ReplayTotals {
         self.cost_usd += other.cost_usd;
         self.peak_tokens = self.peak_tokens.max(other.peak_tokens);
         self.compactions += other.compactions;
+        self.answered += other.answered;
         self.prefix_changes += other.prefix_changes;
         self.text_chars += other.text_chars;
         self.verbatim_chars += other.verbatim_chars;
@@ -131,11 +135,16 @@ pub fn replay(
         session.outcome.totals.prefix_changes += u64::from(changes);
         if session.prompt.tokens() >= terms.threshold && session.live.iter().any(|message| message.source.is_some()) {
             session.outcome.contexts.push((number, session.prompt.tokens()));
-            session.send(call.at_ms, SUMMARY_OUTPUT_TOKENS);
-            if let Some(needs) = &mut needs {
-                needs.compact(call.messages_before);
+            if session.answer() {
+                session.outcome.totals.answered += 1;
+                session.outcome.totals.prefix_changes += 1;
+            } else {
+                session.send(call.at_ms, SUMMARY_OUTPUT_TOKENS);
+                if let Some(needs) = &mut needs {
+                    needs.compact(call.messages_before);
+                }
+                session.compact();
             }
-            session.compact();
         }
         session.outcome.contexts.push((number, session.prompt.tokens()));
         session.send(call.at_ms, call.output_tokens);
@@ -276,21 +285,42 @@ impl<'a> Replayer<'a> {
             }
             PolicyTracker::Fold(fold) => {
                 if fold.request() {
-                    let value = |live: &LiveMessage| live.source.map(|source| &self.conversation.messages[source].value);
-                    let views = fold.views(self.live.iter().map(|live| value(live).unwrap_or(&self.summary)));
-                    for (index, (live, view)) in self.live.iter_mut().zip(views).enumerate() {
-                        if live.view != view {
-                            if let (MessageView::Short, Some(prompt)) = (&view, value(live)) {
-                                live.cuts = prompt_cuts(prompt);
-                            }
-                            live.view = view;
-                            changed.push(index);
-                        }
-                    }
+                    changed = self.show_fold();
                 }
             }
         }
         self.lay_out_from(changed.first().copied())
+    }
+
+    /// Answers a compaction, if the policy does.
+    fn answer(&mut self) -> bool {
+        let is_answered = match &mut self.tracker {
+            PolicyTracker::Fold(fold) => self.policy.answers() && fold.compact(),
+            _ => false,
+        };
+        if is_answered {
+            let changed = self.show_fold();
+            self.lay_out_from(changed.first().copied());
+        }
+        is_answered
+    }
+
+    /// Shows messages as the fold has them now. Returns the indexes of those that changed.
+    fn show_fold(&mut self) -> Vec<usize> {
+        let PolicyTracker::Fold(fold) = &self.tracker else { return Vec::new() };
+        let value = |live: &LiveMessage| live.source.map(|source| &self.conversation.messages[source].value);
+        let views = fold.views(self.live.iter().map(|live| value(live).unwrap_or(&self.summary)));
+        let mut changed = Vec::new();
+        for (index, (live, view)) in self.live.iter_mut().zip(views).enumerate() {
+            if live.view != view {
+                if let (MessageView::Short, Some(prompt)) = (&view, value(live)) {
+                    live.cuts = prompt_cuts(prompt);
+                }
+                live.view = view;
+                changed.push(index);
+            }
+        }
+        changed
     }
 
     /// Makes the prompt anew from a message on. Returns `true` if this changes a part that was sent before.

@@ -12,18 +12,18 @@ const LINE_HANDLE: &str = " (ctx:";
 
 /// All handles of a session, and all that was sent in it.
 #[derive(Debug, Default)]
-pub struct Sent {
+struct Sent {
     /// Handles of results.
-    pub results: BTreeSet<String>,
+    results: BTreeSet<String>,
     /// Handles of messages in a row.
-    pub ranges: BTreeSet<String>,
+    ranges: BTreeSet<String>,
     /// Texts, but for digests.
-    pub texts: BTreeSet<String>,
+    texts: BTreeSet<String>,
 }
 
 impl Sent {
     /// Collects from requests of one conversation.
-    pub fn in_requests<'a>(requests: impl IntoIterator<Item = &'a ApiRequest>) -> Self {
+    fn in_requests<'a>(requests: impl IntoIterator<Item = &'a ApiRequest>) -> Self {
         let mut sent = Self::default();
         requests.into_iter().for_each(|request| request.messages().iter().for_each(|message| sent.add(&message["content"])));
         sent
@@ -39,7 +39,9 @@ impl Sent {
     }
 
     fn add_text(&mut self, text: &str) {
-        let Some(at) = text.find(DIGEST) else {
+        // The model is told how a digest begins, too.
+        let is_digest = |at: &usize| text[at + DIGEST.len()..].starts_with(|first: char| first.is_ascii_digit());
+        let Some(at) = text.match_indices(DIGEST).map(|(at, _)| at).find(is_digest) else {
             self.texts.insert(text.to_owned());
             return;
         };
@@ -52,4 +54,23 @@ impl Sent {
             }
         }
     }
+}
+
+/// Every handle leads to what was sent whole before it was folded. `recall` is the command.
+#[track_caller]
+pub fn resolve<'a>(name: &str, requests: impl IntoIterator<Item = &'a ApiRequest>, recall: impl Fn(&str) -> Vec<u8>) {
+    let sent = Sent::in_requests(requests);
+    assert!(!sent.ranges.is_empty() && !sent.results.is_empty(), "{name}: something was folded");
+    let recall = |handle: &str| String::from_utf8(recall(handle)).unwrap();
+    for handle in &sent.results {
+        let original = recall(handle);
+        // The client takes white space off the ends of a result when it adds something to it.
+        let is_sent = sent.texts.iter().any(|text| text.trim_start().starts_with(original.trim()));
+        assert!(is_sent && !original.trim().is_empty(), "{name}: {handle}: {original:?} was sent whole before");
+    }
+    for range in &sent.ranges {
+        let originals = recall(range);
+        assert!(originals.contains("Tool ") || originals.contains("Assistant:"), "{name}: {range}: {originals}");
+    }
+    println!("{name}: {} handles of results and {} of rounds resolve", sent.results.len(), sent.ranges.len());
 }
