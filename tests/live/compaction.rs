@@ -17,12 +17,13 @@ mod trouble;
 use std::fs;
 use std::path::Path;
 
-use ctxbridge::stub::{RequestKind, ScriptedReply, ToolCall};
+use ctxbridge::client::releases;
+use ctxbridge::stub::{RequestKind, ScriptedReply, ThinkingRules, ToolCall};
 use serde_json::json;
 
 use super::agentic::handles;
 use super::stale::prompts as large_texts;
-use stage::{Stage, Turn, count, counted, failing_count, holds_the_cut, is_folded};
+use stage::{Stage, Turn, count, count_result, counted, failing_count, holds_the_cut, is_folded};
 
 /// A window in which the client compacts at 67,000 tokens.
 const WINDOW: u64 = 100_000;
@@ -43,18 +44,18 @@ fn calls<const N: usize>(calls: [ToolCall; N]) -> ScriptedReply {
     ScriptedReply::ToolUses(calls.into())
 }
 
-/// A turn with these rounds of four steps: one call beside a text, two at once, one that fails, and one that brings a picture.
+/// A turn with these rounds of three steps: a call beside a text, three at once of which one brings a picture, and one that fails.
 fn long_turn(stage: &Stage, prompt: &str, rounds: std::ops::Range<usize>, answer: &str) -> Turn {
     let steps = rounds.flat_map(|round| {
         let number = round * 10;
         let picture = stage.project().join(format!("plover-{round}.png"));
         fs::write(&picture, PNG).unwrap();
         let said = format!("Round {round} begins.");
+        let read = ToolCall { name: "Read".into(), input: json!({ "file_path": picture }) };
         [
             ScriptedReply::TextAndToolUses(said, vec![count(number, LINES)]),
-            calls([count(number + 1, LINES), count(number + 2, LINES)]),
+            calls([count(number + 1, LINES), read, count(number + 2, LINES)]),
             calls([failing_count(number + 3, LINES)]),
-            calls([ToolCall { name: "Read".into(), input: json!({ "file_path": picture }) }]),
         ]
     });
     Turn::with_calls(prompt, steps.collect::<Vec<_>>(), answer)
@@ -100,6 +101,13 @@ fn in_the_middle_of_a_turn(version: &'static str) {
 
     let requests = stage.stub.main_requests();
     handles::resolve(version, requests.iter().map(AsRef::as_ref), |handle| stage.ctxbridge(&["recall", handle]));
+    let sent = handles::Sent::in_requests([&**main[cut]]);
+    let recalled: Vec<String> =
+        sent.ranges.iter().map(|range| String::from_utf8(stage.ctxbridge(&["recall", range])).unwrap()).collect();
+    for number in before.difference(&kept) {
+        let original = count_result(*number, LINES);
+        assert!(recalled.iter().any(|text| text.contains(&original)), "{version}: {number} in {recalled:#?}");
+    }
     let transcripts = stage.transcripts();
     let [transcript] = &transcripts[..] else { panic!("one session: {transcripts:?}") };
     // The last process had no hooks.
@@ -155,8 +163,7 @@ fn between_turns(version: &'static str) {
 fn twice_in_the_middle(version: &'static str) {
     let stage = Stage::new(version, WINDOW);
     let turn = |prompt, first| long_turn(&stage, prompt, first..first + 4, &format!("All are counted after {first}."));
-    let turns = [turn(LONG, 1), turn("Count those beyond.", 5), turn("And the last ones.", 9)];
-    let said = stage.say(turns.into());
+    let said = stage.say(vec![turn(LONG, 1), turn("Count those beyond.", 5)]);
     assert_eq!((stage.summaries(), stage.answered()), (0, vec!["auto".to_owned(); 2]), "{version}");
     let stage = stage.arg("--continue");
     let resumed = stage.say(vec![Turn::new("And now?", "They have gone.")]);
@@ -180,7 +187,9 @@ fn large_prompts(version: &'static str) {
     println!("{version}, mod: {} summaries, requests of {tokens:?} tokens", stage.summaries());
     assert_eq!((tokens.len(), stage.summaries()), (14, 0), "{version}");
     assert!(!stage.answered().is_empty(), "{version}");
-    let stage = Stage::new(version, 200_000);
+    // It keeps thinking behind its summaries.
+    let release = releases::fetch_client(version).unwrap_or_else(|error| panic!("{error}"));
+    let stage = Stage::of(version, &release, 200_000, ThinkingRules::Free);
     stage.remove_plugin();
     let said = stage.say(turns().collect());
     let tokens: Vec<u64> = said.iter().filter(|request| request.is_main()).map(|request| request.tokens).collect();

@@ -74,6 +74,12 @@ fn bash(command: &str) -> ToolCall {
     ToolCall { name: "Bash".into(), input: json!({ "command": command, "description": "Count" }) }
 }
 
+/// The result of [`count`].
+pub fn count_result(number: usize, lines: usize) -> String {
+    let lines: Vec<String> = (1..=lines).map(|line| format!("{}{line:05} stands on one leg", plover(number))).collect();
+    lines.join("\n")
+}
+
 fn plover(number: usize) -> String {
     format!("plover-{number}-")
 }
@@ -228,12 +234,12 @@ impl Stage {
     /// Has a conversation, in a process of its own, whatever is refused. Returns the requests of it.
     #[track_caller]
     pub fn try_to_say(&self, turns: Vec<Turn>) -> (ClientConversation, Vec<Arc<ApiRequest>>) {
-        let before = self.stub.requests().len();
+        let (before, known) = (self.stub.requests().len(), self.answers().len());
         let prompts = self.script(turns);
         let conversation = self.client.converse(&prompts, ConversationLimits::default());
         let requests = self.stub.requests().split_off(before);
         requests.iter().for_each(|request| println!("{}: {}", self.version, told(request)));
-        self.answers().iter().for_each(|answer| println!("{}: {answer:?}", self.version));
+        self.answers().iter().skip(known).for_each(|answer| println!("{}: {answer:?}", self.version));
         let conversation = conversation.unwrap();
         let left = self.replies.lock().unwrap().main.len();
         assert_eq!(left, 0, "{}: each answer was given: {conversation:#?}", self.version);
