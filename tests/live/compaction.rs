@@ -127,7 +127,10 @@ fn between_turns(version: &'static str) {
     let stage = Stage::new(version, WINDOW);
     let turns = (1..=14).map(wordy_turn).chain([Turn::command("/compact"), Turn::new("What is left?", "Some of it.")]);
     let said = stage.say(turns.collect());
-    assert_eq!((stage.summaries(), stage.answered()), (0, vec!["auto".to_owned(), "manual".to_owned()]), "{version}");
+    // Older releases have longer system prompts, and compact twice.
+    let answered = stage.answered();
+    let is_last_by_hand = answered.len() > 1 && answered.iter().rposition(|cause| cause == "auto") == Some(answered.len() - 2);
+    assert!(stage.summaries() == 0 && is_last_by_hand, "{version}: {answered:?}");
     let main: Vec<_> = said.iter().filter(|request| request.is_main()).collect();
     let [.., before, after] = &main[..] else { unreachable!() };
     println!("{version}: {} tokens, by hand {}", before.tokens, after.tokens);
@@ -155,7 +158,7 @@ fn between_turns(version: &'static str) {
     assert_eq!(wish.kind, RequestKind::Compaction, "{version}");
     assert!(wish.text_blocks().last().unwrap().text.contains("keep the ports"), "{version}: {:#?}", wish.text_blocks());
     assert_eq!(stage.summaries(), 1, "{version}");
-    assert_eq!(stage.answers().len(), 2, "{version}: the mod was not asked");
+    assert_eq!(stage.answers().len(), answered.len(), "{version}: the mod was not asked");
     assert_eq!(stage.log(), "", "{version}");
 }
 
@@ -213,6 +216,7 @@ scenes! {
     twice_in_the_middle_2_1_295: twice_in_the_middle("2.1.295"),
     #[ignore = "nightly: another release is tried"]
     twice_in_the_middle_2_1_311: twice_in_the_middle("2.1.311"),
+    #[ignore = "nightly: the same as between turns"]
     twice_in_the_middle_2_1_330: twice_in_the_middle("2.1.330"),
     #[ignore = "nightly: another release is tried"]
     twice_in_the_middle_2_1_332: twice_in_the_middle("2.1.332"),
@@ -222,6 +226,7 @@ scenes! {
     between_turns_2_1_295: between_turns("2.1.295"),
     #[ignore = "nightly: another release is tried"]
     between_turns_2_1_311: between_turns("2.1.311"),
+    #[ignore = "nightly: a long session in three processes"]
     between_turns_2_1_330: between_turns("2.1.330"),
     #[ignore = "nightly: another release is tried"]
     between_turns_2_1_332: between_turns("2.1.332"),

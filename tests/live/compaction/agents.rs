@@ -42,6 +42,7 @@ scenes! {
     the_conversation_of_an_agent_2_1_295: the_conversation_of_an_agent("2.1.295"),
     #[ignore = "nightly: another release is tried"]
     the_conversation_of_an_agent_2_1_311: the_conversation_of_an_agent("2.1.311"),
+    #[ignore = "nightly: it is much the same in the middle of a turn"]
     the_conversation_of_an_agent_2_1_330: the_conversation_of_an_agent("2.1.330"),
     #[ignore = "nightly: another release is tried"]
     the_conversation_of_an_agent_2_1_332: the_conversation_of_an_agent("2.1.332"),

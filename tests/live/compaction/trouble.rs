@@ -58,7 +58,7 @@ fn filling(program: &Path, mode: &'static str, number: usize) -> Turn {
     Turn::with_calls(&format!("Count, and mind that it is {mode}."), steps, "Counted.").doing(move || turn_to(&program, mode))
 }
 
-/// One session with each kind of trouble, each followed by a compaction by hand; in the end all is well.
+/// One session with each kind of trouble, each followed by a compaction by hand; in the end all is well, but for a wish.
 fn trouble(version: &'static str) {
     let release = releases::fetch_client(version).unwrap_or_else(|error| panic!("{error}"));
     let stage = Stage::of(version, &release, WINDOW, ThinkingRules::Free);
@@ -68,7 +68,8 @@ fn trouble(version: &'static str) {
     let turns = MODES.iter().enumerate().flat_map(|(at, mode)| {
         [filling(&program.path(), mode, 10 * at), Turn::command("/compact"), Turn::new(&format!("Is it {mode}?"), "It is.")]
     });
-    let said = stage.say(turns.collect());
+    let wish = [Turn::command("/compact keep the ports"), Turn::new("Is it as wished?", "It is.")];
+    let said = stage.say(turns.chain(wish).collect());
     let mut summaries = Vec::new();
     for mode in MODES {
         let is_about = |text: &str| text.contains(&format!("Is it {mode}?"));
@@ -77,7 +78,11 @@ fn trouble(version: &'static str) {
         summaries.push(before.iter().filter(|request| request.kind == RequestKind::Compaction).count());
     }
     assert_eq!(summaries, [1, 2, 3, 4, 5, 5], "{version}: a summary for each trouble, and none where all is well");
-    assert_eq!(stage.answered(), ["manual"], "{version}");
+    assert_eq!(stage.answered(), ["manual"], "{version}: who has a wish is not answered");
+    let asked: Vec<_> = said.iter().filter(|request| request.kind == RequestKind::Compaction).collect();
+    assert_eq!(asked.len(), 6, "{version}");
+    let with_wish = asked.iter().map(|request| request.text_blocks().last().unwrap().text.contains("keep the ports"));
+    assert_eq!(with_wish.collect::<Vec<_>>(), [false, false, false, false, false, true], "{version}");
 }
 
 scenes! {
