@@ -89,6 +89,7 @@ fn without_anything_the_defaults_hold() {
     prune.keep_tokens = null
     prune.protect_tools = ["AskUserQuestion","ExitPlanMode"]
     prune.protect_files = ["AGENTS.md","CLAUDE.md","SKILL.md"]
+    mod.threshold_tokens = null
     autopilot.enabled = true
     autopilot.window = null
     autopilot.warn = 0.7
@@ -143,7 +144,7 @@ fn each_layer_is_over_the_one_before() {
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
                 [prune]\nenabled = false\npolicy = \"reference\"\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\nkeep_tokens = 3\nprotect_tools = [\"Bash\"]\nprotect_files = []\n\
-                [autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
+                [mod]\nthreshold_tokens = 90000\n[autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
                 [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\
                 [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
     let by_file = Layers::new().user(text).load();
@@ -158,6 +159,7 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let by_variable = layers.load();
     assert_eq!(by_variable.archive, by_file.archive);
     assert_eq!(by_variable.prune, by_file.prune);
+    assert_eq!(by_variable.client_mod, by_file.client_mod);
     assert_eq!(by_variable.autopilot, by_file.autopilot);
     assert_eq!((by_variable.recall, by_variable.bundle), (by_file.recall, by_file.bundle));
     assert_eq!(by_variable.hooks, by_file.hooks);

@@ -412,7 +412,7 @@ mod tests {
         let records =
             [call(1, 0, "Read"), call(2, 1, "Read"), call(3, 2, "Read"), result(4, 3, 3), result(5, 1, 1), result(6, 2, 2)];
         assert_eq!(found(&records), ["1", "2", "3", "4", "5", "6"]);
-        assert_eq!(messages_of(&records)[4].tools, ["Read"]);
+        assert_eq!(messages_of(&records, &HashSet::new())[4].tools, ["Read"]);
     }
 
     #[test]

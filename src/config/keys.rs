@@ -281,6 +281,16 @@ pub const KEYS: &[Key] = &[
         get: |config| json!(config.prune.protect_files),
     },
     Key {
+        name: "mod.threshold_tokens",
+        variable: "CTXBRIDGE_MOD_THRESHOLD_TOKENS",
+        also: &[],
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Tokens in the context from which on the mod folds between turns, in the terminal; unset, never; `mod install` puts it in force",
+        set: |config, raw| raw.count(WINDOW_RANGE).map(|tokens| config.client_mod.threshold_tokens = Some(tokens)),
+        get: |config| json!(config.client_mod.threshold_tokens),
+    },
+    Key {
         name: "autopilot.enabled",
         variable: "CTXBRIDGE_AUTOPILOT_ENABLED",
         also: &[alias("CLAUDE_FLOW_CONTEXT_AUTOPILOT")],
@@ -305,16 +315,6 @@ pub const KEYS: &[Key] = &[
             })
         },
         get: |config| json!(config.autopilot.window),
-    },
-    Key {
-        name: "mod.threshold_tokens",
-        variable: "CTXBRIDGE_MOD_THRESHOLD_TOKENS",
-        also: &[],
-        fallback_env: None,
-        project_may_set: false,
-        doc: "Tokens in the context from which on the mod folds between turns, in the terminal; unset, never; `mod install` puts it in force",
-        set: |config, raw| raw.count(WINDOW_RANGE).map(|tokens| config.client_mod.threshold_tokens = Some(tokens)),
-        get: |config| json!(config.client_mod.threshold_tokens),
     },
     Key {
         name: "autopilot.warn",

@@ -5,42 +5,48 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{Record, RecordKind};
+use super::record::{Link, Record, RecordKind};
 
 /// Tells rows that are written again, line by line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RepeatedRows {
-    /// Time of the compaction, while such rows are there or may come.
-    boundary_ms: Option<i64>,
+    /// The last compaction, while such rows are there or may come.
+    boundary: Option<Boundary>,
     is_within: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Boundary {
+    uuid: String,
+    at_ms: i64,
 }
 
 impl RepeatedRows {
     /// `true` if this line, the next one of the transcript, was said before.
     ///
-    /// Behind a compaction stands the summary, or else a list of messages: these are not newer than the compaction, as is what is said
-    /// after it.
+    /// Behind a compaction stands the summary, or else a list of messages. The first of these follows the compaction, and none is newer than
+    /// it, as is what is said after it.
     pub fn includes(&mut self, record: &Record<'_>) -> bool {
-        let is_older = |boundary_ms: i64| record.timestamp().is_some_and(|at_ms| at_ms <= boundary_ms);
-        match (record.kind(), self.boundary_ms) {
-            (RecordKind::CompactBoundary, _) => {
-                *self = Self { boundary_ms: record.timestamp(), is_within: false };
-                false
-            }
-            // What the client attached to a message that stays.
-            (RecordKind::Bookkeeping, Some(boundary_ms)) => {
-                self.is_within && record.type_name() == Some("attachment") && is_older(boundary_ms)
-            }
-            (RecordKind::Bookkeeping, None) | (_, None) => false,
-            (kind, Some(boundary_ms)) => {
-                self.is_within = kind != RecordKind::CompactSummary && is_older(boundary_ms);
-                if !self.is_within {
-                    self.boundary_ms = None;
-                }
-                self.is_within
-            }
+        let kind = record.kind();
+        if kind == RecordKind::CompactBoundary {
+            let uuid = record.uuid().map(str::to_owned);
+            let boundary = uuid.zip(record.timestamp()).map(|(uuid, at_ms)| Boundary { uuid, at_ms });
+            *self = Self { boundary, is_within: false };
+            return false;
         }
+        let Some(boundary) = &self.boundary else { return false };
+        let is_older = record.timestamp().is_some_and(|at_ms| at_ms <= boundary.at_ms);
+        if kind == RecordKind::Bookkeeping {
+            // What the client attached to a message that stays.
+            return self.is_within && record.type_name() == Some("attachment") && is_older;
+        }
+        let follows = || matches!(record.parent(), Link::To(parent) if *parent == boundary.uuid);
+        self.is_within = kind != RecordKind::CompactSummary && is_older && (self.is_within || follows());
+        if !self.is_within {
+            self.boundary = None;
+        }
+        self.is_within
     }
 
     /// `true` if the line before was written again.
@@ -53,9 +59,12 @@ impl RepeatedRows {
 mod tests {
     use super::*;
 
+    /// A line at a second; each follows the compaction, which is the first line.
     fn line(kind: &str, second: u32, more: &str) -> String {
         let content = if kind == "system" || kind == "attachment" { "" } else { r#","message":{"content":"Well."}"# };
-        format!(r#"{{"type":"{kind}","timestamp":"2026-11-26T00:00:{second:02}.000Z"{content}{more}}}"#)
+        format!(
+            r#"{{"type":"{kind}","timestamp":"2026-11-26T00:00:{second:02}.000Z","uuid":"u{second}","parentUuid":"u5"{content}{more}}}"#
+        )
     }
 
     fn repeated(lines: &[String]) -> Vec<bool> {
@@ -82,7 +91,7 @@ mod tests {
             line("assistant", 4, ""),
         ];
         assert_eq!(repeated(&lines), [false, false, false, true, true, false, true, false, false, false]);
-        let twice = [boundary(5), line("user", 1, ""), boundary(7), line("user", 6, ""), line("user", 8, "")];
+        let twice = [boundary(5), line("user", 1, ""), boundary(5), line("user", 3, ""), line("user", 8, "")];
         assert_eq!(repeated(&twice), [false, true, false, true, false]);
     }
 
@@ -90,7 +99,10 @@ mod tests {
     fn behind_a_summary_nothing_was() {
         let lines = [boundary(5), line("attachment", 1, ""), line("user", 4, r#","isCompactSummary":true"#), line("user", 3, "")];
         assert_eq!(repeated(&lines), [false; 4]);
-        let timeless = r#"{"type":"user","message":{"content":"Well."}}"#.to_owned();
+        let timeless = r#"{"type":"user","parentUuid":"u5","message":{"content":"Well."}}"#.to_owned();
         assert_eq!(repeated(&[boundary(5), timeless, line("user", 1, "")]), [false; 3]);
+        // A clock that was set back is no reason to forget what somebody says.
+        let elsewhere = line("user", 4, "").replace("\"u5\"", "\"u1\"");
+        assert_eq!(repeated(&[boundary(5), elsewhere, line("user", 1, "")]), [false; 3]);
     }
 }

@@ -52,22 +52,28 @@ pub(super) fn table(rows: &[PolicyRow], output: &mut Output) -> anyhow::Result<(
     let mut lines = vec![("policy", rows.iter().map(|row| row.name.to_owned()).collect::<Vec<_>>())];
     let mut add = |name, cell: &dyn Fn(&PolicyRow) -> String| lines.push((name, rows.iter().map(cell).collect()));
     add("calls", &|row| group_thousands(row.totals.calls));
-    add("tokens sent", &|row| group_thousands(row.totals.input_tokens));
-    add("  read from the cache", &|row| group_thousands(row.totals.cache_read_tokens));
-    add("  written to the cache", &|row| group_thousands(row.totals.cache_write_tokens));
-    add("  neither", &|row| group_thousands(row.totals.uncached_tokens));
-    add("tokens answered", &|row| group_thousands(row.totals.output_tokens));
+    add("tokens sent", &|row| tokens(row.totals.input_tokens));
+    add("  read from the cache", &|row| tokens(row.totals.cache_read_tokens));
+    add("  written to the cache", &|row| tokens(row.totals.cache_write_tokens));
+    add("  neither", &|row| tokens(row.totals.uncached_tokens));
+    add("tokens answered", &|row| tokens(row.totals.output_tokens));
     add("cost", &|row| format!("${:.2}", row.totals.cost_usd));
     add("  of the cost unpruned", &|row| row.cost_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")));
     add("largest request", &|row| group_thousands(row.totals.peak_tokens));
     add("compactions", &|row| group_thousands(row.totals.compactions));
+    add("  answered instead", &|row| group_thousands(row.totals.answered));
     add("changes", &|row| group_thousands(row.totals.prefix_changes));
     add("verbatim", &|row| format!("{:.0} %", row.verbatim_share * 100.0));
     add("lost references", &|row| share(row.totals.needs.lost_references, row.totals.needs.references));
     add("blind edits", &|row| share(row.totals.needs.blind_edits, row.totals.needs.edits));
     for (name, cells) in lines {
-        let cells: String = cells.iter().map(|cell| format!("  {cell:>15}")).collect();
-        output.line(format!("  {name:24}{cells}"))?;
+        let cells: String = cells.iter().map(|cell| format!(" {cell:>10}")).collect();
+        output.line(format!("  {name:23}{cells}"))?;
     }
     Ok(())
+}
+
+/// A number of tokens, in the ten places that a column has.
+fn tokens(number: u64) -> String {
+    if number < 100_000_000 { group_thousands(number) } else { format!("{:.1}M", number as f64 / 1e6) }
 }

@@ -45,8 +45,8 @@ const POLICIES: [&str; 5] = ["none", "reference", "fold", "mod", "both"];
 Each sentence compares the policy of your settings with no pruning. `verbatim` is the share of the conversation that the last \
 request still has word for word; `recall` brings back the rest.
 
-With -v, a table compares the policies `none`, `reference` (at each request, old text is cut) and `fold` (old steps become \
-digests). `changes` counts requests that lose their cache because of pruning. `lost references` are names, paths and numbers that an \
+With -v, a table compares the policies `none`, `reference` (at each request, old text is cut), `fold` (old steps become digests; a \
+patched client), `mod` (compactions are answered; no patch) and `both`. `changes` counts requests that lose their cache because of pruning. `lost references` are names, paths and numbers that an \
 answer repeats although its request no longer had them, and `blind edits` replace text that the request no longer had.
 
 Sizes are scaled to the token counts of the API.")]
