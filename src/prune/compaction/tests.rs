@@ -261,3 +261,34 @@ fn a_failed_call_stays_one_and_an_image_is_named() {
     assert!(tool_results[0].is_error && !tool_results[1].is_error);
     assert!(tool_results[1].text.contains("an image was here"), "{tool_results:?}");
 }
+
+#[test]
+fn a_summary_of_the_client_stays_and_what_it_said_in_the_model_s_name_does_not() {
+    let mut talk = Talk::default();
+    talk.line("user", None, "This session is being continued.".into())["isCompactSummary"] = true.into();
+    for _ in 0..6 {
+        talk.answer("I look.", &[("one", 40_000)]);
+    }
+    let error = talk.line("assistant", Some("msg_error".to_owned()), json!([{ "type": "text", "text": "API Error: overloaded" }]));
+    error["isApiErrorMessage"] = true.into();
+    talk.prompt("Go on.");
+    let answered = talk.answered().expect("answered");
+    assert_eq!(answered[0], AnswerRow::Kept { row: 0 });
+    assert!(!format!("{answered:?}").contains("API Error"), "{answered:?}");
+}
+
+#[test]
+fn answers_that_were_made_anew_are_folded_by_the_next_compaction() {
+    let mut talk = long_talk();
+    // As the client writes the rows of an answer that a plugin made anew: an id for each, and a model that is none.
+    for (number, line) in talk.lines.iter_mut().enumerate().filter(|(_, line)| line["type"] == "assistant") {
+        line["message"]["id"] = format!("anew-{number}").into();
+        line["message"]["model"] = "<synthetic>".into();
+    }
+    let rows = talk.rows();
+    let told: Vec<String> = talk.answered().expect("answered").iter().map(|row| told(row, &rows)).collect();
+    assert!(told[1].starts_with("user \"[earlier context folded: 1 step"), "{told:#?}");
+    let newest = &told[told.len() - 3..];
+    assert_eq!(newest[0], "assistant \"I look.\" calls [one15 two15] results []", "{told:#?}");
+    assert_eq!(newest[1], "user \"\" calls [] results [one15 two15]", "{told:#?}");
+}
