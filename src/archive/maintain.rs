@@ -41,6 +41,9 @@ const LOOKING: Duration = Duration::from_secs(5);
 /// work.
 const BACKGROUND_EMBEDDINGS: usize = 20;
 
+/// Pause between tries to write the search index, which is another process's for a while.
+const INDEX_PAUSE: Duration = Duration::from_millis(100);
+
 /// Free bytes in a database from which rewriting it is worthwhile, if they are also a quarter of it.
 const MIN_FREE_BYTES_TO_SHRINK: u64 = 8 << 20;
 
@@ -216,12 +219,20 @@ impl MaintenanceRun<'_> {
         Ok(checked)
     }
 
-    /// Brings the search index up to date.
+    /// Brings the search index up to date. Another process that does the same is waited for as long as for the archive.
     fn index(&self) -> Result<IndexingReport, MaintenanceError> {
         let (mut store, _) = recovery::open_or_recover(self.location.data(), LockPolicy::Background)?;
         let most_vectors = if self.is_background { BACKGROUND_EMBEDDINGS } else { usize::MAX };
         let mut finder = Searcher::new(self.location.data().to_owned());
-        Ok(finder.catch_up(&mut store, most_vectors, &mut |step: IndexingProgress| self.tell(&step.to_string()))?)
+        let begun = Instant::now();
+        loop {
+            match finder.catch_up(&mut store, most_vectors, &mut |step: IndexingProgress| self.tell(&step.to_string())) {
+                Err(SearchError::Busy { .. }) if begun.elapsed() < LockPolicy::Background.lock_timeout() => {
+                    std::thread::sleep(INDEX_PAUSE);
+                }
+                done => return Ok(done?),
+            }
+        }
     }
 
     /// Finds compactions and learnings in what is new.

@@ -269,7 +269,8 @@ fn a_summary_of_the_client_stays_and_what_it_said_in_the_model_s_name_does_not()
     for _ in 0..6 {
         talk.answer("I look.", &[("one", 40_000)]);
     }
-    let error = talk.line("assistant", Some("msg_error".to_owned()), json!([{ "type": "text", "text": "API Error: overloaded" }]));
+    let error =
+        talk.line("assistant", Some("msg_error".to_owned()), json!([{ "type": "text", "text": "API Error: overloaded" }]));
     error["isApiErrorMessage"] = true.into();
     talk.prompt("Go on.");
     let answered = talk.answered().expect("answered");

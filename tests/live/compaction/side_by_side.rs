@@ -2,6 +2,7 @@
 //!
 //! As in `live::agentic`, the stub keeps a prompt cache and reports usage from it. What summaries take counts, too.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,10 +65,26 @@ impl Run {
         input as f64 + 0.1 * read as f64 + 1.25 * written as f64 + 5.0 * self.output as f64
     }
 
+    /// What a question at the end finds of all that tools have said, in characters: whole in its request, and there or behind a handle in it.
+    fn finds(&self) -> (f64, f64) {
+        let said: BTreeMap<String, String> = self.requests.iter().flat_map(|request| results(request)).collect();
+        let last = self.requests.iter().rfind(|request| request.is_main()).unwrap();
+        let there: BTreeMap<String, String> = results(last).collect();
+        let recalled: Vec<String> =
+            ranges(last).map(|handle| String::from_utf8_lossy(&self.stage.ctxbridge(&["recall", handle])).into_owned()).collect();
+        let share = |is_found: &dyn Fn(&String, &String) -> bool| {
+            let chars = |(_, text): (&String, &String)| text.len() as f64;
+            said.iter().filter(|(id, text)| is_found(id, text)).map(chars).sum::<f64>() / said.iter().map(chars).sum::<f64>()
+        };
+        let is_whole = |id: &String, text: &String| there.get(id) == Some(text);
+        (share(&is_whole), share(&|id, text| is_whole(id, text) || recalled.iter().any(|recalled| recalled.contains(text))))
+    }
+
     fn print(&self, unpatched: &Self) {
         let of = |mine: f64, other: f64| mine / other;
+        let (whole, found) = self.finds();
         println!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.0} | {:.2} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.0} | {:.2} | {whole:.2} | {found:.2} |",
             self.stage.version,
             self.name,
             self.requests.iter().filter(|request| request.is_main()).count(),
@@ -83,6 +100,27 @@ impl Run {
     }
 }
 
+/// Texts of the results in a request, by the ids of their calls, as the client got them: without what it added for the model.
+fn results(request: &ApiRequest) -> impl Iterator<Item = (String, String)> {
+    let blocks = request.messages().iter().flat_map(|message| message["content"].as_array().into_iter().flatten());
+    let texts = blocks.filter(|block| block["type"] == "tool_result").filter_map(|block| {
+        let text = block["content"].as_str().or_else(|| block["content"][0]["text"].as_str())?;
+        let text = text.split("\n\n<system-reminder>").next().unwrap_or_default();
+        Some((block["tool_use_id"].as_str()?.to_owned(), text.trim_end().to_owned()))
+    });
+    texts.collect::<Vec<_>>().into_iter()
+}
+
+/// Handles of the digests in a request.
+fn ranges(request: &ApiRequest) -> impl Iterator<Item = &str> {
+    const LENGTH: usize = "ctx:1a2b3c4d..5e6f7a8b".len();
+    let texts = request.text_blocks().into_iter().map(|block| block.text);
+    texts.filter_map(|text| {
+        let at = text.find("[earlier context folded: ")?;
+        text[at..].split_once(", recall ").and_then(|(_, rest)| rest.get(..LENGTH)).filter(|handle| handle.contains(".."))
+    })
+}
+
 fn side_by_side(version: &'static str) {
     let release = releases::fetch_client(version).unwrap_or_else(|error| panic!("{error}"));
     let unpatched = Run::new(version, &release, "unpatched");
@@ -91,13 +129,16 @@ fn side_by_side(version: &'static str) {
     installation.apply();
     let patched = Run::new(version, &installation.path, "patched");
     let both = Run::new(version, &installation.path, "both");
-    println!("| release | way | requests | summaries | sent | read | written | peak | of unpatched | cost | of unpatched |");
+    println!(
+        "| release | way | requests | summaries | sent | read | written | peak | of unpatched | cost | of unpatched | whole | found |"
+    );
     for run in [&unpatched, &patched, &with_mod, &both] {
         run.print(&unpatched);
     }
     assert!(unpatched.summaries() > 0, "{version}: the session is too long for the window");
     for run in [&with_mod, &both] {
         assert_eq!(run.summaries(), 0, "{version}: {}", run.name);
+        assert!(run.finds().1 > 0.99, "{version}, {}: all that was said is there, or has a handle", run.name);
         let main = run.requests.iter().filter(|request| request.is_main());
         handles::resolve(run.name, main.map(AsRef::as_ref), |handle| run.stage.ctxbridge(&["recall", handle]));
     }
