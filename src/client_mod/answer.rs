@@ -18,7 +18,7 @@ use ctxbridge_prune::{PruneSettings, SWITCH_VAR};
 /// Text of the line that marks a compaction.
 const BOUNDARY: &[u8] = b"\"compact_boundary\"";
 
-/// What the module hands over, beside what hooks get.
+/// Input of the module, beside what hooks get.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CompactionRequest {

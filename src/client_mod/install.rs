@@ -32,7 +32,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Settings that the client adds for a plugin.
 const ADDED: [&str; 2] = ["enabledPlugins", "extraKnownMarketplaces"];
 
-/// How a release of the client treats modules.
+/// Treatment of modules by a release of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseSupport {
@@ -192,7 +192,7 @@ impl ModInstaller<'_> {
         Err(InstallError::Failed { command, said: ctxbridge_archive::quote::line(&said).to_string() })
     }
 
-    /// Where the settings are kept as they were. An empty file stands for none.
+    /// File with the settings as they were. An empty one stands for none.
     fn kept(&self) -> PathBuf {
         self.data.join("mod").join("settings.before")
     }

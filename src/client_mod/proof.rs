@@ -16,7 +16,7 @@ use ctxbridge_patch::install::Target;
 use ctxbridge_prune::DIGEST_BEGIN;
 use ctxbridge_stub::{ApiRequest, RequestKind, ScriptedReply, Stub, StubError};
 
-/// What was seen.
+/// Observations of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ModProof {
     /// `true` if the client loaded the module.

@@ -1,4 +1,4 @@
-//! Whether the mod is in force, and what to do if it is not.
+//! State of the mod, and the next step if it is not in force.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,12 +23,12 @@ const MARK_IS_OLD_MS: i64 = 24 * 60 * 60 * 1_000;
 pub enum ModStatus {
     /// The plugin is installed, and a session has loaded its module.
     Loaded {
-        /// When one did so last, in milliseconds since 1970.
+        /// Time of the last one, in milliseconds since 1970.
         at_ms: i64,
     },
     /// It is installed, and sessions loaded its module once, but not any more.
     NotLoadedSince {
-        /// When one did so last, in milliseconds since 1970.
+        /// Time of the last one, in milliseconds since 1970.
         at_ms: i64,
         /// Start of the newest session that did not.
         started_ms: i64,
@@ -89,7 +89,7 @@ impl ModStatus {
         matches!(self, Self::Loaded { .. } | Self::NotLoadedSince { .. } | Self::NotLoaded | Self::ClientTooOld)
     }
 
-    /// What the user can do, if anything.
+    /// Next step for the user, if there is one.
     pub fn next_step(&self) -> Option<String> {
         Some(match self {
             Self::Loaded { .. } => return None,

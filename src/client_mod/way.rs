@@ -11,7 +11,7 @@ use super::status::quick_status;
 use crate::hook::mod_state::ModState;
 use ctxbridge_patch::notice::quick_state;
 
-/// What is in force.
+/// State in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PruningWay {

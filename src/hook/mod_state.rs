@@ -109,7 +109,7 @@ impl ModState {
         }
     }
 
-    /// What was noted last, oldest first, with what was there before the file was rotated.
+    /// Last notes, oldest first, with those of before the file was rotated.
     fn noted<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {
         let texts = [format!("{name}.1"), name.to_owned()].map(|name| fs::read(self.folder.join(name)).unwrap_or_default());
         let lines = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n'));
