@@ -20,7 +20,7 @@ const WRITERS: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
 /// Start of all placeholders.
 const BEGIN: &str = "[earlier context ";
-/// What is before the handle of the others, and their end.
+/// Text before the handle of the others, and their end.
 const BEFORE_HANDLE: &str = ", recall ";
 const END: char = ']';
 

@@ -146,7 +146,7 @@ struct Message {
     row: Option<usize>,
     /// `true` if the transcript has it.
     is_written: bool,
-    /// What the client told the model behind it, such as the text of a skill.
+    /// Texts of the client for the model behind it, such as that of a skill.
     told: Vec<String>,
 }
 
@@ -249,7 +249,7 @@ struct OpenAnswer {
     texts: Vec<String>,
     calls: Vec<RowCall>,
     results: Vec<RowResult>,
-    /// What was said beside results.
+    /// Texts beside results.
     said: Vec<String>,
 }
 

@@ -34,7 +34,7 @@ impl ThinkingRules {
 #[derive(Debug, Default)]
 pub(super) struct Signatures {
     rules: ThinkingRules,
-    /// What each is bound to.
+    /// Prefix that each is bound to.
     given: HashMap<String, Sha256Digest>,
 }
 
@@ -76,7 +76,7 @@ impl Signatures {
     }
 }
 
-/// What stands before a block.
+/// Content before a block.
 struct Prefix(Hasher);
 
 impl Prefix {
