@@ -290,10 +290,8 @@ impl Fold {
     /// Folds what the client is about to compact. Returns `false`, and changes nothing, if that would not free enough: then the client
     /// would ask again at the next request.
     pub fn compact(&mut self) -> bool {
-        let new_units: i64 = self.messages[self.requested..].iter().map(|message| message.units).sum();
-        self.requested = self.messages.len();
-        self.left += new_units;
-        self.account.grow(new_units);
+        // Counts what is new; whoever folds at requests has done so.
+        self.request();
         let base = self.base.unwrap_or(DEFAULT_BASE_TOKENS.cast_signed());
         let window = self.window_tokens();
         let room = window.cast_signed() - self.settings.reserve_tokens.cast_signed() - base;
