@@ -363,10 +363,11 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
 
     // What is left, and the steps that it takes: [number of the round, level].
     const planFor = (goal) => {
+      const newest = rounds.at(-1);
       let rest = left;
-      if (rounds.length === 0) return [rest, []];
+      if (!newest) return [rest, []];
       rest -= unitsOfPrompts();
-      for (let index = 0; index < sizes.length; index += 1) {
+      for (let index = 0; index < newest.first; index += 1) {
         const isFolded = rounds[roundOf[index]]?.level > WHOLE;
         if (!isThoughtGone[index] && !isFolded && !isPinned[index]) {
           rest -= thinking[index];
@@ -408,9 +409,9 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     };
 
     const apply = (steps) => {
-      if (rounds.length === 0) return;
-      // Thinking behind a change is refused by models that check what stood before it.
-      for (let index = 0; index < sizes.length; index += 1) {
+      const newest = rounds.at(-1);
+      if (!newest) return;
+      for (let index = 0; index < newest.first; index += 1) {
         isThoughtGone[index] ||= !isPinned[index];
       }
       for (const prompt of prompts) prompt.isCut ||= prompt.isDue;
