@@ -199,10 +199,17 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
   const stringOf = (value) => (typeof value === "string" ? value : "");
   const oneLine = (text) => text.split(/[ \t\r\n]+/).filter(Boolean).join(" ");
 
+  // What the client writes in the model's name is no answer, unless it was made
+  // anew in a compaction: no request is before that any more.
+  const isMadeAnew = (message) =>
+    message?.type === "assistant" &&
+    message.message?.model === "<synthetic>" &&
+    blocksOf(message).some((block) => block?.type === "tool_use");
+
   const answerId = (message) => {
     const inner = message?.message;
     if (message?.type !== "assistant" || inner === undefined) return undefined;
-    if (inner?.model === "<synthetic>") return undefined;
+    if (inner?.model === "<synthetic>" && !isMadeAnew(message)) return undefined;
     return typeof inner?.id === "string" ? inner.id : stringOf(message.uuid);
   };
 
@@ -363,11 +370,10 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
 
     // What is left, and the steps that it takes: [number of the round, level].
     const planFor = (goal) => {
-      const newest = rounds.at(-1);
       let rest = left;
-      if (!newest) return [rest, []];
+      if (rounds.length === 0) return [rest, []];
       rest -= unitsOfPrompts();
-      for (let index = 0; index < newest.first; index += 1) {
+      for (let index = 0; index < sizes.length; index += 1) {
         const isFolded = rounds[roundOf[index]]?.level > WHOLE;
         if (!isThoughtGone[index] && !isFolded && !isPinned[index]) {
           rest -= thinking[index];
@@ -409,9 +415,9 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     };
 
     const apply = (steps) => {
-      const newest = rounds.at(-1);
-      if (!newest) return;
-      for (let index = 0; index < newest.first; index += 1) {
+      if (rounds.length === 0) return;
+      // Thinking behind a change is refused by models that check what stood before it.
+      for (let index = 0; index < sizes.length; index += 1) {
         isThoughtGone[index] ||= !isPinned[index];
       }
       for (const prompt of prompts) prompt.isCut ||= prompt.isDue;
@@ -487,15 +493,17 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       const index = sizes.length;
       const id = answerId(message);
       if (id !== undefined && id !== answer) {
-        request();
-        answer = id;
-        const created = message.message?.usage?.cache_creation;
-        written[0] += countOf(created?.ephemeral_5m_input_tokens);
-        written[1] += countOf(created?.ephemeral_1h_input_tokens);
-        const model = message.message?.model;
-        if (typeof model === "string") {
-          modelWindow = MODEL_WINDOWS.find(([name]) => model.includes(name))?.[1] ?? 0;
+        if (!isMadeAnew(message)) {
+          request();
+          const created = message.message?.usage?.cache_creation;
+          written[0] += countOf(created?.ephemeral_5m_input_tokens);
+          written[1] += countOf(created?.ephemeral_1h_input_tokens);
+          const model = message.message?.model;
+          if (typeof model === "string") {
+            modelWindow = MODEL_WINDOWS.find(([name]) => model.includes(name))?.[1] ?? 0;
+          }
         }
+        answer = id;
         rounds.push({
           first: index,
           last: index,
@@ -627,6 +635,8 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
       emit(kept, [message]);
     });
     endRun();
+    const last = result.findLast(({ message }) => typeof message?.uuid === "string");
+    last?.originals.push(...dropped);
     return result;
   };
 
@@ -718,6 +728,18 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     return first.size + (input - first.input) / Math.max(1, ...slopes);
   };
 
+  // Where the answer begins that a message belongs to.
+  const beginOf = (array, end) => {
+    const id = array[end]?.message?.id;
+    let first = end;
+    for (let i = end - 1; i >= 0; i -= 1) {
+      if (array[i]?.type !== "assistant") continue;
+      if (typeof id !== "string" || array[i].message?.id !== id) break;
+      first = i;
+    }
+    return first;
+  };
+
   // Tells what the prune freed of what the last usage counts.
   const account = (whole, pruned) => {
     const sizes = sizesBefore(pruned);
@@ -726,25 +748,20 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     let freed = 0;
     if (last >= 0) {
       const id = pruned[last].message.id;
-      let first = last;
-      for (let i = last - 1; i >= 0; i -= 1) {
-        if (pruned[i]?.type !== "assistant") continue;
-        if (typeof id !== "string" || pruned[i].message?.id !== id) break;
-        first = i;
-      }
+      const first = beginOf(pruned, last);
       let size = state.sizes.get(id);
       for (let i = first - 1; size === undefined && i >= 0; i -= 1) {
         if (pruned[i]?.type === "assistant") break;
         size = state.sizes.get(pruned[i]?.uuid);
       }
       if (size === undefined) {
-        // The newest round is never changed, so both arrays have its messages.
+        // The newest round is never folded, so both arrays have its answer.
         const before = sizesBefore(whole);
-        const at = (message) => whole.lastIndexOf(message);
-        size = Math.min(
-          before[at(pruned[first])] ?? 0,
-          sizeByUsage(whole, before, at(pruned[last])),
-        );
+        const isIt = (message) =>
+          message === pruned[last] ||
+          (typeof id === "string" && usageOf(message) && message.message.id === id);
+        const end = whole.findLastIndex(isIt);
+        size = Math.min(before[beginOf(whole, end)] ?? 0, sizeByUsage(whole, before, end));
       }
       remember(state.sizes, id, size);
       freed = Math.floor(Math.max(0, Math.min(size - sizes[first], inputOf(usageOf(pruned[last])))));
@@ -771,7 +788,10 @@ function ctxbridgeAggressiveTextPrune(messages, purpose) {
     }
     const lowered = pruned.slice();
     lowered[last] = { ...message, message: { ...message.message, usage } };
-    remember(state.known, message.uuid, { message: lowered[last], originals: [message] });
+    // What was cut is remembered with what it was.
+    if (!state.known.has(message.uuid)) {
+      remember(state.known, message.uuid, { message: lowered[last], originals: [message] });
+    }
     return lowered;
   };
 

@@ -59,6 +59,8 @@ pub fn conversations() -> impl Strategy<Value = Vec<Value>> {
                         0 => message["message"]["model"] = json!("claude-opus-5-5"),
                         1 => message["message"]["model"] = json!("claude-sonnet-4-5"),
                         2 => message["message"]["model"] = json!(7),
+                        // Made anew in a compaction, if it has calls; else the client's own words.
+                        3 if number % 4 == 1 => message["message"]["model"] = json!("<synthetic>"),
                         _ => {}
                     }
                     if let Some((tokens, is_hourly)) = usage {

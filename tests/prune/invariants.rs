@@ -36,7 +36,9 @@ fn requests(messages: &[Value]) -> Vec<usize> {
     let mut is_new = |message: &Value| {
         let id = message["message"]["id"].as_str().or(message["uuid"].as_str()).map(str::to_owned);
         let is_answer = message["type"] == "assistant" && message.get("message").is_some();
-        is_answer && newest.replace(id.clone()) != Some(id)
+        let has_call = || blocks(message).iter().any(|block| block["type"] == "tool_use");
+        let is_own = message["message"]["model"] != "<synthetic>";
+        is_answer && (is_own || has_call()) && newest.replace(id.clone()) != Some(id) && is_own
     };
     messages.iter().enumerate().filter(|(_, message)| is_new(message)).map(|(index, _)| index).collect()
 }

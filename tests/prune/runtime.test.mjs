@@ -292,6 +292,42 @@ test("a request of this process is known exactly, and what it had cut is not fre
   around(FREED_TOKENS)(freedOf(prune(second)));
 });
 
+test("what is cut of the newest answer is no reason to know less of it", () => {
+  const messages = measured(5, whole(1));
+  const answer = messages.pop();
+  const thought = { type: "thinking", thinking: "t".repeat(7000), signature: "s" };
+  const line = (uuid, content) => ({ ...answer, uuid, message: { ...answer.message, content } });
+  // A line of thinking alone, one with a text, and both in one.
+  for (const lines of [
+    [line("thought", [thought]), line("said", [text("so")])],
+    [line("both", [thought, text("so")])],
+  ]) {
+    const all = next([...messages, ...lines]);
+    all.at(-1).message.content = "y".repeat(PROMPT_CHARS);
+    around(5 * FREED_TOKENS, 200)(freedOf(all));
+    const pruned = load()(all, "usage");
+    assert.ok(!JSON.stringify(pruned).includes("ttt"));
+  }
+});
+
+test("thinking that was cut at the end is known in the next request", () => {
+  const thought = { type: "thinking", thinking: "t".repeat(70000), signature: "s" };
+  const messages = conversation();
+  messages.splice(-1, 0, {
+    type: "assistant",
+    uuid: uuid(90),
+    timestamp: "2026-11-01T10:00:00.000Z",
+    message: { id: "msg_90", role: "assistant", content: [thought] },
+  });
+  messages.at(-2).timestamp = "2026-11-01T10:58:00.000Z";
+  const client = load();
+  const before = messages.slice(0, -1);
+  before.push({ ...messages.at(-1), uuid: undefined });
+  const once = client(before);
+  assert.ok(!JSON.stringify(once).includes("ttt"));
+  assert.deepEqual(client(once), once);
+});
+
 test("lines of one answer are one answer", () => {
   const messages = measured(4, whole(1));
   const { uuid, ...line } = messages[7];

@@ -17,15 +17,15 @@ At each request, with K the tokens to keep, at most half of what the window has 
 
 # What
 
-First the thinking of all rounds but the newest, and what goes beyond 4,000 characters of prompts with more than 6,000, but for those of the
+First all thinking, and what goes beyond 4,000 characters of prompts with more than 6,000, but for those of the
 newest human turns. Then, until K is left (when cold, one and a half times K), whichever of these steps is of the
 oldest round, counting the tokens behind a round twice for the first kind:
 
 1. a round becomes a line for each call (tool, target, handle) and the start of each text;
 2. nothing is left of it but its place in the count of rounds; of the last answer before a prompt, also the start of its text.
 
-A client that asks what is to be kept of a conversation that it is about to compact gets the same ([`Fold::compact`]): without thinking, and,
-if it is long prompts that fill the window, with fewer of them whole.
+A client that asks what is to be kept of a conversation that it is about to compact gets the same ([`Fold::compact`]): if it is long
+prompts that fill the window, with fewer of them whole.
 
 Never the newest round, never one with less than [`TAIL_TOKENS`] behind it, never in a turn whose prompt says `#keep`, never with a protected
 tool or file. In the newest human turns ([`PruneSettings::keep_turns`]) texts stay whole.
@@ -172,12 +172,14 @@ impl Fold {
     pub fn push(&mut self, message: &Value) {
         let id = round::answer_id(message);
         if id.is_some() && id != self.answer.as_deref() {
-            self.request();
-            self.answer = id.map(str::to_owned);
-            self.account.note_cache_writes(&message["message"]["usage"]);
-            if let Some(model) = message["message"]["model"].as_str() {
-                self.model_window = self.settings.model_windows.of(model);
+            if !round::is_made_anew(message) {
+                self.request();
+                self.account.note_cache_writes(&message["message"]["usage"]);
+                if let Some(model) = message["message"]["model"].as_str() {
+                    self.model_window = self.settings.model_windows.of(model);
+                }
             }
+            self.answer = id.map(str::to_owned);
             self.rounds.push(Round::new(self.messages.len(), self.prompts.len(), &self.settings));
         }
         let index = self.messages.len();
@@ -307,8 +309,6 @@ impl Fold {
             is_enough = tokens(left) <= most && before - tokens(left) >= MIN_FREED_TOKENS;
             if is_enough {
                 self.apply(&steps);
-                // Thinking is bound to what stood before it.
-                self.messages.iter_mut().for_each(|message| message.is_thinking_gone = true);
                 (self.left, self.after) = (left, left);
                 self.prunes += 1;
                 break;
@@ -320,9 +320,11 @@ impl Fold {
 
     /// Plans the steps that it takes to come to a goal. Returns what is left, in code units, with them.
     fn plan(&self, goal: i64) -> (i64, Vec<Step>) {
-        let Some(newest) = self.rounds.last() else { return (self.left, Vec::new()) };
+        if self.rounds.is_empty() {
+            return (self.left, Vec::new());
+        }
         let mut left = self.left - self.old_prompts().map(|number| self.prompts[number].long_units).sum::<i64>();
-        for message in &self.messages[..newest.first] {
+        for message in &self.messages {
             // That of folded rounds is gone already.
             let is_folded = message.round.is_some_and(|round| self.rounds[round].level != Level::Whole);
             if !message.is_thinking_gone && !is_folded && !message.is_pinned {
@@ -384,8 +386,11 @@ impl Fold {
     }
 
     fn apply(&mut self, steps: &[Step]) {
-        let Some(newest) = self.rounds.last().map(|round| round.first) else { return };
-        for message in &mut self.messages[..newest] {
+        if self.rounds.is_empty() {
+            return;
+        }
+        // Thinking is bound to what stood before it: with models that check that, thinking behind a change is refused.
+        for message in &mut self.messages {
             message.is_thinking_gone |= !message.is_pinned;
         }
         for number in self.old_prompts().collect::<Vec<_>>() {

@@ -200,12 +200,25 @@ impl Round {
     }
 }
 
-/// The id of an answer's message: that of the API, or the client's own. What the client writes in the model's name is none.
+/// Model of what the client writes in the model's name.
+const NO_MODEL: &str = "<synthetic>";
+
+/// The id of an answer's message: that of the API, or the client's own. What the client writes in the model's name is none, but for answers that it
+/// [made anew](is_made_anew).
 pub(super) fn answer_id(message: &Value) -> Option<&str> {
     let inner = message.get("message")?;
-    let is_answer = is_type(message, "assistant") && inner.get("model").is_none_or(|model| model != "<synthetic>");
+    let is_answer = is_type(message, "assistant") && (inner.get("model").is_none_or(|model| model != NO_MODEL) || has_call(message));
     let text = |value: &'_ Value| -> bool { value.is_string() };
     is_answer.then(|| inner.get("id").filter(|id| text(id)).or(message.get("uuid")).and_then(Value::as_str).unwrap_or_default())
+}
+
+/// `true` if an answer stood there before a compaction that a plugin answered. No request is before it any more.
+pub(super) fn is_made_anew(message: &Value) -> bool {
+    is_type(message, "assistant") && message["message"]["model"] == NO_MODEL && has_call(message)
+}
+
+fn has_call(message: &Value) -> bool {
+    conversation_content(message).and_then(Value::as_array).into_iter().flatten().any(|block| is_type(block, "tool_use"))
 }
 
 /// `true` if a message has the result of a call.

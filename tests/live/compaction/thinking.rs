@@ -1,4 +1,5 @@
-//! Thinking is bound to what stood before it. A patched client cuts there, and is refused once; the mod keeps no thinking behind a cut.
+//! Thinking is bound to what stood before it: neither way keeps any behind a cut, so that no request is refused. (With the newest thinking kept, each
+//! cut was refused once: the client then strips all thinking and sends the request again.)
 
 use ctxbridge::stub::ThinkingRules;
 
@@ -15,18 +16,15 @@ fn a_patched_client(version: &'static str) {
     let long = long_turn(&stage, "Count the plovers on each beach.", 1..6, "All are counted.");
     let (conversation, said) = stage.try_to_say(vec![long, Turn::new("How many were there?", "Very many.")]);
     assert!(conversation.is_success(), "{version}: {conversation:#?}");
-    let refused: Vec<usize> = (0..said.len()).filter(|&at| said[at].violation.is_some()).collect();
+    let refused: Vec<&str> = said.iter().filter_map(|request| request.violation.as_deref()).collect();
     let cuts: Vec<usize> = (1..said.len()).filter(|&at| counted(&said[at - 1]).len() > counted(&said[at]).len()).collect();
-    println!("{version}: {} requests, of which {} were refused: one for each of {} cuts", said.len(), refused.len(), cuts.len());
+    println!("{version}: {} requests, {} cuts, refused: {refused:?}", said.len(), cuts.len());
     assert!(!cuts.is_empty(), "{version}: something was folded");
-    assert_eq!(refused, cuts, "{version}: each cut is refused, and nothing else");
-    for at in refused {
-        let (refused, again) = (&said[at], &said[at + 1]);
-        let reason = refused.violation.as_deref().unwrap();
-        assert!(reason.ends_with("Invalid `signature` in `thinking` block"), "{version}: {reason}");
-        assert_eq!((thoughts(refused), thoughts(again)), (1, 0), "{version}: it is sent again without thinking");
-        assert_eq!(counted(refused), counted(again), "{version}: and else the same");
+    assert_eq!(refused, [""; 0], "{version}");
+    for at in cuts {
+        assert_eq!(thoughts(&said[at]), 0, "{version}: no thinking is behind a cut");
     }
+    assert!(said.iter().any(|request| thoughts(request) > 0), "{version}: there is thinking");
     assert_eq!(stage.summaries(), 0, "{version}");
 }
 

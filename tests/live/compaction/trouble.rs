@@ -85,6 +85,9 @@ fn trouble(version: &'static str) {
     assert_eq!(asked.len(), 7, "{version}");
     let with_wish = asked.iter().map(|request| request.text_blocks().last().unwrap().text.contains("keep the ports"));
     assert_eq!(with_wish.collect::<Vec<_>>(), [false, false, false, false, false, false, true], "{version}");
+    let last = said.iter().rfind(|request| request.is_main()).expect("the question behind the wish");
+    let is_restored = last.text_blocks().iter().any(|block| block.text.contains("before a compaction. This is quoted history"));
+    assert!(is_restored, "{version}: what the client's summary lost comes back, though a compaction was answered just before");
 }
 
 scenes! {
