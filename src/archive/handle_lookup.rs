@@ -15,6 +15,7 @@ use std::time::SystemTime;
 use memchr::{memchr, memmem, memrchr};
 use serde_json::Value;
 
+use super::message_text;
 use super::store::{StoreError, StoredTranscript};
 use super::transcript_paths;
 use crate::store::StoreReader;
@@ -30,7 +31,7 @@ const WHOLE_TRANSCRIPT: (u64, u64) = (0, u64::MAX - 1);
 /// The original text behind a handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginalText {
-    /// The text, to the byte.
+    /// The text, to the byte; of a block without any, such as a picture, what it is.
     pub text: String,
     /// The id of its message.
     pub uuid: String,
@@ -67,7 +68,8 @@ fn original(handle: &Handle, lines: &[FoundLine], path: &Path) -> Option<Origina
     let read = |line: &FoundLine| {
         let message = parse(&line.bytes)?;
         let uuid = message.get("uuid")?.as_str().filter(|uuid| uuid.starts_with(&handle.digits))?;
-        let text = prune::text_at(&message, handle.block, handle.part)?;
+        let in_words = || message_text::of_block(&message, handle.block).filter(|_| handle.part.is_none());
+        let text = prune::text_at(&message, handle.block, handle.part).or_else(in_words)?;
         let session = message.get("sessionId").and_then(Value::as_str);
         Some((uuid.to_owned(), text, session.map(str::to_owned)))
     };

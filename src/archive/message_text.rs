@@ -31,6 +31,13 @@ pub(super) fn text_of(messages: &[OriginalMessage]) -> String {
     text
 }
 
+/// What a block of a message says, in words.
+pub(super) fn of_block(message: &Value, block: usize) -> Option<String> {
+    let mut text = String::new();
+    add_block("Message", message.pointer("/message/content")?.get(block)?, &mut text);
+    Some(text.trim_end().to_owned())
+}
+
 fn add(label: &str, said: &str, text: &mut String) {
     text.push_str(label);
     text.push_str(": ");
@@ -88,6 +95,15 @@ mod tests {
             tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
             content,
         }
+    }
+
+    #[test]
+    fn a_picture_is_said_to_be_one() {
+        let image = json!({ "type": "image", "source": { "type": "base64", "data": "AAAA" } });
+        let result = json!({ "type": "tool_result", "tool_use_id": "1", "content": [image] });
+        let message = json!({ "message": { "content": [result] } });
+        assert_eq!(of_block(&message, 0).as_deref(), Some("Result: [image, 4 bytes, sha256 63c1dd951ffedf6f]"));
+        assert_eq!(of_block(&message, 1), None);
     }
 
     #[test]

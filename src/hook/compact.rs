@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::context::{HookContext, HookError};
+use super::mod_state::ModState;
 use super::{Event, HookReply, PendingWrite, prompt};
 use crate::autopilot::{self, GateDecision, Observation, Trigger, WindowState, gate};
 use ctxbridge_archive::learn::{self, LearningPatterns};
@@ -42,6 +43,8 @@ pub(super) fn before(context: &HookContext) -> Result<HookReply, HookError> {
     if block.is_some() {
         return Ok(HookReply { block, ..HookReply::default() });
     }
+    // Clients run this hook only where no module answers.
+    ModState::in_dir(&context.data).note_own_compaction(session, context.input.trigger.as_deref(), context.now_ms);
     let found = store.session(session)?;
     if let Some(found) = &found {
         learn(context, &mut *store, found);

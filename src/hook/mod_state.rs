@@ -103,6 +103,21 @@ impl ModState {
         newest.is_some_and(|answered| answered.messages_after.is_some() && now_ms - answered.at_ms < ANSWER_IS_NEW_MS)
     }
 
+    /// Notes that the client compacts a session by itself, where the newest answer would say otherwise: with a wish of the user, it does not ask
+    /// the module.
+    pub(super) fn note_own_compaction(&self, session: &str, cause: Option<&str>, now_ms: i64) {
+        if self.has_just_answered(session, now_ms) {
+            self.note_answer(&AnsweredCompaction {
+                at_ms: now_ms,
+                session: session.to_owned(),
+                cause: cause.map(str::to_owned),
+                messages_before: 0,
+                messages_after: None,
+                reason: Some("the client did not ask".to_owned()),
+            });
+        }
+    }
+
     fn note(&self, name: &str, noted: &impl Serialize, largest: u64) {
         if let Ok(line) = serde_json::to_string(noted) {
             files::append(&self.folder.join(name), &format!("{line}\n"), largest).ok();
@@ -141,6 +156,11 @@ mod tests {
         state.note_answer(&answered(3_000, "a", None, Some("too little")));
         assert!(!state.has_just_answered("a", 3_000), "the client compacted by itself since");
         assert_eq!(state.answers().len(), 3);
+        state.note_own_compaction("a", None, 3_000);
+        assert_eq!(state.answers().len(), 3, "that is known");
+        state.note_answer(&answered(4_000, "a", Some(3), None));
+        state.note_own_compaction("a", Some("manual"), 5_000);
+        assert!(!state.has_just_answered("a", 5_000), "the module was not asked");
         let loaded = LoadedModule { at_ms: 1, session: "a".to_owned() };
         state.note_loaded(&loaded);
         assert_eq!(state.loaded(), Some(loaded.clone()));

@@ -25,12 +25,11 @@ use ctxbridge_archive::store::{Session, Store, StoreReader};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::is_typed;
 
-/// Time limit for the lookup: it is better to add nothing than to make the user wait.
-const LOOKUP_TIMEOUT: Duration = Duration::from_millis(15 * SLOWNESS);
+/// Time limit for the lookup: it is better to add nothing than to make the user wait. It takes some 10 ms of processor time, so this
+/// strikes where a disk hangs, and not where processors are busy.
+pub const RECALL_TIMEOUT: Duration = Duration::from_millis(500);
 /// Part of that time for reading new bundles.
-const REFRESH_TIMEOUT: Duration = Duration::from_millis(8 * SLOWNESS);
-/// Factor by which an unoptimized build is slower, as tests use it beside many others.
-const SLOWNESS: u64 = if cfg!(debug_assertions) { 40 } else { 1 };
+const REFRESH_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Maximum number of lines and characters added, including the frame around them.
 const MAX_ADDED_LINES: usize = 10;
@@ -59,8 +58,8 @@ pub(super) fn related_turns(
     text: &str,
     most: usize,
 ) -> Option<Vec<RelatedTurn>> {
-    let deadline = Instant::now() + LOOKUP_TIMEOUT;
-    let mut index = SearchIndex::open_existing(&context.data, LOOKUP_TIMEOUT).ok()??;
+    let deadline = Instant::now() + RECALL_TIMEOUT;
+    let mut index = SearchIndex::open_existing(&context.data, RECALL_TIMEOUT).ok()??;
     let own = session.map_or_else(|| context.input.session.as_deref().unwrap_or_default(), |session| &session.session);
     let forgotten = match (session, window) {
         (_, WindowContent::Empty) => u32::MAX,
@@ -213,7 +212,7 @@ pub(super) fn refreshed_index(
     bundles: &Bundles,
     thoroughness: RefreshScope,
 ) -> Option<bundle::BundleIndex> {
-    let mut index = bundle::BundleIndex::open(&context.data, bundles, LOOKUP_TIMEOUT).ok()?;
+    let mut index = bundle::BundleIndex::open(&context.data, bundles, RECALL_TIMEOUT).ok()?;
     let own = context.input.session.as_deref().map(bundle::sanitize_session_id);
     let done = index.refresh(bundles, thoroughness, Some(Instant::now() + REFRESH_TIMEOUT), own.as_deref()).ok()?;
     if done.left > 0 {

@@ -1,27 +1,35 @@
 /*!
 `cargo xtask bench recall`: usefulness of the turns that are added to prompts unasked.
 
-Questions of the labeled set are typed as prompts in their project, and the added turns ought to be their evidence. For prompts
-that have nothing to recall, nothing ought to be added. Each is asked of the archive, and of bundles with the work of the same
-sessions. Nothing here is timed.
+Questions of a labeled set are typed as prompts in their project, and the added turns ought to be their evidence. For prompts
+that have nothing to recall, nothing ought to be added. Those of the project's own set are asked of the archive, and of bundles with the
+work of the same sessions; those on real sessions are asked of the archive, within the time that a hook has.
 */
 
 mod bundles;
 mod unrelated;
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use ctxbridge::hook::RECALL_TIMEOUT;
 
 use self::bundles::Bundled;
 use self::unrelated::Unrelated;
-use super::retrieval::{Corpus, Dataset};
+use super::retrieval::real::{self, Half};
+use super::retrieval::{Corpus, Dataset, Question};
 use crate::tools::root;
 
 #[derive(Debug, clap::Args)]
 pub struct RecallArgs {
+    /// Ask the questions in fixtures/retrieval/real of the real transcripts in this folder, instead
+    #[arg(long, value_name = "FOLDER", conflicts_with = "with")]
+    corpus: Option<PathBuf>,
+    /// Number of threads that keep the processors busy meanwhile
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    busy: usize,
     /// Print what is added to each prompt that has nothing to recall
     #[arg(long)]
     noise: bool,
@@ -32,7 +40,7 @@ pub struct RecallArgs {
 
 /// Maximum number of added turns, as in the hook.
 const MOST: usize = 7;
-/// Time limit of a search, long enough never to matter: nothing is timed here.
+/// Time limit of a search, long enough never to matter.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Results of all prompts.
@@ -50,6 +58,25 @@ struct Tally {
 }
 
 pub fn run(args: &RecallArgs) -> Result<bool> {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..args.busy {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let done = match &args.corpus {
+            Some(folder) => on_real_sessions(folder, args.noise),
+            None => on_own_sessions(args),
+        };
+        is_done.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+fn on_own_sessions(args: &RecallArgs) -> Result<bool> {
     let dataset = Dataset::read(&root().join("fixtures/retrieval/coding.json"))?;
     let unrelated = Unrelated::read(&root().join("fixtures/retrieval/unrelated.json"))?;
     let mut all = dataset.clone();
@@ -58,20 +85,59 @@ pub fn run(args: &RecallArgs) -> Result<bool> {
     }
     let turns: usize = all.sessions.iter().map(|session| session.turns.len()).sum();
     let mut corpus = Corpus::new(&all)?;
-    let archive = tally(&dataset, &unrelated, args.noise, &mut |prompt, folder| {
+    let projects = dataset.projects();
+    let questions: Vec<(&Question, &str)> =
+        dataset.questions.iter().map(|question| (question, projects[question.evidence[0].as_str()])).collect();
+    let prompts: Vec<[&str; 3]> =
+        unrelated.prompts.iter().map(|prompt| [&prompt.id, &prompt.project, &prompt.prompt].map(String::as_str)).collect();
+    let archive = tally(&questions, &prompts, args.noise, &mut |prompt, folder| {
         corpus.related(prompt, folder, Instant::now() + PATIENCE, MOST)
     })?;
     let bundled = Bundled::new(&dataset)?;
-    let bundles = tally(&dataset, &unrelated, args.noise, &mut |prompt, folder| bundled.related(prompt, folder, MOST))?;
+    let bundles =
+        tally(&questions, &prompts, args.noise, &mut |prompt, folder| bundled.related(prompt, folder, MOST))?;
     println!("{} questions, {} prompts that have nothing to recall, {turns} turns\n", archive.questions, archive.unrelated);
-    println!(
-        "| from | lines added | of these relevant | target | questions that are helped | given only others | silent where there is nothing | target |"
-    );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-    for (name, tally) in [("the archive", archive), ("bundles alone", bundles)] {
+    print(&[("the archive".to_owned(), archive), ("bundles alone".to_owned(), bundles)]);
+    Ok(true)
+}
+
+fn on_real_sessions(folder: &Path, tells_noise: bool) -> Result<bool> {
+    let mut corpus = real::archive(folder)?;
+    let mut rows = Vec::new();
+    for half in Half::all(&corpus, false)? {
+        let place = |question: &Question| corpus.folder_of(&question.evidence[0]).unwrap_or_default().to_owned();
+        let folders: Vec<String> = half.dataset.questions.iter().map(place).collect();
+        for is_english in [true, false] {
+            let is_wanted = |language: &str| (language == "en") == is_english;
+            let questions = half.dataset.questions.iter().zip(&folders).zip(&half.languages);
+            let questions: Vec<(&Question, &str)> = questions
+                .filter(|(_, language)| is_wanted(language))
+                .map(|((question, folder), _)| (question, folder.as_str()))
+                .collect();
+            let prompts = half.prompts.iter().filter(|prompt| is_wanted(&prompt.language));
+            let prompts: Vec<[&str; 3]> =
+                prompts.map(|prompt| [&prompt.id, &prompt.folder, &prompt.prompt].map(String::as_str)).collect();
+            let found = tally(&questions, &prompts, tells_noise, &mut |prompt, folder| {
+                // Whoever is not done in time is silent.
+                Ok(corpus.related(prompt, folder, Instant::now() + RECALL_TIMEOUT, MOST).unwrap_or_default())
+            })?;
+            let language = if is_english { "English" } else { "other languages" };
+            let name = format!("{}, {language} ({} questions, {} prompts)", half.dataset.name, found.questions, found.unrelated);
+            rows.push((name, found));
+        }
+    }
+    println!("{} turns, {} ms for each prompt\n", corpus.turn_count(), RECALL_TIMEOUT.as_millis());
+    print(&rows);
+    Ok(true)
+}
+
+fn print(rows: &[(String, Tally)]) {
+    println!("| from | lines added | of these relevant | questions that are helped | given only others | silent where there is nothing |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for (name, tally) in rows {
         let share = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
         println!(
-            "| {name} | {} | {:.1} % | ≥ 70 % | {:.1} % | {:.1} % | {:.1} % | ≥ 80 % |",
+            "| {name} | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % |",
             tally.added,
             share(tally.relevant, tally.added),
             share(tally.helped, tally.questions),
@@ -79,19 +145,18 @@ pub fn run(args: &RecallArgs) -> Result<bool> {
             share(tally.silent, tally.unrelated),
         );
     }
-    Ok(true)
 }
 
+/// Asks questions in their folders, and prompts (id, folder, text).
 fn tally(
-    dataset: &Dataset,
-    unrelated: &Unrelated,
+    questions: &[(&Question, &str)],
+    prompts: &[[&str; 3]],
     tells_noise: bool,
     recall: &mut dyn FnMut(&str, &str) -> Result<Vec<String>>,
 ) -> Result<Tally> {
-    let projects: HashMap<&str, &str> = dataset.projects();
     let mut tally = Tally::default();
-    for question in &dataset.questions {
-        let found = recall(&question.question, projects[question.evidence[0].as_str()])?;
+    for (question, folder) in questions {
+        let found = recall(&question.question, folder)?;
         let relevant = found.iter().filter(|turn| question.evidence.contains(turn)).count();
         tally.questions += 1;
         tally.answered += usize::from(!found.is_empty());
@@ -99,12 +164,12 @@ fn tally(
         tally.added += found.len();
         tally.relevant += relevant;
     }
-    for prompt in &unrelated.prompts {
-        let found = recall(&prompt.prompt, &prompt.project)?;
+    for [id, folder, prompt] in prompts {
+        let found = recall(prompt, folder)?;
         tally.unrelated += 1;
         tally.silent += usize::from(found.is_empty());
         if tells_noise && !found.is_empty() {
-            println!("{}: {} → {}", prompt.id, prompt.prompt, found.join(", "));
+            println!("{id}: {prompt} → {}", found.join(", "));
         }
     }
     Ok(tally)

@@ -1,6 +1,7 @@
 //! An archive of a dataset's sessions, made and searched like those of users.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
@@ -12,7 +13,10 @@ use ctxbridge::archive::search::passages::PassageTexts;
 use ctxbridge::archive::search::{self, Filter, HitContent, RelatedQuery, SearchIndex, SearchRequest};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{SessionReader, TurnReader, TurnSelection};
+use ctxbridge::archive::transcript_paths::transcripts_below;
+use ctxbridge::common::digest;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 
 use super::configurations::Configuration;
@@ -20,12 +24,20 @@ use super::dataset::{Dataset, Question};
 use super::metric::DEEPEST;
 use super::sessions;
 
+/// Place of a hit that is no turn.
+const SUMMARY: &str = "a summary";
+
 /// Sessions, archived and indexed.
 pub struct Corpus {
     store: SqliteStore,
     index: SearchIndex,
-    /// Ids of the dataset, by those of the archive.
+    /// Names of the turns, by their ids in the archive.
     turns: HashMap<[u8; 16], String>,
+    /// Projects of the turns, by their names.
+    folders: HashMap<String, String>,
+    /// Projects of real sessions.
+    session_folders: HashMap<String, String>,
+    end: Timestamp,
     _folder: TempDir,
 }
 
@@ -43,13 +55,71 @@ impl Corpus {
             let turns = session.turns.len();
             ensure!(imported.turns == turns as u64, "session {}: {} turns of {turns} were archived", session.id, imported.turns);
         }
-        let mut store = SqliteStore::open(&data, LockPolicy::Background)?;
-        let mut index = SearchIndex::open(&data)?;
-        let refreshed = search::refresh(&mut store, &mut index, usize::MAX, &mut |_| {})?;
-        ensure!(refreshed.is_complete, "the index is not complete");
         let turns = dataset.sessions.iter().flat_map(|session| &session.turns);
         let turns = turns.map(|turn| (sessions::turn_id(&turn.id), turn.id.clone())).collect();
-        Ok(Self { store, index, turns, _folder: folder })
+        let folders = dataset.projects().into_iter().map(|(turn, folder)| (turn.to_owned(), folder.to_owned())).collect();
+        Ok(Self { turns, folders, ..Self::indexed(folder, &data)? })
+    }
+
+    /// Imports and indexes all transcripts below a folder, as they are. Turns are named by the SHA-256 of their content, in hexadecimal.
+    pub fn of_transcripts(transcripts: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("ctxbridge-retrieval-").tempdir()?;
+        let data = folder.path().join("data");
+        ctxbridge::common::paths::create_private_dir(&data)?;
+        let mut paths = transcripts_below(transcripts, &mut |path, error| eprintln!("{}: {error}", path.display()));
+        ensure!(!paths.is_empty(), "there are no transcripts (.jsonl) in {}", transcripts.display());
+        paths.sort();
+        for path in paths {
+            let imported =
+                import(&data, &[path], Comparison::End, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {})?;
+            ensure!(imported.failed.is_empty(), "not archived: {:?}", imported.failed);
+        }
+        let mut corpus = Self::indexed(folder, &data)?;
+        for session in corpus.store.sessions("", None, usize::MAX)? {
+            let folder = session.folder.clone().unwrap_or_default();
+            for turn in corpus.store.turns(session.key, TurnSelection::All)? {
+                let name = digest::hex(&turn.turn.content_sha256);
+                corpus.folders.entry(name.clone()).or_insert_with(|| folder.clone());
+                corpus.turns.insert(turn.turn.id, name);
+                corpus.end = corpus.end.max(Timestamp::from_millisecond(turn.turn.ended_ms)?);
+            }
+            corpus.session_folders.insert(session.session, folder);
+        }
+        corpus.end += SignedDuration::from_hours(24);
+        Ok(corpus)
+    }
+
+    fn indexed(folder: TempDir, data: &Path) -> Result<Self> {
+        let mut store = SqliteStore::open(data, LockPolicy::Background)?;
+        let mut index = SearchIndex::open(data)?;
+        let refreshed = search::refresh(&mut store, &mut index, usize::MAX, &mut |_| {})?;
+        ensure!(refreshed.is_complete, "the index is not complete");
+        let (turns, folders, session_folders) = Default::default();
+        Ok(Self { store, index, turns, folders, session_folders, end: Timestamp::UNIX_EPOCH, _folder: folder })
+    }
+
+    /// The project of a turn.
+    pub fn folder_of(&self, turn: &str) -> Option<&str> {
+        self.folders.get(turn).map(String::as_str)
+    }
+
+    /// The project of a real session.
+    pub fn folder_of_session(&self, session: &str) -> Option<&str> {
+        self.session_folders.get(session).map(String::as_str)
+    }
+
+    /// A time after all real turns.
+    pub fn end(&self) -> Timestamp {
+        self.end
+    }
+
+    /// Number of turns.
+    pub fn turn_count(&self) -> usize {
+        self.turns.len()
+    }
+
+    fn name_of(&self, turn: &[u8; 16]) -> Result<String> {
+        self.turns.get(turn).cloned().context("a turn was found that is not in the dataset")
     }
 
     /// Gives all turns their vectors.
@@ -84,12 +154,11 @@ impl Corpus {
         let found = search::search(&mut self.store, &mut self.index, model, &request)
             .with_context(|| format!("question {} ({})", question.id, configuration.name))?;
         ensure!(found.mode == configuration.mode, "{} was not compared: {}", configuration.mode.word(), found.notes.join("; "));
-        let mut ids = Vec::with_capacity(found.hits.len());
-        for hit in found.hits {
-            let HitContent::Turn(turn) = hit.content else { continue };
-            ids.push(self.turns.get(&turn.turn.id).context("a turn was found that is not in the dataset")?.clone());
-        }
-        Ok(ids)
+        let names = found.hits.iter().map(|hit| match &hit.content {
+            HitContent::Turn(turn) => self.name_of(&turn.turn.id),
+            HitContent::Summary(..) => Ok(SUMMARY.to_owned()),
+        });
+        names.collect()
     }
 
     /// Turns that would be added unasked to a prompt that is typed in a folder.
@@ -97,8 +166,7 @@ impl Corpus {
         let project = ProjectScope::at(folder);
         let about = RelatedQuery { text: prompt, project: &project, session: "", forgotten_turns: 0, limit: most, deadline };
         let found = search::related(&mut self.store, &mut self.index, &about)?;
-        let id = |turn: &[u8; 16]| self.turns.get(turn).cloned().context("a turn was found that is not in the dataset");
-        found.iter().map(|related| id(&related.turn.turn.id)).collect()
+        found.iter().map(|related| self.name_of(&related.turn.turn.id)).collect()
     }
 
     /// The texts that become the vectors of each turn, by the turn's id.
@@ -106,8 +174,7 @@ impl Corpus {
         let mut all = Vec::with_capacity(self.turns.len());
         for session in self.store.sessions("", None, usize::MAX)? {
             for turn in self.store.turns(session.key, TurnSelection::All)? {
-                let id = self.turns.get(&turn.turn.id).context("a turn is archived that is not in the dataset")?.clone();
-                all.push((id, search::passage_texts_of(&mut self.store, &self.index, turn.entry)?));
+                all.push((self.name_of(&turn.turn.id)?, search::passage_texts_of(&mut self.store, &self.index, turn.entry)?));
             }
         }
         Ok(all)

@@ -2,8 +2,8 @@
 `cargo xtask bench retrieval`: recall of the turns that answer a question, by each mode of search and with each stage of the
 ranking.
 
-Sessions of a dataset are written as the client writes them, archived, indexed and searched by the library, as users' are. Nothing
-here is timed.
+Sessions of a dataset are written as the client writes them, archived, indexed and searched by the library, as users' are; real
+sessions are read from a folder. Nothing here is timed.
 */
 
 mod bm25;
@@ -12,6 +12,7 @@ mod corpus;
 mod dataset;
 mod locomo;
 mod metric;
+pub mod real;
 mod report;
 mod sessions;
 mod vectors;
@@ -26,8 +27,7 @@ use ctxbridge::archive::search::Mode;
 use self::bm25::Bm25;
 use self::configurations::BASELINE;
 pub use self::corpus::Corpus;
-pub use self::dataset::Dataset;
-use self::dataset::Question;
+pub use self::dataset::{Dataset, Question};
 use self::report::Row;
 use self::vectors::{Exact, Remembering};
 use crate::tools::root;
@@ -36,6 +36,12 @@ use crate::tools::root;
 pub struct RetrievalArgs {
     /// Datasets; without any, the one in fixtures/retrieval
     files: Vec<PathBuf>,
+    /// Ask the questions in fixtures/retrieval/real of the real transcripts in this folder, instead
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["files", "projects"])]
+    corpus: Option<PathBuf>,
+    /// With --corpus: a column for each kind of question, rather than English and other languages
+    #[arg(long, requires = "corpus")]
+    by_kind: bool,
     /// Folder of the model, if not the installed one
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
@@ -65,17 +71,23 @@ pub fn run(args: &RetrievalArgs) -> Result<bool> {
     if model.is_none() {
         eprintln!("there is no model, so words alone are compared; `ctxbridge model install` brings it");
     }
+    if let Some(folder) = &args.corpus {
+        return on_real_sessions(folder, model.as_mut(), args);
+    }
     let own = [root().join("fixtures/retrieval/coding.json")];
     let files = if args.files.is_empty() { &own[..] } else { &args.files };
     let mut reports = Vec::new();
     for path in files {
         let mut dataset = Dataset::read(path)?;
         dataset.keep_questions_on(&args.projects)?;
-        let rows = rows(&dataset, model.as_mut(), &args.only)?;
+        let turns: usize = dataset.sessions.iter().map(|session| session.turns.len()).sum();
+        eprintln!("{}: archiving {} sessions", dataset.name, dataset.sessions.len());
+        let mut corpus = Corpus::new(&dataset)?;
+        let rows = rows(&dataset, &mut corpus, model.as_mut(), &args.only)?;
         if args.json {
             reports.push(report::json(&dataset, &rows));
         } else {
-            print!("{}", report::table(&dataset, &rows));
+            print!("{}", report::table(&dataset, turns, &rows));
         }
     }
     if args.json {
@@ -84,23 +96,39 @@ pub fn run(args: &RetrievalArgs) -> Result<bool> {
     Ok(true)
 }
 
+/// Each half of the questions on real sessions, asked of an archive with all of them.
+fn on_real_sessions(folder: &Path, mut model: Option<&mut EmbeddingModel>, args: &RetrievalArgs) -> Result<bool> {
+    let mut corpus = real::archive(folder)?;
+    for half in real::Half::all(&corpus, args.by_kind)? {
+        let rows = rows(&half.dataset, &mut corpus, model.as_deref_mut(), &args.only)?;
+        if args.json {
+            println!("{}", serde_json::to_string_pretty(&report::json(&half.dataset, &rows))?);
+        } else {
+            print!("{}", report::table(&half.dataset, corpus.turn_count(), &rows));
+        }
+    }
+    Ok(true)
+}
+
 /// The name of the row that compares vectors as the model made them.
 const EXACT: &str = "dense, no stage, vectors in full";
 
-fn rows(dataset: &Dataset, model: Option<&mut EmbeddingModel>, only: &[String]) -> Result<Vec<Row>> {
+fn rows(dataset: &Dataset, corpus: &mut Corpus, model: Option<&mut EmbeddingModel>, only: &[String]) -> Result<Vec<Row>> {
     let is_wanted = |name: &str| only.is_empty() || only.iter().any(|text| name.contains(text.as_str()));
     let has_model = model.is_some();
     let mut configurations = configurations::all(has_model);
     configurations.retain(|configuration| is_wanted(&configuration.name));
-    eprintln!("{}: archiving {} sessions", dataset.name, dataset.sessions.len());
-    let mut corpus = Corpus::new(dataset)?;
     let mut rows = Vec::with_capacity(configurations.len() + 1);
     let row = |name: &str, mode, ask: &mut dyn FnMut(&Question) -> Result<Vec<String>>| {
         let ranks = dataset.questions.iter().map(|question| Ok(metric::ranks(&ask(question)?, &question.evidence)));
         anyhow::Ok(Row { name: name.to_owned(), mode, ranks: ranks.collect::<Result<_>>()? })
     };
-    let bm25 = Bm25::new(dataset)?;
-    rows.push(row(BASELINE, Mode::Lexical, &mut |question| bm25.ask(question))?);
+    // Real sessions are known to the archive alone.
+    let is_made_up = !dataset.sessions.is_empty();
+    if is_made_up {
+        let bm25 = Bm25::new(dataset)?;
+        rows.push(row(BASELINE, Mode::Lexical, &mut |question| bm25.ask(question))?);
+    }
     let mut without = EmbeddingModel::installed(Path::new(""));
     let model = match model {
         Some(model) => model,
@@ -111,20 +139,19 @@ fn rows(dataset: &Dataset, model: Option<&mut EmbeddingModel>, only: &[String]) 
         let embedder = model.get().map_err(|error| anyhow!("{error}"))?;
         let vectors = corpus.embed(embedder, &mut |done| eprint!("\r{done} turns have vectors"))?;
         eprintln!("\r{vectors} vectors are made");
-        if is_wanted(EXACT) {
-            let exact = Exact::new(&mut corpus, dataset, embedder)?;
+        if is_made_up && is_wanted(EXACT) {
+            let exact = Exact::new(corpus, dataset, embedder)?;
             rows.push(row(EXACT, Mode::Dense, &mut |question| exact.ask(embedder, question))?);
         }
     }
-    let projects = dataset.projects();
     for configuration in &configurations {
         eprintln!("{}", configuration.name);
         rows.push(row(&configuration.name, configuration.mode, &mut |question| {
-            let there = question.evidence.first().and_then(|turn| projects.get(turn.as_str()).copied());
-            corpus.ask(model, configuration, question, there.filter(|_| configuration.is_asked_there))
+            let there = question.evidence.first().and_then(|turn| corpus.folder_of(turn)).map(str::to_owned);
+            corpus.ask(model, configuration, question, there.as_deref().filter(|_| configuration.is_asked_there))
         })?);
     }
-    ensure!(rows.len() > 1, "no configuration has `{}` in its name", only.join("`, `"));
+    ensure!(rows.iter().any(|row| row.name != BASELINE), "no configuration has `{}` in its name", only.join("`, `"));
     Ok(rows)
 }
 

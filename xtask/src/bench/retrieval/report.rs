@@ -32,15 +32,12 @@ impl Row {
     }
 }
 
-/// The whole report on a dataset.
-pub fn table(dataset: &Dataset, rows: &[Row]) -> String {
+/// The whole report on a dataset, asked of this many turns.
+pub fn table(dataset: &Dataset, turns: usize, rows: &[Row]) -> String {
     let kinds = kinds(dataset);
-    let turns: usize = dataset.sessions.iter().map(|session| session.turns.len()).sum();
-    let (questions, sessions) = (dataset.questions.len(), dataset.sessions.len());
-    let mut text = format!(
-        "\n{}: {questions} questions on {turns} turns in {sessions} sessions. Recall in percent; of each kind, recall@10.\n\n",
-        dataset.name
-    );
+    let questions = dataset.questions.len();
+    let mut text =
+        format!("\n{}: {questions} questions on {turns} turns. Recall in percent; of each kind, recall@10.\n\n", dataset.name);
     text += "| configuration | recall@5 | recall@10 | recall@20 | MRR |";
     kinds.iter().for_each(|(kind, count)| _ = write!(text, " {kind} ({count}) |"));
     text += "\n| --- |";
@@ -119,8 +116,8 @@ mod tests {
         let row = |name: &str, mode, first, second| Row { name: name.into(), mode, ranks: vec![vec![first], vec![second]] };
         let rows = [row(BASELINE, Mode::Lexical, Some(11), None), row(COMPLETE, Mode::Hybrid, Some(1), Some(4))];
         assert_eq!(
-            table(&dataset, &rows),
-            "\ntiny: 2 questions on 0 turns in 0 sessions. Recall in percent; of each kind, recall@10.\n\n\
+            table(&dataset, 0, &rows),
+            "\ntiny: 2 questions on 0 turns. Recall in percent; of each kind, recall@10.\n\n\
              | configuration | recall@5 | recall@10 | recall@20 | MRR | error (1) | time (1) |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n\
              | BM25 alone | 0.0 | 0.0 | 50.0 | 0.045 | 0.0 | 0.0 |\n\

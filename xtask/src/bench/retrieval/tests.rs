@@ -64,7 +64,7 @@ impl Embedder for Parrots {
 #[test]
 fn what_has_the_words_is_first() {
     let dataset = read(&tiny()).unwrap();
-    for row in rows(&dataset, None, &[]).unwrap() {
+    for row in rows(&dataset, &mut Corpus::new(&dataset).unwrap(), None, &[]).unwrap() {
         assert_eq!(row.ranks, [[Some(1)], [Some(1)], [Some(1)]], "{}", row.name);
     }
 }
@@ -74,7 +74,8 @@ fn vectors_are_compared() {
     let dataset = read(&tiny()).unwrap();
     let remembering = Remembering::new(Box::new(Parrots));
     let mut embedder = EmbeddingModel::from(Box::new(remembering) as Box<_>);
-    let rows = rows(&dataset, Some(&mut embedder), &["dense, no stage".to_owned(), "hybrid, all stages".to_owned()]).unwrap();
+    let mut corpus = Corpus::new(&dataset).unwrap();
+    let rows = rows(&dataset, &mut corpus, Some(&mut embedder), &["dense, no stage".to_owned(), "hybrid, all stages".to_owned()]).unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, [BASELINE, EXACT, "dense, no stage", "hybrid, all stages", "hybrid, all stages, asked in the project"]);
     for row in rows {
