@@ -21,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use ctxbridge::archive::embed::{EmbeddingModel, MiniLm, install};
+use ctxbridge::archive::embed::{Embedder as _, EmbeddingModel, MiniLm, install};
 use ctxbridge::archive::search::Mode;
 
 use self::bm25::Bm25;
@@ -30,7 +30,7 @@ pub use self::corpus::Corpus;
 pub use self::dataset::{Dataset, Question};
 use self::report::Row;
 use self::vectors::{Exact, Remembering};
-use crate::tools::root;
+use crate::tools::{root, target};
 
 #[derive(Debug, clap::Args)]
 pub struct RetrievalArgs {
@@ -165,7 +165,9 @@ fn model(given: Option<&Path>) -> Result<Option<EmbeddingModel>> {
         return Ok(None);
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let embedder = Remembering::new(Box::new(MiniLm::with_threads(&folder, threads)?));
+    let model = MiniLm::with_threads(&folder, threads)?;
+    let cache = target().join("bench").join(model.id()).with_extension("vectors");
+    let embedder = Remembering::new(Box::new(model), Some(&cache))?;
     Ok(Some(EmbeddingModel::from(Box::new(embedder) as Box<_>)))
 }
 

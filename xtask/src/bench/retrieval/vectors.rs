@@ -1,23 +1,46 @@
 //! The model, asked once for each text; and its vectors as they are, to see what storing them in bytes costs.
 
 use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
 
 use anyhow::Result;
 use ctxbridge::archive::embed::{EmbedError, Embedder};
+use ctxbridge::common::digest;
 
 use super::corpus::Corpus;
 use super::dataset::{Dataset, Question};
 use super::metric::DEEPEST;
 
-/// An embedder that remembers: each configuration asks the same questions.
+/// An embedder that remembers: each configuration asks the same questions, and each run has the same turns.
 pub struct Remembering {
     inner: Box<dyn Embedder>,
-    known: HashMap<String, Vec<f32>>,
+    known: HashMap<[u8; 32], Vec<f32>>,
+    /// The file that has them from one run to the next.
+    cache: Option<File>,
 }
 
 impl Remembering {
-    pub fn new(inner: Box<dyn Embedder>) -> Self {
-        Self { inner, known: HashMap::new() }
+    /// Reads what is known from a file, and adds to it.
+    pub fn new(inner: Box<dyn Embedder>, cache: Option<&Path>) -> Result<Self> {
+        let mut known = HashMap::new();
+        let cache = match cache {
+            Some(path) => {
+                fs::create_dir_all(path.parent().unwrap_or(path))?;
+                let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes)?;
+                for record in bytes.chunks_exact(32 + 4 * inner.dimensions()) {
+                    let (hash, numbers) = record.split_at(32);
+                    let vector = numbers.chunks_exact(4).filter_map(|four| Some(f32::from_le_bytes(four.try_into().ok()?)));
+                    known.insert(hash.try_into()?, vector.collect());
+                }
+                Some(file)
+            }
+            None => None,
+        };
+        Ok(Self { inner, known, cache })
     }
 }
 
@@ -31,13 +54,20 @@ impl Embedder for Remembering {
     }
 
     fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let mut new: Vec<&str> = texts.iter().copied().filter(|text| !self.known.contains_key(*text)).collect();
+        let hash = |text: &str| digest::sha256(text.as_bytes());
+        let mut new: Vec<&str> = texts.iter().copied().filter(|text| !self.known.contains_key(&hash(text))).collect();
         new.sort_unstable();
         new.dedup();
         for (text, vector) in new.iter().zip(self.inner.embed(&new)?) {
-            self.known.insert((*text).to_owned(), vector);
+            if let Some(file) = &mut self.cache {
+                let numbers = vector.iter().flat_map(|number| number.to_le_bytes());
+                let record: Vec<u8> = hash(text).into_iter().chain(numbers).collect();
+                // What cannot be written is made again.
+                file.write_all(&record).ok();
+            }
+            self.known.insert(hash(text), vector);
         }
-        Ok(texts.iter().filter_map(|text| self.known.get(*text)).cloned().collect())
+        Ok(texts.iter().filter_map(|text| self.known.get(&hash(text))).cloned().collect())
     }
 }
 
