@@ -15,8 +15,9 @@ use crate::{ImportanceFactors, importance};
 
 /// Cosine that says nothing: any two texts of the same field have as much.
 const COSINE_FLOOR: f64 = 0.2;
-/// Weight of words; the weight of meaning is 1.
-const LEXICAL_WEIGHT: f64 = 1.8;
+/// Weight of words in a turn with tools, which has names and messages, and in a conversation; the weight of meaning is 1.
+const LEXICAL_WEIGHT: f64 = 1.4;
+const LEXICAL_WEIGHT_OF_TALK: f64 = 1.8;
 /// Exponent of the best word score that word scores are divided by: if even the best has little of the query, words count less.
 const RELATIVE_EXPONENT: f64 = 0.6;
 /// Share of its score that a turn gives to turns at distance one and two.
@@ -28,7 +29,7 @@ const OUTSIDE_TIME_FACTOR: f64 = 0.3;
 /// Maximum bonus for importance and confidence: they decide between turns that fit alike.
 const MAX_IMPORTANCE_BONUS: f64 = 0.02;
 /// Bonus for a turn of the project that the search is run from.
-const PROJECT_BONUS: f64 = 0.05;
+const PROJECT_BONUS: f64 = 0.2;
 /// The constant of reciprocal ranks.
 const RRF_CONSTANT: f64 = 60.0;
 
@@ -122,7 +123,12 @@ pub struct Ranked {
 pub(super) fn fit(candidate: &Candidate) -> f64 {
     let words = candidate.words.unwrap_or_default();
     let meaning = candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
-    LEXICAL_WEIGHT * words + meaning
+    lexical_weight(candidate) * words + meaning
+}
+
+fn lexical_weight(candidate: &Candidate) -> f64 {
+    let (has_tools, _) = candidate.place.richness;
+    if has_tools { LEXICAL_WEIGHT } else { LEXICAL_WEIGHT_OF_TALK }
 }
 
 /// Returns the order of candidates and, if the stages include them, of their neighbors.
@@ -167,7 +173,7 @@ fn scores(candidates: &[Candidate]) -> Vec<f64> {
         |candidate: &Candidate| candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
     let best = |of: &dyn Fn(&Candidate) -> f64| candidates.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
     let (best_words, best_meaning) = (best(&words).powf(RELATIVE_EXPONENT), best(&meaning));
-    let score = |candidate: &Candidate| LEXICAL_WEIGHT * words(candidate) / best_words + meaning(candidate) / best_meaning;
+    let score = |candidate: &Candidate| lexical_weight(candidate) * words(candidate) / best_words + meaning(candidate) / best_meaning;
     candidates.iter().map(score).collect()
 }
 

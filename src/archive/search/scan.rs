@@ -1,14 +1,14 @@
 /*!
 Search without an index: every turn is read, for archives without a database.
 
-Scores are those of the index: FTS5's BM25 with its constants and the weights of its columns. So the same turns are found in the
+Scores are those of the index: FTS5's BM25 with its constants and the weights of its tables and columns. So the same turns are found in the
 same order. There are no vectors.
 */
 
 use std::collections::HashSet;
 
 use super::candidate_source::{CandidateSource, Coverage};
-use super::index::{AllowedIds, BM25_K1, COLUMNS, Document, UnindexedEntry, idf};
+use super::index::{AllowedIds, BM25_K1, Document, TABLES, UnindexedEntry, idf};
 use super::query::{Phrase, QueryTerms};
 use super::refresh::read_documents;
 use super::tokens::Tokenizer;
@@ -162,19 +162,31 @@ struct ScanState<'r> {
     times: Vec<f64>,
     /// Number of groups that all have to occur, together with the others of their quote.
     required: usize,
-    /// Weights of the columns; zero for those that are not searched.
-    weights: Vec<f64>,
+    /// Whether each table is searched, and in which of its columns.
+    columns: [Option<Vec<&'static str>>; TABLES.len()],
+    all: u64,
+    tables: [TableCounts; TABLES.len()],
+    found: Vec<MatchedEntry>,
+}
+
+/// Counts of a table.
+#[derive(Default)]
+struct TableCounts {
+    words: u64,
     /// Number of entries that have each phrase.
     docs: Vec<u64>,
-    all: u64,
-    words: u64,
-    found: Vec<MatchedEntry>,
 }
 
 /// An entry that matches.
 struct MatchedEntry {
     entry: i64,
-    /// Number of times that each phrase occurs in it, by weight.
+    in_table: [TableMatches; TABLES.len()],
+}
+
+/// Matches of an entry in a table.
+#[derive(Clone, Default)]
+struct TableMatches {
+    /// Number of times that each phrase occurs, by weight.
     often: Vec<f64>,
     /// Its length in words.
     words: u64,
@@ -188,41 +200,50 @@ impl<'r> ScanState<'r> {
             phrases.extend(group.into_iter().map(|phrase| (phrase, number)));
             times.push(often);
         }
-        let is_asked = |name: &str| columns.is_empty() || columns.contains(&name);
+        let searched = |name: &&'static str| columns.is_empty() || columns.contains(name);
+        let columns = TABLES.map(|table| {
+            let own: Vec<&'static str> = table.columns.iter().map(|(name, _)| *name).filter(searched).collect();
+            (!own.is_empty()).then_some(own)
+        });
         Self {
             tokenizer,
-            docs: vec![0; phrases.len()],
+            tables: TABLES.map(|_| TableCounts { words: 0, docs: vec![0; phrases.len()] }),
             phrases,
             times,
             required: terms.required_groups(),
-            weights: COLUMNS.iter().map(|(name, weight)| if is_asked(name) { *weight } else { 0.0 }).collect(),
+            columns,
             all: 0,
-            words: 0,
             found: Vec::new(),
         }
     }
 
     fn read(&mut self, document: &Document) {
         let files = document.files.join("\n");
-        let mut often = vec![0.0; self.phrases.len()];
-        let mut words = 0;
-        for (text, weight) in document.texts(&files).into_iter().zip(&self.weights) {
-            self.tokenizer.tokens(text, &mut |token| {
-                words += 1;
-                for ((phrase, _), often) in self.phrases.iter().zip(&mut often) {
-                    if *weight > 0.0 && phrase.matches_word(&token.word) {
-                        *often += weight;
+        let mut in_table = TABLES.map(|_| TableMatches { often: vec![0.0; self.phrases.len()], words: 0 });
+        for ((table, columns), matches) in TABLES.into_iter().zip(&self.columns).zip(&mut in_table) {
+            for (name, weight) in table.columns {
+                let is_asked = columns.as_ref().is_some_and(|columns| columns.contains(name));
+                self.tokenizer.tokens(document.text(name, &files), &mut |token| {
+                    matches.words += 1;
+                    for ((phrase, _), often) in self.phrases.iter().zip(&mut matches.often) {
+                        if is_asked && phrase.matches_word(&token.word) {
+                            *often += weight;
+                        }
                     }
-                }
-            });
+                });
+            }
         }
         self.all += 1;
-        self.words += words;
-        for (docs, often) in self.docs.iter_mut().zip(&often) {
-            *docs += u64::from(*often > 0.0);
+        let mut anywhere = vec![0.0; self.phrases.len()];
+        for (counts, matches) in self.tables.iter_mut().zip(&in_table) {
+            counts.words += matches.words;
+            for ((docs, often), anywhere) in counts.docs.iter_mut().zip(&matches.often).zip(&mut anywhere) {
+                *docs += u64::from(*often > 0.0);
+                *anywhere += often;
+            }
         }
-        if self.is_wanted(&often) {
-            self.found.push(MatchedEntry { entry: document.entry, often, words });
+        if self.is_wanted(&anywhere) {
+            self.found.push(MatchedEntry { entry: document.entry, in_table });
         }
     }
 
@@ -237,27 +258,27 @@ impl<'r> ScanState<'r> {
     }
 
     fn scores(self) -> Scored {
-        let average = self.words as f64 / self.all.max(1) as f64;
-        let idf: Vec<f64> = self.docs.iter().map(|docs| idf(self.all, *docs)).collect();
-        // What may stand for each other counts together, as far as it is anywhere.
+        // What may stand for each other counts together, as far as it is anywhere. The index knows how many entries have a phrase in each table.
         let mut weights = vec![0.0; self.times.len()];
-        for ((_, group), (idf, docs)) in self.phrases.iter().zip(idf.iter().zip(&self.docs)) {
-            weights[*group] += if *docs > 0 { *idf } else { 0.0 };
+        for (number, (_, group)) in self.phrases.iter().enumerate() {
+            let docs = self.tables.iter().map(|counts| counts.docs[number]).max().unwrap_or_default();
+            weights[*group] += if docs > 0 { idf(self.all, docs) } else { 0.0 };
         }
-        let of_none = self::idf(self.all, 0);
+        let of_none = idf(self.all, 0);
         let most = weights.iter().zip(&self.times).map(|(weight, times)| times * if *weight > 0.0 { *weight } else { of_none });
         let most = (BM25_K1 + 1.0) * most.sum::<f64>().max(f64::MIN_POSITIVE);
-        let mut scored: Scored = self
-            .found
-            .iter()
-            .map(|matched| {
-                let length = BM25_K1 * (1.0 - BM25_B + BM25_B * matched.words as f64 / average.max(f64::MIN_POSITIVE));
-                let parts = self.phrases.iter().zip(&idf).zip(&matched.often);
-                let score =
-                    parts.map(|(((_, group), idf), often)| self.times[*group] * idf * often * (BM25_K1 + 1.0) / (often + length));
-                (matched.entry, score.sum::<f64>() / most)
-            })
-            .collect();
+        let score_in = |number: usize, matches: &TableMatches| {
+            let counts = &self.tables[number];
+            let average = counts.words as f64 / self.all.max(1) as f64;
+            let length = BM25_K1 * (1.0 - BM25_B + BM25_B * matches.words as f64 / average.max(f64::MIN_POSITIVE));
+            let parts = self.phrases.iter().zip(&counts.docs).zip(&matches.often);
+            let score = parts.map(|(((_, group), docs), often)| {
+                self.times[*group] * idf(self.all, *docs) * often * (BM25_K1 + 1.0) / (often + length)
+            });
+            TABLES[number].factor * score.sum::<f64>()
+        };
+        let score = |matched: &MatchedEntry| matched.in_table.iter().enumerate().map(|(number, found)| score_in(number, found)).sum::<f64>();
+        let mut scored: Scored = self.found.iter().map(|matched| (matched.entry, score(matched) / most)).collect();
         scored.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
         scored
     }

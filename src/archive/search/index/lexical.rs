@@ -1,15 +1,19 @@
 /*!
 The best entries by words.
 
+What was said has a length of its own, and so has what tools said, of which there is ten times as much: it would drown the rest. So there
+are two tables of words ([`TABLES`]), each with FTS5's BM25, and an entry's score is the weighted sum of both.
+
 To score an entry, FTS5 reads its length and all positions of a word in it. That takes ten times as long as learning that the entry
 has the word. So where many entries have some of the words, the index first lists which entries have which words. Only those with
-the rarest and most of them are scored. Scores are FTS5's BM25 all the same.
+the rarest and most of them are scored.
 */
 
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::Row;
 
+use super::tables::{TABLES, WordTable};
 use super::{SearchError, SearchIndex};
 use crate::search::query::QueryTerms;
 
@@ -29,26 +33,30 @@ const MIN_LISTED_ENTRIES: usize = 30;
 /// Maximum number of terms that entries are listed for: one bit each.
 const MAX_LISTED_TERMS: usize = 64;
 
-const MATCHING: &str = "SELECT rowid, -rank FROM words WHERE words MATCH ?1";
-/// The plus keeps SQLite from looking for each of them on its own, which takes a millisecond for a common word.
-const MATCHING_OF: &str = "SELECT rowid, -rank FROM words WHERE words MATCH ?1 AND +rowid IN (SELECT value FROM json_each(?2))";
+/// Entries and bit masks of the terms that they have, in the order of entries.
+type Listed = Vec<(i64, u64)>;
 
 /// A query that the index has looked up: the entries that have its terms, and the weights of the terms.
 #[derive(Clone, Debug, Default)]
 pub struct LexicalQuery {
-    /// `None` if nothing is asked for.
-    expression: Option<String>,
     /// In the order of their bits.
     terms: Vec<Term>,
-    /// Entries and bit masks of their terms, in the order of entries; empty if that is not known.
-    listed: Vec<(i64, u64)>,
+    /// Entries with any of the terms that are listed.
+    listed: Listed,
+    /// Those of each table.
+    listed_in: [Listed; TABLES.len()],
+    /// Terms that an entry must have.
+    required: u64,
     /// The maximum score of an entry.
     most: f64,
 }
 
 #[derive(Clone, Debug)]
 struct Term {
-    expression: String,
+    /// The FTS5 expression for each table; none if nothing is searched there.
+    expressions: [Option<String>; TABLES.len()],
+    /// Number of times that it counts.
+    times: f64,
     weight: f64,
     is_listed: bool,
 }
@@ -67,13 +75,13 @@ impl LexicalQuery {
         self.terms.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).map(|(_, term)| term.weight).sum()
     }
 
-    /// Returns the entries with most of the weight, and the sets of terms that they have.
-    fn best(&self, listed: &[(i64, u64)]) -> (Vec<i64>, HashSet<u64>) {
+    /// Returns the entries with most of the weight.
+    fn best(&self, listed: &[(i64, u64)]) -> Vec<i64> {
         let mut having: HashMap<u64, Vec<i64>> = HashMap::new();
         listed.iter().for_each(|(entry, mask)| having.entry(*mask).or_default().push(*entry));
         let mut masks: Vec<(f64, u64)> = having.keys().map(|mask| (self.weight(*mask), *mask)).collect();
         masks.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-        let (mut best, mut sets) = (Vec::new(), HashSet::new());
+        let mut best = Vec::new();
         for (_, mask) in masks {
             let entries = having.remove(&mask).unwrap_or_default();
             let room = MAX_SCORED_ENTRIES.saturating_sub(best.len());
@@ -82,25 +90,37 @@ impl LexicalQuery {
             }
             // Of more than can be scored, the newest.
             best.extend_from_slice(&entries[entries.len().saturating_sub(room)..]);
-            sets.insert(mask);
         }
-        (best, sets)
+        best
     }
 
-    /// Returns an expression that matches entries with one of these sets of terms, and few others: it requires all terms that the
-    /// sets have in common.
-    fn narrowing_expression(&self, masks: &HashSet<u64>) -> Option<String> {
+    /// Returns the expression that scores entries of a table: any of the terms. If only these entries are scored, it also requires the terms
+    /// that all of them have there, so that few others match.
+    fn expression(&self, table: usize, of: Option<&HashSet<i64>>) -> Option<String> {
+        let in_table = |pick: &dyn Fn(usize, &Term) -> bool| -> Vec<String> {
+            let picked = self.terms.iter().enumerate().filter(|(bit, term)| pick(*bit, term));
+            picked.flat_map(|(_, term)| term.expressions[table].iter().cloned().cycle().take(term.expressions[table].iter().len() * term.times as usize)).collect()
+        };
+        let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
+        let Some(of) = of else { return any(in_table(&|_, _| true)) };
+        let masks: HashSet<u64> =
+            self.listed_in[table].iter().filter(|(entry, _)| of.contains(entry)).map(|(_, mask)| *mask).collect();
+        let all_are_listed = self.terms.iter().all(|term| term.is_listed);
+        if masks.is_empty() && all_are_listed {
+            return None;
+        }
         let common = masks.iter().fold(u64::MAX, |common, mask| common & mask);
         let rest = masks.iter().fold(0, |any, mask| any | mask) & !common;
-        let of = |pick: &dyn Fn(usize, &Term) -> bool| -> Vec<&str> {
-            let picked = self.terms.iter().enumerate().filter(|(bit, term)| pick(*bit, term));
-            picked.map(|(_, term)| term.expression.as_str()).collect()
-        };
-        let required = of(&|bit, _| common >> bit & 1 == 1);
-        let any = of(&|bit, term| rest >> bit & 1 == 1 || !term.is_listed);
-        let fits = !required.is_empty() && (any.is_empty() || masks.iter().all(|mask| mask & rest != 0));
+        let required = in_table(&|bit, _| common >> bit & 1 == 1);
+        if required.is_empty() || !all_are_listed {
+            return any(in_table(&|bit, term| (common | rest) >> bit & 1 == 1 || !term.is_listed));
+        }
         let required = required.join(" AND ");
-        fits.then(|| if any.is_empty() { required } else { format!("{required} AND ({})", any.join(" OR ")) })
+        Some(match any(in_table(&|bit, _| rest >> bit & 1 == 1)) {
+            None => required,
+            Some(any) if masks.iter().all(|mask| mask & rest != 0) => format!("{required} AND ({any})"),
+            Some(any) => format!("({required}) OR (({required}) AND ({any}))"),
+        })
     }
 }
 
@@ -110,45 +130,71 @@ impl SearchIndex {
     /// # Errors
     /// As [`Self::detach`].
     pub fn prepare(&self, terms: &QueryTerms, columns: &[&str]) -> Result<LexicalQuery, SearchError> {
-        let Some(expression) = terms.expression(columns) else { return Ok(LexicalQuery::default()) };
-        let groups = terms.groups(columns);
         let work = || -> rusqlite::Result<LexicalQuery> {
+            let groups: [Option<Groups>; TABLES.len()] = TABLES.map(|table| {
+                let columns = table.columns_among(columns)?;
+                Some(terms.groups(&columns))
+            });
+            let Some(count) = groups.iter().flatten().map(Vec::len).max().filter(|count| *count > 0) else {
+                return Ok(LexicalQuery::default());
+            };
             let all = self.document_count()?;
             let most = SCORED_ENTRIES.max((all as f64 * COMMON_WORD_SHARE) as usize);
-            // What is required leaves few.
-            let is_listed = groups.len() <= MAX_LISTED_TERMS && !terms.has_quotes();
-            let mut asked = self.list_terms(&groups, all, if is_listed { most } else { 0 })?;
-            if is_listed && !asked.terms.iter().any(|term| term.is_listed) {
-                asked = self.list_terms(&groups, all, usize::MAX)?;
+            let mut asked = self.list_terms(&groups, count, all, if count <= MAX_LISTED_TERMS { most } else { 0 })?;
+            let required = terms.required_groups().min(MAX_LISTED_TERMS);
+            let is_listed = |asked: &LexicalQuery, from: usize| asked.terms.iter().skip(from).any(|term| term.is_listed);
+            let has_required = required == 0 || asked.terms.iter().take(required).any(|term| term.is_listed);
+            if count <= MAX_LISTED_TERMS && (!has_required || !is_listed(&asked, 0)) {
+                asked = self.list_terms(&groups, count, all, usize::MAX)?;
             }
-            asked.expression = Some(expression);
+            // Whether an entry has all of a quote, in its order, is seen in its text. What is everywhere tells nothing before that.
+            let bits = asked.terms.iter().take(required).enumerate().filter(|(_, term)| term.is_listed);
+            asked.required = bits.fold(0, |required, (bit, _)| required | 1 << bit);
             Ok(asked)
         };
         self.wrap_error(work())
     }
 
     /// Lists the entries with one of these terms, if a term has at most `most` of them.
-    fn list_terms(&self, groups: &[(Vec<String>, f64)], all: i64, most: usize) -> rusqlite::Result<LexicalQuery> {
+    fn list_terms(
+        &self,
+        groups: &[Option<Groups>; TABLES.len()],
+        count: usize,
+        all: i64,
+        most: usize,
+    ) -> rusqlite::Result<LexicalQuery> {
         let idf = |docs: i64| idf(all.cast_unsigned(), docs.max(0).cast_unsigned());
         let mut asked = LexicalQuery::default();
-        for (bit, (group, times)) in groups.iter().enumerate() {
+        for bit in 0..count {
+            let mut term = Term { expressions: [const { None }; TABLES.len()], times: 1.0, weight: 0.0, is_listed: most > 0 };
+            let mut having: [Listed; TABLES.len()] = Default::default();
             // Of what may stand for each other, only what is somewhere counts.
-            let mut of_group = 0.0;
-            let mut having = (most > 0).then(Vec::new);
-            for phrase in group {
-                let listed = if having.is_some() { self.list(phrase, most)? } else { None };
-                let docs = match &listed {
-                    Some(listed) => listed.len() as i64,
-                    None => self.count_with_phrase(phrase)?,
-                };
-                of_group += if docs > 0 { idf(docs) } else { 0.0 };
-                having = having.zip(listed).map(|(known, listed)| merge_masks(&known, &listed, 1));
+            let mut of_group = HashMap::new();
+            for (table, groups) in groups.iter().enumerate() {
+                let Some((group, times)) = groups.as_ref().and_then(|groups| groups.get(bit)) else { continue };
+                term.times = *times;
+                for (alternative, phrase) in group.iter().enumerate() {
+                    let listed = if term.is_listed { self.list(&TABLES[table], phrase, most)? } else { None };
+                    let docs = match &listed {
+                        Some(listed) => listed.len() as i64,
+                        None => self.count_with_phrase(&TABLES[table], phrase)?,
+                    };
+                    let known: &mut i64 = of_group.entry(alternative).or_default();
+                    *known = docs.max(*known);
+                    match listed {
+                        Some(listed) => having[table] = merge_masks(&having[table], &listed, 1 << bit),
+                        None => term.is_listed = false,
+                    }
+                }
+                term.expressions[table] = Some(format!("({})", group.join(" OR ")));
             }
-            let weight = times * if of_group > 0.0 { of_group } else { idf(0) };
-            let term = Term { expression: format!("({})", group.join(" OR ")), weight, is_listed: having.is_some() };
-            if let Some(having) = having {
-                let having: Vec<i64> = having.into_iter().map(|(entry, _)| entry).collect();
-                asked.listed = merge_masks(&asked.listed, &having, 1 << bit);
+            let of_group: f64 = of_group.into_values().filter(|docs| *docs > 0).map(idf).sum();
+            term.weight = term.times * if of_group > 0.0 { of_group } else { idf(0) };
+            if term.is_listed {
+                for (known, having) in asked.listed_in.iter_mut().zip(having) {
+                    *known = unite(known, &having);
+                    asked.listed = unite(&asked.listed, &having);
+                }
             }
             asked.terms.push(term);
         }
@@ -169,22 +215,27 @@ impl SearchIndex {
         limit: usize,
         also: &[i64],
     ) -> Result<Vec<(i64, f64)>, SearchError> {
-        let Some(expression) = &asked.expression else { return Ok(Vec::new()) };
+        if asked.terms.is_empty() {
+            return Ok(Vec::new());
+        }
         let is_allowed = |entry: &i64| allowed.is_none_or(|allowed| allowed.contains(entry));
         let is_extra: HashSet<i64> = also.iter().copied().collect();
-        let wanted: Vec<(i64, u64)> = asked.listed.iter().copied().filter(|(entry, _)| is_allowed(entry)).collect();
+        let has_required = |mask: u64| mask & asked.required == asked.required;
+        let wanted: Listed =
+            asked.listed.iter().copied().filter(|(entry, mask)| has_required(*mask) && is_allowed(entry)).collect();
         // Those who have nothing but what is everywhere are not listed, and wanted only where there is nobody else.
-        let is_known = !asked.terms.iter().any(|term| !term.is_listed) || wanted.len() >= limit.min(MIN_LISTED_ENTRIES);
-        let (of, narrow) = if is_known && wanted.len() > SCORED_ENTRIES.max(limit) {
-            let (best, sets) = asked.best(&wanted);
-            (Some(best), asked.narrowing_expression(&sets).filter(|_| also.is_empty()))
-        } else {
-            let is_part = is_known && wanted.len() < asked.listed.len();
-            (is_part.then(|| wanted.into_iter().map(|(entry, _)| entry).collect()), None)
-        };
-        let of = of.map(|of: Vec<i64>| of.into_iter().chain(also.iter().copied()).collect::<Vec<i64>>());
-        let scored = self.scores(narrow.as_ref().unwrap_or(expression), of.as_deref());
-        let scored = self.wrap_error(scored)?.into_iter().filter(|(entry, _)| is_allowed(entry) || is_extra.contains(entry));
+        let is_known = asked.required > 0
+            || asked.terms.iter().all(|term| term.is_listed)
+            || wanted.len() >= limit.min(MIN_LISTED_ENTRIES);
+        let of: Option<HashSet<i64>> = is_known.then(|| {
+            let best = match wanted.len() > SCORED_ENTRIES.max(limit) {
+                true => asked.best(&wanted),
+                false => wanted.into_iter().map(|(entry, _)| entry).collect(),
+            };
+            best.into_iter().chain(also.iter().copied()).collect()
+        });
+        let scored = self.wrap_error(self.scores(asked, of.as_ref()))?;
+        let scored = scored.into_iter().filter(|(entry, _)| is_allowed(entry) || is_extra.contains(entry));
         let (mut others, mut found): (Vec<_>, Vec<_>) = scored.partition(|(entry, _)| is_extra.contains(entry));
         let by_score = |one: &(i64, f64), other: &(i64, f64)| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0));
         if found.len() > limit {
@@ -198,20 +249,33 @@ impl SearchIndex {
     }
 
     /// Returns the entries that match, or those of `of` that do. FTS5 would sort all of them, with their words, to find the best.
-    fn scores(&self, expression: &str, of: Option<&[i64]>) -> rusqlite::Result<Vec<(i64, f64)>> {
-        let score = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        match of {
-            None => self.db.prepare_cached(MATCHING)?.query_map([expression], score)?.collect(),
-            Some(entries) => {
-                let entries = serde_json::to_string(entries).unwrap_or_default();
-                self.db.prepare_cached(MATCHING_OF)?.query_map([expression, &entries], score)?.collect()
+    fn scores(&self, asked: &LexicalQuery, of: Option<&HashSet<i64>>) -> rusqlite::Result<HashMap<i64, f64>> {
+        let mut scores = HashMap::new();
+        let entries = of.map(|of| serde_json::to_string(&of.iter().collect::<Vec<_>>()).unwrap_or_default());
+        for (number, table) in TABLES.iter().enumerate() {
+            let Some(expression) = asked.expression(number, of) else { continue };
+            // The plus keeps SQLite from looking for each of them on its own, which takes a millisecond for a common word.
+            let only = if of.is_some() { "AND +rowid IN (SELECT value FROM json_each(?2))" } else { "" };
+            let name = table.name;
+            let mut statement =
+                self.db.prepare_cached(&format!("SELECT rowid, -rank FROM {name} WHERE {name} MATCH ?1 {only}"))?;
+            let score = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let rows = match &entries {
+                None => statement.query_map([&expression], score)?,
+                Some(entries) => statement.query_map([&expression, entries], score)?,
+            };
+            for row in rows {
+                let (entry, score): (i64, f64) = row?;
+                *scores.entry(entry).or_default() += table.factor * score;
             }
         }
+        Ok(scores)
     }
 
-    /// Returns the entries that have a phrase, in order; `None` if they are too many.
-    fn list(&self, phrase: &str, most: usize) -> rusqlite::Result<Option<Vec<i64>>> {
-        let mut statement = self.db.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1")?;
+    /// Returns the entries that have a phrase in a table, in order; `None` if they are too many.
+    fn list(&self, table: &WordTable, phrase: &str, most: usize) -> rusqlite::Result<Option<Vec<i64>>> {
+        let name = table.name;
+        let mut statement = self.db.prepare_cached(&format!("SELECT rowid FROM {name} WHERE {name} MATCH ?1"))?;
         let mut rows = statement.query([phrase])?;
         let mut listed = Vec::new();
         while let Some(row) = rows.next()? {
@@ -224,6 +288,9 @@ impl SearchIndex {
     }
 }
 
+/// Groups of phrases that may stand for each other, and how often each group counts.
+type Groups = Vec<(Vec<String>, f64)>;
+
 /// Inverse document frequency of a phrase that `docs` of `all` entries have, as FTS5 defines it.
 pub(in crate::search) fn idf(all: u64, docs: u64) -> f64 {
     let (all, docs) = (all as f64, docs.min(all) as f64);
@@ -231,18 +298,28 @@ pub(in crate::search) fn idf(all: u64, docs: u64) -> f64 {
 }
 
 /// Merges entries that have one more term into a list of entries and their bit masks.
-fn merge_masks(known: &[(i64, u64)], entries: &[i64], bit: u64) -> Vec<(i64, u64)> {
-    let mut merged = Vec::with_capacity(known.len() + entries.len());
-    let mut known = known.iter().copied().peekable();
-    for entry in entries {
-        while let Some(before) = known.next_if(|(known, _)| known < entry) {
-            merged.push(before);
+fn merge_masks(known: &[(i64, u64)], entries: &[i64], bit: u64) -> Listed {
+    unite(known, &entries.iter().map(|entry| (*entry, bit)).collect::<Vec<_>>())
+}
+
+/// Unites two lists of entries and their bit masks.
+fn unite(one: &[(i64, u64)], other: &[(i64, u64)]) -> Listed {
+    let mut united = Vec::with_capacity(one.len() + other.len());
+    let (mut one, mut other) = (one.iter().copied().peekable(), other.iter().copied().peekable());
+    while let (Some((first, _)), Some((second, _))) = (one.peek(), other.peek()) {
+        let (entry, is_first, is_second) = (*first.min(second), first <= second, second <= first);
+        let mut mask = 0;
+        if is_first {
+            mask |= one.next().map_or(0, |(_, mask)| mask);
         }
-        let mask = known.next_if(|(known, _)| known == entry).map_or(0, |(_, mask)| mask);
-        merged.push((*entry, mask | bit));
+        if is_second {
+            mask |= other.next().map_or(0, |(_, mask)| mask);
+        }
+        united.push((entry, mask));
     }
-    merged.extend(known);
-    merged
+    united.extend(one);
+    united.extend(other);
+    united
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 The index: `search.db` beside the archive. Everything in it can be made again from the archive, so it is thrown away if it is
 damaged or of another version.
 
-Words are in an FTS5 table without content (`words`). The index also has an excerpt of each entry ([`excerpt`]), so nothing has to
+Words are in FTS5 tables without content (`tables`). The index also has an excerpt of each entry ([`excerpt`]), so nothing has to
 be unpacked to show it, and its vectors (`vectors`). An entry is indexed with the start of its hash, so growth is noticed. The
 filter is evaluated on the archive's tables, which are attached.
 */
@@ -10,6 +10,7 @@ filter is evaluated on the archive's tables, which are attached.
 mod candidate_source;
 pub mod excerpt;
 mod lexical;
+mod tables;
 mod vectors;
 mod words;
 
@@ -33,6 +34,8 @@ use ctxbridge_transcript::SearchableText;
 use excerpt::Excerpt;
 pub use lexical::LexicalQuery;
 pub(super) use lexical::{BM25_K1, idf};
+pub use tables::OWN_COLUMNS;
+pub(super) use tables::{TABLES, WordTable};
 
 /// The name of the file in the data folder.
 pub const FILE: &str = "search.db";
@@ -42,13 +45,6 @@ const INDEX_LOCK_FILE: &str = "search.lock";
 
 /// Version of the tokenization. A change rebuilds the index; so does a change of its tables or weights.
 const VERSION: u32 = 2;
-
-/// The columns, and the weight of a word in each of them: chosen with `cargo xtask bench retrieval`.
-pub(super) const COLUMNS: [(&str, f64); 7] =
-    [("prompt", 2.0), ("answer", 2.0), ("input", 1.0), ("output", 1.0), ("files", 1.5), ("summary", 1.5), ("before", 0.3)];
-
-/// The columns with an entry's own text.
-pub const OWN_COLUMNS: [&str; 6] = ["prompt", "answer", "input", "output", "files", "summary"];
 
 /// Number of bytes of an entry's hash that are kept.
 const HASH_BYTES: u8 = 8;
@@ -81,11 +77,6 @@ CREATE TRIGGER doc_added AFTER INSERT ON docs BEGIN UPDATE notes SET value = val
 CREATE TRIGGER doc_gone AFTER DELETE ON docs BEGIN UPDATE notes SET value = value - 1 WHERE key = 'docs'; END;
 CREATE INDEX docs_without_vectors ON docs (entry) WHERE is_embedded = 0;
 CREATE TABLE excerpts (entry INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
-CREATE VIRTUAL TABLE words USING fts5(
-    prompt, answer, input, output, files, summary, before,
-    content = '', contentless_delete = 1, tokenize = \"ascii tokenchars '_'\"
-);
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row);
 -- An id is never given away twice, so that what is derived from vectors knows which are new.
 CREATE TABLE vectors (id INTEGER PRIMARY KEY AUTOINCREMENT, entry INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
 CREATE INDEX vectors_by_entry ON vectors (entry);
@@ -121,10 +112,18 @@ pub struct Document {
 }
 
 impl Document {
-    /// Returns its texts, in the order of the columns.
-    pub(super) fn texts<'d>(&'d self, files: &'d str) -> [&'d str; COLUMNS.len()] {
-        let SearchableText { prompt, answer, input, output } = &self.fields;
-        [prompt, answer, input, output, files, &self.summary, &self.before]
+    /// Returns the text of a column, `files` being that of its files.
+    pub(super) fn text<'d>(&'d self, column: &str, files: &'d str) -> &'d str {
+        match column {
+            "prompt" => &self.fields.prompt,
+            "answer" => &self.fields.answer,
+            "input" => &self.fields.input,
+            "output" => &self.fields.output,
+            "files" => files,
+            "summary" => &self.summary,
+            "before" => &self.before,
+            _ => "",
+        }
     }
 }
 
@@ -275,13 +274,16 @@ impl SearchIndex {
     fn begin(&mut self, data: &Path) -> rusqlite::Result<()> {
         self.db.pragma_update(None, "cache_size", CACHE_SIZE)?;
         self.attach_archive(data)?;
-        let weights: Vec<String> = COLUMNS.iter().map(|(_, weight)| format!("{weight:?}")).collect();
-        let rank = format!("bm25({})", weights.join(", "));
-        let version = format!("{VERSION} {:08x}", crc32fast::hash(format!("{SCHEMA}{rank}").as_bytes()));
+        let ranks = TABLES.map(WordTable::rank);
+        let tables = TABLES.map(WordTable::schema).concat();
+        let version = format!("{VERSION} {:08x}", crc32fast::hash(format!("{SCHEMA}{tables}{}", ranks.join(" ")).as_bytes()));
         match self.note("version")? {
             Some(found) if found == version => Ok(()),
             None if !self.db.is_readonly("main")? => {
-                self.db.execute("INSERT INTO words (words, rank) VALUES ('rank', ?1)", [rank])?;
+                self.db.execute_batch(&tables)?;
+                for (WordTable { name, .. }, rank) in TABLES.into_iter().zip(ranks) {
+                    self.db.execute(&format!("INSERT INTO {name} ({name}, rank) VALUES ('rank', ?1)"), [rank])?;
+                }
                 self.set_note("version", &version)
             }
             _ => Err(damage()),
@@ -309,7 +311,9 @@ impl SearchIndex {
     /// If it is damaged.
     pub fn check_integrity(&mut self) -> Result<(), SearchError> {
         let work = || {
-            self.db.execute("INSERT INTO words (words) VALUES ('integrity-check')", [])?;
+            for WordTable { name, .. } in TABLES {
+                self.db.execute(&format!("INSERT INTO {name} ({name}) VALUES ('integrity-check')"), [])?;
+            }
             if self.is_sound() { Ok(()) } else { Err(damage()) }
         };
         self.wrap_error(work())
@@ -542,10 +546,12 @@ impl SearchIndex {
     /// As [`Self::detach`].
     pub fn optimize(&mut self, thoroughly: bool) -> Result<(), SearchError> {
         let work = || {
-            match thoroughly {
-                true => self.db.execute("INSERT INTO words (words) VALUES ('optimize')", [])?,
-                false => self.db.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [MERGED_PAGES])?,
-            };
+            for WordTable { name, .. } in TABLES {
+                match thoroughly {
+                    true => self.db.execute(&format!("INSERT INTO {name} ({name}) VALUES ('optimize')"), [])?,
+                    false => self.db.execute(&format!("INSERT INTO {name} ({name}, rank) VALUES ('merge', ?1)"), [MERGED_PAGES])?,
+                };
+            }
             self.db.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         };
         self.wrap_error(work())
@@ -554,7 +560,9 @@ impl SearchIndex {
 
 /// Drops all data of an entry, except that it is indexed; returns the number of vectors it had.
 fn forget(db: &Connection, entry: i64) -> rusqlite::Result<usize> {
-    db.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([entry])?;
+    for WordTable { name, .. } in TABLES {
+        db.prepare_cached(&format!("DELETE FROM {name} WHERE rowid = ?1"))?.execute([entry])?;
+    }
     db.prepare_cached("DELETE FROM excerpts WHERE entry = ?1")?.execute([entry])?;
     db.prepare_cached("DELETE FROM vectors WHERE entry = ?1")?.execute([entry])
 }

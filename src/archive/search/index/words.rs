@@ -2,18 +2,24 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::tables::{TABLES, WordTable};
 use super::{Document, OWN_COLUMNS, SearchError, SearchIndex};
 use crate::search::tokens::Tokenizer;
 
 pub(super) fn add(db: &Connection, tokenizer: &Tokenizer, document: &Document) -> rusqlite::Result<()> {
     let files = document.files.join("\n");
-    let [prompt, answer, input, output, files, summary, before] = document.texts(&files).map(|text| tokenizer.join(text));
-    db.prepare_cached(
-        "INSERT INTO words (rowid, prompt, answer, input, output, files, summary, before)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?
-    .execute(params![document.entry, prompt, answer, input, output, files, summary, before])
-    .map(drop)
+    for table in TABLES {
+        let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
+        let places: String = (0..names.len()).map(|_| ", ?").collect();
+        let sql = format!("INSERT INTO {} (rowid, {}) VALUES (?{places})", table.name, names.join(", "));
+        let mut insert = db.prepare_cached(&sql)?;
+        insert.raw_bind_parameter(1, document.entry)?;
+        for (number, name) in names.iter().enumerate() {
+            insert.raw_bind_parameter(number + 2, tokenizer.join(document.text(name, &files)))?;
+        }
+        insert.raw_execute()?;
+    }
+    Ok(())
 }
 
 impl SearchIndex {
@@ -31,12 +37,18 @@ impl SearchIndex {
     /// # Errors
     /// As [`Self::detach`].
     pub fn count_with(&self, word: &str, most: usize) -> Result<usize, SearchError> {
-        let work = || -> rusqlite::Result<i64> {
-            self.db
-                .prepare_cached("SELECT count(*) FROM (SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2)")?
-                .query_row(params![format!("{{{}}} : \"{word}\"", OWN_COLUMNS.join(" ")), most as i64], |row| row.get(0))
+        let work = || -> rusqlite::Result<usize> {
+            let mut selects = Vec::new();
+            for table in TABLES {
+                let columns = table.columns_among(&OWN_COLUMNS).unwrap_or_default();
+                let of = if columns.is_empty() { String::new() } else { format!("{{{}}} : ", columns.join(" ")) };
+                selects.push(format!("SELECT rowid FROM (SELECT rowid FROM {0} WHERE {0} MATCH '{of}' || ?1 LIMIT ?2)", table.name));
+            }
+            let sql = format!("SELECT count(*) FROM ({})", selects.join(" UNION "));
+            let phrase = format!("\"{word}\"");
+            self.db.prepare_cached(&sql)?.query_row(params![phrase, most as i64], |row| row.get::<_, i64>(0)).map(|count| count as usize)
         };
-        Ok(self.wrap_error(work())? as usize)
+        self.wrap_error(work())
     }
 
     pub(super) fn document_count(&self) -> rusqlite::Result<i64> {
@@ -45,17 +57,18 @@ impl SearchIndex {
             .query_row([], |row| row.get(0))
     }
 
-    /// Number of entries that have a phrase of an expression.
-    pub(super) fn count_with_phrase(&self, phrase: &str) -> rusqlite::Result<i64> {
+    /// Number of entries that have a phrase of an expression in a table.
+    pub(super) fn count_with_phrase(&self, table: &WordTable, phrase: &str) -> rusqlite::Result<i64> {
         let word = phrase.strip_prefix('"').and_then(|phrase| phrase.strip_suffix('"')).filter(|word| !word.contains('"'));
         match word {
             // Four times as fast as to look for it.
             Some(word) => {
-                let mut exact = self.db.prepare_cached("SELECT doc FROM vocabulary WHERE term = ?1")?;
+                let mut exact = self.db.prepare_cached(&format!("SELECT doc FROM {} WHERE term = ?1", table.vocabulary))?;
                 Ok(exact.query_row([word], |row| row.get(0)).optional()?.unwrap_or(0))
             }
             None => {
-                self.db.prepare_cached("SELECT count(*) FROM words WHERE words MATCH ?1")?.query_row([phrase], |row| row.get(0))
+                let sql = format!("SELECT count(*) FROM {0} WHERE {0} MATCH ?1", table.name);
+                self.db.prepare_cached(&sql)?.query_row([phrase], |row| row.get(0))
             }
         }
     }
