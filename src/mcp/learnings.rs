@@ -9,13 +9,11 @@ use super::arguments::{self, moment};
 use super::error::ToolError;
 use super::page::{self, ResultPage};
 use super::{Library, NOTHING_YET, NOTICE, when};
+use ctxbridge_archive::learn::{MAX_RANKED_LEARNINGS, sort_by_worth, taken_back_last};
 use ctxbridge_archive::search::query::QueryTerms;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::store::{LearningQuery, StoredLearning};
 use ctxbridge_archive::{handle, quote};
-
-/// Maximum number of listed learnings, on all pages.
-const MAX_FOUND_LEARNINGS: usize = 2_000;
 
 /// The output of the tool.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -23,7 +21,7 @@ const MAX_FOUND_LEARNINGS: usize = 2_000;
 pub(super) struct LearningsOutput {
     /// The nature of this output.
     notice: &'static str,
-    /// The learnings: the best first, or the newest.
+    /// The learnings: the best first, or those most worth reading.
     learnings: Vec<LearningItem>,
     /// Notes on the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -72,7 +70,8 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
     let tokenizer = Tokenizer::default();
     let query = arguments.query.as_deref().map(str::trim).filter(|query| !query.is_empty());
     let words = query.map(|query| QueryTerms::of(query, &tokenizer).expression(&[]));
-    let found = match words {
+    let is_search = words.is_some();
+    let mut found = match words {
         // A query of which nothing is left finds nothing.
         Some(None) => Vec::new(),
         words => {
@@ -82,12 +81,17 @@ pub(super) fn run(library: &mut Library, given: &JsonObject) -> Result<ToolAnswe
                 since_ms: moment("since", arguments.since.as_deref())?,
                 words: words.flatten(),
                 with_superseded: arguments.with_superseded.unwrap_or_default(),
-                limit: MAX_FOUND_LEARNINGS,
+                limit: MAX_RANKED_LEARNINGS,
                 ..LearningQuery::default()
             };
             opened.store.learnings(&query)?
         }
     };
+    if is_search {
+        taken_back_last(&mut found);
+    } else {
+        sort_by_worth(&mut found);
+    }
     let mut frame = LearningsOutput { notice: NOTICE, learnings: Vec::new(), notes: opened.notes, next_cursor: None };
     let mut page = ResultPage::new(chars, head(&frame, found.is_empty()), &frame);
     for learning in found.iter().skip(begin) {

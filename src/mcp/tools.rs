@@ -66,7 +66,7 @@ const TOOLS: [ToolEntry; 5] = [
         title: "What was decided and found out",
         description: "Lists what was learned in archived sessions, one sentence each as it was said: decisions with their reasons, causes of \
                       faults and what fixed them, outcomes, hand-offs, checkpoints. Use it before deciding something again, or when \
-                      something fails that may have failed before. With a query the best first, else the newest; what was taken back \
+                      something fails that may have failed before. With a query the best first, else those with reasons; what was taken back \
                       is left out unless asked for.",
         input: schema_of_input::<arguments::LearningsArguments>,
         output: schema_of_output::<learnings::LearningsOutput>,

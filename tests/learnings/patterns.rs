@@ -33,6 +33,45 @@ fn what_is_quoted_coded_asked_or_denied_is_no_learning() {
 }
 
 #[test]
+fn the_next_step_and_what_was_found_are_no_learnings() {
+    for text in [
+        "Now update the parser to use spans instead of offsets.",
+        "Now let me change the loader to read lines instead of blocks.",
+        "I need to call flush instead of close.",
+        "I see that the loader uses threads instead of tasks.",
+        "The request now needs 4 fields instead of 3.",
+        "It is now showing 20 rows instead of just 8.",
+        "Here's the root cause:",
+        "Both are fixed.",
+        "The issue was probably a lock.",
+        "The job failed as expected.",
+        "The hook runs after a git commit.",
+        "Committed sessions are listed first.",
+        "Got it, checking the log now to be sure.",
+    ] {
+        assert_eq!(kinds(LearningPatterns::standard(), text), [], "{text}");
+    }
+}
+
+#[test]
+fn what_is_settled_is_a_learning() {
+    for (text, kind) in [
+        ("All three callers now use spans instead of raw offsets.", LearningKind::Decision),
+        ("Replaced the timer with a watcher so that idle machines sleep.", LearningKind::Decision),
+        ("Second suggestion: skipped because it costs a copy of each row.", LearningKind::Decision),
+        ("The old table was kept on purpose, for the reports of last year.", LearningKind::Decision),
+        ("The small key was chosen because rows are short.", LearningKind::Decision),
+        ("Verdict: keep the table in memory.", LearningKind::Decision),
+        ("Got it, one row per session and the newest on top.", LearningKind::Decision),
+        ("The bug was that the lock was taken twice.", LearningKind::Solution),
+        ("Fixed the leak in the pool: handles are closed when a worker ends — also after a panic.", LearningKind::Solution),
+        ("Pushed to `main`.", LearningKind::Checkpoint),
+    ] {
+        assert_eq!(kinds(LearningPatterns::standard(), text), [(kind, text.to_owned())], "{text}");
+    }
+}
+
+#[test]
 fn users_add_patterns_replace_ours_and_leave_some_out() {
     let table = r#"
         without = ["chose-over"]

@@ -4,7 +4,8 @@ its tools: failed calls, and the change that made the same call pass.
 
 A `passage` is cut into sentences, `patterns` has the regular expressions for and against a learning, `extract` judges. `watch`
 follows a transcript record by record, `pass` drives it over new content of the archive, `supersede` detects a decision that
-replaces another. Precision matters more than recall: both are measured on the passages of fixtures/learnings.
+replaces another, `worth` puts them in order. Precision matters more than recall: both are measured on the passages of
+fixtures/learnings, and on real sessions.
 The same sentence in a project is one learning.
 */
 
@@ -15,6 +16,7 @@ mod patterns;
 mod recur;
 mod supersede;
 mod watch;
+mod worth;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +27,7 @@ pub use patterns::{ExclusionPattern, ExclusionScope, LearningKind, LearningPatte
 pub use recur::{CoChange, RecurringFailure, co_changes, recurring_failures};
 pub use supersede::DecisionWords;
 pub use watch::{AgentStats, Checkpoint, ToolCallStats, ToolStats, Watcher};
+pub use worth::{MAX_RANKED_LEARNINGS, sort_by_worth, taken_back_last};
 
 use ctxbridge_common::digest;
 

@@ -4,7 +4,8 @@ Patterns for and against learnings: a table of regular expressions (`patterns.to
 A [`TriggerPattern`] assigns a kind to a sentence. An [`ExclusionPattern`] rejects it: if it is negated, asked, supposed, reported
 of others, or addressed to the user. Both see the sentence without code and quotations.
 
-The patterns were chosen on one half of fixtures/learnings, and are tested on the other half as well.
+The patterns were chosen on one half of fixtures/learnings and of real sessions, and are tested on the other halves as well. Gaps are
+lazy and have no limit (`.+?`): sentences are short, and a counted gap makes an automaton that is ten times as large.
 */
 
 use std::collections::BTreeMap;

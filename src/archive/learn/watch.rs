@@ -15,6 +15,10 @@ use super::{Fix, Learning, LearningBatch, LearningId, LearningPatterns, extract}
 use crate::quote;
 use ctxbridge_transcript::{Content, Record, RecordKind, RepeatedRows};
 
+/// Share of its confidence that a learning keeps if a call follows: most of what is said between two calls is the next step, and no
+/// person is told.
+const CONFIDENCE_BEFORE_CALL: f64 = 0.8;
+
 /// Maximum number of remembered calls without a result, and of remembered failures.
 const MAX_PENDING_CALLS: usize = 64;
 const MAX_FAILED_CALLS: usize = 32;
@@ -117,6 +121,9 @@ pub struct Watcher {
     /// Index of the first learning of this batch without a message after it.
     #[serde(skip)]
     waiting: usize,
+    /// Number of learnings of this batch that a call is known to follow or not to follow.
+    #[serde(skip)]
+    weighed: usize,
 }
 
 /// Origin of a record.
@@ -136,6 +143,7 @@ impl Watcher {
     /// Starts another batch.
     pub(super) fn begin(&mut self) {
         self.waiting = 0;
+        self.weighed = 0;
     }
 
     /// Processes a record. Its time is that of its line.
@@ -201,6 +209,7 @@ impl Watcher {
         }
         for block in content.blocks() {
             if let (Some((tool, input)), Some(id)) = (block.tool_call(), block.call_id()) {
+                self.weigh(batch);
                 self.called(id, tool, input, at_ms, whose.folder);
             }
         }
@@ -217,6 +226,14 @@ impl Watcher {
         }
         self.waiting = batch.learnings.len();
         self.last = text;
+    }
+
+    /// Takes confidence from what the last message said, since a call follows it.
+    fn weigh(&mut self, batch: &mut LearningBatch) {
+        for learning in batch.learnings.iter_mut().skip(self.waiting.max(self.weighed)) {
+            learning.confidence *= CONFIDENCE_BEFORE_CALL;
+        }
+        self.weighed = batch.learnings.len();
     }
 
     fn called(&mut self, id: &str, tool: &str, input: &str, at_ms: i64, folder: Option<&str>) {
@@ -439,6 +456,19 @@ mod tests {
         let bash = watcher.tally().tools["Bash"];
         assert_eq!((bash.calls, bash.errors, bash.total_ms, bash.longest_ms), (5, 2, 5_000, 1_000));
         assert_eq!(watcher.tally().checkpoints.len(), 1);
+    }
+
+    #[test]
+    fn what_a_call_follows_is_less_sure() {
+        let (_, batch) = follow(&[
+            user("Which codec?"),
+            json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": "I went with swc for now." }] } }),
+            call("1", "Bash", json!({ "command": "cargo add zstd" })),
+            result("1", "ok", false),
+            json!({ "type": "assistant", "message": { "content": [{ "type": "text", "text": "I went with zstd." }] } }),
+        ]);
+        let confidences: Vec<f64> = batch.learnings.iter().map(|learning| learning.confidence).collect();
+        assert_eq!(confidences, [0.9 * CONFIDENCE_BEFORE_CALL, 0.9]);
     }
 
     #[test]

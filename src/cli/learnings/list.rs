@@ -6,6 +6,7 @@ use super::{LearningFilterArgs, as_json, tell};
 use crate::cli::CommandOutcome;
 use crate::cli::archives;
 use crate::cli::output::Output;
+use ctxbridge_archive::learn::{MAX_RANKED_LEARNINGS, sort_by_worth, taken_back_last};
 use ctxbridge_archive::search::query::QueryTerms;
 use ctxbridge_archive::search::tokens::Tokenizer;
 use ctxbridge_archive::store::StoredLearning;
@@ -13,7 +14,9 @@ use ctxbridge_archive::store::StoredLearning;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge learnings list --project . --since 'last week'
-  ctxbridge learnings list --kind decision --session 5e551011 --all
+  ctxbridge learnings list --kind decision --session 5e551011 --all --newest
+
+Those with a reason, and said to you rather than between two calls of tools, come first.
 
 Exits 1 if there are none.")]
 pub(super) struct LearningsListArgs {
@@ -22,6 +25,9 @@ pub(super) struct LearningsListArgs {
     /// Only this session (id or prefix)
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// List the newest first
+    #[arg(long)]
+    newest: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -48,7 +54,16 @@ impl LearningsListArgs {
             };
             wanted.session = Some(session.key);
         }
-        let found = store.learnings(&wanted)?;
+        let limit = wanted.limit;
+        if !self.newest {
+            // What is worth most may be older.
+            wanted.limit = limit.max(MAX_RANKED_LEARNINGS);
+        }
+        let mut found = store.learnings(&wanted)?;
+        if !self.newest {
+            sort_by_worth(&mut found);
+            found.truncate(limit);
+        }
         if found.is_empty() && !output.json {
             output.note("nothing was learned yet that fits; `ctxbridge archive optimize` looks through what is archived");
         }
@@ -61,13 +76,14 @@ impl LearningsSearchArgs {
         let mut store = archives::open_to_read(output)?;
         let words = QueryTerms::of(&self.words.join(" "), &Tokenizer::default()).expression(&[]);
         let mut wanted = self.which.to_query(&mut *store, output)?;
-        let found = match words {
+        let mut found = match words {
             None => Vec::new(),
             words => {
                 wanted.words = words;
                 store.learnings(&wanted)?
             }
         };
+        taken_back_last(&mut found);
         if found.is_empty() && !output.json {
             output.note("nothing found; `ctxbridge archive search` looks through all that was said");
         }

@@ -37,7 +37,7 @@ pub(super) struct LearningsArgs {
 
 #[derive(Debug, Subcommand)]
 enum LearningsCommand {
-    /// List learnings, newest first
+    /// List learnings, most worth reading first
     List(list::LearningsListArgs),
     /// Search learnings by words, best first
     Search(list::LearningsSearchArgs),

@@ -1,6 +1,9 @@
-//! Time of extracting learnings: in answers alone, and in a session that is archived.
+//! Time of extracting learnings: in answers alone, and in a session that is archived. With a corpus: precision and recall on it.
+
+mod labels;
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -23,12 +26,18 @@ pub struct LearnArgs {
     /// Runs of each
     #[arg(long, default_value_t = 15)]
     runs: usize,
+    /// Folder of real transcripts to compare with fixtures/learnings/real.json; nothing is timed then
+    #[arg(long, value_name = "FOLDER")]
+    pub corpus: Option<PathBuf>,
 }
 
 /// Bytes of a message of a session that is made up.
 const BYTES: u64 = 1_800;
 
 pub fn run(args: &LearnArgs) -> Result<bool> {
+    if let Some(corpus) = &args.corpus {
+        return labels::run(corpus, &root().join("fixtures/learnings/real.json"));
+    }
     let path = root().join("fixtures/learnings/passages.json");
     let set: Value =
         serde_json::from_str(&fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?)?;

@@ -67,7 +67,7 @@ enum Bench {
     Hooks(hooks::HooksArgs),
     /// Opening an archive in JSON Lines, and adding to it
     Jsonl(jsonl::JsonlArgs),
-    /// Extracting learnings, in answers and in an archived session
+    /// Extracting learnings, in answers and in an archived session; or how precise that is on real transcripts
     Learn(learn::LearnArgs),
     /// A search in a large archive, as a process and in a server
     Search(search::SearchArgs),
@@ -90,10 +90,14 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         // Nothing of it is in another process but the server.
         return postgres::run(args);
     }
-    if !matches!(
-        args.what,
-        Bench::Jsonl(_) | Bench::Real(_) | Bench::Prune(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)
-    ) {
+    let needs_release = match &args.what {
+        Bench::Learn(args) => args.corpus.is_none(),
+        what => !matches!(
+            what,
+            Bench::Jsonl(_) | Bench::Real(_) | Bench::Prune(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)
+        ),
+    };
+    if needs_release {
         Steps::default().run("building in release mode", cargo().args(["build", "--release", "--workspace"]), "")?;
     }
     match &args.what {

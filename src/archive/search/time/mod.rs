@@ -1,10 +1,15 @@
 /*!
 Days and ranges that a query names: "yesterday", "in mid-March", "before 2026-05-04", "two weeks ago".
 
+Times are understood in English first, then in German, French, Spanish, Chinese and Japanese.
+
 Only unambiguous times count: "may" and "march" are verbs and "dec 10" is a number, unless the words around them make them dates.
 Text in quotes, in a path or at the start of a log's line is searched as it is.
 */
 
+mod east_asian;
+mod european;
+mod meaning;
 mod parser;
 mod query_words;
 
@@ -49,11 +54,12 @@ impl NamedTime {
 pub fn find_time(query: &str, now: Timestamp, zone: &TimeZone) -> Option<NamedTime> {
     let words = words(query);
     let today = now.to_zoned(zone.clone()).date();
-    let (days, range) = (0..words.len()).find_map(|at| {
+    let english = (0..words.len()).find_map(|at| {
         let before = at.checked_sub(1).map(|at| words[at].text.as_str());
         let (days, length) = TimeParser { words: &words[at..], before, today, is_time: false }.time()?;
         Some((days, words[at].range.start..words[at + length - 1].range.end))
-    })?;
+    });
+    let (days, range) = english.or_else(|| european::find(query, today)).or_else(|| east_asian::find(query, today))?;
     let (since, until): Days = days;
     let is_empty = since.zip(until).is_some_and(|(since, until)| since >= until);
     (!is_empty).then_some(NamedTime { since, until, range })
@@ -73,6 +79,8 @@ pub fn parse_moment(text: &str, now: Timestamp, zone: &TimeZone) -> Result<i64, 
     let day = TimeParser { words: &words, before: None, today, is_time: true }.days();
     let is_all = |length: usize| words[0].range.start == 0 && words[length - 1].range.end == trimmed.len();
     let named = day.filter(|(_, length)| *length == words.len() && is_all(*length)).map(|(days, _)| days.start.at(0, 0, 0, 0));
+    let other = || european::parse_all(trimmed, today).or_else(|| east_asian::parse_all(trimmed, today));
+    let named = named.or_else(|| Some(other()?.start.at(0, 0, 0, 0)));
     let civil = named.or_else(|| trimmed.parse::<DateTime>().ok());
     civil.and_then(|civil| zone.to_zoned(civil).ok()).map(|zoned| zoned.timestamp().as_millisecond()).ok_or_else(|| {
         format!(
@@ -81,6 +89,9 @@ pub fn parse_moment(text: &str, now: Timestamp, zone: &TimeZone) -> Result<i64, 
         )
     })
 }
+
+#[cfg(test)]
+mod languages_tests;
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use jiff::civil::{Date, Weekday, date};
 use jiff::{Span, ToSpan};
 
+use super::meaning::{Unit, around};
 use super::query_words::{Word, is_part_of_month};
 
 const MONTHS: [&str; 12] =
@@ -119,15 +120,14 @@ impl<'a> TimeParser<'a> {
         if self.word(2) != "ago" {
             return None;
         }
-        let unit = self.word(1);
-        let then = add(self.today, -span(count, unit)?)?;
-        let slack = match unit.trim_end_matches('s') {
-            "day" => 0.days(),
-            "week" => 3.days(),
-            "month" => 15.days(),
-            _ => 180.days(),
+        let unit = match self.word(1) {
+            "day" | "days" => Unit::Day,
+            "week" | "weeks" => Unit::Week,
+            "month" | "months" => Unit::Month,
+            "year" | "years" => Unit::Year,
+            _ => return None,
         };
-        Some((add(then, -slack)?..add(then, slack)?.tomorrow().ok()?, 3))
+        Some((around(self.today, unit, count)?, 3))
     }
 
     /// "Mid-March", "the end of May".
@@ -226,26 +226,26 @@ impl<'a> TimeParser<'a> {
     }
 }
 
-fn add(day: Date, span: Span) -> Option<Date> {
+pub(super) fn add(day: Date, span: Span) -> Option<Date> {
     day.checked_add(span).ok()
 }
 
-fn day(day: Date) -> Option<Range<Date>> {
+pub(super) fn day(day: Date) -> Option<Range<Date>> {
     Some(day..day.tomorrow().ok()?)
 }
 
 /// From Monday on.
-fn week(of: Date) -> Option<Range<Date>> {
+pub(super) fn week(of: Date) -> Option<Range<Date>> {
     let monday = add(of, -i64::from(of.weekday().to_monday_zero_offset()).days())?;
     Some(monday..add(monday, 1.week())?)
 }
 
-fn month(year: i16, month: i8) -> Option<Range<Date>> {
+pub(super) fn month(year: i16, month: i8) -> Option<Range<Date>> {
     let first = Date::new(year, month, 1).ok()?;
     Some(first..add(first, 1.month())?)
 }
 
-fn year(year: i16) -> Option<Range<Date>> {
+pub(super) fn year(year: i16) -> Option<Range<Date>> {
     Some(date(year, 1, 1)..date(year + 1, 1, 1))
 }
 

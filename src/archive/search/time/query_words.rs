@@ -62,7 +62,7 @@ fn runs(query: &str) -> Vec<Range<usize>> {
 }
 
 /// Returns the byte ranges between quotes.
-fn quoted(query: &str) -> Vec<Range<usize>> {
+pub(super) fn quoted(query: &str) -> Vec<Range<usize>> {
     let marks: Vec<usize> = query.match_indices('"').map(|(at, _)| at).collect();
     marks.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect()
 }
