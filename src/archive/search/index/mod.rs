@@ -41,7 +41,7 @@ pub const FILE: &str = "search.db";
 const INDEX_LOCK_FILE: &str = "search.lock";
 
 /// Version of the tokenization. A change rebuilds the index; so does a change of its tables or weights.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The columns, and the weight of a word in each of them: chosen with `cargo xtask bench retrieval`.
 pub(super) const COLUMNS: [(&str, f64); 7] =
