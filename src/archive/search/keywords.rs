@@ -61,7 +61,12 @@ impl Keywords {
         let mut read: Vec<String> = Vec::new();
         tokenizer.tokens(text, &mut |token| {
             let typed = fold_word(&text[token.range]);
-            if read.len() < MAX_READ_WORDS && !token.is_variant && typed.chars().count() > 2 && !is_stop_word(&typed) && !read.contains(&token.word) {
+            if read.len() < MAX_READ_WORDS
+                && !token.is_variant
+                && typed.chars().count() > 2
+                && !is_stop_word(&typed)
+                && !read.contains(&token.word)
+            {
                 read.push(token.word);
             }
         });

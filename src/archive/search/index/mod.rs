@@ -23,7 +23,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ffi, pa
 use super::SearchError;
 use super::ann::AnnFile;
 use super::filter::Filter;
-use super::tokens::Tokenizer;
+use super::tokens::{self, Tokenizer};
 use super::vectors::Matrix;
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
@@ -39,9 +39,6 @@ pub const FILE: &str = "search.db";
 
 /// Name of the lock that is held while a broken index is removed.
 const INDEX_LOCK_FILE: &str = "search.lock";
-
-/// Version of the tokenization. A change rebuilds the index; so does a change of its tables or weights.
-const VERSION: u32 = 3;
 
 /// The columns, and the weight of a word in each of them: chosen with `cargo xtask bench retrieval`.
 pub(super) const COLUMNS: [(&str, f64); 7] =
@@ -277,7 +274,7 @@ impl SearchIndex {
         self.attach_archive(data)?;
         let weights: Vec<String> = COLUMNS.iter().map(|(_, weight)| format!("{weight:?}")).collect();
         let rank = format!("bm25({})", weights.join(", "));
-        let version = format!("{VERSION} {:08x}", crc32fast::hash(format!("{SCHEMA}{rank}").as_bytes()));
+        let version = format!("{} {:08x}", tokens::VERSION, crc32fast::hash(format!("{SCHEMA}{rank}").as_bytes()));
         match self.note("version")? {
             Some(found) if found == version => Ok(()),
             None if !self.db.is_readonly("main")? => {

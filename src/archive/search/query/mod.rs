@@ -249,4 +249,6 @@ fn is_one_character(word: &str) -> bool {
 }
 
 #[cfg(test)]
+mod languages;
+#[cfg(test)]
 mod tests;

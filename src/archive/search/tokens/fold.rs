@@ -51,6 +51,7 @@ pub(in crate::search) fn fold_word(word: &str) -> String {
         } else if let Some(letters) = other_spelling(character) {
             folded.push_str(letters);
         } else if let Some(digit) = digit(character) {
+            base = digit;
             folded.push(digit);
         } else if character.is_alphanumeric() {
             must_compose |= matches!(character, '\u{1100}'..='\u{11ff}');
@@ -61,7 +62,7 @@ pub(in crate::search) fn fold_word(word: &str) -> String {
 }
 
 /// Folds all words of a text, and leaves what is between them.
-pub(in crate::search) fn fold_text(text: &str) -> String {
+pub(crate) fn fold_text(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }

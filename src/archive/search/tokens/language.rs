@@ -5,10 +5,10 @@ Three words are enough for a passage, which a model for languages could not tell
 here, so that nothing is added to their words.
 */
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::fold::{fold_word, is_mark};
+use super::fold::fold_word;
 
 /// Minimum and maximum number of bytes of a passage, which has one language.
 const MIN_PASSAGE_BYTES: usize = 300;
@@ -19,9 +19,11 @@ const MAX_READ_WORDS: usize = 64;
 const MIN_SHARE_DIVISOR: u32 = 10;
 /// Number of words of a short passage: one word is enough there.
 const SHORT_PASSAGE_WORDS: u32 = 6;
+/// Maximum number of letters beyond ASCII that tell the language of a passage.
+const MAX_SEEN_LETTERS: usize = 8;
 /// Maximum bytes of a word that is looked up: a number of 64 bits.
 const MAX_KEY_BYTES: usize = 8;
-/// Minimum letters of a word whose ending tells that it is not English.
+/// Minimum letters of a word that may be of another language where nothing else says so.
 const MIN_FOREIGN_LETTERS: usize = 5;
 
 /// A language in Latin letters.
@@ -220,34 +222,9 @@ const OTHER_SCRIPTS: &str = "и в не на с по для это этот эт
     왜 어떻 떻게 어디 언제 무엇 누가 이것 그것 합니 니다 습니 있나 나요 은 는 이 가 을 를 의 에 \
     ทำไ ไม อย่ ย่า";
 
-/// Endings of words of other languages that English words hardly have.
-const FOREIGN_ENDINGS: &str = "ungen ung keit heit lich isch en em ern ciones cion coes cao zione zioni ado ada ido ida os as ar ir amos iques \
-    ique eux euse euses eurs aient ait ais ez ului lor uri ul ssa sta lla lta lle ksi nen ban ben nak nek hoz lar ler dan den nun dir mis \
-    arna erna ene ande heten eert heid eren isten ach om ym ych ego owy ova nie anie nya kan ei u a i o";
-
-/// English words, and names in software, that have such an ending.
-const ENGLISH_WITH_FOREIGN_ENDINGS: &str = "access across again agent alias alpha always analysis analytics anonymous api array async atlas audio auto \
-    await axis babel banana basis beta between binary block book boolean bottom broken bulk bundle bus camera canvas captcha chain chaos children \
-    chosen chroma class cookie com combo config console consensus contain corpus cosmos crisis criteria cuda custom data delta demo dialog \
-    docker domain django dozen driven duo echo even extra fallen field focus forgotten formula frozen from gamma genus given golden \
-    google grafana gradio handwritten happen hidden hook human idea info install java kafka kernel kitchen kubernetes label lambda listen lock \
-    lua macro manifesto maven mean media memo meta metadata micro mode mongo movie nano nerves nginx node often omega open opera osc oven oxygen \
-    pandas panda password pen photo piano pipeline plugin plus postgres potato previous process proto python quota radio random ratio redis \
-    repo retro room root saas sauna scala schema screen seen sequence serious serverless seven sha sigma sla soda sonata spa spoken status stolen \
-    studio sudo symptom system taken tempo ten terraform then theta todo token tokio torch toward tuna turbo unbroken unseen update user versus \
-    via video villa virus visa vista vue wasm webpack when wooden woken writen written yaml zero zoo lens axios elastic ios macos keras numpy \
-    cargo cuda async await auto tesla mocha karma gorilla angular regular similar calendar dollar grammar linear scalar vector modular popular \
-    particular nuclear solar sidebar navbar toolbar toolbox avatar guitar collar pillar familiar clear appear gear near year bear rear \
-    async flexbox problem item them anthem stem tandem redeem esteem modem freedom kingdom wisdom custom bottom random blossom atom axiom \
-    idiom symptom boredom phantom garden warden burden sudden wooden maiden harden abandon disk risk dark concern pattern modern intern \
-    extern lantern southern western northern eastern govern chaos radius campus bonus genius modulus stimulus census nexus virus cactus \
-    apparatus nucleus tennis oasis thesis emphasis synthesis hypothesis parenthesis diagnosis debris basis iris employee committee guarantee \
-    degree referee trustee coffee payee assignee fee tree three agree free see between coupons icons buttons regions versions actions options sessions \
-    functions permissions questions migrations dimensions extensions expressions seasons reasons lessons persons patrons week seek peek geek \
-    greek creek notebook facebook webhook cookbook outlook lookup overlook pocket ticket packet socket bucket widget target budget gadget \
-    interval approval removal renewal retrieval arrival novel travel level shovel parallel ideal nodejs yes tornado desperado avocado canada \
-    armada cicada granada portfolio scenario inferno casino volcano buffalo dynamo amino domino kilo silo gui ui cli fork rollup backup setup \
-    markup lookup menu cpu gpu ubuntu tofu debris bonus";
+/// Stems of words in English texts about software, those of five letters or more: those that three or more of some thousand such texts have. A
+/// word that is not among them may be of another language.
+const ENGLISH_STEMS: &str = include_str!("english.txt");
 
 /// A set of languages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -328,7 +305,7 @@ struct Evidence {
 impl Evidence {
     fn of(passage: &str) -> Self {
         let mut found = Self::default();
-        let mut letters = 0_u32;
+        let mut letters = SeenLetters::default();
         let bytes = passage.as_bytes();
         let mut at = 0;
         while at < bytes.len() && found.words < MAX_READ_WORDS as u32 {
@@ -346,14 +323,13 @@ impl Evidence {
             }
             found.words += 1;
             if has_letters && passage.is_char_boundary(start) && passage.is_char_boundary(at) {
-                letters |= letters_of(&passage[start..at]);
+                letters.read(&passage[start..at], &mut |languages| found.add(languages));
             }
             if at - start <= MAX_KEY_BYTES {
                 found.add(TABLE.get(key));
             }
         }
-        found.has_letters = letters != 0;
-        found.add(letters);
+        found.has_letters = !letters.0.is_empty();
         found.most = found.counts[1..].iter().copied().max().unwrap_or(0);
         found
     }
@@ -394,20 +370,27 @@ fn is_letter_byte(byte: u8) -> bool {
     byte >= 0x80 && byte != 0xe2
 }
 
-fn letters_of(word: &str) -> u32 {
-    let mut languages = 0;
-    for character in word.chars().filter(|character| !character.is_ascii()) {
-        let lower = character.to_lowercase().next().unwrap_or(character);
-        if matches!(lower, '\u{1ea0}'..='\u{1ef9}') {
-            languages |= LanguageSet::of(Vietnamese).0;
-        }
-        for (letters, of) in LETTERS {
-            if letters.contains(lower) {
-                languages |= of.iter().fold(0, |set, language| set | LanguageSet::of(*language).0);
+/// The letters beyond ASCII that were read, each once.
+#[derive(Debug, Default)]
+struct SeenLetters(Vec<char>);
+
+impl SeenLetters {
+    /// Reads a word, and passes the languages of each new letter.
+    fn read(&mut self, word: &str, sink: &mut dyn FnMut(u32)) {
+        for character in word.chars().filter(|character| ('\u{a1}'..='\u{1eff}').contains(character)) {
+            let lower = character.to_lowercase().next().unwrap_or(character);
+            if self.0.len() < MAX_SEEN_LETTERS && !self.0.contains(&lower) {
+                self.0.push(lower);
+                sink(languages_of(lower));
             }
         }
     }
-    languages
+}
+
+fn languages_of(letter: char) -> u32 {
+    let vietnamese = if matches!(letter, '\u{1ea0}'..='\u{1ef9}') { LanguageSet::of(Vietnamese).0 } else { 0 };
+    let known = LETTERS.iter().filter(|(letters, _)| letters.contains(letter)).flat_map(|(_, languages)| *languages);
+    known.fold(vietnamese, |set, language| set | LanguageSet::of(*language).0)
 }
 
 /// The small words of all languages by their bytes, open to the next free place.
@@ -461,8 +444,7 @@ static STOP_WORDS: LazyLock<HashMap<String, (LanguageSet, bool)>> = LazyLock::ne
     words
 });
 
-static FOREIGN_EXCEPTIONS: LazyLock<std::collections::HashSet<&str>> =
-    LazyLock::new(|| ENGLISH_WITH_FOREIGN_ENDINGS.split_whitespace().collect());
+static ENGLISH: LazyLock<HashSet<&str>> = LazyLock::new(|| ENGLISH_STEMS.split_whitespace().collect());
 
 /// `true` if a word, folded, says nothing about the subject in a language other than English, and nothing else in English.
 pub(in crate::search) fn is_foreign_stop_word(folded: &str) -> bool {
@@ -495,12 +477,13 @@ impl QueryLanguage {
     }
 
     /// Returns the languages that a word of the query may be of, other than English.
-    pub(super) fn of_word(&self, folded: &str, is_ascii: bool) -> LanguageSet {
+    pub(super) fn of_word(&self, typed: &str, folded: &str, english_stem: &str) -> LanguageSet {
         if !self.known.is_empty() {
             return self.known;
         }
-        let is_foreign = !is_ascii || !self.likely.is_empty() || !self.is_english && has_foreign_ending(folded);
-        if is_foreign { LanguageSet::FOREIGN } else { LanguageSet::default() }
+        let is_odd =
+            || !typed.is_ascii() || !self.is_english && folded.len() >= MIN_FOREIGN_LETTERS && !ENGLISH.contains(english_stem);
+        if !self.likely.is_empty() || is_odd() { LanguageSet::FOREIGN } else { LanguageSet::default() }
     }
 
     /// `true` if a folded word of the query says nothing about its subject.
@@ -508,13 +491,4 @@ impl QueryLanguage {
         let Some((languages, is_firm)) = STOP_WORDS.get(folded) else { return false };
         *is_firm || languages.0 & self.likely.0 != 0
     }
-}
-
-/// `true` if a word ends as English words hardly do.
-fn has_foreign_ending(folded: &str) -> bool {
-    let letters = folded.chars().filter(|character| !is_mark(*character)).count();
-    letters >= MIN_FOREIGN_LETTERS
-        && FOREIGN_ENDINGS.split_whitespace().any(|ending| folded.ends_with(ending))
-        && !FOREIGN_EXCEPTIONS.contains(folded)
-        && !folded.strip_suffix('s').is_some_and(|one| FOREIGN_EXCEPTIONS.contains(one))
 }

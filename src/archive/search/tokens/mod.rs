@@ -22,13 +22,17 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use cut::{for_each_piece, is_plain_word, run_end, split_camel_case};
+pub(crate) use fold::fold_text;
 use fold::is_latin;
-pub(super) use fold::{fold_text, fold_word, is_emoji, is_mark};
+pub(super) use fold::{fold_word, is_emoji, is_mark};
 pub use language::QueryLanguage;
 pub(super) use language::is_foreign_stop_word;
 use language::{LanguageSet, Passages};
 use stem::{Stemmers, script_stem};
 pub(super) use unspaced::is_unspaced;
+
+/// Version of the tokenization. A change makes whoever keeps words cut them again.
+pub const VERSION: u32 = 3;
 
 /// Maximum number of letters of a word: what is longer is encoded data.
 const MAX_TOKEN_LETTERS: usize = 48;
@@ -170,6 +174,7 @@ impl Tokenizer {
         let variants = if is_stemmed { self.variants(typed, &folded, mode) } else { Vec::new() };
         let word = match self.stem(&folded) {
             Cow::Owned(stem) => stem,
+            Cow::Borrowed(stem) if stem.len() < folded.len() => stem.to_owned(),
             Cow::Borrowed(_) => folded,
         };
         let variants = variants.into_iter().filter(|variant| *variant != word).collect::<Vec<_>>();
@@ -196,14 +201,16 @@ impl Tokenizer {
         }
         let (languages, is_query) = match mode {
             Mode::Text(languages) => (languages, false),
-            Mode::Query(language) => (language.of_word(folded, typed.is_ascii()), true),
+            Mode::Query(language) => (language.of_word(typed, folded, &self.stem(folded)), true),
             Mode::Name(_) => return Vec::new(),
         };
-        let mut variants = self.stemmers.of_languages(typed, folded, languages);
+        let mut stems = self.stemmers.of_languages(typed, folded, languages);
         for part in compound::parts(folded, languages, is_query) {
-            variants.push(self.stem(&part).into_owned());
-            variants.extend(self.stemmers.of_languages(&part, &part, languages));
+            stems.extend(self.stemmers.of_languages(&part, &part, languages));
+            stems.push(part);
         }
+        // As English, since this is how the other side has a word of which the language is not known.
+        let mut variants: Vec<String> = stems.iter().map(|stem| self.stem(stem).into_owned()).collect();
         let mut seen = std::collections::HashSet::new();
         variants.retain(|variant| seen.insert(variant.clone()));
         variants

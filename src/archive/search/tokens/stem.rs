@@ -64,11 +64,16 @@ impl Stemmers {
         if languages.is_empty() || folded.len() <= MIN_VARIANT_LETTERS || folded.bytes().any(|byte| byte.is_ascii_digit()) {
             return stems;
         }
+        // The plural of -ão is -ões.
+        let singular = folded.strip_suffix("oes").map(|bare| format!("{bare}ao"));
         let lower: String = if typed.is_ascii() { folded.to_owned() } else { typed.to_lowercase().nfc().collect() };
-        for (_, stemmer) in self.latin.iter().filter(|(language, _)| languages.has(*language)) {
+        for (language, stemmer) in self.latin.iter().filter(|(language, _)| languages.has(*language)) {
             stems.push(fold_word(&stemmer.stem(&lower)));
             if lower != folded {
                 stems.push(stemmer.stem(folded).into_owned());
+            }
+            if let Some(singular) = singular.as_ref().filter(|_| *language == Language::Portuguese) {
+                stems.push(stemmer.stem(singular).into_owned());
             }
         }
         for (language, endings) in [
@@ -98,18 +103,21 @@ const BALTIC_ENDINGS: &str = "iamoji imuose omuose iuose iams iais iose oms ais 
 const INDONESIAN_ENDINGS: &str = "kannya annya kanlah nya kan lah kah an i";
 /// Prefixes of Indonesian and Malay.
 const INDONESIAN_PREFIXES: &str = "menge peng meng meny peny mem men pem pen ber ter per me di pe";
-/// Endings of Hindi, of Bengali, of Georgian and of Armenian.
-const HINDI_ENDINGS: &str = "ियों ियां ियाँ ाओं ाएं ुओं ुएं ाना ाने ानी ाता ाती ाते ों ें ीं ां िए ाई ाए ने ना नी ता ती ते ो े ू ु ी ि ा";
+/// Endings of Hindi, of Serbian, of Bengali, of Georgian and of Armenian.
+const HINDI_ENDINGS: &str = "ियों ियां ियाँ ाओं ाएं ुओं ुएं ाना ाने ानी ाता ाती ाते ों ें ीं ां िए ाई ाए ो े ू ु ी ि ा";
+const SERBIAN_ENDINGS: &str = "овима евима ама има ом ем ов ев ог ег их им ој и у а е о";
 const BENGALI_ENDINGS: &str = "গুলিতে গুলোতে গুলির গুলোর গুলি গুলো টির টিতে টিকে দের য়ের ের তে কে টি টা র ে";
 const GEORGIAN_ENDINGS: &str = "ებისთვის ებისგან ებთან ებიდან ებამდე ებში ებზე ებით ებად ების ებმა ებს ები ისთვის ისგან იდან ასთან თან ში ზე \
     ით ის ას ად მა ს ი ა ე ო";
-const ARMENIAN_ENDINGS: &str =
-    "ությունների ությունները ություններ ության ությունը ություն ներում ներից ներով ների ները ներն ներ երի երը եր ում ից ով ի ը ն";
+const ARMENIAN_ENDINGS: &str = "ությունների ությունները ություններ ության ությունը ություն ներում ներից ներով ների ները ներն ներ այի այով այից այում այն երի երը եր ում ից ով ի ը ն ա";
 
 /// Returns the stem of a folded word that is not in Latin letters alone.
 pub(super) fn script_stem<'a>(stemmers: &Stemmers, folded: &'a str) -> Cow<'a, str> {
     let cut = |endings, least| Cow::Borrowed(without_ending(folded, endings, least));
     match folded.chars().next().unwrap_or_default() {
+        '\u{400}'..='\u{52f}' if folded.contains(['ј', 'љ', 'њ', 'ћ', 'ђ', 'џ']) => {
+            cut(SERBIAN_ENDINGS, MIN_VARIANT_LETTERS)
+        }
         '\u{400}'..='\u{52f}' => match cyrillic(folded) {
             Cow::Owned(russian) => Cow::Owned(stemmers.russian.stem(&russian).into_owned()),
             Cow::Borrowed(_) => stemmers.russian.stem(folded),
@@ -135,13 +143,17 @@ pub(super) fn script_variants(folded: &str) -> Vec<String> {
         }
         // The article of Bulgarian and Macedonian, behind the word.
         '\u{400}'..='\u{52f}' => {
-            let bare = ["ите", "ата", "ята", "ът", "ят", "та", "то", "те"].iter().find_map(|end| folded.strip_suffix(end));
+            let bare = ["овете", "евете", "ите", "ете", "ове", "ата", "ята", "ът", "ят", "та", "то", "те"]
+                .iter()
+                .find_map(|end| folded.strip_suffix(end));
             let bare = bare.filter(|bare| bare.chars().count() >= MIN_VARIANT_LETTERS);
             bare.map(|bare| cyrillic(bare).trim_end_matches(['а', 'о', 'и', 'е', 'я']).to_owned()).into_iter().collect()
         }
         // What these have behind their words is long, and of many kinds.
-        '\u{900}'..='\u{dff}' => beginning(folded, 6),
-        '\u{10a0}'..='\u{10ff}' | '\u{530}'..='\u{58f}' | '\u{1200}'..='\u{139f}' => beginning(folded, 5),
+        '\u{900}'..='\u{9ff}' | '\u{b80}'..='\u{bff}' => beginning(folded, 6),
+        '\u{a00}'..='\u{dff}' => beginning(folded, 4),
+        '\u{10a0}'..='\u{10ff}' | '\u{530}'..='\u{58f}' => beginning(folded, 5),
+        '\u{1200}'..='\u{139f}' => beginning(folded, 3),
         _ => Vec::new(),
     }
 }
@@ -163,16 +175,19 @@ fn without_indonesian_prefix(word: &str) -> &str {
     bare.filter(|bare| bare.len() > MIN_VARIANT_LETTERS).find(|bare| !bare.is_empty()).unwrap_or(word)
 }
 
-/// Writes a Ukrainian or Belarusian word with Russian letters, whose endings the stemmer knows.
+/// Writes a Ukrainian, Belarusian or Bulgarian word with Russian letters, whose endings the stemmer knows.
 fn cyrillic(word: &str) -> Cow<'_, str> {
-    if !word.contains(['і', 'є', 'ґ', 'ѝ', 'ј']) {
+    // In Bulgarian it is a vowel. In Russian it stands before one.
+    let has_vowel = word.contains('ъ')
+        && word.split('ъ').skip(1).any(|rest| !rest.starts_with(['а', 'е', 'и', 'о', 'у', 'ю', 'я', 'э', 'і', 'є', 'ї']));
+    if !has_vowel && !word.contains(['і', 'є', 'ґ', 'ѝ']) {
         return Cow::Borrowed(word);
     }
     let letter = |letter| match letter {
         'і' | 'ѝ' => 'и',
         'є' => 'е',
         'ґ' => 'г',
-        'ј' => 'й',
+        'ъ' if has_vowel => 'о',
         other => other,
     };
     Cow::Owned(word.chars().map(letter).collect())
@@ -183,10 +198,8 @@ fn cyrillic(word: &str) -> Cow<'_, str> {
 fn arabic(folded: &str) -> &str {
     let has = |word: &str, letters: usize| word.chars().nth(letters - 1).is_some();
     let article = ["وال", "بال", "كال", "فال", "لل", "ال"].iter().find_map(|prefix| folded.strip_prefix(prefix));
+    // An "and" alone is left to the variants: many words begin so.
     let mut stem = article.filter(|bare| has(bare, 2)).unwrap_or(folded);
-    if stem.len() == folded.len() {
-        stem = folded.strip_prefix('و').filter(|bare| has(bare, 3)).unwrap_or(folded);
-    }
     for ending in ["ها", "ان", "ات", "ون", "ين", "يه", "ه", "ي"] {
         stem = stem.strip_suffix(ending).filter(|bare| has(bare, 2)).unwrap_or(stem);
     }
