@@ -45,7 +45,7 @@ const GERMAN: &str = "abbruch abfolge abfrage abgleich abhangigkeit ablage ablau
 const OTHERS: &str = "verbinding gegevens bestand bestanden gebruiker gebruikers fout foutmelding melding instelling instellingen beheer \
     bericht aanvraag toegang machtiging machtigingen wachtwoord sleutel tabel waarde functie omgeving versie koppeling koppelvlak server \
     wachtrij verwerking betaling beveiliging beperking database aanmelding controle uitvoer invoer \
-    anslutning anslutningar databas fel felmeddelande meddelande installning installningar hantering behorighet behorigheter losenord \
+    anslutning anslutningar kund register registret databas fel felmeddelande meddelande installning installningar hantering behorighet behorigheter losenord \
     nyckel tabell varde granssnitt anvandare fil filer mapp sida sidor kod koppling forfragan kontroll bearbetning betalning sakerhet \
     forbindelse fejl fejlmeddelelse meddelelse indstilling indstillinger rettighed rettigheder adgangskode nogle vaerdi graenseflade \
     bruger brugere behandling betaling sikkerhed tilkobling feil feilmelding innstilling innstillinger rettighet rettigheter passord \
@@ -65,6 +65,10 @@ const LINKS: [&str; 5] = ["", "s", "n", "en", "es"];
 pub(super) fn parts(folded: &str, languages: LanguageSet, is_query: bool) -> Vec<String> {
     if folded.len() < MIN_COMPOUND_LETTERS || !languages.has_compounds() || !folded.bytes().all(|byte| byte.is_ascii_lowercase())
     {
+        return Vec::new();
+    }
+    // What is listed is a part itself.
+    if is_listed(folded) {
         return Vec::new();
     }
     let mut parts = Vec::new();
@@ -118,9 +122,6 @@ fn ends(word: &str) -> impl Iterator<Item = &str> {
     let is_vowel = |at: usize| matches!(bytes[at], b'a' | b'e' | b'i' | b'o' | b'u' | b'y');
     (MIN_PART_LETTERS..word.len().saturating_sub(MIN_GUESSED_LETTERS - 1))
         .rev()
-        .filter(move |at| {
-            let begins = !is_vowel(*at) && is_vowel(at + 1) && !(bytes[at - 1] == b'c' && bytes[*at] == b'h');
-            begins && (is_vowel(at - 1) || !is_vowel(at - 1))
-        })
+        .filter(move |at| !is_vowel(*at) && is_vowel(at + 1) && !(bytes[at - 1] == b'c' && bytes[*at] == b'h'))
         .map(move |at| &word[at..])
 }

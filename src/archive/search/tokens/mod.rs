@@ -15,6 +15,7 @@ mod compound;
 mod cut;
 mod fold;
 mod language;
+mod small_words;
 mod stem;
 mod unspaced;
 

@@ -84,8 +84,8 @@ impl Stemmers {
             (Language::Indonesian, INDONESIAN_ENDINGS),
         ] {
             if languages.has(language) {
-                let word = if language == Language::Indonesian { without_indonesian_prefix(folded) } else { folded };
-                stems.push(without_ending(word, endings, MIN_VARIANT_LETTERS + 1).to_owned());
+                let bare = (language == Language::Indonesian).then(|| without_indonesian_prefix(folded));
+                stems.push(without_ending(bare.as_deref().unwrap_or(folded), endings, MIN_VARIANT_LETTERS + 1).to_owned());
             }
         }
         stems.retain(|stem| stem.len() >= MIN_VARIANT_LETTERS && stem.is_ascii());
@@ -102,7 +102,7 @@ const BALTIC_ENDINGS: &str = "iamoji imuose omuose iuose iams iais iose oms ais 
 /// Endings of Indonesian and Malay.
 const INDONESIAN_ENDINGS: &str = "kannya annya kanlah nya kan lah kah an i";
 /// Prefixes of Indonesian and Malay.
-const INDONESIAN_PREFIXES: &str = "menge peng meng meny peny mem men pem pen ber ter per me di pe";
+const INDONESIAN_PREFIXES: &str = "peng meng mem men pem pen ber ter per me di pe";
 /// Endings of Hindi, of Serbian, of Bengali, of Georgian and of Armenian.
 const HINDI_ENDINGS: &str = "ियों ियां ियाँ ाओं ाएं ुओं ुएं ाना ाने ानी ाता ाती ाते ों ें ीं ां िए ाई ाए ो े ू ु ी ि ा";
 const SERBIAN_ENDINGS: &str = "овима евима ама има ом ем ов ев ог ег их им ој и у а е о";
@@ -170,9 +170,21 @@ fn without_ending<'a>(word: &'a str, endings: &str, least: usize) -> &'a str {
     enough.next().unwrap_or(word)
 }
 
-fn without_indonesian_prefix(word: &str) -> &str {
-    let bare = INDONESIAN_PREFIXES.split_whitespace().filter_map(|prefix| word.strip_prefix(prefix));
-    bare.filter(|bare| bare.len() > MIN_VARIANT_LETTERS).find(|bare| !bare.is_empty()).unwrap_or(word)
+/// Removes up to two prefixes of an Indonesian word.
+fn without_indonesian_prefix(word: &str) -> String {
+    let mut bare = word.to_owned();
+    for _ in 0..2 {
+        // An s is lost in this one.
+        if let Some(rest) = bare.strip_prefix("meny").or_else(|| bare.strip_prefix("peny")) {
+            bare = format!("s{rest}");
+        }
+        let prefixes = INDONESIAN_PREFIXES.split_whitespace().filter_map(|prefix| bare.strip_prefix(prefix));
+        match prefixes.filter(|rest| rest.len() > MIN_VARIANT_LETTERS).map(str::to_owned).next() {
+            Some(rest) => bare = rest,
+            None => break,
+        }
+    }
+    bare
 }
 
 /// Writes a Ukrainian, Belarusian or Bulgarian word with Russian letters, whose endings the stemmer knows.
