@@ -20,13 +20,19 @@ const MAX_PASSAGE_BYTES: usize = 2_000;
 /// Maximum number of words of a passage that are read for its language.
 const MAX_READ_WORDS: usize = 64;
 /// Share of a passage's words that are a language's smallest ones, at least: one in so many.
-const MIN_SHARE_DIVISOR: u32 = 10;
+const MIN_SHARE_DIVISOR: u32 = 16;
 /// Number of words of a short passage: one word is enough there.
 const SHORT_PASSAGE_WORDS: u32 = 6;
 /// Maximum number of letters beyond ASCII that tell the language of a passage.
 const MAX_SEEN_LETTERS: usize = 8;
-/// Maximum bytes of a word that is looked up: a number of 64 bits.
-const MAX_KEY_BYTES: usize = 8;
+/// Maximum number of languages that a passage may be of: neighbors are much alike.
+const MAX_ALIKE: u32 = 4;
+/// Share of a passage's words that have letters beyond ASCII, at least, so that these tell its language: one in so many.
+const MARKED_SHARE_DIVISOR: u32 = 6;
+/// Maximum bytes of a word that is looked up: a number of 128 bits.
+const MAX_KEY_BYTES: usize = 16;
+/// Number of bytes from which a small word is hardly another one once it has lost its marks.
+const MIN_FIRM_BYTES: usize = 5;
 /// Minimum letters of a word that may be of another language where nothing else says so.
 const MIN_FOREIGN_LETTERS: usize = 5;
 
@@ -105,7 +111,6 @@ impl Passages {
         if at >= self.end {
             self.end = passage_end(text, at);
             let evidence = Evidence::of(&text[at..self.end]);
-            // A list between two paragraphs is of their language.
             if evidence.words > SHORT_PASSAGE_WORDS || evidence.most > 0 || evidence.count(English) > 0 {
                 self.languages = evidence.of_text();
             }
@@ -142,15 +147,20 @@ impl Evidence {
     fn of(passage: &str) -> Self {
         let mut found = Self::default();
         let mut letters = SeenLetters::default();
+        let mut by_letters = [0_u8; LANGUAGES];
+        let mut by_one_letter = [0_u8; LANGUAGES];
+        // One that comes again says no more.
+        let mut seen = Vec::new();
+        let mut marked = 0;
         let bytes = passage.as_bytes();
         let mut at = 0;
         while at < bytes.len() && found.words < MAX_READ_WORDS as u32 {
-            let (mut key, start) = (0_u64, at);
+            let (mut key, start) = (0_u128, at);
             let mut has_letters = false;
             while let Some(byte) = bytes.get(at).filter(|byte| byte.is_ascii_alphabetic() || is_letter_byte(**byte)) {
                 has_letters |= !byte.is_ascii();
                 // Longer words have no key, as the first bytes go out at the other end: the length tells.
-                key = key << 8 | u64::from(if byte.is_ascii_uppercase() { byte | 0x20 } else { *byte });
+                key = key << 8 | u128::from(if byte.is_ascii_uppercase() { byte | 0x20 } else { *byte });
                 at += 1;
             }
             if at == start {
@@ -159,24 +169,27 @@ impl Evidence {
             }
             found.words += 1;
             if has_letters && passage.is_char_boundary(start) && passage.is_char_boundary(at) {
-                letters.read(&passage[start..at], &mut |languages| found.add(languages));
+                marked += u32::from(letters.read(&passage[start..at], &mut |languages| add(&mut by_letters, languages)));
             }
             if at - start <= MAX_KEY_BYTES {
-                found.add(TABLE.get(key));
+                let (place, languages) = TABLE.get(key);
+                if languages != 0 && is_alone(bytes, start, at) && !seen.contains(&place) {
+                    seen.push(place);
+                    add(if at - start > 1 { &mut found.counts } else { &mut by_one_letter }, languages);
+                }
             }
         }
-        found.has_letters = !letters.0.is_empty();
+        // A single letter may be a variable: it says something only beside others.
+        for (count, more) in found.counts.iter_mut().zip(by_one_letter).filter(|(count, _)| **count > 0) {
+            *count = count.saturating_add(more);
+        }
+        // A few names have such letters in English as well.
+        if marked * MARKED_SHARE_DIVISOR >= found.words {
+            found.has_letters = marked > 0;
+            found.counts.iter_mut().zip(by_letters).for_each(|(count, more)| *count = count.saturating_add(more));
+        }
         found.most = found.counts[1..].iter().copied().max().unwrap_or(0);
         found
-    }
-
-    fn add(&mut self, languages: u32) {
-        let mut left = languages & ((1 << LANGUAGES) - 1);
-        while left != 0 {
-            let count = &mut self.counts[left.trailing_zeros() as usize];
-            *count = count.saturating_add(1);
-            left &= left - 1;
-        }
     }
 
     fn count(&self, language: Language) -> u8 {
@@ -189,7 +202,7 @@ impl Evidence {
         LanguageSet(best.fold(0, |set, (language, _)| set | 1 << language))
     }
 
-    /// The languages of a text; at most three that are too much alike.
+    /// The languages of a text; none if too many are as likely.
     fn of_text(&self) -> LanguageSet {
         let most = u32::from(self.most);
         let is_enough = most >= 2 && most * MIN_SHARE_DIVISOR >= self.words || most == 1 && self.words <= SHORT_PASSAGE_WORDS;
@@ -197,7 +210,29 @@ impl Evidence {
             return LanguageSet::default();
         }
         let best = self.best();
-        if best.0.count_ones() <= 3 { best } else { LanguageSet::default() }
+        if best.0.count_ones() <= MAX_ALIKE { best } else { LanguageSet::default() }
+    }
+}
+
+/// `true` for a word of prose, not of an address, a path or code.
+fn is_alone(bytes: &[u8], start: usize, end: usize) -> bool {
+    let is_open = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b'"' | b'*') || !byte.is_ascii();
+    let is_closed =
+        |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b';' | b'?' | b'!' | b')' | b'"' | b'*' | b'\'');
+    let ends = match bytes.get(end..) {
+        None | Some([]) => true,
+        Some([b'.' | b':', rest @ ..]) => rest.first().is_none_or(u8::is_ascii_whitespace),
+        Some([byte, ..]) => is_closed(*byte) || !byte.is_ascii(),
+    };
+    ends && (start == 0 || is_open(bytes[start - 1]))
+}
+
+fn add(counts: &mut [u8; LANGUAGES], languages: u32) {
+    let mut left = languages & ((1 << LANGUAGES) - 1);
+    while left != 0 {
+        let count = &mut counts[left.trailing_zeros() as usize];
+        *count = count.saturating_add(1);
+        left &= left - 1;
     }
 }
 
@@ -211,15 +246,18 @@ fn is_letter_byte(byte: u8) -> bool {
 struct SeenLetters(Vec<char>);
 
 impl SeenLetters {
-    /// Reads a word, and passes the languages of each new letter.
-    fn read(&mut self, word: &str, sink: &mut dyn FnMut(u32)) {
+    /// Reads a word, and passes the languages of each new letter; `true` if it has such letters at all.
+    fn read(&mut self, word: &str, sink: &mut dyn FnMut(u32)) -> bool {
+        let mut has_letters = false;
         for character in word.chars().filter(|character| ('\u{a1}'..='\u{1eff}').contains(character)) {
+            has_letters = true;
             let lower = character.to_lowercase().next().unwrap_or(character);
             if self.0.len() < MAX_SEEN_LETTERS && !self.0.contains(&lower) {
                 self.0.push(lower);
                 sink(languages_of(lower));
             }
         }
+        has_letters
     }
 }
 
@@ -230,7 +268,7 @@ fn languages_of(letter: char) -> u32 {
 }
 
 /// The small words of all languages by their bytes, open to the next free place.
-struct Table(Vec<(u64, u32)>);
+struct Table(Vec<(u128, u32)>);
 
 const TABLE_PLACES: usize = 4_096;
 
@@ -238,7 +276,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut table = Table(vec![(0, 0); TABLE_PLACES]);
     for (language, words) in SMALL_WORDS {
         for word in words.split_whitespace().filter(|word| word.len() <= MAX_KEY_BYTES) {
-            let key = word.bytes().fold(0, |key, byte| key << 8 | u64::from(byte));
+            let key = word.bytes().fold(0, |key, byte| key << 8 | u128::from(byte));
             let place = table.place(key);
             table.0[place].0 = key;
             table.0[place].1 |= LanguageSet::of(language).0;
@@ -248,16 +286,19 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 impl Table {
-    fn place(&self, key: u64) -> usize {
-        let mut place = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % TABLE_PLACES;
+    fn place(&self, key: u128) -> usize {
+        let folded = (key >> 64) as u64 ^ key as u64;
+        let mut place = (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % TABLE_PLACES;
         while self.0[place].0 != 0 && self.0[place].0 != key {
             place = (place + 1) % TABLE_PLACES;
         }
         place
     }
 
-    fn get(&self, key: u64) -> u32 {
-        self.0[self.place(key)].1
+    /// Returns the place of a word, and its languages.
+    fn get(&self, key: u128) -> (usize, u32) {
+        let place = self.place(key);
+        (place, self.0[place].1)
     }
 }
 
@@ -270,7 +311,7 @@ static STOP_WORDS: LazyLock<HashMap<String, (LanguageSet, bool)>> = LazyLock::ne
             let folded = fold_word(word);
             // Without its marks, a word may be another one.
             let is_firm =
-                word == folded && !english.contains(&word) || word.len() > MAX_KEY_BYTES / 2 && !english.contains(&&*folded);
+                word == folded && !english.contains(&word) || word.len() >= MIN_FIRM_BYTES && !english.contains(&&*folded);
             let known = words.entry(folded).or_insert((LanguageSet::default(), is_firm));
             known.0 = known.0.with(LanguageSet::of(*language));
         }
@@ -308,7 +349,7 @@ impl QueryLanguage {
         // One small word may be an English one, or a name; not beside a word that is none.
         let is_likely = is_foreign && (evidence.has_letters || has_foreign_word(query));
         Self {
-            known: if is_known && best.0.count_ones() <= 3 { best } else { LanguageSet::default() },
+            known: if is_known && best.0.count_ones() <= MAX_ALIKE { best } else { LanguageSet::default() },
             likely: if is_known || is_likely { best } else { LanguageSet::default() },
             is_english: evidence.count(English) > 0 && !is_foreign,
         }
