@@ -222,6 +222,7 @@ impl MaintenanceRun<'_> {
     /// Brings the search index up to date. Another process that does the same is waited for as long as for the archive.
     fn index(&self) -> Result<IndexingReport, MaintenanceError> {
         let (mut store, _) = recovery::open_or_recover(self.location.data(), LockPolicy::Background)?;
+        store.recut_words()?;
         let most_vectors = if self.is_background { BACKGROUND_EMBEDDINGS } else { usize::MAX };
         let mut finder = Searcher::new(self.location.data().to_owned());
         let begun = Instant::now();

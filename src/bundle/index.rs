@@ -33,7 +33,8 @@ const FILES_PER_DEADLINE_CHECK: usize = 8;
 /// Pages in the write-ahead log after which a commit checkpoints. Nothing else does, so that a prompt does not wait for the disk.
 const CHECKPOINT_PAGES: u32 = 1_000;
 
-const MIGRATIONS: [&str; 2] = [
+/// A change of what is kept, or of how the tokenizer cuts words, is a new entry that forgets all files.
+const MIGRATIONS: [&str; 3] = [
     "
 CREATE TABLE notes (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE files (
@@ -53,6 +54,13 @@ DELETE FROM files;
 DELETE FROM notes;
 ALTER TABLE episodes ADD COLUMN telling INTEGER NOT NULL DEFAULT 1;
 CREATE INDEX telling_episodes ON episodes (id) WHERE telling = 1;
+",
+    // Words of all languages.
+    "
+DELETE FROM words;
+DELETE FROM episodes;
+DELETE FROM files;
+DELETE FROM notes;
 ",
 ];
 

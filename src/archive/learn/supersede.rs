@@ -83,7 +83,7 @@ fn chosen(text: &str) -> &str {
 fn words(tokenizer: &Tokenizer, text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     tokenizer.tokens(text, &mut |token| {
-        if token.word.len() > 2 && !DECISION_STOP_WORDS.contains(&token.word.as_str()) {
+        if !token.is_variant && token.word.len() > 2 && !DECISION_STOP_WORDS.contains(&token.word.as_str()) {
             words.insert(token.word);
         }
     });

@@ -8,7 +8,7 @@ Used on turns of the archive and on episodes of bundles, which both count their 
 use std::cmp::Reverse;
 
 use super::query::is_stop_word;
-use super::tokens::Tokenizer;
+use super::tokens::{Tokenizer, fold_word};
 
 /// Maximum number of words of a text that are read, and that are looked up.
 const MAX_READ_WORDS: usize = 100;
@@ -60,8 +60,13 @@ impl Keywords {
     ) -> Result<Self, E> {
         let mut read: Vec<String> = Vec::new();
         tokenizer.tokens(text, &mut |token| {
-            let typed = text[token.range].to_lowercase();
-            if read.len() < MAX_READ_WORDS && typed.chars().count() > 2 && !is_stop_word(&typed) && !read.contains(&token.word) {
+            let typed = fold_word(&text[token.range]);
+            if read.len() < MAX_READ_WORDS
+                && !token.is_variant
+                && typed.chars().count() > 2
+                && !is_stop_word(&typed)
+                && !read.contains(&token.word)
+            {
                 read.push(token.word);
             }
         });

@@ -143,6 +143,9 @@ fn words_of(text: &str, sentence: Range<usize>, tokenizer: &Tokenizer) -> Vec<To
             continue;
         }
         tokenizer.tokens(part, &mut |token| {
+            if token.is_variant {
+                return;
+            }
             let range = start + token.range.start..start + token.range.end;
             if token.is_whole {
                 words.retain(|word| !(range.start <= word.range.start && word.range.end <= range.end));

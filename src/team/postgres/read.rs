@@ -13,6 +13,12 @@ use ctxbridge_archive::store::{
 use ctxbridge_common::digest;
 use ctxbridge_transcript::TurnSpan;
 
+/// Letters with marks, and those that the tokenizer makes of them, for titles, which are compared as text.
+const TITLE_LETTERS: [&str; 2] = [
+    "àáâãäåçèéêëìíîïñòóôõöùúûüýÿāăąćĉċčďēĕėęěĝğġģĥĩīĭįĵķĺļľńņňōŏőŕŗřśŝşšţťũūŭůűųŵŷźżžłđøıё",
+    "aaaaaaceeeeiiiinooooouuuuyyaaaccccdeeeeegggghiiiijklllnnnooorrrssssttuuuuuuwyzzzldoiе",
+];
+
 /// SQL expression: `true` if a row belongs to this user. Lookups by path need it, since other users have other files.
 pub(super) const IS_OWN_SQL: &str = "owner = session_user::text";
 
@@ -164,10 +170,12 @@ impl SessionReader for PostgresStore {
     fn sessions_titled(&mut self, words: &[String], count: usize) -> Result<Vec<i64>, StoreError> {
         self.read(|db| {
             let sql = "SELECT id FROM ctxbridge.sessions WHERE tenant = $1 AND title IS NOT NULL
-                AND NOT EXISTS (SELECT FROM unnest($2::text[]) AS word WHERE strpos(lower(title), word) = 0)
+                AND NOT EXISTS (SELECT FROM unnest($2::text[]) AS word
+                    WHERE strpos(translate(replace(lower(title), 'ß', 'ss'), $4, $5), word) = 0)
              ORDER BY last_ms DESC NULLS LAST, id DESC LIMIT $3";
             let words: Vec<String> = words.iter().map(|word| escape_nul(word)).collect();
-            db.all(sql, &[&words, &row_limit(count)])?.iter().map(|row| row.get(0)).collect()
+            let [marked, plain] = TITLE_LETTERS;
+            db.all(sql, &[&words, &row_limit(count), &marked, &plain])?.iter().map(|row| row.get(0)).collect()
         })
     }
 

@@ -52,7 +52,10 @@ impl TsVector {
             self.last_position = (self.last_position + FIELD_GAP).min(end);
         }
         tokenizer.tokens(text, &mut |token| {
-            self.last_position = (self.last_position + 1).min(end.max(1));
+            // Another form of a word stands where the word does.
+            if !token.is_variant {
+                self.last_position = (self.last_position + 1).min(end.max(1));
+            }
             let place = (weight as u16) << 14 | self.last_position;
             match self.positions.get_mut(&token.word) {
                 // The same place once more is no other one.
@@ -254,9 +257,10 @@ fn joined(parts: Vec<String>, by: &str) -> Option<String> {
 
 /// A phrase of words in sequence. The last one may be a prefix.
 fn phrase(text: &str, is_begin: bool, weights: &str) -> Option<String> {
-    // Our words have letters, digits and `_` only; nothing else can be in the index.
-    let words: Vec<&str> =
-        text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '\u{307}')).filter(|word| !word.is_empty()).collect();
+    // Of ASCII, our words have letters, digits and `_` only; nothing else can be in the index. Beyond it, all is part of a word, as
+    // for FTS5: marks, and what joins pictures.
+    let is_between = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && c != '_';
+    let words: Vec<&str> = text.split(is_between).filter(|word| !word.is_empty()).collect();
     let (last, rest) = words.split_last()?;
     let star = if is_begin { "*" } else { "" };
     let colon = if weights.is_empty() && !is_begin { "" } else { ":" };

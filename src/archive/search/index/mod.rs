@@ -24,7 +24,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ffi, pa
 use super::SearchError;
 use super::ann::AnnFile;
 use super::filter::Filter;
-use super::tokens::Tokenizer;
+use super::tokens::{self, Tokenizer};
 use super::vectors::Matrix;
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
@@ -43,8 +43,6 @@ pub const FILE: &str = "search.db";
 /// Name of the lock that is held while a broken index is removed.
 const INDEX_LOCK_FILE: &str = "search.lock";
 
-/// Version of the tokenization. A change rebuilds the index; so does a change of its tables or weights.
-const VERSION: u32 = 2;
 
 /// Number of bytes of an entry's hash that are kept.
 const HASH_BYTES: u8 = 8;
@@ -276,7 +274,7 @@ impl SearchIndex {
         self.attach_archive(data)?;
         let ranks = TABLES.map(WordTable::rank);
         let tables = TABLES.map(WordTable::schema).concat();
-        let version = format!("{VERSION} {:08x}", crc32fast::hash(format!("{SCHEMA}{tables}{}", ranks.join(" ")).as_bytes()));
+        let version = format!("{} {:08x}", tokens::VERSION, crc32fast::hash(format!("{SCHEMA}{tables}{}", ranks.join(" ")).as_bytes()));
         match self.note("version")? {
             Some(found) if found == version => Ok(()),
             None if !self.db.is_readonly("main")? => {

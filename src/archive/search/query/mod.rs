@@ -9,14 +9,14 @@ word or name.
 mod prefix;
 mod quote;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub(super) use prefix::Phrase;
 pub use prefix::WordPrefix;
 pub use quote::Quote;
 
 use super::time::NamedTime;
-use super::tokens::Tokenizer;
+use super::tokens::{QueryLanguage, Tokenizer, fold_text, fold_word, is_foreign_stop_word, is_unspaced};
 
 /// English words that say nothing about the subject. They are left out of a query that has others.
 const QUERY_STOP_WORDS: &str = "a about again all also am an and any anything are as ask at be because been being between both but by can \
@@ -29,11 +29,16 @@ const QUERY_STOP_WORDS: &str = "a about again all also am an and any anything ar
 const ACTIVITY_WORDS: &str = "conversation conversations discuss discussed everything find give happen happened happening list please session \
     sessions show talk talked tell turn turns work worked working";
 
+/// Numbers of letters of a word in hexadecimal that may be the start of an id or of a hash.
+const HASH_PREFIX_LETTERS: std::ops::RangeInclusive<usize> = 7..=40;
+
 /// The words of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryTerms {
     /// Words and names; each is searched on its own.
     pub words: Vec<String>,
+    /// Other forms of some words, by the word: in the languages that it may be of, and the parts of a compound.
+    pub variants: HashMap<String, Vec<String>>,
     /// Prefixes of words.
     pub prefixes: Vec<WordPrefix>,
     /// Texts in quotes, which must occur as typed.
@@ -78,6 +83,8 @@ impl QueryTerms {
     fn read(query: &str, tokenizer: &Tokenizer) -> (Self, Vec<(String, String)>) {
         let mut terms = Self::default();
         let mut empty = Vec::new();
+        let language = QueryLanguage::of(query);
+        let mut last: Option<String> = None;
         // Between quotes is every other piece; the last one is not, when nothing closes it.
         let pieces: Vec<&str> = query.split('"').collect();
         for (at, piece) in pieces.iter().enumerate() {
@@ -85,8 +92,15 @@ impl QueryTerms {
                 terms.quotes.extend(Quote::of(piece, tokenizer));
                 continue;
             }
-            tokenizer.tokens(piece, &mut |token| {
-                let typed = piece[token.range.clone()].to_lowercase();
+            tokenizer.query_tokens(piece, &language, &mut |token| {
+                if token.is_variant {
+                    if let Some(word) = &last {
+                        terms.variants.entry(word.clone()).or_default().push(token.word);
+                    }
+                    return;
+                }
+                last = None;
+                let typed = fold_word(&piece[token.range.clone()]);
                 let behind = piece[token.range.end..].trim_start_matches(['_', '-', '.']);
                 if behind.starts_with('*') && token.range.len() > 1 {
                     // The whole of a name is not stemmed, and so begins as it is typed.
@@ -96,9 +110,12 @@ impl QueryTerms {
                         WordPrefix::of(typed, tokenizer)
                     };
                     terms.prefixes.push(begin);
-                } else if is_stop_word(&typed) {
+                } else if is_stop_word(&typed) || language.is_stop_word(&typed) {
                     empty.push((token.word, typed));
+                } else if is_hash_prefix(&token.word) || is_one_character(&token.word) {
+                    terms.prefixes.push(WordPrefix { letters: token.word, stems: Vec::new() });
                 } else {
+                    last = Some(token.word.clone());
                     terms.words.push(token.word);
                 }
             });
@@ -110,6 +127,13 @@ impl QueryTerms {
     fn once(mut self) -> Self {
         let mut seen = HashSet::new();
         self.words.retain(|word| seen.insert(word.clone()));
+        // A form of two words counts for the first.
+        for word in &self.words {
+            if let Some(variants) = self.variants.get_mut(word) {
+                variants.retain(|variant| seen.insert(variant.clone()));
+            }
+        }
+        self.variants.retain(|_, variants| !variants.is_empty());
         let mut seen = HashSet::new();
         self.prefixes.retain(|begin| seen.insert(begin.letters.clone()));
         self
@@ -128,8 +152,8 @@ impl QueryTerms {
     /// Returns the FTS5 expression for these columns (all, if there are none): any of the words, all of the quotes.
     pub fn expression(&self, columns: &[&str]) -> Option<String> {
         let begins = self.prefixes.iter().flat_map(WordPrefix::phrases);
-        let any: Vec<String> =
-            self.words.iter().map(|word| Phrase::Word(word)).chain(begins).map(|phrase| phrase.expression()).collect();
+        let words = self.words.iter().flat_map(|word| self.forms(word));
+        let any: Vec<String> = words.chain(begins).map(|phrase| phrase.expression()).collect();
         let all: Vec<String> = self.quotes.iter().map(Quote::expression).collect();
         let any = (!any.is_empty()).then(|| any.join(" OR "));
         let all = (!all.is_empty()).then(|| all.join(" AND "));
@@ -151,13 +175,19 @@ impl QueryTerms {
     /// Returns the same groups as patterns for the words of a text. Those in quotes come first ([`Self::required_groups`]).
     pub(super) fn phrase_groups(&self) -> Vec<(Vec<Phrase<'_>>, f64)> {
         let any: Vec<Vec<Phrase<'_>>> =
-            self.words.iter().map(|word| one(word)).chain(self.prefixes.iter().map(WordPrefix::phrases)).collect();
+            self.words.iter().map(|word| self.forms(word)).chain(self.prefixes.iter().map(WordPrefix::phrases)).collect();
         let twice = if any.is_empty() { 1.0 } else { 2.0 };
         let of_quotes = self
             .quotes
             .iter()
             .flat_map(|quote| quote.words.iter().map(|word| one(word)).chain(quote.prefix.iter().map(WordPrefix::phrases)));
         of_quotes.map(|group| (group, twice)).chain(any.into_iter().map(|group| (group, 1.0))).collect()
+    }
+
+    /// Returns the patterns for a word and its other forms.
+    fn forms<'t>(&'t self, word: &'t str) -> Vec<Phrase<'t>> {
+        let variants = self.variants.get(word).into_iter().flatten();
+        std::iter::once(word).chain(variants.map(String::as_str)).map(Phrase::Word).collect()
     }
 
     /// Number of groups that must occur, since they are in quotes.
@@ -172,8 +202,8 @@ impl QueryTerms {
         }
         let mut missing: Vec<&Quote> = self.quotes.iter().collect();
         for text in texts {
-            let lower = text.to_lowercase();
-            let runs = quote::runs(&lower);
+            let folded = fold_text(text);
+            let runs = quote::runs(&folded);
             missing.retain(|quote| !quote.is_in(&runs));
         }
         missing.is_empty()
@@ -182,6 +212,7 @@ impl QueryTerms {
     /// `true` if the query looks for this word of a text.
     pub fn has_word(&self, word: &str) -> bool {
         self.words.iter().chain(self.quotes.iter().flat_map(|quote| &quote.words)).any(|term| term == word)
+            || self.words.iter().filter_map(|term| self.variants.get(term)).flatten().any(|variant| variant == word)
             || self
                 .prefixes
                 .iter()
@@ -198,10 +229,26 @@ fn within(expression: &str, columns: &[&str]) -> String {
     if columns.is_empty() { expression.to_owned() } else { format!("{{{}}} : ({expression})", columns.join(" ")) }
 }
 
-/// `true` if a word, in lower case, says nothing about the subject.
+/// `true` if a word, folded, says nothing about the subject, whatever the language of the words beside it.
 pub(super) fn is_stop_word(word: &str) -> bool {
-    QUERY_STOP_WORDS.split_ascii_whitespace().any(|empty| empty == word)
+    QUERY_STOP_WORDS.split_ascii_whitespace().any(|empty| empty == word) || is_foreign_stop_word(word)
 }
 
+/// `true` for what may be the start of an id or of a hash, which people give by its first digits.
+fn is_hash_prefix(word: &str) -> bool {
+    HASH_PREFIX_LETTERS.contains(&word.len())
+        && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+        && word.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// `true` for a single character of a script that is indexed in pairs.
+fn is_one_character(word: &str) -> bool {
+    let mut characters = word.chars();
+    characters.next().is_some_and(is_unspaced) && characters.next().is_none()
+}
+
+#[cfg(test)]
+mod languages;
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ const MIN_ROOT_LETTERS: usize = 2;
 /// A prefix of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordPrefix {
-    /// As it was typed, in lower case.
+    /// As it was typed, folded.
     pub letters: String,
     /// Stems of words with this prefix, if they do not start with it themselves.
     pub stems: Vec<String>,
@@ -74,6 +74,8 @@ impl WordPrefix {
                     (0..=ending.len().min(letters.len() - MIN_ROOT_LETTERS)).filter(|there| letters.ends_with(&ending[..*there]));
                 there.for_each(|there| add(&format!("{}{}", letters, &ending[there..])));
             }
+        } else if !letters.is_ascii() {
+            add(&letters);
         }
         Self { letters, stems }
     }
@@ -107,7 +109,8 @@ mod tests {
             ("retry", "retri"),
             ("runni", "run"),
             ("e0308", ""),
-            ("größe", ""),
+            ("grosse", "gross"),
+            ("миграция", "миграц"),
         ] {
             assert_eq!(WordPrefix::of(letters.to_owned(), &Tokenizer::default()).stems.join(" "), expected, "{letters}");
         }

@@ -1,13 +1,13 @@
 /*!
 Text in quotes, which a turn must have as typed: the same words in sequence, with anything between them that is neither letter nor
-digit. Case does not matter.
+digit. Case does not matter, and neither do accents.
 
 The index knows stems and parts of names, so it gives the texts that may have the quote; these are then read. A text with the name
 `mimeType: null` may have "type null" by the index, but does not. The index cannot give names with other capitals, which have other
 parts: "maxretries" does not find `maxRetries`.
 */
 
-use super::super::tokens::{Tokenizer, is_unspaced};
+use super::super::tokens::{Tokenizer, fold_text, fold_word, is_emoji, is_mark, is_unspaced};
 use super::prefix::{Phrase, WordPrefix};
 
 /// Words in quotes.
@@ -17,7 +17,7 @@ pub struct Quote {
     pub words: Vec<String>,
     /// Prefix of a word that ends them, if it may go on.
     pub prefix: Option<WordPrefix>,
-    /// The words themselves, in lower case.
+    /// The words themselves, folded.
     typed: Vec<String>,
 }
 
@@ -29,8 +29,8 @@ impl Quote {
         let mut last = None;
         tokenizer.tokens(text, &mut |token| {
             // In a text, the whole of a name may be the whole of a longer one.
-            if !token.is_whole {
-                last = Some(text[token.range].to_lowercase());
+            if !token.is_whole && !token.is_variant {
+                last = Some(fold_word(&text[token.range]));
                 words.push(token.word);
             }
         });
@@ -39,12 +39,15 @@ impl Quote {
             words.pop();
         }
         // In a text, such a character is a half of pairs.
-        let is_half = |word: &String| word.chars().count() == 1 && word.chars().all(is_unspaced);
+        let is_half = |word: &String| {
+            let mut letters = word.chars().filter(|character| !is_mark(*character));
+            letters.next().is_some_and(is_unspaced) && letters.next().is_none()
+        };
         if begin.is_some() || !words.iter().all(is_half) {
             words.retain(|word| !is_half(word));
         }
-        let lower = text.to_lowercase();
-        let typed = runs(&lower).into_iter().map(str::to_owned).collect();
+        let folded = fold_text(text);
+        let typed = runs(&folded).into_iter().map(str::to_owned).collect();
         (!words.is_empty() || begin.is_some()).then_some(Self { words, prefix: begin, typed })
     }
 
@@ -74,12 +77,12 @@ fn expressions(begin: &WordPrefix) -> Vec<String> {
     begin.phrases().iter().map(Phrase::expression).collect()
 }
 
-/// Returns the runs of letters and digits of a text; in scripts without spaces, each character.
+/// Returns the runs of letters and digits of a folded text; in scripts without spaces, each character, as of pictures.
 pub(super) fn runs(text: &str) -> Vec<&str> {
     let mut runs = Vec::new();
-    for run in text.split(|c: char| !c.is_alphanumeric()) {
+    for run in text.split(|c: char| !c.is_alphanumeric() && !is_emoji(c)) {
         let mut start = 0;
-        for (at, character) in run.char_indices().filter(|(_, c)| is_unspaced(*c)) {
+        for (at, character) in run.char_indices().filter(|(_, c)| is_unspaced(*c) || is_emoji(*c)) {
             let end = at + character.len_utf8();
             runs.extend([&run[start..at], &run[at..end]].into_iter().filter(|run| !run.is_empty()));
             start = end;
@@ -109,9 +112,13 @@ mod tests {
             ("a * b", "a * b", true),
             ("日本", "日本語とRust", true),
             ("語とru*", "日本語とRust", true),
+            ("résumé", "a re\u{301}sume\u{301}", true),
+            ("Größe", "die GRÖSSE", true),
+            ("🚀 release", "the 🚀 release", true),
+            ("🚀", "a release", false),
         ] {
             let quote = Quote::of(quote, &Tokenizer::default()).expect("words");
-            assert_eq!(quote.is_in(&runs(&text.to_lowercase())), expected, "{quote:?} in {text}");
+            assert_eq!(quote.is_in(&runs(&fold_text(text))), expected, "{quote:?} in {text}");
         }
         assert_eq!(Quote::of(" … ", &Tokenizer::default()), None);
     }

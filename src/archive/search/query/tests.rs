@@ -22,12 +22,12 @@ fn index(documents: Vec<(SearchableText, Vec<String>)>) -> (tempfile::TempDir, S
     (folder, index)
 }
 
-fn index_of(texts: &[String]) -> (tempfile::TempDir, SearchIndex) {
+pub(super) fn index_of(texts: &[String]) -> (tempfile::TempDir, SearchIndex) {
     index(texts.iter().map(|text| (SearchableText { prompt: text.clone(), ..SearchableText::default() }, Vec::new())).collect())
 }
 
 /// Returns what the words of the index give for a query.
-fn found(index: &mut SearchIndex, query: &str, kinds: &[TextKind]) -> Vec<(i64, f64)> {
+pub(super) fn found(index: &mut SearchIndex, query: &str, kinds: &[TextKind]) -> Vec<(i64, f64)> {
     let terms = QueryTerms::of(query, index.tokenizer());
     let columns: Vec<&str> = kinds.iter().flat_map(|kind| kind.columns()).copied().collect();
     let asked = index.prepare(&terms, &columns).expect("an answer");
@@ -96,6 +96,9 @@ fn queries() {
         ("NOT (a OR b) NEAR col:x^2 --", r#""b" OR "near" OR "col" OR "x" OR "2""#),
         ("\"unclosed quote", r#""unclos" OR "quot""#),
         ("\"one\" \"\"", r#""one""#),
+        ("commit 3f9c2ab", r#""commit" OR "3f9c2ab"*"#),
+        ("deadbeef 1234567", r#""deadbeef" OR "1234567""#),
+        ("列", r#""列"*"#),
         ("* \" ' ; DROP TABLE", r#""drop" OR "tabl""#),
         ("", ""),
     ] {

@@ -11,12 +11,12 @@ use std::path::Path;
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Result, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, TransactionBehavior, params};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::{SqliteQueries, SqliteStore, explain};
-use crate::search::tokens::Tokenizer;
+use crate::search::tokens::{self, Tokenizer};
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
@@ -25,6 +25,9 @@ const LINE_BYTES: usize = 256 << 10;
 
 /// Tables of words, with their shadow tables: they are derived from other tables.
 const DERIVED: [&str; 2] = ["learning_words", "snapshot_words"];
+
+/// Note of the version of the tokenizer that filled them.
+const TOKENIZER_KEY: &str = "tokenizer";
 
 /// Kind of data in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +164,33 @@ fn push(line: &mut String, value: ValueRef<'_>) {
             line.push_str(&digest::hex(bytes));
             line.push('"');
         }
+    }
+}
+
+impl SqliteStore {
+    /// Rebuilds the tables of words if another version of the tokenizer filled them; `false` if they are up to date.
+    pub fn recut_words(&mut self) -> std::result::Result<bool, StoreError> {
+        let Self { db, path, .. } = self;
+        let mut work = || -> Result<bool> {
+            let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let sql = "SELECT value FROM notes WHERE key = ?1";
+            let known: Option<String> = transaction.query_row(sql, [TOKENIZER_KEY], |row| row.get(0)).optional()?;
+            let version = tokens::VERSION.to_string();
+            if known.as_ref() == Some(&version) {
+                return Ok(false);
+            }
+            for table in DERIVED {
+                transaction.execute(&format!("INSERT INTO {table} ({table}) VALUES ('delete-all')"), [])?;
+            }
+            words(&transaction)?;
+            transaction.execute(
+                "INSERT INTO notes (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                params![TOKENIZER_KEY, version],
+            )?;
+            transaction.commit()?;
+            Ok(true)
+        };
+        work().map_err(|cause| explain(path, cause))
     }
 }
 

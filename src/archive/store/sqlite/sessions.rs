@@ -3,9 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteQueries;
-use super::columns::{IS_IMPORTED, IS_SIDE_FILE, from_json, optional, to_json, unsigned};
+use super::columns::{IS_IMPORTED, IS_SIDE_FILE, from_json, optional, unsigned};
 use super::folders::folders_in;
 use crate::project::ProjectScope;
+use crate::search::tokens::fold_text;
 use crate::store::{
     ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionPart, SessionReader, SessionStats,
     StoreError, StoredTranscript,
@@ -90,13 +91,15 @@ impl<S: SqliteQueries> SessionReader for S {
 
     fn sessions_titled(&mut self, words: &[String], limit: usize) -> Result<Vec<i64>, StoreError> {
         self.query(|db| {
-            db.prepare_cached(
-                "SELECT id FROM sessions WHERE title IS NOT NULL
-                 AND NOT EXISTS (SELECT 1 FROM json_each(?1) WHERE instr(lower(title), value) = 0)
-                 ORDER BY last_ms DESC LIMIT ?2",
-            )?
-            .query_map(params![to_json(&words), i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?
-            .collect()
+            let mut titles = db.prepare_cached("SELECT id, title FROM sessions WHERE title IS NOT NULL ORDER BY last_ms DESC")?;
+            let titled = titles.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
+            // Words are folded as the tokenizer does it, which SQLite cannot.
+            let has_words = |title: &str| {
+                let folded = fold_text(title);
+                words.iter().all(|word| folded.contains(word.as_str()))
+            };
+            let fits = titled.filter(|row| row.as_ref().map_or(true, |(_, title)| has_words(title)));
+            fits.take(limit).map(|row| row.map(|(id, _)| id)).collect()
         })
     }
 

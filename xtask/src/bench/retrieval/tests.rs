@@ -72,7 +72,7 @@ fn what_has_the_words_is_first() {
 #[test]
 fn vectors_are_compared() {
     let dataset = read(&tiny()).unwrap();
-    let remembering = Remembering::new(Box::new(Parrots));
+    let remembering = Remembering::new(Box::new(Parrots), None).unwrap();
     let mut embedder = EmbeddingModel::from(Box::new(remembering) as Box<_>);
     let mut corpus = Corpus::new(&dataset).unwrap();
     let rows = rows(&dataset, &mut corpus, Some(&mut embedder), &["dense, no stage".to_owned(), "hybrid, all stages".to_owned()]).unwrap();
