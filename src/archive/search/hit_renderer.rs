@@ -7,6 +7,7 @@ use super::index::excerpt::Excerpt;
 use super::query::{self, QueryTerms};
 use super::rank::{Candidate, Ranked, RankingContext};
 use super::snippet::{self, Snippet};
+use super::tokens::fold_word;
 use super::{Hit, HitContent, SearchError, SearchRequest};
 use crate::store::{Store, StoredTurn};
 use crate::turn_text;
@@ -154,7 +155,7 @@ impl<C: CandidateSource> HitRenderer<'_, C> {
                 if terms.insert(word) {
                     let shown = text[range.clone()].to_lowercase();
                     // Of a phrase, what says something is enough.
-                    if (!query::is_stop_word(&shown) || self.terms.words.contains(word)) && !seen.contains(&shown) {
+                    if (!query::is_stop_word(&fold_word(&shown)) || self.terms.words.contains(word)) && !seen.contains(&shown) {
                         seen.push(shown);
                     }
                 }

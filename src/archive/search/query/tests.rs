@@ -97,7 +97,7 @@ fn queries() {
         ("\"unclosed quote", r#""unclos" OR "quot""#),
         ("\"one\" \"\"", r#""one""#),
         ("commit 3f9c2ab", r#""commit" OR "3f9c2ab"*"#),
-        ("deadbeef 1234567", r#""deadbeef" OR "1234567""#),
+        ("1234567 a1b2c3", r#""1234567" OR "a1b2c3""#),
         ("列", r#""列"*"#),
         ("* \" ' ; DROP TABLE", r#""drop" OR "tabl""#),
         ("", ""),
