@@ -64,7 +64,9 @@ fn search_once<C: CandidateSource>(
         Some(named) => QueryTerms::without_time(text, named, catalog.tokenizer()),
     };
     let time = named.as_ref().map(|named| named.millis(&request.zone));
-    let vector = embed_query(store, catalog, model, request, &mut notes)?;
+    // A model of English makes more of the English words.
+    let embedded = if terms.english.is_empty() { request.text.clone() } else { format!("{}\n{text}", terms.english.join(" ")) };
+    let vector = embed_query(store, catalog, model, request, &embedded, &mut notes)?;
     let mode = match &vector {
         None => Mode::Lexical,
         Some(_) => request.mode.unwrap_or(Mode::Hybrid),
@@ -114,7 +116,8 @@ fn search_once<C: CandidateSource>(
     }
     let candidates = candidates(store, catalog, &pool, allowed.as_ref())?;
     let project = request.folder.as_deref().map(ProjectScope::at);
-    let around = RankingContext { time, project: project.as_ref(), now_ms: request.now.as_millisecond() };
+    let is_foreign = !terms.english.is_empty();
+    let around = RankingContext { time, project: project.as_ref(), now_ms: request.now.as_millisecond(), is_foreign };
     // What is asked for in a kind of text, or in quotes, has to be in it: neighbors are not.
     let is_strict = !request.kinds.is_empty() || terms.has_quotes();
     let stages = Stages { neighbors: request.stages.neighbors && !is_strict, ..request.stages };
@@ -142,6 +145,7 @@ fn embed_query<C: CandidateSource>(
     catalog: &mut C,
     model: &mut EmbeddingModel,
     request: &SearchRequest,
+    text: &str,
     notes: &mut Vec<String>,
 ) -> Result<Option<(&'static str, Vec<f32>)>, SearchError> {
     if request.mode == Some(Mode::Lexical) || request.text.trim().is_empty() {
@@ -172,7 +176,7 @@ fn embed_query<C: CandidateSource>(
             }
             return Ok(None);
         }
-        Ok(embedder) => embedder.embed(&[&request.text]).map_err(|error| error.to_string()),
+        Ok(embedder) => embedder.embed(&[text]).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     match embedded {

@@ -18,6 +18,8 @@ const COSINE_FLOOR: f64 = 0.2;
 /// Weight of words in a turn with tools, which has names and messages, and in a conversation; the weight of meaning is 1.
 const LEXICAL_WEIGHT: f64 = 1.4;
 const LEXICAL_WEIGHT_OF_TALK: f64 = 1.8;
+/// Weight of meaning for a query in another language than English.
+const MEANING_WEIGHT_OF_FOREIGN: f64 = 0.5;
 /// Exponent of the best word score that word scores are divided by: if even the best has little of the query, words count less.
 const RELATIVE_EXPONENT: f64 = 0.6;
 /// Share of its score that a turn gives to turns at distance one and two.
@@ -105,6 +107,8 @@ pub struct RankingContext<'a> {
     pub project: Option<&'a ProjectScope>,
     /// Now, in milliseconds since 1970.
     pub now_ms: i64,
+    /// `true` if the query is in another language than English, which the model knows.
+    pub is_foreign: bool,
 }
 
 /// A ranked turn.
@@ -133,7 +137,8 @@ fn lexical_weight(candidate: &Candidate) -> f64 {
 
 /// Returns the order of candidates and, if the stages include them, of their neighbors.
 pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
-    let fused = if stages.scores { scores(candidates) } else { reciprocal_ranks(candidates) };
+    let meaning = if around.is_foreign { MEANING_WEIGHT_OF_FOREIGN } else { 1.0 };
+    let fused = if stages.scores { scores(candidates, meaning) } else { reciprocal_ranks(candidates) };
     let mut ranked: HashMap<(i64, u32), Ranked> = HashMap::new();
     for (number, (candidate, score)) in candidates.iter().zip(&fused).enumerate() {
         let at = (candidate.place.transcript, candidate.place.index);
@@ -167,13 +172,13 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
     order
 }
 
-fn scores(candidates: &[Candidate]) -> Vec<f64> {
+fn scores(candidates: &[Candidate], meaning_weight: f64) -> Vec<f64> {
     let words = |candidate: &Candidate| candidate.words.unwrap_or(0.0).max(0.0);
     let meaning =
         |candidate: &Candidate| candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
     let best = |of: &dyn Fn(&Candidate) -> f64| candidates.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
     let (best_words, best_meaning) = (best(&words).powf(RELATIVE_EXPONENT), best(&meaning));
-    let score = |candidate: &Candidate| lexical_weight(candidate) * words(candidate) / best_words + meaning(candidate) / best_meaning;
+    let score = |candidate: &Candidate| lexical_weight(candidate) * words(candidate) / best_words + meaning_weight * meaning(candidate) / best_meaning;
     candidates.iter().map(score).collect()
 }
 
@@ -299,7 +304,7 @@ mod tests {
             let [scores, context, neighbors, session, project, importance, time, duplicates] = flags;
             let stages = Stages { scores, context, neighbors, session, project, importance, time, duplicates };
             let candidates: Vec<Candidate> = given.into_iter().map(|(t, i, words, cosine)| candidate(t, i, words, cosine)).collect();
-            let ranked = rank(&candidates, stages, &RankingContext { time: Some(0..2000), project: None, now_ms: 5000 });
+            let ranked = rank(&candidates, stages, &RankingContext { time: Some(0..2000), project: None, now_ms: 5000, is_foreign: false });
             for one in &candidates {
                 prop_assert!(ranked.iter().any(|ranked| ranked.at == (one.place.transcript, one.place.index) && ranked.candidate.is_some()));
             }

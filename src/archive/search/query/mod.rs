@@ -8,6 +8,7 @@ word or name.
 
 mod prefix;
 mod quote;
+mod translate;
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,6 +44,8 @@ pub struct QueryTerms {
     pub prefixes: Vec<WordPrefix>,
     /// Texts in quotes, which must occur as typed.
     pub quotes: Vec<Quote>,
+    /// English words for those in another language; the words have their stems.
+    pub english: Vec<&'static str>,
     /// `true` if the query names a time and nothing else to look for.
     pub is_time_only: bool,
 }
@@ -119,6 +122,10 @@ impl QueryTerms {
                     terms.words.push(token.word);
                 }
             });
+        }
+        if !terms.words.is_empty() {
+            terms.english = translate::english_words(query, &language);
+            terms.words.extend(terms.english.iter().map(|word| tokenizer.stem(word).into_owned()));
         }
         (terms, empty)
     }

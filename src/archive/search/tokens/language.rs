@@ -365,6 +365,12 @@ impl QueryLanguage {
         if !self.likely.is_empty() || is_odd() { LanguageSet::FOREIGN } else { LanguageSet::default() }
     }
 
+    /// Columns of the languages that it is likely in, in the table of terms.
+    pub(in crate::search) fn term_columns(&self) -> Vec<usize> {
+        let columns = [Language::German, Language::French, Language::Spanish, Language::Portuguese, Language::Italian].into_iter().zip(1..);
+        columns.filter(|(language, _)| self.likely.has(*language)).map(|(_, column)| column).collect()
+    }
+
     /// `true` if a folded word of the query says nothing about its subject.
     pub(in crate::search) fn is_stop_word(&self, folded: &str) -> bool {
         let Some((languages, is_firm)) = STOP_WORDS.get(folded) else { return false };
