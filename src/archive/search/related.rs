@@ -1,25 +1,41 @@
 /*!
-Finds earlier turns on the same subject, for a context that nobody asked for. There, silence is better than irrelevant turns.
+Finds earlier turns that a text is likely to need, for a context that nobody asked for. There, silence is better than irrelevant turns.
 
-Only words that are rare in the archive say what a text is about ([`Keywords`]). They give the odds that a turn is relevant. A model
-would take longer to load than a hook may take.
+The best turns by words are looked at, and whether they are [relevant](super::relevance) is decided for each. A model of meaning would take
+longer to load than a hook may take.
 */
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use super::index::OWN_COLUMNS;
-use super::keywords::{Keywords, dedup_prefix, is_relevant};
+use super::index::excerpt::Excerpt;
+use super::keywords::dedup_prefix;
 use super::query::QueryTerms;
+use super::relevance::{FEATURES, MODEL, Scores, Subject};
+use super::snippet::{best_snippet, find_matches};
+use super::tokens::Tokenizer;
 use super::{SearchError, SearchIndex};
 use crate::project::ProjectScope;
+use crate::quote::{cut, line};
 use crate::store::{StoreReader, StoredTurn, TurnLocation};
+use crate::turn_text;
 use ctxbridge_common::folder::FolderKey;
 
 /// Number of entries whose locations are looked up at once: those of other projects may come first.
 const LOCATION_BATCH_ENTRIES: usize = 24;
-/// Maximum number of turns that are compared.
+/// Maximum number of turns that are scored, and of those that are looked at.
 const MAX_COMPARED_TURNS: usize = 48;
+const MAX_CONSIDERED_TURNS: usize = 4;
+/// Maximum number of turns that are told.
+const MAX_RELATED_TURNS: usize = 2;
+/// Maximum number of words of a text that are looked up, each of which takes its time.
+const MAX_LOOKED_UP_WORDS: usize = 24;
+/// Number of turns with a word above which they are not listed for it.
+const MAX_LISTED_TURNS: usize = 2_000;
+/// Characters of the prompt and of the passage that are shown.
+const PROMPT_CHARS: usize = 90;
+const PASSAGE_CHARS: usize = 300;
 
 /// A query for related turns.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +59,25 @@ pub struct RelatedQuery<'a> {
 pub struct RelatedTurn {
     /// The turn.
     pub turn: StoredTurn,
-    /// A one-line summary.
+    /// The passage that has most of the text's words, in one line, behind the begin of the prompt.
     pub line: String,
     /// The start of the prompt.
     pub prompt: String,
-    /// Log-odds that it is relevant ([`Keywords::log_odds`]).
+    /// Log-odds that it is relevant.
     pub odds: f64,
 }
 
-/// Returns turns of the same project on the same subject, the best first; usually none.
+/// A turn that was looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Considered {
+    /// The turn.
+    pub turn: StoredTurn,
+    /// What decides if it is relevant.
+    pub features: [f64; FEATURES.len()],
+    excerpt: Excerpt,
+}
+
+/// Returns turns of the same project that a text is likely to need, the best first; usually none.
 ///
 /// # Errors
 /// If the archive or the index cannot be read in time.
@@ -60,69 +86,134 @@ pub fn related(
     index: &mut SearchIndex,
     about: &RelatedQuery<'_>,
 ) -> Result<Vec<RelatedTurn>, SearchError> {
+    let query = query_of(about.text, index.tokenizer());
+    within_deadline(index, about, |index| {
+        let considered = consider_query(store, index, about, &query)?;
+        let odds = considered.into_iter().map(|one| (MODEL.log_odds(&one.features), one));
+        let mut wanted: Vec<(f64, Considered)> = odds.filter(|(odds, _)| *odds >= MODEL.threshold).collect();
+        wanted.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let mut found: Vec<RelatedTurn> = Vec::new();
+        // The same prompt, sent again, is the same turn to whoever reads of it.
+        let mut begins = HashSet::new();
+        for (odds, Considered { turn, excerpt, .. }) in wanted {
+            if Instant::now() > about.deadline || found.len() >= about.limit.min(MAX_RELATED_TURNS) {
+                break;
+            }
+            if dedup_prefix(&excerpt.prompt).or_else(|| dedup_prefix(&excerpt.line)).is_some_and(|begin| !begins.insert(begin)) {
+                continue;
+            }
+            let line = passage(store, &turn, &excerpt, &query, index.tokenizer());
+            found.push(RelatedTurn { turn, line, prompt: excerpt.prompt, odds });
+        }
+        Ok(found)
+    })
+}
+
+/// Returns the turns that [`related`] looks at, and what it decides by; to fit and measure that.
+///
+/// # Errors
+/// As [`related`].
+pub fn consider(
+    store: &mut dyn StoreReader,
+    index: &mut SearchIndex,
+    about: &RelatedQuery<'_>,
+) -> Result<Vec<Considered>, SearchError> {
+    let query = query_of(about.text, index.tokenizer());
+    within_deadline(index, about, |index| consider_query(store, index, about, &query))
+}
+
+fn within_deadline<T>(
+    index: &mut SearchIndex,
+    about: &RelatedQuery<'_>,
+    work: impl FnOnce(&mut SearchIndex) -> Result<Vec<T>, SearchError>,
+) -> Result<Vec<T>, SearchError> {
     // What is started in the root or nowhere is of no project.
     if about.project.roots().iter().all(FolderKey::is_root) {
         return Ok(Vec::new());
     }
     index.set_deadline(Some(about.deadline))?;
-    let found = find_related(store, index, about);
+    let found = work(index);
     index.set_deadline(None)?;
     found
 }
 
-fn find_related(
+/// The words of a text. Of many, the long ones: they are rare more often than not.
+fn query_of(text: &str, tokenizer: &Tokenizer) -> QueryTerms {
+    let mut query = QueryTerms::of(&text.replace('"', " "), tokenizer);
+    if query.words.len() > MAX_LOOKED_UP_WORDS {
+        let mut longest: Vec<String> = query.words.clone();
+        longest.sort_by_key(|word| Reverse(word.len()));
+        longest.truncate(MAX_LOOKED_UP_WORDS);
+        query.words.retain(|word| longest.contains(word));
+    }
+    query
+}
+
+fn consider_query(
     store: &mut dyn StoreReader,
     index: &mut SearchIndex,
     about: &RelatedQuery<'_>,
-) -> Result<Vec<RelatedTurn>, SearchError> {
-    let all = index.count()?;
-    let subject = Keywords::of(about.text, index.tokenizer(), all, &mut |word, most| index.count_with(word, most))?;
-    if subject.is_empty() {
-        return Ok(Vec::new());
-    }
-    let terms = QueryTerms { words: subject.words().map(str::to_owned).collect(), ..QueryTerms::default() };
-    // What was said before a turn is another one's.
-    let asked = index.prepare(&terms, &OWN_COLUMNS)?;
-    let hopeful = |weight: f64| is_relevant(subject.log_odds(weight, 1.0));
-    let weighed = asked.listed().map(|(entry, words)| (entry, subject.weight(words)));
-    let mut weighed: Vec<(i64, f64)> = weighed.filter(|(_, weight)| hopeful(*weight)).collect();
-    weighed.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+    query: &QueryTerms,
+) -> Result<Vec<Considered>, SearchError> {
+    let asked = index.prepare_rare(query, MAX_LISTED_TURNS)?;
     let own = store.session(about.session)?.map(|session| session.key);
     let mut places: HashMap<i64, Vec<TurnLocation>> = HashMap::new();
-    let mut compared: HashMap<i64, f64> = HashMap::new();
-    for some in weighed.chunks(LOCATION_BATCH_ENTRIES) {
+    let mut masks: HashMap<i64, u64> = HashMap::new();
+    for some in asked.heaviest().chunks(LOCATION_BATCH_ENTRIES) {
         // The index gives up by itself; what is between two questions to it does not.
-        if Instant::now() > about.deadline || compared.len() >= MAX_COMPARED_TURNS {
+        if Instant::now() > about.deadline || masks.len() >= MAX_COMPARED_TURNS {
             break;
         }
-        for place in store.turn_locations(&some.iter().map(|(entry, _)| *entry).collect::<Vec<_>>())? {
+        for place in store.turn_locations(&some.iter().map(|(entry, ..)| *entry).collect::<Vec<_>>())? {
             places.entry(place.entry).or_default().push(place);
         }
         let may_tell = |entry: &i64| places.get(entry).is_some_and(|places| about.may_suggest(places, own));
-        compared.extend(some.iter().copied().filter(|(entry, _)| may_tell(entry)));
+        masks.extend(some.iter().filter(|(entry, ..)| may_tell(entry)).map(|(entry, _, mask)| (*entry, *mask)));
     }
-    let scored = index.search_lexical(&asked, Some(&compared.keys().copied().collect()), MAX_COMPARED_TURNS, &[])?;
-    let best = scored.first().map_or(0.0, |(_, score)| score.max(f64::MIN_POSITIVE));
-    let odds = scored.into_iter().map(|(entry, score)| (entry, subject.log_odds(compared[&entry], score / best)));
-    let mut wanted: Vec<(i64, f64)> = odds.filter(|(_, odds)| is_relevant(*odds)).collect();
-    wanted.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let mut found: Vec<RelatedTurn> = Vec::new();
-    // The same prompt, sent again, is the same turn to whoever reads of it.
-    let mut begins = HashSet::new();
-    for (entry, odds) in wanted {
-        if Instant::now() > about.deadline || found.len() >= about.limit {
-            break;
-        }
-        let Some(excerpt) = index.excerpt(entry)? else { continue };
-        if dedup_prefix(&excerpt.prompt).or_else(|| dedup_prefix(&excerpt.line)).is_some_and(|begin| !begins.insert(begin)) {
-            continue;
-        }
-        let best = places[&entry].iter().filter(|place| about.is_told(place)).max_by_key(|place| place.rank());
-        if let Some(turn) = best.map_or(Ok(None), |place| store.turn_by_location(place))? {
-            found.push(RelatedTurn { turn, line: excerpt.line, prompt: excerpt.prompt, odds });
+    let compared: HashSet<i64> = masks.keys().copied().collect();
+    let scored = index.search_lexical(&asked, Some(&compared), MAX_COMPARED_TURNS, &[])?;
+    let all = index.count()?;
+    let terms = asked.terms();
+    let subject = Subject::of(about.text, query, &terms, all, index.tokenizer());
+    let score_of = |at: usize| scored.get(at).map_or(0.0, |(_, score)| score * asked.most());
+    let mut considered = Vec::new();
+    for (entry, score) in scored.iter().take(MAX_CONSIDERED_TURNS) {
+        let Some(excerpt) = index.excerpt(*entry)? else { continue };
+        let best = places[entry].iter().filter(|place| about.is_told(place)).max_by_key(|place| place.rank());
+        let Some(place) = best.cloned() else { continue };
+        let scores = Scores { own: score * asked.most(), best: score_of(0), next: score_of(1), mask: masks[entry] };
+        let features = subject.features(&excerpt, scores, index.tokenizer());
+        let Some(turn) = store.turn_by_location(&place)? else { continue };
+        considered.push(Considered { features, excerpt, turn });
+    }
+    Ok(considered)
+}
+
+/// The passage of a turn that has most of the query's words, behind the begin of its prompt.
+fn passage(
+    store: &mut dyn StoreReader,
+    turn: &StoredTurn,
+    excerpt: &Excerpt,
+    query: &QueryTerms,
+    tokenizer: &Tokenizer,
+) -> String {
+    let best = |text: &str| best_snippet(text, &find_matches(text, query, tokenizer), PASSAGE_CHARS);
+    let mut answer = best(&excerpt.answer);
+    if !excerpt.is_whole {
+        let whole = turn_text::fields(store, turn).map(|fields| best(&fields.answer)).unwrap_or_default();
+        if whole.terms > answer.terms {
+            answer = whole;
         }
     }
-    Ok(found)
+    let prompt = best(&excerpt.prompt);
+    if answer.terms == 0 || answer.terms < prompt.terms && excerpt.answer.is_empty() {
+        return excerpt.line.clone();
+    }
+    // What answers does not say what was asked.
+    match line(&excerpt.prompt) {
+        asked if asked.is_empty() => answer.text,
+        asked => format!("{} → {}", cut(&asked, PROMPT_CHARS), answer.text),
+    }
 }
 
 impl RelatedQuery<'_> {

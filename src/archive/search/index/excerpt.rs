@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Document;
+use crate::quote::head;
 use ctxbridge_common::digest;
 
 /// Characters that are kept of the prompt, the answer, the input of tools, and their output.
@@ -35,6 +36,17 @@ pub struct Excerpt {
     pub said: u64,
 }
 
+/// A text of at most so many characters; of a longer one, the begin and more of the end, where the model says what came of it.
+fn begin_and_end(text: &str, chars: usize) -> String {
+    let count = text.chars().count();
+    if count <= chars {
+        return text.to_owned();
+    }
+    let begin = head(text, chars / 3);
+    let end = &text[head(text, count - (chars - chars / 3)).len()..];
+    format!("{begin}\n…\n{end}")
+}
+
 impl Excerpt {
     pub(in crate::search) fn of(document: &Document) -> Self {
         let fields = &document.fields;
@@ -49,13 +61,13 @@ impl Excerpt {
         let [prompt, answer, input, output] = MAX_FIELD_CHARS;
         Self {
             prompt: begin(&fields.prompt, prompt),
-            answer: begin(&fields.answer, answer),
+            answer: begin_and_end(&fields.answer, answer),
             input: begin(&fields.input, input),
             output: begin(&fields.output, output),
             summary: begin(&document.summary, answer),
             line: document.line.clone(),
             said: normalized_hash(&[&fields.prompt, &fields.answer, &document.summary]),
-            is_whole,
+            is_whole: is_whole && head(&fields.answer, answer).len() == fields.answer.len(),
         }
     }
 

@@ -51,6 +51,17 @@ pub struct LexicalQuery {
     most: f64,
 }
 
+/// A term that was looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QueryTerm {
+    /// Number of entries that have it.
+    pub docs: u64,
+    /// Number of entries that have it in what was said.
+    pub said_docs: u64,
+    /// Its inverse document frequency; 0 where no entry has it.
+    pub idf: f64,
+}
+
 #[derive(Clone, Debug)]
 struct Term {
     /// The FTS5 expression for each table; none if nothing is searched there.
@@ -59,16 +70,26 @@ struct Term {
     times: f64,
     weight: f64,
     is_listed: bool,
+    known: QueryTerm,
 }
 
 impl LexicalQuery {
-    /// Returns entries and the positions of the query's words that they have. No entries are listed for words that are nearly
-    /// everywhere.
-    pub fn listed(&self) -> impl Iterator<Item = (i64, impl Iterator<Item = usize> + use<>)> {
-        self.listed.iter().map(|(entry, mask)| {
-            let mask = *mask;
-            (*entry, (0..MAX_LISTED_TERMS).filter(move |bit| mask >> bit & 1 == 1))
-        })
+    /// Returns the terms, in the order of the query's words.
+    pub fn terms(&self) -> Vec<QueryTerm> {
+        self.terms.iter().map(|term| term.known).collect()
+    }
+
+    /// The maximum BM25 that the terms could give.
+    pub fn most(&self) -> f64 {
+        self.most
+    }
+
+    /// Returns the entries with any of the terms that are listed, with their weight and the bits of their terms, the heaviest and newest first.
+    pub fn heaviest(&self) -> Vec<(i64, f64, u64)> {
+        let mut weighed: Vec<(i64, f64, u64)> =
+            self.listed.iter().map(|(entry, mask)| (*entry, self.weight(*mask), *mask)).collect();
+        weighed.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+        weighed
     }
 
     fn weight(&self, mask: u64) -> f64 {
@@ -125,6 +146,17 @@ impl LexicalQuery {
 }
 
 impl SearchIndex {
+    /// Looks up the entries with these terms, listing those with a term that at most `most` entries have.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn prepare_rare(&self, terms: &QueryTerms, most: usize) -> Result<LexicalQuery, SearchError> {
+        let groups = TABLES.map(|_| Some(terms.groups(&[])));
+        let count = groups.iter().flatten().map(Vec::len).max().unwrap_or_default();
+        let listed = if count <= MAX_LISTED_TERMS { most } else { 0 };
+        self.wrap_error(self.document_count().and_then(|all| self.list_terms(&groups, count, all, listed)))
+    }
+
     /// Looks up the entries with these terms in these columns (in any column if there are none).
     ///
     /// # Errors
@@ -166,7 +198,13 @@ impl SearchIndex {
         let idf = |docs: i64| idf(all.cast_unsigned(), docs.max(0).cast_unsigned());
         let mut asked = LexicalQuery::default();
         for bit in 0..count {
-            let mut term = Term { expressions: [const { None }; TABLES.len()], times: 1.0, weight: 0.0, is_listed: most > 0 };
+            let mut term = Term {
+                expressions: [const { None }; TABLES.len()],
+                times: 1.0,
+                weight: 0.0,
+                is_listed: most > 0,
+                known: QueryTerm::default(),
+            };
             let mut having: [Listed; TABLES.len()] = Default::default();
             // Of what may stand for each other, only what is somewhere counts.
             let mut of_group = HashMap::new();
@@ -188,6 +226,14 @@ impl SearchIndex {
                 }
                 term.expressions[table] = Some(format!("({})", group.join(" OR ")));
             }
+            let docs = if term.is_listed { having.iter().fold(Listed::new(), |all, having| unite(&all, having)).len() as i64 } else { 0 };
+            let docs = docs.max(of_group.values().copied().max().unwrap_or_default());
+            let said_docs = if term.is_listed { having[0].len() as i64 } else { docs };
+            term.known = QueryTerm {
+                docs: docs.max(0).cast_unsigned(),
+                said_docs: said_docs.max(0).cast_unsigned(),
+                idf: if docs > 0 { idf(docs) } else { 0.0 },
+            };
             let of_group: f64 = of_group.into_values().filter(|docs| *docs > 0).map(idf).sum();
             term.weight = term.times * if of_group > 0.0 { of_group } else { idf(0) };
             if term.is_listed {

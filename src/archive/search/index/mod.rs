@@ -32,7 +32,7 @@ use ctxbridge_common::files;
 use ctxbridge_common::sqlite::{self, DatabaseOptions};
 use ctxbridge_transcript::SearchableText;
 use excerpt::Excerpt;
-pub use lexical::LexicalQuery;
+pub use lexical::{LexicalQuery, QueryTerm};
 pub(super) use lexical::{BM25_K1, idf};
 pub use tables::OWN_COLUMNS;
 pub(super) use tables::{TABLES, WordTable};

@@ -7,8 +7,10 @@ work of the same sessions; those on real sessions are asked of the archive, with
 */
 
 mod bundles;
+mod fit;
 mod unrelated;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -27,6 +29,9 @@ pub struct RecallArgs {
     /// Ask the questions in fixtures/retrieval/real of the real transcripts in this folder, instead
     #[arg(long, value_name = "FOLDER", conflicts_with = "with")]
     corpus: Option<PathBuf>,
+    /// Fit the weights of the decision on the half for tuning and on the own set, and write them
+    #[arg(long, requires = "corpus")]
+    fit: bool,
     /// Number of threads that keep the processors busy meanwhile
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     busy: usize,
@@ -68,6 +73,7 @@ pub fn run(args: &RecallArgs) -> Result<bool> {
             });
         }
         let done = match &args.corpus {
+            Some(folder) if args.fit => fit_weights(folder),
             Some(folder) => on_real_sessions(folder, args.noise),
             None => on_own_sessions(args),
         };
@@ -99,6 +105,53 @@ fn on_own_sessions(args: &RecallArgs) -> Result<bool> {
     println!("{} questions, {} prompts that have nothing to recall, {turns} turns\n", archive.questions, archive.unrelated);
     print(&[("the archive".to_owned(), archive), ("bundles alone".to_owned(), bundles)]);
     Ok(true)
+}
+
+/// Shares that have to be reached: of lines that are wanted, and of prompts with nothing to recall that get nothing.
+const FITTED_PRECISION: f64 = 0.8;
+const FITTED_SILENCE: f64 = 0.94;
+/// Maximum number of turns that are told.
+const FITTED_MOST: usize = 2;
+
+/// Fits on the half for tuning and on the own set; the other half is not read.
+fn fit_weights(folder: &Path) -> Result<bool> {
+    let mut prompts = Vec::new();
+    let mut corpus = real::archive(folder)?;
+    let half = Half::all(&corpus, false)?.swap_remove(0);
+    for question in &half.dataset.questions {
+        let folder = corpus.folder_of(&question.evidence[0]).unwrap_or_default().to_owned();
+        prompts.push(considered(&mut corpus, &question.question, &folder, &question.evidence)?);
+    }
+    for prompt in &half.prompts {
+        prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.folder, &[])?);
+    }
+    let dataset = Dataset::read(&root().join("fixtures/retrieval/coding.json"))?;
+    let mut corpus = Corpus::new(&dataset)?;
+    let projects = dataset.projects();
+    for question in &dataset.questions {
+        prompts.push(considered(&mut corpus, &question.question, projects[question.evidence[0].as_str()], &question.evidence)?);
+    }
+    for prompt in Unrelated::read(&root().join("fixtures/retrieval/unrelated.json"))?.prompts {
+        prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.project, &[])?);
+    }
+    let (trees, outcome) = fit::fit(&prompts, FITTED_PRECISION, FITTED_SILENCE, FITTED_MOST);
+    let path = root().join("src/archive/search/relevance/trees.txt");
+    let remark = "# Written by `cargo xtask bench recall --corpus FOLDER --fit`; the first line has threshold and intercept.\n";
+    fs::write(&path, format!("{remark}{}", trees.to_text()))?;
+    println!(
+        "{} prompts; judged by trees that did not see them: {:.1} % helped, {:.1} % of the lines wanted, {:.1} % silent where there is nothing",
+        prompts.len(),
+        100.0 * outcome.helped,
+        100.0 * outcome.precision,
+        100.0 * outcome.silent
+    );
+    Ok(true)
+}
+
+fn considered(corpus: &mut Corpus, prompt: &str, folder: &str, evidence: &[String]) -> Result<fit::Prompt> {
+    let rows = corpus.considered(prompt, folder)?;
+    let rows = rows.into_iter().map(|(turn, features)| (features, evidence.contains(&turn))).collect();
+    Ok(fit::Prompt { rows, is_answerable: !evidence.is_empty() })
 }
 
 fn on_real_sessions(folder: &Path, tells_noise: bool) -> Result<bool> {

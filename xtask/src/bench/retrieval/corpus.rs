@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::embed::{Embedder, EmbeddingModel};
@@ -10,6 +10,7 @@ use ctxbridge::archive::import::import;
 use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::passages::PassageTexts;
+use ctxbridge::archive::search::relevance::FEATURES;
 use ctxbridge::archive::search::{self, Filter, HitContent, RelatedQuery, SearchIndex, SearchRequest};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{SessionReader, TurnReader, TurnSelection};
@@ -167,6 +168,15 @@ impl Corpus {
         let about = RelatedQuery { text: prompt, project: &project, session: "", forgotten_turns: 0, limit: most, deadline };
         let found = search::related(&mut self.store, &mut self.index, &about)?;
         found.iter().map(|related| self.name_of(&related.turn.turn.id)).collect()
+    }
+
+    /// Turns that are considered for a prompt that is typed in a folder, and what decides about them.
+    pub fn considered(&mut self, prompt: &str, folder: &str) -> Result<Vec<(String, [f64; FEATURES.len()])>> {
+        let project = ProjectScope::at(folder);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let about = RelatedQuery { text: prompt, project: &project, session: "", forgotten_turns: 0, limit: 1, deadline };
+        let considered = search::consider(&mut self.store, &mut self.index, &about)?;
+        considered.iter().map(|one| Ok((self.name_of(&one.turn.turn.id)?, one.features))).collect()
     }
 
     /// The texts that become the vectors of each turn, by the turn's id.

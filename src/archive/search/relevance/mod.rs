@@ -1,0 +1,226 @@
+/*!
+Whether an earlier turn is wanted with a text that nobody asked about it with.
+
+Features ([`FEATURES`]) say how much of the text a turn has, how rare that is, how near its words stand to each other, and whether the text
+asks about the past. Boosted trees ([`trees`]) make log-odds of them. They were fitted by `cargo xtask bench recall --corpus FOLDER --fit`
+on the tuning half of questions and prompts on real sessions and on fixtures/retrieval; `trees.txt` is what that wrote.
+*/
+
+mod asking;
+mod trees;
+
+use std::collections::{HashMap, HashSet};
+
+use super::index::excerpt::Excerpt;
+use super::index::{BM25_K1, QueryTerm};
+use super::query::{Phrase, QueryTerms};
+use super::tokens::Tokenizer;
+
+pub use trees::{MODEL, TREE_DEPTH, Tree, Trees};
+
+/// Names of the features, in their order.
+pub const FEATURES: [&str; 21] = [
+    // Score by words: as a share of the best, its lead over the next, as a share of what the text could give, and against one rare word.
+    "relative",
+    "lead",
+    "score",
+    "absolute",
+    // Weight of the words that prompt and answer have: in rare words, the rarest, how many are in at most 5 turns, and in at most 3 prompts and answers.
+    "mass",
+    "rarest",
+    "rare",
+    "rare_said",
+    // Shares of the text's weight in prompt and answer, in each of them, and anywhere in the turn.
+    "said",
+    "asked",
+    "answered",
+    "anywhere",
+    // Neighbors in the text that are neighbors in the turn; the best passage, as a share and in rare words.
+    "pairs",
+    "passage",
+    "passage_mass",
+    // The text: its words that no turn has, if it asks, and about the past, how many words are known, names in it, and those that the turn has.
+    "unknown",
+    "question",
+    "past",
+    "known",
+    "names",
+    "names_said",
+];
+
+/// Number of words of a passage.
+const PASSAGE_WORDS: usize = 30;
+/// Numbers of turns that may have a word that is rare, and one that is rare in prompts and answers.
+const RARE_TURNS: u64 = 5;
+const RARE_SAID_TURNS: u64 = 3;
+
+/// A text that turns are compared with.
+#[derive(Debug)]
+pub struct Subject<'t> {
+    terms: &'t [QueryTerm],
+    /// Numbers of the terms by their words, and starts of words.
+    words: HashMap<&'t str, usize>,
+    starts: Vec<(&'t str, usize)>,
+    /// Names in the text, as they are indexed.
+    names: HashSet<String>,
+    is_question: bool,
+    is_of_past: bool,
+    /// Weight of a word of one turn.
+    most: f64,
+}
+
+/// Scores of a candidate.
+#[derive(Clone, Copy, Debug)]
+pub struct Scores {
+    /// Its own: BM25 by all terms.
+    pub own: f64,
+    /// The best one.
+    pub best: f64,
+    /// The best of the others.
+    pub next: f64,
+    /// The terms that it has anywhere, a bit each.
+    pub mask: u64,
+}
+
+impl<'t> Subject<'t> {
+    /// Reads a text; `terms` are its words in their order, looked up among `all` turns.
+    pub fn of(text: &str, query: &'t QueryTerms, terms: &'t [QueryTerm], all: u64, tokenizer: &Tokenizer) -> Self {
+        let (mut words, mut starts) = (HashMap::new(), Vec::new());
+        for (number, (group, _)) in query.phrase_groups().into_iter().enumerate() {
+            for phrase in group {
+                match phrase {
+                    Phrase::Word(word) => _ = words.entry(word).or_insert(number),
+                    Phrase::Prefix(start) => starts.push((start, number)),
+                }
+            }
+        }
+        let mut names = HashSet::new();
+        tokenizer.tokens(text, &mut |token| {
+            let typed = &text[token.range.clone()];
+            let has_digits = typed.bytes().any(|byte| byte.is_ascii_digit());
+            let has_capitals = typed.bytes().skip(1).any(|byte| byte.is_ascii_uppercase());
+            if !token.is_variant && typed.len() > 2 && (token.is_whole || has_digits || has_capitals) {
+                names.insert(token.word);
+            }
+        });
+        Self {
+            terms,
+            words,
+            starts,
+            names,
+            is_question: asking::is_question(text),
+            is_of_past: asking::is_of_past(text),
+            most: ((all + 1) as f64).ln().max(1.0),
+        }
+    }
+
+    /// Weight of the terms that some turn has.
+    fn known_weight(&self) -> f64 {
+        self.terms.iter().filter(|term| term.docs > 0).map(|term| term.idf).sum::<f64>().max(1e-6)
+    }
+
+    fn term_of(&self, word: &str) -> Option<usize> {
+        let start = || self.starts.iter().find(|(start, _)| word.starts_with(start)).map(|(_, number)| *number);
+        self.words.get(word).copied().or_else(start)
+    }
+
+    /// Returns the features of a turn, in the order of [`FEATURES`].
+    pub fn features(&self, excerpt: &Excerpt, scores: Scores, tokenizer: &Tokenizer) -> [f64; FEATURES.len()] {
+        let [prompt, answer] = [&excerpt.prompt, &excerpt.answer].map(|text| self.read(text, tokenizer));
+        let known = self.known_weight();
+        let idf = |term: &usize| self.terms[*term].idf;
+        let weight = |terms: &HashSet<usize>| terms.iter().map(idf).sum::<f64>();
+        let said: HashSet<usize> = prompt.terms.union(&answer.terms).copied().collect();
+        let is_rare = |term: &&usize| (1..=RARE_TURNS).contains(&self.terms[**term].docs);
+        let is_rare_said = |term: &&usize| (1..=RARE_SAID_TURNS).contains(&self.terms[**term].said_docs);
+        let anywhere = self.terms.iter().enumerate().filter(|(bit, _)| *bit < 64 && scores.mask >> bit & 1 == 1 || said.contains(bit));
+        let passage = prompt.passage.max(answer.passage);
+        let next = if scores.own >= scores.best { scores.next } else { scores.best };
+        let pairs = prompt.pairs.union(&answer.pairs).count();
+        let known_terms = self.terms.iter().filter(|term| term.docs > 0).count();
+        let unknown = self.terms.len() - known_terms;
+        let names_said = self.names.iter().filter(|name| prompt.names.contains(*name) || answer.names.contains(*name)).count();
+        let best = scores.best.max(f64::MIN_POSITIVE);
+        [
+            scores.own / best,
+            (scores.own - next) / best,
+            scores.own / known / (BM25_K1 + 1.0),
+            scores.own / self.most / (BM25_K1 + 1.0),
+            weight(&said) / self.most,
+            said.iter().map(idf).fold(0.0, f64::max) / self.most,
+            said.iter().filter(is_rare).count() as f64,
+            said.iter().filter(is_rare_said).count() as f64,
+            weight(&said) / known,
+            weight(&prompt.terms) / known,
+            weight(&answer.terms) / known,
+            anywhere.map(|(_, term)| term.idf).sum::<f64>() / known,
+            pairs as f64,
+            passage / known,
+            passage / self.most,
+            unknown as f64 / self.terms.len().max(1) as f64,
+            f64::from(self.is_question),
+            f64::from(self.is_of_past),
+            known_terms as f64,
+            self.names.len() as f64,
+            names_said as f64,
+        ]
+    }
+
+    fn read(&self, text: &str, tokenizer: &Tokenizer) -> ReadText {
+        let mut read = ReadText::default();
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        let mut place = 0;
+        tokenizer.tokens(text, &mut |token| {
+            if !token.is_variant {
+                place += 1;
+            }
+            if let Some(term) = self.term_of(&token.word) {
+                read.terms.insert(term);
+                // Parts of the text that follow each other.
+                if let Some((before, last)) = found.last()
+                    && *before + 2 >= place
+                    && *last + 1 == term
+                {
+                    read.pairs.insert(term);
+                }
+                found.push((place, term));
+            }
+            if self.names.contains(&token.word) {
+                read.names.insert(token.word);
+            }
+        });
+        read.passage = self.best_passage(&found);
+        read
+    }
+
+    /// The most weight of terms within some words of each other.
+    fn best_passage(&self, found: &[(usize, usize)]) -> f64 {
+        let (mut counts, mut weight, mut best, mut first) = (vec![0_u32; self.terms.len()], 0.0, 0.0_f64, 0);
+        for (place, term) in found {
+            counts[*term] += 1;
+            if counts[*term] == 1 {
+                weight += self.terms[*term].idf;
+            }
+            while found[first].0 + PASSAGE_WORDS < *place {
+                let left = found[first].1;
+                counts[left] -= 1;
+                if counts[left] == 0 {
+                    weight -= self.terms[left].idf;
+                }
+                first += 1;
+            }
+            best = best.max(weight);
+        }
+        best
+    }
+}
+
+/// Finds of a text.
+#[derive(Default)]
+struct ReadText {
+    terms: HashSet<usize>,
+    /// Terms that stand behind the term before them, as in the text that is compared.
+    pairs: HashSet<usize>,
+    names: HashSet<String>,
+    passage: f64,
+}

@@ -1,0 +1,115 @@
+//! Boosted trees, as text: an intercept, then a line for each tree, with its splits (a feature and a threshold each, top down) and its leaves.
+
+use std::sync::LazyLock;
+
+use super::FEATURES;
+
+/// Number of splits between the root and a leaf.
+pub const TREE_DEPTH: usize = 3;
+const SPLITS: usize = (1 << TREE_DEPTH) - 1;
+const LEAVES: usize = 1 << TREE_DEPTH;
+
+/// The trees that decide what is recalled.
+pub static MODEL: LazyLock<Trees> = LazyLock::new(|| Trees::parse(include_str!("trees.txt")).unwrap_or_default());
+
+/// A sum of trees. One that is empty finds nothing relevant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trees {
+    /// Log-odds from which on a turn is relevant.
+    pub threshold: f64,
+    /// Log-odds before all trees.
+    pub intercept: f64,
+    /// The trees.
+    pub trees: Vec<Tree>,
+}
+
+/// A complete tree: what is at most a threshold goes left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    /// Feature and threshold of each split; the children of split i are 2i + 1 and 2i + 2.
+    pub splits: [(usize, f64); SPLITS],
+    /// What each leaf adds.
+    pub leaves: [f64; LEAVES],
+}
+
+impl Default for Trees {
+    fn default() -> Self {
+        Self { threshold: f64::INFINITY, intercept: 0.0, trees: Vec::new() }
+    }
+}
+
+impl Tree {
+    /// The leaf of some features.
+    pub fn leaf(&self, features: &[f64; FEATURES.len()]) -> usize {
+        let mut at = 0;
+        while let Some((feature, threshold)) = self.splits.get(at) {
+            at = 2 * at + if features[*feature] <= *threshold { 1 } else { 2 };
+        }
+        at - SPLITS
+    }
+}
+
+impl Trees {
+    /// Log-odds that a turn with these features is wanted.
+    pub fn log_odds(&self, features: &[f64; FEATURES.len()]) -> f64 {
+        self.trees.iter().map(|tree| tree.leaves[tree.leaf(features)]).sum::<f64>() + self.intercept
+    }
+
+    /// Reads trees; lines that begin with `#` are remarks. `None` if the text is not what [`Self::to_text`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        let mut head = lines.next()?.split(' ').map(str::parse::<f64>);
+        let (threshold, intercept) = (head.next()?.ok()?, head.next()?.ok()?);
+        let tree = |line: &str| {
+            let numbers: Vec<f64> = line.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+            if numbers.len() != 2 * SPLITS + LEAVES {
+                return None;
+            }
+            let mut tree = Tree { splits: [(0, 0.0); SPLITS], leaves: [0.0; LEAVES] };
+            for (split, pair) in tree.splits.iter_mut().zip(numbers.chunks(2)) {
+                *split = (pair[0] as usize, pair[1]);
+            }
+            tree.leaves.copy_from_slice(&numbers[2 * SPLITS..]);
+            tree.splits.iter().all(|(feature, _)| *feature < FEATURES.len()).then_some(tree)
+        };
+        Some(Self { threshold, intercept, trees: lines.map(tree).collect::<Option<_>>()? })
+    }
+
+    /// Writes the trees.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{:.4} {:.4}\n", self.threshold, self.intercept);
+        for tree in &self.trees {
+            let splits = tree.splits.iter().map(|(feature, threshold)| format!("{feature} {threshold:.4}"));
+            let leaves = tree.leaves.iter().map(|leaf| format!("{leaf:.4}"));
+            text += &splits.chain(leaves).collect::<Vec<_>>().join(" ");
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_read_as_they_are_written() {
+        let mut tree = Tree { splits: [(0, 0.5); SPLITS], leaves: [0.0; LEAVES] };
+        tree.leaves[7] = 2.0;
+        tree.leaves[0] = -1.0;
+        let trees = Trees { threshold: 0.5, intercept: -0.25, trees: vec![tree] };
+        let read = Trees::parse(&format!("# a remark\n{}", trees.to_text()));
+        assert_eq!(read.as_ref(), Some(&trees));
+        let mut features = [0.0; FEATURES.len()];
+        assert_eq!(trees.log_odds(&features), -1.25);
+        features[0] = 1.0;
+        assert_eq!(trees.log_odds(&features), 1.75);
+        assert_eq!(Trees::parse("1 2\n3 4"), None);
+        assert_eq!(Trees::parse(""), None);
+    }
+
+    #[test]
+    fn there_is_a_model() {
+        assert!(!MODEL.trees.is_empty() && MODEL.threshold.is_finite());
+    }
+}

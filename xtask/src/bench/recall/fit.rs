@@ -1,0 +1,184 @@
+//! Fits the trees that decide what is recalled: gradient boosting for log-loss (Friedman 2001, "Greedy Function Approximation"), with
+//! complete trees of three splits, on a part of the rows each. The same input gives the same trees.
+
+use ctxbridge::archive::search::relevance::{FEATURES, TREE_DEPTH, Tree, Trees};
+
+/// Features of a turn, and if it is wanted.
+pub type Row = ([f64; FEATURES.len()], bool);
+
+/// A prompt: the turns that were considered, and if there are any that answer it.
+#[derive(Clone, Debug, Default)]
+pub struct Prompt {
+    pub rows: Vec<Row>,
+    pub is_answerable: bool,
+}
+
+const TREES: usize = 150;
+const LEARNING_RATE: f64 = 0.05;
+/// Share of the rows that a tree is fitted on.
+const SUBSAMPLE: f64 = 0.6;
+const MIN_LEAF_ROWS: usize = 15;
+/// Thresholds that are tried for a split: so many quantiles of a feature.
+const QUANTILES: usize = 24;
+const FOLDS: usize = 5;
+/// Number of cross-validations, each with other folds.
+const ROUNDS: u64 = 3;
+const SPLITS: usize = (1 << TREE_DEPTH) - 1;
+const LEAVES: usize = 1 << TREE_DEPTH;
+
+/// What a threshold gives, in the mean of all cross-validations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    /// Shares of answerable prompts that are helped, of lines that are wanted, and of the other prompts that are left alone.
+    pub helped: f64,
+    pub precision: f64,
+    pub silent: f64,
+}
+
+/// Fits on all prompts. The threshold is the one that helps most while these shares of lines are wanted and of prompts left alone, each prompt
+/// being judged by trees that never saw it.
+pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Trees, Outcome) {
+    let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
+    for round in 0..ROUNDS {
+        let fold_of: Vec<usize> = (0..prompts.len() as u64).map(|at| random(round, at) as usize % FOLDS).collect();
+        for fold in 0..FOLDS {
+            let known = prompts.iter().zip(&fold_of).filter(|(_, of)| **of != fold).flat_map(|(prompt, _)| &prompt.rows);
+            let trees = boost(&known.collect::<Vec<_>>());
+            let others = fold_of.iter().enumerate().filter(|(_, of)| **of == fold);
+            judged.extend(others.map(|(at, _)| (at, prompts[at].rows.iter().map(|(features, _)| trees.log_odds(features)).collect())));
+        }
+    }
+    let outcomes = (-60..60).map(|step| {
+        let threshold = f64::from(step) / 20.0;
+        (threshold, outcome(prompts, &judged, threshold, most))
+    });
+    let fits = outcomes.filter(|(_, outcome)| outcome.precision >= precision && outcome.silent >= silent);
+    let best = fits.max_by(|one, other| one.1.helped.total_cmp(&other.1.helped)).unwrap_or((f64::INFINITY, Outcome::default()));
+    let all: Vec<&Row> = prompts.iter().flat_map(|prompt| &prompt.rows).collect();
+    (Trees { threshold: best.0, ..boost(&all) }, best.1)
+}
+
+fn outcome(prompts: &[Prompt], judged: &[(usize, Vec<f64>)], threshold: f64, most: usize) -> Outcome {
+    let (mut asked, mut helped, mut lines, mut wanted, mut others, mut silent) = (0, 0, 0, 0, 0, 0);
+    for (at, odds) in judged {
+        let mut told: Vec<(f64, bool)> = odds.iter().zip(&prompts[*at].rows).map(|(odds, (_, is_wanted))| (*odds, *is_wanted)).collect();
+        told.retain(|(odds, _)| *odds >= threshold);
+        told.sort_by(|one, other| other.0.total_cmp(&one.0));
+        told.truncate(most);
+        let right = told.iter().filter(|(_, is_wanted)| *is_wanted).count();
+        if prompts[*at].is_answerable {
+            asked += 1;
+            helped += usize::from(right > 0);
+            lines += told.len();
+            wanted += right;
+        } else {
+            others += 1;
+            silent += usize::from(told.is_empty());
+        }
+    }
+    let share = |part: usize, of: usize| part as f64 / of.max(1) as f64;
+    Outcome { helped: share(helped, asked), precision: share(wanted, lines), silent: share(silent, others) }
+}
+
+/// A number for a place, the same in each run.
+fn random(seed: u64, at: u64) -> u64 {
+    let mut mixed = (seed << 32 ^ at).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+fn boost(rows: &[&Row]) -> Trees {
+    let wanted = rows.iter().filter(|(_, is_wanted)| *is_wanted).count().max(1) as f64;
+    let intercept = (wanted / (rows.len() as f64 - wanted).max(1.0)).ln();
+    let mut odds = vec![intercept; rows.len()];
+    let thresholds: Vec<Vec<f64>> = (0..FEATURES.len()).map(|feature| quantiles(rows, feature)).collect();
+    let mut trees = Vec::with_capacity(TREES);
+    for number in 0..TREES as u64 {
+        let part: Vec<usize> =
+            (0..rows.len()).filter(|at| (random(number + 1_000, *at as u64) >> 11) as f64 / (1_u64 << 53) as f64 <= SUBSAMPLE).collect();
+        let probability: Vec<f64> = odds.iter().map(|odds| 1.0 / (1.0 + (-odds).exp())).collect();
+        let gradient: Vec<f64> =
+            rows.iter().zip(&probability).map(|((_, is_wanted), probability)| f64::from(*is_wanted) - probability).collect();
+        let mut tree = Tree { splits: [(0, f64::INFINITY); SPLITS], leaves: [0.0; LEAVES] };
+        grow(&mut tree, 0, part, rows, &gradient, &probability, &thresholds);
+        for (row, odds) in rows.iter().zip(&mut odds) {
+            *odds += tree.leaves[tree.leaf(&row.0)];
+        }
+        trees.push(tree);
+    }
+    Trees { threshold: f64::INFINITY, intercept, trees }
+}
+
+/// Splits rows by what lessens the squared error of the gradient most, down to the leaves.
+fn grow(
+    tree: &mut Tree,
+    at: usize,
+    part: Vec<usize>,
+    rows: &[&Row],
+    gradient: &[f64],
+    probability: &[f64],
+    thresholds: &[Vec<f64>],
+) {
+    if at >= SPLITS {
+        let sum: f64 = part.iter().map(|row| gradient[*row]).sum();
+        let curvature: f64 = part.iter().map(|row| probability[*row] * (1.0 - probability[*row])).sum();
+        tree.leaves[at - SPLITS] = LEARNING_RATE * (sum / (curvature + 1.0)).clamp(-4.0, 4.0);
+        return;
+    }
+    let total: f64 = part.iter().map(|row| gradient[*row]).sum();
+    let mut best = (0.0, (0, f64::INFINITY));
+    for (feature, thresholds) in thresholds.iter().enumerate() {
+        for threshold in thresholds {
+            let left = part.iter().filter(|row| rows[**row].0[feature] <= *threshold);
+            let (count, sum) = left.fold((0, 0.0), |(count, sum), row| (count + 1, sum + gradient[*row]));
+            let others = part.len() - count;
+            if count < MIN_LEAF_ROWS || others < MIN_LEAF_ROWS {
+                continue;
+            }
+            let gain = sum * sum / count as f64 + (total - sum).powi(2) / others as f64 - total * total / part.len() as f64;
+            if gain > best.0 {
+                best = (gain, (feature, *threshold));
+            }
+        }
+    }
+    tree.splits[at] = best.1;
+    let (feature, threshold) = best.1;
+    let (left, right): (Vec<usize>, Vec<usize>) = part.into_iter().partition(|row| rows[*row].0[feature] <= threshold);
+    grow(tree, 2 * at + 1, left, rows, gradient, probability, thresholds);
+    grow(tree, 2 * at + 2, right, rows, gradient, probability, thresholds);
+}
+
+/// Values of a feature at equal distances in the order of rows. They are written with four decimals.
+fn quantiles(rows: &[&Row], feature: usize) -> Vec<f64> {
+    let mut values: Vec<f64> = rows.iter().map(|(features, _)| features[feature]).collect();
+    values.sort_by(f64::total_cmp);
+    let mut picked: Vec<f64> =
+        (1..QUANTILES).filter_map(|at| values.get(at * values.len() / QUANTILES)).map(|value| (value * 1e4).round() / 1e4).collect();
+    picked.dedup();
+    picked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tells_is_learned_and_what_does_not_is_left() {
+        let prompts: Vec<Prompt> = (0..200_u64)
+            .map(|at| {
+                let mut features = [0.0; FEATURES.len()];
+                features[3] = (random(1, at) % 100) as f64 / 100.0;
+                features[5] = (random(2, at) % 100) as f64 / 100.0;
+                let is_wanted = features[3] > 0.6;
+                Prompt { rows: vec![(features, is_wanted)], is_answerable: is_wanted }
+            })
+            .collect();
+        let (trees, outcome) = fit(&prompts, 0.9, 0.9, 1);
+        assert!(outcome.helped > 0.9 && outcome.precision > 0.9 && outcome.silent > 0.9, "{outcome:?}");
+        let mut features = [0.0; FEATURES.len()];
+        assert!(trees.log_odds(&features) < trees.threshold);
+        features[3] = 0.9;
+        assert!(trees.log_odds(&features) >= trees.threshold);
+    }
+}
