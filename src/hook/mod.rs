@@ -42,8 +42,8 @@ pub use event_support::supported_events;
 pub use input::HookInput;
 pub use log::Log;
 pub use metrics::{HookMeasurement, HookMetrics};
-pub use recall::RECALL_TIMEOUT;
 pub use project_watch::{look_at_project, queue_move_notice};
+pub use recall::RECALL_TIMEOUT;
 pub use reply::{HookReply, Printed};
 pub use spool::{PendingWrite, Spool};
 

@@ -27,8 +27,8 @@ const LOCATION_BATCH_ENTRIES: usize = 24;
 /// Maximum number of turns that are scored, and of those that are looked at.
 const MAX_COMPARED_TURNS: usize = 48;
 const MAX_CONSIDERED_TURNS: usize = 4;
-/// Maximum number of turns that are told.
-const MAX_RELATED_TURNS: usize = 2;
+/// Maximum number of turns that are told: the second is wanted too seldom.
+const MAX_RELATED_TURNS: usize = 1;
 /// Maximum number of words of a text that are looked up, each of which takes its time.
 const MAX_LOOKED_UP_WORDS: usize = 24;
 /// Number of turns with a word above which they are not listed for it.

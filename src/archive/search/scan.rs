@@ -277,7 +277,9 @@ impl<'r> ScanState<'r> {
             });
             TABLES[number].factor * score.sum::<f64>()
         };
-        let score = |matched: &MatchedEntry| matched.in_table.iter().enumerate().map(|(number, found)| score_in(number, found)).sum::<f64>();
+        let score = |matched: &MatchedEntry| {
+            matched.in_table.iter().enumerate().map(|(number, found)| score_in(number, found)).sum::<f64>()
+        };
         let mut scored: Scored = self.found.iter().map(|matched| (matched.entry, score(matched) / most)).collect();
         scored.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
         scored

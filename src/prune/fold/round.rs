@@ -207,7 +207,8 @@ const NO_MODEL: &str = "<synthetic>";
 /// [made anew](is_made_anew).
 pub(super) fn answer_id(message: &Value) -> Option<&str> {
     let inner = message.get("message")?;
-    let is_answer = is_type(message, "assistant") && (inner.get("model").is_none_or(|model| model != NO_MODEL) || has_call(message));
+    let is_answer =
+        is_type(message, "assistant") && (inner.get("model").is_none_or(|model| model != NO_MODEL) || has_call(message));
     let text = |value: &'_ Value| -> bool { value.is_string() };
     is_answer.then(|| inner.get("id").filter(|id| text(id)).or(message.get("uuid")).and_then(Value::as_str).unwrap_or_default())
 }

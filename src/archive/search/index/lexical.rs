@@ -120,7 +120,15 @@ impl LexicalQuery {
     fn expression(&self, table: usize, of: Option<&HashSet<i64>>) -> Option<String> {
         let in_table = |pick: &dyn Fn(usize, &Term) -> bool| -> Vec<String> {
             let picked = self.terms.iter().enumerate().filter(|(bit, term)| pick(*bit, term));
-            picked.flat_map(|(_, term)| term.expressions[table].iter().cloned().cycle().take(term.expressions[table].iter().len() * term.times as usize)).collect()
+            picked
+                .flat_map(|(_, term)| {
+                    term.expressions[table]
+                        .iter()
+                        .cloned()
+                        .cycle()
+                        .take(term.expressions[table].iter().len() * term.times as usize)
+                })
+                .collect()
         };
         let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
         let Some(of) = of else { return any(in_table(&|_, _| true)) };
@@ -226,7 +234,11 @@ impl SearchIndex {
                 }
                 term.expressions[table] = Some(format!("({})", group.join(" OR ")));
             }
-            let docs = if term.is_listed { having.iter().fold(Listed::new(), |all, having| unite(&all, having)).len() as i64 } else { 0 };
+            let docs = if term.is_listed {
+                having.iter().fold(Listed::new(), |all, having| unite(&all, having)).len() as i64
+            } else {
+                0
+            };
             let docs = docs.max(of_group.values().copied().max().unwrap_or_default());
             let said_docs = if term.is_listed { having[0].len() as i64 } else { docs };
             term.known = QueryTerm {
@@ -270,9 +282,8 @@ impl SearchIndex {
         let wanted: Listed =
             asked.listed.iter().copied().filter(|(entry, mask)| has_required(*mask) && is_allowed(entry)).collect();
         // Those who have nothing but what is everywhere are not listed, and wanted only where there is nobody else.
-        let is_known = asked.required > 0
-            || asked.terms.iter().all(|term| term.is_listed)
-            || wanted.len() >= limit.min(MIN_LISTED_ENTRIES);
+        let is_known =
+            asked.required > 0 || asked.terms.iter().all(|term| term.is_listed) || wanted.len() >= limit.min(MIN_LISTED_ENTRIES);
         let of: Option<HashSet<i64>> = is_known.then(|| {
             let best = match wanted.len() > SCORED_ENTRIES.max(limit) {
                 true => asked.best(&wanted),

@@ -32,8 +32,8 @@ use ctxbridge_common::files;
 use ctxbridge_common::sqlite::{self, DatabaseOptions};
 use ctxbridge_transcript::SearchableText;
 use excerpt::Excerpt;
-pub use lexical::{LexicalQuery, QueryTerm};
 pub(super) use lexical::{BM25_K1, idf};
+pub use lexical::{LexicalQuery, QueryTerm};
 pub use tables::OWN_COLUMNS;
 pub(super) use tables::{TABLES, WordTable};
 
@@ -42,7 +42,6 @@ pub const FILE: &str = "search.db";
 
 /// Name of the lock that is held while a broken index is removed.
 const INDEX_LOCK_FILE: &str = "search.lock";
-
 
 /// Number of bytes of an entry's hash that are kept.
 const HASH_BYTES: u8 = 8;
@@ -274,7 +273,8 @@ impl SearchIndex {
         self.attach_archive(data)?;
         let ranks = TABLES.map(WordTable::rank);
         let tables = TABLES.map(WordTable::schema).concat();
-        let version = format!("{} {:08x}", tokens::VERSION, crc32fast::hash(format!("{SCHEMA}{tables}{}", ranks.join(" ")).as_bytes()));
+        let version =
+            format!("{} {:08x}", tokens::VERSION, crc32fast::hash(format!("{SCHEMA}{tables}{}", ranks.join(" ")).as_bytes()));
         match self.note("version")? {
             Some(found) if found == version => Ok(()),
             None if !self.db.is_readonly("main")? => {
@@ -547,7 +547,9 @@ impl SearchIndex {
             for WordTable { name, .. } in TABLES {
                 match thoroughly {
                     true => self.db.execute(&format!("INSERT INTO {name} ({name}) VALUES ('optimize')"), [])?,
-                    false => self.db.execute(&format!("INSERT INTO {name} ({name}, rank) VALUES ('merge', ?1)"), [MERGED_PAGES])?,
+                    false => {
+                        self.db.execute(&format!("INSERT INTO {name} ({name}, rank) VALUES ('merge', ?1)"), [MERGED_PAGES])?
+                    }
                 };
             }
             self.db.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |_| Ok(()))

@@ -20,12 +20,7 @@ pub(in crate::search) const TABLES: [&WordTable; 2] = [
         columns: &[("prompt", 2.0), ("answer", 2.0), ("files", 1.5), ("summary", 1.5), ("before", 0.3)],
         factor: 1.0,
     },
-    &WordTable {
-        name: "tool_words",
-        vocabulary: "tool_vocabulary",
-        columns: &[("input", 1.0), ("output", 1.0)],
-        factor: 0.25,
-    },
+    &WordTable { name: "tool_words", vocabulary: "tool_vocabulary", columns: &[("input", 1.0), ("output", 1.0)], factor: 0.25 },
 ];
 
 /// The columns with an entry's own text.

@@ -42,11 +42,15 @@ impl SearchIndex {
             for table in TABLES {
                 let columns = table.columns_among(&OWN_COLUMNS).unwrap_or_default();
                 let of = if columns.is_empty() { String::new() } else { format!("{{{}}} : ", columns.join(" ")) };
-                selects.push(format!("SELECT rowid FROM (SELECT rowid FROM {0} WHERE {0} MATCH '{of}' || ?1 LIMIT ?2)", table.name));
+                selects
+                    .push(format!("SELECT rowid FROM (SELECT rowid FROM {0} WHERE {0} MATCH '{of}' || ?1 LIMIT ?2)", table.name));
             }
             let sql = format!("SELECT count(*) FROM ({})", selects.join(" UNION "));
             let phrase = format!("\"{word}\"");
-            self.db.prepare_cached(&sql)?.query_row(params![phrase, most as i64], |row| row.get::<_, i64>(0)).map(|count| count as usize)
+            self.db
+                .prepare_cached(&sql)?
+                .query_row(params![phrase, most as i64], |row| row.get::<_, i64>(0))
+                .map(|count| count as usize)
         };
         self.wrap_error(work())
     }

@@ -123,7 +123,9 @@ mod tests {
 
     #[test]
     fn english_and_code_stay_as_they_are() {
-        for query in ["why does the die roller fail", "parse_http_header in src/main.rs", "", "🚀", "fix the build and run all tests"] {
+        for query in
+            ["why does the die roller fail", "parse_http_header in src/main.rs", "", "🚀", "fix the build and run all tests"]
+        {
             assert_eq!(english(query), "", "{query}");
         }
     }
@@ -133,7 +135,10 @@ mod tests {
         for line in TERMS.lines() {
             assert_eq!(line.split('\t').count(), KOREAN + 1, "{line}");
             let english = line.split('\t').next().unwrap_or_default();
-            assert!(!english.is_empty() && english.bytes().all(|byte| byte.is_ascii_lowercase() || b" -".contains(&byte)), "{line}");
+            assert!(
+                !english.is_empty() && english.bytes().all(|byte| byte.is_ascii_lowercase() || b" -".contains(&byte)),
+                "{line}"
+            );
         }
     }
 }

@@ -133,7 +133,8 @@ impl<'t> Subject<'t> {
         let said: HashSet<usize> = prompt.terms.union(&answer.terms).copied().collect();
         let is_rare = |term: &&usize| (1..=RARE_TURNS).contains(&self.terms[**term].docs);
         let is_rare_said = |term: &&usize| (1..=RARE_SAID_TURNS).contains(&self.terms[**term].said_docs);
-        let anywhere = self.terms.iter().enumerate().filter(|(bit, _)| *bit < 64 && scores.mask >> bit & 1 == 1 || said.contains(bit));
+        let anywhere =
+            self.terms.iter().enumerate().filter(|(bit, _)| *bit < 64 && scores.mask >> bit & 1 == 1 || said.contains(bit));
         let passage = prompt.passage.max(answer.passage);
         let next = if scores.own >= scores.best { scores.next } else { scores.best };
         let pairs = prompt.pairs.union(&answer.pairs).count();

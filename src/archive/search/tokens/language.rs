@@ -367,7 +367,8 @@ impl QueryLanguage {
 
     /// Columns of the languages that it is likely in, in the table of terms.
     pub(in crate::search) fn term_columns(&self) -> Vec<usize> {
-        let columns = [Language::German, Language::French, Language::Spanish, Language::Portuguese, Language::Italian].into_iter().zip(1..);
+        let columns =
+            [Language::German, Language::French, Language::Spanish, Language::Portuguese, Language::Italian].into_iter().zip(1..);
         columns.filter(|(language, _)| self.likely.has(*language)).map(|(_, column)| column).collect()
     }
 

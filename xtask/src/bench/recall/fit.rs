@@ -11,6 +11,8 @@ pub type Row = ([f64; FEATURES.len()], bool);
 pub struct Prompt {
     pub rows: Vec<Row>,
     pub is_answerable: bool,
+    /// `true` if it is about real sessions.
+    pub is_real: bool,
 }
 
 const TREES: usize = 150;
@@ -35,8 +37,8 @@ pub struct Outcome {
     pub silent: f64,
 }
 
-/// Fits on all prompts. The threshold is the one that helps most while these shares of lines are wanted and of prompts left alone, each prompt
-/// being judged by trees that never saw it.
+/// Fits on all prompts. The threshold is the one that helps most with real ones while these shares of lines are wanted and of prompts left
+/// alone, each prompt being judged by trees that never saw it.
 pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Trees, Outcome) {
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
@@ -44,8 +46,10 @@ pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Tre
         for fold in 0..FOLDS {
             let known = prompts.iter().zip(&fold_of).filter(|(_, of)| **of != fold).flat_map(|(prompt, _)| &prompt.rows);
             let trees = boost(&known.collect::<Vec<_>>());
-            let others = fold_of.iter().enumerate().filter(|(_, of)| **of == fold);
-            judged.extend(others.map(|(at, _)| (at, prompts[at].rows.iter().map(|(features, _)| trees.log_odds(features)).collect())));
+            let others = fold_of.iter().enumerate().filter(|(at, of)| **of == fold && prompts[*at].is_real);
+            judged.extend(
+                others.map(|(at, _)| (at, prompts[at].rows.iter().map(|(features, _)| trees.log_odds(features)).collect())),
+            );
         }
     }
     let outcomes = (-60..60).map(|step| {
@@ -61,7 +65,8 @@ pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Tre
 fn outcome(prompts: &[Prompt], judged: &[(usize, Vec<f64>)], threshold: f64, most: usize) -> Outcome {
     let (mut asked, mut helped, mut lines, mut wanted, mut others, mut silent) = (0, 0, 0, 0, 0, 0);
     for (at, odds) in judged {
-        let mut told: Vec<(f64, bool)> = odds.iter().zip(&prompts[*at].rows).map(|(odds, (_, is_wanted))| (*odds, *is_wanted)).collect();
+        let mut told: Vec<(f64, bool)> =
+            odds.iter().zip(&prompts[*at].rows).map(|(odds, (_, is_wanted))| (*odds, *is_wanted)).collect();
         told.retain(|(odds, _)| *odds >= threshold);
         told.sort_by(|one, other| other.0.total_cmp(&one.0));
         told.truncate(most);
@@ -93,15 +98,20 @@ fn boost(rows: &[&Row]) -> Trees {
     let intercept = (wanted / (rows.len() as f64 - wanted).max(1.0)).ln();
     let mut odds = vec![intercept; rows.len()];
     let thresholds: Vec<Vec<f64>> = (0..FEATURES.len()).map(|feature| quantiles(rows, feature)).collect();
+    let bins =
+        |row: &&Row| std::array::from_fn(|feature| thresholds[feature].partition_point(|threshold| *threshold < row.0[feature]));
+    let bins: Vec<[usize; FEATURES.len()]> = rows.iter().map(bins).collect();
     let mut trees = Vec::with_capacity(TREES);
     for number in 0..TREES as u64 {
-        let part: Vec<usize> =
-            (0..rows.len()).filter(|at| (random(number + 1_000, *at as u64) >> 11) as f64 / (1_u64 << 53) as f64 <= SUBSAMPLE).collect();
+        let part: Vec<usize> = (0..rows.len())
+            .filter(|at| (random(number + 1_000, *at as u64) >> 11) as f64 / (1_u64 << 53) as f64 <= SUBSAMPLE)
+            .collect();
         let probability: Vec<f64> = odds.iter().map(|odds| 1.0 / (1.0 + (-odds).exp())).collect();
         let gradient: Vec<f64> =
             rows.iter().zip(&probability).map(|((_, is_wanted), probability)| f64::from(*is_wanted) - probability).collect();
         let mut tree = Tree { splits: [(0, f64::INFINITY); SPLITS], leaves: [0.0; LEAVES] };
-        grow(&mut tree, 0, part, rows, &gradient, &probability, &thresholds);
+        let known = Known { bins: &bins, thresholds: &thresholds, gradient: &gradient, probability: &probability };
+        grow(&mut tree, 0, part, &known);
         for (row, odds) in rows.iter().zip(&mut odds) {
             *odds += tree.leaves[tree.leaf(&row.0)];
         }
@@ -110,51 +120,58 @@ fn boost(rows: &[&Row]) -> Trees {
     Trees { threshold: f64::INFINITY, intercept, trees }
 }
 
+/// What is known of the rows while a tree grows.
+struct Known<'k> {
+    /// Numbers of the thresholds that are below each feature of a row.
+    bins: &'k [[usize; FEATURES.len()]],
+    thresholds: &'k [Vec<f64>],
+    gradient: &'k [f64],
+    probability: &'k [f64],
+}
+
 /// Splits rows by what lessens the squared error of the gradient most, down to the leaves.
-fn grow(
-    tree: &mut Tree,
-    at: usize,
-    part: Vec<usize>,
-    rows: &[&Row],
-    gradient: &[f64],
-    probability: &[f64],
-    thresholds: &[Vec<f64>],
-) {
+fn grow(tree: &mut Tree, at: usize, part: Vec<usize>, known: &Known<'_>) {
+    let total: f64 = part.iter().map(|row| known.gradient[*row]).sum();
     if at >= SPLITS {
-        let sum: f64 = part.iter().map(|row| gradient[*row]).sum();
-        let curvature: f64 = part.iter().map(|row| probability[*row] * (1.0 - probability[*row])).sum();
-        tree.leaves[at - SPLITS] = LEARNING_RATE * (sum / (curvature + 1.0)).clamp(-4.0, 4.0);
+        let curvature: f64 = part.iter().map(|row| known.probability[*row] * (1.0 - known.probability[*row])).sum();
+        tree.leaves[at - SPLITS] = LEARNING_RATE * (total / (curvature + 1.0)).clamp(-4.0, 4.0);
         return;
     }
-    let total: f64 = part.iter().map(|row| gradient[*row]).sum();
-    let mut best = (0.0, (0, f64::INFINITY));
-    for (feature, thresholds) in thresholds.iter().enumerate() {
-        for threshold in thresholds {
-            let left = part.iter().filter(|row| rows[**row].0[feature] <= *threshold);
-            let (count, sum) = left.fold((0, 0.0), |(count, sum), row| (count + 1, sum + gradient[*row]));
+    let mut best = (0.0, (0, f64::INFINITY, usize::MAX));
+    for (feature, thresholds) in known.thresholds.iter().enumerate() {
+        let mut sums = [(0_usize, 0.0_f64); QUANTILES + 1];
+        for row in &part {
+            let (count, sum) = &mut sums[known.bins[*row][feature]];
+            (*count, *sum) = (*count + 1, *sum + known.gradient[*row]);
+        }
+        let (mut count, mut sum) = (0, 0.0);
+        for (number, threshold) in thresholds.iter().enumerate() {
+            (count, sum) = (count + sums[number].0, sum + sums[number].1);
             let others = part.len() - count;
             if count < MIN_LEAF_ROWS || others < MIN_LEAF_ROWS {
                 continue;
             }
             let gain = sum * sum / count as f64 + (total - sum).powi(2) / others as f64 - total * total / part.len() as f64;
             if gain > best.0 {
-                best = (gain, (feature, *threshold));
+                best = (gain, (feature, *threshold, number));
             }
         }
     }
-    tree.splits[at] = best.1;
-    let (feature, threshold) = best.1;
-    let (left, right): (Vec<usize>, Vec<usize>) = part.into_iter().partition(|row| rows[*row].0[feature] <= threshold);
-    grow(tree, 2 * at + 1, left, rows, gradient, probability, thresholds);
-    grow(tree, 2 * at + 2, right, rows, gradient, probability, thresholds);
+    let (feature, threshold, number) = best.1;
+    tree.splits[at] = (feature, threshold.min(1e9));
+    let (left, right): (Vec<usize>, Vec<usize>) = part.into_iter().partition(|row| known.bins[*row][feature] <= number);
+    grow(tree, 2 * at + 1, left, known);
+    grow(tree, 2 * at + 2, right, known);
 }
 
 /// Values of a feature at equal distances in the order of rows. They are written with four decimals.
 fn quantiles(rows: &[&Row], feature: usize) -> Vec<f64> {
     let mut values: Vec<f64> = rows.iter().map(|(features, _)| features[feature]).collect();
     values.sort_by(f64::total_cmp);
-    let mut picked: Vec<f64> =
-        (1..QUANTILES).filter_map(|at| values.get(at * values.len() / QUANTILES)).map(|value| (value * 1e4).round() / 1e4).collect();
+    let mut picked: Vec<f64> = (1..QUANTILES)
+        .filter_map(|at| values.get(at * values.len() / QUANTILES))
+        .map(|value| (value * 1e4).round() / 1e4)
+        .collect();
     picked.dedup();
     picked
 }
@@ -171,7 +188,7 @@ mod tests {
                 features[3] = (random(1, at) % 100) as f64 / 100.0;
                 features[5] = (random(2, at) % 100) as f64 / 100.0;
                 let is_wanted = features[3] > 0.6;
-                Prompt { rows: vec![(features, is_wanted)], is_answerable: is_wanted }
+                Prompt { rows: vec![(features, is_wanted)], is_answerable: is_wanted, is_real: true }
             })
             .collect();
         let (trees, outcome) = fit(&prompts, 0.9, 0.9, 1);

@@ -71,8 +71,7 @@ impl Corpus {
         ensure!(!paths.is_empty(), "there are no transcripts (.jsonl) in {}", transcripts.display());
         paths.sort();
         for path in paths {
-            let imported =
-                import(&data, &[path], Comparison::End, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {})?;
+            let imported = import(&data, &[path], Comparison::End, ctxbridge::archive::ingest::NO_FOLLOW_UP, &|_| {})?;
             ensure!(imported.failed.is_empty(), "not archived: {:?}", imported.failed);
         }
         let mut corpus = Self::indexed(folder, &data)?;

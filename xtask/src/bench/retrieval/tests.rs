@@ -75,7 +75,8 @@ fn vectors_are_compared() {
     let remembering = Remembering::new(Box::new(Parrots), None).unwrap();
     let mut embedder = EmbeddingModel::from(Box::new(remembering) as Box<_>);
     let mut corpus = Corpus::new(&dataset).unwrap();
-    let rows = rows(&dataset, &mut corpus, Some(&mut embedder), &["dense, no stage".to_owned(), "hybrid, all stages".to_owned()]).unwrap();
+    let rows = rows(&dataset, &mut corpus, Some(&mut embedder), &["dense, no stage".to_owned(), "hybrid, all stages".to_owned()])
+        .unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, [BASELINE, EXACT, "dense, no stage", "hybrid, all stages", "hybrid, all stages, asked in the project"]);
     for row in rows {
