@@ -33,6 +33,9 @@ const MIN_LISTED_ENTRIES: usize = 30;
 /// Maximum number of terms that entries are listed for: one bit each.
 const MAX_LISTED_TERMS: usize = 64;
 
+/// Entries that are added to an archive's size where the rarity of a word is judged.
+pub(in crate::search) const SMOOTHING: u64 = 20;
+
 /// Entries and bit masks of the terms that they have, in the order of entries.
 type Listed = Vec<(i64, u64)>;
 
@@ -58,8 +61,10 @@ pub struct QueryTerm {
     pub docs: u64,
     /// Number of entries that have it in what was said.
     pub said_docs: u64,
-    /// Its inverse document frequency; 0 where no entry has it.
+    /// Its inverse document frequency as FTS5 has it; 0 where no entry has it.
     pub idf: f64,
+    /// The same among [`SMOOTHING`] entries more that do not have it: in an archive of three turns, a word of one is not common.
+    pub smoothed_idf: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -204,6 +209,7 @@ impl SearchIndex {
         most: usize,
     ) -> rusqlite::Result<LexicalQuery> {
         let idf = |docs: i64| idf(all.cast_unsigned(), docs.max(0).cast_unsigned());
+        let smoothed = |docs: i64| self::idf(all.cast_unsigned() + SMOOTHING, docs.max(0).cast_unsigned());
         let mut asked = LexicalQuery::default();
         for bit in 0..count {
             let mut term = Term {
@@ -245,6 +251,7 @@ impl SearchIndex {
                 docs: docs.max(0).cast_unsigned(),
                 said_docs: said_docs.max(0).cast_unsigned(),
                 idf: if docs > 0 { idf(docs) } else { 0.0 },
+                smoothed_idf: if docs > 0 { smoothed(docs) } else { 0.0 },
             };
             let of_group: f64 = of_group.into_values().filter(|docs| *docs > 0).map(idf).sum();
             term.weight = term.times * if of_group > 0.0 { of_group } else { idf(0) };

@@ -32,7 +32,7 @@ use ctxbridge_common::files;
 use ctxbridge_common::sqlite::{self, DatabaseOptions};
 use ctxbridge_transcript::SearchableText;
 use excerpt::Excerpt;
-pub(super) use lexical::{BM25_K1, idf};
+pub(super) use lexical::{BM25_K1, SMOOTHING, idf};
 pub use lexical::{LexicalQuery, QueryTerm};
 pub use tables::OWN_COLUMNS;
 pub(super) use tables::{TABLES, WordTable};

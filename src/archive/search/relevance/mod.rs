@@ -12,7 +12,7 @@ mod trees;
 use std::collections::{HashMap, HashSet};
 
 use super::index::excerpt::Excerpt;
-use super::index::{BM25_K1, QueryTerm};
+use super::index::{BM25_K1, QueryTerm, SMOOTHING};
 use super::query::{Phrase, QueryTerms};
 use super::tokens::Tokenizer;
 
@@ -110,13 +110,13 @@ impl<'t> Subject<'t> {
             names,
             is_question: asking::is_question(text),
             is_of_past: asking::is_of_past(text),
-            most: ((all + 1) as f64).ln().max(1.0),
+            most: ((all + SMOOTHING) as f64).ln(),
         }
     }
 
     /// Weight of the terms that some turn has.
     fn known_weight(&self) -> f64 {
-        self.terms.iter().filter(|term| term.docs > 0).map(|term| term.idf).sum::<f64>().max(1e-6)
+        self.terms.iter().map(|term| term.smoothed_idf).sum::<f64>().max(1e-6)
     }
 
     fn term_of(&self, word: &str) -> Option<usize> {
@@ -128,7 +128,8 @@ impl<'t> Subject<'t> {
     pub fn features(&self, excerpt: &Excerpt, scores: Scores, tokenizer: &Tokenizer) -> [f64; FEATURES.len()] {
         let [prompt, answer] = [&excerpt.prompt, &excerpt.answer].map(|text| self.read(text, tokenizer));
         let known = self.known_weight();
-        let idf = |term: &usize| self.terms[*term].idf;
+        let idf = |term: &usize| self.terms[*term].smoothed_idf;
+        let score = scores.own / (BM25_K1 + 1.0) / self.terms.iter().map(|term| term.idf).sum::<f64>().max(1e-9);
         let weight = |terms: &HashSet<usize>| terms.iter().map(idf).sum::<f64>();
         let said: HashSet<usize> = prompt.terms.union(&answer.terms).copied().collect();
         let is_rare = |term: &&usize| (1..=RARE_TURNS).contains(&self.terms[**term].docs);
@@ -145,8 +146,8 @@ impl<'t> Subject<'t> {
         [
             scores.own / best,
             (scores.own - next) / best,
-            scores.own / known / (BM25_K1 + 1.0),
-            scores.own / self.most / (BM25_K1 + 1.0),
+            score,
+            score * known / self.most,
             weight(&said) / self.most,
             said.iter().map(idf).fold(0.0, f64::max) / self.most,
             said.iter().filter(is_rare).count() as f64,
@@ -154,7 +155,7 @@ impl<'t> Subject<'t> {
             weight(&said) / known,
             weight(&prompt.terms) / known,
             weight(&answer.terms) / known,
-            anywhere.map(|(_, term)| term.idf).sum::<f64>() / known,
+            anywhere.map(|(_, term)| term.smoothed_idf).sum::<f64>() / known,
             pairs as f64,
             passage / known,
             passage / self.most,
@@ -200,13 +201,13 @@ impl<'t> Subject<'t> {
         for (place, term) in found {
             counts[*term] += 1;
             if counts[*term] == 1 {
-                weight += self.terms[*term].idf;
+                weight += self.terms[*term].smoothed_idf;
             }
             while found[first].0 + PASSAGE_WORDS < *place {
                 let left = found[first].1;
                 counts[left] -= 1;
                 if counts[left] == 0 {
-                    weight -= self.terms[left].idf;
+                    weight -= self.terms[left].smoothed_idf;
                 }
                 first += 1;
             }
