@@ -15,9 +15,9 @@ use crate::{ImportanceFactors, importance};
 
 /// Cosine that says nothing: any two texts of the same field have as much.
 const COSINE_FLOOR: f64 = 0.2;
-/// Weight of words in a turn with tools, which has names and messages, and in a conversation; the weight of meaning is 1.
-const LEXICAL_WEIGHT: f64 = 1.4;
-const LEXICAL_WEIGHT_OF_TALK: f64 = 1.8;
+/// Weight of words; the weight of meaning is 1, and more for turns with tools, where words are those of code as well.
+const LEXICAL_WEIGHT: f64 = 1.8;
+const MEANING_WEIGHT_OF_WORK: f64 = 1.3;
 /// Weight of meaning for a query in another language than English.
 const MEANING_WEIGHT_OF_FOREIGN: f64 = 0.5;
 /// Exponent of the best word score that word scores are divided by: if even the best has little of the query, words count less.
@@ -127,12 +127,12 @@ pub struct Ranked {
 pub(super) fn fit(candidate: &Candidate) -> f64 {
     let words = candidate.words.unwrap_or_default();
     let meaning = candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
-    lexical_weight(candidate) * words + meaning
+    LEXICAL_WEIGHT * words + meaning
 }
 
-fn lexical_weight(candidate: &Candidate) -> f64 {
+fn meaning_weight(candidate: &Candidate) -> f64 {
     let (has_tools, _) = candidate.place.richness;
-    if has_tools { LEXICAL_WEIGHT } else { LEXICAL_WEIGHT_OF_TALK }
+    if has_tools { MEANING_WEIGHT_OF_WORK } else { 1.0 }
 }
 
 /// Returns the order of candidates and, if the stages include them, of their neighbors.
@@ -172,14 +172,14 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
     order
 }
 
-fn scores(candidates: &[Candidate], meaning_weight: f64) -> Vec<f64> {
+fn scores(candidates: &[Candidate], weight: f64) -> Vec<f64> {
     let words = |candidate: &Candidate| candidate.words.unwrap_or(0.0).max(0.0);
     let meaning =
         |candidate: &Candidate| candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
     let best = |of: &dyn Fn(&Candidate) -> f64| candidates.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
     let (best_words, best_meaning) = (best(&words).powf(RELATIVE_EXPONENT), best(&meaning));
     let score = |candidate: &Candidate| {
-        lexical_weight(candidate) * words(candidate) / best_words + meaning_weight * meaning(candidate) / best_meaning
+        LEXICAL_WEIGHT * words(candidate) / best_words + weight * meaning_weight(candidate) * meaning(candidate) / best_meaning
     };
     candidates.iter().map(score).collect()
 }

@@ -258,13 +258,15 @@ impl<'r> ScanState<'r> {
     }
 
     fn scores(self) -> Scored {
-        // What may stand for each other counts together, as far as it is anywhere. The index knows how many entries have a phrase in each table.
+        // What may stand for each other counts together, as far as it is anywhere.
+        let searched =
+            || self.tables.iter().zip(TABLES).zip(&self.columns).filter(|(_, columns)| columns.is_some()).map(|(table, _)| table);
         let mut weights = vec![0.0; self.times.len()];
         for (number, (_, group)) in self.phrases.iter().enumerate() {
-            let docs = self.tables.iter().map(|counts| counts.docs[number]).max().unwrap_or_default();
-            weights[*group] += if docs > 0 { idf(self.all, docs) } else { 0.0 };
+            let found = searched().filter(|(counts, _)| counts.docs[number] > 0);
+            weights[*group] += found.map(|(counts, table)| table.factor * idf(self.all, counts.docs[number])).sum::<f64>();
         }
-        let of_none = idf(self.all, 0);
+        let of_none: f64 = searched().map(|(_, table)| table.factor * idf(self.all, 0)).sum();
         let most = weights.iter().zip(&self.times).map(|(weight, times)| times * if *weight > 0.0 { *weight } else { of_none });
         let most = (BM25_K1 + 1.0) * most.sum::<f64>().max(f64::MIN_POSITIVE);
         let score_in = |number: usize, matches: &TableMatches| {

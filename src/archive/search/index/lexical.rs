@@ -149,11 +149,14 @@ impl LexicalQuery {
         if required.is_empty() || !all_are_listed {
             return any(in_table(&|bit, term| (common | rest) >> bit & 1 == 1 || !term.is_listed));
         }
+        // Who has the required ones alone must match as well, and each term may stand there once, or it would count twice.
+        if rest != 0 && masks.iter().any(|mask| mask & rest == 0) {
+            return any(in_table(&|bit, _| (common | rest) >> bit & 1 == 1));
+        }
         let required = required.join(" AND ");
         Some(match any(in_table(&|bit, _| rest >> bit & 1 == 1)) {
             None => required,
-            Some(any) if masks.iter().all(|mask| mask & rest != 0) => format!("{required} AND ({any})"),
-            Some(any) => format!("({required}) OR (({required}) AND ({any}))"),
+            Some(any) => format!("{required} AND ({any})"),
         })
     }
 }
@@ -221,18 +224,19 @@ impl SearchIndex {
             };
             let mut having: [Listed; TABLES.len()] = Default::default();
             // Of what may stand for each other, only what is somewhere counts.
-            let mut of_group = HashMap::new();
+            let mut of_group = 0.0;
+            let mut most_docs = 0;
             for (table, groups) in groups.iter().enumerate() {
                 let Some((group, times)) = groups.as_ref().and_then(|groups| groups.get(bit)) else { continue };
                 term.times = *times;
-                for (alternative, phrase) in group.iter().enumerate() {
+                for phrase in group {
                     let listed = if term.is_listed { self.list(&TABLES[table], phrase, most)? } else { None };
                     let docs = match &listed {
                         Some(listed) => listed.len() as i64,
                         None => self.count_with_phrase(&TABLES[table], phrase)?,
                     };
-                    let known: &mut i64 = of_group.entry(alternative).or_default();
-                    *known = docs.max(*known);
+                    of_group += if docs > 0 { TABLES[table].factor * idf(docs) } else { 0.0 };
+                    most_docs = docs.max(most_docs);
                     match listed {
                         Some(listed) => having[table] = merge_masks(&having[table], &listed, 1 << bit),
                         None => term.is_listed = false,
@@ -245,7 +249,7 @@ impl SearchIndex {
             } else {
                 0
             };
-            let docs = docs.max(of_group.values().copied().max().unwrap_or_default());
+            let docs = docs.max(most_docs);
             let said_docs = if term.is_listed { having[0].len() as i64 } else { docs };
             term.known = QueryTerm {
                 docs: docs.max(0).cast_unsigned(),
@@ -253,8 +257,9 @@ impl SearchIndex {
                 idf: if docs > 0 { idf(docs) } else { 0.0 },
                 smoothed_idf: if docs > 0 { smoothed(docs) } else { 0.0 },
             };
-            let of_group: f64 = of_group.into_values().filter(|docs| *docs > 0).map(idf).sum();
-            term.weight = term.times * if of_group > 0.0 { of_group } else { idf(0) };
+            let of_none: f64 =
+                groups.iter().zip(TABLES).filter(|(groups, _)| groups.is_some()).map(|(_, table)| table.factor * idf(0)).sum();
+            term.weight = term.times * if of_group > 0.0 { of_group } else { of_none };
             if term.is_listed {
                 for (known, having) in asked.listed_in.iter_mut().zip(having) {
                     *known = unite(known, &having);
