@@ -38,7 +38,9 @@ fn requests(messages: &[Value]) -> Vec<usize> {
         let is_answer = message["type"] == "assistant" && message.get("message").is_some();
         let has_call = || blocks(message).iter().any(|block| block["type"] == "tool_use");
         let is_own = message["message"]["model"] != "<synthetic>";
-        is_answer && (is_own || has_call()) && newest.replace(id.clone()) != Some(id) && is_own
+        let is_round = is_answer && (is_own || has_call());
+        let is_next = is_round && newest.replace(id.clone()) != Some(id);
+        is_next && is_own
     };
     messages.iter().enumerate().filter(|(_, message)| is_new(message)).map(|(index, _)| index).collect()
 }

@@ -63,7 +63,7 @@ pub struct QueryTerm {
     pub said_docs: u64,
     /// Its inverse document frequency as FTS5 has it; 0 where no entry has it.
     pub idf: f64,
-    /// The same among [`SMOOTHING`] entries more that do not have it: in an archive of three turns, a word of one is not common.
+    /// The same among twenty entries more that do not have it: in an archive of three turns, a word of one is not common.
     pub smoothed_idf: f64,
 }
 
@@ -230,10 +230,10 @@ impl SearchIndex {
                 let Some((group, times)) = groups.as_ref().and_then(|groups| groups.get(bit)) else { continue };
                 term.times = *times;
                 for phrase in group {
-                    let listed = if term.is_listed { self.list(&TABLES[table], phrase, most)? } else { None };
+                    let listed = if term.is_listed { self.list(TABLES[table], phrase, most)? } else { None };
                     let docs = match &listed {
                         Some(listed) => listed.len() as i64,
-                        None => self.count_with_phrase(&TABLES[table], phrase)?,
+                        None => self.count_with_phrase(TABLES[table], phrase)?,
                     };
                     of_group += if docs > 0 { TABLES[table].factor * idf(docs) } else { 0.0 };
                     most_docs = docs.max(most_docs);

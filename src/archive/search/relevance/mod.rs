@@ -2,7 +2,7 @@
 Whether an earlier turn is wanted with a text that nobody asked about it with.
 
 Features ([`FEATURES`]) say how much of the text a turn has, how rare that is, how near its words stand to each other, and whether the text
-asks about the past. Boosted trees ([`trees`]) make log-odds of them. They were fitted by `cargo xtask bench recall --corpus FOLDER --fit`
+asks about the past. Boosted trees (`trees`) make log-odds of them. They were fitted by `cargo xtask bench recall --corpus FOLDER --fit`
 on the tuning half of questions and prompts on real sessions and on fixtures/retrieval; `trees.txt` is what that wrote.
 */
 

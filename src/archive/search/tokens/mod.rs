@@ -5,10 +5,10 @@ Prose is stemmed. A name in code becomes its parts and, after them, the whole of
 `maxRetries` and `max-retries` are one name, and "retries" finds it as well. Scripts without spaces are cut into pairs of
 characters.
 
-Text may be of any language. A word is cut from the text as it stands, and folded afterwards ([`fold`]), so that its range is that
+Text may be of any language. A word is cut from the text as it stands, and folded afterwards (`fold`), so that its range is that
 of the text. Each script has its stemmer. Words in Latin letters are all stemmed as English, since a query is too short to tell
-its language. Where the language of a text is known ([`language`]), its own stems are added as variants, and the parts of long
-words ([`compound`]). A query adds the stems of all languages that it may be in. English text has no variants.
+its language. Where the language of a text is known (`language`), its own stems are added as variants, and the parts of long
+words (`compound`). A query adds the stems of all languages that it may be in. English text has no variants.
 */
 
 mod compound;
