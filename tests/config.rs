@@ -73,7 +73,7 @@ fn without_anything_the_defaults_hold() {
     archive.store = "sqlite"
     archive.jsonl_folder = null
     archive.restore_budget = 4000
-    archive.instruction_budget = 2000
+    archive.instruction_budget = 1200
     archive.auto_optimize = true
     archive.retention_days = 30
     archive.adaptive_retention = true
@@ -94,7 +94,7 @@ fn without_anything_the_defaults_hold() {
     autopilot.window = null
     autopilot.warn = 0.7
     autopilot.optimize = 0.85
-    autopilot.notify = "warn"
+    autopilot.notify = "change"
     recall.prompts = true
     recall.agents = true
     bundle.enabled = true
@@ -314,11 +314,11 @@ fn a_project_cannot_set_what_is_the_user_s() {
     assert_eq!(config.hooks.gate, Gate::Off);
     assert_eq!((config.archive.retention_days, config.autopilot.window), (30, None));
     assert_eq!((config.archive.restore_budget, config.autopilot.warn), (10, 0.5));
-    assert_eq!(config.archive.instruction_budget, 2_000, "budgets may only be lowered");
+    assert_eq!(config.archive.instruction_budget, 1_200, "budgets may only be lowered");
     assert_eq!(config.source("archive.instruction_budget"), SettingSource::Default);
     insta::assert_snapshot!(layers.problems(), @"
     [ROOT]/project/.ctxbridge/config.toml: archive.auto_optimize is not for a project to set; put it into your own config.toml
-    [ROOT]/project/.ctxbridge/config.toml: archive.instruction_budget is not for a project to raise; it stays 2000
+    [ROOT]/project/.ctxbridge/config.toml: archive.instruction_budget is not for a project to raise; it stays 1200
     [ROOT]/project/.ctxbridge/config.toml: archive.retention_days is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: autopilot.window is not for a project to set; put it into your own config.toml
     [ROOT]/project/.ctxbridge/config.toml: hooks.event_log is not for a project to set; put it into your own config.toml

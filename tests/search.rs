@@ -153,8 +153,9 @@ fn a_kind_is_asked_for_in_every_mode() {
     for mode in [Mode::Lexical, Mode::Dense, Mode::Hybrid] {
         let of = |kinds: &[Texts], text| SearchRequest { mode: Some(mode), kinds: kinds.to_vec(), ..request(text) };
         assert_eq!(archive.hits(&of(&[Texts::Summary], "stuck")), [], "{mode:?}: there is no summary");
-        assert_eq!(archive.hits(&of(&[Texts::Prompt], "stuck")), [(0, 0)], "{mode:?}");
-        assert_eq!(archive.hits(&of(&[Texts::Answer], "stuck")), [], "{mode:?}: it is in the prompt");
+        assert_eq!(archive.hits(&of(&[Texts::Prompt], "stuck"))[0], (0, 0), "{mode:?}");
+        let by_meaning = archive.hits(&of(&[Texts::Answer], "stuck"));
+        assert_eq!(by_meaning.is_empty(), mode == Mode::Lexical, "{mode:?}: the word is in the prompt, and vectors are of both");
         let found = archive.found(&of(&[Texts::Answer], "editor lock"));
         assert!(found.hits.iter().all(|hit| hit.words.iter().all(|(place, _)| *place == "answer")), "{mode:?}: {found:?}");
     }

@@ -2,6 +2,8 @@
 Instructions to the client before it summarizes: files, tools, decisions and recent turns to keep.
 */
 
+use std::collections::HashSet;
+
 use indexmap::IndexMap;
 
 use super::handle;
@@ -10,6 +12,7 @@ use super::restore;
 use super::store::{Session, StoreError, StoredTurn, TurnSelection};
 use super::turn_text;
 use crate::learn::{LearningKind, LearningPatterns, extract};
+use crate::search::keywords::dedup_prefix;
 use crate::store::{SegmentReader, StoreReader};
 use ctxbridge_transcript::summary;
 
@@ -44,6 +47,9 @@ pub fn instructions(store: &mut dyn StoreReader, session: &Session, budget: usiz
             }
         }
     }
+    // One is said again when it is carried out.
+    let mut begins = HashSet::new();
+    decided.retain(|decision: &String| begins.insert(dedup_prefix(decision).unwrap_or_else(|| decision.clone())));
     decided.truncate(MAX_DECISION_LINES);
     let all_kept = store.turns(session.key, TurnSelection::Pinned)?;
     let mut kept = Vec::new();

@@ -24,6 +24,7 @@ pub mod merge;
 pub mod message_range;
 mod message_text;
 pub mod open;
+pub mod preserved;
 pub mod project;
 pub mod project_moves;
 pub mod quote;

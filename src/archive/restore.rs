@@ -44,7 +44,8 @@ pub struct RestoredContext {
     pub turns: Vec<[u8; 16]>,
 }
 
-/// Restores the best of a session, within a budget of characters. At most a quarter of it is for related turns of other sessions.
+/// Restores the best of a session, but for the turns that are in the window, within a budget of characters. At most a quarter of it is for
+/// related turns of other sessions.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -55,12 +56,14 @@ pub fn restore(
     budget: usize,
     now_ms: i64,
     related: &[RelatedTurn],
+    in_window: &HashSet<[u8; 16]>,
 ) -> Result<RestoredContext, StoreError> {
     let newest = store.turns(session.key, TurnSelection::Newest(SPARED_NEWEST))?;
     let ranked = rank_by_importance(store.turns(session.key, TurnSelection::Candidates(budget / MIN_TURN_LINE_CHARS))?, now_ms);
     let kept = store.turns(session.key, TurnSelection::Pinned)?;
     let first = kept.len().min((budget / 2 / MAX_TURN_LINE_CHARS).max(1));
-    let order: Vec<&StoredTurn> = kept[..first].iter().chain(&newest).chain(&kept[first..]).chain(&ranked).collect();
+    let mut order: Vec<&StoredTurn> = kept[..first].iter().chain(&newest).chain(&kept[first..]).chain(&ranked).collect();
+    order.retain(|turn| !in_window.contains(&turn.turn.id));
     let budget = budget.saturating_sub(quote::FENCE_OVERHEAD_CHARS);
     let (elsewhere, of_others) = elsewhere(related, budget / RELATED_BUDGET_DIVISOR);
     let learned = learned(store, session, budget / LEARNED_BUDGET_DIVISOR)?;

@@ -372,7 +372,7 @@ pub const KEYS: &[Key] = &[
         also: &[],
         fallback_env: None,
         project_may_set: true,
-        doc: "Record prompts, files and commands in .ctxbridge/bundles of a project in git",
+        doc: "Record prompts, files and commands in .ctxbridge/bundles of a project in git, and recall from there",
         set: |config, raw| raw.switch().map(|on| config.bundle.enabled = on),
         get: |config| json!(config.bundle.enabled),
     },

@@ -118,7 +118,7 @@ impl Default for ArchiveSettings {
             store: StoreKind::Sqlite,
             jsonl_folder: None,
             restore_budget: 4_000,
-            instruction_budget: 2_000,
+            instruction_budget: 1_200,
             auto_optimize: true,
             retention_days: 30,
             adaptive_retention: true,
@@ -144,7 +144,7 @@ impl Default for BundleSettings {
 
 impl Default for AutopilotSettings {
     fn default() -> Self {
-        Self { enabled: true, window: None, warn: 0.70, critical: 0.85, notify: NotifyLevel::Warn }
+        Self { enabled: true, window: None, warn: 0.70, critical: 0.85, notify: NotifyLevel::Change }
     }
 }
 

@@ -5,8 +5,9 @@ a fresh clone has as well.
 It must help more than it costs. So it uses a measured relevance threshold, repeats nothing within a session, adds nothing that is
 in the window, and gives up early.
 
-It serves prompts, prompts of sub-agents, and the context after a compaction. It compares by rare words alone
-([`keywords`](ctxbridge_archive::search::keywords)), within the same project. An added turn does not count as restored.
+It serves prompts, prompts of sub-agents, and the context after a compaction. Turns of the same project are
+compared by words ([`relevance`](ctxbridge_archive::search::relevance)), episodes by their rare ones
+([`keywords`](ctxbridge_archive::search::keywords)). An added turn does not count as restored.
 */
 
 use std::collections::HashSet;
@@ -195,6 +196,9 @@ pub(super) fn mark_as_recalled<'r>(
 
 /// Finds related episodes of other sessions.
 fn episodes(context: &HookContext, session: &str, text: &str) -> Option<Vec<Episode>> {
+    if !context.config.bundle.enabled {
+        return None;
+    }
     let project = context.project()?;
     let bundles = Bundles::of(&project);
     if !bundles.exist().ok()? {

@@ -7,6 +7,7 @@ use super::recall::WindowContent;
 use super::recall_history::AlreadyRecalled;
 use super::{HookReply, bundle_recorder, project_watch, recall};
 use crate::hook::mod_state::ModState;
+use ctxbridge_archive::preserved::turns_in_window;
 use ctxbridge_archive::search::RelatedTurn;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Session, Store, StoreReader, TurnSelection};
@@ -80,7 +81,10 @@ fn restored(
         // Without an index, or with one that cannot be read in time, what is of this session is enough.
         let related =
             if budget > 0 { turns_of_other_sessions(context, &mut *store, &session).unwrap_or_default() } else { Vec::new() };
-        let restored = restore::restore(&mut *store, &session, why, budget, context.now_ms, &related)?;
+        let is_compacted = context.input.source.as_deref() == Some("compact");
+        let transcript = context.input.transcript.as_deref().filter(|_| is_compacted);
+        let in_window = transcript.map(|path| turns_in_window(path, context.now_ms)).unwrap_or_default();
+        let restored = restore::restore(&mut *store, &session, why, budget, context.now_ms, &related, &in_window)?;
         if !restored.text.is_empty() {
             let related = related.iter().filter(|related| restored.turns.contains(&related.turn.turn.id));
             // That it was used is worth knowing, but less than that it is used.

@@ -32,4 +32,4 @@ pub use repeated::RepeatedRows;
 pub use searchable_text::SearchableText;
 pub use side_files::{SideTexts, side_files_of};
 pub use turn_digest::TurnDigest;
-pub use turns::{CompactSummary, FirstContext, Turn, records_from};
+pub use turns::{CompactSummary, FirstContext, Turn, records_from, turn_id};

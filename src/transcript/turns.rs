@@ -472,9 +472,12 @@ fn asks_to_pin(prompt: &Content<'_>) -> bool {
     prompt.texts().any(|text| content::asks_to_pin(&content::as_typed(text)))
 }
 
-/// Returns the bytes of a UUID, or the first 16 bytes of a hash of the text.
 fn id_of(uuid: Option<&str>, start: u64) -> [u8; 16] {
-    let uuid = uuid.map_or_else(|| start.to_string(), str::to_owned);
+    uuid.map_or_else(|| turn_id(&start.to_string()), turn_id)
+}
+
+/// Returns the id of a turn by that of its first line: the bytes of a UUID, or the first 16 bytes of a hash of any other text.
+pub fn turn_id(uuid: &str) -> [u8; 16] {
     let digits: String = uuid.chars().filter(|c| *c != '-').collect();
     match u128::from_str_radix(&digits, 16) {
         Ok(id) if digits.len() == 32 => id.to_be_bytes(),

@@ -37,7 +37,7 @@ fn raw(sandbox: &Sandbox) -> Connection {
 #[test]
 fn a_table_that_is_not_what_it_was_is_mended_when_it_is_met() {
     for damage in [
-        "DROP TABLE vocabulary",
+        "DROP TABLE tool_words",
         "DROP TABLE words; CREATE TABLE words (x)",
         "DELETE FROM words_data WHERE id > 10",
         "UPDATE words_data SET block = x'00ff' WHERE id > 10",

@@ -43,7 +43,7 @@ fn within_the_budget_and_no_turn_twice(kind: Kind) {
         let mut store = place.open();
         place.archive(&mut *store, "s", &lines);
         let Some(session) = session(&mut *store, "s") else { return Ok(()) };
-        let restored = restore(&mut *store, &session, &why, budget, NOW, &[]).unwrap();
+        let restored = restore(&mut *store, &session, &why, budget, NOW, &[], &HashSet::new()).unwrap();
         prop_assert!(restored.text.chars().count() <= budget, "{} of {budget}:\n{}", restored.text.chars().count(), restored.text);
         prop_assert_eq!(restored.text.is_empty(), restored.entries.is_empty());
         let different: HashSet<_> = restored.entries.iter().collect();

@@ -2,7 +2,7 @@
 The keywords of a text: its rarest words, with their weights in a collection. Unprompted search for related texts compares by these
 alone; common words say nothing. They give the odds that another text is relevant.
 
-Used on turns of the archive and on episodes of bundles, which both count their texts with a word.
+Used on episodes of bundles; turns of the archive say more ([`relevance`](super::relevance)).
 */
 
 use std::cmp::Reverse;

@@ -10,8 +10,9 @@ const PASSAGE_CHARS: usize = 900;
 /// Characters of the prompt's start in the first passage, and in those that follow.
 const PROMPT_CHARS: usize = 400;
 const REPEATED_PROMPT_CHARS: usize = 150;
-/// Maximum number of passages of a turn.
+/// Maximum number of passages of a turn, and of those that are of the end of a longer one.
 const MAX_PASSAGES: usize = 6;
+const END_PASSAGES: usize = 2;
 
 /// The texts of a turn that are made into its vectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +69,12 @@ fn of(fields: &SearchableText) -> Vec<String> {
     let mut begin = head(prompt, PROMPT_CHARS);
     while passages.len() < MAX_PASSAGES && !(rest.is_empty() && begin.is_empty()) {
         let room = PASSAGE_CHARS - begin.chars().count();
+        // Of a long answer, the end says what came of it; what is left out is told on the way.
+        let left = MAX_PASSAGES - passages.len();
+        if left == END_PASSAGES && !passages.is_empty() {
+            let count = rest.chars().count();
+            rest = &rest[head(rest, count.saturating_sub(END_PASSAGES * room)).len()..];
+        }
         let piece = cut(rest, room).first().copied().unwrap_or_default();
         rest = rest[piece.len()..].trim_start();
         passages.push(format!("{begin}\n{piece}").trim().to_owned());

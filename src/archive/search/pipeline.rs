@@ -7,7 +7,7 @@ use super::hit_renderer::HitRenderer;
 use super::index::OWN_COLUMNS;
 use super::query::QueryTerms;
 use super::rank::{Candidate, RankingContext};
-use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, rank, time};
+use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, TextKind, rank, time};
 use crate::SUMMARY_CONFIDENCE;
 use crate::embed::EmbeddingModel;
 use crate::project::ProjectScope;
@@ -22,6 +22,9 @@ const MAX_TIME_CANDIDATES: usize = 1_000;
 
 /// Maximum number of sessions that are found by their titles.
 const MAX_TITLED_SESSIONS: usize = 10;
+
+/// Minimum cosine of a hit with none of the query's words. On real sessions, nine of ten answers have more; half of all unrelated prompts find less.
+const MIN_COSINE: f64 = 0.3;
 
 /// Maximum number of characters of a query that are read.
 const MAX_SEARCH_TEXT_CHARS: usize = 1_000;
@@ -108,9 +111,10 @@ fn search_once<C: CandidateSource>(
             pool.entry(entry).1 = Some(f64::from(cosine));
         }
     }
-    if !request.kinds.is_empty() {
-        pool.found.retain(|_, found| found.0.is_some());
-    }
+    // Vectors are of what was said: with none of the words, it takes a likeness that unrelated texts do not have.
+    let is_said =
+        request.kinds.is_empty() || request.kinds.iter().any(|kind| matches!(kind, TextKind::Prompt | TextKind::Answer));
+    pool.found.retain(|_, (words, cosine)| words.is_some() || is_said && cosine.is_some_and(|cosine| cosine >= MIN_COSINE));
     if mode == Mode::Dense {
         pool.found.values_mut().for_each(|found| found.0 = None);
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::embed::install::{self, MODEL};
+use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::{Mode, SearchIndex, SearchRequest, Searcher};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_testkit::Rng;
@@ -107,7 +108,9 @@ fn queries(data: &Path) -> Result<Vec<Vec<String>>> {
             }
         });
         for (typed, word) in found {
-            let share = index.count_with(&word, usize::MAX >> 1)? as f64 / all as f64;
+            let terms = QueryTerms { words: vec![word.clone()], ..QueryTerms::default() };
+            let docs = index.prepare_rare(&terms, usize::MAX)?.terms().first().map_or(0, |term| term.docs);
+            let share = docs as f64 / all as f64;
             if let Some(at) = KINDS.iter().position(|(_, range)| range.contains(&share)) {
                 words[at].push(typed);
             }

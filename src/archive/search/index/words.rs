@@ -1,9 +1,9 @@
 //! Content of the word index, and counts of words in it.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::tables::{TABLES, WordTable};
-use super::{Document, OWN_COLUMNS, SearchError, SearchIndex};
+use super::{Document, SearchError, SearchIndex};
 use crate::search::tokens::Tokenizer;
 
 pub(super) fn add(db: &Connection, tokenizer: &Tokenizer, document: &Document) -> rusqlite::Result<()> {
@@ -29,30 +29,6 @@ impl SearchIndex {
     /// As [`Self::detach`].
     pub fn count(&self) -> Result<u64, SearchError> {
         Ok(self.wrap_error(self.document_count())?.cast_unsigned())
-    }
-
-    /// Number of entries that have a word in their own text, not only in the text before them. The word is given as the tokenizer
-    /// cuts it. Counting stops at `most`, which is faster for common words.
-    ///
-    /// # Errors
-    /// As [`Self::detach`].
-    pub fn count_with(&self, word: &str, most: usize) -> Result<usize, SearchError> {
-        let work = || -> rusqlite::Result<usize> {
-            let mut selects = Vec::new();
-            for table in TABLES {
-                let columns = table.columns_among(&OWN_COLUMNS).unwrap_or_default();
-                let of = if columns.is_empty() { String::new() } else { format!("{{{}}} : ", columns.join(" ")) };
-                selects
-                    .push(format!("SELECT rowid FROM (SELECT rowid FROM {0} WHERE {0} MATCH '{of}' || ?1 LIMIT ?2)", table.name));
-            }
-            let sql = format!("SELECT count(*) FROM ({})", selects.join(" UNION "));
-            let phrase = format!("\"{word}\"");
-            self.db
-                .prepare_cached(&sql)?
-                .query_row(params![phrase, most as i64], |row| row.get::<_, i64>(0))
-                .map(|count| count as usize)
-        };
-        self.wrap_error(work())
     }
 
     pub(super) fn document_count(&self) -> rusqlite::Result<i64> {
