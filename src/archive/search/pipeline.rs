@@ -23,8 +23,9 @@ const MAX_TIME_CANDIDATES: usize = 1_000;
 /// Maximum number of sessions that are found by their titles.
 const MAX_TITLED_SESSIONS: usize = 10;
 
-/// Minimum cosine of a hit with none of the query's words. On real sessions, nine of ten answers have more; half of all unrelated prompts find less.
-const MIN_COSINE: f64 = 0.3;
+/// Minimum cosine of the best hit where none has any of the query's words: three of four questions on real sessions have more than 0.5, and half of
+/// all unrelated prompts less than 0.3.
+const MIN_BEST_COSINE: f64 = 0.35;
 
 /// Maximum number of characters of a query that are read.
 const MAX_SEARCH_TEXT_CHARS: usize = 1_000;
@@ -111,10 +112,15 @@ fn search_once<C: CandidateSource>(
             pool.entry(entry).1 = Some(f64::from(cosine));
         }
     }
-    // Vectors are of what was said: with none of the words, it takes a likeness that unrelated texts do not have.
+    // Where nothing has any of the words that were compared, it takes a likeness that unrelated texts do not have.
+    let has_words = mode == Mode::Dense || pool.found.values().any(|(words, _)| words.is_some());
+    if !has_words && pool.found.values().filter_map(|(_, cosine)| *cosine).fold(0.0, f64::max) < MIN_BEST_COSINE {
+        pool.found.clear();
+    }
+    // Vectors are of what was said.
     let is_said =
         request.kinds.is_empty() || request.kinds.iter().any(|kind| matches!(kind, TextKind::Prompt | TextKind::Answer));
-    pool.found.retain(|_, (words, cosine)| words.is_some() || is_said && cosine.is_some_and(|cosine| cosine >= MIN_COSINE));
+    pool.found.retain(|_, (words, cosine)| words.is_some() || is_said && cosine.is_some());
     if mode == Mode::Dense {
         pool.found.values_mut().for_each(|found| found.0 = None);
     }
