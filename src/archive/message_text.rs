@@ -31,7 +31,7 @@ pub(super) fn text_of(messages: &[OriginalMessage]) -> String {
     text
 }
 
-/// What a block of a message says, in words.
+/// Text of a block of a message, in words.
 pub(super) fn of_block(message: &Value, block: usize) -> Option<String> {
     let mut text = String::new();
     add_block("Message", message.pointer("/message/content")?.get(block)?, &mut text);

@@ -1,12 +1,16 @@
-//! Messages that a compaction left in the window word for word, as the client's mark of it says (`compactMetadata.preservedMessages`).
+//! The client's mark of a compaction in a transcript, and the messages that it says to have left in the window word for word
+//! (`compactMetadata.preservedMessages`).
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use memchr::memmem;
+use memchr::{memmem, memrchr};
 use serde_json::Value;
+
+/// Text of the line that marks a compaction.
+const BOUNDARY: &[u8] = b"\"compact_boundary\"";
 
 /// Bytes at the end of a transcript in which the newest mark is looked for: it was just written.
 const READ_BYTES: u64 = 4 << 20;
@@ -27,10 +31,15 @@ pub fn turns_in_window(transcript: &Path, now_ms: i64) -> HashSet<[u8; 16]> {
     read().map(|bytes| turns_of(&bytes, now_ms)).unwrap_or_default()
 }
 
+/// Returns the lines of a transcript from the newest mark of a compaction on; all, if there is none.
+pub fn since_last_compaction(transcript: &[u8]) -> &[u8] {
+    let Some(mark) = memmem::rfind(transcript, BOUNDARY) else { return transcript };
+    let start = memrchr(b'\n', &transcript[..mark]).map_or(0, |at| at + 1);
+    &transcript[start..]
+}
+
 fn turns_of(bytes: &[u8], now_ms: i64) -> HashSet<[u8; 16]> {
-    let Some(at) = memmem::rfind(bytes, b"\"compact_boundary\"") else { return HashSet::new() };
-    let start = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let line = bytes[start..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = since_last_compaction(bytes).split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mark: Value = serde_json::from_slice(line).unwrap_or_default();
     let time = mark["timestamp"].as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
     if time.is_none_or(|time| now_ms - time.as_millisecond() > MARK_IS_NEW_MS) {
@@ -61,6 +70,15 @@ mod tests {
         for text in ["", "\"compact_boundary\"", &json!({ "subtype": "compact_boundary", "timestamp": new }).to_string()] {
             assert_eq!(turns_of(text.as_bytes(), now), HashSet::new(), "{text}");
         }
+    }
+
+    #[test]
+    fn only_what_came_since_the_last_compaction_is_read() {
+        let mark = "{\"type\":\"system\",\"subtype\":\"compact_boundary\"}\n";
+        let lines = format!("{{\"a\":1}}\n{mark}{{\"b\":2}}\n{mark}{{\"c\":3}}\n");
+        assert_eq!(since_last_compaction(lines.as_bytes()), format!("{mark}{{\"c\":3}}\n").as_bytes());
+        assert_eq!(since_last_compaction(mark.as_bytes()), mark.as_bytes());
+        assert_eq!(since_last_compaction(b"{}\n"), b"{}\n");
     }
 
     fn uuid_of(number: u128) -> String {

@@ -3,20 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use memchr::memmem;
 use serde::Deserialize;
 
 use crate::autopilot::WindowStateStore;
 use crate::hook::mod_state::{AnsweredCompaction, ModState};
 use crate::hook::{HookContext, HookError};
+use ctxbridge_archive::preserved::since_last_compaction;
 use ctxbridge_archive::transcript_paths;
 use ctxbridge_prune::compaction::{self, AnswerRow, Declined, Row};
 use ctxbridge_prune::simulate::ReplayConversation;
 use ctxbridge_prune::window::reserve_tokens;
 use ctxbridge_prune::{PruneSettings, SWITCH_VAR};
-
-/// Text of the line that marks a compaction.
-const BOUNDARY: &[u8] = b"\"compact_boundary\"";
 
 /// Input of the module, beside what hooks get.
 #[derive(Debug, Default, Deserialize)]
@@ -119,25 +116,4 @@ fn settings(context: &HookContext) -> PruneSettings {
     let known = WindowStateStore::in_dir(&context.data).model_windows();
     let settings = PruneSettings { model_windows: known, ..context.config.prune.clone() };
     settings.with_env(|name| std::env::var(name).ok())
-}
-
-/// The lines from the one on that marks the last compaction.
-fn since_last_compaction(transcript: &[u8]) -> &[u8] {
-    let Some(mark) = memmem::rfind(transcript, BOUNDARY) else { return transcript };
-    let start = memchr::memrchr(b'\n', &transcript[..mark]).map_or(0, |at| at + 1);
-    &transcript[start..]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_came_since_the_last_compaction_is_read() {
-        let mark = "{\"type\":\"system\",\"subtype\":\"compact_boundary\"}\n";
-        let lines = format!("{{\"a\":1}}\n{mark}{{\"b\":2}}\n{mark}{{\"c\":3}}\n");
-        assert_eq!(since_last_compaction(lines.as_bytes()), format!("{mark}{{\"c\":3}}\n").as_bytes());
-        assert_eq!(since_last_compaction(mark.as_bytes()), mark.as_bytes());
-        assert_eq!(since_last_compaction(b"{}\n"), b"{}\n");
-    }
 }

@@ -7,6 +7,7 @@ Used on episodes of bundles; turns of the archive say more ([`relevance`](super:
 
 use std::cmp::Reverse;
 
+use super::index::SMOOTHING;
 use super::query::is_stop_word;
 use super::tokens::{Tokenizer, fold_word};
 
@@ -20,8 +21,6 @@ const MAX_KEYWORD_BYTES: usize = 200;
 const RARE_SHARE_DIVISOR: usize = 20;
 const MIN_RARE_TEXTS: usize = 8;
 const MAX_RARE_TEXTS: usize = 200;
-/// Number of texts added to a collection's size: in a collection of three texts, a word of one text is not common.
-const SMOOTHING: f64 = 20.0;
 
 /// Coefficients of the log-odds that a text is relevant: fitted with `cargo xtask bench recall` by logistic regression. Each
 /// project was measured with what was fitted on the others.
@@ -76,8 +75,8 @@ impl Keywords {
             read.truncate(MAX_LOOKED_UP_WORDS);
         }
         let most = (all as usize / RARE_SHARE_DIVISOR).clamp(MIN_RARE_TEXTS, MAX_RARE_TEXTS);
-        let size = all as f64 + SMOOTHING;
-        let rarer = ((SMOOTHING + REFERENCE_SIZE).ln() / size.ln()).min(1.0).sqrt();
+        let size = (all + SMOOTHING) as f64;
+        let rarer = ((SMOOTHING as f64 + REFERENCE_SIZE).ln() / size.ln()).min(1.0).sqrt();
         let missing = ((1.0 + all as f64).ln() / (1.0 + REFERENCE_SIZE).ln()).min(1.0);
         let mut subject = Self::default();
         for word in read {

@@ -70,9 +70,9 @@ pub struct RelatedTurn {
 /// A turn that was looked at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Considered {
-    /// The turn.
-    pub turn: StoredTurn,
-    /// What decides if it is relevant.
+    /// Its location.
+    pub place: TurnLocation,
+    /// Its features, which decide if it is relevant.
     pub features: [f64; FEATURES.len()],
     excerpt: Excerpt,
 }
@@ -95,13 +95,14 @@ pub fn related(
         let mut found: Vec<RelatedTurn> = Vec::new();
         // The same prompt, sent again, is the same turn to whoever reads of it.
         let mut begins = HashSet::new();
-        for (odds, Considered { turn, excerpt, .. }) in wanted {
+        for (odds, Considered { place, excerpt, .. }) in wanted {
             if Instant::now() > about.deadline || found.len() >= about.limit.min(MAX_RELATED_TURNS) {
                 break;
             }
             if dedup_prefix(&excerpt.prompt).or_else(|| dedup_prefix(&excerpt.line)).is_some_and(|begin| !begins.insert(begin)) {
                 continue;
             }
+            let Some(turn) = store.turn_by_location(&place)? else { continue };
             let line = passage(store, &turn, &excerpt, &query, index.tokenizer());
             found.push(RelatedTurn { turn, line, prompt: excerpt.prompt, odds });
         }
@@ -183,8 +184,7 @@ fn consider_query(
         let Some(place) = best.cloned() else { continue };
         let scores = Scores { own: score * asked.most(), best: score_of(0), next: score_of(1), mask: masks[entry] };
         let features = subject.features(&excerpt, scores, index.tokenizer());
-        let Some(turn) = store.turn_by_location(&place)? else { continue };
-        considered.push(Considered { features, excerpt, turn });
+        considered.push(Considered { features, excerpt, place });
     }
     Ok(considered)
 }

@@ -162,7 +162,7 @@ struct ScanState<'r> {
     times: Vec<f64>,
     /// Number of groups that all have to occur, together with the others of their quote.
     required: usize,
-    /// Whether each table is searched, and in which of its columns.
+    /// Columns of each table that are searched; none if the table is not.
     columns: [Option<Vec<&'static str>>; TABLES.len()],
     all: u64,
     tables: [TableCounts; TABLES.len()],

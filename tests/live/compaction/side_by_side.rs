@@ -65,7 +65,7 @@ impl Run {
         input as f64 + 0.1 * read as f64 + 1.25 * written as f64 + 5.0 * self.output as f64
     }
 
-    /// What a question at the end finds of all that tools have said, in characters: whole in its request, and there or behind a handle in it.
+    /// Characters that a question at the end finds of all that tools have said: whole in its request, and there or behind a handle in it.
     fn finds(&self) -> (f64, f64) {
         let said: BTreeMap<String, String> = self.requests.iter().flat_map(|request| results(request)).collect();
         let last = self.requests.iter().rfind(|request| request.is_main()).unwrap();

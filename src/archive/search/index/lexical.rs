@@ -10,6 +10,7 @@ the rarest and most of them are scored.
 */
 
 use std::collections::{HashMap, HashSet};
+use std::iter::repeat_n;
 
 use rusqlite::Row;
 
@@ -125,15 +126,8 @@ impl LexicalQuery {
     fn expression(&self, table: usize, of: Option<&HashSet<i64>>) -> Option<String> {
         let in_table = |pick: &dyn Fn(usize, &Term) -> bool| -> Vec<String> {
             let picked = self.terms.iter().enumerate().filter(|(bit, term)| pick(*bit, term));
-            picked
-                .flat_map(|(_, term)| {
-                    term.expressions[table]
-                        .iter()
-                        .cloned()
-                        .cycle()
-                        .take(term.expressions[table].iter().len() * term.times as usize)
-                })
-                .collect()
+            let expressions = picked.filter_map(|(_, term)| Some((term.expressions[table].clone()?, term.times as usize)));
+            expressions.flat_map(|(expression, times)| repeat_n(expression, times)).collect()
         };
         let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
         let Some(of) = of else { return any(in_table(&|_, _| true)) };
@@ -143,15 +137,14 @@ impl LexicalQuery {
         if masks.is_empty() && all_are_listed {
             return None;
         }
-        let common = masks.iter().fold(u64::MAX, |common, mask| common & mask);
-        let rest = masks.iter().fold(0, |any, mask| any | mask) & !common;
+        let present = masks.iter().fold(0, |any, mask| any | mask);
+        let common = masks.iter().fold(present, |common, mask| common & mask);
+        let rest = present & !common;
         let required = in_table(&|bit, _| common >> bit & 1 == 1);
-        if required.is_empty() || !all_are_listed {
-            return any(in_table(&|bit, term| (common | rest) >> bit & 1 == 1 || !term.is_listed));
-        }
         // Who has the required ones alone must match as well, and each term may stand there once, or it would count twice.
-        if rest != 0 && masks.iter().any(|mask| mask & rest == 0) {
-            return any(in_table(&|bit, _| (common | rest) >> bit & 1 == 1));
+        let has_more = rest == 0 || masks.iter().all(|mask| mask & rest != 0);
+        if required.is_empty() || !all_are_listed || !has_more {
+            return any(in_table(&|bit, term| present >> bit & 1 == 1 || !term.is_listed));
         }
         let required = required.join(" AND ");
         Some(match any(in_table(&|bit, _| rest >> bit & 1 == 1)) {
@@ -190,9 +183,8 @@ impl SearchIndex {
             let most = SCORED_ENTRIES.max((all as f64 * COMMON_WORD_SHARE) as usize);
             let mut asked = self.list_terms(&groups, count, all, if count <= MAX_LISTED_TERMS { most } else { 0 })?;
             let required = terms.required_groups().min(MAX_LISTED_TERMS);
-            let is_listed = |asked: &LexicalQuery, from: usize| asked.terms.iter().skip(from).any(|term| term.is_listed);
-            let has_required = required == 0 || asked.terms.iter().take(required).any(|term| term.is_listed);
-            if count <= MAX_LISTED_TERMS && (!has_required || !is_listed(&asked, 0)) {
+            let needed = if required > 0 { required } else { count };
+            if count <= MAX_LISTED_TERMS && !asked.terms.iter().take(needed).any(|term| term.is_listed) {
                 asked = self.list_terms(&groups, count, all, usize::MAX)?;
             }
             // Whether an entry has all of a quote, in its order, is seen in its text. What is everywhere tells nothing before that.
@@ -244,12 +236,8 @@ impl SearchIndex {
                 }
                 term.expressions[table] = Some(format!("({})", group.join(" OR ")));
             }
-            let docs = if term.is_listed {
-                having.iter().fold(Listed::new(), |all, having| unite(&all, having)).len() as i64
-            } else {
-                0
-            };
-            let docs = docs.max(most_docs);
+            let anywhere = unite(&having[0], &having[1]);
+            let docs = if term.is_listed { anywhere.len() as i64 } else { most_docs };
             let said_docs = if term.is_listed { having[0].len() as i64 } else { docs };
             term.known = QueryTerm {
                 docs: docs.max(0).cast_unsigned(),
@@ -261,9 +249,9 @@ impl SearchIndex {
                 groups.iter().zip(TABLES).filter(|(groups, _)| groups.is_some()).map(|(_, table)| table.factor * idf(0)).sum();
             term.weight = term.times * if of_group > 0.0 { of_group } else { of_none };
             if term.is_listed {
+                asked.listed = unite(&asked.listed, &anywhere);
                 for (known, having) in asked.listed_in.iter_mut().zip(having) {
                     *known = unite(known, &having);
-                    asked.listed = unite(&asked.listed, &having);
                 }
             }
             asked.terms.push(term);

@@ -12,7 +12,7 @@ pub(in crate::search) struct WordTable {
     pub factor: f64,
 }
 
-/// What was said, and what tools were told and said. Weights were chosen with `cargo xtask bench retrieval`.
+/// The tables: of what was said, and of what tools were told and said. Weights were chosen with `cargo xtask bench retrieval`.
 pub(in crate::search) const TABLES: [&WordTable; 2] = [
     &WordTable {
         name: "words",

@@ -37,9 +37,9 @@ pub(super) fn english_words(query: &str, language: &QueryLanguage) -> Vec<&'stat
         columns.push(KOREAN);
     }
     let mut found: Vec<&'static str> = Vec::new();
+    let text = fold_text(query);
     for column in columns {
         let terms = terms(column);
-        let text = fold_text(query);
         let mut add = |english: &'static str| {
             for word in english.split(' ') {
                 if !found.contains(&word) && found.len() < MAX_ENGLISH_WORDS {

@@ -1,4 +1,4 @@
-//! Whether a text asks something, and about the past, in the languages that most people write.
+//! Tells if a text asks something, and about the past, in the languages that most people write.
 
 const QUESTIONS: &str = "what why how which where when who whose whom \
     was warum wieso weshalb wie welche welcher welches welchen welchem wo wann wer wen womit wodurch \

@@ -1,5 +1,5 @@
 /*!
-Whether an earlier turn is wanted with a text that nobody asked about it with.
+Decides if an earlier turn is wanted with a text that does not ask for it.
 
 Features ([`FEATURES`]) say how much of the text a turn has, how rare that is, how near its words stand to each other, and whether the text
 asks about the past. Boosted trees (`trees`) make log-odds of them. They were fitted by `cargo xtask bench recall --corpus FOLDER --fit`

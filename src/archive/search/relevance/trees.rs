@@ -28,7 +28,7 @@ pub struct Trees {
 pub struct Tree {
     /// Feature and threshold of each split; the children of split i are 2i + 1 and 2i + 2.
     pub splits: [(usize, f64); SPLITS],
-    /// What each leaf adds.
+    /// Log-odds that each leaf adds.
     pub leaves: [f64; LEAVES],
 }
 

@@ -46,7 +46,7 @@ const WEEKDAYS: [[&str; 5]; 7] = [
     ["星期日", "星期天", "礼拜天", "日曜日", "日曜"],
 ];
 
-/// What makes another word of a phrase, before it and behind it: "加上周边" is about surroundings.
+/// Characters that make another word of a phrase, before it and behind it: "加上周边" is about surroundings.
 const OTHER_BEFORE: &[char] = &['以', '线', '線', '加', '网', '網', '之', '目', '日', '每', '毎', '比', '表', '身'];
 const OTHER_BEHIND: &[char] = &['期', '边', '邊', '围', '圍', '知', '到', '密', '天'];
 

@@ -1,16 +1,5 @@
+use super::tests::read;
 use super::*;
-
-fn read(query: &str) -> String {
-    // A Saturday.
-    let now: Timestamp = "2026-06-20T10:00:00Z".parse().expect("a time");
-    match find_time(query, now, &TimeZone::UTC) {
-        None => "-".to_owned(),
-        Some(NamedTime { since, until, range }) => {
-            let edge = |day: Option<Date>| day.map_or_else(|| "…".to_owned(), |day| day.to_string());
-            format!("{} {} [{}]", edge(since), edge(until), &query[range])
-        }
-    }
-}
 
 #[test]
 fn times_in_german() {

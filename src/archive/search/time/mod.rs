@@ -97,7 +97,7 @@ mod languages_tests;
 mod tests {
     use super::*;
 
-    fn read(query: &str) -> String {
+    pub(super) fn read(query: &str) -> String {
         // A Saturday.
         let now: Timestamp = "2026-06-20T10:00:00Z".parse().expect("a time");
         match find_time(query, now, &TimeZone::UTC) {

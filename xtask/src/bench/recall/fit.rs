@@ -28,7 +28,7 @@ const ROUNDS: u64 = 3;
 const SPLITS: usize = (1 << TREE_DEPTH) - 1;
 const LEAVES: usize = 1 << TREE_DEPTH;
 
-/// What a threshold gives, in the mean of all cross-validations.
+/// Outcome of a threshold, in the mean of all cross-validations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     /// Shares of answerable prompts that are helped, of lines that are wanted, and of the other prompts that are left alone.
@@ -120,7 +120,7 @@ fn boost(rows: &[&Row]) -> Trees {
     Trees { threshold: f64::INFINITY, intercept, trees }
 }
 
-/// What is known of the rows while a tree grows.
+/// Facts about the rows while a tree grows.
 struct Known<'k> {
     /// Numbers of the thresholds that are below each feature of a row.
     bins: &'k [[usize; FEATURES.len()]],

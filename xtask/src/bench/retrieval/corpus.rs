@@ -175,7 +175,12 @@ impl Corpus {
         let deadline = Instant::now() + Duration::from_secs(60);
         let about = RelatedQuery { text: prompt, project: &project, session: "", forgotten_turns: 0, limit: 1, deadline };
         let considered = search::consider(&mut self.store, &mut self.index, &about)?;
-        considered.iter().map(|one| Ok((self.name_of(&one.turn.turn.id)?, one.features))).collect()
+        let mut named = Vec::with_capacity(considered.len());
+        for one in considered {
+            let turn = self.store.turn_by_location(&one.place)?.context("a turn has gone")?;
+            named.push((self.name_of(&turn.turn.id)?, one.features));
+        }
+        Ok(named)
     }
 
     /// The texts that become the vectors of each turn, by the turn's id.
