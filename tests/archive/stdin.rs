@@ -68,10 +68,9 @@ fn ten_megabytes() {
     sandbox.assert_sound();
     sandbox.assert_archived(&talk);
     // And as many that say nothing.
-    for garbage in [vec![b'['; 10_000_000], vec![0; 10_000_000], b"{\"a\":".repeat(2_000_000)] {
-        for event in ["stop", "user-prompt-submit", "pre-compact"] {
-            run(sandbox.hook_command(event), &garbage).calm();
-        }
+    let garbage = [vec![b'['; 10_000_000], vec![0; 10_000_000], b"{\"a\":".repeat(2_000_000)];
+    for (event, garbage) in ["stop", "user-prompt-submit", "pre-compact"].into_iter().zip(garbage) {
+        run(sandbox.hook_command(event), &garbage).calm();
     }
 }
 

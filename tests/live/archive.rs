@@ -351,6 +351,7 @@ fn archives_a_manual_compaction(version: &str) {
 }
 
 #[test]
+#[ignore = "nightly: a newer release is tried"]
 fn a_manual_compaction_loses_nothing_2_0_76() {
     archives_a_manual_compaction("2.0.76");
 }

@@ -103,6 +103,7 @@ fn transcript_with(client: &Client, word: &str) -> PathBuf {
 }
 
 #[test]
+#[ignore = "nightly: a newer release is tried"]
 fn what_is_left_is_rewound_2_0_76() {
     goes_back("2.0.76");
 }
@@ -183,6 +184,7 @@ fn escape_twice_goes_back_2_1_330() {
 }
 
 #[test]
+#[ignore = "nightly: a newer release is tried"]
 fn a_fork_has_the_past_2_0_76() {
     resumes_and_forks("2.0.76");
 }

@@ -232,6 +232,7 @@ macro_rules! scenes {
 scenes! {
     #[ignore = "nightly: another release of its era is tried"]
     exit_code_2_blocks_1_0_128: exit_code_2_blocks("1.0.128"),
+    #[ignore = "nightly: another release of its era is tried"]
     exit_code_2_blocks_2_0_76: exit_code_2_blocks("2.0.76"),
     #[ignore = "nightly: another release of its era is tried"]
     exit_code_2_blocks_2_1_50: exit_code_2_blocks("2.1.50"),

@@ -90,16 +90,19 @@ fn old_text_is_cut_2_0_76() {
 }
 
 #[test]
+#[ignore = "nightly: another release of its era is tried"]
 fn old_text_is_cut_2_1_112() {
     old_text_is_cut("2.1.112");
 }
 
 #[test]
+#[ignore = "nightly: another release of its era is tried"]
 fn old_text_is_cut_2_1_113() {
     old_text_is_cut("2.1.113");
 }
 
 #[test]
+#[ignore = "nightly: another release of its era is tried"]
 fn old_text_is_cut_2_1_240() {
     old_text_is_cut("2.1.240");
 }
@@ -190,7 +193,9 @@ answers_patched! {
     answers_patched_2_0_30: "2.0.30",
     #[ignore = "nightly: another release of its era is tried"]
     answers_patched_2_1_20: "2.1.20",
+    #[ignore = "nightly: another release of its era is tried"]
     answers_patched_2_1_50: "2.1.50",
+    #[ignore = "nightly: another release of its era is tried"]
     answers_patched_2_1_63: "2.1.63",
     #[ignore = "nightly: another release of its era is tried"]
     answers_patched_2_1_80: "2.1.80",
@@ -264,16 +269,19 @@ fn a_conversation_with_tools_works_patched_2_0_76() {
 }
 
 #[test]
+#[ignore = "nightly: another release of its era is tried"]
 fn a_conversation_with_tools_works_patched_2_1_112() {
     works_with_tools("2.1.112");
 }
 
 #[test]
+#[ignore = "nightly: another release of its era is tried"]
 fn a_conversation_with_tools_works_patched_2_1_113() {
     works_with_tools("2.1.113");
 }
 
 #[test]
+#[ignore = "nightly: another release of its era is tried"]
 fn a_conversation_with_tools_works_patched_2_1_240() {
     works_with_tools("2.1.240");
 }
