@@ -3,6 +3,7 @@
 mod bench;
 mod crates;
 mod dashboard;
+mod distill;
 mod doors;
 mod picture;
 mod releases;
@@ -40,6 +41,8 @@ enum Command {
     Transcripts(transcripts::TranscriptsArgs),
     /// Print the crates and what they use of each other, as ARCHITECTURE.md shows them
     Crates(crates::CratesArgs),
+    /// Make the static embedding, which is part of the program, out of the installed model
+    Distill,
     /// Make the picture in README.md from a run of `ctxbridge demo`
     Picture,
     /// Make pictures of the dashboard, from a made-up archive, and say how soon it is seen
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Transcripts(args) => transcripts::run(&args),
         Command::Crates(args) => crates::run(&args),
+        Command::Distill => distill::run(),
         Command::Picture => picture::run(),
         Command::DashboardPictures(args) => dashboard::run(&args),
         Command::ReferenceParse(file) => bench::parse(&file),

@@ -13,7 +13,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use super::encoder::{Encoder, HIDDEN};
 use super::install::{VOCABULARY, WEIGHTS};
 use super::weights::{TensorRows, Weights};
-use super::wordpiece::{TokenId, WORDS, WordPiece};
+use super::wordpiece::{TokenId, WORDS, WordPiece, framed};
 use super::{EmbedError, Embedder};
 
 /// The encoder was trained on texts of this many tokens; of a longer text only the start counts.
@@ -77,6 +77,22 @@ impl MiniLm {
     /// Returns the tokens that the model sees of a text: at most [`MAX_TOKENS`] indices into its vocabulary.
     pub fn tokens(&self, text: &str) -> Vec<TokenId> {
         self.vocabulary.encode(text, MAX_TOKENS)
+    }
+
+    /// Returns each word of the vocabulary with the vector that it has alone, at length 1; for making a table of them.
+    ///
+    /// # Errors
+    /// If the model is damaged.
+    pub fn word_vectors(&mut self) -> Result<Vec<(String, Vec<f32>)>, EmbedError> {
+        let mut words = self.vocabulary.words();
+        words.sort_unstable();
+        let mut vectors = Vec::with_capacity(words.len());
+        for (token, word) in words {
+            let input = self.embed_tokens(&framed(token))?;
+            let encoder = &self.encoder;
+            vectors.push((word, pool(&self.threads.install(|| encoder.run(input))?)));
+        }
+        Ok(vectors)
     }
 
     /// Returns the input of the first layer: for each token the sum of its embeddings.

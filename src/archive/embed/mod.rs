@@ -12,6 +12,7 @@ pub mod install;
 mod linear;
 mod minilm;
 mod model;
+pub mod static_embedding;
 mod weights;
 mod wordpiece;
 

@@ -7,7 +7,7 @@ differ in characters that came later. Words are made one at a time and only as m
 start.
 */
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
@@ -29,32 +29,84 @@ const CONTINUATION_MARK: &str = "##";
 /// Maximum number of characters of a word; a longer one is unknown.
 const MAX_WORD_CHARS: usize = 100;
 
-/// The vocabulary.
+/// A single token, as a text of its own.
+pub(super) fn framed(token: TokenId) -> [TokenId; 3] {
+    [BEGIN, token, END]
+}
+
+/// The vocabulary: pieces that begin a word, and pieces inside one.
 pub(super) struct WordPiece {
-    begins: HashMap<Box<str>, TokenId>,
-    insides: HashMap<Box<str>, TokenId>,
+    begins: Pieces,
+    insides: Pieces,
+}
+
+/// Pieces in order, each with its line.
+struct Pieces(Vec<(Cow<'static, str>, TokenId)>);
+
+impl Pieces {
+    fn of(mut pieces: Vec<(Cow<'static, str>, TokenId)>) -> Self {
+        pieces.sort_unstable();
+        Self(pieces)
+    }
+
+    fn get(&self, piece: &str) -> Option<TokenId> {
+        let at = self.0.binary_search_by(|(known, _)| (**known).cmp(piece)).ok()?;
+        Some(self.0[at].1)
+    }
 }
 
 impl WordPiece {
     /// Reads `vocab.txt`: one word a line. Fails with a description if the words that this code counts on are missing.
     pub fn read(text: &str) -> Result<Self, String> {
-        let mut begins = HashMap::with_capacity(WORDS);
-        let mut insides = HashMap::new();
-        let mut count = 0;
-        for (word, token) in text.lines().zip(0..) {
-            match word.strip_prefix(CONTINUATION_MARK) {
-                Some(inside) if !inside.is_empty() => insides.insert(inside.into(), token),
-                _ => begins.insert(word.into(), token),
-            };
-            count += 1;
-        }
+        let vocabulary = Self::of_lines(text.lines().map(|word| Cow::Owned(word.to_owned())));
+        let count = vocabulary.begins.0.len() + vocabulary.insides.0.len();
         if count != WORDS {
             return Err(format!("it has {count} words, not {WORDS}"));
         }
-        match SPECIAL.iter().find(|(word, token)| begins.get(*word) != Some(token)) {
+        match SPECIAL.iter().find(|(word, token)| vocabulary.begins.get(word) != Some(*token)) {
             Some((word, token)) => Err(format!("word {token} is not {word}")),
-            None => Ok(Self { begins, insides }),
+            None => Ok(vocabulary),
         }
+    }
+
+    /// Takes a vocabulary that is part of the program, one word a line.
+    pub fn built_in(text: &'static str) -> Self {
+        Self::of_lines(text.lines().map(Cow::Borrowed))
+    }
+
+    fn of_lines(lines: impl Iterator<Item = Cow<'static, str>>) -> Self {
+        let (mut begins, mut insides) = (Vec::new(), Vec::new());
+        for (word, token) in lines.zip(0..) {
+            let inside = match &word {
+                Cow::Borrowed(word) => word.strip_prefix(CONTINUATION_MARK).map(Cow::Borrowed),
+                Cow::Owned(word) => word.strip_prefix(CONTINUATION_MARK).map(|inside| Cow::Owned(inside.to_owned())),
+            };
+            match inside {
+                Some(inside) if !inside.is_empty() => insides.push((inside, token)),
+                _ => begins.push((word, token)),
+            }
+        }
+        Self { begins: Pieces::of(begins), insides: Pieces::of(insides) }
+    }
+
+    /// All words by their tokens, as `vocab.txt` writes them.
+    pub fn words(&self) -> Vec<(TokenId, String)> {
+        let begins = self.begins.0.iter().map(|(word, token)| (*token, word.to_string()));
+        let insides = self.insides.0.iter().map(|(word, token)| (*token, format!("{CONTINUATION_MARK}{word}")));
+        begins.chain(insides).collect()
+    }
+
+    /// Returns at most `most` tokens of the words that are known.
+    pub fn known(&self, text: &str, most: usize) -> Vec<TokenId> {
+        let mut tokens = Vec::new();
+        let mut words = words(text);
+        while tokens.len() < most
+            && let Some(word) = words.next()
+        {
+            self.cut(&word, &mut tokens);
+        }
+        tokens.truncate(most);
+        tokens
     }
 
     /// Returns at most `most` tokens, with those that mark start and end.
@@ -66,7 +118,9 @@ impl WordPiece {
             while tokens.len() < room
                 && let Some(word) = words.next()
             {
-                self.cut(&word, &mut tokens);
+                if !self.cut(&word, &mut tokens) {
+                    tokens.push(UNKNOWN);
+                }
             }
             if tokens.len() >= room {
                 break;
@@ -78,22 +132,22 @@ impl WordPiece {
         tokens
     }
 
-    /// Adds the pieces of a word, or the token for unknown words.
-    fn cut(&self, word: &str, tokens: &mut Vec<TokenId>) {
+    /// Adds the pieces of a word; returns `false` if it is unknown.
+    fn cut(&self, word: &str, tokens: &mut Vec<TokenId>) -> bool {
         let before = tokens.len();
         let mut rest = word;
         while !rest.is_empty() {
             let pieces = if rest.len() == word.len() { &self.begins } else { &self.insides };
             let mut ends = rest.char_indices().rev().map(|(at, c)| at + c.len_utf8());
-            let longest = ends.find_map(|end| Some((end, *pieces.get(&rest[..end])?)));
+            let longest = ends.find_map(|end| Some((end, pieces.get(&rest[..end])?)));
             let Some((end, token)) = longest.filter(|_| word.chars().count() <= MAX_WORD_CHARS) else {
                 tokens.truncate(before);
-                tokens.push(UNKNOWN);
-                return;
+                return false;
             };
             tokens.push(token);
             rest = &rest[end..];
         }
+        true
     }
 }
 

@@ -1,0 +1,146 @@
+/*!
+A static embedding: each piece of a word has a vector, and a text has their sum. It is part of the program and takes no time to load, so
+that a hook can ask for the meaning of a prompt; it knows less than [`MiniLm`](super::MiniLm), of which it is made.
+
+The method is that of Model2Vec (van Dongen and Tulkens 2024): the vector that the model gives to each word alone, its first principal
+components, and less weight for frequent words (Arora et al. 2017). `cargo xtask distill` made the files in `static/`.
+*/
+
+use std::sync::LazyLock;
+
+use super::wordpiece::WordPiece;
+
+/// Dimensions of a vector.
+pub const DIMENSIONS: usize = 128;
+/// Bytes of a row: its factor, and four bits a dimension.
+const ROW_BYTES: usize = FACTOR_BYTES + DIMENSIONS / 2;
+const FACTOR_BYTES: usize = size_of::<f32>();
+/// What is added to a number of four bits.
+const NIBBLE_ZERO: i8 = 8;
+/// Maximum number of pieces of a text that count.
+const MAX_PIECES: usize = 1_000;
+
+const WORDS: &str = include_str!("static/words.txt");
+const ROWS: &[u8] = include_bytes!("static/rows.bin");
+
+static BUILT_IN: LazyLock<StaticEmbedding> =
+    LazyLock::new(|| StaticEmbedding { vocabulary: WordPiece::built_in(WORDS), rows: ROWS });
+
+/// The table of vectors.
+pub struct StaticEmbedding {
+    vocabulary: WordPiece,
+    rows: &'static [u8],
+}
+
+/// Pieces of a text, with the sums of their vectors up to each.
+pub struct StaticVectors {
+    sums: Vec<[f32; DIMENSIONS]>,
+}
+
+impl StaticEmbedding {
+    /// The table in this program.
+    pub fn built_in() -> &'static Self {
+        &BUILT_IN
+    }
+
+    /// Reads a text.
+    pub fn read(&self, text: &str) -> StaticVectors {
+        let mut sums = vec![[0.0; DIMENSIONS]];
+        for token in self.vocabulary.known(text, MAX_PIECES) {
+            let row = self.rows.chunks_exact(ROW_BYTES).nth(token as usize);
+            let Some((factor, nibbles)) = row.and_then(|row| row.split_first_chunk()) else { continue };
+            let factor = f32::from_le_bytes(*factor);
+            let mut sum = sums[sums.len() - 1];
+            for (pair, byte) in sum.chunks_exact_mut(2).zip(nibbles) {
+                pair[0] += factor * f32::from((byte & 15).cast_signed() - NIBBLE_ZERO);
+                pair[1] += factor * f32::from((byte >> 4).cast_signed() - NIBBLE_ZERO);
+            }
+            sums.push(sum);
+        }
+        StaticVectors { sums }
+    }
+}
+
+impl StaticVectors {
+    /// The cosine of two texts; 0 if nothing of one is known.
+    pub fn cosine(&self, other: &Self) -> f64 {
+        cosine(&self.sums[self.sums.len() - 1], &other.sums[other.sums.len() - 1])
+    }
+
+    /// The greatest cosine with a passage of `pieces` pieces of the other text.
+    pub fn best_cosine(&self, other: &Self, pieces: usize) -> f64 {
+        let whole = &self.sums[self.sums.len() - 1];
+        let last = other.sums.len() - 1;
+        let begins = (0..last.max(1)).step_by((pieces / 2).max(1));
+        let cosines = begins.map(|begin| {
+            let (from, to) = (&other.sums[begin], &other.sums[(begin + pieces).min(last)]);
+            cosine(whole, &std::array::from_fn(|at| to[at] - from[at]))
+        });
+        cosines.fold(0.0, f64::max)
+    }
+}
+
+fn cosine(one: &[f32; DIMENSIONS], other: &[f32; DIMENSIONS]) -> f64 {
+    let product = |a: &[f32; DIMENSIONS], b: &[f32; DIMENSIONS]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+    let length = (product(one, one) * product(other, other)).sqrt();
+    if length > 0.0 { product(one, other) / length } else { 0.0 }
+}
+
+/// Writes a row of a table; `values` are of one dimension each.
+pub fn row_bytes(values: &[f32; DIMENSIONS]) -> Vec<u8> {
+    let most = values.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+    let factor = most / f32::from(NIBBLE_ZERO - 1);
+    let nibble = |value: f32| {
+        let steps = if factor > 0.0 { (value / factor).round() as i8 } else { 0 };
+        (steps + NIBBLE_ZERO).cast_unsigned()
+    };
+    let nibbles = values.chunks_exact(2).map(|pair| nibble(pair[0]) | nibble(pair[1]) << 4);
+    factor.to_le_bytes().into_iter().chain(nibbles).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_the_same_is_near() {
+        let table = StaticEmbedding::built_in();
+        let cosine = |one: &str, other: &str| table.read(one).cosine(&table.read(other));
+        let near = cosine("the build is slow", "compilation takes too long");
+        assert!(near > cosine("the build is slow", "a recipe for apple cake") + 0.1, "{near}");
+        assert!(cosine("the build is slow", "The build is SLOW!") > 0.9);
+        assert_eq!(cosine("the build is slow", ""), 0.0);
+    }
+
+    #[test]
+    fn the_best_passage_counts() {
+        let table = StaticEmbedding::built_in();
+        let asked = table.read("why did the database migration fail");
+        let answer = table.read(&format!(
+            "{} The migration of the database failed. {}",
+            "Lunch was good. ".repeat(30),
+            "Bye. ".repeat(30)
+        ));
+        assert!(asked.best_cosine(&answer, 20) > asked.cosine(&answer) + 0.1);
+        assert_eq!(asked.best_cosine(&table.read(""), 20), 0.0);
+    }
+
+    #[test]
+    fn a_row_comes_back() {
+        let values: [f32; DIMENSIONS] = std::array::from_fn(|at| (at as f32 * 0.7).sin() * 3.0);
+        let bytes = row_bytes(&values);
+        assert_eq!(bytes.len(), ROW_BYTES);
+        let factor = f32::from_le_bytes(*bytes.first_chunk().unwrap());
+        for (at, value) in values.iter().enumerate() {
+            let byte = bytes[FACTOR_BYTES + at / 2];
+            let nibble = if at % 2 == 0 { byte & 15 } else { byte >> 4 };
+            assert!((factor * f32::from(nibble.cast_signed() - NIBBLE_ZERO) - value).abs() <= factor / 2.0 + 1e-6);
+        }
+        assert!(row_bytes(&[0.0; DIMENSIONS])[FACTOR_BYTES..].iter().all(|byte| *byte == 0x88));
+    }
+
+    #[test]
+    fn each_word_has_a_row() {
+        assert_eq!(ROWS.len(), WORDS.lines().count() * ROW_BYTES);
+    }
+}
