@@ -12,13 +12,13 @@ use std::time::Instant;
 use super::index::excerpt::Excerpt;
 use super::keywords::dedup_prefix;
 use super::query::QueryTerms;
-use super::relevance::{FEATURES, MODEL, Scores, Subject};
-use super::snippet::{best_snippet, find_matches};
+use super::relevance::{self, FEATURES, MODEL, Scores, Subject};
+use super::snippet::{Snippet, best_snippet, find_matches};
 use super::tokens::Tokenizer;
 use super::{SearchError, SearchIndex};
 use crate::project::ProjectScope;
 use crate::quote::{cut, line};
-use crate::store::{StoreReader, StoredTurn, TurnLocation};
+use crate::store::{LearningQuery, StoreReader, StoredTurn, TurnLocation};
 use crate::turn_text;
 use ctxbridge_common::folder::FolderKey;
 
@@ -31,6 +31,8 @@ const MAX_CONSIDERED_TURNS: usize = 4;
 const MAX_RELATED_TURNS: usize = 1;
 /// Maximum number of words of a text that are looked up, each of which takes its time.
 const MAX_LOOKED_UP_WORDS: usize = 24;
+/// Maximum number of sentences that were learned in a session and are compared with a text.
+const MAX_LEARNED: usize = 20;
 /// Number of turns with a word above which they are not listed for it.
 const MAX_LISTED_TURNS: usize = 2_000;
 /// Characters of the prompt and of the passage that are shown.
@@ -103,7 +105,7 @@ pub fn related(
                 continue;
             }
             let Some(turn) = store.turn_by_location(&place)? else { continue };
-            let line = passage(store, &turn, &excerpt, &query, index.tokenizer());
+            let line = passage(store, &turn, &place, &excerpt, &query, index.tokenizer());
             found.push(RelatedTurn { turn, line, prompt: excerpt.prompt, odds });
         }
         Ok(found)
@@ -186,13 +188,38 @@ fn consider_query(
         let features = subject.features(&excerpt, scores, index.tokenizer());
         considered.push(Considered { features, excerpt, place });
     }
+    relevance::compare(&mut considered.iter_mut().map(|one| &mut one.features).collect::<Vec<_>>());
     Ok(considered)
 }
 
-/// The passage of a turn that has most of the query's words, behind the begin of its prompt.
+/// The sentence with most of the query's words that was learned from a turn.
+fn learned(
+    store: &mut dyn StoreReader,
+    turn: &StoredTurn,
+    place: &TurnLocation,
+    query: &QueryTerms,
+    tokenizer: &Tokenizer,
+) -> Option<Snippet> {
+    let wanted = LearningQuery {
+        session: Some(place.session),
+        words: query.expression(&[]),
+        limit: MAX_LEARNED,
+        ..LearningQuery::default()
+    };
+    // Without it, the turn says it in more words.
+    let learnings = wanted.words.as_ref().and_then(|_| store.learnings(&wanted).ok())?;
+    let of_turn = learnings.iter().filter(|learning| learning.turn == turn.turn.id && !learning.is_rewound);
+    let snippets = of_turn
+        .map(|learning| best_snippet(&learning.sentence, &find_matches(&learning.sentence, query, tokenizer), PASSAGE_CHARS));
+    snippets.max_by_key(|snippet| snippet.terms)
+}
+
+/// The passage of a turn that has most of the query's words, behind the begin of its prompt. What was learned from it is said in fewer
+/// words.
 fn passage(
     store: &mut dyn StoreReader,
     turn: &StoredTurn,
+    place: &TurnLocation,
     excerpt: &Excerpt,
     query: &QueryTerms,
     tokenizer: &Tokenizer,
@@ -204,6 +231,9 @@ fn passage(
         if whole.terms > answer.terms {
             answer = whole;
         }
+    }
+    if let Some(learned) = learned(store, turn, place, query, tokenizer).filter(|learned| learned.terms >= answer.terms.max(1)) {
+        answer = learned;
     }
     let prompt = best(&excerpt.prompt);
     if answer.terms == 0 || answer.terms < prompt.terms && excerpt.answer.is_empty() {

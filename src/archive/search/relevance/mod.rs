@@ -1,8 +1,8 @@
 /*!
 Decides if an earlier turn is wanted with a text that does not ask for it.
 
-Features ([`FEATURES`]) say how much of the text a turn has, how rare that is, how near its words stand to each other, and whether the text
-asks about the past. Boosted trees (`trees`) make log-odds of them. They were fitted by `cargo xtask bench recall --corpus FOLDER --fit`
+Features ([`FEATURES`]) say how much of the text a turn has, how rare that is, how near its words stand to each other, whether it means
+something similar, and whether the text asks about the past. Boosted trees (`trees`) make log-odds of them. They were fitted by `cargo xtask bench recall --corpus FOLDER --fit`
 on the tuning half of questions and prompts on real sessions and on fixtures/retrieval; `trees.txt` is what that wrote.
 */
 
@@ -15,11 +15,12 @@ use super::index::excerpt::Excerpt;
 use super::index::{BM25_K1, QueryTerm, SMOOTHING};
 use super::query::{Phrase, QueryTerms};
 use super::tokens::Tokenizer;
+use crate::embed::static_embedding::{StaticEmbedding, StaticVectors};
 
 pub use trees::{MODEL, TREE_DEPTH, Tree, Trees};
 
 /// Names of the features, in their order.
-pub const FEATURES: [&str; 21] = [
+pub const FEATURES: [&str; 38] = [
     // Score by words: as a share of the best, its lead over the next, as a share of what the text could give, and against one rare word.
     "relative",
     "lead",
@@ -46,16 +47,47 @@ pub const FEATURES: [&str; 21] = [
     "known",
     "names",
     "names_said",
+    // Cosine of the meaning of the text with the prompt, and with the best passage of the answer.
+    "meaning_asked",
+    "meaning_answered",
+    // Words of the text, of the prompt and of the answer: who says "go on" is seldom asked for.
+    "words",
+    "asked_words",
+    "answered_words",
+    // The turn's place among those that are considered, and how many there are.
+    "place",
+    "considered",
+    // Leads over the best of the other turns, or behind it: which of several turns on a matter is the one.
+    "said_lead",
+    "asked_lead",
+    "answered_lead",
+    "anywhere_lead",
+    "passage_lead",
+    "pairs_lead",
+    "score_lead",
+    "rarest_lead",
+    "meaning_asked_lead",
+    "meaning_answered_lead",
 ];
+
+/// Features of a turn alone; behind them are the leads of the compared ones.
+const OWN_FEATURES: usize = 28;
+const COMPARED_FEATURES: [usize; FEATURES.len() - OWN_FEATURES] = [8, 9, 10, 11, 13, 12, 2, 5, 21, 22];
+/// Where a turn's place and the number of turns stand.
+const PLACE: usize = 26;
+const CONSIDERED: usize = 27;
+/// Number of words above which a text is just long.
+const MAX_COUNTED_WORDS: usize = 200;
 
 /// Number of words of a passage.
 const PASSAGE_WORDS: usize = 30;
+/// Number of pieces of words in a passage whose meaning is compared.
+const MEANING_PIECES: usize = 80;
 /// Numbers of turns that may have a word that is rare, and one that is rare in prompts and answers.
 const RARE_TURNS: u64 = 5;
 const RARE_SAID_TURNS: u64 = 3;
 
 /// A text that turns are compared with.
-#[derive(Debug)]
 pub struct Subject<'t> {
     terms: &'t [QueryTerm],
     /// Numbers of the terms by their words, and starts of words.
@@ -65,6 +97,8 @@ pub struct Subject<'t> {
     names: HashSet<String>,
     is_question: bool,
     is_of_past: bool,
+    meaning: StaticVectors,
+    word_count: usize,
     /// Weight of a word of one turn.
     most: f64,
 }
@@ -95,14 +129,25 @@ impl<'t> Subject<'t> {
             }
         }
         let mut names = HashSet::new();
+        let mut typed_names = Vec::new();
+        let mut word_count = 0;
         tokenizer.tokens(text, &mut |token| {
+            word_count += usize::from(!token.is_variant);
             let typed = &text[token.range.clone()];
             let has_digits = typed.bytes().any(|byte| byte.is_ascii_digit());
             let has_capitals = typed.bytes().skip(1).any(|byte| byte.is_ascii_uppercase());
             if !token.is_variant && typed.len() > 2 && (token.is_whole || has_digits || has_capitals) {
                 names.insert(token.word);
+                typed_names.push(typed);
             }
         });
+        // The table knows English; of a text in another language, its terms in English and its names.
+        let is_english = query.english.is_empty();
+        let meant = if is_english {
+            text.to_owned()
+        } else {
+            query.english.iter().copied().chain(typed_names).collect::<Vec<_>>().join(" ")
+        };
         Self {
             terms,
             words,
@@ -110,6 +155,8 @@ impl<'t> Subject<'t> {
             names,
             is_question: asking::is_question(text),
             is_of_past: asking::is_of_past(text),
+            meaning: StaticEmbedding::built_in().read(&meant),
+            word_count: word_count.min(MAX_COUNTED_WORDS),
             most: ((all + SMOOTHING) as f64).ln(),
         }
     }
@@ -124,7 +171,7 @@ impl<'t> Subject<'t> {
         self.words.get(word).copied().or_else(start)
     }
 
-    /// Returns the features of a turn, in the order of [`FEATURES`].
+    /// Returns the features of a turn, in the order of [`FEATURES`]; [`compare`] adds those that depend on others.
     pub fn features(&self, excerpt: &Excerpt, scores: Scores, tokenizer: &Tokenizer) -> [f64; FEATURES.len()] {
         let [prompt, answer] = [&excerpt.prompt, &excerpt.answer].map(|text| self.read(text, tokenizer));
         let known = self.known_weight();
@@ -143,7 +190,9 @@ impl<'t> Subject<'t> {
         let unknown = self.terms.len() - known_terms;
         let names_said = self.names.iter().filter(|name| prompt.names.contains(*name) || answer.names.contains(*name)).count();
         let best = scores.best.max(f64::MIN_POSITIVE);
-        [
+        let [prompt_meaning, answer_meaning] =
+            [&excerpt.prompt, &excerpt.answer].map(|text| StaticEmbedding::built_in().read(text));
+        let own = [
             scores.own / best,
             (scores.own - next) / best,
             score,
@@ -165,7 +214,15 @@ impl<'t> Subject<'t> {
             known_terms as f64,
             self.names.len() as f64,
             names_said as f64,
-        ]
+            self.meaning.cosine(&prompt_meaning),
+            self.meaning.best_cosine(&answer_meaning, MEANING_PIECES),
+            self.word_count as f64,
+            prompt.word_count as f64,
+            answer.word_count as f64,
+        ];
+        let mut features = [0.0; FEATURES.len()];
+        features[..own.len()].copy_from_slice(&own);
+        features
     }
 
     fn read(&self, text: &str, tokenizer: &Tokenizer) -> ReadText {
@@ -192,6 +249,7 @@ impl<'t> Subject<'t> {
             }
         });
         read.passage = self.best_passage(&found);
+        read.word_count = place.min(MAX_COUNTED_WORDS);
         read
     }
 
@@ -225,4 +283,49 @@ struct ReadText {
     pairs: HashSet<usize>,
     names: HashSet<String>,
     passage: f64,
+    word_count: usize,
+}
+
+/// Adds the features of turns, the best by words first, that depend on the others.
+pub fn compare(turns: &mut [&mut [f64; FEATURES.len()]]) {
+    let count = turns.len();
+    for (place, features) in turns.iter_mut().enumerate() {
+        (features[PLACE], features[CONSIDERED]) = (place as f64, count as f64);
+    }
+    for (number, compared) in COMPARED_FEATURES.into_iter().enumerate() {
+        let values: Vec<f64> = turns.iter().map(|features| features[compared]).collect();
+        for (place, features) in turns.iter_mut().enumerate() {
+            let others = values.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, value)| *value);
+            features[OWN_FEATURES + number] = values[place] - others.fold(0.0, f64::max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_have_their_places() {
+        assert_eq!([FEATURES[PLACE], FEATURES[CONSIDERED]], ["place", "considered"]);
+        for (number, compared) in COMPARED_FEATURES.into_iter().enumerate() {
+            assert_eq!(FEATURES[OWN_FEATURES + number], format!("{}_lead", FEATURES[compared]));
+        }
+    }
+
+    #[test]
+    fn a_lead_is_over_the_best_of_the_others() {
+        let mut turns = [0.5, 0.8, 0.2].map(|said| {
+            let mut features = [0.0; FEATURES.len()];
+            features[COMPARED_FEATURES[0]] = said;
+            features
+        });
+        compare(&mut turns.each_mut());
+        let leads = turns.map(|features| (features[OWN_FEATURES] * 10.0).round());
+        assert_eq!(leads, [-3.0, 3.0, -6.0]);
+        assert_eq!(turns.map(|features| [features[PLACE], features[CONSIDERED]]), [[0.0, 3.0], [1.0, 3.0], [2.0, 3.0]]);
+        let mut alone = [turns[1]];
+        compare(&mut alone.each_mut());
+        assert_eq!(alone[0][OWN_FEATURES], 0.8);
+    }
 }

@@ -1,6 +1,8 @@
 //! Fits the trees that decide what is recalled: gradient boosting for log-loss (Friedman 2001, "Greedy Function Approximation"), with
 //! complete trees of three splits, on a part of the rows each. The same input gives the same trees.
 
+use std::collections::HashSet;
+
 use ctxbridge::archive::search::relevance::{FEATURES, TREE_DEPTH, Tree, Trees};
 
 /// Features of a turn, and if it is wanted.
@@ -10,9 +12,18 @@ pub type Row = ([f64; FEATURES.len()], bool);
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
     pub rows: Vec<Row>,
+    /// Names of the turns.
+    pub turns: Vec<String>,
     pub is_answerable: bool,
     /// `true` if it is about real sessions.
     pub is_real: bool,
+}
+
+impl Prompt {
+    /// Names of the turns that answer it.
+    fn wanted(&self) -> impl Iterator<Item = &String> {
+        self.rows.iter().zip(&self.turns).filter(|((_, is_wanted), _)| *is_wanted).map(|(_, turn)| turn)
+    }
 }
 
 const TREES: usize = 150;
@@ -38,14 +49,17 @@ pub struct Outcome {
 }
 
 /// Fits on all prompts. The threshold is the one that helps most with real ones while these shares of lines are wanted and of prompts left
-/// alone, each prompt being judged by trees that never saw it.
+/// alone, each prompt being judged by trees that never saw it, nor the turns that answer it.
 pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Trees, Outcome) {
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
         let fold_of: Vec<usize> = (0..prompts.len() as u64).map(|at| random(round, at) as usize % FOLDS).collect();
         for fold in 0..FOLDS {
-            let known = prompts.iter().zip(&fold_of).filter(|(_, of)| **of != fold).flat_map(|(prompt, _)| &prompt.rows);
-            let trees = boost(&known.collect::<Vec<_>>());
+            let in_fold = prompts.iter().zip(&fold_of).filter(|(_, of)| **of == fold);
+            let answers: HashSet<&String> = in_fold.flat_map(|(prompt, _)| prompt.wanted()).collect();
+            let known = prompts.iter().zip(&fold_of).filter(|(_, of)| **of != fold);
+            let known = known.flat_map(|(prompt, _)| prompt.rows.iter().zip(&prompt.turns));
+            let trees = boost(&known.filter(|(_, turn)| !answers.contains(turn)).map(|(row, _)| row).collect::<Vec<_>>());
             let others = fold_of.iter().enumerate().filter(|(at, of)| **of == fold && prompts[*at].is_real);
             judged.extend(
                 others.map(|(at, _)| (at, prompts[at].rows.iter().map(|(features, _)| trees.log_odds(features)).collect())),
@@ -188,7 +202,7 @@ mod tests {
                 features[3] = (random(1, at) % 100) as f64 / 100.0;
                 features[5] = (random(2, at) % 100) as f64 / 100.0;
                 let is_wanted = features[3] > 0.6;
-                Prompt { rows: vec![(features, is_wanted)], is_answerable: is_wanted, is_real: true }
+                Prompt { rows: vec![(features, is_wanted)], turns: vec![at.to_string()], is_answerable: is_wanted, is_real: true }
             })
             .collect();
         let (trees, outcome) = fit(&prompts, 0.9, 0.9, 1);

@@ -155,8 +155,9 @@ fn fit_weights(folder: &Path) -> Result<bool> {
 
 fn considered(corpus: &mut Corpus, prompt: &str, folder: &str, evidence: &[String], is_real: bool) -> Result<fit::Prompt> {
     let rows = corpus.considered(prompt, folder)?;
+    let turns = rows.iter().map(|(turn, _)| turn.clone()).collect();
     let rows = rows.into_iter().map(|(turn, features)| (features, evidence.contains(&turn))).collect();
-    Ok(fit::Prompt { rows, is_answerable: !evidence.is_empty(), is_real })
+    Ok(fit::Prompt { rows, turns, is_answerable: !evidence.is_empty(), is_real })
 }
 
 fn on_real_sessions(folder: &Path, tells_noise: bool) -> Result<bool> {
