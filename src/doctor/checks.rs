@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use semver::Version;
-use serde_json::Value;
 
 use super::{Environment, HealthCheck, HealthStatus};
 use crate::client_mod::install::{ReleaseSupport, is_enabled};
@@ -14,7 +13,7 @@ use crate::hook::settings::clients::Readers;
 use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::status::status;
 use crate::hook::settings::wiring::events_for;
-use crate::hook::{Event, Log, Spool, supported_events};
+use crate::hook::{Event, supported_events};
 use ctxbridge_archive::embed::install;
 use ctxbridge_archive::heal::{self, CheckExtent, SegmentCheckReport};
 use ctxbridge_archive::open::Location;
@@ -41,7 +40,7 @@ const CHECKING: Duration = Duration::from_secs(15);
 /// Days for which a repair is told.
 const REPAIRS_TOLD_DAYS: i64 = 30;
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+pub(super) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Checks that the data folder exists, is writable and is private.
 pub fn data_folder(data: &Path) -> HealthCheck {
@@ -402,14 +401,17 @@ fn search(data: &Path, store: &mut SqliteStore) -> HealthCheck {
         return HealthCheck::new("search", HealthStatus::Warning, "there is no index yet", next);
     }
     match Searcher::new(data.to_owned()).backlog(store) {
-        Ok(behind) if behind.entries == 0 => HealthCheck::new("search", HealthStatus::Ok, "the index has every entry", None),
-        // Hooks leave that to whoever searches.
-        Ok(behind) => HealthCheck::new(
-            "search",
-            HealthStatus::Ok,
-            format!("entries that the next search will index: {}", behind.entries),
-            None,
-        ),
+        Ok(behind) => {
+            let mut told = match behind.entries {
+                0 => "the index has every entry".to_owned(),
+                // Hooks leave that to whoever searches.
+                entries => format!("entries that the next search will index: {entries}"),
+            };
+            if behind.embedded > behind.entries {
+                told += &format!("; without vectors so far: {}", behind.embedded - behind.entries);
+            }
+            HealthCheck::new("search", HealthStatus::Ok, told, None)
+        }
         Err(error) => HealthCheck::new(
             "search",
             HealthStatus::Warning,
@@ -461,44 +463,6 @@ pub fn model(data: &Path) -> HealthCheck {
     }
 }
 
-/// Reports failures of hooks in the last 24 hours.
-pub fn hooks_log(data: &Path, now_ms: i64) -> HealthCheck {
-    let path = data.join("logs").join(Log::FILE);
-    let texts = [path.with_extension("log.1"), path.clone()].map(|path| fs::read(path).unwrap_or_default());
-    let lines = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n'));
-    let failures: Vec<Value> =
-        lines.filter_map(|line| serde_json::from_slice(line).ok()).filter(|line| is_recent(line, now_ms)).collect();
-    let Some(newest) = failures.last() else {
-        return HealthCheck::new("hooks_log", HealthStatus::Ok, "no failure in the last 24 hours", None);
-    };
-    let text = |key: &str| newest[key].as_str().unwrap_or("?");
-    let told = format!(
-        "{} in the last 24 hours, the newest at {}: {}",
-        count(failures.len() as u64, "failure"),
-        text("event"),
-        text("error")
-    );
-    HealthCheck::new("hooks_log", HealthStatus::Warning, told, Some(&format!("see {}", path.display())))
-}
-
-/// Reports writes of hooks that are still queued, if any.
-pub fn spool(data: &Path) -> Option<HealthCheck> {
-    let waiting = Spool::in_dir(data).pending_count();
-    (waiting > 0).then(|| {
-        let told = format!(
-            "{} to be archived",
-            if waiting == 1 { "1 thing waits".to_owned() } else { format!("{waiting} things wait") }
-        );
-        let next = "the next hook takes them in; `ctxbridge archive optimize` does it now";
-        HealthCheck::new("spool", HealthStatus::Warning, told, Some(next))
-    })
-}
-
 pub(super) fn count(number: u64, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
-}
-
-fn is_recent(line: &Value, now_ms: i64) -> bool {
-    let time = line["ts"].as_str().and_then(|ts| ts.parse::<jiff::Timestamp>().ok());
-    time.is_some_and(|time| time.as_millisecond() >= now_ms - DAY_MS)
 }

@@ -7,6 +7,7 @@ Nothing is repaired: each check says what to do next.
 mod checks;
 mod cleanup;
 mod client_mod;
+mod hook_logs;
 #[cfg(feature = "team")]
 mod server;
 
@@ -108,8 +109,9 @@ pub fn run_checks(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck>
     #[cfg(feature = "team")]
     found.extend(server::check_server(&at.data, &at.config));
     found.push(checks::model(&at.data));
-    found.push(checks::hooks_log(&at.data, at.now_ms));
-    found.extend(checks::spool(&at.data));
+    found.push(hook_logs::hooks_log(&at.data, at.now_ms));
+    found.extend(hook_logs::recall(&at.data, at.now_ms));
+    found.extend(hook_logs::spool(&at.data));
     found
 }
 

@@ -28,6 +28,8 @@ pub struct HookMeasurement {
     pub turns: u64,
     /// New learnings.
     pub learnings: u64,
+    /// Lookups of earlier turns that were given up for want of time.
+    pub recall_timeouts: u64,
     /// The error, if it failed.
     pub error: Option<String>,
 }
@@ -60,11 +62,11 @@ impl HookMetrics {
     ) -> io::Result<()> {
         let time = jiff::Timestamp::from_millisecond(now_ms).map(|time| format!("{time:.3}")).unwrap_or_default();
         let ms = (took.as_secs_f64() * 1e5).round() / 100.0;
-        let HookMeasurement { bytes, turns, learnings, error } = measured;
+        let HookMeasurement { bytes, turns, learnings, recall_timeouts, error } = measured;
         let error: Option<String> = error.as_ref().map(|error| error.chars().take(ERROR_CHARS).collect());
         let line = json!({
             "ts": time, "event": event.name(), "session": session, "ms": ms, "bytes": bytes, "turns": turns, "learnings": learnings,
-            "ok": error.is_none(), "error": error,
+            "recall_timeouts": recall_timeouts, "ok": error.is_none(), "error": error,
         });
         files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), MAX_METRICS_BYTES)
     }
@@ -81,15 +83,16 @@ mod tests {
         let data = tempfile::tempdir().expect("a folder");
         let metrics = HookMetrics::in_dir(data.path());
         let add = |error: Option<&str>| {
-            let measured = HookMeasurement { bytes: 7, turns: 2, learnings: 1, error: error.map(str::to_owned) };
+            let measured =
+                HookMeasurement { bytes: 7, turns: 2, learnings: 1, recall_timeouts: 1, error: error.map(str::to_owned) };
             metrics.add(Event::Stop, Some("s"), (1_790_000_000_123, Duration::from_micros(12_345)), &measured)
         };
         add(None).expect("written");
         add(Some("no room")).expect("written");
         let path = data.path().join("logs").join(HookMetrics::FILE);
         insta::assert_snapshot!(fs::read_to_string(&path).expect("there"), @r#"
-        {"ts":"2026-09-21T14:13:20.123Z","event":"Stop","session":"s","ms":12.35,"bytes":7,"turns":2,"learnings":1,"ok":true,"error":null}
-        {"ts":"2026-09-21T14:13:20.123Z","event":"Stop","session":"s","ms":12.35,"bytes":7,"turns":2,"learnings":1,"ok":false,"error":"no room"}
+        {"ts":"2026-09-21T14:13:20.123Z","event":"Stop","session":"s","ms":12.35,"bytes":7,"turns":2,"learnings":1,"recall_timeouts":1,"ok":true,"error":null}
+        {"ts":"2026-09-21T14:13:20.123Z","event":"Stop","session":"s","ms":12.35,"bytes":7,"turns":2,"learnings":1,"recall_timeouts":1,"ok":false,"error":"no room"}
         "#);
         fs::write(&path, vec![b'\n'; MAX_METRICS_BYTES as usize + 1]).expect("written");
         add(None).expect("written");

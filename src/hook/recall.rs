@@ -69,8 +69,12 @@ pub(super) fn related_turns(
         }
         (None, _) => 0,
     };
-    related(store, &mut index, &RelatedQuery { text, project, session: own, forgotten_turns: forgotten, limit: most, deadline })
-        .ok()
+    let query = RelatedQuery { text, project, session: own, forgotten_turns: forgotten, limit: most, deadline };
+    let found = related(store, &mut index, &query).ok();
+    if Instant::now() > deadline {
+        context.measured().recall_timeouts += 1;
+    }
+    found
 }
 
 /// Returns the session's project: its work trees, and the folder it is archived under.

@@ -113,8 +113,8 @@ fn answers_have_their_shapes() {
         "state": shape(&served.json("api/state", 200)),
     });
     assert_snapshot!(serde_json::to_string(&all).unwrap().replace("},\"", "},\n\""), @r#"
-    {"overview":{"is_empty":"bool","sessions":"number","turns":"number","compactions":"number","bytes_raw":"number","bytes_stored":"number","tiers":[{"tier":"text","segments_bytes":"number","database_bytes":"number","index_bytes":"number","vectors_bytes":"number"}],"days":[{"day":"text","done":"number","blocked":"number","announced":"number"}],"learnings":[],"capture":{"all":{"name":"text","runs":"number","failed":"number","p50_ms":"number","p95_ms":"number"},
-    "events":[{"name":"text","runs":"number","failed":"number","p50_ms":"number","p95_ms":"number"}],"days":[{"name":"text","runs":"number","failed":"number","p50_ms":"number","p95_ms":"number"}]}},
+    {"overview":{"is_empty":"bool","sessions":"number","turns":"number","compactions":"number","bytes_raw":"number","bytes_stored":"number","tiers":[{"tier":"text","segments_bytes":"number","database_bytes":"number","index_bytes":"number","vectors_bytes":"number"}],"days":[{"day":"text","done":"number","blocked":"number","announced":"number"}],"learnings":[],"capture":{"all":{"name":"text","runs":"number","failed":"number","recall_timeouts":"number","p50_ms":"number","p95_ms":"number"},
+    "events":[{"name":"text","runs":"number","failed":"number","recall_timeouts":"number","p50_ms":"number","p95_ms":"number"}],"days":[{"name":"text","runs":"number","failed":"number","recall_timeouts":"number","p50_ms":"number","p95_ms":"number"}]}},
     "sessions":{"sessions":[{"session":"text","title":"text","folder":"text","first_ms":"number","last_ms":"number","model":"text","context_tokens":"number","window_tokens":"null","optimized":"number"}],"has_more":"bool"},
     "session":{"session":{"session":"text","title":"text","folder":"text","first_ms":"number","last_ms":"number","model":"text","context_tokens":"number","window_tokens":"null","optimized":"number"},
     "turns":"number","points":[["number"]],"marks":[]},

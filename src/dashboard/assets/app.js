@@ -49,7 +49,7 @@ function overview(all) {
     ["Compactions", number(all.compactions)],
     ["On disk", bytes(all.bytes_stored), `of ${bytes(all.bytes_raw)} of transcripts`],
     ["Capture time", run ? ms(run.p50_ms) : "–", run ? `median; 95 % within ${ms(run.p95_ms)}` : "no hook was measured yet"],
-    ["Success rate", run ? percent(1 - run.failed / run.runs) : "–", run ? `of ${many(run.runs, "hook")} in 30 days` : "no hook was measured yet"],
+    ["Success rate", run ? percent(1 - run.failed / run.runs) : "–", run ? `of ${many(run.runs, "hook")} in 30 days${run.recall_timeouts ? `; recall out of time in ${number(run.recall_timeouts)}` : ""}` : "no hook was measured yet"],
   ];
   const fact = ([name, value, more]) =>
     el("div", { class: "fact" }, el("dt", {}, name), el("dd", {}, value, more ? el("span", { class: "muted" }, more) : null));

@@ -23,6 +23,8 @@ struct MetricsLine {
     event: String,
     ms: f64,
     ok: bool,
+    #[serde(default)]
+    recall_timeouts: u64,
 }
 
 /// Statistics of a group of hook runs.
@@ -34,6 +36,8 @@ pub struct HookRunStats {
     pub runs: u64,
     /// Number of failed runs.
     pub failed: u64,
+    /// Number of runs that gave up looking for earlier turns.
+    pub recall_timeouts: u64,
     /// Median duration, in milliseconds.
     pub p50_ms: f64,
     /// The duration that 95 % of the runs did not exceed, in milliseconds.
@@ -55,24 +59,33 @@ pub struct HookRunReport {
 struct HookRuns {
     times: Vec<f64>,
     failed: u64,
+    recall_timeouts: u64,
 }
 
 impl HookRuns {
     fn add(&mut self, line: &MetricsLine) {
         self.times.push(line.ms);
         self.failed += u64::from(!line.ok);
+        self.recall_timeouts += line.recall_timeouts.min(1);
     }
 
     fn measured(mut self, name: String) -> HookRunStats {
         self.times.sort_by(f64::total_cmp);
         let within = |share| percentile(&self.times, share);
-        HookRunStats { name, runs: self.times.len() as u64, failed: self.failed, p50_ms: within(0.5), p95_ms: within(0.95) }
+        HookRunStats {
+            name,
+            runs: self.times.len() as u64,
+            failed: self.failed,
+            recall_timeouts: self.recall_timeouts,
+            p50_ms: within(0.5),
+            p95_ms: within(0.95),
+        }
     }
 }
 
 impl HookRunReport {
     /// Reads the measurements in a data folder since a time. Files may be missing, and lines torn.
-    pub(super) fn read(data: &Path, since_ms: i64, zone: &TimeZone) -> Self {
+    pub fn read(data: &Path, since_ms: i64, zone: &TimeZone) -> Self {
         let (mut all, mut events, mut days) =
             (HookRuns::default(), BTreeMap::<String, HookRuns>::new(), BTreeMap::<String, HookRuns>::new());
         for name in METRICS_FILES {
@@ -117,7 +130,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("logs")).unwrap();
         let line = |ts: &str, event: &str, ms: f64, ok: bool| {
-            format!(r#"{{"ts":"{ts}","event":"{event}","session":"s","ms":{ms},"bytes":1,"ok":{ok},"error":null,"new":[1]}}"#)
+            format!(
+                r#"{{"ts":"{ts}","event":"{event}","session":"s","ms":{ms},"bytes":1,"recall_timeouts":{},"ok":{ok},"error":null,"new":[1]}}"#,
+                u8::from(event == "PreCompact")
+            )
         };
         let older = [line("2026-10-01T00:00:00.000Z", "Stop", 9e9, true), line("2026-11-20T10:00:00.123Z", "Stop", 10.0, true)];
         std::fs::write(folder.path().join(METRICS_FILES[0]), older.join("\n") + "\n").unwrap();
@@ -131,11 +147,17 @@ mod tests {
         std::fs::write(folder.path().join(METRICS_FILES[1]), newer.join("\n")).unwrap();
         let since: Timestamp = "2026-11-01T00:00:00Z".parse().unwrap();
         let read = HookRunReport::read(folder.path(), since.as_millisecond(), &TimeZone::UTC);
-        let measured =
-            |name: &str, runs, failed, p50_ms, p95_ms| HookRunStats { name: name.to_owned(), runs, failed, p50_ms, p95_ms };
-        assert_eq!(read.all, Some(measured("all", 3, 1, 20.0, 30.0)));
-        assert_eq!(read.events, [measured("PreCompact", 1, 0, 20.0, 20.0), measured("Stop", 2, 1, 10.0, 30.0)]);
-        assert_eq!(read.days, [measured("2026-11-20", 1, 0, 10.0, 10.0), measured("2026-11-21", 2, 1, 20.0, 30.0)]);
+        let measured = |name: &str, [runs, failed, recall_timeouts]: [u64; 3], p50_ms, p95_ms| HookRunStats {
+            name: name.to_owned(),
+            runs,
+            failed,
+            recall_timeouts,
+            p50_ms,
+            p95_ms,
+        };
+        assert_eq!(read.all, Some(measured("all", [3, 1, 1], 20.0, 30.0)));
+        assert_eq!(read.events, [measured("PreCompact", [1, 0, 1], 20.0, 20.0), measured("Stop", [2, 1, 0], 10.0, 30.0)]);
+        assert_eq!(read.days, [measured("2026-11-20", [1, 0, 0], 10.0, 10.0), measured("2026-11-21", [2, 1, 1], 20.0, 30.0)]);
         assert_eq!(HookRunReport::read(&folder.path().join("nowhere"), 0, &TimeZone::UTC), HookRunReport::default());
     }
 }
