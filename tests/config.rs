@@ -97,6 +97,7 @@ fn without_anything_the_defaults_hold() {
     autopilot.notify = "change"
     recall.prompts = true
     recall.agents = true
+    recall.start = false
     bundle.enabled = true
     hooks.gate = "off"
     hooks.event_log = false
@@ -144,7 +145,7 @@ fn each_layer_is_over_the_one_before() {
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
                 [prune]\nenabled = false\npolicy = \"reference\"\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\nkeep_tokens = 3\nprotect_tools = [\"Bash\"]\nprotect_files = []\n\
-                [mod]\nthreshold_tokens = 90000\n[autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
+                [mod]\nthreshold_tokens = 90000\n[autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\nstart = true\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
                 [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\
                 [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
     let by_file = Layers::new().user(text).load();

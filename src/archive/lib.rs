@@ -26,6 +26,7 @@ mod message_text;
 pub mod open;
 pub mod preserved;
 pub mod project;
+pub mod project_memory;
 pub mod project_moves;
 pub mod quote;
 pub mod reader;

@@ -367,6 +367,16 @@ pub const KEYS: &[Key] = &[
         get: |config| json!(config.recall.agents),
     },
     Key {
+        name: "recall.start",
+        variable: "CTXBRIDGE_RECALL_START",
+        also: &[],
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Tell a new session the project's last three sessions, open work and decisions, in 600 characters",
+        set: |config, raw| raw.switch().map(|on| config.recall.start = on),
+        get: |config| json!(config.recall.start),
+    },
+    Key {
         name: "bundle.enabled",
         variable: "CTXBRIDGE_BUNDLE_ENABLED",
         also: &[],

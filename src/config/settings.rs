@@ -61,6 +61,8 @@ pub struct RecallSettings {
     pub prompts: bool,
     /// `true` if sub-agent prompts get related past turns as well.
     pub agents: bool,
+    /// `true` if a new session gets the project's last sessions, open work and decisions.
+    pub start: bool,
 }
 
 /// Settings of the project's work log (`bundle.*`).
@@ -132,7 +134,7 @@ impl Default for ArchiveSettings {
 
 impl Default for RecallSettings {
     fn default() -> Self {
-        Self { prompts: true, agents: true }
+        Self { prompts: true, agents: true, start: false }
     }
 }
 

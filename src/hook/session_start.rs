@@ -8,6 +8,7 @@ use super::recall_history::AlreadyRecalled;
 use super::{HookReply, bundle_recorder, project_watch, recall};
 use crate::hook::mod_state::ModState;
 use ctxbridge_archive::preserved::turns_in_window;
+use ctxbridge_archive::project_memory::project_memory;
 use ctxbridge_archive::search::RelatedTurn;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Session, Store, StoreReader, TurnSelection};
@@ -17,6 +18,9 @@ use ctxbridge_transcript::SearchableText;
 
 /// Maximum age of a cleared session from which another one continues: the client does both at once.
 const CLEARED_WITHIN_MS: i64 = 10 * 60 * 1_000;
+
+/// Maximum characters about the project for a new session.
+const MAX_MEMORY_CHARS: usize = 600;
 
 /// Maximum number of turns of other sessions.
 const MAX_TURNS_ELSEWHERE: usize = 5;
@@ -49,11 +53,26 @@ pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
             bundle_recorder::refresh_bundle_index(context);
             project_watch::start(context);
             AlreadyRecalled::forget_old(&context.data);
-            Ok(notice::lost_patch(&context.data, context.path_variable.as_deref())
+            let mut reply = notice::lost_patch(&context.data, context.path_variable.as_deref())
                 .map(|lost| HookReply::notice(lost.text))
-                .unwrap_or_default())
+                .unwrap_or_default();
+            reply.context = memory_of_project(context)?;
+            Ok(reply)
         }
     }
+}
+
+/// What a new session is told of its project, if the user wants that.
+fn memory_of_project(context: &HookContext) -> Result<Option<String>, HookError> {
+    let is_new = context.input.source.as_deref() == Some("startup");
+    if !is_new || !context.config.recall.start || !context.location().is_begun() {
+        return Ok(None);
+    }
+    let mut store = context.open(LockPolicy::Interactive)?;
+    let project = recall::project_scope(context, None);
+    let own = context.input.session.as_deref().unwrap_or_default();
+    let told = project_memory(&mut *store, &project, own, MAX_MEMORY_CHARS)?;
+    Ok(Some(told).filter(|told| !told.is_empty()))
 }
 
 /// Finds turns of other sessions in the project that are related to the newest turn of this one.
