@@ -28,5 +28,6 @@ mod search;
 mod shapes;
 mod side_files;
 mod spool;
+mod start;
 mod stdin;
 mod trouble;

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::CommandOutcome;
 use super::output::{BAD, DIM, GOOD, Output, size, styled};
+use super::{CommandOutcome, archives};
+use crate::hook;
 use ctxbridge_archive::embed::install::{self, InstallState, InstalledFile, MODEL, ModelSource};
+use ctxbridge_common::paths::data_dir;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge model install")]
@@ -55,15 +57,22 @@ impl ModelInstallArgs {
         let source = install::install(&folder, self.from.as_deref(), &|step| output.progress(step));
         output.clear_progress();
         let source = source?;
+        // Turns that were archived before it have no vectors.
+        let is_started = source.is_some() && hook::start_upkeep(&data_dir()?, &archives::settings().archive);
         if output.json {
             let state = if source.is_some() { "installed" } else { "already_installed" };
-            output.value(&json!({ "model": MODEL, "state": state, "source": source, "folder": folder }))?;
+            let value =
+                json!({ "model": MODEL, "state": state, "source": source, "folder": folder, "upkeep_started": is_started });
+            output.value(&value)?;
             return Ok(CommandOutcome::Yes);
         }
         let place = folder.display();
         match source {
             None => output.line(format!("nothing to do: {MODEL} is in {place} already"))?,
             Some(source) => output.line(format!("{} {MODEL} in {place}, {}", styled(GOOD, "installed:"), by(source)))?,
+        }
+        if is_started {
+            output.line("Vectors of what is archived are made in the background. `ctxbridge doctor` says how far they are.")?;
         }
         Ok(CommandOutcome::Yes)
     }

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::Log;
+use ctxbridge_archive::open::Location;
 use ctxbridge_archive::recovery;
+use ctxbridge_config::ArchiveSettings;
 
 /// Niceness of background processes: lower priority than anything that a person waits for.
 #[cfg(unix)]
@@ -38,6 +40,13 @@ pub fn start(program: &Path, arguments: &[&str]) -> io::Result<()> {
 pub fn start_reimport(data: &Path, program: &Path, aside: &Path) {
     queue_damage_notice(data, aside);
     start(program, &["archive", "import", "--background"]).ok();
+}
+
+/// Starts the upkeep that new turns or a new model make necessary: the search index, vectors, learnings. Returns `true` if it was
+/// started: not without an archive, nor where `archive.auto_optimize` is off.
+pub fn start_upkeep(data: &Path, settings: &ArchiveSettings) -> bool {
+    let is_due = settings.auto_optimize && Location::of(data, settings).is_begun();
+    is_due && std::env::current_exe().and_then(|program| start(&program, &["archive", "optimize", "--background"])).is_ok()
 }
 
 /// Queues a notice that a damaged archive was moved aside. The next hook shows it.

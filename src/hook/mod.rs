@@ -34,7 +34,7 @@ mod tool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-pub use background::{detach_and_renice, queue_damage_notice, start_reimport};
+pub use background::{detach_and_renice, queue_damage_notice, start_reimport, start_upkeep};
 pub use context::{HookContext, HookError};
 pub use event::Event;
 pub use event_log::{EventLog, LoggedEvent, LoggedEvents, SessionLog};

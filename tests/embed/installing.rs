@@ -49,7 +49,9 @@ fn it_is_installed_from_a_folder_once() {
 
     let installed = run(&sandbox, &["install", "--from", from, "--json"]);
     assert_eq!(installed.code, Some(0), "{}", installed.stderr);
-    let expected = json!({ "model": MODEL, "state": "installed", "source": "folder", "folder": "[ROOT]/data/models/minilm-384" });
+    let expected = json!({
+        "model": MODEL, "state": "installed", "source": "folder", "folder": "[ROOT]/data/models/minilm-384", "upkeep_started": false,
+    });
     assert_eq!(installed.json(), expected);
     assert_eq!(left(&sandbox), [MODEL]);
 

@@ -91,6 +91,7 @@ impl ImportArgs {
         }
         super::follow_projects(&location, self.background, output);
         tell(&imported, output)?;
+        start_upkeep(imported.turns > 0, output)?;
         anyhow::ensure!(imported.failed.is_empty() || imported.transcripts > imported.failed.len(), "nothing could be archived");
         Ok(CommandOutcome::Yes)
     }
@@ -142,9 +143,18 @@ impl ImportArgs {
         }
         imported.failed.extend(unreadable.into_iter().map(|error| claude_flow::Failed { id: None, reason: error.to_string() }));
         tell_of_claude_flow(&sources, &imported, output)?;
+        start_upkeep(imported.new > 0, output)?;
         anyhow::ensure!(imported.failed.is_empty() || imported.entries > 0, "nothing could be read");
         Ok(CommandOutcome::Yes)
     }
+}
+
+/// A first search would have to make the index.
+fn start_upkeep(has_new_turns: bool, output: &Output) -> anyhow::Result<()> {
+    if has_new_turns && hook::start_upkeep(&paths::data_dir()?, &archives::settings().archive) {
+        output.note("Index, learnings and vectors are made in the background. `ctxbridge doctor` says how far they are.");
+    }
+    Ok(())
 }
 
 fn claude_flow_value(sources: &[PathBuf], imported: &claude_flow::EntryImportReport) -> serde_json::Value {
