@@ -175,6 +175,9 @@ fn consider_query(
     }
     let compared: HashSet<i64> = masks.keys().copied().collect();
     let scored = index.search_lexical(&asked, Some(&compared), MAX_COMPARED_TURNS, &[])?;
+    if scored.is_empty() {
+        return Ok(Vec::new());
+    }
     let all = index.count()?;
     let terms = asked.terms();
     let subject = Subject::of(about.text, query, &terms, all, index.tokenizer());
