@@ -32,6 +32,12 @@ const OUTSIDE_TIME_FACTOR: f64 = 0.3;
 const MAX_IMPORTANCE_BONUS: f64 = 0.02;
 /// Bonus for a turn of the project that the search is run from.
 const PROJECT_BONUS: f64 = 0.2;
+/// Number of turns that are on the first page because they are the best by words, whatever the model makes of them.
+const FIRST_BY_WORDS: usize = 5;
+/// Word score that such a turn needs: what has less has the query's common words.
+const MIN_FIRST_WORDS: f64 = 0.3;
+/// Hits of a first page.
+const FIRST_PAGE: usize = 10;
 /// The constant of reciprocal ranks.
 const RRF_CONSTANT: f64 = 60.0;
 
@@ -135,8 +141,45 @@ fn meaning_weight(candidate: &Candidate) -> f64 {
     if has_tools { MEANING_WEIGHT_OF_WORK } else { 1.0 }
 }
 
-/// Returns the order of candidates and, if the stages include them, of their neighbors.
+/// Returns the order of candidates and, if the stages include them, of their neighbors. The best by words alone are among the first.
 pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
+    let mut order = rank_once(candidates, stages, around);
+    let is_hybrid = candidates.iter().any(|one| one.words.is_some()) && candidates.iter().any(|one| one.cosine.is_some());
+    if stages.scores && is_hybrid {
+        let of_words: Vec<Candidate> =
+            candidates.iter().map(|candidate| Candidate { cosine: None, ..candidate.clone() }).collect();
+        let has_enough = |ranked: &&Ranked| {
+            ranked.candidate.and_then(|number| candidates[number].words).is_some_and(|words| words >= MIN_FIRST_WORDS)
+        };
+        let by_words = rank_once(&of_words, stages, around);
+        let best: Vec<(i64, u32)> = by_words.iter().take(FIRST_BY_WORDS).filter(has_enough).map(|ranked| ranked.at).collect();
+        bring_forward(&mut order, &best);
+    }
+    order
+}
+
+/// Moves these turns to the end of the first page, in their order, unless they are on it.
+fn bring_forward(order: &mut Vec<Ranked>, best: &[(i64, u32)]) {
+    let page = FIRST_PAGE.min(order.len());
+    let missing: Vec<(i64, u32)> =
+        best.iter().copied().filter(|at| !order[..page].iter().any(|ranked| ranked.at == *at)).collect();
+    let Some(end) = page.checked_sub(missing.len()) else { return };
+    let mut moved = Vec::with_capacity(missing.len());
+    for at in missing {
+        if let Some(place) = order.iter().position(|ranked| ranked.at == at) {
+            moved.push(order.remove(place));
+        }
+    }
+    for (number, mut ranked) in moved.into_iter().enumerate() {
+        // Scores go down the list.
+        if let Some(before) = (end + number).checked_sub(1).and_then(|before| order.get(before)) {
+            ranked.score = before.score;
+        }
+        order.insert(end + number, ranked);
+    }
+}
+
+fn rank_once(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
     let meaning = if around.is_foreign { MEANING_WEIGHT_OF_FOREIGN } else { 1.0 };
     let fused = if stages.scores { scores(candidates, meaning) } else { reciprocal_ranks(candidates) };
     let mut ranked: HashMap<(i64, u32), Ranked> = HashMap::new();
@@ -287,6 +330,19 @@ mod tests {
         assert_eq!(order(&candidates, stages)[..2], [(1, 10), (1, 11)]);
         assert!(order(&candidates, stages).contains(&(1, 9)), "one that does not fit itself");
         assert_eq!(order(&candidates, Stages { neighbors: false, ..stages }), [(1, 10), (2, 4), (1, 11)]);
+    }
+
+    #[test]
+    fn the_best_by_words_are_on_the_first_page() {
+        let mut candidates: Vec<Candidate> =
+            (0..20).map(|at| candidate(1, at, Some(0.5), Some(0.9 - 0.01 * f64::from(at)))).collect();
+        candidates.push(candidate(2, 0, Some(0.52), None));
+        let stages = Stages { scores: true, ..Stages::NONE };
+        let ranked = rank(&candidates, stages, &RankingContext::default());
+        let place = ranked.iter().position(|ranked| ranked.at == (2, 0));
+        assert_eq!(place, Some(FIRST_PAGE - 1), "meaning alone puts it last");
+        assert_eq!(ranked.len(), candidates.len());
+        assert!(ranked.windows(2).all(|pair| pair[0].score >= pair[1].score));
     }
 
     #[test]
