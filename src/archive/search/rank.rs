@@ -334,8 +334,9 @@ mod tests {
 
     #[test]
     fn the_best_by_words_are_on_the_first_page() {
+        let less = |at: u32| 0.01 * f64::from(at);
         let mut candidates: Vec<Candidate> =
-            (0..20).map(|at| candidate(1, at, Some(0.5), Some(0.9 - 0.01 * f64::from(at)))).collect();
+            (0..20).map(|at| candidate(1, at, Some(0.5 - less(at)), Some(0.9 - less(at)))).collect();
         candidates.push(candidate(2, 0, Some(0.52), None));
         let stages = Stages { scores: true, ..Stages::NONE };
         let ranked = rank(&candidates, stages, &RankingContext::default());
