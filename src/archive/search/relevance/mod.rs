@@ -81,8 +81,6 @@ const MAX_COUNTED_WORDS: usize = 200;
 
 /// Number of words of a passage.
 const PASSAGE_WORDS: usize = 30;
-/// Number of pieces of words in a passage whose meaning is compared.
-const MEANING_PIECES: usize = 80;
 /// Numbers of turns that may have a word that is rare, and one that is rare in prompts and answers.
 const RARE_TURNS: u64 = 5;
 const RARE_SAID_TURNS: u64 = 3;
@@ -215,7 +213,7 @@ impl<'t> Subject<'t> {
             self.names.len() as f64,
             names_said as f64,
             self.meaning.cosine(&prompt_meaning),
-            self.meaning.best_cosine(&answer_meaning, MEANING_PIECES),
+            self.meaning.best_cosine(&answer_meaning),
             self.word_count as f64,
             prompt.word_count as f64,
             answer.word_count as f64,
