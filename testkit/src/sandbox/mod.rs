@@ -100,7 +100,7 @@ impl Sandbox {
         command.env("PATH", path).env("NO_COLOR", "1").env("TZ", "UTC");
         // Of killed commands, scratch folders stay behind: they shall go with the sandbox.
         command.env("HOME", self.home()).env("TMPDIR", self.path("tmp")).env("CTXBRIDGE_DATA_DIR", self.data());
-        if arguments.first() == Some(&"hook") {
+        if matches!(arguments, ["hook" | "model", ..] | ["archive", "import", ..]) {
             // What it starts in the background would still be at work when the next thing is looked at.
             command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false");
         }
