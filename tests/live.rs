@@ -99,7 +99,13 @@ impl Installation {
 #[track_caller]
 fn run_ctxbridge(client: &Client, data: &Path, args: &[&str]) -> Vec<u8> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ctxbridge"));
-    let output = command.args(args).env("HOME", client.home()).env("CTXBRIDGE_DATA_DIR", data).output().unwrap();
+    let output = command
+        .args(args)
+        .env("HOME", client.home())
+        .env("CTXBRIDGE_DATA_DIR", data)
+        .env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false")
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{args:?}: {output:?}");
     output.stdout
 }

@@ -104,7 +104,8 @@ impl Stage {
     fn ctxbridge(&self, data: &str, arguments: &[&str]) -> Value {
         let mut command = Command::new(CTXBRIDGE);
         command.args(arguments).arg("--json").current_dir(self.path("home")).env("HOME", self.path("home"));
-        let output = command.env("CTXBRIDGE_DATA_DIR", self.path(data)).output().unwrap();
+        command.env("CTXBRIDGE_DATA_DIR", self.path(data)).env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false");
+        let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }

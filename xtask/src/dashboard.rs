@@ -80,6 +80,8 @@ impl Place {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.folder.path()).env_clear().env("HOME", &home).env("USERPROFILE", &home);
         command.env("CTXBRIDGE_DATA_DIR", self.data()).env("PATH", "/usr/bin:/bin").env("XDG_CONFIG_HOME", home.join(".config"));
+        // Nothing is to run beside what is measured.
+        command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false");
         command
     }
 

@@ -135,6 +135,8 @@ impl Scratch {
         }
         command.env("HOME", self.home()).env("USERPROFILE", self.home()).env("CTXBRIDGE_DATA_DIR", self.data());
         command.env("XDG_CONFIG_HOME", self.home().join(".config")).env("CTXBRIDGE_CACHE_DIR", self.home().join(".cache"));
+        // Nothing is to run beside what is measured.
+        command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false");
         if let Some(server) = &self.server {
             command.env("CTXBRIDGE_POSTGRES_URL", server);
         }
