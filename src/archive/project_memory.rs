@@ -1,4 +1,4 @@
-//! What is known of a project, in a few lines: for a session that starts there.
+//! A few lines on what is known of a project, for a session that starts there.
 
 use super::quote::{self, Budget};
 use super::store::{LearningQuery, StoreError, StoreReader, TurnSelection};

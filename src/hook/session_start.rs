@@ -56,13 +56,21 @@ pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
             let mut reply = notice::lost_patch(&context.data, context.path_variable.as_deref())
                 .map(|lost| HookReply::notice(lost.text))
                 .unwrap_or_default();
-            reply.context = memory_of_project(context)?;
+            match memory_of_project(context) {
+                Ok(memory) => reply.context = memory,
+                // A lost patch is told whatever the archive is like.
+                Err(error) => {
+                    if let Some(told) = context.handle_failure(super::Event::SessionStart, &error) {
+                        reply.tell(&told);
+                    }
+                }
+            }
             Ok(reply)
         }
     }
 }
 
-/// What a new session is told of its project, if the user wants that.
+/// Text for a new session about its project, if the user wants that.
 fn memory_of_project(context: &HookContext) -> Result<Option<String>, HookError> {
     let is_new = context.input.source.as_deref() == Some("startup");
     if !is_new || !context.config.recall.start || !context.location().is_begun() {

@@ -15,7 +15,7 @@ pub const DIMENSIONS: usize = 128;
 /// Bytes of a row: its factor, and four bits a dimension.
 const ROW_BYTES: usize = FACTOR_BYTES + DIMENSIONS / 2;
 const FACTOR_BYTES: usize = size_of::<f32>();
-/// What is added to a number of four bits.
+/// Offset of a number of four bits: so much stands for 0.
 const NIBBLE_ZERO: i8 = 8;
 /// Maximum number of pieces of a text that count.
 const MAX_PIECES: usize = 1_000;

@@ -73,7 +73,7 @@ pub const FEATURES: [&str; 38] = [
 /// Features of a turn alone; behind them are the leads of the compared ones.
 const OWN_FEATURES: usize = 28;
 const COMPARED_FEATURES: [usize; FEATURES.len() - OWN_FEATURES] = [8, 9, 10, 11, 13, 12, 2, 5, 21, 22];
-/// Where a turn's place and the number of turns stand.
+/// Indices of a turn's place and of the number of turns.
 const PLACE: usize = 26;
 const CONSIDERED: usize = 27;
 /// Number of words above which a text is just long.
