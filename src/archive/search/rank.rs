@@ -15,27 +15,28 @@ use crate::{ImportanceFactors, importance};
 
 /// Cosine that says nothing: any two texts of the same field have as much.
 const COSINE_FLOOR: f64 = 0.2;
-/// Weight of words; the weight of meaning is 1, and more for turns with tools, where words are those of code as well.
+/// Weight of words; the weight of meaning is 1.
 const LEXICAL_WEIGHT: f64 = 1.8;
-const MEANING_WEIGHT_OF_WORK: f64 = 1.3;
 /// Weight of meaning for a query in another language than English.
 const MEANING_WEIGHT_OF_FOREIGN: f64 = 0.5;
 /// Exponent of the best word score that word scores are divided by: if even the best has little of the query, words count less.
 const RELATIVE_EXPONENT: f64 = 0.6;
 /// Share of its score that a turn gives to turns at distance one and two.
-const NEIGHBOR_SHARES: [f64; 2] = [0.1, 0.05];
-/// Share that a turn gets of the best score of its session.
+const NEIGHBOR_SHARES: [f64; 2] = [0.05, 0.05];
+/// Share that a turn gets of the best score of its session, and the best word score from which on it gets all of it: a session that
+/// only meaning led to is not surely the right one.
 const SESSION_SHARE: f64 = 0.6;
+const SURE_WORDS: f64 = 0.5;
 /// Factor for the score of a turn outside the time that the query names.
 const OUTSIDE_TIME_FACTOR: f64 = 0.3;
 /// Maximum bonus for importance and confidence: they decide between turns that fit alike.
 const MAX_IMPORTANCE_BONUS: f64 = 0.02;
 /// Bonus for a turn of the project that the search is run from.
 const PROJECT_BONUS: f64 = 0.2;
-/// Number of turns that are on the first page because they are the best by words, whatever the model makes of them.
-const FIRST_BY_WORDS: usize = 5;
-/// Word score that such a turn needs: what has less has the query's common words.
-const MIN_FIRST_WORDS: f64 = 0.3;
+/// Number of turns that are on the first page because they are the best by words, whatever the model makes of them, or by meaning.
+const FIRST_BY_ONE: usize = 5;
+/// Word score that the best by words need: what has less has the query's common words.
+const MIN_FIRST_WORDS: f64 = 0.2;
 /// Hits of a first page.
 const FIRST_PAGE: usize = 10;
 /// The constant of reciprocal ranks.
@@ -136,26 +137,36 @@ pub(super) fn fit(candidate: &Candidate) -> f64 {
     LEXICAL_WEIGHT * words + meaning
 }
 
-fn meaning_weight(candidate: &Candidate) -> f64 {
-    let (has_tools, _) = candidate.place.richness;
-    if has_tools { MEANING_WEIGHT_OF_WORK } else { 1.0 }
-}
-
-/// Returns the order of candidates and, if the stages include them, of their neighbors. The best by words alone are among the first.
+/// Returns the order of candidates and, if the stages include them, of their neighbors. The best by words alone and by meaning alone are
+/// among the first.
 pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
     let mut order = rank_once(candidates, stages, around);
     let is_hybrid = candidates.iter().any(|one| one.words.is_some()) && candidates.iter().any(|one| one.cosine.is_some());
-    if stages.scores && is_hybrid {
-        let of_words: Vec<Candidate> =
-            candidates.iter().map(|candidate| Candidate { cosine: None, ..candidate.clone() }).collect();
-        let has_enough = |ranked: &&Ranked| {
-            ranked.candidate.and_then(|number| candidates[number].words).is_some_and(|words| words >= MIN_FIRST_WORDS)
-        };
-        let by_words = rank_once(&of_words, stages, around);
-        let best: Vec<(i64, u32)> = by_words.iter().take(FIRST_BY_WORDS).filter(has_enough).map(|ranked| ranked.at).collect();
-        bring_forward(&mut order, &best);
+    if !stages.scores || !is_hybrid {
+        return order;
     }
+    // The best by words are the last to be moved: none of them is pushed off the page.
+    if !around.is_foreign {
+        bring_forward(&mut order, &best_by_one(candidates, stages, around, |one| Candidate { words: None, ..one.clone() }));
+    }
+    bring_forward(&mut order, &best_by_one(candidates, stages, around, |one| Candidate { cosine: None, ..one.clone() }));
     order
+}
+
+/// The first turns by one of the scores alone, given candidates without the other.
+fn best_by_one(
+    candidates: &[Candidate],
+    stages: Stages,
+    around: &RankingContext<'_>,
+    without_other: impl Fn(&Candidate) -> Candidate,
+) -> Vec<(i64, u32)> {
+    let candidates: Vec<Candidate> = candidates.iter().map(without_other).collect();
+    let is_good = |ranked: &&Ranked| {
+        let Candidate { words, cosine, .. } = &candidates[ranked.candidate?];
+        words.map(|words| words >= MIN_FIRST_WORDS).or(cosine.map(|_| true))
+    };
+    let ranked = rank_once(&candidates, stages, around);
+    ranked.iter().take(FIRST_BY_ONE).filter(|one| is_good(one).unwrap_or_default()).map(|ranked| ranked.at).collect()
 }
 
 /// Moves these turns to the end of the first page, in their order, unless they are on it.
@@ -222,7 +233,7 @@ fn scores(candidates: &[Candidate], weight: f64) -> Vec<f64> {
     let best = |of: &dyn Fn(&Candidate) -> f64| candidates.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
     let (best_words, best_meaning) = (best(&words).powf(RELATIVE_EXPONENT), best(&meaning));
     let score = |candidate: &Candidate| {
-        LEXICAL_WEIGHT * words(candidate) / best_words + weight * meaning_weight(candidate) * meaning(candidate) / best_meaning
+        LEXICAL_WEIGHT * words(candidate) / best_words + weight * meaning(candidate) / best_meaning
     };
     candidates.iter().map(score).collect()
 }
@@ -270,10 +281,12 @@ fn lift_sessions(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMa
         }
     }
     let highest = sessions.values().fold(f64::MIN_POSITIVE, |highest, best| highest.max(*best));
+    let best_words = candidates.iter().filter_map(|candidate| candidate.words).fold(0.0, f64::max);
+    let share = SESSION_SHARE * (best_words / SURE_WORDS).min(1.0);
     for one in ranked.values_mut() {
         if let Some(best) = session(one).and_then(|session| sessions.get(&session)) {
             // As much as it is of the best hit: so it means the same whatever the scores are.
-            one.score += SESSION_SHARE * best / highest * highest.min(1.0);
+            one.score += share * best / highest * highest.min(1.0);
         }
     }
 }

@@ -15,6 +15,8 @@ use crate::tools::target;
 #[derive(Clone, Copy)]
 pub struct Sample {
     pub wall: Duration,
+    /// Processor time, of the program and of the system for it.
+    pub processor: Duration,
     pub peak_bytes: u64,
 }
 
@@ -43,7 +45,8 @@ pub fn measure_with_input(command: &mut Command, input: &[u8]) -> Result<Sample>
     let used = child.wait4()?;
     let wall = begun.elapsed();
     ensure!(used.status.success(), "{command:?} failed: {}", used.status);
-    Ok(Sample { wall, peak_bytes: used.rusage.maxrss })
+    let processor = used.rusage.utime + used.rusage.stime;
+    Ok(Sample { wall, processor, peak_bytes: used.rusage.maxrss })
 }
 
 /// The peak memory of this process in MB, if the system reports it.
@@ -71,15 +74,16 @@ impl Pairs {
         [at(all.len() / 2), at(0), at(all.len().saturating_sub(1))]
     }
 
-    /// The line of a table: reference, ratio, target, time, peaks.
+    /// The line of a table: reference, ratio, target, time with the median of processor time, peaks.
     pub fn print(&self, name: &str, reference: &str, goal: &str) {
         let time = self.spread(|own, _| own.wall.as_secs_f64() * 1e3);
+        let [processor, ..] = self.spread(|own, _| own.processor.as_secs_f64() * 1e3);
         let ratio = self.spread(|own, base| own.wall.as_secs_f64() / base.wall.as_secs_f64());
         let [_, _, own] = self.spread(|own, _| own.peak_bytes as f64 / 1e6);
         let [_, _, base] = self.spread(|_, base| base.peak_bytes as f64 / 1e6);
         let range = |[median, low, high]: [f64; 3], digits| format!("{median:.digits$} [{low:.digits$} – {high:.digits$}]");
         let digits = if time[0] < 100.0 { 1 } else { 0 };
         let (time, ratio) = (range(time, digits), range(ratio, 2));
-        println!("| {name} | {reference} | {ratio} | {goal} | {time} ms | {own:.0} MB | {base:.0} MB |");
+        println!("| {name} | {reference} | {ratio} | {goal} | {time} ms, processor {processor:.digits$} ms | {own:.0} MB | {base:.0} MB |");
     }
 }

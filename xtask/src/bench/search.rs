@@ -31,11 +31,13 @@ const MESSAGES: u64 = 40_000;
 const BYTES: u64 = 1_300;
 /// Queries of a kind.
 const QUERIES: usize = 5;
-/// Words of a query.
+/// Words of a query of one kind.
 const WORDS: usize = 3;
 /// Kinds of queries, by the share of entries that have a word.
 const KINDS: [(&str, std::ops::Range<f64>); 3] =
     [("words that few turns have", 0.0..0.001), ("usual words", 0.001..0.03), ("words of every tenth turn", 0.1..1.0)];
+/// Queries of all kinds of words at once, behind the others.
+const LONG: &str = "nine words of all kinds";
 /// Groups that made-up vectors are in.
 const TOPICS: usize = 500;
 
@@ -49,10 +51,11 @@ pub fn run(args: &SearchArgs) -> Result<bool> {
     scratch.run(&["archive", "optimize"])?;
     let data = scratch.data();
     let queries = queries(&data)?;
-    println!("\n{} runs of {QUERIES} queries of {WORDS} words, medians [lowest – highest]\n", args.runs);
+    let kinds: Vec<(&str, &Vec<String>)> = KINDS.iter().map(|(name, _)| *name).chain([LONG]).zip(&queries).collect();
+    println!("\n{} runs of {QUERIES} queries, medians [lowest – highest]\n", args.runs);
     println!("| what | reference | ratio | target | time | peak memory | reference's |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    for ((name, _), queries) in KINDS.iter().zip(&queries) {
+    for (name, queries) in &kinds {
         let mut pairs = Pairs::default();
         for query in queries {
             scratch.run(&["archive", "search", "--mode", "lexical", query])?;
@@ -66,7 +69,7 @@ pub fn run(args: &SearchArgs) -> Result<bool> {
     println!("\n| in a server | median | slowest of 20 | target |\n| --- | --- | --- | --- |");
     let mut store = SqliteStore::open(&data, LockPolicy::Background)?;
     let mut finder = Searcher::new(data.clone());
-    for ((name, _), queries) in KINDS.iter().zip(&queries) {
+    for (name, queries) in &kinds {
         served(&format!("by words, {name}"), "≤ 5 ms", &mut finder, &mut store, queries, Mode::Lexical, args.runs)?;
     }
     let model = install::folder()?;
@@ -77,7 +80,7 @@ pub fn run(args: &SearchArgs) -> Result<bool> {
     let vectors = give_vectors(&data)?;
     link(&model, &install::folder_in(&data))?;
     let mut finder = Searcher::new(data);
-    for ((name, _), queries) in KINDS.iter().zip(&queries) {
+    for (name, queries) in &kinds {
         served(&format!("hybrid, {name}"), "≤ 30 ms", &mut finder, &mut store, queries, Mode::Hybrid, args.runs)?;
     }
     let mut pairs = Pairs::default();
@@ -125,7 +128,10 @@ fn queries(data: &Path) -> Result<Vec<Vec<String>>> {
             .map(|at| (0..WORDS).map(|n| words[(at * WORDS + n) % words.len()].as_str()).collect::<Vec<_>>().join(" "))
             .collect())
     };
-    words.into_iter().map(of_kind).collect()
+    let mut queries: Vec<Vec<String>> = words.into_iter().map(of_kind).collect::<Result<_>>()?;
+    let long = (0..QUERIES).map(|at| queries.iter().map(|of_kind| of_kind[at].as_str()).collect::<Vec<_>>().join(" "));
+    queries.push(long.collect());
+    Ok(queries)
 }
 
 /// Searches as a server does, which keeps what it has opened.
